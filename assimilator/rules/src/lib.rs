@@ -1,0 +1,1 @@
+//! Merge rules and screening, pure.

@@ -1,0 +1,1 @@
+//! The loop that fetches, checks, merges, stores.

@@ -1,0 +1,1 @@
+//! Drives one trainer child.

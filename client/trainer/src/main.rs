@@ -1,0 +1,2 @@
+//! Trains units with libtorch: a child process of the client.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Canonical safetensors and their bounds. Pure.

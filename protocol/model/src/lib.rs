@@ -1,0 +1,1 @@
+//! Architecture as plain data: tensor names, shapes, FLOPs, initial weights. No libtorch.

@@ -1,0 +1,245 @@
+//! Requests and answers over HTTP under `/v1` (JSON), for hosts and for the command line.
+//!
+//! | request | who | body -> answer |
+//! |---|---|---|
+//! | `POST /v1/enrol` | enrolment token | [`EnrolRequest`] -> [`EnrolAnswer`] |
+//! | `POST /v1/work` | host | [`WorkRequest`] -> [`WorkAnswer`]; held open up to `wait` where there is none |
+//! | `POST /v1/heartbeat` | host | [`HeartbeatRequest`] -> [`HeartbeatAnswer`] |
+//! | `POST /v1/release` | host | [`ReleaseRequest`] -> [`ReleaseAnswer`] |
+//! | `PUT /v1/leases/{lease}/checkpoint?offset=N` | host | bytes; [`SHA256_HEADER`], [`BYTES_HEADER`] -> [`UploadState`] |
+//! | `GET /v1/leases/{lease}/checkpoint` | host | -> [`UploadState`] |
+//! | `POST /v1/results` | host | [`crate::report::Report`] -> [`ReportAnswer`] |
+//! | `GET /v1/blobs/{sha256}` | host (its leases' blobs), admin | bytes, ranges |
+//! | `PUT /v1/blobs/{sha256}?offset=N` | admin | bytes (zstd allowed); [`BYTES_HEADER`] -> [`UploadState`] |
+//! | `GET /v1/uploads/{sha256}` | admin | -> [`UploadState`] |
+//! | `POST /v1/blobs/missing` | admin | [`MissingRequest`] -> [`MissingAnswer`] |
+//! | `POST /v1/jobs` | admin | [`SubmitRequest`] -> [`SubmitAnswer`] |
+//! | `POST /v1/jobs/{job}/cancel` | admin | -> [`crate::view::JobView`] |
+//! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
+//! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/hosts` | admin | see [`crate::view`] |
+//! | `GET /v1/health` | anyone | [`Health`] |
+//!
+//! Tokens travel as `Authorization: Bearer`. Answers that aren't 2xx carry [`crate::error::ApiError`].
+
+use crate::{
+    digest::{BlobRef, Digest},
+    ids::{HostId, JobId, LeaseId},
+    manifest::DataManifest,
+    report::ReportState,
+    spec::JobSpec,
+    time::Millis,
+    unit::Lease,
+};
+use serde::{Deserialize, Serialize};
+
+/// Header of an upload: the SHA-256 of the whole decoded content, in hex.
+pub const SHA256_HEADER: &str = "sojourn-sha256";
+/// Header of an upload: the size of the whole decoded content.
+pub const BYTES_HEADER: &str = "sojourn-bytes";
+
+/// A machine asks to become a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnrolRequest {
+    /// A name for people, usually the machine's.
+    pub name: String,
+}
+
+/// The machine is a host now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnrolAnswer {
+    /// Its id.
+    pub host: HostId,
+    /// Its own token; the server keeps only the hash.
+    pub token: String,
+}
+
+/// A host asks for work and says what it has. One at a time per host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkRequest {
+    /// Slots in all.
+    pub slots: u32,
+    /// Slots without a unit to run: work for them is never held back.
+    pub idle: u32,
+    /// Leases wanted beside those held, `idle` included.
+    pub wanted: u32,
+    /// Every lease that the host holds and has not reported.
+    pub holding: Vec<Held>,
+    /// Reports that were acknowledged and whose end the host does not know.
+    pub reported: Vec<LeaseId>,
+    /// How long the server may hold the request while there is nothing to say.
+    pub wait: Millis,
+    /// The machine, where it changed since the last answered request or the server asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inventory: Option<Inventory>,
+}
+
+/// What a host is and has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inventory {
+    /// Digests of cached blobs.
+    pub cached: Vec<Digest>,
+    /// The trainer's numeric class.
+    pub numeric_class: Digest,
+    /// Floating-point operations per second of one slot, as its trainer measured.
+    pub flops: f64,
+    /// Version of the client program.
+    pub client: String,
+}
+
+/// A lease that a host holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Held {
+    /// The lease.
+    pub lease: LeaseId,
+    /// How far it is.
+    pub state: HeldState,
+}
+
+/// How far a held lease is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldState {
+    /// Fetching, or waiting for a slot.
+    Waiting,
+    /// In a slot.
+    Running {
+        /// Batches done.
+        done: u32,
+        /// Batches of the unit.
+        of: u32,
+    },
+    /// Trained; its result is being uploaded or waits for the server.
+    Finished,
+}
+
+/// Work, and what else the host must hear.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkAnswer {
+    /// New leases, and leases that the host should hold and doesn't.
+    pub leases: Vec<Lease>,
+    /// Held leases to drop at once: revoked, settled or unknown.
+    pub drop: Vec<LeaseId>,
+    /// What became of `reported`.
+    pub reports: Vec<ReportAnswer>,
+    /// Ask again after this long, or at once when a slot becomes idle.
+    pub ask_again: Millis,
+    /// Send the inventory with the next request.
+    pub send_inventory: bool,
+}
+
+/// A sign of life for held leases.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeartbeatRequest {
+    /// Every lease that the host holds and has not reported.
+    pub holding: Vec<Held>,
+    /// As in [`WorkRequest`].
+    pub reported: Vec<LeaseId>,
+}
+
+/// The answer to a heartbeat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeartbeatAnswer {
+    /// Leases to drop at once.
+    pub drop: Vec<LeaseId>,
+    /// What became of `reported`.
+    pub reports: Vec<ReportAnswer>,
+}
+
+/// A host gives leases back unfinished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseRequest {
+    /// Which.
+    pub leases: Vec<LeaseId>,
+    /// Why, for people.
+    pub reason: String,
+}
+
+/// The leases are free.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleaseAnswer {
+    /// Those that were this host's and live.
+    pub released: Vec<LeaseId>,
+}
+
+/// What became of a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportAnswer {
+    /// The lease.
+    pub lease: LeaseId,
+    /// How far its report is.
+    pub state: ReportState,
+}
+
+/// How far an upload is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadState {
+    /// Decoded bytes that the server holds; go on from here.
+    pub offset: u64,
+    /// All bytes are there and have the declared digest.
+    pub complete: bool,
+}
+
+/// Which of these blobs must be uploaded?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MissingRequest {
+    /// The blobs in question.
+    pub blobs: Vec<BlobRef>,
+}
+
+/// These.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingAnswer {
+    /// The blobs that the server lacks (condemned ones included).
+    pub missing: Vec<Digest>,
+}
+
+/// A new job; its blobs have been uploaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubmitRequest {
+    /// The job.
+    pub spec: JobSpec,
+    /// Its data.
+    pub data: DataManifest,
+    /// Run it again though an identical job is there that hasn't been cancelled or failed.
+    pub again: bool,
+}
+
+/// The job is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmitAnswer {
+    /// Its id.
+    pub job: JobId,
+    /// Trials that it has.
+    pub trials: u32,
+    /// Was this job already there?
+    pub submitted: Submitted,
+}
+
+/// Whether a submission made a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Submitted {
+    /// A new job was made.
+    New,
+    /// The identical job that was there already is named.
+    Existing,
+}
+
+/// The server is alive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// `ready`, or why not.
+    pub status: String,
+    /// Version of the server program.
+    pub version: String,
+    /// Number of journalled events.
+    pub journal_position: u64,
+}

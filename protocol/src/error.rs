@@ -1,0 +1,121 @@
+//! Errors as they cross the wire: one table from kind to HTTP status and to whether a retry is safe.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What went wrong, in a word that programs can match on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorKind {
+    /// The request can't be understood or asks for something impossible.
+    Invalid,
+    /// The other side speaks another protocol version.
+    UnsupportedProtocol,
+    /// No token, an unknown one, or a revoked one.
+    Unauthorized,
+    /// A known caller asks for something that isn't its own.
+    Forbidden,
+    /// Nothing has this name.
+    NotFound,
+    /// The request contradicts what is already there.
+    Conflict,
+    /// An upload doesn't go on where the server's part ends; the answer says where that is.
+    WrongOffset,
+    /// More bytes than were declared or are allowed.
+    TooLarge,
+    /// The bytes don't have the digest that was declared.
+    DigestMismatch,
+    /// A range outside the blob.
+    RangeNotSatisfiable,
+    /// The server's disk is full.
+    StorageFull,
+    /// The server can't decide just now (journal or disk trouble, starting, stopping).
+    Unavailable,
+    /// A fault of the server; the cause is in its log.
+    Internal,
+}
+
+impl ErrorKind {
+    /// Every kind, for tests and documents.
+    pub const ALL: [ErrorKind; 13] = [
+        ErrorKind::Invalid,
+        ErrorKind::UnsupportedProtocol,
+        ErrorKind::Unauthorized,
+        ErrorKind::Forbidden,
+        ErrorKind::NotFound,
+        ErrorKind::Conflict,
+        ErrorKind::WrongOffset,
+        ErrorKind::TooLarge,
+        ErrorKind::DigestMismatch,
+        ErrorKind::RangeNotSatisfiable,
+        ErrorKind::StorageFull,
+        ErrorKind::Unavailable,
+        ErrorKind::Internal,
+    ];
+
+    /// The HTTP status that carries this kind.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            ErrorKind::Invalid | ErrorKind::UnsupportedProtocol => 400,
+            ErrorKind::Unauthorized => 401,
+            ErrorKind::Forbidden => 403,
+            ErrorKind::NotFound => 404,
+            ErrorKind::Conflict | ErrorKind::WrongOffset => 409,
+            ErrorKind::TooLarge => 413,
+            ErrorKind::RangeNotSatisfiable => 416,
+            ErrorKind::DigestMismatch => 422,
+            ErrorKind::Internal => 500,
+            ErrorKind::Unavailable => 503,
+            ErrorKind::StorageFull => 507,
+        }
+    }
+
+    /// May the same request succeed later, unchanged?
+    #[must_use]
+    pub const fn retry(self) -> Retry {
+        match self {
+            ErrorKind::Unavailable | ErrorKind::StorageFull | ErrorKind::Internal => Retry::Later,
+            ErrorKind::WrongOffset | ErrorKind::DigestMismatch => Retry::Mended,
+            _ => Retry::Never,
+        }
+    }
+}
+
+/// What a caller may do after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// The same request again, after a pause.
+    Later,
+    /// Again, once the cause is mended (another offset, the bytes sent anew).
+    Mended,
+    /// Not again.
+    Never,
+}
+
+/// The body of every answer that isn't a success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiError {
+    /// The kind, for programs.
+    pub kind: ErrorKind,
+    /// The cause, for people; a lowercase fragment.
+    pub message: String,
+    /// With [`ErrorKind::WrongOffset`]: how many bytes the server holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+}
+
+impl ApiError {
+    /// An error of `kind` with a message for people.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), offset: None }
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ApiError {}

@@ -1,0 +1,1 @@
+//! `job.toml` to [`crate::spec::JobSpec`].

@@ -1,0 +1,97 @@
+//! What ingest made of a job's data: blobs, row counts, classes, scaling.
+//!
+//! A shard blob is a canonical `.safetensors` file with `x`, `F32 [rows, features]`, unscaled, and
+//! `y`, `I64 [rows]` (class index) or `F32 [rows]` (numeric label), rows in file order. The scaling
+//! blob holds `mean` and `std`, both `F32 [features]`; a row is trained on as `(x - mean) / std`.
+
+use crate::digest::BlobRef;
+use serde::{Deserialize, Serialize};
+
+/// A shard: its blob and how many rows it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shard {
+    /// The data.
+    pub blob: BlobRef,
+    /// Rows, at least 1.
+    pub rows: u32,
+}
+
+/// What labels are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Labels {
+    /// Class names in index order: numerically where all are whole numbers, else by bytes.
+    Classes(Vec<String>),
+    /// One number.
+    Number,
+}
+
+impl Labels {
+    /// Outputs of a model for these labels.
+    #[must_use]
+    pub fn outputs(&self) -> u32 {
+        match self {
+            Labels::Classes(names) => u32::try_from(names.len()).unwrap_or(u32::MAX),
+            Labels::Number => 1,
+        }
+    }
+}
+
+/// How a trainer scales features.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scaling {
+    /// Not at all.
+    None,
+    /// Times a constant.
+    Constant(f64),
+    /// By a scaling blob (see the module's text).
+    Standard(BlobRef),
+}
+
+/// A job's data, as ingest left it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataManifest {
+    /// Shape of one row; its product is the number of features.
+    pub shape: Vec<u32>,
+    /// Names of the feature columns in order.
+    pub features: Vec<String>,
+    /// What labels are.
+    pub labels: Labels,
+    /// How features are scaled.
+    pub scaling: Scaling,
+    /// Training shards; a [`crate::ids::ShardId`] is an index here.
+    pub train: Vec<Shard>,
+    /// Validation shards, at least one.
+    pub valid: Vec<Shard>,
+    /// Test shards, kept apart; may be empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub test: Vec<Shard>,
+}
+
+impl DataManifest {
+    /// Every blob that the job needs, the scaling blob included.
+    pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
+        let scaling = match self.scaling {
+            Scaling::Standard(blob) => Some(blob),
+            Scaling::None | Scaling::Constant(_) => None,
+        };
+        let shards = self.train.iter().chain(&self.valid).chain(&self.test);
+        shards.map(|shard| shard.blob).chain(scaling)
+    }
+
+    /// Rows in all training shards.
+    #[must_use]
+    pub fn train_rows(&self) -> u64 {
+        self.train.iter().map(|shard| u64::from(shard.rows)).sum()
+    }
+
+    /// Optimiser steps of one epoch at `batch_size`.
+    #[must_use]
+    pub fn steps_per_epoch(&self, batch_size: u32) -> u64 {
+        let steps = |shard: &Shard| crate::position::batches(u64::from(shard.rows), batch_size);
+        self.train.iter().map(|shard| u64::from(steps(shard))).sum()
+    }
+}

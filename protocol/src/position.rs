@@ -1,0 +1,26 @@
+//! Where in a trial's training a checkpoint stands.
+
+use crate::ids::{Epoch, ShardId};
+use serde::{Deserialize, Serialize};
+
+/// The next batch to train: (epoch, shard, batch), and the optimiser steps taken so far.
+///
+/// No random state is stored with a checkpoint; the position says all (DESIGN section 8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Position {
+    /// The epoch of the hop.
+    pub epoch: Epoch,
+    /// The shard of the hop.
+    pub shard: ShardId,
+    /// Batches of the shard already trained in this epoch.
+    pub batch: u32,
+    /// Optimiser steps of the trial so far, over all hops; schedules count in these.
+    pub step: u64,
+}
+
+/// Batches in `rows` rows: the last one may be smaller.
+#[must_use]
+pub fn batches(rows: u64, batch_size: u32) -> u32 {
+    u32::try_from(rows.div_ceil(u64::from(batch_size.max(1)))).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,153 @@
+//! What comes back for a lease, and what became of it.
+
+use crate::{
+    digest::BlobRef,
+    ids::{LeaseId, Version},
+    position::Position,
+};
+use serde::{Deserialize, Serialize};
+
+/// The end of a lease, as its host saw it. Idempotent: the same report again gets the same answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// The lease.
+    pub lease: LeaseId,
+    /// What happened.
+    pub outcome: Outcome,
+}
+
+/// What happened to a unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A hop was trained; its checkpoint has been uploaded under the lease.
+    Trained(Trained),
+    /// A checkpoint was evaluated.
+    Evaluated(Evaluated),
+    /// The trainer could not do it.
+    Failed(Failure),
+}
+
+/// A trained hop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trained {
+    /// The version that training started from.
+    pub base: Version,
+    /// The uploaded checkpoint.
+    pub checkpoint: BlobRef,
+    /// Where it stands: `batch` is the shard's batch count unless the hop was stopped earlier.
+    pub end: Position,
+    /// Loss and accuracy while training.
+    pub sums: Sums,
+    /// Microseconds of training alone.
+    pub train_micros: u64,
+}
+
+/// An evaluated checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evaluated {
+    /// The version that was evaluated.
+    pub version: Version,
+    /// One entry per shard, in the order of the unit's shards.
+    pub shards: Vec<Sums>,
+    /// Microseconds of evaluating alone.
+    pub train_micros: u64,
+}
+
+/// Sums over rows; they combine over batches and shards by addition.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sums {
+    /// Rows seen.
+    pub rows: u64,
+    /// Sum over rows of the loss.
+    pub loss: f64,
+    /// Rows whose largest output is the label's; `None` where labels are numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correct: Option<u64>,
+}
+
+impl Sums {
+    /// Both together. `correct` survives only where both have it (or one has no rows).
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        if self.rows == 0 {
+            return other;
+        }
+        if other.rows == 0 {
+            return self;
+        }
+        Self {
+            rows: self.rows + other.rows,
+            loss: self.loss + other.loss,
+            correct: self.correct.zip(other.correct).map(|(a, b)| a + b),
+        }
+    }
+
+    /// Mean loss over rows; NaN without rows.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
+    pub fn mean_loss(&self) -> f64 {
+        self.loss / self.rows as f64
+    }
+
+    /// Share of correct rows.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
+    pub fn accuracy(&self) -> Option<f64> {
+        self.correct.map(|correct| correct as f64 / self.rows as f64)
+    }
+}
+
+/// Why a trainer could not do a unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// The class of the error.
+    pub kind: FailureKind,
+    /// The error, for people; the end of the trainer's log where it died.
+    pub message: String,
+}
+
+/// Classes of trainer errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// Loss or weights became infinite or NaN.
+    NonFinite,
+    /// The trainer refused the unit or its input.
+    Trainer,
+    /// The trainer process died.
+    Died,
+}
+
+/// The one end of an acknowledged report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportEnd {
+    /// It made this version, or its metrics were taken.
+    Assimilated {
+        /// The trial's version with this result in it.
+        version: Version,
+    },
+    /// It was refused.
+    Rejected {
+        /// Why, for people.
+        reason: String,
+    },
+    /// Another result had ended the unit, or the trial has ended.
+    Superseded,
+}
+
+/// What a host hears about a lease that it has reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportState {
+    /// Journalled; keep the result until it has ended.
+    Acknowledged,
+    /// Ended; the result may be dropped.
+    Ended(ReportEnd),
+}

@@ -1,0 +1,101 @@
+//! A value that a search may vary, and how one value is chosen from it.
+
+use serde::{Deserialize, Serialize};
+
+/// One value, or several to search over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Dimension<T> {
+    /// Not searched.
+    Fixed(T),
+    /// One of these.
+    Choice(Vec<T>),
+    /// A range of numbers.
+    Range(Range),
+}
+
+/// A range of numbers, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    /// How numbers spread over the range.
+    pub spread: Spread,
+    /// The low end; above 0 for [`Spread::LogUniform`].
+    pub low: f64,
+    /// The high end, at least `low`.
+    pub high: f64,
+    /// How many values a grid takes from the range; a grid needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub points: Option<u32>,
+}
+
+/// How numbers spread over a [`Range`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// Evenly.
+    Uniform,
+    /// Evenly in the logarithm.
+    LogUniform,
+    /// Whole numbers, evenly; a grid without `points` takes all of them.
+    Integer,
+}
+
+/// Closes open dimensions, one after another, by name.
+pub trait Chooser {
+    /// An index in `0..count` for the dimension `name`.
+    fn index(&mut self, name: &str, count: usize) -> usize;
+    /// A number of `range` for the dimension `name`.
+    fn number(&mut self, name: &str, range: &Range) -> f64;
+    /// Told what was chosen, with the value as JSON; only for dimensions that vary.
+    fn chosen(&mut self, name: &str, value: serde_json::Value);
+}
+
+/// A type that a dimension can range over.
+pub trait Value: Clone + Serialize {
+    /// The value for a number drawn from a range, where the type is a number.
+    fn from_number(number: f64) -> Option<Self>;
+}
+
+impl Value for f64 {
+    fn from_number(number: f64) -> Option<Self> {
+        Some(number)
+    }
+}
+
+impl Value for u32 {
+    fn from_number(number: f64) -> Option<Self> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be a whole number in range"
+        )]
+        (number >= 0.0 && number <= f64::from(u32::MAX)).then(|| number.round() as u32)
+    }
+}
+
+impl Value for Vec<u32> {
+    fn from_number(_: f64) -> Option<Self> {
+        None
+    }
+}
+
+impl<T: Value> Dimension<T> {
+    /// The value that `chooser` takes; `None` only for an empty choice or a range over a type that
+    /// isn't a number, which validation refuses.
+    pub fn close(&self, name: &str, chooser: &mut dyn Chooser) -> Option<T> {
+        let value = match self {
+            Dimension::Fixed(value) => return Some(value.clone()),
+            Dimension::Choice(values) => values.get(chooser.index(name, values.len()))?.clone(),
+            Dimension::Range(range) => T::from_number(chooser.number(name, range))?,
+        };
+        chooser.chosen(name, serde_json::to_value(&value).ok()?);
+        Some(value)
+    }
+}
+
+impl<T> From<T> for Dimension<T> {
+    fn from(value: T) -> Self {
+        Dimension::Fixed(value)
+    }
+}

@@ -1,0 +1,148 @@
+//! A whole job, as its user means it.
+
+use super::{ModelSpace, TrainingSpace};
+use serde::{Deserialize, Serialize};
+
+/// A job: data, models, training, search, placement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobSpec {
+    /// For people; not unique.
+    pub name: String,
+    /// Everything random in the job follows from it.
+    pub seed: u64,
+    /// Where the data is and how it is cut.
+    pub data: DataSpec,
+    /// One entry per `[[model]]` table, at least one.
+    pub models: Vec<ModelSpace>,
+    /// How trials are trained.
+    pub training: TrainingSpace,
+    /// How the space is searched.
+    pub search: SearchSpec,
+    /// On which machines and in which order.
+    pub placement: PlacementSpec,
+}
+
+/// `[data]`: read where `submit` runs, and kept with the job for people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataSpec {
+    /// A CSV file or a folder of CSV parts, relative to the job file.
+    pub train: String,
+    /// Name of the label column.
+    pub label: String,
+    /// Shape of one row; `None` is a flat vector.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<u32>>,
+    /// How features are scaled before training.
+    pub scale: Scale,
+    /// Validation rows: always there.
+    pub valid: Split,
+    /// Test rows: kept apart, never used by the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<Split>,
+    /// Shards of the training rows, at least 1.
+    pub shards: u32,
+}
+
+/// How features are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Taken as they are.
+    None,
+    /// Per feature, minus the mean and over the standard deviation of the training rows; a feature
+    /// that doesn't vary becomes 0.
+    Standard,
+    /// Times a constant.
+    Constant(f64),
+}
+
+/// Rows set aside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Split {
+    /// This share of the rows of `train`, in `(0, 1)`.
+    Share(f64),
+    /// A file or folder of its own, relative to the job file.
+    File(String),
+}
+
+/// `[search]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchSpec {
+    /// The procedure.
+    pub method: SearchMethod,
+    /// What trials are compared by.
+    pub metric: Metric,
+    /// Is more better?
+    pub goal: Goal,
+}
+
+/// A search procedure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchMethod {
+    /// Every combination.
+    Grid,
+    /// This many random combinations, at least 1.
+    Random {
+        /// How many.
+        trials: u32,
+    },
+}
+
+/// A validation metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Metric {
+    /// Share of rows whose largest output is the label's; for classes only.
+    #[serde(rename = "valid/accuracy")]
+    Accuracy,
+    /// Mean loss over rows.
+    #[serde(rename = "valid/loss")]
+    Loss,
+}
+
+impl Metric {
+    /// The name that job files and tables use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Metric::Accuracy => "valid/accuracy",
+            Metric::Loss => "valid/loss",
+        }
+    }
+}
+
+/// The direction of the search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// Less is better.
+    Min,
+    /// More is better.
+    Max,
+}
+
+/// `[placement]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlacementSpec {
+    /// How trials and machines meet.
+    pub order: OrderChoice,
+    /// Pinned threads and ISA, and each trial within one numeric class (DESIGN section 8).
+    pub reproducible: bool,
+    /// Threads of one unit where `reproducible`, at least 1; otherwise the slot decides.
+    pub threads: u32,
+}
+
+/// `placement.order`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OrderChoice {
+    /// Hop order (MOP): sequential SGD semantics.
+    Hop,
+    /// Let the server choose; hop order is what it has.
+    Auto,
+}

@@ -1,0 +1,37 @@
+//! The job as its user means it: the search space, and one trial's concrete configuration.
+//!
+//! [`JobSpec`] is what `job.toml` says, with every search dimension still open; a
+//! [`Chooser`](dimension::Chooser) closes them all and gives a [`TrialConfig`].
+
+mod architecture;
+pub mod dimension;
+mod job;
+mod training;
+
+pub use architecture::{Architecture, ModelSpace};
+pub use dimension::Dimension;
+pub use job::{
+    DataSpec, Goal, JobSpec, Metric, OrderChoice, PlacementSpec, Scale, SearchMethod, SearchSpec,
+    Split,
+};
+pub use training::{
+    Loss, Optimizer, OptimizerName, OptimizerSpace, Schedule, ScheduleName, ScheduleSpace,
+    TrainingConfig, TrainingSpace,
+};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One training configuration, nothing left open.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialConfig {
+    /// The architecture and its sizes.
+    pub model: Architecture,
+    /// How it is trained.
+    pub training: TrainingConfig,
+}
+
+/// The values that a trial took in the dimensions that vary, by dimension name
+/// (`model[1].channels`, `training.optimizer.lr`), for tables and boards.
+pub type Choices = BTreeMap<String, serde_json::Value>;

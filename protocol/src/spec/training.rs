@@ -1,0 +1,201 @@
+//! How a trial is trained: loss, optimiser, schedule.
+
+use super::dimension::{Chooser, Dimension, Value};
+use serde::{Deserialize, Serialize};
+
+/// What is minimised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// Softmax cross-entropy over classes, mean over rows.
+    CrossEntropy,
+    /// Mean squared error of one output against a numeric label.
+    Mse,
+}
+
+/// The optimisers, with the update rules of PyTorch 2.11's classes of the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptimizerName {
+    /// Stochastic gradient descent; state: one momentum buffer where `momentum` isn't 0.
+    Sgd,
+    /// Adam with L2 penalty (Kingma and Ba, 2015).
+    Adam,
+    /// Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+    Adamw,
+}
+
+impl Value for OptimizerName {
+    fn from_number(_: f64) -> Option<Self> {
+        None
+    }
+}
+
+/// A concrete optimiser. `momentum` is for SGD; `beta1`, `beta2`, `eps` are for Adam and AdamW.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Optimizer {
+    /// Which one.
+    pub name: OptimizerName,
+    /// Learning rate before the schedule, above 0.
+    pub lr: f64,
+    /// Momentum in `[0, 1)`.
+    pub momentum: f64,
+    /// Decay of the first moment, in `[0, 1)`.
+    pub beta1: f64,
+    /// Decay of the second moment, in `[0, 1)`.
+    pub beta2: f64,
+    /// Added to the denominator, above 0.
+    pub eps: f64,
+    /// L2 penalty (SGD, Adam) or decoupled decay (AdamW), at least 0.
+    pub weight_decay: f64,
+}
+
+/// How the learning rate moves over the trial's own steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScheduleName {
+    /// Stays at `lr`.
+    Constant,
+    /// Times `gamma` every `every` steps.
+    Step,
+    /// Half a cosine from `lr` to `floor * lr` over the trial's steps.
+    Cosine,
+}
+
+/// A concrete schedule. Its factor for step `k` (from 0) is: during warm-up `(k + 1) / warmup`; after
+/// it, with `j = k - warmup`, `1`, `gamma ^ floor(j / every)` or
+/// `floor + (1 - floor) * (1 + cos(pi * j / (total - warmup))) / 2`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// Which one.
+    pub name: ScheduleName,
+    /// Steps of linear warm-up.
+    pub warmup: u32,
+    /// Steps between two drops, at least 1 (`step`).
+    pub every: u32,
+    /// Factor of each drop, in `(0, 1]` (`step`).
+    pub gamma: f64,
+    /// Share of `lr` at the end, in `[0, 1]` (`cosine`).
+    pub floor: f64,
+}
+
+/// `[training]`, closed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingConfig {
+    /// Passes over the training data, at least 1.
+    pub epochs: u32,
+    /// Rows in a batch, at least 1.
+    pub batch_size: u32,
+    /// What is minimised.
+    pub loss: Loss,
+    /// The optimiser.
+    pub optimizer: Optimizer,
+    /// The learning rate's schedule.
+    pub schedule: Schedule,
+    /// Gradients are scaled down to this global L2 norm, above 0, where given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f64>,
+}
+
+/// `[training]` with open dimensions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingSpace {
+    /// Passes over the training data; the same for all trials.
+    pub epochs: u32,
+    /// Rows in a batch.
+    pub batch_size: Dimension<u32>,
+    /// What is minimised; the same for all trials.
+    pub loss: Loss,
+    /// The optimiser.
+    pub optimizer: OptimizerSpace,
+    /// The schedule.
+    pub schedule: ScheduleSpace,
+    /// Largest gradient norm; 0 switches clipping off.
+    pub clip_norm: Dimension<f64>,
+}
+
+/// `optimizer` with open dimensions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "see the fields of `Optimizer`")]
+pub struct OptimizerSpace {
+    pub name: Dimension<OptimizerName>,
+    pub lr: Dimension<f64>,
+    pub momentum: Dimension<f64>,
+    pub beta1: Dimension<f64>,
+    pub beta2: Dimension<f64>,
+    pub eps: Dimension<f64>,
+    pub weight_decay: Dimension<f64>,
+}
+
+/// `schedule` with open dimensions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "see the fields of `Schedule`")]
+pub struct ScheduleSpace {
+    pub name: ScheduleName,
+    pub warmup: Dimension<u32>,
+    pub every: Dimension<u32>,
+    pub gamma: Dimension<f64>,
+    pub floor: Dimension<f64>,
+}
+
+impl Default for ScheduleSpace {
+    fn default() -> Self {
+        Self {
+            name: ScheduleName::Constant,
+            warmup: 0.into(),
+            every: 1000.into(),
+            gamma: 0.1.into(),
+            floor: 0.0.into(),
+        }
+    }
+}
+
+impl TrainingSpace {
+    /// The concrete configuration that `chooser` takes.
+    pub fn close(&self, chooser: &mut dyn Chooser) -> Option<TrainingConfig> {
+        let batch_size = self.batch_size.close("training.batch_size", chooser)?;
+        let optimizer = self.optimizer.close(chooser)?;
+        let schedule = self.schedule.close(chooser)?;
+        let clip_norm = self.clip_norm.close("training.clip_norm", chooser)?;
+        Some(TrainingConfig {
+            epochs: self.epochs,
+            batch_size,
+            loss: self.loss,
+            optimizer,
+            schedule,
+            clip_norm: (clip_norm > 0.0).then_some(clip_norm),
+        })
+    }
+}
+
+impl OptimizerSpace {
+    fn close(&self, chooser: &mut dyn Chooser) -> Option<Optimizer> {
+        Some(Optimizer {
+            name: self.name.close("training.optimizer.name", chooser)?,
+            lr: self.lr.close("training.optimizer.lr", chooser)?,
+            momentum: self.momentum.close("training.optimizer.momentum", chooser)?,
+            beta1: self.beta1.close("training.optimizer.beta1", chooser)?,
+            beta2: self.beta2.close("training.optimizer.beta2", chooser)?,
+            eps: self.eps.close("training.optimizer.eps", chooser)?,
+            weight_decay: self.weight_decay.close("training.optimizer.weight_decay", chooser)?,
+        })
+    }
+}
+
+impl ScheduleSpace {
+    fn close(&self, chooser: &mut dyn Chooser) -> Option<Schedule> {
+        Some(Schedule {
+            name: self.name,
+            warmup: self.warmup.close("training.schedule.warmup", chooser)?,
+            every: self.every.close("training.schedule.every", chooser)?,
+            gamma: self.gamma.close("training.schedule.gamma", chooser)?,
+            floor: self.floor.close("training.schedule.floor", chooser)?,
+        })
+    }
+}

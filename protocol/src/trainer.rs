@@ -1,0 +1,90 @@
+//! The JSON lines between a slot and its trainer child: requests on its stdin, answers on its stdout,
+//! one at a time; progress lines come in between. stderr is the trainer's log. End of stdin ends it.
+
+use crate::{
+    digest::Digest,
+    report::{Evaluated, Failure, Trained},
+    unit::Unit,
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, path::PathBuf};
+
+/// The version of these lines; a slot refuses a trainer of another.
+pub const TRAINER_PROTOCOL: u32 = 1;
+
+/// The name of the trainer program; it is looked for beside the `sojourn` program.
+pub const TRAINER_PROGRAM: &str = "sojourn-trainer";
+
+/// The environment that pins arithmetic (DESIGN section 8). A slot sets it for the child of a
+/// reproducible unit; libtorch reads most of it only once, at start.
+pub const PINNED_ENVIRONMENT: &[(&str, &str)] = &[
+    ("ATEN_CPU_CAPABILITY", "avx2"),
+    ("ONEDNN_MAX_CPU_ISA", "AVX2"),
+    ("DNNL_MAX_CPU_ISA", "AVX2"),
+    ("MKL_CBWR", "AVX2"),
+    ("MKL_ENABLE_INSTRUCTIONS", "AVX2"),
+    ("MKL_DYNAMIC", "FALSE"),
+    ("OMP_DYNAMIC", "FALSE"),
+];
+
+/// A request to the trainer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrainerRequest {
+    /// Do this unit.
+    Run(Box<RunUnit>),
+}
+
+/// A unit with its files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunUnit {
+    /// What to do.
+    pub unit: Unit,
+    /// Where each blob of [`Unit::blobs`] lies, verified.
+    pub files: BTreeMap<Digest, PathBuf>,
+    /// Where to write the checkpoint; a file there is replaced. Unused by evaluations.
+    pub output: PathBuf,
+}
+
+/// A line from the trainer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrainerLine {
+    /// First, once, after start.
+    Hello(Hello),
+    /// Batches done of the running unit, at most a few a second.
+    Progress(Progress),
+    /// The unit is trained and its checkpoint written and closed.
+    Trained(Trained),
+    /// The unit is evaluated.
+    Evaluated(Evaluated),
+    /// The unit could not be done; the trainer is ready for the next.
+    Failed(Failure),
+}
+
+/// What a trainer says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// [`TRAINER_PROTOCOL`].
+    pub protocol: u32,
+    /// libtorch's version.
+    pub libtorch: String,
+    /// Threads that each operation uses.
+    pub threads: u32,
+    /// The digest of the calibration training: equal digests, bit-identical arithmetic.
+    pub numeric_class: Digest,
+    /// Measured floating-point operations per second of that training.
+    pub flops: f64,
+}
+
+/// How far the running unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// Batches done, of this unit.
+    pub done: u32,
+    /// Batches of this unit.
+    pub of: u32,
+}

@@ -1,0 +1,199 @@
+//! Workunits: what a host is asked to do, complete in itself.
+
+use crate::{
+    digest::BlobRef,
+    ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
+    manifest::{Scaling, Shard},
+    position::{Position, batches},
+    spec::TrialConfig,
+    time::{Millis, UnixMillis},
+};
+use serde::{Deserialize, Serialize};
+
+/// The checkpoint that a unit starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Base {
+    /// Version 0: made where it is needed, by `sojourn-model` from this seed.
+    Initial {
+        /// Seed of the initial weights.
+        seed: u64,
+    },
+    /// A stored checkpoint.
+    Checkpoint {
+        /// Its number.
+        version: Version,
+        /// Its bytes.
+        blob: BlobRef,
+    },
+}
+
+impl Base {
+    /// The version that this is.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        match self {
+            Base::Initial { .. } => Version(0),
+            Base::Checkpoint { version, .. } => *version,
+        }
+    }
+
+    /// The blob to fetch, if any.
+    #[must_use]
+    pub const fn blob(&self) -> Option<BlobRef> {
+        match self {
+            Base::Initial { .. } => None,
+            Base::Checkpoint { blob, .. } => Some(*blob),
+        }
+    }
+}
+
+/// What the units of one trial have in common.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialContext {
+    /// The configuration.
+    pub config: TrialConfig,
+    /// Shape of one row.
+    pub shape: Vec<u32>,
+    /// Outputs of the model: classes, or 1.
+    pub outputs: u32,
+    /// How features are scaled.
+    pub scaling: Scaling,
+    /// Optimiser steps of the whole trial, for schedules.
+    pub total_steps: u64,
+    /// Threads to pin, where the job is reproducible; `None` lets the slot decide.
+    pub pinned_threads: Option<u32>,
+}
+
+/// A hop, or the rest of one: train a trial over one shard's batches from `start.batch` on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hop {
+    /// The job.
+    pub job: JobId,
+    /// The trial.
+    pub trial: TrialId,
+    /// The checkpoint to start from.
+    pub base: Base,
+    /// Where training starts; `start.batch` is 0 unless a partial checkpoint precedes.
+    pub start: Position,
+    /// The shard's data.
+    pub shard: Shard,
+    /// The hop's seed ([`crate::seeds::hop`]): the same for all parts of one hop.
+    pub seed: u64,
+    /// What the trial's units have in common.
+    pub context: TrialContext,
+}
+
+impl Hop {
+    /// Batches of the whole shard.
+    #[must_use]
+    pub fn batches(&self) -> u32 {
+        batches(u64::from(self.shard.rows), self.context.config.training.batch_size)
+    }
+
+    /// The position after training up to batch `end` (exclusive).
+    #[must_use]
+    pub fn position_at(&self, end: u32) -> Position {
+        let trained = u64::from(end.saturating_sub(self.start.batch));
+        Position { batch: end, step: self.start.step + trained, ..self.start }
+    }
+}
+
+/// Evaluate one checkpoint over all validation shards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evaluation {
+    /// The job.
+    pub job: JobId,
+    /// The trial.
+    pub trial: TrialId,
+    /// The epoch that the checkpoint ended.
+    pub epoch: Epoch,
+    /// The checkpoint's number.
+    pub version: Version,
+    /// The checkpoint.
+    pub checkpoint: BlobRef,
+    /// The data.
+    pub shards: Vec<Shard>,
+    /// What the trial's units have in common.
+    pub context: TrialContext,
+}
+
+/// Work to hand out to a host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Train.
+    Train(Hop),
+    /// Evaluate.
+    Evaluate(Evaluation),
+}
+
+impl Unit {
+    /// The job that it belongs to.
+    #[must_use]
+    pub const fn job(&self) -> JobId {
+        match self {
+            Unit::Train(hop) => hop.job,
+            Unit::Evaluate(evaluation) => evaluation.job,
+        }
+    }
+
+    /// The trial that it belongs to.
+    #[must_use]
+    pub const fn trial(&self) -> TrialId {
+        match self {
+            Unit::Train(hop) => hop.trial,
+            Unit::Evaluate(evaluation) => evaluation.trial,
+        }
+    }
+
+    /// What the trial's units have in common.
+    #[must_use]
+    pub const fn context(&self) -> &TrialContext {
+        match self {
+            Unit::Train(hop) => &hop.context,
+            Unit::Evaluate(evaluation) => &evaluation.context,
+        }
+    }
+
+    /// Every blob that a host must have before it can start.
+    #[must_use]
+    pub fn blobs(&self) -> Vec<BlobRef> {
+        let mut blobs: Vec<BlobRef> = match self {
+            Unit::Train(hop) => hop.base.blob().into_iter().chain([hop.shard.blob]).collect(),
+            Unit::Evaluate(evaluation) => {
+                let shards = evaluation.shards.iter().map(|shard| shard.blob);
+                std::iter::once(evaluation.checkpoint).chain(shards).collect()
+            }
+        };
+        if let Scaling::Standard(blob) = self.context().scaling {
+            blobs.push(blob);
+        }
+        blobs
+    }
+}
+
+/// One attempt at a unit by one host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lease {
+    /// Its number, never used again.
+    pub id: LeaseId,
+    /// What to do.
+    pub unit: Unit,
+    /// Contact the server about this lease before then (server time).
+    pub renew_by: UnixMillis,
+    /// How often to send a heartbeat while the lease is held.
+    pub heartbeat_every: Millis,
+    /// The exact size of the checkpoint to upload; 0 where none is.
+    pub upload_bytes: u64,
+}
+
+/// The training shard's id is an index into the manifest.
+#[must_use]
+pub fn shard_index(shard: ShardId) -> usize {
+    usize::try_from(shard.0).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,285 @@
+//! What the reading commands and the web page see.
+
+use crate::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
+    manifest::DataManifest,
+    position::Position,
+    report::Sums,
+    spec::{Choices, JobSpec},
+    time::{Millis, UnixMillis},
+    unit::TrialContext,
+};
+use serde::{Deserialize, Serialize};
+
+/// Whether a job goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// Trials are left.
+    Running,
+    /// Every trial has ended, at least one of them finished.
+    Finished,
+    /// Every trial failed.
+    Failed,
+    /// Its user ended it.
+    Cancelled,
+}
+
+/// A job in a line, and its counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobView {
+    /// Its id.
+    pub job: JobId,
+    /// Its name.
+    pub name: String,
+    /// Whether it goes on.
+    pub state: JobState,
+    /// When it was submitted.
+    pub submitted_at: UnixMillis,
+    /// When it ended.
+    pub ended_at: Option<UnixMillis>,
+    /// Name of the metric that compares trials.
+    pub metric: String,
+    /// Trials in all.
+    pub trials: u32,
+    /// Trials that finished.
+    pub trials_finished: u32,
+    /// Trials that failed.
+    pub trials_failed: u32,
+    /// Hops whose last part is in its trial's model.
+    pub hops: u64,
+    /// Hops of the whole job: trials x epochs x shards.
+    pub hops_expected: u64,
+    /// Evaluations done.
+    pub evaluations: u64,
+    /// Evaluations of the whole job: trials x epochs.
+    pub evaluations_expected: u64,
+    /// Leases live now.
+    pub leases_live: u64,
+    /// Leases that ran out.
+    pub leases_expired: u64,
+    /// Leases revoked or given back.
+    pub leases_returned: u64,
+    /// Results that came too late to be used.
+    pub superseded: u64,
+    /// Results that were refused.
+    pub rejected: u64,
+    /// Microseconds that slots spent on results that were used.
+    pub train_micros: u64,
+    /// The best trial so far.
+    pub best: Option<BestView>,
+    /// Why it stands still, where it does.
+    pub waiting: Option<String>,
+}
+
+/// The best trial of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BestView {
+    /// Which.
+    pub trial: TrialId,
+    /// After which epoch.
+    pub epoch: Epoch,
+    /// The metric's value.
+    pub value: f64,
+    /// The checkpoint.
+    pub checkpoint: BlobRef,
+}
+
+/// A job with all that was submitted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobDetail {
+    /// The counts.
+    pub summary: JobView,
+    /// What was submitted.
+    pub spec: JobSpec,
+    /// Its data.
+    pub data: DataManifest,
+}
+
+/// Whether a trial goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialState {
+    /// Hops or evaluations are left.
+    Running,
+    /// Trained and evaluated to the end.
+    Finished,
+    /// Ended by errors: the last one.
+    Failed {
+        /// The error.
+        error: String,
+    },
+    /// Ended with its job.
+    Cancelled,
+}
+
+/// A trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialView {
+    /// Its id.
+    pub trial: TrialId,
+    /// Whether it goes on.
+    pub state: TrialState,
+    /// `mlp`, `cnn`, ...
+    pub arch: String,
+    /// The values that it took where the search varies.
+    pub choices: Choices,
+    /// The epoch that it is in (its number of epochs, at the end).
+    pub epoch: Epoch,
+    /// Epochs in all.
+    pub epochs: u32,
+    /// Hops in its model.
+    pub hops: u64,
+    /// Its version.
+    pub version: Version,
+    /// Its checkpoint; none while it has its initial weights.
+    pub checkpoint: Option<BlobRef>,
+    /// The numeric class that it is kept in, once it has started and where the job is reproducible.
+    pub numeric_class: Option<Digest>,
+    /// One entry per evaluated epoch, in order.
+    pub curve: Vec<CurvePoint>,
+    /// The best epoch by the job's metric.
+    pub best: Option<BestView>,
+    /// Why it stands still, where it does.
+    pub waiting: Option<String>,
+}
+
+/// One evaluated epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// While training.
+    pub train: Sums,
+    /// On the validation shards, after it.
+    pub valid: Sums,
+}
+
+/// A host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostView {
+    /// Its id.
+    pub host: HostId,
+    /// Its name.
+    pub name: String,
+    /// Whether it may work.
+    pub state: HostState,
+    /// When it last was in contact; none since the server started.
+    pub seen_at: Option<UnixMillis>,
+    /// Slots in all.
+    pub slots: u32,
+    /// Its numeric class.
+    pub numeric_class: Option<Digest>,
+    /// Blobs in its cache.
+    pub cached: u64,
+    /// Leases that it holds.
+    pub leases: Vec<HeldView>,
+    /// Results of its that were used.
+    pub used: u64,
+    /// Leases of its that ran out.
+    pub expired: u64,
+    /// Trainer errors that it reported.
+    pub failures: u64,
+    /// The last of them.
+    pub last_error: Option<String>,
+    /// Microseconds that its slots spent on results that were used.
+    pub train_micros: u64,
+}
+
+/// Whether a host may work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostState {
+    /// In contact.
+    Live,
+    /// Not heard of for longer than a lease lasts.
+    Away,
+    /// In contact, but given nothing until then after repeated errors.
+    Resting {
+        /// When it is given work again.
+        until: UnixMillis,
+    },
+    /// Its token was revoked.
+    Revoked,
+}
+
+/// A lease that a host holds, in a line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeldView {
+    /// The lease.
+    pub lease: LeaseId,
+    /// The job.
+    pub job: JobId,
+    /// The trial.
+    pub trial: TrialId,
+    /// What it is: `train` or `evaluate`, epoch and shard.
+    pub unit: String,
+    /// Whether the host said that it runs.
+    pub running: bool,
+    /// How long ago it was granted.
+    pub age: Millis,
+}
+
+/// One line of a job's history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventView {
+    /// The journal position.
+    pub position: u64,
+    /// When.
+    pub at: UnixMillis,
+    /// What kind, e.g. `lease-granted`.
+    pub kind: String,
+    /// All of it.
+    pub event: serde_json::Value,
+}
+
+/// All that is needed to train one trial again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialHistory {
+    /// The job.
+    pub job: JobId,
+    /// The trial.
+    pub trial: TrialId,
+    /// Seed of the job.
+    pub job_seed: u64,
+    /// What the trial's units have in common.
+    pub context: TrialContext,
+    /// The job's data.
+    pub data: DataManifest,
+    /// The numeric class of the hops, where one class made all of them.
+    pub numeric_class: Option<Digest>,
+    /// The hops (or parts of hops) in the order in which they made versions 1, 2, ...
+    pub hops: Vec<HopRecord>,
+}
+
+/// One part of a trial's history: what made a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HopRecord {
+    /// The version that it made.
+    pub version: Version,
+    /// The lease whose result it was.
+    pub lease: LeaseId,
+    /// The host that trained it.
+    pub host: HostId,
+    /// Where it began.
+    pub start: Position,
+    /// Where it ended (same epoch and shard).
+    pub end: Position,
+    /// The checkpoint that it made.
+    pub checkpoint: BlobRef,
+}
+
+impl HopRecord {
+    /// The epoch that it belongs to.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.start.epoch
+    }
+
+    /// The shard that it visited.
+    #[must_use]
+    pub const fn shard(&self) -> ShardId {
+        self.start.shard
+    }
+}

@@ -1,0 +1,99 @@
+//! What the core can be told: commands with the time and the seed that they came with.
+
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    api::{Held, WorkRequest},
+    digest::{BlobRef, Digest},
+    ids::{HostId, JobId, LeaseId, TrialId, Version},
+    manifest::DataManifest,
+    report::Report,
+    spec::JobSpec,
+    time::UnixMillis,
+};
+
+/// One step of the world: a command, when it came, and the chance that it may use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// When; the shell never lets it go back.
+    pub at: UnixMillis,
+    /// All chance that the step may use.
+    pub seed: u64,
+    /// What happened.
+    pub command: Command,
+}
+
+/// Names the one who waits for a reply; the shell's business.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
+)]
+pub struct ReplyTo(pub u64);
+
+/// What happened outside. Every command with a `to` gets exactly one [`crate::Effect::Reply`] for it,
+/// at once or (work, held open) later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say it; fields are named by their types")]
+pub enum Command {
+    /// Time has passed.
+    Tick,
+    /// The server has started or taken over: every live lease gets a fresh full term.
+    Started,
+    /// A machine becomes a host. `token_sha256` is the hash of the token that the shell made for it.
+    Enrol { to: ReplyTo, name: String, token_sha256: Digest },
+    /// An operator takes a host's token away; its leases are revoked.
+    RevokeHost { to: ReplyTo, host: HostId },
+    /// A host asks for work. The reply may come much later (`WorkRequest::wait`); a newer ask of the
+    /// same host answers the older one at once, empty.
+    Ask { to: ReplyTo, host: HostId, request: WorkRequest },
+    /// The connection that waited for this reply is gone; an ask that is held open is forgotten.
+    Hangup { to: ReplyTo },
+    /// A host shows that it lives.
+    Heartbeat { to: ReplyTo, host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> },
+    /// A host gives leases back.
+    Release { to: ReplyTo, host: HostId, leases: Vec<LeaseId>, reason: String },
+    /// May this host upload that for this lease? Asked before bytes are taken.
+    AuthorizeUpload { to: ReplyTo, host: HostId, lease: LeaseId, bytes: u64 },
+    /// May this host read that blob? Its live leases must name it.
+    AuthorizeRead { to: ReplyTo, host: HostId, blob: Digest },
+    /// A host reports. The shell has made sure that an upload that it names is there, whole, with that digest.
+    Report { to: ReplyTo, host: HostId, report: Report },
+    /// An assimilator asks for work; the reply is `None` where there is none.
+    TakeAssimilation { to: ReplyTo },
+    /// An assimilator has checked an upload and published its blob.
+    OfferAssimilated { to: ReplyTo, lease: LeaseId, version: Version, checkpoint: BlobRef },
+    /// An assimilator refuses an upload.
+    OfferRejected { to: ReplyTo, lease: LeaseId, reason: String },
+    /// Which of these blobs does the state lack?
+    Missing { to: ReplyTo, blobs: Vec<BlobRef> },
+    /// May this blob be put in the store? Refused while its deletion is under way.
+    AuthorizePublish { to: ReplyTo, blob: BlobRef },
+    /// A blob is in the store.
+    Published { to: ReplyTo, blob: BlobRef },
+    /// A blob whose deletion was asked for is gone from the store.
+    Deleted { blob: Digest },
+    /// A user submits a job whose blobs are published.
+    Submit { to: ReplyTo, spec: Box<JobSpec>, data: Box<DataManifest>, again: bool },
+    /// A user ends a job.
+    Cancel { to: ReplyTo, job: JobId },
+    /// Somebody looks.
+    Query { to: ReplyTo, query: Query },
+}
+
+/// Something to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say it")]
+pub enum Query {
+    /// All jobs.
+    Jobs,
+    /// One job.
+    Job { job: JobId },
+    /// A job's trials.
+    Trials { job: JobId },
+    /// What a trial was trained on, in order.
+    History { job: JobId, trial: TrialId },
+    /// All hosts.
+    Hosts,
+    /// The host that a token's hash belongs to, if it isn't revoked.
+    HostByToken { token_sha256: Digest },
+    /// How many events there are; also says that the core is alive.
+    Position,
+}

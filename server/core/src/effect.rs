@@ -1,0 +1,110 @@
+//! What the core wants done: effects as data. The shell carries them out.
+
+use crate::{command::ReplyTo, event::Record};
+use sojourn_protocol::{
+    api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, SubmitAnswer, WorkAnswer},
+    digest::{BlobRef, Digest},
+    error::ApiError,
+    ids::{HostId, LeaseId, Version},
+    position::Position,
+    report::Trained,
+    unit::Hop,
+    view::{HostView, JobDetail, JobView, TrialHistory, TrialView},
+};
+
+/// The number of a journalled event, from 1; 0 is the empty journal.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(transparent)]
+pub struct JournalPosition(pub u64);
+
+/// One thing to do. Effects of one step are carried out in order.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum Effect {
+    /// Append this to the journal.
+    Persist(Record),
+    /// Answer, once everything up to `after` is durable.
+    Reply {
+        /// Whom.
+        to: ReplyTo,
+        /// What must be durable first.
+        after: JournalPosition,
+        /// The answer, or the refusal.
+        answer: Result<Box<Answer>, ApiError>,
+    },
+    /// There are uploads to assimilate: wake the assimilators, once everything so far is durable.
+    Assimilate,
+    /// Delete this blob from the store, once everything so far is durable; then say
+    /// [`crate::Command::Deleted`].
+    Delete(Digest),
+    /// Drop what was uploaded under this lease, once everything so far is durable.
+    DropUpload(LeaseId),
+}
+
+/// An answer to a command.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "each answers the command of its name")]
+pub enum Answer {
+    Enrolled(HostId),
+    Work(WorkAnswer),
+    Heartbeat(HeartbeatAnswer),
+    Released(ReleaseAnswer),
+    /// The upload's exact size is right and the lease is the host's.
+    UploadAuthorized,
+    ReadAuthorized,
+    Report(ReportAnswer),
+    Assimilation(Option<Box<AssimilationUnit>>),
+    /// The offer was taken; false where the report had already ended otherwise.
+    Offered(Offered),
+    Missing(Vec<Digest>),
+    PublishAuthorized,
+    Published,
+    Submitted(SubmitAnswer),
+    Jobs(Vec<JobView>),
+    Job(Box<JobDetail>),
+    JobSummary(Box<JobView>),
+    Trials(Vec<TrialView>),
+    History(Box<TrialHistory>),
+    Hosts(Vec<HostView>),
+    Host(Box<HostView>),
+    HostByToken(Option<HostId>),
+    Position(JournalPosition),
+}
+
+/// What became of an assimilator's offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offered {
+    /// It ended the report.
+    Taken,
+    /// The report had ended otherwise, or was never acknowledged; nothing changed.
+    Stale,
+}
+
+/// Assimilation work: check what was uploaded under `lease` and make it the trial's next version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AssimilationUnit {
+    /// The lease whose report it is; uploads lie under it.
+    pub lease: LeaseId,
+    /// What was to be done; holds the base, the seeds and the context.
+    pub hop: Hop,
+    /// What the host reported.
+    pub trained: Trained,
+    /// The position that the checkpoint must say.
+    pub expected_end: Position,
+    /// The version to make.
+    pub version: Version,
+    /// The checkpoint that it is based on; none for initial weights.
+    pub base: Option<BlobRef>,
+}

@@ -1,0 +1,123 @@
+//! What has happened: durable, versioned, folded into the state.
+
+use crate::effect::JournalPosition;
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
+    manifest::DataManifest,
+    report::{Failure, Report, Sums},
+    spec::JobSpec,
+    time::UnixMillis,
+};
+
+/// The version of [`Record`]'s encoding; a journal with another is refused.
+pub const EVENT_VERSION: u32 = 1;
+
+/// An event with its place in the journal and its time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Its number.
+    pub position: JournalPosition,
+    /// When.
+    pub at: UnixMillis,
+    /// What.
+    pub event: Event,
+}
+
+/// The unit that a lease is for, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[expect(missing_docs, reason = "fields are named by their types")]
+pub enum UnitKey {
+    /// A hop from batch `from` on.
+    Train { job: JobId, trial: TrialId, epoch: Epoch, shard: ShardId, from: u32 },
+    /// An evaluation of the checkpoint that an epoch ended with.
+    Evaluate { job: JobId, trial: TrialId, epoch: Epoch },
+}
+
+impl UnitKey {
+    /// The job.
+    #[must_use]
+    pub const fn job(&self) -> JobId {
+        match self {
+            UnitKey::Train { job, .. } | UnitKey::Evaluate { job, .. } => *job,
+        }
+    }
+
+    /// The trial.
+    #[must_use]
+    pub const fn trial(&self) -> TrialId {
+        match self {
+            UnitKey::Train { trial, .. } | UnitKey::Evaluate { trial, .. } => *trial,
+        }
+    }
+}
+
+/// Why a lease ended without a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum LeaseEnd {
+    /// Its host was not heard of in time.
+    Silent,
+    /// It made no progress in time.
+    Overdue,
+    /// Its host gave it back.
+    GivenBack {
+        /// Why.
+        reason: String,
+    },
+    /// Another result settled its unit, its trial ended, or its host was revoked.
+    Revoked,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[expect(missing_docs, reason = "fields are named by their types")]
+pub enum Event {
+    /// A machine became a host.
+    HostEnrolled { host: HostId, name: String, token_sha256: Digest },
+    /// A host's token was taken away.
+    HostRevoked { host: HostId },
+    /// A blob is in the store.
+    BlobPublished { blob: BlobRef },
+    /// A blob that nothing refers to will be deleted.
+    BlobCondemned { blob: Digest },
+    /// A condemned blob's deletion has begun: it can't be saved any more.
+    BlobDoomed { blob: Digest },
+    /// It is gone.
+    BlobDeleted { blob: Digest },
+    /// A job was submitted.
+    JobSubmitted { job: JobId, spec: Box<JobSpec>, data: Box<DataManifest>, key: Digest },
+    /// A job's user ended it.
+    JobCancelled { job: JobId },
+    /// A host was given a unit on this base version. `class`: the numeric class that the trial is
+    /// kept in from now on, where it is kept in one.
+    LeaseGranted {
+        lease: LeaseId,
+        host: HostId,
+        unit: UnitKey,
+        base: Version,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        class: Option<Digest>,
+        why: String,
+    },
+    /// A lease ended without a report.
+    LeaseEnded { lease: LeaseId, end: LeaseEnd },
+    /// A report was acknowledged. It ends its lease where that is live.
+    ReportAcknowledged { report: Box<Report>, host: HostId },
+    /// A trained checkpoint became its trial's next version.
+    Assimilated { lease: LeaseId, version: Version, checkpoint: BlobRef },
+    /// An evaluation's metrics were taken.
+    Evaluated { lease: LeaseId, epoch: Epoch, valid: Sums },
+    /// An acknowledged report was refused.
+    Rejected { lease: LeaseId, reason: String },
+    /// An acknowledged report came after its unit was settled or its trial had ended.
+    Superseded { lease: LeaseId },
+    /// A trainer error was counted; with it the report has ended.
+    UnitFailed { lease: LeaseId, failure: Failure },
+    /// A trial ended with an error.
+    TrialFailed { job: JobId, trial: TrialId, error: String },
+}

@@ -1,0 +1,1 @@
+//! Virtual hosts and virtual time around the very same core.

@@ -1,0 +1,1 @@
+//! HTTP, journal and the shell around the core.

@@ -1,0 +1,1 @@
+//! Pure: job to trials, hop-ordered units, schedule policies.
