@@ -1,0 +1,122 @@
+//! `[search]` and `[placement]`.
+
+use super::reader::{Node, Section};
+use crate::spec::{Goal, Loss, Metric, OrderChoice, PlacementSpec, SearchMethod, SearchSpec};
+
+/// The search procedure's word; its own keys are read later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Grid,
+    Random,
+}
+
+const METHODS: &[(&str, Method)] = &[("grid", Method::Grid), ("random", Method::Random)];
+/// Words of the design that this version refuses instead of passing over.
+const LATER_METHODS: &[&str] = &["tpe", "asha", "hyperband", "pbt"];
+const MAX_TRIALS: u32 = 1_000_000;
+
+/// The word of `search.method`, reporting nothing: [`read`] does that.
+pub(super) fn method(search: Option<&Node<'_>>) -> Option<Method> {
+    let Some(node) = search else { return Some(Method::Grid) };
+    match node.peek()?.optional("method") {
+        None => Some(Method::Grid),
+        Some(word) => {
+            let word = word.as_string()?;
+            METHODS.iter().find(|(name, _)| *name == word).map(|(_, method)| *method)
+        }
+    }
+}
+
+/// Reads `[search]`; all of it may be left out.
+pub(super) fn read(
+    node: Option<&Node<'_>>,
+    method: Option<Method>,
+    loss: Option<Loss>,
+) -> Option<SearchSpec> {
+    let by_loss = if loss == Some(Loss::Mse) { Metric::Loss } else { Metric::Accuracy };
+    let Some(node) = node else {
+        return Some(SearchSpec {
+            method: SearchMethod::Grid,
+            metric: by_loss,
+            goal: goal_of(by_loss),
+        });
+    };
+    let section = node.section()?;
+    let method = procedure(&section, method);
+    let metric = match section.optional("metric") {
+        None => Some(by_loss),
+        Some(node) => metric(&node, loss),
+    };
+    let goal = match section.optional("goal") {
+        None => metric.map(goal_of),
+        Some(node) => node.word(&[("min", Goal::Min), ("max", Goal::Max)]),
+    };
+    Some(SearchSpec { method: method?, metric: metric?, goal: goal? })
+}
+
+fn goal_of(metric: Metric) -> Goal {
+    match metric {
+        Metric::Accuracy => Goal::Max,
+        Metric::Loss => Goal::Min,
+    }
+}
+
+fn procedure(section: &Section<'_>, method: Option<Method>) -> Option<SearchMethod> {
+    match method {
+        Some(Method::Grid) => match section.optional("trials") {
+            None => Some(SearchMethod::Grid),
+            Some(node) => {
+                node.refuse("goes with `method = \"random\"`; a grid tries every combination")
+            }
+        },
+        Some(Method::Random) => {
+            let trials = section.required("trials", "how many combinations to draw")?;
+            Some(SearchMethod::Random { trials: trials.integer(1, MAX_TRIALS)? })
+        }
+        None => {
+            let node = section.optional("method")?;
+            match node.as_string() {
+                Some(word) if LATER_METHODS.contains(&word) => node.refuse(format!(
+                    "is `\"{word}\"`, which this version has not got; it has `grid` and `random`"
+                )),
+                _ => node.word(METHODS).map(|_| SearchMethod::Grid),
+            }
+        }
+    }
+}
+
+fn metric(node: &Node<'_>, loss: Option<Loss>) -> Option<Metric> {
+    let words = [Metric::Accuracy, Metric::Loss].map(|metric| (metric.name(), metric));
+    let metric = node.word(&words)?;
+    if metric == Metric::Accuracy && loss == Some(Loss::Mse) {
+        return node.refuse(
+            "is `\"valid/accuracy\"`, which needs classes; with `training.loss = \"mse\"` the metric is `\"valid/loss\"`",
+        );
+    }
+    Some(metric)
+}
+
+/// Reads `[placement]`; all of it may be left out.
+pub(super) fn placement(root: &Section<'_>) -> Option<PlacementSpec> {
+    let defaults = PlacementSpec { order: OrderChoice::Auto, reproducible: true, threads: 1 };
+    let Some(node) = root.optional("placement") else { return Some(defaults) };
+    let section = node.section()?;
+    let merging = "merging, which this version has not got; it trains in hop order";
+    let merge = match section.optional("merge") {
+        None => Some(()),
+        Some(node) => node.refuse(format!("asks for {merging}")),
+    };
+    let order = match section.optional("order") {
+        None => Some(defaults.order),
+        Some(node) if node.as_string() == Some("merge") => {
+            node.refuse(format!("is `\"merge\"`: {merging}"))
+        }
+        Some(node) => node.word(&[("auto", OrderChoice::Auto), ("hop", OrderChoice::Hop)]),
+    };
+    let reproducible =
+        section.optional("reproducible").map_or(Some(defaults.reproducible), |node| node.boolean());
+    let threads =
+        section.optional("threads").map_or(Some(defaults.threads), |node| node.integer(1, 1024));
+    merge?;
+    Some(PlacementSpec { order: order?, reproducible: reproducible?, threads: threads? })
+}

@@ -1,0 +1,140 @@
+//! `[training]`: epochs, batches, loss, optimiser, schedule.
+
+use super::{
+    dimension::{self, Bounds, Element, OPTIMIZERS},
+    reader::{Node, Section},
+    search::Method,
+};
+use crate::spec::{
+    Dimension, Loss, OptimizerName, OptimizerSpace, ScheduleName, ScheduleSpace, TrainingSpace,
+};
+
+const DEFAULT_BATCH_SIZE: u32 = 32;
+const MAX_EPOCHS: u32 = 1_000_000;
+/// PyTorch's default decay of AdamW; other optimisers have none.
+const ADAMW_WEIGHT_DECAY: f64 = 0.01;
+
+/// Reads `[training]`.
+pub(super) fn read(section: &Section<'_>, method: Option<Method>) -> Option<TrainingSpace> {
+    let epochs = section
+        .required("epochs", "how often to pass over the training data")
+        .and_then(|node| node.integer(1, MAX_EPOCHS));
+    let batch_size = number(section, "batch_size", Bounds::AtLeastOne, method, DEFAULT_BATCH_SIZE);
+    let loss = section.optional("loss").map_or(Some(Loss::CrossEntropy), |node| {
+        node.word(&[("cross-entropy", Loss::CrossEntropy), ("mse", Loss::Mse)])
+    });
+    let optimizer = section.optional("optimizer").map_or_else(
+        || Some(defaults(OptimizerName::Adam.into())),
+        |node| optimizer(&node, method),
+    );
+    let schedule = section
+        .optional("schedule")
+        .map_or_else(|| Some(ScheduleSpace::default()), |node| schedule(&node, method));
+    let clip_norm = number(section, "clip_norm", Bounds::NotNegative, method, 0.0);
+    Some(TrainingSpace {
+        epochs: epochs?,
+        batch_size: batch_size?,
+        loss: loss?,
+        optimizer: optimizer?,
+        schedule: schedule?,
+        clip_norm: clip_norm?,
+    })
+}
+
+fn number<T: Element>(
+    section: &Section<'_>,
+    key: &str,
+    bounds: Bounds,
+    method: Option<Method>,
+    default: impl Into<Dimension<T>>,
+) -> Option<Dimension<T>> {
+    match section.optional(key) {
+        None => Some(default.into()),
+        Some(node) => dimension::read(&node, bounds, method),
+    }
+}
+
+fn defaults(name: Dimension<OptimizerName>) -> OptimizerSpace {
+    let weight_decay =
+        if name == Dimension::Fixed(OptimizerName::Adamw) { ADAMW_WEIGHT_DECAY } else { 0.0 };
+    OptimizerSpace {
+        name,
+        lr: 1e-3.into(),
+        momentum: 0.0.into(),
+        beta1: 0.9.into(),
+        beta2: 0.999.into(),
+        eps: 1e-8.into(),
+        weight_decay: weight_decay.into(),
+    }
+}
+
+fn optimizer(node: &Node<'_>, method: Option<Method>) -> Option<OptimizerSpace> {
+    if node.is_string() {
+        return node.word(OPTIMIZERS).map(|name| defaults(name.into()));
+    }
+    let section = node.section()?;
+    let name: Dimension<OptimizerName> = dimension::read(
+        &section.required("name", "`sgd`, `adam` or `adamw`")?,
+        Bounds::NotNegative,
+        method,
+    )?;
+    let others: &[&str] = match name {
+        Dimension::Fixed(OptimizerName::Sgd) => &["beta1", "beta2", "eps"],
+        Dimension::Fixed(OptimizerName::Adam | OptimizerName::Adamw) => &["momentum"],
+        Dimension::Choice(_) | Dimension::Range(_) => &[],
+    };
+    let mut mine = Some(());
+    for node in others.iter().filter_map(|key| section.optional(key)) {
+        mine = node.refuse("is no key of this optimiser");
+    }
+    let base = defaults(name);
+    let lr = number(&section, "lr", Bounds::Positive, method, base.lr);
+    let momentum = number(&section, "momentum", Bounds::ZeroToBelowOne, method, base.momentum);
+    let beta1 = number(&section, "beta1", Bounds::ZeroToBelowOne, method, base.beta1);
+    let beta2 = number(&section, "beta2", Bounds::ZeroToBelowOne, method, base.beta2);
+    let eps = number(&section, "eps", Bounds::Positive, method, base.eps);
+    let weight_decay =
+        number(&section, "weight_decay", Bounds::NotNegative, method, base.weight_decay);
+    mine?;
+    Some(OptimizerSpace {
+        name: base.name,
+        lr: lr?,
+        momentum: momentum?,
+        beta1: beta1?,
+        beta2: beta2?,
+        eps: eps?,
+        weight_decay: weight_decay?,
+    })
+}
+
+const SCHEDULES: &[(&str, ScheduleName)] = &[
+    ("constant", ScheduleName::Constant),
+    ("step", ScheduleName::Step),
+    ("cosine", ScheduleName::Cosine),
+];
+
+fn schedule(node: &Node<'_>, method: Option<Method>) -> Option<ScheduleSpace> {
+    let base = ScheduleSpace::default();
+    if node.is_string() {
+        return node.word(SCHEDULES).map(|name| ScheduleSpace { name, ..base });
+    }
+    let section = node.section()?;
+    let name = section.required("name", "`constant`, `step` or `cosine`")?.word(SCHEDULES)?;
+    let others: &[(&str, &str)] = match name {
+        ScheduleName::Constant => &[("every", "step"), ("gamma", "step"), ("floor", "cosine")],
+        ScheduleName::Step => &[("floor", "cosine")],
+        ScheduleName::Cosine => &[("every", "step"), ("gamma", "step")],
+    };
+    let mut mine = Some(());
+    for (key, of) in others {
+        if let Some(node) = section.optional(key) {
+            mine = node.refuse(format!("is a key of the schedule `{of}`"));
+        }
+    }
+    let warmup = number(&section, "warmup", Bounds::NotNegative, method, base.warmup);
+    let every = number(&section, "every", Bounds::AtLeastOne, method, base.every);
+    let gamma = number(&section, "gamma", Bounds::AboveZeroToOne, method, base.gamma);
+    let floor = number(&section, "floor", Bounds::ZeroToOne, method, base.floor);
+    mine?;
+    Some(ScheduleSpace { name, warmup: warmup?, every: every?, gamma: gamma?, floor: floor? })
+}

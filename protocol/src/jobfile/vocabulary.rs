@@ -1,0 +1,67 @@
+//! Every key of a job file, and the nearest word to one that isn't there.
+
+/// The keys of each table, by the table's path (`model` for every `[[model]]`).
+pub(super) const TABLES: &[(&str, &[&str])] = &[
+    ("", &["name", "seed", "data", "model", "training", "search", "placement"]),
+    ("data", &["train", "label", "shape", "scale", "valid", "test", "shards"]),
+    ("model", &["arch", "hidden", "channels"]),
+    ("training", &["epochs", "batch_size", "loss", "optimizer", "schedule", "clip_norm"]),
+    ("training.optimizer", &["name", "lr", "momentum", "beta1", "beta2", "eps", "weight_decay"]),
+    ("training.schedule", &["name", "warmup", "every", "gamma", "floor"]),
+    ("search", &["method", "trials", "metric", "goal"]),
+    ("placement", &["order", "merge", "reproducible", "threads"]),
+];
+
+/// The keys of the table at `path`.
+pub(super) fn keys(path: &str) -> &'static [&'static str] {
+    let table = path.split('[').next().unwrap_or(path);
+    TABLES.iter().find(|(name, _)| *name == table).map_or(&[], |(_, keys)| *keys)
+}
+
+/// Where else a key is at home: its whole path.
+pub(super) fn elsewhere(key: &str) -> Option<String> {
+    let (table, _) = TABLES.iter().find(|(_, keys)| keys.contains(&key))?;
+    Some(if table.is_empty() {
+        // In TOML a bare key belongs to the table above it: a common slip.
+        format!("`{key}` at the top of the file, before the first table")
+    } else {
+        format!("`{table}.{key}`")
+    })
+}
+
+/// The candidate that `word` most likely stands for, if any is near.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let closeness = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        let edits = strsim::normalized_damerau_levenshtein(&word, &candidate);
+        let contains = word.len() >= 3
+            && candidate.len() >= 3
+            && (candidate.contains(&word) || word.contains(&candidate));
+        if contains { edits.max(0.6) } else { edits }
+    };
+    candidates
+        .into_iter()
+        .map(|candidate| (closeness(candidate), candidate))
+        .filter(|(closeness, _)| *closeness >= 0.5)
+        // The first of equals wins, so that the answer doesn't depend on `max_by`'s choice.
+        .fold(None, |best: Option<(f64, &str)>, next| match best {
+            Some(best) if best.0 >= next.0 => Some(best),
+            _ => Some(next),
+        })
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_found_and_a_far_one_is_not() {
+        let keys = ["epochs", "batch_size", "loss"];
+        assert_eq!(nearest("epoch", keys), Some("epochs"));
+        assert_eq!(nearest("batchsize", keys), Some("batch_size"));
+        assert_eq!(nearest("Loss", keys), Some("loss"));
+        assert_eq!(nearest("zebra", keys), None);
+    }
+}
