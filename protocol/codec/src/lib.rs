@@ -1,1 +1,25 @@
-//! Canonical safetensors and their bounds. Pure.
+//! Canonical safetensors and the bounds that decoding keeps. Pure: bytes in, bytes out.
+//!
+//! A blob is named by the digest of its bytes, so the same tensors must always give the same bytes.
+//! The safetensors format leaves three things open, and this package closes them:
+//!
+//! ```text
+//! | u64 header length | JSON header, compact, padded with spaces to 8 bytes | tensor bytes ... |
+//!                       tensors in name order, no `__metadata__`,              in the same order,
+//!                       keys `dtype`, `shape`, `data_offsets`                  without gaps
+//! ```
+//!
+//! Whatever else is valid safetensors is refused by [`decode`], because two encodings of one model
+//! would be two blobs. Every reader of the format reads what is written here.
+
+mod bounded;
+mod decode;
+mod error;
+mod layout;
+mod tensor;
+
+pub use bounded::{BoundedDecoder, compress, decompress_bounded};
+pub use decode::{TensorView, decode, decode_header};
+pub use error::CodecError;
+pub use layout::{Layout, MAX_HEADER_BYTES, encode, file_bytes, header};
+pub use tensor::{Dtype, Tensor, TensorSpec};
