@@ -292,7 +292,7 @@ mod tests {
         let one = ("[a-z\"\\\\é.]{0,6}", any::<bool>(), prop::collection::vec(0u64..4, 0..3));
         prop::collection::btree_map(one.0, (one.1, one.2), 0..5).prop_map(|map| {
             let make = |(name, (float, shape)): (String, (bool, Vec<u64>))| {
-                let count = shape.iter().product::<u64>() as usize;
+                let count = usize::try_from(shape.iter().product::<u64>()).unwrap();
                 if float {
                     Tensor::f32(name, shape, &vec![0.25; count])
                 } else {

@@ -181,8 +181,10 @@ mod tests {
         let layout = Layout::new(tensors.iter().map(Tensor::spec).collect()).unwrap();
         assert_eq!(layout.file_bytes(), file.len() as u64);
         assert!(file.starts_with(layout.header()));
-        let range = layout.range("y").unwrap();
-        assert_eq!(&file[range.start as usize..range.end as usize], &9i64.to_le_bytes());
+        let size = layout.file_bytes();
+        assert_eq!(layout.range("y"), Some(size - 8..size));
+        assert_eq!(layout.range("x"), Some(size - 20..size - 8));
+        assert_eq!(&file[file.len() - 8..], &9i64.to_le_bytes());
         assert_eq!(layout.range("z"), None);
     }
 

@@ -1,1 +1,25 @@
-//! Architecture as plain data: tensor names, shapes, FLOPs, initial weights. No libtorch.
+//! Architecture as plain data to tensors: layers, names, shapes, FLOPs, initial weights. No libtorch.
+//!
+//! The server sizes uploads and guesses times with it, the trainer builds its network from it, the
+//! assimilator checks checkpoints against it; so all three mean the same model by the same words.
+//!
+//! ```text
+//! Architecture + row shape + outputs --> Network (layers) --> CheckpointLayout (tensors of a file)
+//!                                              |                     |
+//!                                        flops_per_row        initial_checkpoint
+//! ```
+
+mod checkpoint;
+mod error;
+mod initial;
+mod lineage;
+mod network;
+
+pub use checkpoint::{CheckpointLayout, LINEAGE, optimizer_slots};
+pub use error::ModelError;
+pub use initial::{initial_checkpoint, initial_values};
+pub use lineage::Lineage;
+pub use network::{
+    Layer, LayerKind, MAX_PARAMETERS, Network, Parameter, Pooling, flops_per_row, validate,
+};
+pub use sojourn_codec::{Dtype, TensorSpec};
