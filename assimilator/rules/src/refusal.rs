@@ -1,0 +1,110 @@
+//! Why a returned checkpoint is refused.
+
+use sojourn_codec::{CodecError, Dtype};
+use sojourn_model::ModelError;
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{Epoch, ShardId, TrialId, Version},
+};
+
+/// The one reason that a report's host, and whoever looks into it, gets to read.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// Trained from another version than the unit says.
+    #[error("trained from version {actual}, the unit's base is version {expected}")]
+    Base {
+        /// The unit's base.
+        expected: Version,
+        /// What the report says.
+        actual: Version,
+    },
+    /// The upload is longer or shorter than reported.
+    #[error("the upload has {actual} bytes, {expected} were reported")]
+    Size {
+        /// What the report says.
+        expected: u64,
+        /// What came.
+        actual: u64,
+    },
+    /// The upload isn't what was reported.
+    #[error("the upload's digest is `{actual}`, `{expected}` was reported")]
+    Digest {
+        /// What the report says.
+        expected: Digest,
+        /// What came.
+        actual: Digest,
+    },
+    /// No canonical safetensors file.
+    #[error("the checkpoint can't be read: {0}")]
+    Codec(#[from] CodecError),
+    /// A tensor of the trial's model isn't there.
+    #[error("tensor `{0}` is missing")]
+    MissingTensor(String),
+    /// A tensor that the trial's model doesn't have.
+    #[error("tensor `{0}` isn't one of the trial's checkpoint")]
+    UnknownTensor(String),
+    /// A tensor of another shape.
+    #[error("tensor `{tensor}` has the shape {actual:?}, expected {expected:?}")]
+    Shape {
+        /// The tensor.
+        tensor: String,
+        /// The model's.
+        expected: Vec<u64>,
+        /// What came.
+        actual: Vec<u64>,
+    },
+    /// A tensor of another type.
+    #[error("tensor `{tensor}` holds {actual}, expected {expected}")]
+    Dtype {
+        /// The tensor.
+        tensor: String,
+        /// The model's.
+        expected: Dtype,
+        /// What came.
+        actual: Dtype,
+    },
+    /// A lineage that can't be read.
+    #[error(transparent)]
+    Lineage(#[from] ModelError),
+    /// A checkpoint of another trial.
+    #[error("a checkpoint of trial {actual}, expected trial {expected}")]
+    Trial {
+        /// The unit's.
+        expected: TrialId,
+        /// What the checkpoint says.
+        actual: TrialId,
+    },
+    /// A checkpoint of another hop of the trial, or of another job.
+    #[error(
+        "a checkpoint of another hop (it says epoch {epoch}, shard {shard}, and the hop seed differs)"
+    )]
+    Hop {
+        /// What the checkpoint says.
+        epoch: Epoch,
+        /// What the checkpoint says.
+        shard: ShardId,
+    },
+    /// The position isn't one that the unit can end at, or isn't the reported one.
+    #[error("the {what} is {actual}, expected {expected}")]
+    Position {
+        /// Which part of whose position.
+        what: &'static str,
+        /// What it must be.
+        expected: String,
+        /// What it is.
+        actual: u64,
+    },
+    /// An infinite number or NaN among the values.
+    #[error("tensor `{tensor}` holds the non-finite value {value} at index {index}")]
+    NonFinite {
+        /// The tensor.
+        tensor: String,
+        /// Where, in row-major order.
+        index: usize,
+        /// What.
+        value: f32,
+    },
+    /// The change from the base is too large to be a number.
+    #[error("the norm of the change is not finite")]
+    NonFiniteChange,
+}

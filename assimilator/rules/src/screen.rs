@@ -1,0 +1,139 @@
+//! Is this upload what the unit asked for? The checks of DESIGN section 7 that need no other bytes.
+
+use crate::refusal::Refusal;
+use sojourn_codec::{Dtype, TensorView, decode};
+use sojourn_model::{CheckpointLayout, LINEAGE, Lineage};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    report::Trained,
+    unit::Hop,
+};
+
+/// An upload that has passed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked<'a> {
+    /// Its name as a blob.
+    pub checkpoint: BlobRef,
+    /// What it says of itself; all of it fits the unit and the report.
+    pub lineage: Lineage,
+    /// Its tensors, exactly those of the layout, in the same order.
+    pub tensors: Vec<TensorView<'a>>,
+}
+
+/// Checks an upload against the unit that it is for and the report that came with it.
+///
+/// # Errors
+/// The first thing that is wrong, from the outside in: base, size, digest, encoding, names, types,
+/// shapes, lineage, values.
+pub fn screen<'a>(
+    layout: &CheckpointLayout,
+    hop: &Hop,
+    trained: &Trained,
+    upload: &'a [u8],
+) -> Result<Checked<'a>, Refusal> {
+    if trained.base != hop.base.version() {
+        return Err(Refusal::Base { expected: hop.base.version(), actual: trained.base });
+    }
+    let checkpoint = check_bytes(&trained.checkpoint, upload)?;
+    let tensors = decode(upload)?;
+    check_tensors(layout, &tensors)?;
+    let lineage = check_lineage(hop, trained, &tensors)?;
+    check_finite(&tensors)?;
+    Ok(Checked { checkpoint, lineage, tensors })
+}
+
+fn check_bytes(reported: &BlobRef, upload: &[u8]) -> Result<BlobRef, Refusal> {
+    let actual = u64::try_from(upload.len()).unwrap_or(u64::MAX);
+    if actual != reported.bytes {
+        return Err(Refusal::Size { expected: reported.bytes, actual });
+    }
+    let sha256 = Digest::of(upload);
+    if sha256 != reported.sha256 {
+        return Err(Refusal::Digest { expected: reported.sha256, actual: sha256 });
+    }
+    Ok(BlobRef { sha256, bytes: actual })
+}
+
+fn check_tensors(layout: &CheckpointLayout, tensors: &[TensorView<'_>]) -> Result<(), Refusal> {
+    // Both are in name order without duplicates, so one walk finds whatever differs.
+    let mut came = tensors.iter().peekable();
+    for spec in layout.tensors() {
+        let Some(tensor) = came.next_if(|tensor| tensor.name <= spec.name) else {
+            return Err(Refusal::MissingTensor(spec.name.clone()));
+        };
+        let name = || tensor.name.clone();
+        if tensor.name != spec.name {
+            return Err(Refusal::UnknownTensor(name()));
+        }
+        if tensor.dtype != spec.dtype {
+            let (expected, actual) = (spec.dtype, tensor.dtype);
+            return Err(Refusal::Dtype { tensor: name(), expected, actual });
+        }
+        if tensor.shape != spec.shape {
+            let (expected, actual) = (spec.shape.clone(), tensor.shape.clone());
+            return Err(Refusal::Shape { tensor: name(), expected, actual });
+        }
+    }
+    match came.next() {
+        None => Ok(()),
+        Some(tensor) => Err(Refusal::UnknownTensor(tensor.name.clone())),
+    }
+}
+
+fn check_lineage(
+    hop: &Hop,
+    trained: &Trained,
+    tensors: &[TensorView<'_>],
+) -> Result<Lineage, Refusal> {
+    let tensor = tensors
+        .iter()
+        .find(|tensor| tensor.name == LINEAGE)
+        .ok_or_else(|| Refusal::MissingTensor(LINEAGE.into()))?;
+    let numbers: Vec<i64> = tensor.i64s()?.collect();
+    let lineage = Lineage::from_numbers(&numbers)?;
+    if lineage.trial != hop.trial {
+        return Err(Refusal::Trial { expected: hop.trial, actual: lineage.trial });
+    }
+    let says = lineage.position;
+    if lineage.hop_seed != hop.seed
+        || (says.epoch, says.shard) != (hop.start.epoch, hop.start.shard)
+    {
+        return Err(Refusal::Hop { epoch: says.epoch, shard: says.shard });
+    }
+    let position =
+        |what, expected: String, actual| Err(Refusal::Position { what, expected, actual });
+    let (start, batches) = (hop.start.batch, hop.batches());
+    if says.batch <= start || says.batch > batches {
+        let expected = format!("above {start} and at most {batches}");
+        return position("checkpoint's batch", expected, u64::from(says.batch));
+    }
+    let must = hop.position_at(says.batch);
+    if says.step != must.step {
+        return position("checkpoint's step", must.step.to_string(), says.step);
+    }
+    let end = trained.end;
+    if (end.epoch, end.shard) != (says.epoch, says.shard) {
+        return Err(Refusal::Hop { epoch: end.epoch, shard: end.shard });
+    }
+    if end.batch != says.batch {
+        return position("reported batch", says.batch.to_string(), u64::from(end.batch));
+    }
+    if end.step != says.step {
+        return position("reported step", says.step.to_string(), end.step);
+    }
+    Ok(lineage)
+}
+
+fn check_finite(tensors: &[TensorView<'_>]) -> Result<(), Refusal> {
+    for tensor in tensors.iter().filter(|tensor| tensor.dtype == Dtype::F32) {
+        let bad = tensor.f32s()?.enumerate().find(|(_, value)| !value.is_finite());
+        if let Some((index, value)) = bad {
+            return Err(Refusal::NonFinite { tensor: tensor.name.clone(), index, value });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "screen_tests.rs"]
+mod tests;

@@ -1,0 +1,228 @@
+//! Every refusal of `screen`, by what a host could do wrong.
+
+use super::*;
+use proptest::prelude::*;
+use sojourn_codec::{Tensor, encode};
+use sojourn_model::initial_checkpoint;
+use sojourn_protocol::{
+    ids::{Epoch, JobId, ShardId, TrialId, Version},
+    manifest::{Scaling, Shard},
+    position::Position,
+    report::Sums,
+    spec::{
+        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
+        TrialConfig,
+    },
+    unit::{Base, TrialContext},
+};
+
+fn hop() -> Hop {
+    let optimizer = Optimizer {
+        name: OptimizerName::Sgd,
+        lr: 0.1,
+        momentum: 0.9,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.0,
+    };
+    let schedule =
+        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let training = TrainingConfig {
+        epochs: 2,
+        batch_size: 4,
+        loss: Loss::CrossEntropy,
+        optimizer,
+        schedule,
+        clip_norm: None,
+    };
+    let context = TrialContext {
+        config: TrialConfig { model: Architecture::Mlp { hidden: vec![3] }, training },
+        shape: vec![2],
+        outputs: 2,
+        scaling: Scaling::None,
+        total_steps: 12,
+        pinned_threads: None,
+    };
+    let blob = BlobRef { sha256: Digest::of(b"shard"), bytes: 5 };
+    Hop {
+        job: JobId(1),
+        trial: TrialId(4),
+        base: Base::Checkpoint { version: Version(2), blob },
+        start: Position { epoch: Epoch(1), shard: ShardId(0), batch: 0, step: 6 },
+        shard: Shard { blob, rows: 10 },
+        seed: 99,
+        context,
+    }
+}
+
+fn layout() -> CheckpointLayout {
+    CheckpointLayout::of(&hop().context).unwrap()
+}
+
+fn lineage() -> Lineage {
+    Lineage { hop_seed: 99, trial: TrialId(4), position: hop().position_at(3) }
+}
+
+fn upload(lineage: Lineage) -> Vec<u8> {
+    initial_checkpoint(&hop().context, 1, lineage).unwrap()
+}
+
+fn tensors() -> Vec<Tensor> {
+    let file = upload(lineage());
+    let own = |view: TensorView<'_>| Tensor {
+        data: view.data.to_vec(),
+        dtype: view.dtype,
+        shape: view.shape,
+        name: view.name,
+    };
+    decode(&file).unwrap().into_iter().map(own).collect()
+}
+
+fn report(upload: &[u8]) -> Trained {
+    Trained {
+        base: Version(2),
+        checkpoint: BlobRef { sha256: Digest::of(upload), bytes: upload.len() as u64 },
+        end: hop().position_at(3),
+        sums: Sums::default(),
+        train_micros: 1,
+    }
+}
+
+fn refusal(upload: &[u8]) -> Refusal {
+    screen(&layout(), &hop(), &report(upload), upload).unwrap_err()
+}
+
+#[test]
+fn a_good_checkpoint_passes() {
+    let file = upload(lineage());
+    let checked = screen(&layout(), &hop(), &report(&file), &file).unwrap();
+    assert_eq!(checked.lineage, lineage());
+    assert_eq!(checked.checkpoint.sha256, Digest::of(&file));
+    assert_eq!(checked.tensors.len(), layout().tensors().len());
+}
+
+#[test]
+fn a_partial_checkpoint_passes_where_report_and_bytes_agree() {
+    let end = hop().position_at(2);
+    let file = upload(Lineage { position: end, ..lineage() });
+    let trained = Trained { end, ..report(&file) };
+    assert!(screen(&layout(), &hop(), &trained, &file).is_ok());
+}
+
+#[test]
+fn a_wrong_base_is_refused() {
+    let file = upload(lineage());
+    let trained = Trained { base: Version(1), ..report(&file) };
+    let error = screen(&layout(), &hop(), &trained, &file).unwrap_err();
+    assert_eq!(error.to_string(), "trained from version 1, the unit's base is version 2");
+}
+
+#[test]
+fn other_bytes_than_reported_are_refused() {
+    let file = upload(lineage());
+    let trained = report(&file);
+    let short = &file[..file.len() - 1];
+    let error = screen(&layout(), &hop(), &trained, short).unwrap_err();
+    assert!(matches!(error, Refusal::Size { .. }));
+    let mut altered = file.clone();
+    *altered.last_mut().unwrap() ^= 1;
+    let error = screen(&layout(), &hop(), &trained, &altered).unwrap_err();
+    assert!(matches!(error, Refusal::Digest { .. }));
+}
+
+#[test]
+fn what_is_no_safetensors_is_refused() {
+    let error = refusal(b"\x89PNG and so on, which is no checkpoint");
+    assert!(error.to_string().contains("not a safetensors file"), "{error}");
+}
+
+#[test]
+fn other_tensors_are_refused() {
+    let mut missing = tensors();
+    missing.retain(|tensor| tensor.name != "layers.1.bias");
+    let error = refusal(&encode(&missing).unwrap());
+    assert_eq!(error, Refusal::MissingTensor("layers.1.bias".into()));
+
+    for extra in ["a", "layers.0.extra", "z"] {
+        let mut more = tensors();
+        more.push(Tensor::f32(extra, [1u64], &[0.0]));
+        let error = refusal(&encode(&more).unwrap());
+        assert_eq!(error, Refusal::UnknownTensor(extra.into()));
+    }
+
+    let mut reshaped = tensors();
+    reshaped.iter_mut().find(|t| t.name == "layers.0.weight").unwrap().shape = vec![2, 3];
+    let error = refusal(&encode(&reshaped).unwrap());
+    assert_eq!(error.to_string(), "tensor `layers.0.weight` has the shape [2, 3], expected [3, 2]");
+
+    let mut retyped = tensors();
+    let tensor = retyped.iter_mut().find(|t| t.name == "layers.1.bias").unwrap();
+    *tensor = Tensor::i64("layers.1.bias", [2u64], &[0, 0]);
+    let error = refusal(&encode(&retyped).unwrap());
+    assert_eq!(error.to_string(), "tensor `layers.1.bias` holds I64, expected F32");
+
+    assert_eq!(refusal(&encode(&[]).unwrap()), Refusal::MissingTensor("layers.0.bias".into()));
+}
+
+#[test]
+fn a_non_finite_value_is_refused_wherever_it_is() {
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for name in ["layers.0.weight", "optimizer.momentum_buffer.layers.1.bias"] {
+            let mut broken = tensors();
+            let tensor = broken.iter_mut().find(|t| t.name == name).unwrap();
+            tensor.data[4..8].copy_from_slice(&bad.to_le_bytes());
+            let error = refusal(&encode(&broken).unwrap());
+            assert!(
+                matches!(&error, Refusal::NonFinite { tensor, index: 1, .. } if tensor == name),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn another_lineage_is_refused() {
+    let good = lineage();
+    let position = good.position;
+    let other = |lineage| refusal(&upload(lineage));
+    let error = other(Lineage { trial: TrialId(5), ..good });
+    assert_eq!(error, Refusal::Trial { expected: TrialId(4), actual: TrialId(5) });
+    let error = other(Lineage { hop_seed: 98, ..good });
+    assert!(matches!(error, Refusal::Hop { .. }));
+    for moved in
+        [Position { epoch: Epoch(0), ..position }, Position { shard: ShardId(1), ..position }]
+    {
+        let error = other(Lineage { position: moved, ..good });
+        assert!(matches!(error, Refusal::Hop { .. }), "{error}");
+    }
+    for moved in [
+        Position { batch: 0, ..position },
+        Position { batch: 4, ..position },
+        Position { step: 8, ..position },
+        hop().position_at(2), // right for the unit, but not what was reported
+    ] {
+        let error = other(Lineage { position: moved, ..good });
+        assert!(matches!(error, Refusal::Position { .. }), "{error}");
+    }
+    let mut garbled = tensors();
+    let tensor = garbled.iter_mut().find(|t| t.name == LINEAGE).unwrap();
+    *tensor = Tensor::i64(LINEAGE, [6u64], &[99, -4, 1, 0, 3, 9]);
+    assert!(matches!(refusal(&encode(&garbled).unwrap()), Refusal::Lineage(_)));
+}
+
+proptest! {
+    #[test]
+    fn one_changed_byte_is_found(at in any::<prop::sample::Index>(), flip in 1u8..) {
+        let file = upload(lineage());
+        let mut altered = file.clone();
+        let at = at.index(file.len());
+        altered[at] ^= flip;
+        prop_assert!(screen(&layout(), &hop(), &report(&file), &altered).is_err());
+    }
+
+    #[test]
+    fn random_uploads_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(screen(&layout(), &hop(), &report(&bytes), &bytes).is_err());
+    }
+}
