@@ -1,1 +1,19 @@
-//! Pure: job to trials, hop-ordered units, schedule policies.
+//! From a job to its work, pure: trials from the search space, the hop chain of a trial, and the
+//! policies that choose which hop a host gets.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`search`] | job spec -> trials (grid, random) |
+//! | [`chain`] | one trial's way over its shards, epoch after epoch, with positions |
+//! | [`policy`] | which trial and shard an asking host gets, and why |
+//!
+//! Nothing here asks the time, the machine or chance: streams of chance come in as arguments or
+//! follow from the job's seed.
+
+pub mod chain;
+pub mod policy;
+pub mod search;
+
+pub use chain::{Advance, Chain, ChainError};
+pub use policy::{Candidate, Choice, HostCache, Policy, PolicyName};
+pub use search::{SearchError, Trial, trials};

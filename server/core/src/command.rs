@@ -54,8 +54,8 @@ pub enum Command {
     AuthorizeUpload { to: ReplyTo, host: HostId, lease: LeaseId, bytes: u64 },
     /// May this host read that blob? Its live leases must name it.
     AuthorizeRead { to: ReplyTo, host: HostId, blob: Digest },
-    /// A host reports. The shell has made sure that an upload that it names is there, whole, with that digest.
-    Report { to: ReplyTo, host: HostId, report: Report },
+    /// A host reports. `uploaded`: what the shell holds under the lease, whole and with that digest.
+    Report { to: ReplyTo, host: HostId, report: Report, uploaded: Option<BlobRef> },
     /// An assimilator asks for work; the reply is `None` where there is none.
     TakeAssimilation { to: ReplyTo },
     /// An assimilator has checked an upload and published its blob.

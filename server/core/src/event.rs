@@ -93,8 +93,7 @@ pub enum Event {
     JobSubmitted { job: JobId, spec: Box<JobSpec>, data: Box<DataManifest>, key: Digest },
     /// A job's user ended it.
     JobCancelled { job: JobId },
-    /// A host was given a unit on this base version. `class`: the numeric class that the trial is
-    /// kept in from now on, where it is kept in one.
+    /// A host was given a unit on this base version. `class`: the host's numeric class.
     LeaseGranted {
         lease: LeaseId,
         host: HostId,

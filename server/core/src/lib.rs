@@ -2,15 +2,33 @@
 //!
 //! It decides and does nothing else (DESIGN section 5): no clock, no randomness, no I/O, no threads.
 //! A shell feeds [`Envelope`]s to [`Core::apply`] and carries out the [`Effect`]s.
+//!
+//! ```text
+//!   Envelope --> Core::apply --> handle/* decide Events --> State::fold
+//!   (time, seed,    |                    |
+//!    command)       '-- Soft (terms,     '--> Effects: Persist, Reply{after}, Assimilate, Delete...
+//!                       contacts, who waits)
+//! ```
+//!
+//! [`State`] is durable and is the fold of the events alone; [`soft`](crate::Core) state comes back by
+//! itself after a restart.
 
 mod command;
+mod config;
+mod core;
 mod effect;
+mod estimate;
 mod event;
+mod handle;
+mod invariants;
+mod soft;
+pub mod state;
+mod view;
 
 pub use command::{Command, Envelope, Query, ReplyTo};
+pub use config::CoreConfig;
+pub use core::{Core, RecoverError};
 pub use effect::{Answer, AssimilationUnit, Effect, JournalPosition, Offered};
 pub use event::{EVENT_VERSION, Event, LeaseEnd, Record, UnitKey};
-
-/// The state machine.
-#[derive(Debug, Default)]
-pub struct Core {}
+pub use invariants::Violation;
+pub use state::State;

@@ -1,0 +1,58 @@
+//! What an operator may choose about the core.
+
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::time::Millis;
+use sojourn_workgen::PolicyName;
+
+/// The core's settings. They are not journalled: a server may start with others on the same data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreConfig {
+    /// A lease runs out when its host wasn't heard of for this long.
+    pub lease_term: Millis,
+    /// How often hosts are to send heartbeats.
+    pub heartbeat_every: Millis,
+    /// A unit is never overdue before this has passed without progress.
+    pub least_due: Millis,
+    /// How long a host may keep a lease without starting it (downloads, queues).
+    pub start_grace: Millis,
+    /// Hosts that wait for work are answered, empty, after at most this.
+    pub longest_wait: Millis,
+    /// A blob that nothing refers to is condemned after this.
+    pub condemn_after: Millis,
+    /// A condemned blob is deleted after this.
+    pub delete_after: Millis,
+    /// An assimilator that took work and said nothing is forgotten after this.
+    pub assimilation_term: Millis,
+    /// What is known of a lease that has ended is forgotten after this.
+    pub remember_leases: Millis,
+    /// First rest of a host after repeated errors; doubles each time.
+    pub first_rest: Millis,
+    /// Which hop goes to which host.
+    pub policy: PolicyName,
+}
+
+impl Default for CoreConfig {
+    fn default() -> Self {
+        Self::with_lease_term(Millis::from_secs(60))
+    }
+}
+
+impl CoreConfig {
+    /// The defaults around a lease term.
+    #[must_use]
+    pub fn with_lease_term(lease_term: Millis) -> Self {
+        Self {
+            lease_term,
+            heartbeat_every: Millis((lease_term.0 / 4).max(1)),
+            least_due: Millis(lease_term.0.saturating_mul(2)),
+            start_grace: Millis(lease_term.0.saturating_mul(10)),
+            longest_wait: Millis(Millis::from_secs(25).0),
+            condemn_after: Millis::from_secs(120),
+            delete_after: Millis::from_secs(60),
+            assimilation_term: Millis::from_secs(60),
+            remember_leases: Millis::from_secs(24 * 3600),
+            first_rest: Millis(lease_term.0),
+            policy: PolicyName::default(),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The core itself: takes envelopes, decides events, folds them, says effects.
+
+use crate::{
+    command::{Command, Envelope, Query, ReplyTo},
+    config::CoreConfig,
+    effect::{Answer, Effect, JournalPosition},
+    event::{EVENT_VERSION, Event, Record},
+    soft::Soft,
+    state::State,
+};
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    error::{ApiError, ErrorKind},
+    time::UnixMillis,
+};
+use sojourn_workgen::Policy;
+
+/// The state machine. See the crate's text.
+#[derive(Debug)]
+pub struct Core {
+    pub(crate) config: CoreConfig,
+    pub(crate) state: State,
+    pub(crate) soft: Soft,
+    pub(crate) now: UnixMillis,
+    pub(crate) chance: ChaCha8Rng,
+    pub(crate) policy: Box<dyn Policy>,
+    effects: Vec<Effect>,
+}
+
+/// Why recovery can't go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The snapshot's bytes are no snapshot.
+    #[error("the snapshot can't be read")]
+    Snapshot(#[source] serde_json::Error),
+    /// The snapshot was made by another version.
+    #[error("the snapshot has version {found}, this program reads version {EVENT_VERSION}")]
+    Version {
+        /// Its version.
+        found: u32,
+    },
+    /// An event is missing or comes twice.
+    #[error("event {found} follows event {last}")]
+    Gap {
+        /// The last event in the state.
+        last: u64,
+        /// The event that came.
+        found: u64,
+    },
+}
+
+#[derive(Serialize)]
+struct SnapshotRef<'a> {
+    version: u32,
+    state: &'a State,
+}
+
+#[derive(Deserialize)]
+struct SnapshotVersion {
+    version: u32,
+}
+
+#[derive(Deserialize)]
+struct Snapshot {
+    state: State,
+}
+
+impl Core {
+    /// A core to which nothing has happened.
+    #[must_use]
+    pub fn new(config: CoreConfig) -> Self {
+        Self::with_state(State::new(config.remember_leases), config)
+    }
+
+    /// A core from a snapshot; events after it are to be folded in, then [`Command::Started`] sent.
+    ///
+    /// # Errors
+    /// [`RecoverError`] where the bytes are no snapshot of this version.
+    pub fn from_snapshot(bytes: &[u8], config: CoreConfig) -> Result<Self, RecoverError> {
+        let SnapshotVersion { version } =
+            serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;
+        if version != EVENT_VERSION {
+            return Err(RecoverError::Version { found: version });
+        }
+        let snapshot: Snapshot = serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;
+        Ok(Self::with_state(snapshot.state, config))
+    }
+
+    fn with_state(state: State, config: CoreConfig) -> Self {
+        Self {
+            now: state.at,
+            state,
+            soft: Soft::default(),
+            chance: ChaCha8Rng::seed_from_u64(0),
+            policy: config.policy.policy(),
+            config,
+            effects: Vec::new(),
+        }
+    }
+
+    /// The durable state, as bytes for [`Core::from_snapshot`].
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<u8> {
+        let snapshot = SnapshotRef { version: EVENT_VERSION, state: &self.state };
+        // The state holds nothing that JSON can't: finite numbers and text keys.
+        serde_json::to_vec(&snapshot).unwrap_or_default()
+    }
+
+    /// Takes a journalled event in, at recovery.
+    ///
+    /// # Errors
+    /// [`RecoverError::Gap`] where it isn't the next one.
+    pub fn fold(&mut self, record: &Record) -> Result<(), RecoverError> {
+        let (last, found) = (self.state.position.0, record.position.0);
+        if found != last + 1 {
+            return Err(RecoverError::Gap { last, found });
+        }
+        self.state.fold(record);
+        self.now = self.now.max(self.state.at);
+        Ok(())
+    }
+
+    /// The number of the last event.
+    #[must_use]
+    pub fn position(&self) -> JournalPosition {
+        self.state.position
+    }
+
+    /// The durable state, to look at.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn config(&self) -> &CoreConfig {
+        &self.config
+    }
+
+    /// Takes one step: first expires all that is due, then does as the command says, then answers
+    /// hosts that waited for what has changed.
+    pub fn apply(&mut self, input: Envelope) -> Vec<Effect> {
+        self.now = self.now.max(input.at);
+        self.chance = ChaCha8Rng::seed_from_u64(input.seed);
+        self.expire();
+        self.handle(input.command);
+        self.answer_parked();
+        debug_assert_eq!(self.check_cheap_invariants(), Ok(()));
+        std::mem::take(&mut self.effects)
+    }
+
+    fn handle(&mut self, command: Command) {
+        match command {
+            Command::Tick => {}
+            Command::Started => self.started(),
+            Command::Enrol { to, name, token_sha256 } => self.enrol(to, name, token_sha256),
+            Command::RevokeHost { to, host } => self.revoke_host(to, host),
+            Command::Ask { to, host, request } => self.ask(to, host, request),
+            Command::Hangup { to } => self.hang_up(to),
+            Command::Heartbeat { to, host, holding, reported } => {
+                self.heartbeat(to, host, &holding, &reported);
+            }
+            Command::Release { to, host, leases, reason } => {
+                self.release(to, host, &leases, &reason);
+            }
+            Command::AuthorizeUpload { to, host, lease, bytes } => {
+                self.authorize_upload(to, host, lease, bytes);
+            }
+            Command::AuthorizeRead { to, host, blob } => self.authorize_read(to, host, blob),
+            Command::Report { to, host, report, uploaded } => {
+                self.report(to, host, report, uploaded);
+            }
+            Command::TakeAssimilation { to } => self.take_assimilation(to),
+            Command::OfferAssimilated { to, lease, version, checkpoint } => {
+                self.offer_assimilated(to, lease, version, checkpoint);
+            }
+            Command::OfferRejected { to, lease, reason } => self.offer_rejected(to, lease, &reason),
+            Command::Missing { to, blobs } => self.missing(to, &blobs),
+            Command::AuthorizePublish { to, blob } => self.authorize_publish(to, blob),
+            Command::Published { to, blob } => self.published(to, blob),
+            Command::Deleted { blob } => self.deleted(blob),
+            Command::Submit { to, spec, data, again } => self.submit(to, spec, data, again),
+            Command::Cancel { to, job } => self.cancel(to, job),
+            Command::Query { to, query } => self.query(to, query),
+        }
+    }
+
+    fn query(&mut self, to: ReplyTo, query: Query) {
+        let answer = match query {
+            Query::Jobs => Ok(Answer::Jobs(self.jobs_view())),
+            Query::Job { job } => self.job_detail(job).map(|job| Answer::Job(Box::new(job))),
+            Query::Trials { job } => self.trials_view(job).map(Answer::Trials),
+            Query::History { job, trial } => {
+                self.history(job, trial).map(|history| Answer::History(Box::new(history)))
+            }
+            Query::Hosts => Ok(Answer::Hosts(self.hosts_view())),
+            Query::HostByToken { token_sha256 } => {
+                Ok(Answer::HostByToken(self.state.tokens.get(&token_sha256).copied()))
+            }
+            Query::Position => Ok(Answer::Position(self.state.position)),
+        };
+        self.reply(to, answer);
+    }
+
+    /// The next time at which something is due without a command.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<UnixMillis> {
+        let lease = self.soft.expiry.first().map(|(at, _)| *at);
+        let parked = self.soft.parked.values().map(|parked| parked.until).min();
+        let assimilating = self.soft.assimilating.values().copied().min();
+        let resting = self.soft.resting.values().copied().min();
+        let idle = self.state.blobs.oldest_idle().map(|(at, _)| at + self.config.condemn_after);
+        let condemned =
+            self.state.blobs.oldest_condemned().map(|(at, _)| at + self.config.delete_after);
+        [lease, parked, assimilating, resting, idle, condemned].into_iter().flatten().min()
+    }
+
+    /// Decides an event: folds it and has it journalled.
+    pub(crate) fn emit(&mut self, event: Event) {
+        let position = JournalPosition(self.state.position.0 + 1);
+        let record = Record { position, at: self.now, event };
+        self.state.fold(&record);
+        self.effects.push(Effect::Persist(record));
+    }
+
+    /// Answers, once everything so far is durable.
+    pub(crate) fn reply(&mut self, to: ReplyTo, answer: Result<Answer, ApiError>) {
+        let after = self.state.position;
+        self.effects.push(Effect::Reply { to, after, answer: answer.map(Box::new) });
+    }
+
+    pub(crate) fn refuse(&mut self, to: ReplyTo, kind: ErrorKind, message: impl Into<String>) {
+        self.reply(to, Err(ApiError::new(kind, message)));
+    }
+
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+}

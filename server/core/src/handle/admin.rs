@@ -1,0 +1,144 @@
+//! Enrolment, revocation, submission, cancellation.
+
+use super::report::cleanup_of;
+use crate::{
+    command::ReplyTo,
+    core::Core,
+    effect::Answer,
+    event::{Event, LeaseEnd},
+    state::{Job, JobEnd, Trial},
+};
+use sojourn_protocol::{
+    api::{SubmitAnswer, Submitted},
+    digest::Digest,
+    error::{ApiError, ErrorKind},
+    ids::{HostId, JobId, LeaseId},
+    manifest::{DataManifest, Labels},
+    spec::{JobSpec, Loss, Metric},
+};
+
+impl Core {
+    pub(crate) fn enrol(&mut self, to: ReplyTo, name: String, token_sha256: Digest) {
+        if self.state.tokens.contains_key(&token_sha256) {
+            return self.refuse(to, ErrorKind::Conflict, "that token is taken");
+        }
+        let host = self.state.hosts.keys().next_back().copied().unwrap_or_default().next();
+        let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
+        self.emit(Event::HostEnrolled { host, name, token_sha256 });
+        self.reply(to, Ok(Answer::Enrolled(host)));
+    }
+
+    pub(crate) fn revoke_host(&mut self, to: ReplyTo, host: HostId) {
+        let Some(known) = self.state.hosts.get(&host) else {
+            return self.refuse(to, ErrorKind::NotFound, format!("no host {host}"));
+        };
+        let leases: Vec<LeaseId> = known.live.iter().copied().collect();
+        if !known.revoked {
+            self.emit(Event::HostRevoked { host });
+        }
+        for lease in leases {
+            self.end_lease(lease, LeaseEnd::Revoked);
+        }
+        if let Some(parked) = self.soft.parked.remove(&host) {
+            self.refuse(parked.to, ErrorKind::Unauthorized, format!("host {host} is revoked"));
+        }
+        match self.host_view(host) {
+            Some(view) => self.reply(to, Ok(Answer::Host(Box::new(view)))),
+            None => self.refuse(to, ErrorKind::NotFound, format!("no host {host}")),
+        }
+    }
+
+    pub(crate) fn submit(
+        &mut self,
+        to: ReplyTo,
+        spec: Box<JobSpec>,
+        data: Box<DataManifest>,
+        again: bool,
+    ) {
+        let trials = match self.check_submission(&spec, &data) {
+            Ok(trials) => trials,
+            Err(error) => return self.reply(to, Err(error)),
+        };
+        let Ok(bytes) = serde_json::to_vec(&(&spec, &data)) else {
+            return self.refuse(to, ErrorKind::Invalid, "the job can't be written as JSON");
+        };
+        let key = Digest::of(&bytes);
+        let existing = self.state.job_keys.get(&key).and_then(|job| self.state.jobs.get(job));
+        if let Some(existing) = existing.filter(|job| !again && is_of_use(job)) {
+            let job = existing.id;
+            let answer = SubmitAnswer { job, trials, submitted: Submitted::Existing };
+            return self.reply(to, Ok(Answer::Submitted(answer)));
+        }
+        let missing = data.blobs().find(|blob| !self.state.blobs.is_published(blob));
+        if let Some(missing) = missing {
+            let message =
+                format!("blob {} of the job's data isn't here: upload it first", missing.sha256);
+            return self.refuse(to, ErrorKind::Conflict, message);
+        }
+        let job = self.state.jobs.keys().next_back().copied().unwrap_or_default().next();
+        self.emit(Event::JobSubmitted { job, spec, data, key });
+        self.soft.work_changed = true;
+        let answer = SubmitAnswer { job, trials, submitted: Submitted::New };
+        self.reply(to, Ok(Answer::Submitted(answer)));
+    }
+
+    /// The number of trials, where the job can be run.
+    fn check_submission(&self, spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError> {
+        let invalid = |message: String| ApiError::new(ErrorKind::Invalid, message);
+        if data.train.is_empty() || data.valid.is_empty() {
+            return Err(invalid("the job has no training or no validation shards".into()));
+        }
+        let shards = data.train.iter().chain(&data.valid).chain(&data.test);
+        if shards.clone().any(|shard| shard.rows == 0) {
+            return Err(invalid("a shard has no rows".into()));
+        }
+        if spec.training.epochs == 0 {
+            return Err(invalid("`training.epochs` is 0".into()));
+        }
+        match (&data.labels, spec.training.loss) {
+            (Labels::Classes(_), Loss::CrossEntropy) | (Labels::Number, Loss::Mse) => {}
+            (Labels::Classes(_), Loss::Mse) => {
+                return Err(invalid("loss `mse` needs labels that are numbers".into()));
+            }
+            (Labels::Number, Loss::CrossEntropy) => {
+                return Err(invalid("loss `cross-entropy` needs labels that are classes".into()));
+            }
+        }
+        if spec.search.metric == Metric::Accuracy && data.labels == Labels::Number {
+            return Err(invalid("metric `valid/accuracy` needs labels that are classes".into()));
+        }
+        let trials = sojourn_workgen::trials(spec).map_err(|error| invalid(error.to_string()))?;
+        for (n, trial) in trials.iter().enumerate() {
+            let model = &trial.config.model;
+            sojourn_model::validate(model, &data.shape, data.labels.outputs())
+                .map_err(|error| invalid(format!("trial {n}: {error}")))?;
+            if trial.config.training.batch_size == 0 {
+                return Err(invalid(format!("trial {n}: `training.batch_size` is 0")));
+            }
+        }
+        u32::try_from(trials.len()).map_err(|_| invalid("too many trials".into()))
+    }
+
+    pub(crate) fn cancel(&mut self, to: ReplyTo, job: JobId) {
+        let Some(known) = self.state.jobs.get(&job) else {
+            return self.refuse(to, ErrorKind::NotFound, format!("no job {job}"));
+        };
+        if known.is_running() {
+            let running = known.trials.iter().filter(|trial| trial.is_running());
+            let cleanups: Vec<_> = running.map(|trial: &Trial| cleanup_of(trial)).collect();
+            self.emit(Event::JobCancelled { job });
+            for cleanup in cleanups {
+                self.clean_up(cleanup);
+            }
+        }
+        match self.job_view(job) {
+            Some(view) => self.reply(to, Ok(Answer::JobSummary(Box::new(view)))),
+            None => self.refuse(to, ErrorKind::NotFound, format!("no job {job}")),
+        }
+    }
+}
+
+/// A job that failed or was cancelled doesn't stand in the way of the same job again.
+fn is_of_use(job: &Job) -> bool {
+    !matches!(job.end, Some((JobEnd::Failed | JobEnd::Cancelled, _)))
+}

@@ -1,0 +1,119 @@
+//! A host asks for work: what it should hold, what it shouldn't, what is new; or it waits.
+
+use crate::{command::ReplyTo, core::Core, effect::Answer, soft::Parked};
+use sojourn_protocol::{
+    api::{WorkAnswer, WorkRequest},
+    ids::{HostId, LeaseId},
+    time::{Millis, UnixMillis},
+};
+use std::collections::BTreeSet;
+
+/// A host that was told nothing may ask again after this, at the latest.
+const ASK_AGAIN: Millis = Millis(1000);
+
+impl Core {
+    pub(crate) fn ask(&mut self, to: ReplyTo, host: HostId, request: WorkRequest) {
+        if self.refuse_stranger(to, host) {
+            return;
+        }
+        if let Some(older) = self.soft.parked.remove(&host) {
+            self.reply(older.to, Ok(Answer::Work(self.nothing(host))));
+        }
+        self.soft.contacts.entry(host).or_default().slots = request.slots;
+        if let Some(inventory) = &request.inventory {
+            let contact = self.soft.contacts.entry(host).or_default();
+            contact.cached = inventory.cached.iter().copied().collect();
+            contact.numeric_class = Some(inventory.numeric_class);
+            contact.flops = inventory.flops;
+        }
+        self.touch(host, &request.holding);
+        let wait = request.wait.0.min(self.config.longest_wait.0);
+        let answer = self.work(host, &request);
+        if wait == 0 || answer.send_inventory || says_something(&answer) {
+            return self.reply(to, Ok(Answer::Work(answer)));
+        }
+        let until = self.now + Millis(wait);
+        let order = self.soft.parked_count;
+        self.soft.parked_count += 1;
+        self.soft.notify.remove(&host);
+        self.soft.parked.insert(host, Parked { to, request, until, order });
+    }
+
+    pub(crate) fn hang_up(&mut self, to: ReplyTo) {
+        self.soft.parked.retain(|_, parked| parked.to != to);
+    }
+
+    /// Answers parked hosts for which something has changed, in the order in which they came.
+    pub(crate) fn answer_parked(&mut self) {
+        let work = std::mem::take(&mut self.soft.work_changed);
+        let notify = std::mem::take(&mut self.soft.notify);
+        if !work && notify.is_empty() {
+            return;
+        }
+        let parked = self.soft.parked.iter().filter(|(host, _)| work || notify.contains(host));
+        let mut waiting: Vec<(u64, HostId)> =
+            parked.map(|(host, parked)| (parked.order, *host)).collect();
+        waiting.sort_unstable();
+        for (_, host) in waiting {
+            let Some(parked) = self.soft.parked.remove(&host) else { continue };
+            let answer = self.work(host, &parked.request);
+            if says_something(&answer) {
+                self.reply(parked.to, Ok(Answer::Work(answer)));
+            } else {
+                self.soft.parked.insert(host, parked);
+            }
+        }
+    }
+
+    pub(crate) fn expire_parked(&mut self) {
+        let due = |until: UnixMillis| until <= self.now;
+        let due: Vec<HostId> = self
+            .soft
+            .parked
+            .iter()
+            .filter(|(_, parked)| due(parked.until))
+            .map(|(host, _)| *host)
+            .collect();
+        for host in due {
+            if let Some(parked) = self.soft.parked.remove(&host) {
+                // It waited here all the time.
+                self.touch(host, &[]);
+                self.reply(parked.to, Ok(Answer::Work(self.nothing(host))));
+            }
+        }
+    }
+
+    fn work(&mut self, host: HostId, request: &WorkRequest) -> WorkAnswer {
+        let mut answer = self.nothing(host);
+        answer.drop = self.to_drop(host, &request.holding);
+        answer.reports = self.ended_reports(host, &request.reported);
+        let held: BTreeSet<LeaseId> = request.holding.iter().map(|held| held.lease).collect();
+        let live = self.state.hosts.get(&host).map(|host| host.live.clone()).unwrap_or_default();
+        for lease in live.difference(&held) {
+            self.soft.set_term(*lease, self.fresh_term(*lease));
+            answer.leases.extend(self.wire_lease(*lease));
+        }
+        let resent = u32::try_from(answer.leases.len()).unwrap_or(u32::MAX);
+        let most = request.slots.saturating_mul(2);
+        let most = most.saturating_sub(u32::try_from(live.len()).unwrap_or(u32::MAX));
+        let wanted = request.wanted.saturating_sub(resent).min(most);
+        let idle = request.idle.saturating_sub(resent);
+        answer.leases.extend(self.grant(host, idle, wanted));
+        answer
+    }
+
+    fn nothing(&self, host: HostId) -> WorkAnswer {
+        let contact = self.soft.contacts.get(&host);
+        WorkAnswer {
+            leases: Vec::new(),
+            drop: Vec::new(),
+            reports: Vec::new(),
+            ask_again: ASK_AGAIN,
+            send_inventory: contact.is_none_or(|contact| contact.numeric_class.is_none()),
+        }
+    }
+}
+
+fn says_something(answer: &WorkAnswer) -> bool {
+    !answer.leases.is_empty() || !answer.drop.is_empty() || !answer.reports.is_empty()
+}

@@ -1,0 +1,48 @@
+//! Which blobs the state has, and what may be put in the store.
+
+use crate::{command::ReplyTo, core::Core, effect::Answer, event::Event, state::BlobStatus};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    error::ErrorKind,
+};
+
+impl Core {
+    pub(crate) fn missing(&mut self, to: ReplyTo, blobs: &[BlobRef]) {
+        let missing = blobs.iter().filter(|blob| !self.state.blobs.is_published(blob));
+        let missing: Vec<Digest> = missing.map(|blob| blob.sha256).collect();
+        self.reply(to, Ok(Answer::Missing(missing)));
+    }
+
+    pub(crate) fn authorize_publish(&mut self, to: ReplyTo, blob: BlobRef) {
+        if self.refuse_doomed(to, blob) {
+            return;
+        }
+        self.reply(to, Ok(Answer::PublishAuthorized));
+    }
+
+    pub(crate) fn published(&mut self, to: ReplyTo, blob: BlobRef) {
+        if self.refuse_doomed(to, blob) {
+            return;
+        }
+        // Said again for a known blob, so that its grace period starts anew.
+        if self.state.blobs.references(&blob.sha256) == 0 {
+            self.emit(Event::BlobPublished { blob });
+        }
+        self.reply(to, Ok(Answer::Published));
+    }
+
+    pub(crate) fn deleted(&mut self, blob: Digest) {
+        if self.state.blobs.status(&blob) == Some(BlobStatus::Doomed) {
+            self.emit(Event::BlobDeleted { blob });
+        }
+    }
+
+    fn refuse_doomed(&mut self, to: ReplyTo, blob: BlobRef) -> bool {
+        let doomed = self.state.blobs.status(&blob.sha256) == Some(BlobStatus::Doomed);
+        if doomed {
+            let message = format!("blob {} is being deleted: send it again", blob.sha256.short());
+            self.refuse(to, ErrorKind::Unavailable, message);
+        }
+        doomed
+    }
+}

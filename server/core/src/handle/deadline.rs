@@ -1,0 +1,107 @@
+//! What becomes due by itself, and what a start makes anew.
+
+use crate::{
+    core::Core,
+    effect::Effect,
+    event::{Event, LeaseEnd},
+    soft::Term,
+    state::{PastState, Trial},
+};
+use sojourn_protocol::ids::LeaseId;
+
+impl Core {
+    /// Expires all that is due now.
+    pub(crate) fn expire(&mut self) {
+        while let Some((at, lease)) = self.soft.expiry.first().copied()
+            && at <= self.now
+        {
+            let silent = self.soft.terms.get(&lease).is_some_and(|term| term.renew_by <= self.now);
+            self.end_lease(lease, if silent { LeaseEnd::Silent } else { LeaseEnd::Overdue });
+        }
+        self.expire_parked();
+        self.expire_assimilators();
+        self.expire_blobs();
+        let now = self.now;
+        let before = self.soft.resting.len();
+        self.soft.resting.retain(|_, until| *until > now);
+        self.soft.work_changed |= self.soft.resting.len() != before;
+    }
+
+    fn expire_assimilators(&mut self) {
+        let due = self.soft.assimilating.iter().filter(|(_, until)| **until <= self.now);
+        let due: Vec<LeaseId> = due.map(|(lease, _)| *lease).collect();
+        for lease in due {
+            self.soft.assimilating.remove(&lease);
+            self.soft.to_assimilate.push_back(lease);
+            self.effect(Effect::Assimilate);
+        }
+    }
+
+    fn expire_blobs(&mut self) {
+        while let Some((since, blob)) = self.state.blobs.oldest_idle()
+            && since + self.config.condemn_after <= self.now
+        {
+            self.emit(Event::BlobCondemned { blob });
+        }
+        while let Some((since, blob)) = self.state.blobs.oldest_condemned()
+            && since + self.config.delete_after <= self.now
+        {
+            self.emit(Event::BlobDoomed { blob });
+            self.effect(Effect::Delete(blob));
+        }
+    }
+
+    /// The server has started: live leases get a full term, and what was under way is said again.
+    pub(crate) fn started(&mut self) {
+        let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
+        for lease in leases {
+            self.soft.set_term(lease, self.fresh_term(lease));
+        }
+        let trials = self.state.jobs.values().flat_map(|job| &job.trials);
+        let heads = trials.filter(|trial| trial.is_running());
+        let heads: Vec<LeaseId> =
+            heads.filter_map(|trial: &Trial| trial.awaiting.front().copied()).collect();
+        for lease in heads {
+            self.queue_assimilation(lease);
+        }
+        let doomed: Vec<_> = self.state.blobs.doomed().collect();
+        for blob in doomed {
+            self.effect(Effect::Delete(blob));
+        }
+        self.soft.work_changed = true;
+    }
+
+    /// The term of a lease that has just been granted, or whose server has just started.
+    pub(crate) fn fresh_term(&self, lease: LeaseId) -> Term {
+        let estimate = self.estimate(lease);
+        Term {
+            renew_by: self.now + self.config.lease_term,
+            due: self.now + self.config.start_grace + self.patience(estimate),
+            started: false,
+            finished: false,
+            done: 0,
+        }
+    }
+
+    /// Ends a live lease without a report.
+    pub(crate) fn end_lease(&mut self, lease: LeaseId, end: LeaseEnd) {
+        let host = self.state.leases.get(&lease).map(|lease| lease.host);
+        self.soft.clear_term(lease);
+        if let Some(host) = host {
+            self.emit(Event::LeaseEnded { lease, end });
+            self.soft.notify.insert(host);
+            self.soft.work_changed = true;
+        }
+    }
+
+    /// Is there a result of this lease that waits to be assimilated, first in its trial's line?
+    pub(crate) fn is_to_assimilate(&self, lease: LeaseId) -> bool {
+        let Some(past) = self.state.past.get(&lease) else { return false };
+        let unit = past.lease.unit;
+        matches!(past.state, PastState::Acknowledged(_))
+            && self
+                .state
+                .trial(unit.job(), unit.trial())
+                .is_some_and(|trial| trial.awaiting.front() == Some(&lease))
+    }
+}

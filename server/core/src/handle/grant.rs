@@ -1,0 +1,295 @@
+//! Which unit a host gets: jobs in fair turn, hops by the policy, evaluations where they fit.
+
+use crate::{
+    core::Core,
+    event::{Event, UnitKey},
+    soft::Contact,
+    state::{FailedBy, Job, Lease, Trial},
+};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
+    position::Position,
+    seeds,
+    time::Millis,
+    unit::{self, Evaluation, Hop, Unit},
+};
+use sojourn_workgen::{Candidate, HostCache};
+use std::collections::BTreeMap;
+
+/// A unit that was chosen for a host.
+struct Chosen {
+    unit: UnitKey,
+    base: Version,
+    why: String,
+}
+
+/// What the policy may know of one job's shards and of the asking host.
+struct JobCache<'a> {
+    job: &'a Job,
+    contact: &'a Contact,
+}
+
+impl HostCache for JobCache<'_> {
+    fn holds(&self, shard: ShardId) -> bool {
+        let shard = self.job.data.train.get(unit::shard_index(shard));
+        shard.is_some_and(|shard| self.contact.cached.contains(&shard.blob.sha256))
+    }
+
+    fn load(&self, shard: ShardId) -> u64 {
+        self.job.load_of(shard)
+    }
+}
+
+impl Core {
+    /// Grants up to `wanted` units. The first `idle` fill slots; those beyond are handed out ahead,
+    /// and only while other hosts' idle slots don't need them.
+    pub(crate) fn grant(&mut self, host: HostId, idle: u32, wanted: u32) -> Vec<unit::Lease> {
+        let mut leases = Vec::new();
+        for n in 0..wanted {
+            if n >= idle && self.supply() <= self.idle_elsewhere(host) {
+                break;
+            }
+            let Some(chosen) = self.choose(host) else { break };
+            leases.extend(self.grant_one(host, chosen));
+        }
+        leases
+    }
+
+    fn grant_one(&mut self, host: HostId, chosen: Chosen) -> Option<unit::Lease> {
+        let lease = self.state.last_lease.next();
+        let contact = self.soft.contacts.get_mut(&host)?;
+        let class = contact.numeric_class;
+        if let UnitKey::Train { job, shard, .. } = chosen.unit {
+            // The host will hold the shard by the time that it trains on it.
+            let shards = self.state.jobs.get(&job).map(|job| &job.data.train);
+            let shard = shards.and_then(|shards| shards.get(unit::shard_index(shard)));
+            contact.cached.extend(shard.map(|shard| shard.blob.sha256));
+        }
+        self.emit(Event::LeaseGranted {
+            lease,
+            host,
+            unit: chosen.unit,
+            base: chosen.base,
+            class,
+            why: chosen.why,
+        });
+        self.soft.set_term(lease, self.fresh_term(lease));
+        self.wire_lease(lease)
+    }
+
+    /// Units that could be granted to somebody.
+    fn supply(&self) -> usize {
+        let jobs = self.state.jobs.values().filter(|job| job.is_running());
+        jobs.flat_map(|job| &job.trials)
+            .map(|trial| usize::from(trial.is_runnable()) + trial.open_evaluations().count())
+            .sum()
+    }
+
+    /// Idle slots of other hosts that wait for work.
+    fn idle_elsewhere(&self, host: HostId) -> usize {
+        let others = self.soft.parked.iter().filter(|(other, _)| **other != host);
+        let idle: u32 = others.map(|(_, parked)| parked.request.idle).sum();
+        usize::try_from(idle).unwrap_or(usize::MAX)
+    }
+
+    fn choose(&mut self, host: HostId) -> Option<Chosen> {
+        if self.soft.is_resting(host, self.now) {
+            return None;
+        }
+        let contact = self.soft.contacts.get(&host)?;
+        let class = contact.numeric_class?;
+        let running = self.state.jobs.values().filter(|job| job.is_running());
+        let mut jobs: Vec<&Job> = running.collect();
+        // Fair turns: the job with the fewest live leases goes first.
+        jobs.sort_by_key(|job| (job.counters.leases_live, job.id));
+        for job in jobs {
+            let evaluation = self.evaluation_for(job, host);
+            if let Some((_, backlog)) = evaluation
+                && backlog > self.slots_in_contact().saturating_mul(2)
+            {
+                return evaluation
+                    .map(|(chosen, _)| evaluate(job.id, chosen, "a backlog of evaluations"));
+            }
+            let candidates: Vec<Candidate<'_>> = job
+                .trials
+                .iter()
+                .filter(|trial| trial.is_runnable() && self.may_train(job, trial, host, class))
+                .map(|trial| Candidate {
+                    trial: trial.id,
+                    chain: &trial.chain,
+                    remaining: self.soft.estimates.remaining_micros(trial),
+                })
+                .collect();
+            let cache = JobCache { job, contact };
+            if let Some(choice) = self.policy.choose(&candidates, &cache, &mut self.chance) {
+                let trial = job.trial(choice.trial)?;
+                let start = trial.chain.next(choice.shard)?;
+                let unit = UnitKey::Train {
+                    job: job.id,
+                    trial: choice.trial,
+                    epoch: start.epoch,
+                    shard: choice.shard,
+                    from: start.batch,
+                };
+                return Some(Chosen { unit, base: trial.version, why: choice.why });
+            }
+            if let Some((chosen, _)) = evaluation {
+                return Some(evaluate(job.id, chosen, "no hop is runnable here"));
+            }
+        }
+        None
+    }
+
+    /// The oldest evaluation that the host may do, and how many there are.
+    fn evaluation_for(
+        &self,
+        job: &Job,
+        host: HostId,
+    ) -> Option<((TrialId, Epoch, Version), usize)> {
+        let open = job.trials.iter().flat_map(|trial| {
+            trial.open_evaluations().map(move |(epoch, evaluation)| (trial, epoch, evaluation))
+        });
+        let open = open.filter(|(_, _, e)| self.may_retry(None, &e.failures, host));
+        let mut first = None;
+        let mut count = 0;
+        for (trial, epoch, evaluation) in open {
+            count += 1;
+            if first.is_none_or(|(_, oldest, _)| epoch < oldest) {
+                first = Some((trial.id, epoch, evaluation.version));
+            }
+        }
+        first.map(|first| (first, count))
+    }
+
+    fn may_train(&self, job: &Job, trial: &Trial, host: HostId, class: Digest) -> bool {
+        let kept = self.kept_class(job, trial);
+        kept.is_none_or(|kept| kept == class) && self.may_retry(kept, &trial.failures, host)
+    }
+
+    /// The numeric class that the trial must stay in.
+    pub(crate) fn kept_class(&self, job: &Job, trial: &Trial) -> Option<Digest> {
+        trial.class.filter(|_| job.spec.placement.reproducible)
+    }
+
+    /// A host that failed a unit gets it again only when every other live host has failed it as often.
+    fn may_retry(
+        &self,
+        class: Option<Digest>,
+        failures: &BTreeMap<HostId, FailedBy>,
+        host: HostId,
+    ) -> bool {
+        let count = |host: HostId| failures.get(&host).map_or(0, |failed| failed.count);
+        let own = count(host);
+        own == 0 || self.other_live_hosts(host, class).all(|other| count(other) >= own)
+    }
+
+    /// Live hosts but this one, of the class where one is asked for.
+    pub(crate) fn other_live_hosts(
+        &self,
+        host: HostId,
+        class: Option<Digest>,
+    ) -> impl Iterator<Item = HostId> + '_ {
+        let contacts = self.soft.contacts.iter();
+        contacts
+            .filter(move |(other, contact)| {
+                **other != host
+                    && contact.numeric_class.is_some()
+                    && (class.is_none() || contact.numeric_class == class)
+                    && self.soft.is_live(**other, self.now, self.config.lease_term)
+                    && !self.soft.is_resting(**other, self.now)
+                    && self.state.hosts.get(other).is_some_and(|host| !host.revoked)
+            })
+            .map(|(other, _)| *other)
+    }
+
+    fn slots_in_contact(&self) -> usize {
+        let live = self
+            .soft
+            .contacts
+            .iter()
+            .filter(|(host, _)| self.soft.is_live(**host, self.now, self.config.lease_term));
+        usize::try_from(live.map(|(_, contact)| contact.slots).sum::<u32>()).unwrap_or(usize::MAX)
+    }
+
+    /// A live lease as it goes over the wire.
+    pub(crate) fn wire_lease(&self, lease: LeaseId) -> Option<unit::Lease> {
+        let known = self.state.leases.get(&lease)?;
+        let term = self.soft.terms.get(&lease);
+        Some(unit::Lease {
+            id: lease,
+            unit: self.wire_unit(known)?,
+            renew_by: term.map_or(self.now + self.config.lease_term, |term| term.renew_by),
+            heartbeat_every: self.config.heartbeat_every,
+            upload_bytes: match known.unit {
+                UnitKey::Train { job, trial, .. } => self.state.trial(job, trial)?.checkpoint_bytes,
+                UnitKey::Evaluate { .. } => 0,
+            },
+        })
+    }
+
+    fn wire_unit(&self, lease: &Lease) -> Option<Unit> {
+        let job = self.state.jobs.get(&lease.unit.job())?;
+        let trial = job.trial(lease.unit.trial())?;
+        Some(match lease.unit {
+            UnitKey::Train { .. } => Unit::Train(self.wire_hop(lease)?),
+            UnitKey::Evaluate { epoch, .. } => {
+                let evaluation = trial.evaluations.get(&epoch)?;
+                Unit::Evaluate(Evaluation {
+                    job: job.id,
+                    trial: trial.id,
+                    epoch,
+                    version: evaluation.version,
+                    checkpoint: evaluation.checkpoint,
+                    shards: job.data.valid.clone(),
+                    context: trial.context.clone(),
+                })
+            }
+        })
+    }
+
+    /// The hop of a lease on its trial's current version.
+    pub(crate) fn wire_hop(&self, lease: &Lease) -> Option<Hop> {
+        let UnitKey::Train { job, trial, epoch, shard, from } = lease.unit else { return None };
+        let job = self.state.jobs.get(&job)?;
+        let trial = job.trial(trial)?;
+        Some(Hop {
+            job: job.id,
+            trial: trial.id,
+            base: trial.base(),
+            start: Position { epoch, shard, batch: from, step: trial.chain.step() },
+            shard: *job.data.train.get(unit::shard_index(shard))?,
+            seed: seeds::hop(job.spec.seed, trial.id, epoch, shard),
+            context: trial.context.clone(),
+        })
+    }
+
+    /// How long a lease's unit should take on its host.
+    pub(crate) fn estimate(&self, lease: LeaseId) -> Millis {
+        let Some(lease) = self.state.leases.get(&lease) else { return Millis(0) };
+        let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return Millis(0) };
+        let Some(trial) = job.trial(lease.unit.trial()) else { return Millis(0) };
+        let rows = match lease.unit {
+            UnitKey::Train { shard, .. } => job
+                .data
+                .train
+                .get(unit::shard_index(shard))
+                .map_or(0, |shard| u64::from(shard.rows)),
+            UnitKey::Evaluate { .. } => {
+                job.data.valid.iter().map(|shard| u64::from(shard.rows)).sum()
+            }
+        };
+        let flops = self.soft.contacts.get(&lease.host).map_or(0.0, |contact| contact.flops);
+        self.soft.estimates.training(lease.host, flops, trial, rows)
+    }
+
+    /// How long to wait for progress on work that should take `estimate`.
+    pub(crate) fn patience(&self, estimate: Millis) -> Millis {
+        Millis(estimate.0.saturating_mul(10).max(self.config.least_due.0))
+    }
+}
+
+fn evaluate(job: JobId, (trial, epoch, base): (TrialId, Epoch, Version), why: &str) -> Chosen {
+    let unit = UnitKey::Evaluate { job, trial, epoch };
+    Chosen { unit, base, why: format!("evaluation: {why}") }
+}

@@ -1,0 +1,202 @@
+//! Heartbeats, releases, and what may be uploaded or read under a lease.
+
+use crate::{
+    command::ReplyTo,
+    core::Core,
+    effect::Answer,
+    event::{LeaseEnd, UnitKey},
+    state::{Lease, PastState},
+};
+use sojourn_protocol::{
+    api::{HeartbeatAnswer, Held, HeldState, ReleaseAnswer, ReportAnswer},
+    digest::Digest,
+    error::ErrorKind,
+    ids::{HostId, LeaseId},
+    report::{ReportEnd, ReportState},
+    time::Millis,
+};
+
+impl Core {
+    pub(crate) fn heartbeat(
+        &mut self,
+        to: ReplyTo,
+        host: HostId,
+        holding: &[Held],
+        reported: &[LeaseId],
+    ) {
+        if self.refuse_stranger(to, host) {
+            return;
+        }
+        self.touch(host, holding);
+        let drop = self.to_drop(host, holding);
+        let reports = self.ended_reports(host, reported);
+        self.reply(to, Ok(Answer::Heartbeat(HeartbeatAnswer { drop, reports })));
+    }
+
+    /// Replies with a refusal where the host isn't enrolled or was revoked.
+    pub(crate) fn refuse_stranger(&mut self, to: ReplyTo, host: HostId) -> bool {
+        let known = self.state.hosts.get(&host).is_some_and(|host| !host.revoked);
+        if !known {
+            self.refuse(to, ErrorKind::Unauthorized, format!("host {host} is revoked or unknown"));
+        }
+        !known
+    }
+
+    /// The host lives, and so do the leases that it holds.
+    pub(crate) fn touch(&mut self, host: HostId, holding: &[Held]) {
+        let contact = self.soft.contacts.entry(host).or_default();
+        contact.seen_at = self.now;
+        let slots = usize::try_from(contact.slots).unwrap_or(usize::MAX);
+        let mut started = self.started_leases(host);
+        for held in holding {
+            let own = self.state.leases.get(&held.lease).is_some_and(|lease| lease.host == host);
+            let Some(mut term) = self.soft.terms.get(&held.lease).copied().filter(|_| own) else {
+                continue;
+            };
+            term.renew_by = self.now + self.config.lease_term;
+            match held.state {
+                HeldState::Waiting => {}
+                HeldState::Running { done, of } => {
+                    let starts = !term.started && started < slots;
+                    if starts {
+                        term.started = true;
+                        started += 1;
+                    }
+                    if starts || (term.started && done > term.done) {
+                        term.done = done;
+                        let whole = self.estimate(held.lease);
+                        let left = u64::from(of.saturating_sub(done));
+                        let left = whole.0.saturating_mul(left) / u64::from(of.max(1));
+                        term.due = self.now + self.patience(Millis(left));
+                    }
+                }
+                HeldState::Finished => {
+                    // Its slot has moved on; what is left is the way to us, which renewals bound.
+                    if term.started && !term.finished {
+                        started = started.saturating_sub(1);
+                    }
+                    term.finished = true;
+                    term.due = term.renew_by + self.config.start_grace;
+                }
+            }
+            self.soft.set_term(held.lease, term);
+        }
+    }
+
+    /// Leases that the host runs in its slots, as far as it has said.
+    pub(crate) fn started_leases(&self, host: HostId) -> usize {
+        let Some(host) = self.state.hosts.get(&host) else { return 0 };
+        let terms = host.live.iter().filter_map(|lease| self.soft.terms.get(lease));
+        terms.filter(|term| term.started && !term.finished).count()
+    }
+
+    /// Held leases that are of no use any more: not this host's, revoked, settled, or hung.
+    pub(crate) fn to_drop(&self, host: HostId, holding: &[Held]) -> Vec<LeaseId> {
+        let useless = |held: &&Held| {
+            let id = &held.lease;
+            if let Some(lease) = self.state.leases.get(id) {
+                return lease.host != host || !self.state.is_wanted(lease);
+            }
+            let Some(past) = self.state.past.get(id) else { return true };
+            match &past.state {
+                PastState::Lapsed(LeaseEnd::Silent) => {
+                    past.lease.host != host || !self.state.is_wanted(&past.lease)
+                }
+                // What hung is to be stopped; what is trained already may still be of use.
+                PastState::Lapsed(LeaseEnd::Overdue) => {
+                    past.lease.host != host
+                        || held.state != HeldState::Finished
+                        || !self.state.is_wanted(&past.lease)
+                }
+                PastState::Lapsed(LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) => true,
+                PastState::Acknowledged(_) | PastState::Failed(_) | PastState::Ended(_) => {
+                    past.lease.host != host
+                }
+            }
+        };
+        holding.iter().filter(useless).map(|held| held.lease).collect()
+    }
+
+    /// Those of `reported` whose report has ended. What is forgotten has ended long ago.
+    pub(crate) fn ended_reports(&self, host: HostId, reported: &[LeaseId]) -> Vec<ReportAnswer> {
+        let answers = reported.iter().filter_map(|lease| {
+            let state = match self.state.past.get(lease) {
+                Some(past) if past.lease.host == host => past.report_state()?,
+                _ if self.state.leases.contains_key(lease) => return None,
+                _ => ReportState::Ended(ReportEnd::Superseded),
+            };
+            Some(ReportAnswer { lease: *lease, state })
+        });
+        answers.filter(|answer| matches!(answer.state, ReportState::Ended(_))).collect()
+    }
+
+    pub(crate) fn release(&mut self, to: ReplyTo, host: HostId, leases: &[LeaseId], reason: &str) {
+        if self.refuse_stranger(to, host) {
+            return;
+        }
+        let own = |lease: &&LeaseId| {
+            self.state.leases.get(lease).is_some_and(|lease: &Lease| lease.host == host)
+        };
+        let released: Vec<LeaseId> = leases.iter().filter(own).copied().collect();
+        for lease in &released {
+            let reason: String = reason.chars().take(200).collect();
+            self.end_lease(*lease, LeaseEnd::GivenBack { reason });
+        }
+        self.reply(to, Ok(Answer::Released(ReleaseAnswer { released })));
+    }
+
+    pub(crate) fn authorize_upload(
+        &mut self,
+        to: ReplyTo,
+        host: HostId,
+        lease: LeaseId,
+        bytes: u64,
+    ) {
+        if self.refuse_stranger(to, host) {
+            return;
+        }
+        let known = self.state.leases.get(&lease);
+        let known = known.or_else(|| self.state.past.get(&lease).map(|past| &past.lease));
+        let Some(known) = known else {
+            return self.refuse(to, ErrorKind::NotFound, format!("no lease {lease}"));
+        };
+        let (unit, of_host) = (known.unit, known.host);
+        let wanted = self.state.is_wanted(known);
+        let expected = match unit {
+            UnitKey::Train { job, trial, .. } => {
+                self.state.trial(job, trial).map(|trial| trial.checkpoint_bytes)
+            }
+            UnitKey::Evaluate { .. } => None,
+        };
+        if of_host != host {
+            self.refuse(to, ErrorKind::Forbidden, format!("lease {lease} is another host's"));
+        } else if !wanted {
+            self.refuse(to, ErrorKind::Conflict, format!("the unit of lease {lease} is settled"));
+        } else if expected != Some(bytes) {
+            let expected = expected.unwrap_or(0);
+            self.refuse(
+                to,
+                if bytes > expected { ErrorKind::TooLarge } else { ErrorKind::Invalid },
+                format!("lease {lease} declares {expected} bytes, not {bytes}"),
+            );
+        } else {
+            self.reply(to, Ok(Answer::UploadAuthorized));
+        }
+    }
+
+    pub(crate) fn authorize_read(&mut self, to: ReplyTo, host: HostId, blob: Digest) {
+        if self.refuse_stranger(to, host) {
+            return;
+        }
+        let leases = self.state.hosts.get(&host).map(|host| host.live.clone()).unwrap_or_default();
+        let named = leases
+            .iter()
+            .filter_map(|lease| self.wire_lease(*lease))
+            .any(|lease| lease.unit.blobs().iter().any(|named| named.sha256 == blob));
+        if named {
+            self.reply(to, Ok(Answer::ReadAuthorized));
+        } else {
+            self.refuse(to, ErrorKind::Forbidden, "no lease of this host names that blob");
+        }
+    }
+}

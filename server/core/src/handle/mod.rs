@@ -1,0 +1,10 @@
+//! What each command does. Every file adds methods to [`crate::Core`]; none keeps state of its own.
+
+mod admin;
+mod ask;
+mod assimilate;
+mod blobs;
+mod deadline;
+mod grant;
+mod lease;
+mod report;

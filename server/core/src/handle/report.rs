@@ -1,0 +1,232 @@
+//! A host reports: acknowledged once, ended once, answered alike each time.
+
+use crate::{
+    command::ReplyTo,
+    core::Core,
+    effect::{Answer, Effect},
+    event::{Event, LeaseEnd, UnitKey},
+    state::{Lease, Trial},
+};
+use sojourn_protocol::{
+    api::ReportAnswer,
+    digest::BlobRef,
+    error::ErrorKind,
+    ids::{HostId, JobId, LeaseId, TrialId},
+    report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Sums, Trained},
+    time::Millis,
+};
+
+/// Trainer errors at one unit that count against the host (on one) or the job (on as many hosts).
+const MOST_FAILURES: u32 = 3;
+/// The longest rest of a host.
+const LONGEST_REST: Millis = Millis::from_secs(3600);
+
+impl Core {
+    pub(crate) fn report(
+        &mut self,
+        to: ReplyTo,
+        host: HostId,
+        report: Report,
+        uploaded: Option<BlobRef>,
+    ) {
+        if self.refuse_stranger(to, host) {
+            return;
+        }
+        let id = report.lease;
+        let (lease, state) = match (self.state.leases.get(&id), self.state.past.get(&id)) {
+            (Some(lease), _) => (lease.clone(), None),
+            (None, Some(past)) => (past.lease.clone(), past.report_state()),
+            (None, None) => {
+                return self.refuse(to, ErrorKind::NotFound, format!("no lease {id}"));
+            }
+        };
+        if lease.host != host {
+            return self.refuse(to, ErrorKind::Forbidden, format!("lease {id} is another host's"));
+        }
+        if let Some(state) = state {
+            return self.reply(to, Ok(Answer::Report(ReportAnswer { lease: id, state })));
+        }
+        let wanted = self.state.is_wanted(&lease);
+        let refusal = if wanted { self.mismatch(&lease, &report.outcome) } else { None };
+        if let Outcome::Trained(trained) = &report.outcome
+            && wanted
+            && refusal.is_none()
+            && uploaded != Some(trained.checkpoint)
+        {
+            let message = format!("upload the checkpoint of lease {id} first");
+            return self.refuse(to, ErrorKind::Conflict, message);
+        }
+        self.soft.clear_term(id);
+        self.soft.work_changed = true;
+        let outcome = report.outcome.clone();
+        self.emit(Event::ReportAcknowledged { report: Box::new(report), host });
+        if let Some(reason) = refusal {
+            self.emit(Event::Rejected { lease: id, reason });
+            self.effect(Effect::DropUpload(id));
+            self.rest_if_failing(host);
+        } else {
+            self.end_or_queue(&lease, outcome, wanted);
+        }
+        let state = self.state.past.get(&id).and_then(|past| past.report_state());
+        let state = state.unwrap_or(ReportState::Acknowledged);
+        self.reply(to, Ok(Answer::Report(ReportAnswer { lease: id, state })));
+    }
+
+    fn end_or_queue(&mut self, lease: &Lease, outcome: Outcome, wanted: bool) {
+        match outcome {
+            Outcome::Failed(failure) if wanted => self.unit_failed(lease, failure),
+            Outcome::Evaluated(evaluated) if wanted => self.evaluated(lease, &evaluated),
+            Outcome::Trained(trained) if wanted => {
+                self.measure(lease, trained.sums.rows, trained.train_micros);
+                self.queue_assimilation(lease.id);
+            }
+            Outcome::Failed(_) | Outcome::Evaluated(_) | Outcome::Trained(_) => {
+                self.emit(Event::Superseded { lease: lease.id });
+                self.effect(Effect::DropUpload(lease.id));
+            }
+        }
+    }
+
+    /// Why an outcome can't be one of this wanted lease.
+    fn mismatch(&self, lease: &Lease, outcome: &Outcome) -> Option<String> {
+        let job = self.state.jobs.get(&lease.unit.job())?;
+        let trial = job.trial(lease.unit.trial())?;
+        match (outcome, lease.unit) {
+            (Outcome::Failed(_), _) => None,
+            (Outcome::Trained(trained), UnitKey::Train { .. }) => wrong_base(lease, trained)
+                .or_else(|| wrong_position(lease, trial, trained))
+                .or_else(|| wrong_sums(std::slice::from_ref(&trained.sums))),
+            (Outcome::Evaluated(evaluated), UnitKey::Evaluate { .. }) => {
+                let rows: Vec<u64> =
+                    job.data.valid.iter().map(|shard| u64::from(shard.rows)).collect();
+                let counted: Vec<u64> = evaluated.shards.iter().map(|sums| sums.rows).collect();
+                if evaluated.version != lease.base {
+                    let (is, wanted) = (evaluated.version, lease.base);
+                    Some(format!("version {is} was evaluated instead of {wanted}"))
+                } else if rows != counted {
+                    Some(format!("rows {counted:?} were evaluated instead of {rows:?}"))
+                } else {
+                    wrong_sums(&evaluated.shards)
+                }
+            }
+            (Outcome::Trained(_), UnitKey::Evaluate { .. }) => {
+                Some("a hop was reported for an evaluation".into())
+            }
+            (Outcome::Evaluated(_), UnitKey::Train { .. }) => {
+                Some("an evaluation was reported for a hop".into())
+            }
+        }
+    }
+
+    fn evaluated(&mut self, lease: &Lease, evaluated: &Evaluated) {
+        let UnitKey::Evaluate { job, trial, epoch } = lease.unit else { return };
+        let others = self.state.trial(job, trial).and_then(|trial| trial.evaluations.get(&epoch));
+        let others: Vec<LeaseId> =
+            others.map(|others| others.live.iter().copied().collect()).unwrap_or_default();
+        let valid = evaluated.shards.iter().fold(Sums::default(), |all, sums| all.plus(*sums));
+        self.emit(Event::Evaluated { lease: lease.id, epoch, valid });
+        for other in others {
+            self.end_lease(other, LeaseEnd::Revoked);
+        }
+    }
+
+    fn measure(&mut self, lease: &Lease, rows: u64, micros: u64) {
+        if let Some(trial) = self.state.trial(lease.unit.job(), lease.unit.trial()) {
+            self.soft.estimates.measured(lease.host, trial, rows, micros);
+        }
+    }
+
+    /// The three-failures rule (DESIGN section 4).
+    fn unit_failed(&mut self, lease: &Lease, failure: Failure) {
+        let (job, trial) = (lease.unit.job(), lease.unit.trial());
+        self.emit(Event::UnitFailed { lease: lease.id, failure: failure.clone() });
+        self.effect(Effect::DropUpload(lease.id));
+        let failures = self.state.trial(job, trial).and_then(|t| t.failures_of(&lease.unit));
+        let hosts = failures.map_or(0, |failures| failures.len());
+        let non_finite = failures.map_or(0, |failures| {
+            let finals = failures.values().filter(|f| f.last.kind == FailureKind::NonFinite);
+            finals.count()
+        });
+        let ends = match failure.kind {
+            FailureKind::NonFinite => non_finite >= 2 || !self.has_other_host(lease),
+            FailureKind::Trainer | FailureKind::Died => {
+                u32::try_from(hosts).is_ok_and(|hosts| hosts >= MOST_FAILURES)
+            }
+        };
+        if ends {
+            self.fail_trial(job, trial, failure.message);
+        } else {
+            self.rest_if_failing(lease.host);
+        }
+    }
+
+    fn has_other_host(&self, lease: &Lease) -> bool {
+        let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return false };
+        let class = job.trial(lease.unit.trial()).and_then(|trial| self.kept_class(job, trial));
+        self.other_live_hosts(lease.host, class).next().is_some()
+    }
+
+    fn fail_trial(&mut self, job: JobId, trial: TrialId, error: String) {
+        let cleanup = self.state.trial(job, trial).map(cleanup_of).unwrap_or_default();
+        self.emit(Event::TrialFailed { job, trial, error });
+        self.clean_up(cleanup);
+    }
+
+    /// Ends what was under way for a trial that has ended.
+    pub(crate) fn clean_up(&mut self, (live, awaiting): (Vec<LeaseId>, Vec<LeaseId>)) {
+        for lease in live {
+            self.end_lease(lease, LeaseEnd::Revoked);
+        }
+        for lease in awaiting {
+            self.supersede(lease);
+        }
+    }
+
+    /// Ends an acknowledged report that isn't wanted any more.
+    pub(crate) fn supersede(&mut self, lease: LeaseId) {
+        self.soft.assimilating.remove(&lease);
+        let host = self.state.past.get(&lease).map(|past| past.lease.host);
+        self.soft.notify.extend(host);
+        self.emit(Event::Superseded { lease });
+        self.effect(Effect::DropUpload(lease));
+    }
+
+    /// A host that fails again and again is given nothing for a while, longer each time.
+    pub(crate) fn rest_if_failing(&mut self, host: HostId) {
+        let in_a_row = self.state.hosts.get(&host).map_or(0, |host| host.failures_in_a_row);
+        if in_a_row == 0 || !in_a_row.is_multiple_of(MOST_FAILURES) {
+            return;
+        }
+        let doublings = (in_a_row / MOST_FAILURES - 1).min(20);
+        let rest = self.config.first_rest.0.saturating_mul(1 << doublings).min(LONGEST_REST.0);
+        self.soft.resting.insert(host, self.now + Millis(rest));
+    }
+}
+
+/// What is under way for a trial: its live leases, and its results that wait.
+pub(crate) fn cleanup_of(trial: &Trial) -> (Vec<LeaseId>, Vec<LeaseId>) {
+    (trial.live_leases(), trial.awaiting.iter().copied().collect())
+}
+
+fn wrong_base(lease: &Lease, trained: &Trained) -> Option<String> {
+    (trained.base != lease.base)
+        .then(|| format!("trained on version {} instead of {}", trained.base, lease.base))
+}
+
+fn wrong_position(lease: &Lease, trial: &Trial, trained: &Trained) -> Option<String> {
+    let UnitKey::Train { shard, from, .. } = lease.unit else { return None };
+    let start = trial.chain.next(shard)?;
+    let mut chain = trial.chain.clone();
+    if start.batch != from {
+        return Some(format!("batch {from} of shard {shard} is trained already"));
+    }
+    if trained.checkpoint.bytes != trial.checkpoint_bytes {
+        let (is, wanted) = (trained.checkpoint.bytes, trial.checkpoint_bytes);
+        return Some(format!("the checkpoint has {is} bytes instead of {wanted}"));
+    }
+    chain.advance(start, trained.end).err().map(|error| error.to_string())
+}
+
+fn wrong_sums(sums: &[Sums]) -> Option<String> {
+    sums.iter().any(|sums| !sums.loss.is_finite()).then(|| "a loss isn't finite".into())
+}

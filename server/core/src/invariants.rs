@@ -1,0 +1,211 @@
+//! The invariants of DESIGN section 5, each with its id and one definition; property tests, the
+//! simulator and debug builds share them. (D1, determinism, is a property of runs: its test is in
+//! `tests/`.)
+
+use crate::{
+    core::Core,
+    event::UnitKey,
+    state::{BlobStatus, Job, Lease, PastState, Trial},
+};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{Epoch, HostId, ShardId},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An invariant that doesn't hold, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invariant {id} is violated: {what}")]
+pub struct Violation {
+    /// `H1`, `H2`, ...
+    pub id: &'static str,
+    /// What is wrong.
+    pub what: String,
+}
+
+fn holds(id: &'static str, true_: bool, what: impl FnOnce() -> String) -> Result<(), Violation> {
+    if true_ { Ok(()) } else { Err(Violation { id, what: what() }) }
+}
+
+impl Core {
+    /// All invariants, over the whole state.
+    ///
+    /// # Errors
+    /// The first [`Violation`].
+    pub fn check_invariants(&self) -> Result<(), Violation> {
+        for job in self.state.jobs.values() {
+            for trial in &job.trials {
+                completeness(job, trial)?;
+                self.isolation(trial)?;
+            }
+            let live =
+                self.state.leases.values().filter(|lease| lease.unit.job() == job.id).count();
+            let counted = job.counters.leases_live;
+            holds("L1", u64::try_from(live) == Ok(counted), || {
+                format!("job {} counts {counted} live leases, has {live}", job.id)
+            })?;
+        }
+        self.exclusive()?;
+        self.lease_counts()?;
+        self.accounted()?;
+        self.blobs_referenced()?;
+        self.check_cheap_invariants()
+    }
+
+    /// Those that cost no more than the leases: for debug builds, after each step.
+    pub(crate) fn check_cheap_invariants(&self) -> Result<(), Violation> {
+        let terms: BTreeSet<_> =
+            self.soft.terms.iter().map(|(lease, term)| (term.ends(), *lease)).collect();
+        holds("L2", terms == self.soft.expiry, || "terms and expiry index differ".into())?;
+        let live = self.state.leases.keys();
+        holds("L2", live.eq(self.soft.terms.keys()), || "live leases and terms differ".into())?;
+        for (lease, term) in &self.soft.terms {
+            let granted = self.state.leases.get(lease).map(|lease| lease.granted_at);
+            let after = granted.is_some_and(|at| term.renew_by > at && term.due > at);
+            holds("L2", after, || format!("lease {lease} is due before its grant"))?;
+        }
+        Ok(())
+    }
+
+    /// H2: one current version; granted and awaited results are on it, or will be superseded.
+    fn isolation(&self, trial: &Trial) -> Result<(), Violation> {
+        let versions = u32::try_from(trial.history.len()).unwrap_or(u32::MAX);
+        let numbered = (1u32..).zip(&trial.history).all(|(n, record)| record.version.0 == n);
+        holds("H2", versions == trial.version.0 && numbered, || {
+            format!("trial {} is at version {} after {versions} hops", trial.id, trial.version)
+        })?;
+        let last = trial.history.last().map(|record| record.checkpoint);
+        holds("H2", last == trial.checkpoint, || {
+            format!("trial {}'s checkpoint isn't the one that its last hop made", trial.id)
+        })?;
+        for lease in &trial.live {
+            let on_current =
+                self.state.leases.get(lease).is_some_and(|lease| lease.base == trial.version);
+            holds("H2", on_current, || {
+                format!("live lease {lease} of trial {} isn't on its version", trial.id)
+            })?;
+        }
+        for lease in &trial.awaiting {
+            let past = self.state.past.get(lease);
+            let on_current = past.is_some_and(|past| past.lease.base == trial.version);
+            holds("H2", on_current && trial.is_running(), || {
+                format!("result {lease} waits for trial {} and isn't on its version", trial.id)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// H3: no more started leases than slots.
+    fn exclusive(&self) -> Result<(), Violation> {
+        for (host, contact) in &self.soft.contacts {
+            let started = self.started_leases(*host);
+            let slots = usize::try_from(contact.slots).unwrap_or(usize::MAX);
+            holds("H3", started <= slots, || {
+                format!("host {host} runs {started} units in {slots} slots")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// L1: one live lease per unit (merging and duplicates may ask for more, never two on one host).
+    fn lease_counts(&self) -> Result<(), Violation> {
+        let mut units: BTreeMap<UnitName, u32> = BTreeMap::new();
+        for lease in self.state.leases.values() {
+            *units.entry(unit_name(lease)).or_default() += 1;
+            let trial = self.state.trial(lease.unit.job(), lease.unit.trial());
+            let known = trial.is_some_and(|trial| trial.live_leases().contains(&lease.id));
+            holds("L1", known, || format!("live lease {} isn't its trial's", lease.id))?;
+            let host = self.state.hosts.get(&lease.host);
+            let of_host = host.is_some_and(|host| host.live.contains(&lease.id) && !host.revoked);
+            holds("L1", of_host, || format!("live lease {} isn't its host's", lease.id))?;
+        }
+        let twice = units.iter().find(|(_, count)| **count > 1);
+        holds("L1", twice.is_none(), || format!("two live leases of {twice:?}"))
+    }
+
+    /// A1: an acknowledged report has ended, or waits in its trial's line.
+    fn accounted(&self) -> Result<(), Violation> {
+        for (id, past) in &self.state.past {
+            holds("A1", !self.state.leases.contains_key(id), || {
+                format!("lease {id} is live and past")
+            })?;
+            let waits = matches!(past.state, PastState::Acknowledged(_));
+            let unit = past.lease.unit;
+            let trial = self.state.trial(unit.job(), unit.trial());
+            let in_line = trial.is_some_and(|trial| trial.awaiting.contains(id));
+            holds("A1", waits == in_line, || {
+                format!("report {id}: acknowledged and open {waits}, in line {in_line}")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// B1: what is referred to is in the store, and the counts are those of a recount.
+    fn blobs_referenced(&self) -> Result<(), Violation> {
+        let mut counts: BTreeMap<Digest, u32> = BTreeMap::new();
+        for job in self.state.jobs.values() {
+            let data = job.data.blobs().map(|blob| blob.sha256);
+            for digest in data.chain(job.trials.iter().flat_map(Trial::blobs)) {
+                *counts.entry(digest).or_default() += 1;
+            }
+        }
+        for digest in counts.keys() {
+            let published = self.state.blobs.status(digest) == Some(BlobStatus::Published);
+            holds("B1", published, || format!("blob {digest:?} is referred to and not kept"))?;
+        }
+        let kept: BTreeMap<Digest, u32> = self.state.blobs.referenced().collect();
+        holds("B1", kept == counts, || "reference counts differ from a recount".into())
+    }
+}
+
+type UnitName = (bool, u64, u32, Epoch, HostId);
+
+fn unit_name(lease: &Lease) -> UnitName {
+    // A trial has one next hop, whatever the shard; so a hop's unit is named by its trial.
+    match lease.unit {
+        UnitKey::Train { job, trial, .. } => (true, job.0, trial.0, Epoch(0), HostId(0)),
+        UnitKey::Evaluate { job, trial, epoch } => (false, job.0, trial.0, epoch, HostId(0)),
+    }
+}
+
+/// H1: by the history, every batch of every shard once per ended epoch, none twice in the current one.
+fn completeness(job: &Job, trial: &Trial) -> Result<(), Violation> {
+    let batch_size = trial.context.config.training.batch_size;
+    let sizes: Vec<u32> = job
+        .data
+        .train
+        .iter()
+        .map(|shard| sojourn_protocol::position::batches(u64::from(shard.rows), batch_size))
+        .collect();
+    let mut done: BTreeMap<(Epoch, ShardId), u32> = BTreeMap::new();
+    let mut step = 0;
+    for record in &trial.history {
+        let at = done.entry((record.epoch(), record.shard())).or_default();
+        let follows = record.start.batch == *at
+            && record.start.step == step
+            && record.end.epoch == record.start.epoch
+            && record.end.shard == record.start.shard
+            && record.end.batch > record.start.batch;
+        holds("H1", follows, || {
+            format!("trial {}: {record:?} doesn't follow batch {at}, step {step}", trial.id)
+        })?;
+        *at = record.end.batch;
+        step = record.end.step;
+    }
+    for ((epoch, shard), at) in &done {
+        let size = sizes.get(sojourn_protocol::unit::shard_index(*shard)).copied().unwrap_or(0);
+        let ended = *epoch < trial.chain.epoch();
+        holds("H1", *at <= size && (!ended || *at == size), || {
+            format!("trial {}: {at} of {size} batches of shard {shard} in epoch {epoch}", trial.id)
+        })?;
+    }
+    let ended = (0..trial.chain.epoch().0).map(Epoch);
+    let whole =
+        ended.flat_map(|epoch| (0u32..).map(ShardId).zip(&sizes).map(move |(s, _)| (epoch, s)));
+    for key in whole {
+        holds("H1", done.contains_key(&key), || {
+            format!("trial {}: shard {} was left out of epoch {}", trial.id, key.1, key.0)
+        })?;
+    }
+    Ok(())
+}

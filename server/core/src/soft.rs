@@ -1,0 +1,119 @@
+//! What isn't durable: contacts, terms of leases, who waits, what was measured.
+//!
+//! All of it may be lost with the server and comes back by itself: hosts say it again.
+
+use crate::{command::ReplyTo, estimate::Estimates};
+use sojourn_protocol::{
+    api::WorkRequest,
+    digest::Digest,
+    ids::{HostId, LeaseId},
+    time::{Millis, UnixMillis},
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The soft state.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Soft {
+    /// Hosts that were heard of since the server started.
+    pub(crate) contacts: BTreeMap<HostId, Contact>,
+    /// When each live lease runs out.
+    pub(crate) terms: BTreeMap<LeaseId, Term>,
+    /// The same by time (L2).
+    pub(crate) expiry: BTreeSet<(UnixMillis, LeaseId)>,
+    /// Hosts whose ask is held open, and the order in which they came.
+    pub(crate) parked: BTreeMap<HostId, Parked>,
+    /// Counts parked asks.
+    pub(crate) parked_count: u64,
+    /// Acknowledged results to hand to assimilators.
+    pub(crate) to_assimilate: VecDeque<LeaseId>,
+    /// Results that an assimilator has, and until when.
+    pub(crate) assimilating: BTreeMap<LeaseId, UnixMillis>,
+    /// Hosts that are given nothing, and until when.
+    pub(crate) resting: BTreeMap<HostId, UnixMillis>,
+    /// Measured speeds.
+    pub(crate) estimates: Estimates,
+    /// Work may have become runnable since parked hosts were last looked at.
+    pub(crate) work_changed: bool,
+    /// Parked hosts that have something to hear.
+    pub(crate) notify: BTreeSet<HostId>,
+}
+
+/// When a live lease runs out, and how far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Term {
+    /// It runs out when its host isn't heard of until then.
+    pub(crate) renew_by: UnixMillis,
+    /// It runs out when it makes no progress until then.
+    pub(crate) due: UnixMillis,
+    /// The host said that it runs in a slot.
+    pub(crate) started: bool,
+    /// The host said that it is trained.
+    pub(crate) finished: bool,
+    /// Batches done, as the host said.
+    pub(crate) done: u32,
+}
+
+impl Term {
+    /// When it runs out.
+    #[must_use]
+    pub(crate) fn ends(&self) -> UnixMillis {
+        self.renew_by.min(self.due)
+    }
+}
+
+/// What a host said of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Contact {
+    /// When it was last heard of.
+    pub(crate) seen_at: UnixMillis,
+    /// Slots in all.
+    pub(crate) slots: u32,
+    /// Digests in its cache.
+    pub(crate) cached: BTreeSet<Digest>,
+    /// Its numeric class; none until its inventory came.
+    pub(crate) numeric_class: Option<Digest>,
+    /// Floating-point operations per second of a slot, as its trainer measured.
+    pub(crate) flops: f64,
+}
+
+/// An ask that is held open.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Parked {
+    /// Whom to answer.
+    pub(crate) to: ReplyTo,
+    /// What was asked.
+    pub(crate) request: WorkRequest,
+    /// Answer by then.
+    pub(crate) until: UnixMillis,
+    /// Its place among those that wait.
+    pub(crate) order: u64,
+}
+
+impl Soft {
+    /// Sets when a lease runs out.
+    pub(crate) fn set_term(&mut self, lease: LeaseId, term: Term) {
+        self.clear_term(lease);
+        self.expiry.insert((term.ends(), lease));
+        self.terms.insert(lease, term);
+    }
+
+    /// Forgets a lease that lives no more.
+    pub(crate) fn clear_term(&mut self, lease: LeaseId) {
+        if let Some(term) = self.terms.remove(&lease) {
+            self.expiry.remove(&(term.ends(), lease));
+        }
+    }
+
+    /// Was the host heard of within `term`, or does it wait for an answer?
+    #[must_use]
+    pub(crate) fn is_live(&self, host: HostId, now: UnixMillis, term: Millis) -> bool {
+        self.parked.contains_key(&host)
+            || self.contacts.get(&host).is_some_and(|contact| contact.seen_at + term >= now)
+    }
+
+    /// Is the host given nothing just now?
+    #[must_use]
+    pub(crate) fn is_resting(&self, host: HostId, now: UnixMillis) -> bool {
+        self.resting.get(&host).is_some_and(|until| *until > now)
+    }
+}

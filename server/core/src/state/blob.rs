@@ -1,0 +1,147 @@
+//! Blob references: who still needs which blob, and the way of one that nobody needs.
+//!
+//! ```text
+//!   published --(unreferenced for a while)--> condemned --(a while)--> doomed --> gone
+//!       ^------------ published again ------------'          (deletion under way: no way back)
+//! ```
+
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    time::UnixMillis,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Every blob in the store.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blobs {
+    blobs: BTreeMap<Digest, Blob>,
+    /// Published and unreferenced, since when.
+    idle: BTreeSet<(UnixMillis, Digest)>,
+    /// Condemned, since when.
+    condemned: BTreeSet<(UnixMillis, Digest)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Blob {
+    bytes: u64,
+    references: u32,
+    status: BlobStatus,
+    since: UnixMillis,
+}
+
+/// Where a blob stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlobStatus {
+    /// In the store.
+    Published,
+    /// In the store, to be deleted; it must be published again before it may be referred to.
+    Condemned,
+    /// Being deleted.
+    Doomed,
+}
+
+impl Blobs {
+    /// Where a blob stands; `None` where the store hasn't got it.
+    #[must_use]
+    pub fn status(&self, digest: &Digest) -> Option<BlobStatus> {
+        self.blobs.get(digest).map(|blob| blob.status)
+    }
+
+    /// In the store to stay, with this size?
+    #[must_use]
+    pub fn is_published(&self, blob: &BlobRef) -> bool {
+        self.blobs
+            .get(&blob.sha256)
+            .is_some_and(|known| known.status == BlobStatus::Published && known.bytes == blob.bytes)
+    }
+
+    /// References to a blob.
+    #[must_use]
+    pub fn references(&self, digest: &Digest) -> u32 {
+        self.blobs.get(digest).map_or(0, |blob| blob.references)
+    }
+
+    /// Every blob that is referred to, with the count.
+    pub fn referenced(&self) -> impl Iterator<Item = (Digest, u32)> + '_ {
+        let counts = self.blobs.iter().map(|(digest, blob)| (*digest, blob.references));
+        counts.filter(|(_, references)| *references > 0)
+    }
+
+    /// Blobs whose deletion is under way.
+    pub fn doomed(&self) -> impl Iterator<Item = Digest> + '_ {
+        let all = self.blobs.iter();
+        all.filter(|(_, blob)| blob.status == BlobStatus::Doomed).map(|(digest, _)| *digest)
+    }
+
+    /// The longest unreferenced published blob, and since when.
+    #[must_use]
+    pub fn oldest_idle(&self) -> Option<(UnixMillis, Digest)> {
+        self.idle.first().copied()
+    }
+
+    /// The longest condemned blob, and since when.
+    #[must_use]
+    pub fn oldest_condemned(&self) -> Option<(UnixMillis, Digest)> {
+        self.condemned.first().copied()
+    }
+
+    pub(super) fn published(&mut self, blob: BlobRef, at: UnixMillis) {
+        let references = self.references(&blob.sha256);
+        self.forget_place(&blob.sha256);
+        let status = BlobStatus::Published;
+        self.blobs.insert(blob.sha256, Blob { bytes: blob.bytes, references, status, since: at });
+        if references == 0 {
+            self.idle.insert((at, blob.sha256));
+        }
+    }
+
+    pub(super) fn condemn(&mut self, digest: Digest, at: UnixMillis) {
+        self.forget_place(&digest);
+        if let Some(blob) = self.blobs.get_mut(&digest) {
+            blob.status = BlobStatus::Condemned;
+            blob.since = at;
+            self.condemned.insert((at, digest));
+        }
+    }
+
+    pub(super) fn doom(&mut self, digest: Digest, at: UnixMillis) {
+        self.forget_place(&digest);
+        if let Some(blob) = self.blobs.get_mut(&digest) {
+            blob.status = BlobStatus::Doomed;
+            blob.since = at;
+        }
+    }
+
+    pub(super) fn deleted(&mut self, digest: Digest) {
+        self.forget_place(&digest);
+        self.blobs.remove(&digest);
+    }
+
+    pub(super) fn retain(&mut self, digest: Digest) {
+        if let Some(blob) = self.blobs.get_mut(&digest) {
+            if blob.references == 0 {
+                self.idle.remove(&(blob.since, digest));
+            }
+            blob.references += 1;
+        }
+    }
+
+    pub(super) fn release(&mut self, digest: Digest, at: UnixMillis) {
+        if let Some(blob) = self.blobs.get_mut(&digest) {
+            blob.references = blob.references.saturating_sub(1);
+            if blob.references == 0 {
+                blob.since = at;
+                self.idle.insert((at, digest));
+            }
+        }
+    }
+
+    fn forget_place(&mut self, digest: &Digest) {
+        if let Some(blob) = self.blobs.get(digest) {
+            self.idle.remove(&(blob.since, *digest));
+            self.condemned.remove(&(blob.since, *digest));
+        }
+    }
+}

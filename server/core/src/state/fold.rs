@@ -1,0 +1,354 @@
+//! How each event changes the state.
+
+use super::{
+    Best, FailedBy, Host, Job, JobEnd, Lease, Past, PastState, PendingEvaluation, State, Trial,
+    TrialEnd,
+    trial::{is_better, metric_value},
+};
+use crate::event::{Event, LeaseEnd, Record, UnitKey};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
+    report::{Failure, Outcome, Report, ReportEnd, Sums, Trained},
+    time::UnixMillis,
+    view::{CurvePoint, HopRecord},
+};
+use sojourn_workgen::Advance;
+
+impl State {
+    /// Takes one event in. It must be the one after [`State::position`].
+    pub fn fold(&mut self, record: &Record) {
+        self.position = record.position;
+        self.at = self.at.max(record.at);
+        let at = self.at;
+        match &record.event {
+            Event::HostEnrolled { host, name, token_sha256 } => {
+                self.tokens.insert(*token_sha256, *host);
+                self.hosts.insert(*host, Host::new(*host, name.clone(), *token_sha256, at));
+            }
+            Event::HostRevoked { host } => {
+                if let Some(host) = self.hosts.get_mut(host) {
+                    host.revoked = true;
+                    self.tokens.remove(&host.token_sha256);
+                }
+            }
+            Event::BlobPublished { blob } => self.blobs.published(*blob, at),
+            Event::BlobCondemned { blob } => self.blobs.condemn(*blob, at),
+            Event::BlobDoomed { blob } => self.blobs.doom(*blob, at),
+            Event::BlobDeleted { blob } => self.blobs.deleted(*blob),
+            Event::JobSubmitted { job, spec, data, key } => {
+                let new = Job::new(*job, spec.as_ref().clone(), data.as_ref().clone(), *key, at);
+                for blob in new.data.blobs() {
+                    self.blobs.retain(blob.sha256);
+                }
+                self.jobs.insert(*job, new);
+                self.job_keys.insert(*key, *job);
+            }
+            Event::JobCancelled { job } => self.cancel(*job, at),
+            Event::LeaseGranted { lease, host, unit, base, class, why: _ } => {
+                self.granted(Lease {
+                    id: *lease,
+                    host: *host,
+                    unit: *unit,
+                    base: *base,
+                    class: *class,
+                    granted_at: at,
+                });
+            }
+            Event::LeaseEnded { lease, end } => self.lease_ended(*lease, end, at),
+            Event::ReportAcknowledged { report, host: _ } => self.acknowledged(report, at),
+            Event::Assimilated { lease, version, checkpoint } => {
+                self.assimilated(*lease, *version, *checkpoint, at);
+            }
+            Event::Evaluated { lease, epoch, valid } => self.evaluated(*lease, *epoch, *valid, at),
+            Event::Rejected { lease, reason } => {
+                let host = self.end_report(
+                    *lease,
+                    PastState::Ended(ReportEnd::Rejected { reason: reason.clone() }),
+                    at,
+                );
+                self.count(*lease, |counters| counters.rejected += 1);
+                self.host_failed(host, reason);
+            }
+            Event::Superseded { lease } => {
+                self.end_report(*lease, PastState::Ended(ReportEnd::Superseded), at);
+                self.count(*lease, |counters| counters.superseded += 1);
+            }
+            Event::UnitFailed { lease, failure } => self.unit_failed(*lease, failure, at),
+            Event::TrialFailed { job, trial, error } => {
+                self.end_trial(*job, *trial, TrialEnd::Failed(error.clone()), at);
+            }
+        }
+        self.forget_old_leases();
+    }
+
+    fn granted(&mut self, lease: Lease) {
+        self.last_lease = self.last_lease.max(lease.id);
+        if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
+            job.counters.leases_live += 1;
+            let trial = job.trial_mut(lease.unit.trial());
+            if let Some(live) = trial.and_then(|trial| trial.live_mut(&lease.unit)) {
+                live.insert(lease.id);
+            }
+        }
+        if let Some(host) = self.hosts.get_mut(&lease.host) {
+            host.live.insert(lease.id);
+        }
+        self.leases.insert(lease.id, lease);
+    }
+
+    /// Takes a lease out of the live ones; its state is for the caller to say.
+    fn unlive(&mut self, lease: LeaseId) -> Option<Lease> {
+        let lease = self.leases.remove(&lease)?;
+        if let Some(host) = self.hosts.get_mut(&lease.host) {
+            host.live.remove(&lease.id);
+        }
+        if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
+            job.counters.leases_live -= 1;
+            let trial = job.trial_mut(lease.unit.trial());
+            if let Some(live) = trial.and_then(|trial| trial.live_mut(&lease.unit)) {
+                live.remove(&lease.id);
+            }
+        }
+        Some(lease)
+    }
+
+    fn lease_ended(&mut self, id: LeaseId, end: &LeaseEnd, at: UnixMillis) {
+        let Some(lease) = self.unlive(id) else { return };
+        let ran_out = matches!(end, LeaseEnd::Silent | LeaseEnd::Overdue);
+        if let Some(host) = self.hosts.get_mut(&lease.host) {
+            host.expired += u64::from(ran_out);
+        }
+        self.past_order.insert((at, id));
+        self.past.insert(id, Past { lease, state: PastState::Lapsed(end.clone()), at });
+        self.count(id, |counters| {
+            counters.leases_expired += u64::from(ran_out);
+            counters.leases_returned += u64::from(!ran_out);
+        });
+    }
+
+    fn acknowledged(&mut self, report: &Report, at: UnixMillis) {
+        let id = report.lease;
+        let lease = match self.unlive(id) {
+            Some(lease) => lease,
+            None => match self.past.remove(&id) {
+                Some(past) => {
+                    self.past_order.remove(&(past.at, id));
+                    past.lease
+                }
+                None => return,
+            },
+        };
+        let wanted = self.is_wanted(&lease);
+        let unit = lease.unit;
+        let state = PastState::Acknowledged(Box::new(report.outcome.clone()));
+        self.past.insert(id, Past { lease, state, at });
+        if wanted
+            && matches!(report.outcome, Outcome::Trained(_))
+            && let Some(trial) = self.trial_mut(unit.job(), unit.trial())
+        {
+            trial.awaiting.push_back(id);
+        }
+    }
+
+    /// Ends an acknowledged report, and says whose it was.
+    fn end_report(&mut self, id: LeaseId, state: PastState, at: UnixMillis) -> Option<HostId> {
+        let past = self.past.get_mut(&id)?;
+        past.state = state;
+        past.at = at;
+        let (host, unit) = (past.lease.host, past.lease.unit);
+        self.past_order.insert((at, id));
+        if let Some(trial) = self.trial_mut(unit.job(), unit.trial()) {
+            trial.awaiting.retain(|waiting| *waiting != id);
+        }
+        Some(host)
+    }
+
+    fn assimilated(&mut self, id: LeaseId, version: Version, checkpoint: BlobRef, at: UnixMillis) {
+        let Some((lease, trained)) = self.trained(id) else { return };
+        self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at);
+        self.host_used(lease.host, lease.unit.job(), trained.train_micros);
+        let UnitKey::Train { job, trial, shard, .. } = lease.unit else { return };
+        let advance = self.change_trial(job, trial, at, |trial| {
+            let start = trial.chain.next(shard)?;
+            let advance = trial.chain.advance(start, trained.end).ok()?;
+            trial.history.push(HopRecord {
+                version,
+                lease: lease.id,
+                host: lease.host,
+                start,
+                end: trained.end,
+                checkpoint,
+            });
+            if trial.history.len() == 1 {
+                trial.class = lease.class;
+            }
+            trial.mixed |= lease.class.is_none() || lease.class != trial.class;
+            trial.version = version;
+            trial.checkpoint = Some(checkpoint);
+            trial.failures.clear();
+            trial.train_sums = trial.train_sums.plus(trained.sums);
+            if let Advance::Epoch(epoch) = advance {
+                let train = std::mem::take(&mut trial.train_sums);
+                trial.evaluations.insert(
+                    epoch,
+                    PendingEvaluation {
+                        version,
+                        checkpoint,
+                        train,
+                        live: Default::default(),
+                        failures: Default::default(),
+                    },
+                );
+            }
+            Some(advance)
+        });
+        let whole = matches!(advance, Some(Some(Advance::Hop | Advance::Epoch(_))));
+        let load = self.jobs.get_mut(&job).map(|job| &mut job.load);
+        let index = sojourn_protocol::unit::shard_index(shard);
+        if let Some(load) = load.and_then(|load| load.get_mut(index)) {
+            *load -= u64::from(whole);
+        }
+    }
+
+    fn evaluated(&mut self, id: LeaseId, epoch: Epoch, valid: Sums, at: UnixMillis) {
+        let Some(past) = self.past.get(&id) else { return };
+        let lease = past.lease.clone();
+        let micros = match &past.state {
+            PastState::Acknowledged(outcome) => match outcome.as_ref() {
+                Outcome::Evaluated(evaluated) => evaluated.train_micros,
+                Outcome::Trained(_) | Outcome::Failed(_) => 0,
+            },
+            PastState::Lapsed(_) | PastState::Failed(_) | PastState::Ended(_) => 0,
+        };
+        let end = ReportEnd::Assimilated { version: lease.base };
+        self.end_report(id, PastState::Ended(end), at);
+        self.host_used(lease.host, lease.unit.job(), micros);
+        self.count(id, |counters| counters.evaluations += 1);
+        let Some(job) = self.jobs.get(&lease.unit.job()) else { return };
+        let search = job.spec.search.clone();
+        self.change_trial(lease.unit.job(), lease.unit.trial(), at, |trial| {
+            let Some(done) = trial.evaluations.remove(&epoch) else { return };
+            let place = trial.curve.partition_point(|point| point.epoch < epoch);
+            trial.curve.insert(place, CurvePoint { epoch, train: done.train, valid });
+            let value = metric_value(search.metric, &valid);
+            let current = trial.best.map(|best| (best.value, best.epoch));
+            let earlier = current.is_some_and(|(best, at)| best == value && epoch < at);
+            if earlier || is_better(search.goal, value, current.map(|(best, _)| best)) {
+                trial.best = Some(Best { epoch, value, checkpoint: done.checkpoint });
+            }
+            if trial.chain.is_done() && trial.evaluations.is_empty() && trial.end.is_none() {
+                trial.end = Some(TrialEnd::Finished);
+            }
+        });
+        if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
+            job.settle(at);
+        }
+    }
+
+    fn unit_failed(&mut self, id: LeaseId, failure: &Failure, at: UnixMillis) {
+        let Some(unit) = self.past.get(&id).map(|past| past.lease.unit) else { return };
+        let host = self.end_report(id, PastState::Failed(failure.clone()), at);
+        self.host_failed(host, &failure.message);
+        let Some(host) = host else { return };
+        let trial = self.trial_mut(unit.job(), unit.trial());
+        if let Some(failures) = trial.and_then(|trial| trial.failures_mut(&unit)) {
+            let entry = failures
+                .entry(host)
+                .or_insert_with(|| FailedBy { count: 0, last: failure.clone() });
+            entry.count += 1;
+            entry.last = failure.clone();
+        }
+    }
+
+    fn end_trial(&mut self, job: JobId, trial: TrialId, end: TrialEnd, at: UnixMillis) {
+        self.change_trial(job, trial, at, |trial| {
+            trial.end = Some(end);
+            trial.evaluations.clear();
+            trial.failures.clear();
+        });
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.recount_load();
+            job.settle(at);
+        }
+    }
+
+    fn cancel(&mut self, job: JobId, at: UnixMillis) {
+        let Some(trials) = self.jobs.get(&job).map(|job| job.trials.len()) else { return };
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.end = Some((JobEnd::Cancelled, at));
+        }
+        for trial in (0u32..).map(TrialId).take(trials) {
+            if self.trial(job, trial).is_some_and(Trial::is_running) {
+                self.end_trial(job, trial, TrialEnd::Cancelled, at);
+            }
+        }
+    }
+
+    /// Changes a trial and keeps the blob references with it.
+    fn change_trial<T>(
+        &mut self,
+        job: JobId,
+        trial: TrialId,
+        at: UnixMillis,
+        change: impl FnOnce(&mut Trial) -> T,
+    ) -> Option<T> {
+        let trial = self.jobs.get_mut(&job)?.trial_mut(trial)?;
+        let before: Vec<Digest> = trial.blobs().collect();
+        let out = change(trial);
+        let after: Vec<Digest> = trial.blobs().collect();
+        for blob in after {
+            self.blobs.retain(blob);
+        }
+        for blob in before {
+            self.blobs.release(blob, at);
+        }
+        Some(out)
+    }
+
+    fn trained(&self, id: LeaseId) -> Option<(Lease, Trained)> {
+        let past = self.past.get(&id)?;
+        match &past.state {
+            PastState::Acknowledged(outcome) => match outcome.as_ref() {
+                Outcome::Trained(trained) => Some((past.lease.clone(), trained.clone())),
+                Outcome::Evaluated(_) | Outcome::Failed(_) => None,
+            },
+            PastState::Lapsed(_) | PastState::Failed(_) | PastState::Ended(_) => None,
+        }
+    }
+
+    fn host_used(&mut self, host: HostId, job: JobId, micros: u64) {
+        if let Some(host) = self.hosts.get_mut(&host) {
+            host.used += 1;
+            host.failures_in_a_row = 0;
+            host.train_micros = host.train_micros.saturating_add(micros);
+        }
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.counters.train_micros = job.counters.train_micros.saturating_add(micros);
+        }
+    }
+
+    fn host_failed(&mut self, host: Option<HostId>, error: &str) {
+        if let Some(host) = host.and_then(|host| self.hosts.get_mut(&host)) {
+            host.failures += 1;
+            host.failures_in_a_row += 1;
+            host.last_error = Some(error.to_owned());
+        }
+    }
+
+    fn count(&mut self, id: LeaseId, change: impl FnOnce(&mut super::Counters)) {
+        let job = self.past.get(&id).map(|past| past.lease.unit.job());
+        if let Some(job) = job.and_then(|job| self.jobs.get_mut(&job)) {
+            change(&mut job.counters);
+        }
+    }
+
+    fn forget_old_leases(&mut self) {
+        while let Some((at, id)) = self.past_order.first().copied()
+            && at + self.remember < self.at
+        {
+            self.past_order.pop_first();
+            self.past.remove(&id);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What is durable of a host.
+
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{HostId, LeaseId},
+    time::UnixMillis,
+};
+use std::collections::BTreeSet;
+
+/// An enrolled host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its id.
+    pub id: HostId,
+    /// Its name, for people.
+    pub name: String,
+    /// Hash of its token.
+    pub token_sha256: Digest,
+    /// When it enrolled.
+    pub enrolled_at: UnixMillis,
+    /// Its token was taken away.
+    pub revoked: bool,
+    /// Its live leases.
+    pub live: BTreeSet<LeaseId>,
+    /// Results of its that were used.
+    pub used: u64,
+    /// Leases of its that ran out.
+    pub expired: u64,
+    /// Trainer errors that it reported.
+    pub failures: u64,
+    /// Trainer errors since its last result that was used.
+    pub failures_in_a_row: u32,
+    /// The last trainer error.
+    pub last_error: Option<String>,
+    /// Microseconds of training and evaluating in results that were used.
+    pub train_micros: u64,
+}
+
+impl Host {
+    /// A host that has just enrolled.
+    #[must_use]
+    pub fn new(id: HostId, name: String, token_sha256: Digest, at: UnixMillis) -> Self {
+        Self {
+            id,
+            name,
+            token_sha256,
+            enrolled_at: at,
+            revoked: false,
+            live: BTreeSet::new(),
+            used: 0,
+            expired: 0,
+            failures: 0,
+            failures_in_a_row: 0,
+            last_error: None,
+            train_micros: 0,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! One job: its trials and its counts.
+
+use super::trial::{Best, Trial, TrialEnd, is_better};
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{JobId, ShardId, TrialId},
+    manifest::DataManifest,
+    report::Sums,
+    seeds,
+    spec::JobSpec,
+    time::UnixMillis,
+    unit::TrialContext,
+};
+use sojourn_workgen::Chain;
+
+/// A job's durable state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    /// What was submitted.
+    pub spec: JobSpec,
+    /// Its data.
+    pub data: DataManifest,
+    /// The digest of both.
+    pub key: Digest,
+    /// When it was submitted.
+    pub submitted_at: UnixMillis,
+    /// How and when it ended.
+    pub end: Option<(JobEnd, UnixMillis)>,
+    /// Its trials; a [`TrialId`] is an index here.
+    pub trials: Vec<Trial>,
+    /// Visits that each shard still gets, from all running trials.
+    pub load: Vec<u64>,
+    /// Counts.
+    pub counters: Counters,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobEnd {
+    /// Every trial ended and at least one finished.
+    Finished,
+    /// Every trial failed.
+    Failed,
+    /// Its user ended it.
+    Cancelled,
+}
+
+/// What is counted for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "see the fields of `JobView`")]
+pub struct Counters {
+    pub leases_live: u64,
+    pub leases_expired: u64,
+    pub leases_returned: u64,
+    pub superseded: u64,
+    pub rejected: u64,
+    pub evaluations: u64,
+    pub train_micros: u64,
+}
+
+impl Job {
+    /// A new job. `spec` has been checked: its space isn't empty and its models fit the data.
+    pub(super) fn new(
+        id: JobId,
+        spec: JobSpec,
+        data: DataManifest,
+        key: Digest,
+        at: UnixMillis,
+    ) -> Self {
+        let trials = sojourn_workgen::trials(&spec).unwrap_or_default();
+        let trials: Vec<Trial> = (0u32..)
+            .zip(trials)
+            .map(|(n, trial)| new_trial(&spec, &data, TrialId(n), trial))
+            .collect();
+        let visits = u64::try_from(trials.len()).unwrap_or(0) * u64::from(spec.training.epochs);
+        let load = vec![visits; data.train.len()];
+        let counters = Counters::default();
+        Self { id, spec, data, key, submitted_at: at, end: None, trials, load, counters }
+    }
+
+    /// A trial by id.
+    #[must_use]
+    pub fn trial(&self, trial: TrialId) -> Option<&Trial> {
+        self.trials.get(usize::try_from(trial.0).ok()?)
+    }
+
+    pub(super) fn trial_mut(&mut self, trial: TrialId) -> Option<&mut Trial> {
+        self.trials.get_mut(usize::try_from(trial.0).ok()?)
+    }
+
+    /// Not finished, failed or cancelled.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// Visits that a shard still gets.
+    #[must_use]
+    pub fn load_of(&self, shard: ShardId) -> u64 {
+        self.load.get(sojourn_protocol::unit::shard_index(shard)).copied().unwrap_or(0)
+    }
+
+    /// The best trial, ties to the lower id.
+    #[must_use]
+    pub fn best(&self) -> Option<(TrialId, Best)> {
+        let mut best: Option<(TrialId, Best)> = None;
+        for trial in &self.trials {
+            if let Some(candidate) = trial.best
+                && is_better(self.spec.search.goal, candidate.value, best.map(|(_, b)| b.value))
+            {
+                best = Some((trial.id, candidate));
+            }
+        }
+        best
+    }
+
+    /// Counts anew the visits that running trials still owe each shard.
+    pub(super) fn recount_load(&mut self) {
+        let running = self.trials.iter().filter(|trial| trial.is_running());
+        let mut load = vec![0; self.load.len()];
+        for trial in running {
+            let later = u64::from(trial.context.config.training.epochs)
+                .saturating_sub(u64::from(trial.chain.epoch().0) + 1);
+            for (load, shard) in load.iter_mut().zip((0u32..).map(ShardId)) {
+                *load += later + u64::from(trial.chain.next(shard).is_some());
+            }
+        }
+        self.load = load;
+    }
+
+    /// Ends the job where all its trials have.
+    pub(super) fn settle(&mut self, at: UnixMillis) {
+        if self.end.is_some() || self.trials.iter().any(Trial::is_running) {
+            return;
+        }
+        let finished = self.trials.iter().any(|trial| trial.end == Some(TrialEnd::Finished));
+        let end = if finished { JobEnd::Finished } else { JobEnd::Failed };
+        self.end = Some((end, at));
+    }
+}
+
+fn new_trial(
+    spec: &JobSpec,
+    data: &DataManifest,
+    id: TrialId,
+    trial: sojourn_workgen::Trial,
+) -> Trial {
+    let training = trial.config.training;
+    let total_steps = u64::from(training.epochs) * data.steps_per_epoch(training.batch_size);
+    let context = TrialContext {
+        config: trial.config,
+        shape: data.shape.clone(),
+        outputs: data.labels.outputs(),
+        scaling: data.scaling,
+        total_steps,
+        pinned_threads: spec.placement.reproducible.then_some(spec.placement.threads),
+    };
+    let checkpoint_bytes =
+        sojourn_model::CheckpointLayout::of(&context).map_or(0, |layout| layout.file_bytes());
+    let flops_per_row =
+        sojourn_model::flops_per_row(&context.config.model, &context.shape, context.outputs)
+            .unwrap_or(1);
+    Trial {
+        id,
+        choices: trial.choices,
+        initial_seed: seeds::initial_weights(spec.seed, id),
+        checkpoint_bytes,
+        flops_per_row,
+        chain: Chain::new(training.epochs, training.batch_size, &data.train),
+        context,
+        version: sojourn_protocol::ids::Version(0),
+        checkpoint: None,
+        end: None,
+        class: None,
+        mixed: false,
+        history: Vec::new(),
+        train_sums: Sums::default(),
+        curve: Vec::new(),
+        best: None,
+        evaluations: std::collections::BTreeMap::new(),
+        live: std::collections::BTreeSet::new(),
+        awaiting: std::collections::VecDeque::new(),
+        failures: std::collections::BTreeMap::new(),
+    }
+}

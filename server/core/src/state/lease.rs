@@ -1,0 +1,67 @@
+//! Leases: one attempt at a unit by one host, while it lives and after.
+
+use crate::event::{LeaseEnd, UnitKey};
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{HostId, LeaseId, Version},
+    report::{Failure, Outcome, ReportEnd, ReportState},
+    time::UnixMillis,
+};
+
+/// A live lease. When it runs out is soft state ([`crate::soft::Term`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// Its id.
+    pub id: LeaseId,
+    /// Who holds it.
+    pub host: HostId,
+    /// What it is for.
+    pub unit: UnitKey,
+    /// The version to start from.
+    pub base: Version,
+    /// Its host's numeric class when it was granted.
+    pub class: Option<Digest>,
+    /// When it was granted.
+    pub granted_at: UnixMillis,
+}
+
+/// A lease that lives no more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Past {
+    /// What it was.
+    pub lease: Lease,
+    /// What became of it.
+    pub state: PastState,
+    /// When.
+    pub at: UnixMillis,
+}
+
+/// What became of a lease.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PastState {
+    /// It ended without a report; a late one is still listened to.
+    Lapsed(LeaseEnd),
+    /// Its report is acknowledged; a trained hop waits to be assimilated.
+    Acknowledged(Box<Outcome>),
+    /// Its report ended in a trainer error (on the wire: rejected).
+    Failed(Failure),
+    /// Its report ended.
+    Ended(ReportEnd),
+}
+
+impl Past {
+    /// When it ended its host heard this; `None` where it never reported.
+    #[must_use]
+    pub fn report_state(&self) -> Option<ReportState> {
+        match &self.state {
+            PastState::Lapsed(_) => None,
+            PastState::Acknowledged(_) => Some(ReportState::Acknowledged),
+            PastState::Failed(failure) => Some(ReportState::Ended(ReportEnd::Rejected {
+                reason: format!("trainer error: {}", failure.message),
+            })),
+            PastState::Ended(end) => Some(ReportState::Ended(end.clone())),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The durable state: the fold of all events, and nothing else.
+//!
+//! [`State::fold`] is the only way in which durable state changes, in the running server and at
+//! recovery alike. Events were valid when they were decided, so folding never refuses; what an event
+//! implies (a trial's end, a job's end, references to blobs) is derived here and not journalled twice.
+
+mod blob;
+mod fold;
+mod host;
+mod job;
+mod lease;
+mod trial;
+
+pub use blob::{BlobStatus, Blobs};
+pub use host::Host;
+pub use job::{Counters, Job, JobEnd};
+pub use lease::{Lease, Past, PastState};
+pub use trial::{Best, FailedBy, PendingEvaluation, Trial, TrialEnd};
+
+use crate::effect::JournalPosition;
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{HostId, JobId, LeaseId, TrialId},
+    time::{Millis, UnixMillis},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All that is durable.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// The number of the last event in it.
+    pub position: JournalPosition,
+    /// The time of the last event in it.
+    pub at: UnixMillis,
+    /// How long ended leases are remembered (a constant of the fold, so that it is replayed alike).
+    remember: Millis,
+    /// Jobs by id.
+    pub jobs: BTreeMap<JobId, Job>,
+    /// Jobs by what was submitted.
+    pub job_keys: BTreeMap<Digest, JobId>,
+    /// Hosts by id.
+    pub hosts: BTreeMap<HostId, Host>,
+    /// Hosts by the hash of their token; revoked ones are not here.
+    pub tokens: BTreeMap<Digest, HostId>,
+    /// Live leases.
+    pub leases: BTreeMap<LeaseId, Lease>,
+    /// Leases that have ended, for late and repeated reports.
+    pub past: BTreeMap<LeaseId, Past>,
+    /// When each of `past` ended, oldest first.
+    past_order: BTreeSet<(UnixMillis, LeaseId)>,
+    /// Blobs and who refers to them.
+    pub blobs: Blobs,
+    /// The last lease's id.
+    pub last_lease: LeaseId,
+}
+
+impl State {
+    /// Nothing has happened. Ended leases will be remembered for `remember`.
+    #[must_use]
+    pub fn new(remember: Millis) -> Self {
+        Self {
+            position: JournalPosition(0),
+            at: UnixMillis(0),
+            remember,
+            jobs: BTreeMap::new(),
+            job_keys: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            past: BTreeMap::new(),
+            past_order: BTreeSet::new(),
+            blobs: Blobs::default(),
+            last_lease: LeaseId(0),
+        }
+    }
+
+    /// A trial by name.
+    #[must_use]
+    pub fn trial(&self, job: JobId, trial: TrialId) -> Option<&Trial> {
+        self.jobs.get(&job)?.trial(trial)
+    }
+
+    fn trial_mut(&mut self, job: JobId, trial: TrialId) -> Option<&mut Trial> {
+        self.jobs.get_mut(&job)?.trial_mut(trial)
+    }
+
+    /// Does this lease's unit still need a result like it: for a hop, is its base the trial's current
+    /// version; for an evaluation, is it still to be done?
+    #[must_use]
+    pub fn is_wanted(&self, lease: &Lease) -> bool {
+        let Some(trial) = self.trial(lease.unit.job(), lease.unit.trial()) else { return false };
+        trial.wants(lease)
+    }
+}

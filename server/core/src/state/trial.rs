@@ -1,0 +1,211 @@
+//! One trial: its chain, its version, its evaluations, and the results that wait for it.
+
+use super::lease::Lease;
+use crate::event::UnitKey;
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, HostId, LeaseId, TrialId, Version},
+    report::{Failure, Sums},
+    spec::{Choices, Goal, Metric},
+    unit::{Base, TrialContext},
+    view::{CurvePoint, HopRecord},
+};
+use sojourn_workgen::Chain;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A trial's durable state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Its id.
+    pub id: TrialId,
+    /// What its units have in common.
+    pub context: TrialContext,
+    /// The values of the dimensions that vary.
+    pub choices: Choices,
+    /// Seed of the initial weights.
+    pub initial_seed: u64,
+    /// Exact bytes of its checkpoints.
+    pub checkpoint_bytes: u64,
+    /// Floating-point operations of one row, forward.
+    pub flops_per_row: u64,
+    /// Its way over the shards.
+    pub chain: Chain,
+    /// Its version.
+    pub version: Version,
+    /// The version's checkpoint; none for version 0.
+    pub checkpoint: Option<BlobRef>,
+    /// How it ended, once it has.
+    pub end: Option<TrialEnd>,
+    /// The numeric class of the host that made its first version.
+    pub class: Option<Digest>,
+    /// Hosts of several numeric classes (or of unknown ones) made its versions.
+    pub mixed: bool,
+    /// What made each version.
+    pub history: Vec<HopRecord>,
+    /// Training sums of the epoch that is being trained.
+    pub train_sums: Sums,
+    /// Evaluated epochs, in order.
+    pub curve: Vec<CurvePoint>,
+    /// The best of them.
+    pub best: Option<Best>,
+    /// Evaluations to do.
+    pub evaluations: BTreeMap<Epoch, PendingEvaluation>,
+    /// Live leases of the next hop.
+    pub live: BTreeSet<LeaseId>,
+    /// Acknowledged results on the current version; the first one is being assimilated.
+    pub awaiting: VecDeque<LeaseId>,
+    /// Trainer errors at the next hop, by host.
+    pub failures: BTreeMap<HostId, FailedBy>,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialEnd {
+    /// Trained and evaluated to the end.
+    Finished,
+    /// By errors.
+    Failed(String),
+    /// With its job.
+    Cancelled,
+}
+
+/// The best evaluated epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// The metric.
+    pub value: f64,
+    /// The checkpoint.
+    pub checkpoint: BlobRef,
+}
+
+/// An evaluation to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PendingEvaluation {
+    /// The version that the epoch ended with.
+    pub version: Version,
+    /// Its checkpoint.
+    pub checkpoint: BlobRef,
+    /// Training sums of the epoch.
+    pub train: Sums,
+    /// Live leases.
+    pub live: BTreeSet<LeaseId>,
+    /// Trainer errors, by host.
+    pub failures: BTreeMap<HostId, FailedBy>,
+}
+
+/// Trainer errors of one host at one unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedBy {
+    /// How many.
+    pub count: u32,
+    /// The last.
+    pub last: Failure,
+}
+
+impl Trial {
+    /// Neither finished, failed nor cancelled.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// Could its next hop be granted now?
+    #[must_use]
+    pub fn is_runnable(&self) -> bool {
+        self.is_running()
+            && !self.chain.is_done()
+            && self.live.is_empty()
+            && self.awaiting.is_empty()
+    }
+
+    /// Evaluations that no live lease is for.
+    pub fn open_evaluations(&self) -> impl Iterator<Item = (Epoch, &PendingEvaluation)> {
+        let running = self.is_running();
+        let open = self.evaluations.iter().filter(move |(_, e)| running && e.live.is_empty());
+        open.map(|(epoch, evaluation)| (*epoch, evaluation))
+    }
+
+    /// See [`super::State::is_wanted`].
+    #[must_use]
+    pub fn wants(&self, lease: &Lease) -> bool {
+        self.is_running()
+            && match lease.unit {
+                UnitKey::Train { .. } => !self.chain.is_done() && lease.base == self.version,
+                UnitKey::Evaluate { epoch, .. } => self.evaluations.contains_key(&epoch),
+            }
+    }
+
+    /// The checkpoint that its next hop starts from.
+    #[must_use]
+    pub fn base(&self) -> Base {
+        match self.checkpoint {
+            Some(blob) => Base::Checkpoint { version: self.version, blob },
+            None => Base::Initial { seed: self.initial_seed },
+        }
+    }
+
+    /// Trainer errors at a unit; `None` where the unit isn't open.
+    #[must_use]
+    pub fn failures_of(&self, unit: &UnitKey) -> Option<&BTreeMap<HostId, FailedBy>> {
+        match unit {
+            UnitKey::Train { .. } => Some(&self.failures),
+            UnitKey::Evaluate { epoch, .. } => self.evaluations.get(epoch).map(|e| &e.failures),
+        }
+    }
+
+    pub(super) fn failures_mut(
+        &mut self,
+        unit: &UnitKey,
+    ) -> Option<&mut BTreeMap<HostId, FailedBy>> {
+        match unit {
+            UnitKey::Train { .. } => Some(&mut self.failures),
+            UnitKey::Evaluate { epoch, .. } => {
+                self.evaluations.get_mut(epoch).map(|e| &mut e.failures)
+            }
+        }
+    }
+
+    pub(super) fn live_mut(&mut self, unit: &UnitKey) -> Option<&mut BTreeSet<LeaseId>> {
+        match unit {
+            UnitKey::Train { .. } => Some(&mut self.live),
+            UnitKey::Evaluate { epoch, .. } => self.evaluations.get_mut(epoch).map(|e| &mut e.live),
+        }
+    }
+
+    /// Live leases of its next hop and of its evaluations.
+    #[must_use]
+    pub fn live_leases(&self) -> Vec<LeaseId> {
+        let evaluations = self.evaluations.values().flat_map(|e| e.live.iter());
+        self.live.iter().chain(evaluations).copied().collect()
+    }
+
+    /// Every blob that it needs: its version, its best, and what is to be evaluated.
+    pub fn blobs(&self) -> impl Iterator<Item = Digest> + '_ {
+        let best = self.best.map(|best| best.checkpoint);
+        let evaluations = self.evaluations.values().map(|evaluation| evaluation.checkpoint);
+        self.checkpoint.into_iter().chain(best).chain(evaluations).map(|blob| blob.sha256)
+    }
+}
+
+/// The metric's value in these sums.
+#[must_use]
+pub(super) fn metric_value(metric: Metric, valid: &Sums) -> f64 {
+    match metric {
+        Metric::Accuracy => valid.accuracy().unwrap_or(f64::NAN),
+        Metric::Loss => valid.mean_loss(),
+    }
+}
+
+/// Is `value` better than `other`? Nothing that isn't finite is better than anything.
+#[must_use]
+pub(super) fn is_better(goal: Goal, value: f64, other: Option<f64>) -> bool {
+    value.is_finite()
+        && other.is_none_or(|other| match goal {
+            Goal::Min => value < other,
+            Goal::Max => value > other,
+        })
+}

@@ -1,0 +1,219 @@
+//! What reading commands see of the state.
+
+use crate::{
+    core::Core,
+    event::UnitKey,
+    state::{Host, Job, JobEnd, Lease, Trial, TrialEnd},
+};
+use sojourn_protocol::{
+    error::{ApiError, ErrorKind},
+    ids::{HostId, JobId, TrialId},
+    view::{
+        BestView, HeldView, HostState, HostView, JobDetail, JobState, JobView, TrialHistory,
+        TrialState, TrialView,
+    },
+};
+
+fn none_such(what: impl Into<String>) -> ApiError {
+    ApiError::new(ErrorKind::NotFound, what)
+}
+
+impl Core {
+    pub(crate) fn jobs_view(&self) -> Vec<JobView> {
+        self.state.jobs.values().map(|job| self.summary(job)).collect()
+    }
+
+    pub(crate) fn job_view(&self, job: JobId) -> Option<JobView> {
+        self.state.jobs.get(&job).map(|job| self.summary(job))
+    }
+
+    pub(crate) fn job_detail(&self, job: JobId) -> Result<JobDetail, ApiError> {
+        let job = self.job(job)?;
+        let summary = self.summary(job);
+        Ok(JobDetail { summary, spec: job.spec.clone(), data: job.data.clone() })
+    }
+
+    pub(crate) fn trials_view(&self, job: JobId) -> Result<Vec<TrialView>, ApiError> {
+        let job = self.job(job)?;
+        Ok(job.trials.iter().map(|trial| self.trial_view(job, trial)).collect())
+    }
+
+    pub(crate) fn history(&self, job: JobId, trial: TrialId) -> Result<TrialHistory, ApiError> {
+        let job = self.job(job)?;
+        let known = job.trial(trial);
+        let trial =
+            known.ok_or_else(|| none_such(format!("job {} has no trial {trial}", job.id)))?;
+        Ok(TrialHistory {
+            job: job.id,
+            trial: trial.id,
+            job_seed: job.spec.seed,
+            context: trial.context.clone(),
+            data: job.data.clone(),
+            numeric_class: trial.class.filter(|_| !trial.mixed),
+            hops: trial.history.clone(),
+        })
+    }
+
+    pub(crate) fn hosts_view(&self) -> Vec<HostView> {
+        self.state.hosts.keys().filter_map(|host| self.host_view(*host)).collect()
+    }
+
+    pub(crate) fn host_view(&self, host: HostId) -> Option<HostView> {
+        let host = self.state.hosts.get(&host)?;
+        let contact = self.soft.contacts.get(&host.id);
+        let leases = host.live.iter().filter_map(|lease| self.state.leases.get(lease));
+        Some(HostView {
+            host: host.id,
+            name: host.name.clone(),
+            state: self.host_state(host),
+            seen_at: contact.map(|contact| contact.seen_at),
+            slots: contact.map_or(0, |contact| contact.slots),
+            numeric_class: contact.and_then(|contact| contact.numeric_class),
+            cached: contact.map_or(0, |c| u64::try_from(c.cached.len()).unwrap_or(u64::MAX)),
+            leases: leases.map(|lease| self.held_view(lease)).collect(),
+            used: host.used,
+            expired: host.expired,
+            failures: host.failures,
+            last_error: host.last_error.clone(),
+            train_micros: host.train_micros,
+        })
+    }
+
+    fn host_state(&self, host: &Host) -> HostState {
+        if host.revoked {
+            HostState::Revoked
+        } else if let Some(until) =
+            self.soft.resting.get(&host.id).copied().filter(|until| *until > self.now)
+        {
+            HostState::Resting { until }
+        } else if self.soft.is_live(host.id, self.now, self.config.lease_term) {
+            HostState::Live
+        } else {
+            HostState::Away
+        }
+    }
+
+    fn held_view(&self, lease: &Lease) -> HeldView {
+        let unit = match lease.unit {
+            UnitKey::Train { epoch, shard, from: 0, .. } => {
+                format!("train epoch {epoch} shard {shard}")
+            }
+            UnitKey::Train { epoch, shard, from, .. } => {
+                format!("train epoch {epoch} shard {shard} from batch {from}")
+            }
+            UnitKey::Evaluate { epoch, .. } => format!("evaluate epoch {epoch}"),
+        };
+        let term = self.soft.terms.get(&lease.id);
+        HeldView {
+            lease: lease.id,
+            job: lease.unit.job(),
+            trial: lease.unit.trial(),
+            unit,
+            running: term.is_some_and(|term| term.started && !term.finished),
+            age: self.now - lease.granted_at,
+        }
+    }
+
+    fn job(&self, job: JobId) -> Result<&Job, ApiError> {
+        self.state.jobs.get(&job).ok_or_else(|| none_such(format!("no job {job}")))
+    }
+
+    fn summary(&self, job: &Job) -> JobView {
+        let trials = u32::try_from(job.trials.len()).unwrap_or(u32::MAX);
+        let shards = u64::try_from(job.data.train.len()).unwrap_or(u64::MAX);
+        let epochs = u64::from(trials) * u64::from(job.spec.training.epochs);
+        let ended = |wanted: fn(&TrialEnd) -> bool| {
+            let ends = job.trials.iter().filter_map(|trial| trial.end.as_ref());
+            u32::try_from(ends.filter(|end| wanted(end)).count()).unwrap_or(u32::MAX)
+        };
+        let counters = job.counters;
+        JobView {
+            job: job.id,
+            name: job.spec.name.clone(),
+            state: match job.end {
+                None => JobState::Running,
+                Some((JobEnd::Finished, _)) => JobState::Finished,
+                Some((JobEnd::Failed, _)) => JobState::Failed,
+                Some((JobEnd::Cancelled, _)) => JobState::Cancelled,
+            },
+            submitted_at: job.submitted_at,
+            ended_at: job.end.map(|(_, at)| at),
+            metric: job.spec.search.metric.name().into(),
+            trials,
+            trials_finished: ended(|end| matches!(end, TrialEnd::Finished)),
+            trials_failed: ended(|end| matches!(end, TrialEnd::Failed(_))),
+            hops: job.trials.iter().map(|trial| trial.chain.hops()).sum(),
+            hops_expected: epochs * shards,
+            evaluations: counters.evaluations,
+            evaluations_expected: epochs,
+            leases_live: counters.leases_live,
+            leases_expired: counters.leases_expired,
+            leases_returned: counters.leases_returned,
+            superseded: counters.superseded,
+            rejected: counters.rejected,
+            train_micros: counters.train_micros,
+            best: job.best().map(|(trial, best)| BestView {
+                trial,
+                epoch: best.epoch,
+                value: best.value,
+                checkpoint: best.checkpoint,
+            }),
+            waiting: self.job_waits(job),
+        }
+    }
+
+    fn job_waits(&self, job: &Job) -> Option<String> {
+        if !job.is_running() || job.counters.leases_live > 0 {
+            return None;
+        }
+        let resting = self.soft.resting.iter().find(|(_, until)| **until > self.now);
+        if let Some((host, _)) = resting {
+            let host = self.state.hosts.get(host)?;
+            let error = host.last_error.as_deref().unwrap_or("errors");
+            return Some(format!("host {} (`{}`) rests after: {error}", host.id, host.name));
+        }
+        let mut live = self
+            .soft
+            .contacts
+            .keys()
+            .filter(|host| self.soft.is_live(**host, self.now, self.config.lease_term));
+        if live.next().is_none() {
+            return Some("no host is in contact".into());
+        }
+        job.trials.iter().find_map(|trial| self.trial_waits(job, trial))
+    }
+
+    fn trial_waits(&self, job: &Job, trial: &Trial) -> Option<String> {
+        let class = self.kept_class(job, trial).filter(|_| trial.is_runnable())?;
+        let empty = self.other_live_hosts(HostId(0), Some(class)).next().is_none();
+        empty.then(|| format!("no host of numeric class {} is in contact", class.short()))
+    }
+
+    fn trial_view(&self, job: &Job, trial: &Trial) -> TrialView {
+        TrialView {
+            trial: trial.id,
+            state: match &trial.end {
+                None => TrialState::Running,
+                Some(TrialEnd::Finished) => TrialState::Finished,
+                Some(TrialEnd::Cancelled) => TrialState::Cancelled,
+                Some(TrialEnd::Failed(error)) => TrialState::Failed { error: error.clone() },
+            },
+            arch: trial.context.config.model.name().into(),
+            choices: trial.choices.clone(),
+            epoch: trial.chain.epoch(),
+            epochs: trial.context.config.training.epochs,
+            hops: trial.chain.hops(),
+            version: trial.version,
+            checkpoint: trial.checkpoint,
+            numeric_class: trial.class,
+            curve: trial.curve.clone(),
+            best: trial.best.map(|best| BestView {
+                trial: trial.id,
+                epoch: best.epoch,
+                value: best.value,
+                checkpoint: best.checkpoint,
+            }),
+            waiting: self.trial_waits(job, trial),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Search procedures: a job's space to its trials.
+//!
+//! The same spec gives the same trials in the same order on any machine. Trials are numbered in the
+//! order of the procedure: grids vary the last dimension fastest, model tables come one after another.
+
+mod grid;
+mod random;
+
+use sojourn_protocol::spec::{
+    Choices, JobSpec, SearchMethod, TrialConfig,
+    dimension::{Chooser, Range},
+};
+
+/// The most trials that a job may have.
+pub const MOST_TRIALS: usize = 65_536;
+
+/// A trial: its configuration, and what it took in the dimensions that vary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// The configuration.
+    pub config: TrialConfig,
+    /// The values of the dimensions that vary.
+    pub choices: Choices,
+}
+
+/// Why a space has no trials.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SearchError {
+    /// Nothing to choose from.
+    #[error("the search is empty: `{dimension}` has no value to choose")]
+    Empty {
+        /// The dimension that could not be closed.
+        dimension: String,
+    },
+    /// A grid over a range that doesn't say how many points.
+    #[error("a grid needs `points` for the range of `{dimension}`")]
+    NoPoints {
+        /// The dimension.
+        dimension: String,
+    },
+    /// More than [`MOST_TRIALS`].
+    #[error("the search has more than {MOST_TRIALS} trials")]
+    TooMany,
+}
+
+/// All trials of a job, in order; at least one.
+///
+/// # Errors
+/// [`SearchError`] where the space is empty, a grid lacks `points`, or there are too many.
+pub fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
+    let trials = match spec.search.method {
+        SearchMethod::Grid => grid::trials(spec)?,
+        SearchMethod::Random { trials } => random::trials(spec, trials)?,
+    };
+    if trials.is_empty() {
+        return Err(SearchError::Empty { dimension: "model".into() });
+    }
+    Ok(trials)
+}
+
+/// Closes all dimensions of one model table with `chooser`.
+fn close(spec: &JobSpec, model: usize, chooser: &mut dyn Chooser) -> Option<TrialConfig> {
+    let space = spec.models.get(model)?;
+    Some(TrialConfig {
+        model: space.close(&format!("model[{model}]"), chooser)?,
+        training: spec.training.close(chooser)?,
+    })
+}
+
+/// The value at `share` (0 to 1) of a range, in its spread; both ends are exact.
+fn at_share(range: &Range, share: f64) -> f64 {
+    use sojourn_protocol::spec::dimension::Spread;
+    if share <= 0.0 {
+        return range.low;
+    }
+    if share >= 1.0 {
+        return range.high;
+    }
+    match range.spread {
+        Spread::Uniform => range.low + (range.high - range.low) * share,
+        Spread::LogUniform => {
+            let (low, high) = (libm::log(range.low), libm::log(range.high));
+            libm::exp(low + (high - low) * share).clamp(range.low, range.high)
+        }
+        Spread::Integer => {
+            libm::round(range.low + (range.high - range.low) * share).clamp(range.low, range.high)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Random combinations: each dimension has a stream of its own per trial, so that a dimension or a
+//! trial that is added later leaves the others' values as they were.
+
+use super::{MOST_TRIALS, SearchError, Trial, at_share, close};
+use sojourn_protocol::{
+    seeds,
+    spec::{
+        Choices, JobSpec,
+        dimension::{Chooser, Range, Spread},
+    },
+};
+
+pub(super) fn trials(spec: &JobSpec, count: u32) -> Result<Vec<Trial>, SearchError> {
+    if usize::try_from(count).is_ok_and(|count| count > MOST_TRIALS) {
+        return Err(SearchError::TooMany);
+    }
+    (0..count).map(|trial| one(spec, trial)).collect()
+}
+
+fn one(spec: &JobSpec, trial: u32) -> Result<Trial, SearchError> {
+    let mut chooser = Streams { seed: spec.seed, trial, choices: Choices::new() };
+    let model = chooser.index("model", spec.models.len());
+    let config = close(spec, model, &mut chooser)
+        .ok_or_else(|| SearchError::Empty { dimension: format!("model[{model}]") })?;
+    Ok(Trial { config, choices: chooser.choices })
+}
+
+struct Streams {
+    seed: u64,
+    trial: u32,
+    choices: Choices,
+}
+
+impl Streams {
+    fn stream(&self, name: &str) -> rand_chacha::ChaCha8Rng {
+        seeds::stream(&format!("search/{name}"), &[self.seed, u64::from(self.trial)])
+    }
+}
+
+impl Chooser for Streams {
+    fn index(&mut self, name: &str, count: usize) -> usize {
+        let bound = u32::try_from(count).unwrap_or(u32::MAX);
+        usize::try_from(seeds::below(&mut self.stream(name), bound)).unwrap_or(0)
+    }
+
+    fn number(&mut self, name: &str, range: &Range) -> f64 {
+        let mut stream = self.stream(name);
+        if range.spread == Spread::Integer {
+            // Every whole number with the same chance, the ends too.
+            let width = (range.high - range.low).clamp(0.0, f64::from(u32::MAX - 1));
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "clamped to u32 just above"
+            )]
+            let bound = width as u32 + 1;
+            return range.low + f64::from(seeds::below(&mut stream, bound));
+        }
+        at_share(range, seeds::unit_f64(&mut stream))
+    }
+
+    fn chosen(&mut self, name: &str, value: serde_json::Value) {
+        self.choices.insert(name.into(), value);
+    }
+}
