@@ -1,0 +1,218 @@
+//! Which rows go where: the parts, their shards, and each row's place. Pure.
+
+use crate::{error::IngestError, permutation::Permutation};
+use sojourn_protocol::spec::{DataSpec, Split};
+
+/// What rows are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    Train,
+    Valid,
+    Test,
+}
+
+impl Part {
+    /// The permutation that its own file's rows go through.
+    const fn stream(self) -> u64 {
+        match self {
+            Part::Train => 0,
+            Part::Valid => 1,
+            Part::Test => 2,
+        }
+    }
+}
+
+/// The rows of one part, from one file or folder.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    part: Part,
+    /// The file that they come from, by the part that it is named for.
+    from: Part,
+    rows: u64,
+    shards: u64,
+    first_shard: usize,
+}
+
+impl Piece {
+    /// Rows of its shard `index`: all equal, but for the first few that have one more.
+    fn rows_of(&self, index: u64) -> u64 {
+        self.rows / self.shards + u64::from(index < self.rows % self.shards)
+    }
+}
+
+/// A row's place: its part, and its shard among all shards of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowPlace {
+    pub(crate) part: Part,
+    pub(crate) shard: usize,
+}
+
+/// All parts with their shards: training, then validation, then test.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    seed: u64,
+    pieces: Vec<Piece>,
+}
+
+impl Plan {
+    /// The plan for files with these many rows, each named by the part that it is for.
+    pub(crate) fn new(
+        seed: u64,
+        data: &DataSpec,
+        files: &[(Part, u64)],
+    ) -> Result<Self, IngestError> {
+        let rows_of = |part| files.iter().find(|(of, _)| *of == part).map_or(0, |(_, rows)| *rows);
+        let total = rows_of(Part::Train);
+        let split = |part, split: Option<&Split>| match split {
+            None => None,
+            Some(Split::File(_)) => Some((part, part, rows_of(part))),
+            Some(Split::Share(share)) => Some((part, Part::Train, share_of(total, *share))),
+        };
+        let valid = split(Part::Valid, Some(&data.valid));
+        let test = split(Part::Test, data.test.as_ref());
+        let others: Vec<(Part, Part, u64)> = valid.into_iter().chain(test).collect();
+        let taken: u64 =
+            others.iter().filter(|(_, from, _)| *from == Part::Train).map(|(.., rows)| rows).sum();
+        let train = total.saturating_sub(taken);
+        let shards = u64::from(data.shards.max(1));
+        if train < shards {
+            return Err(IngestError::TooManyShards { shards: data.shards, rows: train, total });
+        }
+        let largest = train.div_ceil(shards);
+        if largest > u64::from(u32::MAX) {
+            return Err(IngestError::TooFewShards { rows: largest });
+        }
+        let mut plan = Self { seed, pieces: Vec::new() };
+        plan.add(Part::Train, Part::Train, train, shards);
+        for (part, from, rows) in others {
+            // No larger than a training shard, so that no host needs more memory for them.
+            plan.add(part, from, rows, rows.div_ceil(largest).max(1));
+        }
+        Ok(plan)
+    }
+
+    fn add(&mut self, part: Part, from: Part, rows: u64, shards: u64) {
+        let first_shard = self.shards().count();
+        self.pieces.push(Piece { part, from, rows, shards, first_shard });
+    }
+
+    /// Every shard in order: its part and its rows.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = (Part, u32)> + '_ {
+        self.pieces.iter().flat_map(|piece| {
+            (0..piece.shards)
+                .map(|index| (piece.part, u32::try_from(piece.rows_of(index)).unwrap_or(u32::MAX)))
+        })
+    }
+
+    /// Where the rows of the file for `from` go.
+    pub(crate) fn route(&self, from: Part) -> Route {
+        let pieces: Vec<Piece> =
+            self.pieces.iter().filter(|piece| piece.from == from).copied().collect();
+        let rows = pieces.iter().map(|piece| piece.rows).sum();
+        Route { permutation: Permutation::new(self.seed, from.stream(), rows), pieces }
+    }
+}
+
+/// The places of one file's rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Route {
+    permutation: Permutation,
+    pieces: Vec<Piece>,
+}
+
+impl Route {
+    /// The place of row `index`; `None` where the plan has no such row.
+    pub(crate) fn place(&self, index: u64) -> Option<RowPlace> {
+        let mut place = self.permutation.at(index)?;
+        for piece in &self.pieces {
+            if place < piece.rows {
+                let shard = usize::try_from(place % piece.shards).ok()?;
+                return Some(RowPlace { part: piece.part, shard: piece.first_shard + shard });
+            }
+            place -= piece.rows;
+        }
+        None
+    }
+}
+
+/// A share of the rows, rounded, and never none.
+fn share_of(rows: u64, share: f64) -> u64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share in (0, 1) of a row count that is exact in an f64"
+    )]
+    let share = (rows as f64 * share).round() as u64;
+    share.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use sojourn_protocol::spec::Scale;
+
+    fn data(valid: Split, test: Option<Split>, shards: u32) -> DataSpec {
+        DataSpec {
+            train: "t".into(),
+            label: "y".into(),
+            shape: None,
+            scale: Scale::None,
+            valid,
+            test,
+            shards,
+        }
+    }
+
+    fn counts(plan: &Plan, from: Part, rows: u64) -> Vec<u64> {
+        let mut counts = vec![0; plan.shards().count()];
+        let route = plan.route(from);
+        for index in 0..rows {
+            counts[route.place(index).unwrap().shard] += 1;
+        }
+        assert_eq!(route.place(rows), None);
+        counts
+    }
+
+    proptest! {
+        #[test]
+        fn shards_are_balanced_within_one_row_and_as_planned(
+            seed: u64, rows in 20u64..2000, shards in 1u32..10, share in 0.05f64..0.4, test in 0.05f64..0.4,
+        ) {
+            let spec = data(Split::Share(share), Some(Split::Share(test)), shards);
+            let Ok(plan) = Plan::new(seed, &spec, &[(Part::Train, rows)]) else {
+                return Ok(()); // More shards than rows; its own test.
+            };
+            let planned: Vec<(Part, u32)> = plan.shards().collect();
+            let counts = counts(&plan, Part::Train, rows);
+            let largest = planned.iter().filter(|(part, _)| *part == Part::Train).map(|(_, rows)| *rows).max();
+            for part in [Part::Train, Part::Valid, Part::Test] {
+                let of: Vec<u64> = planned.iter().zip(&counts)
+                    .filter(|((of, _), _)| *of == part).map(|(_, count)| *count).collect();
+                prop_assert!(of.iter().max().unwrap() - of.iter().min().unwrap() <= 1);
+                prop_assert!(*of.iter().max().unwrap() <= u64::from(largest.unwrap()));
+            }
+            let planned: Vec<u64> = planned.iter().map(|(_, rows)| u64::from(*rows)).collect();
+            prop_assert_eq!(planned, counts);
+        }
+    }
+
+    #[test]
+    fn own_files_are_cut_into_shards_no_larger_than_those_trained_on() {
+        let spec = data(Split::File("v".into()), None, 4);
+        let plan = Plan::new(1, &spec, &[(Part::Train, 10), (Part::Valid, 7)]).unwrap();
+        let shards: Vec<(Part, u32)> = plan.shards().collect();
+        assert_eq!(shards[..4], [3, 3, 2, 2].map(|rows| (Part::Train, rows)));
+        assert_eq!(shards[4..], [3, 2, 2].map(|rows| (Part::Valid, rows)));
+        assert_eq!(counts(&plan, Part::Train, 10)[..4], [3, 3, 2, 2]);
+        assert_eq!(counts(&plan, Part::Valid, 7)[4..], [3, 2, 2]);
+    }
+
+    #[test]
+    fn more_shards_than_rows_are_refused() {
+        let spec = data(Split::Share(0.5), None, 6);
+        let error = Plan::new(1, &spec, &[(Part::Train, 10)]).unwrap_err();
+        assert!(matches!(error, IngestError::TooManyShards { shards: 6, rows: 5, total: 10 }));
+    }
+}

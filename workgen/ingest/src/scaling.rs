@@ -1,0 +1,96 @@
+//! Mean and standard deviation of each feature, over the rows that are trained on.
+
+use sojourn_codec::{CodecError, Tensor, encode};
+
+/// Sums per feature, in the order of rows; so the same rows give the same bits.
+///
+/// Sums are of distances from the first row's value, or those of squares would lose what matters where
+/// a feature varies little around a large number (Chan, Golub and LeVeque, The American Statistician
+/// 37(3), 1983: "shifted data").
+#[derive(Debug, Clone)]
+pub(crate) struct Moments {
+    rows: u64,
+    features: Vec<Feature>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Feature {
+    first: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Moments {
+    pub(crate) fn new(features: usize) -> Self {
+        Self { rows: 0, features: vec![Feature::default(); features] }
+    }
+
+    /// Takes a row.
+    pub(crate) fn add(&mut self, row: &[f32]) {
+        if self.rows == 0 {
+            for (feature, value) in self.features.iter_mut().zip(row) {
+                feature.first = f64::from(*value);
+            }
+        }
+        self.rows += 1;
+        for (feature, value) in self.features.iter_mut().zip(row) {
+            let distance = f64::from(*value) - feature.first;
+            feature.sum += distance;
+            feature.squares += distance * distance;
+        }
+    }
+
+    /// The scaling blob: `mean` and `std`, both `F32 [features]`.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, CodecError> {
+        let (mean, std): (Vec<f32>, Vec<f32>) =
+            self.features.iter().map(|feature| feature.scaling(self.rows)).unzip();
+        let shape = [u64::try_from(mean.len()).unwrap_or(u64::MAX)];
+        encode(&[Tensor::f32("mean", shape, &mean), Tensor::f32("std", shape, &std)])
+    }
+}
+
+impl Feature {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        reason = "row counts are far below 2^53; the result is meant to be single precision"
+    )]
+    fn scaling(&self, rows: u64) -> (f32, f32) {
+        let rows = rows.max(1) as f64;
+        let offset = self.sum / rows;
+        let variance = (self.squares / rows - offset * offset).max(0.0);
+        let std = variance.sqrt() as f32;
+        // A feature that doesn't vary becomes 0 after scaling, not a division by 0.
+        let std = if std > 0.0 { std } else { 1.0 };
+        ((self.first + offset) as f32, std)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scaling(values: &[f32]) -> (f32, f32) {
+        let mut moments = Moments::new(1);
+        values.iter().for_each(|value| moments.add(&[*value]));
+        moments.features[0].scaling(moments.rows)
+    }
+
+    #[test]
+    fn mean_and_population_deviation() {
+        assert_eq!(scaling(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), (5.0, 2.0));
+    }
+
+    #[test]
+    fn a_feature_that_does_not_vary_is_left_alone() {
+        assert_eq!(scaling(&[0.1, 0.1, 0.1]), (0.1, 1.0));
+        assert_eq!(scaling(&[3.5]), (3.5, 1.0));
+    }
+
+    #[test]
+    fn a_small_deviation_around_a_large_mean_is_kept() {
+        let (mean, std) = scaling(&[1e7, 1e7 + 1.0, 1e7 + 2.0, 1e7 + 1.0]);
+        assert_eq!(mean, 1e7 + 1.0);
+        assert!((std - 0.5f32.sqrt()).abs() < 1e-6, "{std}");
+    }
+}
