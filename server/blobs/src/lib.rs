@@ -1,1 +1,19 @@
-//! Content-addressed blobs over object_store.
+//! Content-addressed blobs, and the uploads that become blobs once somebody has verified them.
+//!
+//! ```text
+//!   bytes --> Uploads (spool: resumable, bounded, hashed) --verified file--> BlobStore (by digest)
+//! ```
+//!
+//! Nothing here knows jobs, leases' states or who may read what; that is the core's.
+
+mod disk;
+mod error;
+mod store;
+mod upload;
+mod uploads;
+
+pub use disk::{Disk, FullDisk, RealDisk};
+pub use error::{BlobError, UploadError};
+pub use store::{BlobBytes, BlobStore};
+pub use upload::{Encoding, Upload};
+pub use uploads::{UploadName, Uploads};

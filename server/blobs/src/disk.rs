@@ -1,0 +1,70 @@
+//! The two writes of the spool that a full disk can fail, behind a trait, with a fake that is full.
+
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// Writing to an open file, and making it last.
+pub trait Disk: Send + Sync + 'static {
+    /// Writes all of `bytes` at the file's end.
+    ///
+    /// # Errors
+    /// As [`std::io::Write::write_all`]; a part may have been written.
+    fn append(&self, file: &mut File, bytes: &[u8]) -> io::Result<()>;
+
+    /// Returns once the file's bytes last through a power cut.
+    ///
+    /// # Errors
+    /// As [`File::sync_all`].
+    fn sync(&self, file: &File) -> io::Result<()>;
+}
+
+/// The disk as it is.
+#[derive(Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn append(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+        file.write_all(bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+}
+
+/// A disk with this many bytes left: it writes what fits and then fails as a full disk does.
+#[derive(Debug)]
+pub struct FullDisk {
+    left: AtomicU64,
+}
+
+impl FullDisk {
+    /// With `bytes` left.
+    #[must_use]
+    pub const fn with_left(bytes: u64) -> Self {
+        Self { left: AtomicU64::new(bytes) }
+    }
+
+    /// Somebody has made room: from now on `bytes` are left.
+    pub fn make_room(&self, bytes: u64) {
+        self.left.store(bytes, Ordering::SeqCst);
+    }
+}
+
+impl Disk for FullDisk {
+    fn append(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+        let left = self.left.load(Ordering::SeqCst);
+        let fits = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+        let (now, rest) = bytes.split_at(fits);
+        file.write_all(now)?;
+        self.left.store(left - fits as u64, Ordering::SeqCst);
+        if rest.is_empty() { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+}

@@ -1,0 +1,154 @@
+//! What can go wrong with blobs and uploads.
+
+use crate::uploads::UploadName;
+use sojourn_protocol::digest::{BlobRef, Digest};
+use std::{io, path::PathBuf};
+
+/// Why a blob could not be read or stored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BlobError {
+    /// The store has no such blob.
+    #[error("no blob `{0}` in the store")]
+    Missing(Digest),
+    /// What is stored under the name doesn't have that digest; it must be published again.
+    #[error("the stored bytes of blob `{blob}` were altered or truncated: they are `{found}`")]
+    Altered {
+        /// Its name.
+        blob: Digest,
+        /// What its bytes are.
+        found: Digest,
+    },
+    /// The stored bytes ended while they were read.
+    #[error("the stored bytes of blob `{0}` became fewer while they were read")]
+    Shortened(Digest),
+    /// The file to publish isn't what it should be.
+    #[error(
+        "the file to publish as blob `{}` ({} bytes) is `{found}` ({bytes} bytes)",
+        blob.sha256,
+        blob.bytes
+    )]
+    Unverified {
+        /// What it should be.
+        blob: BlobRef,
+        /// The digest of the file.
+        found: Digest,
+        /// The size of the file.
+        bytes: u64,
+    },
+    /// The range doesn't lie in the blob.
+    #[error("range {start}..{end} is outside blob `{blob}` of {bytes} bytes")]
+    Range {
+        /// The blob.
+        blob: Digest,
+        /// Its size.
+        bytes: u64,
+        /// First byte asked for.
+        start: u64,
+        /// Byte after the last asked for.
+        end: u64,
+    },
+    /// The disk is full.
+    #[error("no space left for blobs")]
+    Full,
+    /// The store failed.
+    #[error("the blob store failed")]
+    Store(#[source] object_store::Error),
+    /// A file could not be used.
+    #[error("can't use `{}`", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl BlobError {
+    /// Sorts a store's error: a full disk is told from other trouble.
+    pub(crate) fn store(error: object_store::Error) -> Self {
+        if disk_is_full(&error) { BlobError::Full } else { BlobError::Store(error) }
+    }
+}
+
+fn disk_is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|io| full(io.kind())) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+const fn full(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Why an upload did not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UploadError {
+    /// The bytes don't begin where the stored ones end.
+    #[error("the upload goes on at byte {held}, not at {given}")]
+    WrongOffset {
+        /// Bytes that are stored.
+        held: u64,
+        /// Where the caller began.
+        given: u64,
+    },
+    /// More bytes than were declared; the upload was thrown away.
+    #[error("more bytes than the declared {declared}")]
+    TooLarge {
+        /// The declared size.
+        declared: u64,
+    },
+    /// The bytes are all there and aren't what was declared; the upload was thrown away.
+    #[error("the bytes have digest `{found}`, not the declared `{declared}`")]
+    DigestMismatch {
+        /// What was declared.
+        declared: Digest,
+        /// What came.
+        found: Digest,
+    },
+    /// The body isn't valid zstd.
+    #[error("the body is no valid zstd stream")]
+    Undecodable(#[source] io::Error),
+    /// Another request has taken this upload over, or it was removed.
+    #[error("another request has taken over the upload of {0}")]
+    TakenOver(UploadName),
+    /// The upload isn't there, isn't complete, or is of another blob.
+    #[error("there is no complete upload of {name} with digest `{blob}`")]
+    NotComplete {
+        /// Which upload.
+        name: UploadName,
+        /// What was looked for.
+        blob: Digest,
+    },
+    /// The disk is full; what was stored before is still there.
+    #[error("no space left for uploads")]
+    Full,
+    /// A file could not be used.
+    #[error("can't use `{}`", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl UploadError {
+    /// Sorts an I/O error: a full disk is told from other trouble.
+    pub(crate) fn io(path: &std::path::Path, source: io::Error) -> Self {
+        if full(source.kind()) {
+            UploadError::Full
+        } else {
+            UploadError::File { path: path.to_owned(), source }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Blobs by digest over any `object_store`. A blob is whole or absent; altered ones are never served.
+
+use crate::error::BlobError;
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
+use object_store::{
+    GetOptions, GetRange, GetResult, MultipartUpload as _, ObjectStore, ObjectStoreExt as _,
+    PutPayload, local::LocalFileSystem, memory::InMemory, path::Path as Key,
+};
+use sojourn_protocol::digest::{BlobRef, Digest, Hasher};
+use std::{
+    collections::HashMap,
+    ops::Range,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::io::AsyncReadExt as _;
+
+/// Bytes moved at once; S3 wants at least 5 MiB in every part but the last.
+const PART: usize = 8 << 20;
+
+/// A stream of a blob's bytes.
+pub type BlobBytes = BoxStream<'static, Result<Bytes, BlobError>>;
+
+/// Content-addressed blobs; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct BlobStore {
+    store: Arc<dyn ObjectStore>,
+    /// Stored objects (by their e-tag) whose digest this process has checked.
+    checked: Arc<Mutex<HashMap<Digest, String>>>,
+}
+
+impl BlobStore {
+    /// Blobs in a folder, which is made where it isn't there. What an interrupted publish left is
+    /// removed, so only one process may have the folder open for writing.
+    ///
+    /// # Errors
+    /// Where the folder can't be made or read.
+    pub fn open(folder: &Path) -> Result<Self, BlobError> {
+        let file_error = |source| BlobError::File { path: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(file_error)?;
+        remove_staging(folder).map_err(file_error)?;
+        let store = LocalFileSystem::new_with_prefix(folder).map_err(BlobError::store)?;
+        Ok(Self::over(Arc::new(store.with_fsync(true))))
+    }
+
+    /// Blobs in memory, for tests and simulations.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self::over(Arc::new(InMemory::new()))
+    }
+
+    /// Blobs in any object store.
+    #[must_use]
+    pub fn over(store: Arc<dyn ObjectStore>) -> Self {
+        Self { store, checked: Arc::default() }
+    }
+
+    /// The size of a blob, once its bytes have been found to have its digest; `None` where it isn't
+    /// there. The check is made once for each stored object.
+    ///
+    /// # Errors
+    /// [`BlobError::Altered`], or trouble with the store.
+    pub async fn size(&self, blob: Digest) -> Result<Option<u64>, BlobError> {
+        let meta = match self.store.head(&key(blob)).await {
+            Ok(meta) => meta,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(BlobError::store(error)),
+        };
+        let known = meta.e_tag.is_some() && self.checked().get(&blob) == meta.e_tag.as_ref();
+        if !known {
+            let got = self.store.get(&key(blob)).await.map_err(BlobError::store)?;
+            let e_tag = got.meta.e_tag.clone();
+            let mut hasher = Hasher::default();
+            let mut stream = whole(blob, got);
+            while let Some(chunk) = stream.try_next().await? {
+                hasher.update(&chunk);
+            }
+            let found = hasher.finish();
+            if found != blob {
+                self.checked().remove(&blob);
+                return Err(BlobError::Altered { blob, found });
+            }
+            self.remember(blob, e_tag);
+        }
+        Ok(Some(meta.size))
+    }
+
+    /// The bytes `range` of a blob, as a stream that fails rather than ending early.
+    ///
+    /// # Errors
+    /// [`BlobError::Missing`], [`BlobError::Altered`], [`BlobError::Range`], or trouble with the store.
+    pub async fn read(&self, blob: Digest, range: Range<u64>) -> Result<BlobBytes, BlobError> {
+        let bytes = self.size(blob).await?.ok_or(BlobError::Missing(blob))?;
+        if range.start > range.end || range.end > bytes {
+            return Err(BlobError::Range { blob, bytes, start: range.start, end: range.end });
+        }
+        if range.is_empty() {
+            return Ok(futures::stream::empty().boxed());
+        }
+        let options =
+            GetOptions { range: Some(GetRange::Bounded(range.clone())), ..GetOptions::default() };
+        let got = match self.store.get_opts(&key(blob), options).await {
+            Ok(got) => got,
+            Err(object_store::Error::NotFound { .. }) => return Err(BlobError::Missing(blob)),
+            Err(error) => return Err(BlobError::store(error)),
+        };
+        Ok(whole(blob, got))
+    }
+
+    /// All bytes of a blob, hashed as they are read.
+    ///
+    /// # Errors
+    /// As [`BlobStore::read`].
+    pub async fn bytes(&self, blob: Digest) -> Result<Bytes, BlobError> {
+        let got = match self.store.get(&key(blob)).await {
+            Ok(got) => got,
+            Err(object_store::Error::NotFound { .. }) => return Err(BlobError::Missing(blob)),
+            Err(error) => return Err(BlobError::store(error)),
+        };
+        let bytes = got.bytes().await.map_err(BlobError::store)?;
+        let found = Digest::of(&bytes);
+        if found == blob { Ok(bytes) } else { Err(BlobError::Altered { blob, found }) }
+    }
+
+    /// Copies a file into the store and returns once it lasts. The file is hashed on the way: one
+    /// that isn't `blob` is refused and nothing is stored. A blob that is there already is replaced
+    /// by the same bytes, which also mends an altered one.
+    ///
+    /// # Errors
+    /// [`BlobError::Unverified`], [`BlobError::Full`], or trouble with the store or the file.
+    pub async fn publish(&self, blob: BlobRef, file: &Path) -> Result<(), BlobError> {
+        let file_error = |source| BlobError::File { path: file.to_owned(), source };
+        let mut source = tokio::fs::File::open(file).await.map_err(file_error)?;
+        let mut hasher = Hasher::default();
+        let mut total = 0;
+        let mut part = next_part(&mut source).await.map_err(file_error)?;
+        hasher.update(&part);
+        total += part.len() as u64;
+        let unverified = |found, bytes| BlobError::Unverified { blob, found, bytes };
+
+        if part.len() < PART {
+            let found = hasher.finish();
+            if found != blob.sha256 || total != blob.bytes {
+                return Err(unverified(found, total));
+            }
+            let payload = PutPayload::from(part);
+            let put = self.store.put(&key(blob.sha256), payload).await.map_err(BlobError::store)?;
+            self.remember(blob.sha256, put.e_tag);
+            return Ok(());
+        }
+
+        let upload = self.store.put_multipart(&key(blob.sha256)).await;
+        let mut upload = upload.map_err(BlobError::store)?;
+        let copied = async {
+            while !part.is_empty() {
+                let payload = PutPayload::from(std::mem::take(&mut part));
+                upload.put_part(payload).await.map_err(BlobError::store)?;
+                part = next_part(&mut source).await.map_err(file_error)?;
+                hasher.update(&part);
+                total += part.len() as u64;
+            }
+            let found = hasher.finish();
+            if found != blob.sha256 || total != blob.bytes {
+                return Err(unverified(found, total));
+            }
+            upload.complete().await.map_err(BlobError::store)
+        };
+        match copied.await {
+            Ok(put) => {
+                self.remember(blob.sha256, put.e_tag);
+                Ok(())
+            }
+            Err(error) => {
+                // The first error counts; what an abort leaves is swept at the next start.
+                let _ = upload.abort().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes a blob; one that isn't there is no error.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn delete(&self, blob: Digest) -> Result<(), BlobError> {
+        self.checked().remove(&blob);
+        match self.store.delete(&key(blob)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(BlobError::store(error)),
+        }
+    }
+
+    /// Every blob in the store with its size, in order of digest.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn list(&self) -> Result<Vec<BlobRef>, BlobError> {
+        let mut blobs = Vec::new();
+        let mut objects = self.store.list(Some(&Key::from("sha256")));
+        while let Some(meta) = objects.try_next().await.map_err(BlobError::store)? {
+            let name = meta.location.filename().and_then(|name| name.parse().ok());
+            blobs.extend(name.map(|sha256| BlobRef { sha256, bytes: meta.size }));
+        }
+        blobs.sort_unstable();
+        Ok(blobs)
+    }
+
+    fn remember(&self, blob: Digest, e_tag: Option<String>) {
+        if let Some(e_tag) = e_tag {
+            self.checked().insert(blob, e_tag);
+        }
+    }
+
+    fn checked(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, String>> {
+        // A panic can't leave the map half-changed, so a poisoned lock is as good as another.
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The stream of what was got. The local store goes on with empty chunks for ever where a file has
+/// become shorter since it was opened; an empty chunk is therefore an error.
+fn whole(blob: Digest, got: GetResult) -> BlobBytes {
+    let chunks = got.into_stream().map(move |chunk| match chunk {
+        Ok(chunk) if chunk.is_empty() => Err(BlobError::Shortened(blob)),
+        Ok(chunk) => Ok(chunk),
+        Err(error) => Err(BlobError::store(error)),
+    });
+    chunks.boxed()
+}
+
+fn key(blob: Digest) -> Key {
+    let name = blob.to_string();
+    let folder: String = name.chars().take(2).collect();
+    Key::from(format!("sha256/{folder}/{name}"))
+}
+
+/// Up to [`PART`] bytes: fewer only at the end of the file.
+async fn next_part(file: &mut tokio::fs::File) -> std::io::Result<Bytes> {
+    let mut part = BytesMut::with_capacity(256 << 10);
+    let mut limited = file.take(PART as u64);
+    while limited.read_buf(&mut part).await? > 0 {
+        if part.capacity() == part.len() {
+            part.reserve(1 << 20);
+        }
+    }
+    Ok(part.freeze())
+}
+
+/// The local store writes to `NAME#N` and renames; a crash in between leaves such files.
+fn remove_staging(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove_staging(&entry.path())?;
+        } else if entry.file_name().to_string_lossy().contains('#') {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! The spool folder: uploads by name, resumable across restarts, complete only when size and digest
+//! are right. It never publishes anything.
+//!
+//! ```text
+//! lease-12.<sha256>.<bytes>.part   bytes so far
+//! lease-12.<sha256>.<bytes>.done   all of them, verified, synced
+//! ```
+
+use crate::{
+    disk::{Disk, RealDisk},
+    error::UploadError,
+    upload::{Encoding, Slot, Upload},
+};
+use sojourn_protocol::{
+    api::UploadState,
+    digest::{BlobRef, Digest, Hasher},
+    ids::LeaseId,
+};
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+/// What an upload is filed under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UploadName {
+    /// The result of a lease.
+    Lease(LeaseId),
+    /// A blob of its own.
+    Blob(Digest),
+}
+
+impl fmt::Display for UploadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UploadName::Lease(lease) => write!(f, "lease-{lease}"),
+            UploadName::Blob(digest) => write!(f, "blob-{digest}"),
+        }
+    }
+}
+
+impl FromStr for UploadName {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (kind, id) = text.split_once('-').ok_or(())?;
+        match kind {
+            "lease" => id.parse().map(UploadName::Lease).map_err(drop),
+            "blob" => id.parse().map(UploadName::Blob).map_err(drop),
+            _ => Err(()),
+        }
+    }
+}
+
+/// The uploads of one spool folder; cheap to clone. All calls block on the disk.
+#[derive(Clone)]
+pub struct Uploads {
+    folder: Arc<Path>,
+    disk: Arc<dyn Disk>,
+    slots: Arc<Mutex<BTreeMap<UploadName, Arc<Mutex<Slot>>>>>,
+}
+
+impl fmt::Debug for Uploads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Uploads").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Uploads {
+    /// The uploads in a folder, which is made where it isn't there.
+    ///
+    /// # Errors
+    /// Where the folder can't be made or read.
+    pub fn open(folder: &Path) -> Result<Self, UploadError> {
+        Self::with_disk(folder, Arc::new(RealDisk))
+    }
+
+    /// As [`Uploads::open`], writing through `disk`.
+    ///
+    /// # Errors
+    /// Where the folder can't be made or read.
+    pub fn with_disk(folder: &Path, disk: Arc<dyn Disk>) -> Result<Self, UploadError> {
+        let error = |source| UploadError::io(folder, source);
+        fs::create_dir_all(folder).map_err(error)?;
+        let mut slots = BTreeMap::new();
+        for entry in fs::read_dir(folder).map_err(error)? {
+            let path = entry.map_err(error)?.path();
+            if let Some((name, slot)) = Slot::from_file(&path) {
+                slots.insert(name, Arc::new(Mutex::new(slot)));
+            }
+        }
+        let slots = Arc::new(Mutex::new(slots));
+        Ok(Self { folder: folder.into(), disk, slots })
+    }
+
+    /// Goes on with an upload of `declared`, or begins it. Whoever had this name before is told at
+    /// the next write that it was taken over; bytes of another declaration are thrown away.
+    ///
+    /// # Errors
+    /// [`UploadError::WrongOffset`], or trouble with the disk.
+    pub fn begin(
+        &self,
+        name: UploadName,
+        declared: BlobRef,
+        offset: u64,
+        encoding: Encoding,
+    ) -> Result<Upload, UploadError> {
+        let slot = self.slot(name, true);
+        let generation = {
+            let mut slot = lock(&slot);
+            slot.claim(&self.folder, name, declared, &*self.disk)?;
+            let held = slot.held();
+            if held != offset {
+                return Err(UploadError::WrongOffset { held, given: offset });
+            }
+            slot.generation()
+        };
+        Upload::new(name, slot, generation, declared, encoding, Arc::clone(&self.disk))
+    }
+
+    /// How far an upload is, and of what; `None` where there is none.
+    #[must_use]
+    pub fn state(&self, name: UploadName) -> Option<(BlobRef, UploadState)> {
+        let slots = lock(&self.slots);
+        let slot = slots.get(&name)?;
+        lock(slot).state()
+    }
+
+    /// The file of a complete upload of `blob`. Its bytes were verified when it was completed;
+    /// who publishes it hashes it again.
+    ///
+    /// # Errors
+    /// [`UploadError::NotComplete`].
+    pub fn complete(&self, name: UploadName, blob: BlobRef) -> Result<PathBuf, UploadError> {
+        let not_complete = UploadError::NotComplete { name, blob: blob.sha256 };
+        let slots = lock(&self.slots);
+        match slots.get(&name).and_then(|slot| lock(slot).complete_file(blob)) {
+            Some(path) => Ok(path),
+            None => Err(not_complete),
+        }
+    }
+
+    /// The bytes of a complete upload, hashed as they are read.
+    ///
+    /// # Errors
+    /// [`UploadError::NotComplete`], [`UploadError::DigestMismatch`] where the file was altered.
+    pub fn read(&self, name: UploadName, blob: BlobRef) -> Result<Vec<u8>, UploadError> {
+        let path = self.complete(name, blob)?;
+        let bytes = fs::read(&path).map_err(|source| UploadError::io(&path, source))?;
+        let found = Digest::of(&bytes);
+        if found == blob.sha256 {
+            Ok(bytes)
+        } else {
+            Err(UploadError::DigestMismatch { declared: blob.sha256, found })
+        }
+    }
+
+    /// Throws an upload away; one that isn't there is no error.
+    ///
+    /// # Errors
+    /// Trouble with the disk.
+    pub fn remove(&self, name: UploadName) -> Result<(), UploadError> {
+        let slot = lock(&self.slots).remove(&name);
+        slot.map_or(Ok(()), |slot| lock(&slot).clear())
+    }
+
+    /// Throws away what was begun and not touched for `age`. Complete uploads stay: somebody may
+    /// have been promised that they are kept.
+    ///
+    /// # Errors
+    /// Trouble with the disk.
+    pub fn sweep(&self, now: SystemTime, age: Duration) -> Result<u64, UploadError> {
+        let mut swept = 0;
+        let names: Vec<UploadName> = lock(&self.slots).keys().copied().collect();
+        for name in names {
+            let slot = self.slot(name, false);
+            if lock(&slot).untouched_since(now, age) {
+                self.remove(name)?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    fn slot(&self, name: UploadName, keep: bool) -> Arc<Mutex<Slot>> {
+        let mut slots = lock(&self.slots);
+        if keep {
+            Arc::clone(slots.entry(name).or_default())
+        } else {
+            slots.get(&name).map(Arc::clone).unwrap_or_default()
+        }
+    }
+}
+
+/// Hashes the first `bytes` bytes of a file.
+pub(crate) fn hash_file(path: &Path) -> std::io::Result<(Hasher, u64)> {
+    let mut file = fs::File::open(path)?;
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; 256 << 10];
+    let mut bytes = 0;
+    loop {
+        let got = file.read(&mut buffer)?;
+        let Some(read) = buffer.get(..got).filter(|read| !read.is_empty()) else {
+            return Ok((hasher, bytes));
+        };
+        hasher.update(read);
+        bytes += read.len() as u64;
+    }
+}
+
+/// A slot or the map is consistent between any two statements that can panic, so a poisoned lock
+/// is as good as another.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

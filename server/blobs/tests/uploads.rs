@@ -1,0 +1,219 @@
+//! Uploads: resumable, bounded, hashed, one owner at a time.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use sojourn_blobs::{Encoding, FullDisk, UploadError, UploadName, Uploads};
+use sojourn_protocol::{
+    api::UploadState,
+    digest::{BlobRef, Digest},
+    ids::LeaseId,
+};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+const NAME: UploadName = UploadName::Lease(LeaseId(7));
+
+fn blob(bytes: &[u8]) -> BlobRef {
+    BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 }
+}
+
+fn put(
+    uploads: &Uploads,
+    declared: BlobRef,
+    offset: u64,
+    encoding: Encoding,
+    body: &[u8],
+) -> Result<UploadState, UploadError> {
+    let mut upload = uploads.begin(NAME, declared, offset, encoding)?;
+    upload.write(body)?;
+    upload.finish()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn an_upload_goes_on_where_it_ended_even_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let declared = blob(b"hello world");
+    let uploads = Uploads::open(folder.path()).unwrap();
+    assert_eq!(uploads.state(NAME), None);
+    let state = put(&uploads, declared, 0, Encoding::Identity, b"hello").unwrap();
+    assert_eq!(state, UploadState { offset: 5, complete: false });
+    assert!(uploads.complete(NAME, declared).is_err());
+    let refused = put(&uploads, declared, 0, Encoding::Identity, b"hello").unwrap_err();
+    assert!(matches!(refused, UploadError::WrongOffset { held: 5, given: 0 }), "{refused}");
+
+    let uploads = Uploads::open(folder.path()).unwrap();
+    assert_eq!(uploads.state(NAME), Some((declared, UploadState { offset: 5, complete: false })));
+    let refused = put(&uploads, declared, 6, Encoding::Identity, b"world").unwrap_err();
+    assert!(matches!(refused, UploadError::WrongOffset { held: 5, given: 6 }), "{refused}");
+    let state = put(&uploads, declared, 5, Encoding::Identity, b" world").unwrap();
+    assert_eq!(state, UploadState { offset: 11, complete: true });
+
+    let uploads = Uploads::open(folder.path()).unwrap();
+    assert_eq!(uploads.read(NAME, declared).unwrap(), b"hello world");
+    assert!(matches!(
+        uploads.read(NAME, blob(b"other")),
+        Err(UploadError::NotComplete { name: NAME, .. })
+    ));
+    // Asking again where it stands changes nothing.
+    assert_eq!(put(&uploads, declared, 11, Encoding::Identity, b"").unwrap(), state);
+    uploads.remove(NAME).unwrap();
+    uploads.remove(NAME).unwrap();
+    assert_eq!(uploads.state(NAME), None);
+    assert!(files(folder.path()).is_empty());
+}
+
+#[test]
+fn nothing_can_be_declared_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    let state = put(&uploads, blob(b""), 0, Encoding::Identity, b"").unwrap();
+    assert_eq!(state, UploadState { offset: 0, complete: true });
+}
+
+#[test]
+fn wrong_bytes_and_too_many_are_thrown_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    let declared = blob(b"right");
+    let refused = put(&uploads, declared, 0, Encoding::Identity, b"wrong").unwrap_err();
+    assert!(
+        matches!(refused, UploadError::DigestMismatch { found, .. } if found == Digest::of(b"wrong")),
+        "{refused}"
+    );
+    assert!(files(folder.path()).is_empty());
+    let refused = put(&uploads, declared, 0, Encoding::Identity, b"right!").unwrap_err();
+    assert!(matches!(refused, UploadError::TooLarge { declared: 5 }), "{refused}");
+    assert!(files(folder.path()).is_empty());
+    assert!(put(&uploads, declared, 0, Encoding::Identity, b"right").unwrap().complete);
+}
+
+#[test]
+fn another_declaration_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    put(&uploads, blob(b"first"), 0, Encoding::Identity, b"fir").unwrap();
+    let refused = put(&uploads, blob(b"second"), 3, Encoding::Identity, b"ond").unwrap_err();
+    assert!(matches!(refused, UploadError::WrongOffset { held: 0, given: 3 }), "{refused}");
+    assert!(put(&uploads, blob(b"second"), 0, Encoding::Identity, b"second").unwrap().complete);
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn zstd_is_decoded_in_pieces_and_resumed_by_decoded_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    let bytes: Vec<u8> = (0..1_000_000u32).flat_map(|i| (i / 7).to_le_bytes()).collect();
+    let declared = blob(&bytes);
+    let packed = zstd::bulk::compress(&bytes, 1).unwrap();
+
+    // A body that is cut off keeps what could be decoded.
+    let half = put(&uploads, declared, 0, Encoding::Zstd, &packed[..packed.len() / 2]).unwrap();
+    assert!(!half.complete && half.offset > 0, "{half:?}");
+    let rest = &bytes[usize::try_from(half.offset).unwrap()..];
+    let packed_rest = zstd::bulk::compress(rest, 1).unwrap();
+    let mut upload = uploads.begin(NAME, declared, half.offset, Encoding::Zstd).unwrap();
+    for piece in packed_rest.chunks(1000) {
+        upload.write(piece).unwrap();
+    }
+    assert!(upload.finish().unwrap().complete);
+    assert_eq!(uploads.read(NAME, declared).unwrap(), bytes);
+}
+
+#[test]
+fn a_zstd_bomb_and_garbage_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 19).unwrap();
+    assert!(bomb.len() < 16 << 10);
+    let refused = put(&uploads, blob(&[0; 1000]), 0, Encoding::Zstd, &bomb).unwrap_err();
+    assert!(matches!(refused, UploadError::TooLarge { declared: 1000 }), "{refused}");
+    assert!(files(folder.path()).is_empty());
+    let refused = put(&uploads, blob(b"x"), 0, Encoding::Zstd, b"not zstd at all").unwrap_err();
+    assert!(matches!(refused, UploadError::Undecodable(_)), "{refused}");
+}
+
+#[test]
+fn of_two_at_once_the_later_goes_on_and_the_other_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    let declared = blob(b"twice");
+    let mut first = uploads.begin(NAME, declared, 0, Encoding::Identity).unwrap();
+    first.write(b"tw").unwrap();
+    let mut second = uploads.begin(NAME, declared, 2, Encoding::Identity).unwrap();
+    assert!(matches!(first.write(b"ice"), Err(UploadError::TakenOver(NAME))));
+    second.write(b"ice").unwrap();
+    assert!(matches!(first.finish(), Err(UploadError::TakenOver(NAME))));
+    assert!(second.finish().unwrap().complete);
+
+    let removed = uploads.begin(NAME, blob(b"gone"), 0, Encoding::Identity).unwrap();
+    uploads.remove(NAME).unwrap();
+    assert!(matches!(removed.finish(), Err(UploadError::TakenOver(NAME))));
+}
+
+#[test]
+fn a_full_disk_loses_nothing_that_was_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Arc::new(FullDisk::with_left(8));
+    let uploads = Uploads::with_disk(folder.path(), disk.clone()).unwrap();
+    let declared = blob(b"0123456789");
+    let mut upload = uploads.begin(NAME, declared, 0, Encoding::Identity).unwrap();
+    upload.write(b"01234").unwrap();
+    let refused = upload.write(b"56789").unwrap_err();
+    assert!(matches!(refused, UploadError::Full), "{refused}");
+    // The three bytes that fitted don't count, on disk neither.
+    assert_eq!(uploads.state(NAME).unwrap().1.offset, 5);
+    let again = Uploads::open(folder.path()).unwrap();
+    assert_eq!(again.state(NAME).unwrap().1, UploadState { offset: 5, complete: false });
+
+    disk.make_room(100);
+    assert!(put(&uploads, declared, 5, Encoding::Identity, b"56789").unwrap().complete);
+    assert_eq!(uploads.read(NAME, declared).unwrap(), b"0123456789");
+}
+
+#[test]
+fn files_changed_behind_its_back_are_found_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    let declared = blob(b"whole");
+    put(&uploads, declared, 0, Encoding::Identity, b"whole").unwrap();
+    let path = uploads.complete(NAME, declared).unwrap();
+    std::fs::write(&path, b"whol!").unwrap();
+    assert!(matches!(uploads.read(NAME, declared), Err(UploadError::DigestMismatch { .. })));
+
+    // Truncated: not complete any more, and it goes on from there.
+    std::fs::write(&path, b"who").unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    assert!(uploads.complete(NAME, declared).is_err());
+    assert!(put(&uploads, declared, 3, Encoding::Identity, b"le").unwrap().complete);
+
+    // All bytes came, but a crash kept the file from its final name.
+    let path = uploads.complete(NAME, declared).unwrap();
+    std::fs::rename(&path, path.with_extension("part")).unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    assert!(!uploads.state(NAME).unwrap().1.complete);
+    assert!(put(&uploads, declared, 5, Encoding::Identity, b"").unwrap().complete);
+}
+
+#[test]
+fn old_leftovers_are_swept_and_complete_uploads_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    put(&uploads, blob(b"partial"), 0, Encoding::Identity, b"part").unwrap();
+    let name = UploadName::Blob(Digest::of(b"done"));
+    let mut done = uploads.begin(name, blob(b"done"), 0, Encoding::Identity).unwrap();
+    done.write(b"done").unwrap();
+    done.finish().unwrap();
+    let week = Duration::from_secs(7 * 24 * 3600);
+    assert_eq!(uploads.sweep(SystemTime::now(), week).unwrap(), 0);
+    assert_eq!(uploads.sweep(SystemTime::now() + 2 * week, week).unwrap(), 1);
+    assert_eq!(uploads.state(NAME), None);
+    assert!(uploads.complete(name, blob(b"done")).is_ok());
+}
