@@ -1,1 +1,37 @@
-//! The daemon: asks, fetches, trains, uploads, reports.
+//! The daemon: asks for work, fetches blobs, drives trainers, uploads, reports. Decides nothing about
+//! training, and outlives everything but its owner's word, a revoked token and a missing trainer.
+//!
+//! ```text
+//!  work ──leases──> unit (a task per lease) ──> seats ──> runner ──> trainer child
+//!   ^  drop, ended    │ fetch: transfer + cache    │ result
+//!   │                 │                            v
+//!  heartbeat          └──────────────> outbox ──> delivery ──> server
+//! ```
+//!
+//! [`table`] is the one place that knows every lease; each loop follows its changes, so that nothing polls.
+
+mod api;
+mod backoff;
+mod cache;
+mod config;
+mod contact;
+mod daemon;
+mod delivery;
+mod error;
+mod folder;
+mod heartbeat;
+mod host;
+mod identity;
+mod outbox;
+mod rest;
+mod runner;
+mod seats;
+mod table;
+mod transfer;
+mod unit;
+mod work;
+
+pub use config::{ClientConfig, Timing};
+pub use daemon::run_with;
+pub use error::ClientError;
+pub use runner::{RunnerError, UnitRunner};

@@ -1,0 +1,253 @@
+//! The server's `/v1` as typed calls over HTTP. One attempt per call: whoever calls decides what to do
+//! about a failure, and when to try again.
+
+mod failure;
+
+pub(crate) use failure::{ApiFailure, Remedy};
+
+use crate::{config::Timing, error::ClientError};
+use bytes::Bytes;
+use reqwest::{
+    Body, Client, Method, RequestBuilder, Response, StatusCode, Url,
+    header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RANGE, RETRY_AFTER},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use sojourn_protocol::{
+    PROTOCOL_HEADER, PROTOCOL_VERSION,
+    api::{
+        BYTES_HEADER, EnrolAnswer, EnrolRequest, HeartbeatAnswer, HeartbeatRequest, ReleaseAnswer,
+        ReleaseRequest, ReportAnswer, SHA256_HEADER, UploadState, WorkAnswer, WorkRequest,
+    },
+    digest::{BlobRef, Digest},
+    error::ApiError,
+    ids::LeaseId,
+    report::Report,
+};
+use std::time::Duration;
+
+/// Most bytes of an answer that isn't a blob.
+const LARGEST_ANSWER: usize = 64 << 20;
+/// How long an unused connection is kept; longer than a work request is held open.
+const IDLE_CONNECTION: Duration = Duration::from_secs(90);
+
+/// The server, as one host sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Api {
+    http: Client,
+    base: Url,
+    token: Option<String>,
+    timing: Timing,
+}
+
+/// A blob on its way.
+#[derive(Debug)]
+pub(crate) struct Download {
+    /// The first byte that comes; 0 where the server took no notice of the range.
+    pub(crate) from: u64,
+    response: Response,
+    stall: Duration,
+}
+
+impl Api {
+    /// A client of the server at `base`, without a token yet.
+    pub(crate) fn new(base: Url, timing: Timing) -> Result<Self, ClientError> {
+        // An error says only that the program has installed a provider already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = || {
+            Client::builder()
+                .tcp_nodelay(true)
+                .connect_timeout(timing.connect)
+                .pool_idle_timeout(IDLE_CONNECTION)
+                .user_agent(concat!("sojourn-client/", env!("CARGO_PKG_VERSION")))
+        };
+        let http = match builder().build() {
+            // A machine without root certificates can still speak to a server without TLS.
+            Err(_) if base.scheme() == "http" => builder().tls_certs_only([]).build(),
+            built => built,
+        };
+        Ok(Self { http: http.map_err(ClientError::Http)?, base, token: None, timing })
+    }
+
+    /// The same with a host's own token.
+    pub(crate) fn with_token(mut self, token: String) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// `POST /v1/enrol`
+    pub(crate) async fn enrol(
+        &self,
+        token: &str,
+        request: &EnrolRequest,
+    ) -> Result<EnrolAnswer, ApiFailure> {
+        let request = self.request(Method::POST, "v1/enrol").bearer_auth(token).json(request);
+        self.answer(request, self.timing.answer).await
+    }
+
+    /// `POST /v1/work`; takes as long as the request lets the server wait.
+    pub(crate) async fn work(&self, request: &WorkRequest) -> Result<WorkAnswer, ApiFailure> {
+        let limit = self.timing.answer + Duration::from_millis(request.wait.0);
+        self.post("v1/work", request, limit).await
+    }
+
+    /// `POST /v1/heartbeat`
+    pub(crate) async fn heartbeat(
+        &self,
+        request: &HeartbeatRequest,
+    ) -> Result<HeartbeatAnswer, ApiFailure> {
+        self.post("v1/heartbeat", request, self.timing.answer).await
+    }
+
+    /// `POST /v1/release`
+    pub(crate) async fn release(
+        &self,
+        request: &ReleaseRequest,
+    ) -> Result<ReleaseAnswer, ApiFailure> {
+        self.post("v1/release", request, self.timing.answer).await
+    }
+
+    /// `POST /v1/results`
+    pub(crate) async fn report(&self, report: &Report) -> Result<ReportAnswer, ApiFailure> {
+        self.post("v1/results", report, self.timing.answer).await
+    }
+
+    /// `GET /v1/leases/{lease}/checkpoint`
+    pub(crate) async fn upload_state(&self, lease: LeaseId) -> Result<UploadState, ApiFailure> {
+        let path = format!("v1/leases/{lease}/checkpoint");
+        self.answer(self.authorized(Method::GET, &path), self.timing.answer).await
+    }
+
+    /// `PUT /v1/leases/{lease}/checkpoint?offset=N`: `body` is `blob` from `offset` on. Without a limit
+    /// of its own: whoever feeds the body sees whether it moves.
+    pub(crate) async fn upload(
+        &self,
+        lease: LeaseId,
+        blob: BlobRef,
+        offset: u64,
+        body: Body,
+    ) -> Result<UploadState, ApiFailure> {
+        let path = format!("v1/leases/{lease}/checkpoint?offset={offset}");
+        let request = self
+            .authorized(Method::PUT, &path)
+            .header(SHA256_HEADER, blob.sha256.to_string())
+            .header(BYTES_HEADER, blob.bytes)
+            .header(CONTENT_LENGTH, blob.bytes.saturating_sub(offset))
+            .header(CONTENT_TYPE, "application/octet-stream")
+            .body(body);
+        let response = request.send().await.map_err(ApiFailure::Unreachable)?;
+        understood(response).await
+    }
+
+    /// `GET /v1/blobs/{sha256}` from byte `from` on.
+    pub(crate) async fn blob(&self, digest: Digest, from: u64) -> Result<Download, ApiFailure> {
+        let mut request = self.authorized(Method::GET, &format!("v1/blobs/{digest}"));
+        if from > 0 {
+            request = request.header(RANGE, format!("bytes={from}-"));
+        }
+        let response = match tokio::time::timeout(self.timing.answer, request.send()).await {
+            Ok(sent) => sent.map_err(ApiFailure::Unreachable)?,
+            Err(_) => return Err(ApiFailure::silent(self.timing.answer)),
+        };
+        let response = successful(response).await?;
+        let partial = response.status() == StatusCode::PARTIAL_CONTENT;
+        Ok(Download { from: if partial { from } else { 0 }, response, stall: self.timing.answer })
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        // Joined as text: every path here is a constant with ids in it.
+        let url = format!("{}{path}", self.base);
+        self.http.request(method, url).header(PROTOCOL_HEADER, PROTOCOL_VERSION)
+    }
+
+    fn authorized(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.request(method, path);
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    async fn post<A: Serialize + Sync, B: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &A,
+        limit: Duration,
+    ) -> Result<B, ApiFailure> {
+        self.answer(self.authorized(Method::POST, path).json(body), limit).await
+    }
+
+    async fn answer<B: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        limit: Duration,
+    ) -> Result<B, ApiFailure> {
+        let response = request.timeout(limit).send().await.map_err(ApiFailure::Unreachable)?;
+        understood(response).await
+    }
+}
+
+impl Download {
+    /// The next bytes; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiFailure> {
+        match tokio::time::timeout(self.stall, self.response.chunk()).await {
+            Ok(chunk) => chunk.map_err(ApiFailure::Unreachable),
+            Err(_) => Err(ApiFailure::silent(self.stall)),
+        }
+    }
+}
+
+/// The answer's body, if the answer is a success.
+async fn understood<B: DeserializeOwned>(response: Response) -> Result<B, ApiFailure> {
+    let response = successful(response).await?;
+    let status = response.status().as_u16();
+    let body = read_bounded(response).await?;
+    serde_json::from_slice(&body).map_err(|error| ApiFailure::Garbage {
+        status,
+        detail: error.to_string(),
+        retry_after: None,
+    })
+}
+
+/// The answer, if it is a success by a server that speaks our protocol.
+async fn successful(response: Response) -> Result<Response, ApiFailure> {
+    let header = HeaderName::from_static(PROTOCOL_HEADER);
+    if let Some(version) = response.headers().get(header).and_then(|value| value.to_str().ok())
+        && version != PROTOCOL_VERSION.to_string()
+    {
+        return Err(ApiFailure::Protocol { version: version.chars().take(20).collect() });
+    }
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let status = response.status().as_u16();
+    let retry_after = response
+        .headers()
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map(Duration::from_secs);
+    let body = read_bounded(response).await?;
+    Err(match serde_json::from_slice::<ApiError>(&body) {
+        Ok(error) => ApiFailure::Refused { error, retry_after },
+        // Not our server: a proxy that can't reach it, a portal that wants a password.
+        Err(_) => ApiFailure::Garbage {
+            status,
+            detail: String::from_utf8_lossy(&body).chars().take(200).collect(),
+            retry_after,
+        },
+    })
+}
+
+async fn read_bounded(mut response: Response) -> Result<Vec<u8>, ApiFailure> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(ApiFailure::Unreachable)? {
+        if body.len() + chunk.len() > LARGEST_ANSWER {
+            return Err(ApiFailure::Garbage {
+                status: response.status().as_u16(),
+                detail: format!("more than {LARGEST_ANSWER} bytes"),
+                retry_after: None,
+            });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}

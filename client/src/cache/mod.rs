@@ -1,0 +1,256 @@
+//! Blobs on disk by digest, within the owner's byte limit. Trusts a file only after this process has
+//! seen its digest: it wrote it, or read it through once. Doesn't fetch anything.
+
+mod index;
+
+pub(crate) use index::Class;
+use index::{Index, Trust, Victim};
+
+use crate::transfer::digest_of_file;
+use sojourn_protocol::digest::{BlobRef, Digest};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+/// The cache of one daemon.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    root: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    index: Index,
+    /// Has it been said that pins take more than the limit?
+    excess_told: bool,
+}
+
+/// A blob in use: it stays where it is until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    cache: Arc<Cache>,
+    digest: Digest,
+    path: PathBuf,
+}
+
+/// Room for a blob that is on its way, and the name that it is written under meanwhile.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    cache: Arc<Cache>,
+    blob: BlobRef,
+    path: PathBuf,
+}
+
+impl Cache {
+    /// Opens the cache in `root`: finds what is there, forgets what is half-made or misnamed, and
+    /// makes the limit hold.
+    pub(crate) fn open(root: PathBuf, limit: u64) -> io::Result<Arc<Self>> {
+        let cache = Self {
+            root,
+            state: Mutex::new(State { index: Index::new(limit), excess_told: false }),
+        };
+        match fs::remove_dir_all(cache.parts()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => fs::create_dir_all(cache.parts())?,
+        }
+        let mut found = Vec::new();
+        for class in [Class::Checkpoint, Class::Data] {
+            let folder = cache.folder(class);
+            fs::create_dir_all(&folder)?;
+            for file in fs::read_dir(&folder)? {
+                let file = file?;
+                let name = file.file_name();
+                match name.to_str().and_then(|name| name.parse::<Digest>().ok()) {
+                    Some(digest) => {
+                        let meta = file.metadata()?;
+                        let used = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                        found.push((used, digest, class, meta.len()));
+                    }
+                    None => fs::remove_file(file.path())?,
+                }
+            }
+        }
+        found.sort();
+        let mut state = cache.lock();
+        for (_, digest, class, bytes) in found {
+            state.index.insert(digest, class, bytes, Trust::Unchecked);
+        }
+        let victims = state.index.shrink();
+        drop(state);
+        cache.delete(&victims);
+        Ok(Arc::new(cache))
+    }
+
+    /// The blob, pinned, if its right bytes are here. A file that turns out damaged is deleted.
+    ///
+    /// At most one call at a time for one digest.
+    pub(crate) async fn pin(self: &Arc<Self>, blob: BlobRef) -> Option<Pin> {
+        let (entry, path) = {
+            let mut state = self.lock();
+            let entry = state.index.get(&blob.sha256)?;
+            state.index.pin(&blob.sha256);
+            (entry, self.path(&blob.sha256, entry.class))
+        };
+        let pin = Pin { cache: Arc::clone(self), digest: blob.sha256, path };
+        let whole = fs::metadata(&pin.path).is_ok_and(|meta| meta.len() == blob.bytes);
+        let right = whole
+            && (entry.trust == Trust::Checked || {
+                let path = pin.path.clone();
+                let digest = tokio::task::spawn_blocking(move || digest_of_file(&path)).await;
+                matches!(digest, Ok(Ok(digest)) if digest == blob.sha256)
+            });
+        let mut state = self.lock();
+        if right {
+            state.index.check(&blob.sha256);
+            drop(state);
+            // Remembered over restarts as the time of last use; nothing depends on it being right.
+            let _ = fs::File::options()
+                .append(true)
+                .open(&pin.path)
+                .and_then(|file| file.set_modified(SystemTime::now()));
+            return Some(pin);
+        }
+        tracing::warn!(blob = %blob.sha256.short(), "a cached blob is damaged; it is fetched again");
+        state.index.remove(&blob.sha256);
+        self.delete(&[(blob.sha256, entry.class)]);
+        drop(state);
+        None
+    }
+
+    /// Makes room for a blob that a unit needs, whatever the limit says of pinned ones.
+    pub(crate) fn reserve(self: &Arc<Self>, blob: BlobRef) -> Reservation {
+        let path = self.parts().join(blob.sha256.to_string());
+        self.change(|index| index.reserve(blob.bytes));
+        Reservation { cache: Arc::clone(self), blob, path }
+    }
+
+    /// Takes a checkpoint in that this host has just made, by a second link to its file where the
+    /// file system can. Not worth any shard: left out where only checkpoints would not make room.
+    ///
+    /// Its bytes are checked before they are first used, like those of any file found on disk.
+    pub(crate) fn adopt(&self, blob: BlobRef, file: &Path) {
+        {
+            let state = self.lock();
+            let known = state.index.get(&blob.sha256).is_some();
+            if known || !state.index.has_room_beside_data(blob.bytes) {
+                return;
+            }
+        }
+        let path = self.path(&blob.sha256, Class::Checkpoint);
+        let taken = fs::hard_link(file, &path).or_else(|_| fs::copy(file, &path).map(|_| ()));
+        if let Err(error) = taken {
+            tracing::debug!(%error, "a checkpoint made here is not cached");
+            let _ = fs::remove_file(&path);
+            return;
+        }
+        self.change(|index| {
+            index.insert(blob.sha256, Class::Checkpoint, blob.bytes, Trust::Unchecked);
+        });
+    }
+
+    /// Digests of the shards and scaling blobs that are here. Checkpoints aren't told: where a trial
+    /// goes next is decided by its data.
+    pub(crate) fn data(&self) -> Vec<Digest> {
+        self.lock().index.data()
+    }
+
+    /// Bytes in use, those on their way included.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> u64 {
+        self.lock().index.used()
+    }
+
+    fn folder(&self, class: Class) -> PathBuf {
+        self.root.join(match class {
+            Class::Checkpoint => "checkpoints",
+            Class::Data => "data",
+        })
+    }
+
+    fn parts(&self) -> PathBuf {
+        self.root.join("parts")
+    }
+
+    fn path(&self, digest: &Digest, class: Class) -> PathBuf {
+        self.folder(class).join(digest.to_string())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the accounts, then deletes what must go.
+    fn change(&self, change: impl FnOnce(&mut Index)) {
+        let mut state = self.lock();
+        change(&mut state.index);
+        let victims = state.index.shrink();
+        // Deleted under the lock: the same blob must not come back between the two.
+        self.delete(&victims);
+        let excess = state.index.excess();
+        let tell = excess > 0 && !state.excess_told;
+        state.excess_told = excess > 0;
+        drop(state);
+        if tell {
+            tracing::warn!(excess, "units in work need more blobs than the cache limit allows");
+        }
+    }
+
+    fn delete(&self, victims: &[Victim]) {
+        for (digest, class) in victims {
+            if let Err(error) = fs::remove_file(self.path(digest, *class))
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(%error, blob = %digest.short(), "a cached blob can't be deleted");
+            }
+        }
+    }
+}
+
+impl Pin {
+    /// Where the bytes lie.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.cache.change(|index| index.unpin(&self.digest));
+    }
+}
+
+impl Reservation {
+    /// Where to write the bytes meanwhile.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file under [`Reservation::path`] is whole and has the blob's digest: takes it in, pinned.
+    pub(crate) fn publish(mut self, class: Class) -> io::Result<Pin> {
+        let BlobRef { sha256: digest, bytes } = self.blob;
+        let path = self.cache.path(&digest, class);
+        fs::rename(&self.path, &path)?;
+        self.cache.change(|index| {
+            index.unreserve(bytes);
+            index.insert(digest, class, bytes, Trust::Checked);
+            index.pin(&digest);
+        });
+        // Nothing is left to give back.
+        self.blob.bytes = 0;
+        Ok(Pin { cache: Arc::clone(&self.cache), digest, path })
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        self.cache.change(|index| index.unreserve(self.blob.bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! What the cache does with files, damaged ones and other people's included.
+
+use super::*;
+use tempfile::TempDir;
+
+fn blob(bytes: &[u8]) -> BlobRef {
+    BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 }
+}
+
+fn open(dir: &TempDir, limit: u64) -> Arc<Cache> {
+    Cache::open(dir.path().join("cache"), limit).unwrap()
+}
+
+fn put(cache: &Arc<Cache>, bytes: &[u8], class: Class) -> Pin {
+    let room = cache.reserve(blob(bytes));
+    fs::write(room.path(), bytes).unwrap();
+    room.publish(class).unwrap()
+}
+
+#[tokio::test]
+async fn blobs_survive_a_restart_and_half_made_files_do_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 1000);
+    drop(put(&cache, b"shard", Class::Data));
+    let half = cache.reserve(blob(b"never finished"));
+    fs::write(half.path(), b"never").unwrap();
+    // A kill leaves the part where it is.
+    std::mem::forget(half);
+    fs::write(dir.path().join("cache/data/notes.txt"), b"x").unwrap();
+    drop(cache);
+
+    let cache = open(&dir, 1000);
+    assert_eq!(cache.used(), 5);
+    assert_eq!(cache.data(), [Digest::of(b"shard")]);
+    let pin = cache.pin(blob(b"shard")).await.unwrap();
+    assert_eq!(fs::read(pin.path()).unwrap(), b"shard");
+    assert_eq!(fs::read_dir(dir.path().join("cache/parts")).unwrap().count(), 0);
+    assert!(!dir.path().join("cache/data/notes.txt").exists());
+}
+
+#[tokio::test]
+async fn a_file_that_changed_while_the_daemon_was_down_is_deleted_not_used() {
+    for damage in [b"shbrd".as_slice(), b"shar", b"shards", b""] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = put(&open(&dir, 1000), b"shard", Class::Data).path().to_owned();
+        fs::write(&path, damage).unwrap();
+        let cache = open(&dir, 1000);
+        assert!(cache.pin(blob(b"shard")).await.is_none());
+        assert!(!path.exists());
+        assert_eq!(cache.used(), 0);
+        let pin = put(&cache, b"shard", Class::Data);
+        assert_eq!(fs::read(pin.path()).unwrap(), b"shard");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_someone_removed_is_missed_not_promised() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 1000);
+    let path = put(&cache, b"shard", Class::Data).path().to_owned();
+    fs::remove_file(path).unwrap();
+    assert!(cache.pin(blob(b"shard")).await.is_none());
+}
+
+#[tokio::test]
+async fn the_limit_holds_but_for_pins_and_checkpoints_go_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 10);
+    drop(put(&cache, b"data", Class::Data));
+    drop(put(&cache, b"model", Class::Checkpoint));
+    drop(put(&cache, b"da", Class::Data));
+    assert!(cache.pin(blob(b"model")).await.is_none(), "the checkpoint went first");
+    let pins = [put(&cache, b"12345678", Class::Data), put(&cache, b"abcdefgh", Class::Data)];
+    assert_eq!(cache.used(), 16, "both are needed now");
+    drop(pins);
+    assert_eq!(cache.used(), 8);
+    assert_eq!(cache.data(), [Digest::of(b"abcdefgh")]);
+}
+
+#[tokio::test]
+async fn an_adopted_checkpoint_is_checked_before_use_and_never_costs_a_shard() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 10);
+    drop(put(&cache, b"data", Class::Data));
+    let made = dir.path().join("made");
+    fs::write(&made, b"model").unwrap();
+    cache.adopt(blob(b"model"), &made);
+    fs::remove_file(&made).unwrap();
+    let pin = cache.pin(blob(b"model")).await.unwrap();
+    assert_eq!(fs::read(pin.path()).unwrap(), b"model");
+    drop(pin);
+
+    fs::write(&made, b"1234567").unwrap();
+    cache.adopt(blob(b"1234567"), &made);
+    assert!(cache.pin(blob(b"1234567")).await.is_none(), "only a shard could have made room");
+    assert_eq!(cache.data(), [Digest::of(b"data")]);
+
+    fs::write(&made, b"liar").unwrap();
+    cache.adopt(blob(b"1234"), &made);
+    assert!(cache.pin(blob(b"1234")).await.is_none());
+    assert_eq!(cache.used(), 4, "the other checkpoint had to make room");
+}

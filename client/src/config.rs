@@ -1,0 +1,113 @@
+//! What the daemon is told at its start, and the one check of it. No environment, no files.
+
+use crate::error::ClientError;
+use reqwest::Url;
+use std::{path::PathBuf, time::Duration};
+
+/// How a daemon runs.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// The server's address, e.g. `https://sojourn.example:7070`; a path is kept as a prefix.
+    pub server: String,
+    /// The enrolment token; needed only until the machine has an identity.
+    pub token: Option<String>,
+    /// The machine's name, for people.
+    pub name: String,
+    /// Where identity, cache and finished results lie; belongs to one daemon at a time.
+    pub data: PathBuf,
+    /// Units that run at once.
+    pub slots: u32,
+    /// Most bytes that cached blobs may take.
+    pub cache_bytes: u64,
+    /// The trainer program; looked for beside this program where none is given.
+    pub trainer: Option<PathBuf>,
+    /// Time limits.
+    pub timing: Timing,
+}
+
+/// The daemon's time limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// How long the server may hold a request for work.
+    pub wait: Duration,
+    /// How long making a connection may take.
+    pub connect: Duration,
+    /// How long an answer may take (beside `wait`), and how long a transfer may stand still.
+    pub answer: Duration,
+    /// How long giving back and sending results may take at the end.
+    pub farewell: Duration,
+    /// The longest pause between two attempts while the server is away.
+    pub longest_pause: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            wait: Duration::from_secs(20),
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(30),
+            farewell: Duration::from_secs(5),
+            longest_pause: Duration::from_secs(30),
+        }
+    }
+}
+
+impl ClientConfig {
+    /// Checks everything that can be checked without I/O, and gives the server's address with a
+    /// path that ends in `/`.
+    ///
+    /// # Errors
+    /// An address that isn't `http` or `https`, or no slots.
+    pub fn validate(&self) -> Result<Url, ClientError> {
+        let refuse = |reason: &str| ClientError::Address {
+            url: self.server.clone(),
+            reason: reason.to_owned(),
+        };
+        if self.slots == 0 {
+            return Err(ClientError::NoSlots);
+        }
+        let mut url = Url::parse(&self.server).map_err(|error| refuse(&error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(refuse("it must start with `http://` or `https://`"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(refuse("it must end with its path"));
+        }
+        if !url.path().ends_with('/') {
+            url.set_path(&format!("{}/", url.path()));
+        }
+        Ok(url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(server: &str, slots: u32) -> ClientConfig {
+        ClientConfig {
+            server: server.into(),
+            token: None,
+            name: "m".into(),
+            data: PathBuf::new(),
+            slots,
+            cache_bytes: 0,
+            trainer: None,
+            timing: Timing::default(),
+        }
+    }
+
+    #[test]
+    fn addresses_are_checked_and_keep_their_prefix() {
+        let url = config("https://example.org/sojourn", 1).validate().unwrap();
+        assert_eq!(url.join("v1/work").unwrap().as_str(), "https://example.org/sojourn/v1/work");
+        for bad in ["", "example.org", "ftp://example.org", "http://", "http://a/?x=1"] {
+            let error = config(bad, 1).validate().unwrap_err();
+            assert!(
+                error.to_string().contains(&format!("`{bad}` is no server address")),
+                "{error}"
+            );
+        }
+        assert!(matches!(config("http://a", 0).validate(), Err(ClientError::NoSlots)));
+    }
+}

@@ -1,0 +1,77 @@
+//! Whether the server answers: says so once per change, and ends everyone's pause when it is back.
+
+use crate::{api::ApiFailure, backoff::Backoff};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+use tokio::sync::watch;
+
+/// The daemon's knowledge of the server being there. Only requests that any server answers (enrol, work,
+/// heartbeat) speak here; a transfer that fails on its own does not mean that the server is away.
+#[derive(Debug)]
+pub(crate) struct Contact {
+    away: AtomicBool,
+    returns: watch::Sender<u64>,
+}
+
+impl Contact {
+    pub(crate) fn new() -> Self {
+        Self { away: AtomicBool::new(false), returns: watch::Sender::new(0) }
+    }
+
+    /// The server has answered.
+    pub(crate) fn made(&self) {
+        if self.away.swap(false, Ordering::AcqRel) {
+            tracing::info!("the server is back");
+            self.returns.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// The server has not answered, or can't serve now.
+    pub(crate) fn lost(&self, failure: &ApiFailure) {
+        if !self.away.swap(true, Ordering::AcqRel) {
+            let cause = failure.whole_story();
+            tracing::warn!(cause, "the server is away; keeping what is held and trying again");
+        }
+    }
+
+    pub(crate) fn is_away(&self) -> bool {
+        self.away.load(Ordering::Acquire)
+    }
+
+    /// Pauses before another attempt, shorter where the server comes back meanwhile.
+    pub(crate) async fn pause(&self, backoff: &mut Backoff, asked: Option<Duration>) {
+        let mut returns = self.returns.subscribe();
+        tokio::select! {
+            () = tokio::time::sleep(backoff.next(asked)) => {}
+            // The sender lives as long as `self`: this ends only with a return.
+            _ = returns.changed() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    #[tokio::test]
+    async fn a_pause_ends_with_the_servers_return() {
+        let contact = Contact::new();
+        let mut backoff = Backoff::new(Duration::from_secs(30));
+        contact.lost(&ApiFailure::silent(Duration::from_secs(1)));
+        assert!(contact.is_away());
+        // Hours, unless the return ends it.
+        let mut pause = Box::pin(contact.pause(&mut backoff, Some(Duration::from_secs(86_400))));
+        assert!(pause.as_mut().now_or_never().is_none());
+        contact.made();
+        pause.await;
+        assert!(!contact.is_away());
+
+        // No return, no end.
+        contact.made();
+        let pause = contact.pause(&mut backoff, Some(Duration::from_secs(86_400)));
+        assert!(pause.now_or_never().is_none());
+    }
+}

@@ -1,0 +1,158 @@
+//! The daemon's life: check everything, become a host, work until told to stop, give back what is held.
+
+use crate::{
+    api::Api,
+    backoff::Backoff,
+    cache::Cache,
+    config::ClientConfig,
+    contact::Contact,
+    delivery::{self, First},
+    error::ClientError,
+    folder::Folder,
+    heartbeat,
+    host::Host,
+    identity::Identity,
+    outbox::{Finished, Outbox},
+    rest::Rest,
+    runner::{RunnerError, UnitRunner},
+    seats::Seats,
+    table::Table,
+    transfer::Fetcher,
+    work,
+};
+use reqwest::Url;
+use sojourn_protocol::{api::ReleaseRequest, trainer::Hello};
+use std::{io, path::PathBuf, pin::pin, sync::Arc, time::Duration};
+use tokio::{sync::mpsc, task::spawn_blocking};
+
+/// Runs a daemon with runners of the caller's making, one for each slot, until `shutdown` ends.
+///
+/// # Errors
+/// As [`crate::run`].
+pub async fn run_with<R: UnitRunner>(
+    config: ClientConfig,
+    make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ClientError> {
+    let url = config.validate()?;
+    let folder = Folder::open(&config.data)?;
+    let mut shutdown = pin!(shutdown);
+    let (fatal, mut failed) = mpsc::unbounded_channel();
+    let (host, undelivered) = tokio::select! {
+        () = &mut shutdown => return Ok(()),
+        set_up = set_up(config, url, folder, make_runner, fatal) => set_up?,
+    };
+    for finished in undelivered {
+        let lease = finished.report.lease;
+        host.table.restore(lease, Duration::from_millis(finished.heartbeat_every.0));
+        let courier = Arc::clone(&host);
+        let task = host.spawn(async move {
+            delivery::deliver(&courier, finished, First::Report).await;
+        });
+        host.table.worked_by(lease, task);
+    }
+    let ended = tokio::select! {
+        () = &mut shutdown => Ok(()),
+        // The host keeps the sender: there is always an error to wait for.
+        Some(error) = failed.recv() => Err(error),
+        never = work::ask(Arc::clone(&host)) => match never {},
+        never = heartbeat::beat(Arc::clone(&host)) => match never {},
+    };
+    if ended.is_ok() {
+        farewell(&host).await;
+    }
+    host.stop_tasks().await;
+    ended
+}
+
+async fn set_up<R: UnitRunner>(
+    config: ClientConfig,
+    url: Url,
+    folder: Folder,
+    make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
+    fatal: mpsc::UnboundedSender<ClientError>,
+) -> Result<(Arc<Host<R>>, Vec<Finished>), ClientError> {
+    let mut runners: Vec<R> = (0..config.slots)
+        .map(make_runner)
+        .collect::<Result<_, _>>()
+        .map_err(ClientError::Trainer)?;
+    // The last: it is the first to be given a unit.
+    let Some(first) = runners.last_mut() else { return Err(ClientError::NoSlots) };
+    let Hello { numeric_class, flops, .. } = first.hello().await.map_err(ClientError::Trainer)?;
+
+    let limit = config.cache_bytes;
+    let cache = blocking(folder.cache(), move |root| Cache::open(root, limit)).await?;
+    let (outbox, undelivered) = blocking(folder.outbox(), Outbox::open).await?;
+    if !undelivered.is_empty() {
+        tracing::info!(results = undelivered.len(), "finished results are left to deliver");
+    }
+
+    let timing = config.timing;
+    let contact = Arc::new(Contact::new());
+    let api = Api::new(url, timing)?;
+    let identity = Identity::load_or_enrol(
+        &folder.identity(),
+        &config.name,
+        config.token.as_deref(),
+        &api,
+        &contact,
+        &mut Backoff::new(timing.longest_pause),
+    )
+    .await?;
+    let slots = config.slots;
+    tracing::info!(host = %identity.host, slots, server = config.server, "client started");
+    let api = api.with_token(identity.token);
+    let fetcher =
+        Fetcher::new(api.clone(), Arc::clone(&cache), Arc::clone(&contact), timing.longest_pause);
+    let host = Host {
+        slots,
+        timing,
+        folder,
+        api,
+        contact,
+        table: Table::new(),
+        cache,
+        fetcher,
+        outbox,
+        seats: Seats::new(runners),
+        rest: Rest::new(),
+        numeric_class,
+        flops,
+        fatal,
+        tasks: std::sync::Mutex::default(),
+    };
+    Ok((Arc::new(host), undelivered))
+}
+
+/// Stops units, gives their leases back, and lets results on their way arrive, within the time for it.
+async fn farewell<R: UnitRunner>(host: &Host<R>) {
+    let mut changes = host.table.subscribe();
+    let leases = host.table.stop_units();
+    let given_back = leases.len();
+    let release = async {
+        if leases.is_empty() {
+            return !host.contact.is_away();
+        }
+        let request = ReleaseRequest { leases, reason: "the client is stopping".to_owned() };
+        host.api.release(&request).await.is_ok()
+    };
+    let goodbye = async {
+        if release.await {
+            while host.table.undelivered() > 0 && changes.changed().await.is_ok() {}
+        }
+    };
+    // Whatever doesn't make it is on disk, or runs out.
+    let _ = tokio::time::timeout(host.timing.farewell, goodbye).await;
+    let kept = host.table.undelivered();
+    tracing::info!(given_back, kept, "client stopped");
+}
+
+/// Opens a part of the data folder, off the async threads.
+async fn blocking<T: Send + 'static>(
+    path: PathBuf,
+    open: impl FnOnce(PathBuf) -> io::Result<T> + Send + 'static,
+) -> Result<T, ClientError> {
+    let root = path.clone();
+    let opened = spawn_blocking(move || open(root)).await.map_err(io::Error::other);
+    opened.and_then(|opened| opened).map_err(|source| ClientError::Folder { path, source })
+}

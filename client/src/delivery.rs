@@ -1,0 +1,176 @@
+//! Brings one finished result to the server: upload, report, until it is acknowledged or nobody wants it.
+//! The slot that made it is long at its next unit.
+
+use crate::{
+    api::{ApiFailure, Remedy},
+    host::Host,
+    outbox::Finished,
+    runner::UnitRunner,
+    transfer::{UploadError, upload},
+};
+use sojourn_protocol::{api::ReportAnswer, error::ErrorKind, report::ReportState};
+use std::path::Path;
+
+/// Where a delivery begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum First {
+    /// With the upload: the result is new.
+    Upload,
+    /// With the report: the server may have it all from an earlier run, and only that wasn't heard.
+    Report,
+}
+
+/// The next thing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Send the checkpoint from here on.
+    Upload {
+        offset: u64,
+    },
+    /// Ask how much of the checkpoint the server has.
+    Locate,
+    Report,
+}
+
+/// How a step went.
+enum Reached {
+    Next(Step),
+    /// Pause, then this.
+    Again(Step, ApiFailure),
+    /// The server has it all and has said so.
+    Acknowledged(ReportAnswer),
+    /// The daemon has to end.
+    End(ApiFailure),
+    /// The server won't take it, now or later.
+    Unwanted(String),
+    /// Lost on this machine.
+    Damaged(String),
+}
+
+/// Delivers a result and keeps table and outbox in step.
+pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, first: First) {
+    let lease = finished.report.lease;
+    let mut backoff = host.backoff();
+    let mut conflicts = 0;
+    let mut step = match (first, &finished.checkpoint) {
+        (First::Upload, Some(_)) => Step::Upload { offset: 0 },
+        _ => Step::Report,
+    };
+    loop {
+        let reached = match (step, &finished.checkpoint) {
+            (Step::Report, _) | (_, None) => report(host, &finished, &mut conflicts).await,
+            (Step::Locate, Some(_)) => locate(host, &finished, conflicts).await,
+            (Step::Upload { offset }, Some((_, path))) => send(host, &finished, path, offset).await,
+        };
+        match reached {
+            Reached::Next(next) => step = next,
+            Reached::Again(next, failure) => {
+                if backoff.attempts() == 0 && !host.contact.is_away() {
+                    let cause = failure.whole_story();
+                    tracing::warn!(%lease, cause, "a result isn't delivered yet; trying again");
+                }
+                host.contact.pause(&mut backoff, failure.retry_after()).await;
+                step = next;
+            }
+            Reached::Acknowledged(answer) => {
+                tracing::debug!(%lease, "result acknowledged");
+                if answer.state == ReportState::Acknowledged {
+                    host.table.reported(lease);
+                } else {
+                    host.report_is(&answer);
+                }
+                return;
+            }
+            Reached::End(failure) => return host.note(&failure),
+            Reached::Unwanted(reason) => {
+                tracing::warn!(%lease, reason, "a result is not wanted any more; it is dropped");
+                host.outbox.remove(lease);
+                return host.give_back(lease, reason).await;
+            }
+            Reached::Damaged(reason) => {
+                tracing::error!(%lease, reason, "a result is lost; giving its unit back");
+                host.outbox.remove(lease);
+                return host.give_back(lease, reason).await;
+            }
+        }
+    }
+}
+
+async fn send<R: UnitRunner>(
+    host: &Host<R>,
+    finished: &Finished,
+    path: &Path,
+    offset: u64,
+) -> Reached {
+    let Some((blob, _)) = finished.checkpoint else { return Reached::Next(Step::Report) };
+    let lease = finished.report.lease;
+    let sent = upload(&host.api, lease, blob, path, offset, host.timing.answer).await;
+    let failure = match sent {
+        Ok(state) if state.complete => return Reached::Next(Step::Report),
+        Ok(state) if state.offset > offset && state.offset < blob.bytes => {
+            return Reached::Next(Step::Upload { offset: state.offset });
+        }
+        Ok(state) => ApiFailure::Garbage {
+            status: 200,
+            detail: format!("sent all from byte {offset} on, the server has {}", state.offset),
+            retry_after: None,
+        },
+        Err(UploadError::Server(failure)) => failure,
+        Err(UploadError::Disk(error)) => return Reached::Damaged(error.to_string()),
+    };
+    match failure.remedy() {
+        Remedy::Later => Reached::Again(Step::Locate, failure),
+        Remedy::End => Reached::End(failure),
+        Remedy::Gone => Reached::Unwanted(failure.to_string()),
+        // The bytes may have suffered on the way, or here: the latter is found out at once.
+        Remedy::Mend(ErrorKind::DigestMismatch) => match host.outbox.verify(finished).await {
+            Ok(()) => Reached::Again(Step::Locate, failure),
+            Err(error) => Reached::Damaged(error.to_string()),
+        },
+        Remedy::Mend(ErrorKind::WrongOffset | ErrorKind::Conflict) => {
+            Reached::Again(Step::Locate, failure)
+        }
+        Remedy::Mend(_) => Reached::Unwanted(failure.to_string()),
+    }
+}
+
+async fn locate<R: UnitRunner>(host: &Host<R>, finished: &Finished, conflicts: u32) -> Reached {
+    let failure = match host.api.upload_state(finished.report.lease).await {
+        // It has the checkpoint and yet refuses the report that goes with it.
+        Ok(state) if state.complete && conflicts > 1 => {
+            return Reached::Unwanted("the server has another report for this lease".to_owned());
+        }
+        Ok(state) if state.complete => return Reached::Next(Step::Report),
+        Ok(state) => return Reached::Next(Step::Upload { offset: state.offset }),
+        Err(failure) => failure,
+    };
+    match failure.remedy() {
+        Remedy::Later => Reached::Again(Step::Locate, failure),
+        Remedy::End => Reached::End(failure),
+        // Nothing there yet, perhaps. If the lease is gone, the upload will say so.
+        Remedy::Gone | Remedy::Mend(_) => Reached::Next(Step::Upload { offset: 0 }),
+    }
+}
+
+async fn report<R: UnitRunner>(
+    host: &Host<R>,
+    finished: &Finished,
+    conflicts: &mut u32,
+) -> Reached {
+    let lease = finished.report.lease;
+    host.table.reporting(lease);
+    let failure = match host.api.report(&finished.report).await {
+        Ok(answer) => return Reached::Acknowledged(answer),
+        Err(failure) => failure,
+    };
+    host.table.not_reported(lease);
+    match failure.remedy() {
+        Remedy::Later => Reached::Again(Step::Report, failure),
+        Remedy::End => Reached::End(failure),
+        Remedy::Mend(ErrorKind::Conflict) if finished.checkpoint.is_some() => {
+            *conflicts += 1;
+            Reached::Next(Step::Locate)
+        }
+        Remedy::Gone | Remedy::Mend(_) => Reached::Unwanted(failure.to_string()),
+    }
+}

@@ -1,0 +1,173 @@
+//! The data folder: its layout, its lock, and what is cleared at start. Knows no file's content.
+//!
+//! ```text
+//! lock            held by the one daemon that may use the folder
+//! identity.json   who this machine is (mode 0600)
+//! cache/          blobs by digest: data/, checkpoints/, and parts/ (half-fetched)
+//! outbox/         finished results until their reports have ended
+//! scratch/        what trainers are writing
+//! ```
+
+use crate::error::ClientError;
+use sojourn_protocol::ids::LeaseId;
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+};
+
+/// A data folder that this process holds the lock of.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    root: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes the folder where it is missing, locks it, and clears what a killed daemon left half-made.
+    pub(crate) fn open(root: &Path) -> Result<Self, ClientError> {
+        let refuse = |path: &Path| {
+            let path = path.to_owned();
+            move |source| ClientError::Folder { path, source }
+        };
+        fs::create_dir_all(root).map_err(refuse(root))?;
+        // Absolute, because trainers are told these paths and may run elsewhere.
+        let root = root.canonicalize().map_err(refuse(root))?;
+        let lock_path = root.join("lock");
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock_path)
+            .map_err(refuse(&lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(ClientError::FolderInUse { path: root }),
+            Err(TryLockError::Error(source)) => {
+                return Err(ClientError::Folder { path: lock_path, source });
+            }
+        }
+        let folder = Self { root, _lock: lock };
+        for made in [folder.cache(), folder.outbox()] {
+            fs::create_dir_all(&made).map_err(refuse(&made))?;
+        }
+        let scratch = folder.scratch();
+        match fs::remove_dir_all(&scratch) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(ClientError::Folder { path: scratch, source: error });
+            }
+            _ => fs::create_dir_all(&scratch).map_err(refuse(&scratch))?,
+        }
+        Ok(folder)
+    }
+
+    pub(crate) fn identity(&self) -> PathBuf {
+        self.root.join("identity.json")
+    }
+
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+
+    pub(crate) fn outbox(&self) -> PathBuf {
+        self.root.join("outbox")
+    }
+
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.root.join("scratch")
+    }
+
+    /// Where the trainer writes a lease's checkpoint; the file goes when the guard does.
+    pub(crate) fn scratch_file(&self, lease: LeaseId) -> ScratchFile {
+        ScratchFile(self.scratch().join(format!("{lease}.safetensors")))
+    }
+
+    /// Has the disk room for `bytes` more? Found out by writing them, which is the only way that
+    /// also sees quotas.
+    pub(crate) fn probe(&self, bytes: u64) -> io::Result<()> {
+        let path = self.scratch().join("probe");
+        let written = File::create(&path).and_then(|mut file| {
+            io::copy(&mut io::Read::take(io::repeat(0xA5), bytes.max(1)), &mut file).map(|_| ())
+        });
+        let removed = fs::remove_file(&path);
+        written.and(removed)
+    }
+}
+
+/// A file that is removed with this guard, if it is still there then.
+#[derive(Debug)]
+pub(crate) struct ScratchFile(PathBuf);
+
+impl ScratchFile {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for ScratchFile {
+    fn drop(&mut self) {
+        // Gone already where the result was kept; anything else is cleared at the next start.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Writes a file under a temporary name and renames it: readers see all of it or nothing.
+///
+/// Not synced: whatever is read back after a start is checked first.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole_with(path, bytes, fs::OpenOptions::new().write(true).create(true).truncate(true))
+}
+
+/// As [`write_whole`], with options for the new file.
+pub(crate) fn write_whole_with(
+    path: &Path,
+    bytes: &[u8],
+    options: &fs::OpenOptions,
+) -> io::Result<()> {
+    let temporary = path.with_extension("tmp");
+    let written = options
+        .open(&temporary)
+        .and_then(|mut file| io::Write::write_all(&mut file, bytes))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_daemon_is_refused_until_the_first_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Folder::open(dir.path()).unwrap();
+        let error = Folder::open(dir.path()).unwrap_err();
+        assert!(matches!(error, ClientError::FolderInUse { .. }), "{error}");
+        drop(first);
+        Folder::open(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn what_trainers_left_half_written_is_cleared_at_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        let kept = folder.scratch_file(LeaseId(1)).path().to_owned();
+        fs::write(&kept, b"half").unwrap();
+        drop(folder);
+        let folder = Folder::open(dir.path()).unwrap();
+        assert!(!kept.exists());
+        folder.probe(10).unwrap();
+        assert_eq!(fs::read_dir(folder.scratch()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, b"").unwrap();
+        let error = Folder::open(&file.join("data")).unwrap_err();
+        assert!(error.to_string().contains("file/data"), "{error}");
+    }
+}

@@ -1,0 +1,200 @@
+//! What all tasks of the daemon share, and how it takes the server's word: new leases, dropped leases,
+//! reports that have ended.
+
+use crate::{
+    api::{Api, ApiFailure, Remedy},
+    backoff::Backoff,
+    cache::Cache,
+    config::Timing,
+    contact::Contact,
+    error::ClientError,
+    folder::Folder,
+    outbox::Outbox,
+    rest::Rest,
+    runner::UnitRunner,
+    seats::Seats,
+    table::{Dropped, Table, Taken},
+    transfer::Fetcher,
+    unit,
+};
+use sojourn_protocol::{
+    api::{ReleaseRequest, ReportAnswer},
+    digest::Digest,
+    ids::LeaseId,
+    report::{ReportEnd, ReportState},
+    unit::Lease,
+};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::mpsc,
+    task::{AbortHandle, JoinSet},
+};
+
+/// The daemon's parts.
+#[derive(Debug)]
+pub(crate) struct Host<R> {
+    pub(crate) slots: u32,
+    pub(crate) timing: Timing,
+    pub(crate) folder: Folder,
+    pub(crate) api: Api,
+    pub(crate) contact: Arc<Contact>,
+    pub(crate) table: Table,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) fetcher: Fetcher,
+    pub(crate) outbox: Outbox,
+    pub(crate) seats: Seats<R>,
+    pub(crate) rest: Rest,
+    /// What the trainers are, for the inventory.
+    pub(crate) numeric_class: Digest,
+    pub(crate) flops: f64,
+    /// Hears what ends the daemon.
+    pub(crate) fatal: mpsc::UnboundedSender<ClientError>,
+    pub(crate) tasks: Mutex<JoinSet<()>>,
+}
+
+impl<R: UnitRunner> Host<R> {
+    /// Takes new leases and starts work on them. False where none was new.
+    pub(crate) fn take(self: &Arc<Self>, leases: Vec<Lease>) -> bool {
+        let mut news = false;
+        let mut again = Vec::new();
+        for lease in leases {
+            let id = lease.id;
+            match self.table.take(id, Duration::from_millis(lease.heartbeat_every.0)) {
+                Taken::New => {
+                    news = true;
+                    tracing::debug!(lease = %id, job = %lease.unit.job(), trial = %lease.unit.trial(), "lease taken");
+                    let task = self.spawn(unit::work_off(Arc::clone(self), lease));
+                    self.table.worked_by(id, task);
+                }
+                Taken::Held => {}
+                Taken::Over => again.push(id),
+            }
+        }
+        if !again.is_empty() {
+            // The server still counts on them; without a word it would until they run out.
+            let host = Arc::clone(self);
+            self.spawn(async move {
+                let reason = "the host has ended this lease".to_owned();
+                let request = ReleaseRequest { leases: again, reason };
+                if let Err(failure) = host.api.release(&request).await {
+                    host.note(&failure);
+                }
+            });
+        }
+        news
+    }
+
+    /// Does what an answer says. `asked`: the acknowledged reports that the request named. False where
+    /// there was nothing to do.
+    pub(crate) fn obey(
+        &self,
+        drop: &[LeaseId],
+        reports: &[ReportAnswer],
+        asked: &[LeaseId],
+    ) -> bool {
+        let mut news = false;
+        for report in reports {
+            news |= self.report_is(report);
+        }
+        for lease in drop {
+            match self.table.dropped(*lease, asked.contains(lease)) {
+                Dropped::Nothing => {}
+                Dropped::Unit => {
+                    news = true;
+                    tracing::debug!(%lease, "dropped a unit, as the server says");
+                }
+                Dropped::Result => {
+                    news = true;
+                    self.outbox.remove(*lease);
+                    tracing::debug!(%lease, "dropped a result, as the server says");
+                }
+            }
+        }
+        news
+    }
+
+    /// What became of a report. False where that was known.
+    pub(crate) fn report_is(&self, answer: &ReportAnswer) -> bool {
+        let ReportState::Ended(end) = &answer.state else { return false };
+        let lease = answer.lease;
+        if !self.table.ended(lease) {
+            return false;
+        }
+        self.outbox.remove(lease);
+        match end {
+            ReportEnd::Assimilated { version } => {
+                tracing::debug!(%lease, %version, "a result was used");
+            }
+            ReportEnd::Superseded => tracing::debug!(%lease, "a result came too late"),
+            ReportEnd::Rejected { reason } => {
+                tracing::warn!(%lease, reason, "the server refused a result");
+            }
+        }
+        true
+    }
+
+    /// Gives a lease back and forgets it, however long the server is away.
+    pub(crate) async fn give_back(&self, lease: LeaseId, reason: String) {
+        if !self.table.returning(lease) {
+            return;
+        }
+        let request = ReleaseRequest { leases: vec![lease], reason };
+        let mut backoff = self.backoff();
+        while let Err(failure) = self.api.release(&request).await {
+            match failure.remedy() {
+                Remedy::Later => self.contact.pause(&mut backoff, failure.retry_after()).await,
+                Remedy::End => {
+                    self.note(&failure);
+                    return;
+                }
+                Remedy::Gone | Remedy::Mend(_) => break,
+            }
+        }
+        self.table.over(lease);
+    }
+
+    /// Ends the daemon where a failure is of the kind that no patience mends.
+    pub(crate) fn note(&self, failure: &ApiFailure) {
+        if let Some(error) = self.fatal_error(failure) {
+            // Nobody listens only while the daemon is ending anyway.
+            let _ = self.fatal.send(error);
+        }
+    }
+
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::new(self.timing.longest_pause)
+    }
+
+    /// Starts a task that ends with the daemon.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task)
+    }
+
+    /// Stops every task and waits until each has let go of what it held.
+    pub(crate) async fn stop_tasks(&self) {
+        let mut tasks =
+            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        tasks.shutdown().await;
+    }
+
+    fn fatal_error(&self, failure: &ApiFailure) -> Option<ClientError> {
+        let reason = failure.to_string();
+        match failure {
+            ApiFailure::Protocol { .. } => Some(ClientError::Protocol { reason }),
+            ApiFailure::Refused { error, .. } if failure.remedy() == Remedy::End => {
+                Some(match error.kind {
+                    sojourn_protocol::error::ErrorKind::UnsupportedProtocol => {
+                        ClientError::Protocol { reason }
+                    }
+                    _ => ClientError::Revoked { reason, identity: self.folder.identity() },
+                })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Who this machine is to the server: made once by enrolling, kept in a file that only its owner reads.
+
+use crate::{
+    api::{Api, ApiFailure},
+    backoff::Backoff,
+    contact::Contact,
+    error::ClientError,
+    folder::write_whole_with,
+};
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    api::{EnrolAnswer, EnrolRequest},
+    error::ErrorKind,
+    ids::HostId,
+};
+use std::{fmt, fs, io, path::Path};
+
+/// The format of the file.
+const FORMAT: u32 = 1;
+
+/// A host's id and its own token.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Identity {
+    format: u32,
+    /// The host.
+    pub(crate) host: HostId,
+    /// Its token.
+    pub(crate) token: String,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// The stored identity; `None` where the machine hasn't enrolled.
+    pub(crate) fn load(path: &Path) -> Result<Option<Self>, ClientError> {
+        let text = match fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(ClientError::Folder { path: path.to_owned(), source }),
+        };
+        let unreadable = |source| ClientError::Identity { path: path.to_owned(), source };
+        let identity: Self = serde_json::from_slice(&text).map_err(unreadable)?;
+        if identity.format != FORMAT {
+            let message = format!("format {} is not {FORMAT}", identity.format);
+            return Err(unreadable(serde::de::Error::custom(message)));
+        }
+        Ok(Some(identity))
+    }
+
+    fn store(&self, path: &Path) -> Result<(), ClientError> {
+        let refuse = |source| ClientError::Folder { path: path.to_owned(), source };
+        let text = serde_json::to_vec_pretty(self).map_err(|e| refuse(io::Error::other(e)))?;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        write_whole_with(path, &text, &options).map_err(refuse)?;
+        // Once per machine, and without it the machine would enrol twice after a power cut.
+        fs::File::open(path).and_then(|file| file.sync_all()).map_err(refuse)
+    }
+
+    /// The stored identity, or a new one: enrols with `token`, however long the server is away.
+    pub(crate) async fn load_or_enrol(
+        path: &Path,
+        name: &str,
+        token: Option<&str>,
+        api: &Api,
+        contact: &Contact,
+        backoff: &mut Backoff,
+    ) -> Result<Self, ClientError> {
+        if let Some(identity) = Self::load(path)? {
+            return Ok(identity);
+        }
+        let token = token.ok_or(ClientError::NoToken)?;
+        let EnrolAnswer { host, token } = enrol(name, token, api, contact, backoff).await?;
+        let identity = Self { format: FORMAT, host, token };
+        identity.store(path)?;
+        tracing::info!(%host, name, "enrolled");
+        Ok(identity)
+    }
+}
+
+async fn enrol(
+    name: &str,
+    token: &str,
+    api: &Api,
+    contact: &Contact,
+    backoff: &mut Backoff,
+) -> Result<EnrolAnswer, ClientError> {
+    let request = EnrolRequest { name: name.to_owned() };
+    loop {
+        let failure = match api.enrol(token, &request).await {
+            Ok(answer) => {
+                contact.made();
+                return Ok(answer);
+            }
+            Err(failure) => failure,
+        };
+        let reason = failure.to_string();
+        match &failure {
+            ApiFailure::Refused { error, .. } => match error.kind {
+                ErrorKind::UnsupportedProtocol => return Err(ClientError::Protocol { reason }),
+                ErrorKind::Unauthorized | ErrorKind::Forbidden | ErrorKind::Invalid => {
+                    return Err(ClientError::EnrolmentRefused { reason });
+                }
+                _ => {}
+            },
+            ApiFailure::Protocol { .. } => return Err(ClientError::Protocol { reason }),
+            ApiFailure::Unreachable(_) | ApiFailure::Garbage { .. } => {}
+        }
+        contact.lost(&failure);
+        contact.pause(backoff, failure.retry_after()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_private_and_a_damaged_one_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("identity.json");
+        assert_eq!(Identity::load(&path).unwrap(), None);
+        let identity = Identity { format: FORMAT, host: HostId(3), token: "secret".into() };
+        identity.store(&path).unwrap();
+        assert_eq!(Identity::load(&path).unwrap(), Some(identity.clone()));
+        assert!(!format!("{identity:?}").contains("secret"));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        for bad in ["{", "{}", r#"{"format":2,"host":1,"token":"t"}"#] {
+            fs::write(&path, bad).unwrap();
+            let error = Identity::load(&path).unwrap_err();
+            assert!(error.to_string().contains("identity.json"), "{error}");
+        }
+    }
+}

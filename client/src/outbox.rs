@@ -1,0 +1,243 @@
+//! Finished results on disk, from before their upload until their reports have ended. After a start only
+//! those count whose bytes were checked again.
+
+use crate::{folder::write_whole, transfer::digest_of_file};
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::BlobRef,
+    ids::LeaseId,
+    report::{Outcome, Report},
+    time::Millis,
+};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// The format of a record.
+const FORMAT: u32 = 1;
+
+/// The folder of finished results.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    root: PathBuf,
+}
+
+/// What is on disk of a result, beside its checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    format: u32,
+    report: Report,
+    heartbeat_every: Millis,
+}
+
+/// A result that is safe on disk.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Finished {
+    pub(crate) report: Report,
+    pub(crate) heartbeat_every: Millis,
+    /// What must be uploaded before the report, and where it lies.
+    pub(crate) checkpoint: Option<(BlobRef, PathBuf)>,
+}
+
+impl Outbox {
+    /// Opens the folder, with all results that are whole; the rest is deleted. Reads every checkpoint.
+    pub(crate) fn open(root: PathBuf) -> io::Result<(Self, Vec<Finished>)> {
+        let outbox = Self { root };
+        let mut whole = Vec::new();
+        let mut kept = Vec::new();
+        for file in fs::read_dir(&outbox.root)? {
+            let path = file?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                match outbox.read(&path) {
+                    Ok(finished) => {
+                        kept.push(path);
+                        kept.extend(finished.checkpoint.iter().map(|(_, path)| path.clone()));
+                        whole.push(finished);
+                    }
+                    Err(error) => {
+                        let path = path.display();
+                        tracing::warn!(%path, %error, "a finished result is damaged; it is dropped");
+                    }
+                }
+            }
+        }
+        for file in fs::read_dir(&outbox.root)? {
+            let path = file?.path();
+            if !kept.contains(&path) {
+                fs::remove_file(path)?;
+            }
+        }
+        whole.sort_by_key(|finished| finished.report.lease);
+        Ok((outbox, whole))
+    }
+
+    /// Keeps a result. `output` is the checkpoint that the trainer wrote; it is moved in.
+    pub(crate) fn store(
+        &self,
+        report: Report,
+        heartbeat_every: Millis,
+        output: &Path,
+    ) -> io::Result<Finished> {
+        let lease = report.lease;
+        let checkpoint = declared(&report).map(|blob| (blob, self.checkpoint(lease)));
+        let record = Record { format: FORMAT, report, heartbeat_every };
+        let text = serde_json::to_vec(&record)?;
+        // The record last: where it is, the checkpoint was.
+        let stored = match &checkpoint {
+            Some((_, path)) => fs::rename(output, path),
+            None => Ok(()),
+        }
+        .and_then(|()| write_whole(&self.record(lease), &text));
+        if let Err(error) = stored {
+            self.remove(lease);
+            return Err(error);
+        }
+        Ok(Finished { report: record.report, heartbeat_every, checkpoint })
+    }
+
+    /// Forgets a result.
+    pub(crate) fn remove(&self, lease: LeaseId) {
+        for path in [self.record(lease), self.checkpoint(lease)] {
+            if let Err(error) = fs::remove_file(&path)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(path = %path.display(), %error, "a result can't be deleted");
+            }
+        }
+    }
+
+    /// Is the result's checkpoint still what its report says?
+    pub(crate) async fn verify(&self, finished: &Finished) -> io::Result<()> {
+        let Some((blob, path)) = finished.checkpoint.clone() else { return Ok(()) };
+        let checked = tokio::task::spawn_blocking(move || verify_file(blob, &path));
+        checked.await.map_err(io::Error::other)?
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Finished> {
+        let damaged = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+        let Record { format, report, heartbeat_every } = serde_json::from_slice(&fs::read(path)?)?;
+        if format != FORMAT {
+            return Err(damaged(format!("its format is {format}")));
+        }
+        if path != self.record(report.lease) {
+            return Err(damaged(format!("it is about lease {}", report.lease)));
+        }
+        let checkpoint = declared(&report).map(|blob| (blob, self.checkpoint(report.lease)));
+        if let Some((blob, path)) = &checkpoint {
+            verify_file(*blob, path)?;
+        }
+        Ok(Finished { report, heartbeat_every, checkpoint })
+    }
+
+    fn record(&self, lease: LeaseId) -> PathBuf {
+        self.root.join(format!("{lease}.json"))
+    }
+
+    fn checkpoint(&self, lease: LeaseId) -> PathBuf {
+        self.root.join(format!("{lease}.safetensors"))
+    }
+}
+
+fn verify_file(blob: BlobRef, path: &Path) -> io::Result<()> {
+    if fs::metadata(path)?.len() == blob.bytes && digest_of_file(path)? == blob.sha256 {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "the finished checkpoint has changed on disk"))
+}
+
+/// The checkpoint that a report promises.
+fn declared(report: &Report) -> Option<BlobRef> {
+    match &report.outcome {
+        Outcome::Trained(trained) => Some(trained.checkpoint),
+        Outcome::Evaluated(_) | Outcome::Failed(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_protocol::{
+        digest::Digest,
+        ids::Version,
+        position::Position,
+        report::{Failure, FailureKind, Sums, Trained},
+    };
+
+    fn trained(lease: u64, bytes: &[u8]) -> Report {
+        let start =
+            Position { epoch: Default::default(), shard: Default::default(), batch: 2, step: 9 };
+        let checkpoint = BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 };
+        let outcome = Outcome::Trained(Trained {
+            base: Version(3),
+            checkpoint,
+            end: start,
+            sums: Sums { rows: 8, loss: 0.1 + 0.2, correct: Some(3) },
+            train_micros: 5,
+        });
+        Report { lease: LeaseId(lease), outcome }
+    }
+
+    fn failed(lease: u64) -> Report {
+        let failure = Failure { kind: FailureKind::Trainer, message: "no".into() };
+        Report { lease: LeaseId(lease), outcome: Outcome::Failed(failure) }
+    }
+
+    fn store(outbox: &Outbox, dir: &Path, lease: u64, bytes: &[u8]) -> Finished {
+        let output = dir.join("output");
+        fs::write(&output, bytes).unwrap();
+        outbox.store(trained(lease, bytes), Millis(5000), &output).unwrap()
+    }
+
+    #[test]
+    fn results_survive_a_restart_word_for_word() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("outbox");
+        fs::create_dir(&root).unwrap();
+        let (outbox, none) = Outbox::open(root.clone()).unwrap();
+        assert_eq!(none, []);
+        let first = store(&outbox, dir.path(), 7, b"weights");
+        let second = outbox.store(failed(8), Millis(1), Path::new("unused")).unwrap();
+        let (outbox, found) = Outbox::open(root.clone()).unwrap();
+        assert_eq!(found, [first, second.clone()]);
+        outbox.remove(LeaseId(7));
+        assert_eq!(Outbox::open(root.clone()).unwrap().1, [second]);
+        outbox.remove(LeaseId(8));
+        assert_eq!(fs::read_dir(root).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_kill_or_a_bad_disk_left_is_dropped_and_the_rest_kept() {
+        let damage: [fn(&Path); 7] = [
+            |root| fs::write(root.join("7.safetensors"), b"weighty").unwrap(),
+            |root| fs::write(root.join("7.safetensors"), b"weigh").unwrap(),
+            |root| fs::remove_file(root.join("7.safetensors")).unwrap(),
+            |root| fs::remove_file(root.join("7.json")).unwrap(),
+            |root| fs::write(root.join("7.json"), b"").unwrap(),
+            |root| fs::write(root.join("7.json"), b"{\"format\":1,\"rep").unwrap(),
+            |root| fs::rename(root.join("7.json"), root.join("9.json")).unwrap(),
+        ];
+        for (number, damage) in damage.into_iter().enumerate() {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dir.path().join("outbox");
+            fs::create_dir(&root).unwrap();
+            let (outbox, _) = Outbox::open(root.clone()).unwrap();
+            store(&outbox, dir.path(), 7, b"weights");
+            let kept = store(&outbox, dir.path(), 8, b"others");
+            damage(&root);
+            fs::write(root.join("10.tmp"), b"half").unwrap();
+            assert_eq!(Outbox::open(root.clone()).unwrap().1, [kept], "damage {number}");
+            assert_eq!(fs::read_dir(&root).unwrap().count(), 2, "damage {number}");
+        }
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_stored_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (outbox, _) = Outbox::open(dir.path().to_owned()).unwrap();
+        let missing = dir.path().join("missing");
+        assert!(outbox.store(trained(7, b"weights"), Millis(1), &missing).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,46 @@
+//! What the daemon needs of a slot: one unit at a time. Tests put a fake in its place.
+
+use sojourn_protocol::{
+    report::Outcome,
+    trainer::{Hello, Progress, RunUnit},
+};
+use std::error::Error;
+
+/// Runs units, one at a time.
+///
+/// Both futures may be dropped at any point; the runner then stops what it was doing and stays usable.
+pub trait UnitRunner: Send + 'static {
+    /// What the trainer says of itself, started if need be.
+    fn hello(&mut self) -> impl Future<Output = Result<Hello, RunnerError>> + Send;
+
+    /// Does a unit. A trainer that fails or dies on it is an outcome; an error means that there was
+    /// no trainer to try it with.
+    fn run(
+        &mut self,
+        unit: RunUnit,
+        on_progress: impl FnMut(Progress) + Send,
+    ) -> impl Future<Output = Result<Outcome, RunnerError>> + Send;
+}
+
+/// There is no trainer to run units with.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct RunnerError {
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl RunnerError {
+    /// An error with a message for people, which should name the trainer's path.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), source: None }
+    }
+
+    /// An error that says what `source` says.
+    pub fn from_source(source: impl Error + Send + Sync + 'static) -> Self {
+        let message = source.to_string();
+        // The message is the source's own: go on with what caused that.
+        let source = source.source().map(|cause| cause.to_string().into());
+        Self { message, source }
+    }
+}

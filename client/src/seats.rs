@@ -1,0 +1,56 @@
+//! Hands out the machine's slots, first come, first served; a seat that is dropped is free again.
+
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// The runners of all slots.
+#[derive(Debug)]
+pub(crate) struct Seats<R> {
+    free: Mutex<Vec<R>>,
+    /// One permit per free runner; fair, so units run in the order in which they became ready.
+    permits: Semaphore,
+}
+
+/// A slot in use.
+#[derive(Debug)]
+pub(crate) struct Seat<'a, R> {
+    /// There until the drop.
+    runner: Option<R>,
+    seats: &'a Seats<R>,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl<R> Seats<R> {
+    pub(crate) fn new(runners: Vec<R>) -> Self {
+        Self { permits: Semaphore::new(runners.len()), free: Mutex::new(runners) }
+    }
+
+    /// Waits for a slot. The last one used comes first: its trainer is warm.
+    pub(crate) async fn take(&self) -> Seat<'_, R> {
+        loop {
+            // Never closed, so an error can't come; going round again would only wait.
+            if let Ok(permit) = self.permits.acquire().await {
+                let runner = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                if runner.is_some() {
+                    return Seat { runner, seats: self, _permit: permit };
+                }
+            }
+        }
+    }
+}
+
+impl<R> Drop for Seat<'_, R> {
+    fn drop(&mut self) {
+        // Before the permit goes: whoever gets that finds the runner.
+        let mut free = self.seats.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.extend(self.runner.take());
+    }
+}
+
+impl<R> Seat<'_, R> {
+    /// The slot's runner.
+    #[expect(clippy::expect_used, reason = "`Seats::take` fills it and only the drop empties it")]
+    pub(crate) fn runner(&mut self) -> &mut R {
+        self.runner.as_mut().expect("a seat has its runner until it is dropped")
+    }
+}

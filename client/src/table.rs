@@ -1,0 +1,392 @@
+//! Every lease that this host holds and how far it is: the one place that says so. No I/O; what must
+//! follow from a change (files to remove) is the caller's.
+//!
+//! ```text
+//! Waiting -> Running -> Finished -> Reporting -> Reported -> (over)
+//!    |          |          |
+//!    +----------+----------+--> Returning -> (over)        drop, from the server: -> (over)
+//! ```
+
+use sojourn_protocol::{
+    api::{Held, HeldState},
+    ids::LeaseId,
+    trainer::Progress,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::watch, task::AbortHandle};
+
+/// How many leases are remembered as over. Ids are never used again; only answers that were under way
+/// when a lease ended can name it once more.
+const REMEMBERED: usize = 4096;
+
+/// How far a lease is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Waiting,
+    Running(Progress),
+    /// On disk; on its way to the server.
+    Finished,
+    /// Its report is being made, and will be answered.
+    Reporting,
+    /// Acknowledged.
+    Reported,
+    /// Being given back. The server is still told that it is held, so that it isn't sent again.
+    Returning,
+}
+
+#[derive(Debug)]
+struct Entry {
+    stage: Stage,
+    heartbeat_every: Duration,
+    task: Option<AbortHandle>,
+}
+
+/// The leases of this host.
+#[derive(Debug)]
+pub(crate) struct Table {
+    state: Mutex<State>,
+    changes: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: BTreeMap<LeaseId, Entry>,
+    over: BTreeSet<LeaseId>,
+}
+
+/// What a lease that the server sends is to this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    New,
+    /// Held already.
+    Held,
+    /// Had already, and over.
+    Over,
+}
+
+/// What the slots could do with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Demand {
+    /// Slots without a unit, now or next.
+    pub(crate) idle: u32,
+    /// Leases to ask for: `idle`, and one ahead for each slot.
+    pub(crate) wanted: u32,
+}
+
+/// What was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dropped {
+    /// Nothing: not held, or its report is out and will be answered.
+    Nothing,
+    /// A unit, perhaps running.
+    Unit,
+    /// A finished result.
+    Result,
+}
+
+impl Table {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::default(), changes: watch::Sender::new(()) }
+    }
+
+    /// Hears of every change but progress.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// A lease has come.
+    pub(crate) fn take(&self, lease: LeaseId, heartbeat_every: Duration) -> Taken {
+        self.change(|state| {
+            if state.entries.contains_key(&lease) {
+                return (Taken::Held, false);
+            }
+            if state.over.contains(&lease) {
+                return (Taken::Over, false);
+            }
+            let entry = Entry { stage: Stage::Waiting, heartbeat_every, task: None };
+            state.entries.insert(lease, entry);
+            (Taken::New, true)
+        })
+    }
+
+    /// A finished result was found on disk.
+    pub(crate) fn restore(&self, lease: LeaseId, heartbeat_every: Duration) {
+        self.change(|state| {
+            let entry = Entry { stage: Stage::Finished, heartbeat_every, task: None };
+            state.entries.insert(lease, entry);
+            ((), true)
+        });
+    }
+
+    /// The task that works on a lease, to be aborted with it: at once where it is over already.
+    pub(crate) fn worked_by(&self, lease: LeaseId, task: AbortHandle) {
+        match self.lock().entries.get_mut(&lease) {
+            Some(entry) => entry.task = Some(task),
+            None => task.abort(),
+        }
+    }
+
+    /// The unit is in a slot and has come so far.
+    pub(crate) fn running(&self, lease: LeaseId, progress: Progress) {
+        if let Some(entry) = self.lock().entries.get_mut(&lease)
+            && matches!(entry.stage, Stage::Waiting | Stage::Running(_))
+        {
+            entry.stage = Stage::Running(progress);
+        }
+    }
+
+    /// The result is on disk. False where the lease is over: the result is then nobody's.
+    #[must_use]
+    pub(crate) fn finished(&self, lease: LeaseId) -> bool {
+        self.advance(lease, Stage::Finished)
+    }
+
+    /// The report is about to be made.
+    pub(crate) fn reporting(&self, lease: LeaseId) {
+        self.advance(lease, Stage::Reporting);
+    }
+
+    /// The report was not answered.
+    pub(crate) fn not_reported(&self, lease: LeaseId) {
+        self.advance(lease, Stage::Finished);
+    }
+
+    /// The report is acknowledged.
+    pub(crate) fn reported(&self, lease: LeaseId) {
+        self.advance(lease, Stage::Reported);
+    }
+
+    /// The lease is about to be given back. False where it is over.
+    #[must_use]
+    pub(crate) fn returning(&self, lease: LeaseId) -> bool {
+        self.advance(lease, Stage::Returning)
+    }
+
+    /// The lease is over, says the task that works on it.
+    pub(crate) fn over(&self, lease: LeaseId) {
+        self.change(|state| ((), state.end(lease).is_some()));
+    }
+
+    /// The server says that the report has ended. False where that is known.
+    pub(crate) fn ended(&self, lease: LeaseId) -> bool {
+        self.change(|state| match state.end(lease) {
+            Some(entry) => {
+                entry.abort();
+                (true, true)
+            }
+            None => (false, false),
+        })
+    }
+
+    /// The server says to drop a lease. `told_as_reported`: it knew that the report was acknowledged, so
+    /// it means the report's end, and not the lease of a request that the report overtook.
+    pub(crate) fn dropped(&self, lease: LeaseId, told_as_reported: bool) -> Dropped {
+        self.change(|state| {
+            let dropped = match state.entries.get(&lease).map(|entry| entry.stage) {
+                None | Some(Stage::Reporting) => Dropped::Nothing,
+                Some(Stage::Reported) if !told_as_reported => Dropped::Nothing,
+                Some(Stage::Reported | Stage::Finished) => Dropped::Result,
+                Some(Stage::Waiting | Stage::Running(_) | Stage::Returning) => Dropped::Unit,
+            };
+            if dropped == Dropped::Nothing {
+                return (dropped, false);
+            }
+            if let Some(entry) = state.end(lease) {
+                entry.abort();
+            }
+            (dropped, true)
+        })
+    }
+
+    /// Stops everything that isn't finished, and says which leases that were.
+    pub(crate) fn stop_units(&self) -> Vec<LeaseId> {
+        self.change(|state| {
+            let unfinished: Vec<LeaseId> = state
+                .entries
+                .iter()
+                .filter(|(_, entry)| {
+                    matches!(entry.stage, Stage::Waiting | Stage::Running(_) | Stage::Returning)
+                })
+                .map(|(lease, _)| *lease)
+                .collect();
+            for lease in &unfinished {
+                if let Some(entry) = state.end(*lease) {
+                    entry.abort();
+                }
+            }
+            (unfinished, true)
+        })
+    }
+
+    /// Results that the server hasn't acknowledged.
+    pub(crate) fn undelivered(&self) -> usize {
+        let state = self.lock();
+        let stages = state.entries.values().map(|entry| entry.stage);
+        stages.filter(|stage| matches!(stage, Stage::Finished | Stage::Reporting)).count()
+    }
+
+    /// What the server is told of held leases.
+    pub(crate) fn holding(&self) -> Vec<Held> {
+        let state = self.lock();
+        let held = state.entries.iter().filter_map(|(lease, entry)| {
+            let state = match entry.stage {
+                Stage::Waiting | Stage::Returning => HeldState::Waiting,
+                Stage::Running(Progress { done, of }) => HeldState::Running { done, of },
+                Stage::Finished | Stage::Reporting => HeldState::Finished,
+                Stage::Reported => return None,
+            };
+            Some(Held { lease: *lease, state })
+        });
+        held.collect()
+    }
+
+    /// Acknowledged reports whose end isn't known.
+    pub(crate) fn awaiting_end(&self) -> Vec<LeaseId> {
+        let state = self.lock();
+        let entries = state.entries.iter();
+        entries
+            .filter(|(_, entry)| entry.stage == Stage::Reported)
+            .map(|(lease, _)| *lease)
+            .collect()
+    }
+
+    /// What to ask for, with so many slots.
+    pub(crate) fn demand(&self, slots: u32) -> Demand {
+        let state = self.lock();
+        let stages = state.entries.values().map(|entry| entry.stage);
+        let units = stages.filter(|stage| matches!(stage, Stage::Waiting | Stage::Running(_)));
+        let units = u32::try_from(units.count()).unwrap_or(u32::MAX);
+        Demand {
+            idle: slots.saturating_sub(units),
+            wanted: slots.saturating_mul(2).saturating_sub(units),
+        }
+    }
+
+    /// How often to send heartbeats; `None` while there is nothing to keep.
+    pub(crate) fn heartbeat_every(&self) -> Option<Duration> {
+        let state = self.lock();
+        let held = state.entries.values().filter(|entry| entry.stage != Stage::Reported);
+        held.map(|entry| entry.heartbeat_every).min()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> (T, bool)) -> T {
+        let (answer, changed) = change(&mut self.lock());
+        if changed {
+            self.changes.send_replace(());
+        }
+        answer
+    }
+
+    fn advance(&self, lease: LeaseId, stage: Stage) -> bool {
+        self.change(|state| match state.entries.get_mut(&lease) {
+            Some(entry) => {
+                entry.stage = stage;
+                (true, true)
+            }
+            None => (false, false),
+        })
+    }
+}
+
+impl State {
+    fn end(&mut self, lease: LeaseId) -> Option<Entry> {
+        let entry = self.entries.remove(&lease)?;
+        self.over.insert(lease);
+        while self.over.len() > REMEMBERED {
+            self.over.pop_first();
+        }
+        Some(entry)
+    }
+}
+
+impl Entry {
+    fn abort(self) {
+        if let Some(task) = self.task {
+            task.abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: Duration = Duration::from_secs(5);
+
+    fn table(leases: &[u64]) -> Table {
+        let table = Table::new();
+        for lease in leases {
+            assert_eq!(table.take(LeaseId(*lease), EVERY), Taken::New);
+        }
+        table
+    }
+
+    #[test]
+    fn one_unit_ahead_per_slot_is_asked_for_and_finished_ones_do_not_count() {
+        let table = table(&[1, 2]);
+        assert_eq!(table.demand(2), Demand { idle: 0, wanted: 2 });
+        table.running(LeaseId(1), Progress { done: 0, of: 4 });
+        assert!(table.finished(LeaseId(1)));
+        assert_eq!(table.demand(2), Demand { idle: 1, wanted: 3 });
+        let held = |lease, state| Held { lease: LeaseId(lease), state };
+        assert_eq!(table.holding(), [held(1, HeldState::Finished), held(2, HeldState::Waiting)]);
+        table.reporting(LeaseId(1));
+        table.reported(LeaseId(1));
+        assert_eq!(table.holding(), [held(2, HeldState::Waiting)]);
+        assert_eq!(table.awaiting_end(), [LeaseId(1)]);
+    }
+
+    #[test]
+    fn a_lease_that_was_had_is_never_taken_again() {
+        let table = table(&[1]);
+        assert_eq!(table.take(LeaseId(1), EVERY), Taken::Held);
+        assert_eq!(table.dropped(LeaseId(1), false), Dropped::Unit);
+        assert_eq!(table.take(LeaseId(1), EVERY), Taken::Over);
+        assert!(!table.finished(LeaseId(1)));
+        assert!(table.holding().is_empty());
+    }
+
+    #[test]
+    fn a_drop_that_a_report_overtook_changes_nothing() {
+        let table = table(&[1]);
+        assert!(table.finished(LeaseId(1)));
+        table.reporting(LeaseId(1));
+        assert_eq!(table.dropped(LeaseId(1), false), Dropped::Nothing);
+        table.reported(LeaseId(1));
+        assert_eq!(table.dropped(LeaseId(1), false), Dropped::Nothing);
+        assert_eq!(table.dropped(LeaseId(1), true), Dropped::Result);
+        assert_eq!(table.dropped(LeaseId(1), true), Dropped::Nothing);
+    }
+
+    #[test]
+    fn what_is_being_given_back_counts_as_held_but_not_as_work() {
+        let table = table(&[1]);
+        assert!(table.returning(LeaseId(1)));
+        assert_eq!(table.demand(1), Demand { idle: 1, wanted: 2 });
+        assert_eq!(table.holding().len(), 1);
+        assert_eq!(table.heartbeat_every(), Some(EVERY));
+        table.over(LeaseId(1));
+        assert_eq!(table.heartbeat_every(), None);
+    }
+
+    #[tokio::test]
+    async fn dropping_aborts_the_task_even_one_that_comes_late() {
+        let table = table(&[1, 2]);
+        let first = tokio::spawn(std::future::pending::<()>());
+        table.worked_by(LeaseId(1), first.abort_handle());
+        table.dropped(LeaseId(1), false);
+        assert!(first.await.unwrap_err().is_cancelled());
+        table.dropped(LeaseId(2), false);
+        let second = tokio::spawn(std::future::pending::<()>());
+        table.worked_by(LeaseId(2), second.abort_handle());
+        assert!(second.await.unwrap_err().is_cancelled());
+    }
+}

@@ -1,0 +1,183 @@
+//! One lease from its arrival to a finished result: fetch, wait for a slot, run, keep. A task of its own,
+//! so that dropping the lease is aborting the task: every step leaves nothing behind when it is cut.
+
+use crate::{
+    api::ApiFailure,
+    cache::{Class, Pin},
+    delivery::{self, First},
+    host::Host,
+    outbox::Finished,
+    runner::UnitRunner,
+    transfer::FetchError,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    position::batches,
+    report::{Failure, FailureKind, Outcome, Report},
+    trainer::{Progress, RunUnit},
+    unit::{Lease, Unit},
+};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+
+/// Blobs of one unit that are fetched at once.
+const AT_ONCE: usize = 4;
+
+/// Why a unit didn't get to a result.
+enum Trouble {
+    /// The daemon has to end.
+    End(ApiFailure),
+    /// The lease is over already.
+    Over,
+    /// This unit can't be done here.
+    Unit(String),
+    /// Nor can any other, for a while.
+    Machine(String),
+}
+
+/// Works a lease off: its result delivered, or the lease given back.
+pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
+    match attempt(&host, &lease).await {
+        Ok(result) => {
+            host.rest.well();
+            delivery::deliver(&host, result, First::Upload).await;
+        }
+        Err(Trouble::Over) => {}
+        Err(Trouble::End(failure)) => host.note(&failure),
+        Err(Trouble::Unit(reason)) => {
+            tracing::warn!(lease = %lease.id, reason, "giving a unit back");
+            host.give_back(lease.id, reason).await;
+        }
+        Err(Trouble::Machine(reason)) => {
+            let seconds = host.rest.begin().as_secs();
+            tracing::error!(lease = %lease.id, reason, seconds, "giving a unit back and resting");
+            host.give_back(lease.id, reason).await;
+        }
+    }
+}
+
+async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finished, Trouble> {
+    let pins = fetch(host, &lease.unit).await?;
+    let files = pins.iter().map(|(digest, pin)| (*digest, pin.path().to_owned())).collect();
+    let output = host.folder.scratch_file(lease.id);
+    let run = RunUnit { unit: lease.unit.clone(), files, output: output.path().to_owned() };
+
+    let mut seat = host.seats.take().await;
+    tracing::debug!(lease = %lease.id, "unit started");
+    host.table.running(lease.id, Progress { done: 0, of: batches_of(&lease.unit) });
+    let on_progress = |progress| host.table.running(lease.id, progress);
+    let outcome = seat.runner().run(run, on_progress).await;
+    // The next unit starts now; what follows is not the slot's business.
+    drop(seat);
+    let outcome = outcome.map_err(|error| Trouble::Machine(story(&error)))?;
+    let outcome = checked(host, lease, outcome, output.path())?;
+    match &outcome {
+        Outcome::Failed(failure) => {
+            let error = failure.message.as_str();
+            tracing::warn!(lease = %lease.id, kind = ?failure.kind, error, "the trainer failed");
+        }
+        Outcome::Trained(_) | Outcome::Evaluated(_) => {
+            tracing::debug!(lease = %lease.id, "unit finished");
+        }
+    }
+
+    let report = Report { lease: lease.id, outcome };
+    let stored = host.outbox.store(report, lease.heartbeat_every, output.path());
+    let finished = stored.map_err(|error| {
+        Trouble::Machine(format!("the finished result can't be kept: {}", story(&error)))
+    })?;
+    if !host.table.finished(lease.id) {
+        // Dropped while the last lines ran, which have nowhere to be aborted at.
+        host.outbox.remove(lease.id);
+        return Err(Trouble::Over);
+    }
+    if let Some((blob, path)) = &finished.checkpoint {
+        // The trial's next hop may come here: its base is on this disk.
+        host.cache.adopt(*blob, path);
+    }
+    Ok(finished)
+}
+
+/// Every blob of the unit, pinned.
+async fn fetch<R: UnitRunner>(
+    host: &Host<R>,
+    unit: &Unit,
+) -> Result<BTreeMap<Digest, Pin>, Trouble> {
+    let model = model_of(unit);
+    let fetches = unit.blobs().into_iter().map(|blob| async move {
+        let class = if model == Some(blob) { Class::Checkpoint } else { Class::Data };
+        host.fetcher.fetch(blob, class).await.map(|pin| (blob.sha256, pin))
+    });
+    let fetched = stream::iter(fetches).buffer_unordered(AT_ONCE).try_collect().await;
+    fetched.map_err(|error| match error {
+        FetchError::End(failure) => Trouble::End(failure),
+        error @ FetchError::Refused { .. } => Trouble::Unit(story(&error)),
+        // A path that alters bytes will alter the next unit's too.
+        error @ (FetchError::Altered { .. } | FetchError::Disk { .. }) => {
+            Trouble::Machine(story(&error))
+        }
+    })
+}
+
+/// The outcome, if what it promises is there.
+fn checked<R>(
+    host: &Host<R>,
+    lease: &Lease,
+    outcome: Outcome,
+    output: &Path,
+) -> Result<Outcome, Trouble> {
+    let message = match &outcome {
+        Outcome::Evaluated(_) => return Ok(outcome),
+        Outcome::Failed(failure) => {
+            // A trainer that can't write says so as it can; the unit isn't to blame for a full disk.
+            return match host.folder.probe(lease.upload_bytes) {
+                Ok(()) => Ok(outcome),
+                Err(error) => Err(Trouble::Machine(format!("{} ({error})", failure.message))),
+            };
+        }
+        Outcome::Trained(trained) => {
+            let promised = trained.checkpoint.bytes;
+            match fs::metadata(output) {
+                Ok(meta) if meta.len() == promised && promised == lease.upload_bytes => {
+                    return Ok(outcome);
+                }
+                Ok(meta) => format!(
+                    "the checkpoint has {} bytes, the trainer said {promised}, the lease {}",
+                    meta.len(),
+                    lease.upload_bytes
+                ),
+                Err(error) => format!("the trainer said that it wrote a checkpoint: {error}"),
+            }
+        }
+    };
+    Ok(Outcome::Failed(Failure { kind: FailureKind::Trainer, message }))
+}
+
+fn model_of(unit: &Unit) -> Option<BlobRef> {
+    match unit {
+        Unit::Train(hop) => hop.base.blob(),
+        Unit::Evaluate(evaluation) => Some(evaluation.checkpoint),
+    }
+}
+
+fn batches_of(unit: &Unit) -> u32 {
+    match unit {
+        Unit::Train(hop) => hop.batches().saturating_sub(hop.start.batch),
+        Unit::Evaluate(evaluation) => {
+            let size = evaluation.context.config.training.batch_size;
+            let shards = evaluation.shards.iter();
+            shards.map(|shard| batches(u64::from(shard.rows), size)).fold(0, u32::saturating_add)
+        }
+    }
+}
+
+/// An error and all its causes, in one line.
+fn story(error: &dyn std::error::Error) -> String {
+    let mut story = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        story = format!("{story}: {cause}");
+        source = cause.source();
+    }
+    story
+}

@@ -1,0 +1,176 @@
+//! Asks for work: one request that counts at a time, held open by the server; asked anew at once when a
+//! slot becomes idle.
+
+use crate::{api::ApiFailure, backoff::Backoff, host::Host, runner::UnitRunner, table::Demand};
+use futures::future::{BoxFuture, FutureExt, OptionFuture};
+use sojourn_protocol::{
+    api::{Inventory, WorkAnswer, WorkRequest},
+    time::Millis,
+};
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::{sync::watch, time::Instant};
+
+/// The longest pause after answers that changed nothing and came at once.
+const LONGEST_FRUITLESS: Duration = Duration::from_secs(5);
+
+/// A request and what came of it.
+type Exchange = BoxFuture<'static, (WorkRequest, Result<WorkAnswer, ApiFailure>)>;
+
+/// The loop's own memory.
+struct Asker<R> {
+    host: Arc<Host<R>>,
+    /// The inventory of the last answered request.
+    told: Option<Inventory>,
+    /// Was the inventory asked for?
+    send_inventory: bool,
+    /// A request that a newer one has replaced; the server answers it, empty or not.
+    older: Option<Exchange>,
+    away: Backoff,
+    fruitless: Backoff,
+}
+
+/// Asks for work for as long as the daemon runs.
+pub(crate) async fn ask<R: UnitRunner>(host: Arc<Host<R>>) -> Infallible {
+    let mut changes = host.table.subscribe();
+    let mut asker = Asker {
+        told: None,
+        send_inventory: true,
+        older: None,
+        away: host.backoff(),
+        fruitless: Backoff::new(LONGEST_FRUITLESS),
+        host,
+    };
+    loop {
+        asker.host.rest.over().await;
+        changes.mark_unchanged();
+        let demand = asker.host.table.demand(asker.host.slots);
+        if demand.wanted == 0 {
+            asker.changed(&mut changes).await;
+            continue;
+        }
+        asker.round(demand, &mut changes).await;
+    }
+}
+
+impl<R: UnitRunner> Asker<R> {
+    /// One request, until it is answered, fails, or is replaced because another slot is idle.
+    async fn round(&mut self, demand: Demand, changes: &mut watch::Receiver<()>) {
+        let begun = Instant::now();
+        let mut current = self.exchange(demand);
+        let (request, answer) = loop {
+            tokio::select! {
+                biased;
+                answered = &mut current => break answered,
+                () = self.changed(changes) => {
+                    if self.host.table.demand(self.host.slots).idle > demand.idle {
+                        self.older = Some(current);
+                        return;
+                    }
+                }
+            }
+        };
+        match answer {
+            Ok(answer) => {
+                self.away.reset();
+                let ask_again = Duration::from_millis(answer.ask_again.0);
+                let news = self.apply(&request, answer);
+                let early = begun.elapsed() < self.host.timing.wait / 2;
+                let pause = if news {
+                    self.fruitless.reset();
+                    ask_again
+                } else if early {
+                    // A server that answers at once with nothing new must not be asked at once for ever.
+                    ask_again.max(self.fruitless.next(None))
+                } else {
+                    ask_again
+                };
+                self.pause(pause, changes).await;
+            }
+            Err(failure) => {
+                self.host.note(&failure);
+                self.host.contact.lost(&failure);
+                self.host.contact.pause(&mut self.away, failure.retry_after()).await;
+            }
+        }
+    }
+
+    fn exchange(&self, demand: Demand) -> Exchange {
+        let host = Arc::clone(&self.host);
+        let inventory = self.inventory();
+        let send = self.send_inventory || self.told.as_ref() != Some(&inventory);
+        let request = WorkRequest {
+            slots: host.slots,
+            idle: demand.idle,
+            wanted: demand.wanted,
+            holding: host.table.holding(),
+            reported: host.table.awaiting_end(),
+            wait: Millis(u64::try_from(host.timing.wait.as_millis()).unwrap_or(u64::MAX)),
+            inventory: send.then_some(inventory),
+        };
+        async move {
+            let answer = host.api.work(&request).await;
+            (request, answer)
+        }
+        .boxed()
+    }
+
+    /// Does what an answer says. False where that was nothing.
+    fn apply(&mut self, request: &WorkRequest, answer: WorkAnswer) -> bool {
+        self.host.contact.made();
+        if let Some(told) = &request.inventory {
+            self.told = Some(told.clone());
+        }
+        self.send_inventory = answer.send_inventory;
+        let obeyed = self.host.obey(&answer.drop, &answer.reports, &request.reported);
+        let taken = self.host.take(answer.leases);
+        obeyed || taken || (answer.send_inventory && request.inventory.is_none())
+    }
+
+    fn inventory(&self) -> Inventory {
+        Inventory {
+            cached: self.host.cache.data(),
+            numeric_class: self.host.numeric_class,
+            flops: self.host.flops,
+            client: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    /// Waits, but not past the moment when a slot becomes idle.
+    async fn pause(&mut self, length: Duration, changes: &mut watch::Receiver<()>) {
+        if length.is_zero() {
+            return;
+        }
+        let idle = self.host.table.demand(self.host.slots).idle;
+        let end = tokio::time::sleep(length);
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                () = &mut end => return,
+                () = self.changed(changes) => {
+                    if self.host.table.demand(self.host.slots).idle > idle {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until a lease changes; takes the answer to a replaced request meanwhile.
+    async fn changed(&mut self, changes: &mut watch::Receiver<()>) {
+        loop {
+            tokio::select! {
+                // The table, and with it the sender, lives as long as `self`.
+                _ = changes.changed() => return,
+                Some((request, answer)) = OptionFuture::from(self.older.as_mut()) => {
+                    self.older = None;
+                    match answer {
+                        Ok(answer) => {
+                            self.apply(&request, answer);
+                        }
+                        Err(failure) => self.host.note(&failure),
+                    }
+                }
+            }
+        }
+    }
+}
