@@ -1,0 +1,224 @@
+//! A virtual client: holds leases, runs units in its slots, keeps results until they have ended.
+
+use crate::training;
+use sojourn_protocol::{
+    api::{HeartbeatAnswer, Held, HeldState, Inventory, WorkAnswer, WorkRequest},
+    digest::Digest,
+    ids::{HostId, LeaseId},
+    report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Trained},
+    time::{Millis, UnixMillis},
+    unit::{Lease, Unit},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a unit is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Done,
+    Part,
+    Fails,
+    Explodes,
+    Lies,
+}
+
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) id: HostId,
+    pub(crate) class: Digest,
+    pub(crate) slots: u32,
+    pub(crate) millis_per_batch: u64,
+    /// Counts its starts; what was scheduled for an earlier one is void.
+    pub(crate) boot: u64,
+    /// Says and hears nothing until then.
+    pub(crate) silent_until: UnixMillis,
+    /// When its open ask is given up.
+    pub(crate) ask_until: Option<UnixMillis>,
+    send_inventory: bool,
+    waiting: BTreeMap<LeaseId, Lease>,
+    running: BTreeMap<LeaseId, Lease>,
+    cached: BTreeSet<Digest>,
+    /// On its disk: survives a crash.
+    outbox: BTreeMap<LeaseId, (Report, bool)>,
+}
+
+impl Host {
+    pub(crate) fn new(id: HostId, class: Digest, slots: u32, millis_per_batch: u64) -> Self {
+        Self {
+            id,
+            class,
+            slots,
+            millis_per_batch,
+            boot: 0,
+            silent_until: UnixMillis(0),
+            ask_until: None,
+            send_inventory: true,
+            waiting: BTreeMap::new(),
+            running: BTreeMap::new(),
+            cached: BTreeSet::new(),
+            outbox: BTreeMap::new(),
+        }
+    }
+
+    /// Power is cut; what is on disk stays. It is back at `until`.
+    pub(crate) fn crash(&mut self, until: UnixMillis) {
+        self.boot += 1;
+        self.silent_until = until;
+        self.ask_until = None;
+        self.send_inventory = true;
+        self.waiting.clear();
+        self.running.clear();
+    }
+
+    pub(crate) fn request(&self) -> WorkRequest {
+        let running = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
+        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        let idle = self.slots.saturating_sub(running + waiting);
+        let inventory = self.send_inventory.then(|| Inventory {
+            cached: self.cached.iter().copied().collect(),
+            numeric_class: self.class,
+            flops: 1e9,
+            client: "sim".into(),
+        });
+        WorkRequest {
+            slots: self.slots,
+            idle,
+            wanted: (2 * self.slots).saturating_sub(running + waiting),
+            holding: self.holding(),
+            reported: self.reported(),
+            wait: Millis::from_secs(5),
+            inventory,
+        }
+    }
+
+    pub(crate) fn holding(&self) -> Vec<Held> {
+        let held = |state: HeldState| move |lease: &LeaseId| Held { lease: *lease, state };
+        let finished = self.outbox.iter().filter(|(_, (_, acknowledged))| !acknowledged);
+        self.waiting
+            .keys()
+            .map(held(HeldState::Waiting))
+            .chain(self.running.keys().map(held(HeldState::Running { done: 0, of: 1 })))
+            .chain(finished.map(|(lease, _)| lease).map(held(HeldState::Finished)))
+            .collect()
+    }
+
+    pub(crate) fn reported(&self) -> Vec<LeaseId> {
+        let acknowledged = self.outbox.iter().filter(|(_, (_, acknowledged))| *acknowledged);
+        acknowledged.map(|(lease, _)| *lease).collect()
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        !(self.waiting.is_empty() && self.running.is_empty() && self.outbox.is_empty())
+    }
+
+    pub(crate) fn heard_work(&mut self, answer: &WorkAnswer) {
+        self.ask_until = None;
+        self.send_inventory = answer.send_inventory;
+        for lease in &answer.leases {
+            let known = self.running.contains_key(&lease.id) || self.outbox.contains_key(&lease.id);
+            if !known {
+                self.cached.extend(lease.unit.blobs().iter().map(|blob| blob.sha256));
+                self.waiting.insert(lease.id, lease.clone());
+            }
+        }
+        self.drop_leases(&answer.drop);
+        for report in &answer.reports {
+            self.heard_state(report.lease, &report.state);
+        }
+    }
+
+    pub(crate) fn heard_heartbeat(&mut self, answer: &HeartbeatAnswer) {
+        self.drop_leases(&answer.drop);
+        for report in &answer.reports {
+            self.heard_state(report.lease, &report.state);
+        }
+    }
+
+    pub(crate) fn heard_state(&mut self, lease: LeaseId, state: &ReportState) {
+        match state {
+            ReportState::Ended(_) => {
+                self.outbox.remove(&lease);
+            }
+            ReportState::Acknowledged => {
+                if let Some((_, acknowledged)) = self.outbox.get_mut(&lease) {
+                    *acknowledged = true;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn forget(&mut self, lease: LeaseId) {
+        self.drop_leases(&[lease]);
+    }
+
+    fn drop_leases(&mut self, leases: &[LeaseId]) {
+        for lease in leases {
+            self.waiting.remove(lease);
+            self.running.remove(lease);
+            self.outbox.remove(lease);
+        }
+    }
+
+    /// Starts what fits; says what was started and how long it takes.
+    pub(crate) fn start_units(&mut self) -> Vec<(LeaseId, Millis)> {
+        let mut started = Vec::new();
+        while u32::try_from(self.running.len()).is_ok_and(|running| running < self.slots)
+            && let Some((id, lease)) = self.waiting.pop_first()
+        {
+            let batches = match &lease.unit {
+                Unit::Train(hop) => u64::from(hop.batches() - hop.start.batch),
+                Unit::Evaluate(_) => 1,
+            };
+            started.push((id, Millis(batches * self.millis_per_batch)));
+            self.running.insert(id, lease);
+        }
+        started
+    }
+
+    /// A unit ends; its report is on disk from now on.
+    pub(crate) fn finish(&mut self, id: LeaseId, fate: Fate) {
+        let Some(lease) = self.running.remove(&id) else { return };
+        let failed =
+            |kind, message: &str| Outcome::Failed(Failure { kind, message: message.into() });
+        let outcome = match (fate, &lease.unit) {
+            (Fate::Fails, _) => failed(FailureKind::Trainer, "the trainer failed"),
+            (Fate::Explodes, Unit::Train(_)) => failed(FailureKind::NonFinite, "the loss is NaN"),
+            (_, Unit::Evaluate(evaluation)) => {
+                let sha256 = &evaluation.checkpoint.sha256;
+                let shards = evaluation.shards.iter();
+                Outcome::Evaluated(Evaluated {
+                    version: evaluation.version,
+                    shards: shards.map(|shard| training::evaluate(sha256, shard.rows)).collect(),
+                    train_micros: 1000,
+                })
+            }
+            (Fate::Done | Fate::Part | Fate::Lies, Unit::Train(hop)) => {
+                let batches = hop.batches();
+                let half = hop.start.batch + (batches - hop.start.batch).div_ceil(2);
+                let end = if fate == Fate::Part { half } else { batches };
+                let mut trained = Trained {
+                    base: hop.base.version(),
+                    checkpoint: training::train(hop, end, lease.upload_bytes),
+                    end: hop.position_at(end),
+                    sums: training::evaluate(&Digest::of(b"sums"), hop.shard.rows),
+                    train_micros: u64::from(end - hop.start.batch) * self.millis_per_batch * 1000,
+                };
+                if fate == Fate::Lies {
+                    match id.0 % 3 {
+                        0 => trained.base = trained.base.next(),
+                        1 => trained.end.step += 1,
+                        _ => trained.checkpoint.bytes += 1,
+                    }
+                }
+                self.cached.insert(trained.checkpoint.sha256);
+                Outcome::Trained(trained)
+            }
+        };
+        self.outbox.insert(id, (Report { lease: id, outcome }, false));
+    }
+
+    /// Results that the server hasn't acknowledged.
+    pub(crate) fn to_report(&self) -> Vec<Report> {
+        let open = self.outbox.values().filter(|(_, acknowledged)| !acknowledged);
+        open.map(|(report, _)| report.clone()).collect()
+    }
+}

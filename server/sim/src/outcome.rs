@@ -1,0 +1,120 @@
+//! What must hold when all is done.
+
+use crate::training;
+use sojourn_core::{Core, Record, State};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{Epoch, LeaseId, ShardId},
+    view::TrialHistory,
+};
+use std::collections::BTreeSet;
+
+/// A world that ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Steps of the core.
+    pub steps: u64,
+    /// Events in the journal.
+    pub events: u64,
+    /// Trials that finished, the others failed.
+    pub finished: u64,
+    /// Leases that ran out.
+    pub expired: u64,
+    /// Results that came too late.
+    pub superseded: u64,
+    /// Results that were refused.
+    pub rejected: u64,
+    /// Deaths of the server.
+    pub server_crashes: u64,
+    /// Crashes and silences of hosts.
+    pub host_faults: u64,
+}
+
+/// A world that didn't, with the line that runs it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// What is wrong.
+    pub what: String,
+    /// How to see it again.
+    pub reproduce: String,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}\nto see it again: {}", self.what, self.reproduce)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// Every finished trial is what one machine would have made, and every acknowledged report has ended.
+pub(crate) fn check(
+    core: &Core,
+    journal: &[Record],
+    acknowledged: &BTreeSet<LeaseId>,
+) -> Result<(), String> {
+    check_trials(core.state())?;
+    for lease in acknowledged {
+        let past = core.state().past.get(lease);
+        let state = past.and_then(|past| past.report_state());
+        if !matches!(state, Some(sojourn_protocol::report::ReportState::Ended(_))) {
+            return Err(format!(
+                "A1: the acknowledged report of lease {lease} has not ended: {state:?}"
+            ));
+        }
+    }
+    let gap = journal.iter().zip(1u64..).find(|(record, n)| record.position.0 != *n);
+    gap.map_or(Ok(()), |(record, n)| Err(format!("event {n} is {record:?}")))
+}
+
+fn check_trials(state: &State) -> Result<(), String> {
+    for job in state.jobs.values() {
+        for trial in &job.trials {
+            let history = TrialHistory {
+                job: job.id,
+                trial: trial.id,
+                job_seed: job.spec.seed,
+                context: trial.context.clone(),
+                data: job.data.clone(),
+                numeric_class: trial.class,
+                hops: trial.history.clone(),
+            };
+            let made: Vec<Digest> = trial.history.iter().map(|hop| hop.checkpoint.sha256).collect();
+            if made != training::replay(&history) {
+                return Err(format!("trial {} isn't what its replay makes", trial.id));
+            }
+            if trial.end == Some(sojourn_core::state::TrialEnd::Finished) {
+                check_whole(&history, job.spec.training.epochs, trial.curve.len())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A finished trial was trained on every batch of every shard once in every epoch, from first to last.
+fn check_whole(history: &TrialHistory, epochs: u32, evaluated: usize) -> Result<(), String> {
+    let trial = history.trial;
+    let batch_size = history.context.config.training.batch_size;
+    let mut trained = BTreeSet::new();
+    for hop in &history.hops {
+        for batch in hop.start.batch..hop.end.batch {
+            if !trained.insert((hop.epoch(), hop.shard(), batch)) {
+                return Err(format!("H1: trial {trial}: {hop:?} trains batch {batch} again"));
+            }
+        }
+    }
+    let mut wanted = BTreeSet::new();
+    for epoch in (0..epochs).map(Epoch) {
+        for (shard, data) in (0u32..).map(ShardId).zip(&history.data.train) {
+            let batches = sojourn_protocol::position::batches(u64::from(data.rows), batch_size);
+            wanted.extend((0..batches).map(|batch| (epoch, shard, batch)));
+        }
+    }
+    if trained != wanted {
+        return Err(format!("H1: trial {trial} missed or added batches"));
+    }
+    if usize::try_from(epochs) != Ok(evaluated) {
+        return Err(format!("trial {trial} was evaluated {evaluated} times in {epochs} epochs"));
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! What a seed makes: the job, the hosts, and how often what goes wrong.
+
+use rand_chacha::ChaCha8Rng;
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    manifest::{DataManifest, Labels, Scaling, Shard},
+    seeds,
+    spec::{
+        DataSpec, Dimension, Goal, JobSpec, Loss, Metric, ModelSpace, OptimizerName,
+        OptimizerSpace, OrderChoice, PlacementSpec, Scale, ScheduleSpace, SearchMethod, SearchSpec,
+        Split, TrainingSpace,
+    },
+    time::Millis,
+};
+
+/// How often what goes wrong, in thousandths per occasion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Faults {
+    /// A message is lost.
+    pub lose: u32,
+    /// A message arrives twice.
+    pub duplicate: u32,
+    /// A message takes seconds.
+    pub lag: u32,
+    /// A host crashes at the end of a unit, and comes back later with its disk.
+    pub crash: u32,
+    /// A host falls silent for longer than its leases, and goes on.
+    pub vanish: u32,
+    /// The trainer fails.
+    pub fail: u32,
+    /// A report says what can't be.
+    pub lie: u32,
+    /// A hop stops early with a partial checkpoint.
+    pub part: u32,
+    /// An assimilator takes work and forgets it, or refuses it.
+    pub forget: u32,
+    /// The server dies at a sync of its journal.
+    pub server: u32,
+}
+
+impl Faults {
+    /// Nothing goes wrong.
+    pub const NONE: Faults = Faults {
+        lose: 0,
+        duplicate: 0,
+        lag: 0,
+        crash: 0,
+        vanish: 0,
+        fail: 0,
+        lie: 0,
+        part: 0,
+        forget: 0,
+        server: 0,
+    };
+}
+
+/// A world to run.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// All chance follows from it.
+    pub seed: u64,
+    /// Hosts; the first of each numeric class stays enrolled.
+    pub hosts: u32,
+    /// Numeric classes among them.
+    pub classes: u32,
+    /// What goes wrong while faults are on.
+    pub faults: Faults,
+    /// When they stop.
+    pub faults_end: Millis,
+    /// The term of a lease.
+    pub lease_term: Millis,
+    /// The job.
+    pub spec: JobSpec,
+    /// Its data.
+    pub data: DataManifest,
+}
+
+impl Scenario {
+    /// The scenario of a seed: sizes and rates vary with it.
+    #[must_use]
+    pub fn of_seed(seed: u64) -> Self {
+        let mut chance = seeds::stream("scenario", &[seed]);
+        let mut rate = |most: u32| seeds::below(&mut chance, most + 1);
+        let faults = Faults {
+            lose: rate(150),
+            duplicate: rate(150),
+            lag: rate(100),
+            crash: rate(120),
+            vanish: rate(80),
+            fail: rate(60),
+            lie: rate(80),
+            part: rate(300),
+            forget: rate(100),
+            server: rate(6),
+        };
+        let hosts = 1 + rate(6);
+        let classes = 1 + rate(1).min(hosts - 1);
+        let lease_term = Millis::from_secs(u64::from(2 + rate(20)));
+        let (trials, shards, epochs) = (1 + rate(7), 1 + rate(5), 1 + rate(3));
+        let reproducible = rate(3) > 0;
+        let rows: Vec<u32> = (0..shards).map(|_| 1 + rate(60)).collect();
+        Self {
+            seed,
+            hosts,
+            classes,
+            faults,
+            faults_end: Millis::from_secs(120),
+            lease_term,
+            spec: spec(seed, trials, epochs, shards, reproducible),
+            data: data(&mut chance, &rows),
+        }
+    }
+
+    /// The line that runs this world again.
+    #[must_use]
+    pub fn reproduce(&self) -> String {
+        format!("SOJOURN_SIM_SEED={} cargo test -p sojourn-sim --test seeds one_seed", self.seed)
+    }
+}
+
+fn spec(seed: u64, trials: u32, epochs: u32, shards: u32, reproducible: bool) -> JobSpec {
+    let rates = (1..=trials).map(|n| f64::from(n) * 0.01).collect();
+    JobSpec {
+        name: format!("world-{seed}"),
+        seed,
+        data: DataSpec {
+            train: "train.csv".into(),
+            label: "label".into(),
+            shape: None,
+            scale: Scale::None,
+            valid: Split::Share(0.2),
+            test: None,
+            shards,
+        },
+        models: vec![ModelSpace::Mlp { hidden: vec![4].into() }],
+        training: TrainingSpace {
+            epochs,
+            batch_size: 8.into(),
+            loss: Loss::CrossEntropy,
+            optimizer: OptimizerSpace {
+                name: OptimizerName::Sgd.into(),
+                lr: Dimension::Choice(rates),
+                momentum: 0.0.into(),
+                beta1: 0.9.into(),
+                beta2: 0.999.into(),
+                eps: 1e-8.into(),
+                weight_decay: 0.0.into(),
+            },
+            schedule: ScheduleSpace::default(),
+            clip_norm: 0.0.into(),
+        },
+        search: SearchSpec {
+            method: SearchMethod::Grid,
+            metric: Metric::Accuracy,
+            goal: Goal::Max,
+        },
+        placement: PlacementSpec { order: OrderChoice::Hop, reproducible, threads: 1 },
+    }
+}
+
+fn data(chance: &mut ChaCha8Rng, rows: &[u32]) -> DataManifest {
+    let mut shard = |rows: u32| {
+        let digest = Digest::of(&seeds::below(chance, u32::MAX).to_le_bytes());
+        Shard { blob: BlobRef { sha256: digest, bytes: 1000 }, rows }
+    };
+    DataManifest {
+        shape: vec![4],
+        features: ["a", "b", "c", "d"].map(String::from).to_vec(),
+        labels: Labels::Classes(vec!["0".into(), "1".into()]),
+        scaling: Scaling::None,
+        train: rows.iter().map(|rows| shard(*rows)).collect(),
+        valid: vec![shard(20), shard(7)],
+        test: Vec::new(),
+    }
+}

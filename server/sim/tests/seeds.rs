@@ -1,0 +1,50 @@
+//! Seeded worlds: invariants after each step, then faults off, and everything must finish.
+
+use sojourn_sim::{Faults, Outcome, Scenario, World};
+
+fn run(seed: u64) -> Outcome {
+    match World::new(Scenario::of_seed(seed)).run() {
+        Ok(outcome) => outcome,
+        Err(broken) => panic!("{broken}"),
+    }
+}
+
+/// Seeds that once failed stay here.
+const ONCE_BROKEN: &[u64] = &[];
+
+#[test]
+fn two_hundred_worlds_keep_all_promises() {
+    let mut all = Outcome::default();
+    for seed in (0..200).chain(ONCE_BROKEN.iter().copied()) {
+        let outcome = run(seed);
+        all.expired += outcome.expired;
+        all.superseded += outcome.superseded;
+        all.rejected += outcome.rejected;
+        all.server_crashes += outcome.server_crashes;
+        all.host_faults += outcome.host_faults;
+        all.finished += outcome.finished;
+    }
+    // The worlds are as hard as they are meant to be.
+    assert!(all.expired > 100, "{all:?}");
+    assert!(all.superseded > 20, "{all:?}");
+    assert!(all.rejected > 100, "{all:?}");
+    assert!(all.server_crashes > 100, "{all:?}");
+    assert!(all.host_faults > 100, "{all:?}");
+    assert!(all.finished > 400, "{all:?}");
+}
+
+#[test]
+fn a_quiet_world_loses_nothing() {
+    let mut scenario = Scenario::of_seed(7);
+    scenario.faults = Faults::NONE;
+    let outcome = World::new(scenario.clone()).run().unwrap();
+    assert_eq!((outcome.expired, outcome.superseded, outcome.rejected), (0, 0, 0));
+    assert_eq!(World::new(scenario).run().unwrap(), outcome, "the same seed, another world");
+}
+
+/// Runs the seed in `SOJOURN_SIM_SEED`, as the message of a failure asks; else a fixed one.
+#[test]
+fn one_seed() {
+    let seed = std::env::var("SOJOURN_SIM_SEED").ok().and_then(|seed| seed.parse().ok());
+    run(seed.unwrap_or(1));
+}
