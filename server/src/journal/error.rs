@@ -1,0 +1,55 @@
+//! What can go wrong with a journal.
+
+use sojourn_core::JournalPosition;
+
+/// Why the journal was refused or could not do something.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// Another version of the program wrote it.
+    #[error("the journal has {what} `{found}`, but this program knows only `{known}`")]
+    UnknownVersion {
+        /// What differs.
+        what: &'static str,
+        /// What the journal has.
+        found: String,
+        /// What this program has.
+        known: String,
+    },
+    /// Records or the chain between them are not as they were written.
+    #[error("the journal is damaged at position {}: {reason}", position.0)]
+    Corrupt {
+        /// The first position that can't be trusted.
+        position: JournalPosition,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// It is no journal at all, or its storage is damaged.
+    #[error("the journal can't be read")]
+    Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// An append that doesn't go on from the tail.
+    #[error("expected an event at position {}, was given one at {}", expected.0, given.0)]
+    OutOfOrder {
+        /// The tail's next.
+        expected: JournalPosition,
+        /// What came.
+        given: JournalPosition,
+    },
+    /// A snapshot of events that aren't in the journal.
+    #[error("a snapshot at position {} lies beyond the journal's tail {}", position.0, tail.0)]
+    BeyondTail {
+        /// The snapshot's.
+        position: JournalPosition,
+        /// The journal's.
+        tail: JournalPosition,
+    },
+    /// A trim without a verified snapshot.
+    #[error("events below position {} can't be dropped: no verified snapshot covers them", below.0)]
+    NotCovered {
+        /// Where the trim was to end.
+        below: JournalPosition,
+    },
+    /// The storage failed; what was being written may or may not be there.
+    #[error("the journal's storage failed")]
+    Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
+}

@@ -1,0 +1,103 @@
+//! The journal: every event, in order, chained and durable; and snapshots that spare reading it all.
+//!
+//! It stores and verifies. It never decides what an event means (the core does), and it is used by
+//! one writer at a time.
+
+mod chain;
+mod error;
+mod memory;
+mod owner;
+mod sqlite;
+
+pub use chain::Check;
+pub use error::JournalError;
+pub use memory::{Fault, MemoryJournal};
+pub use sqlite::SqliteJournal;
+
+use sojourn_core::{JournalPosition, Record};
+use sojourn_protocol::ids::JobId;
+
+/// A state of the core at a position of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// All events up to here are in it.
+    pub position: JournalPosition,
+    /// What the core wrote.
+    pub bytes: Vec<u8>,
+}
+
+/// An append-only journal. All calls block.
+pub trait Journal: Send {
+    /// Appends a group whose positions go on from the tail. When it returns, all of it is durable;
+    /// when it fails, all, some or none of it may be there: open the journal again and look.
+    ///
+    /// # Errors
+    /// [`JournalError::OutOfOrder`], or trouble with the storage.
+    fn append(&mut self, records: &[Record]) -> Result<(), JournalError>;
+
+    /// Up to `limit` records after a position, their chain verified; empty at the tail.
+    ///
+    /// # Errors
+    /// [`JournalError::Corrupt`] where records are missing, altered or unreadable; trouble with the
+    /// storage.
+    fn read(&mut self, after: JournalPosition, limit: usize) -> Result<Vec<Record>, JournalError>;
+
+    /// The position of the last record.
+    fn tail(&self) -> JournalPosition;
+
+    /// Keeps a snapshot; older ones but the last are dropped.
+    ///
+    /// # Errors
+    /// [`JournalError::BeyondTail`], or trouble with the storage.
+    fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError>;
+
+    /// The newest snapshot that is as it was written; `None` where there is none.
+    ///
+    /// # Errors
+    /// Trouble with the storage.
+    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError>;
+
+    /// Drops the records below `below`, which a snapshot that was just read back must cover.
+    ///
+    /// # Errors
+    /// [`JournalError::NotCovered`], or trouble with the storage.
+    fn trim(&mut self, below: JournalPosition) -> Result<(), JournalError>;
+
+    /// Up to `limit` records of one job after a position.
+    ///
+    /// # Errors
+    /// [`JournalError::Corrupt`], or trouble with the storage.
+    fn events(
+        &mut self,
+        job: JobId,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Result<Vec<Record>, JournalError>;
+}
+
+/// Refuses a group that doesn't go on from `tail`.
+fn in_order(tail: JournalPosition, records: &[Record]) -> Result<(), JournalError> {
+    let mut expected = tail.0;
+    for record in records {
+        expected += 1;
+        if record.position.0 != expected {
+            let expected = JournalPosition(expected);
+            return Err(JournalError::OutOfOrder { expected, given: record.position });
+        }
+    }
+    Ok(())
+}
+
+fn encode(record: &Record) -> Result<Vec<u8>, JournalError> {
+    serde_json::to_vec(record).map_err(|error| JournalError::Storage(error.into()))
+}
+
+fn decode(position: JournalPosition, payload: &[u8]) -> Result<Record, JournalError> {
+    let corrupt = |reason: String| JournalError::Corrupt { position, reason };
+    let record: Record = serde_json::from_slice(payload)
+        .map_err(|error| corrupt(format!("it is no event of this version ({error})")))?;
+    if record.position != position {
+        return Err(corrupt(format!("it says that it is at {}", record.position.0)));
+    }
+    Ok(record)
+}

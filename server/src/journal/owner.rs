@@ -1,0 +1,39 @@
+//! Which job an event belongs to, for listing a job's history.
+
+use sojourn_core::Event;
+use sojourn_protocol::ids::{JobId, LeaseId};
+
+/// How an event names its job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// By its id.
+    Job(JobId),
+    /// By its id, and it says that a lease is the job's.
+    Grants(LeaseId, JobId),
+    /// By a lease that was granted before.
+    Lease(LeaseId),
+    /// It belongs to no job.
+    Nobody,
+}
+
+pub(super) const fn owner(event: &Event) -> Owner {
+    match event {
+        Event::HostEnrolled { .. }
+        | Event::HostRevoked { .. }
+        | Event::BlobPublished { .. }
+        | Event::BlobCondemned { .. }
+        | Event::BlobDoomed { .. }
+        | Event::BlobDeleted { .. } => Owner::Nobody,
+        Event::JobSubmitted { job, .. }
+        | Event::JobCancelled { job }
+        | Event::TrialFailed { job, .. } => Owner::Job(*job),
+        Event::LeaseGranted { lease, unit, .. } => Owner::Grants(*lease, unit.job()),
+        Event::ReportAcknowledged { report, .. } => Owner::Lease(report.lease),
+        Event::LeaseEnded { lease, .. }
+        | Event::Assimilated { lease, .. }
+        | Event::Evaluated { lease, .. }
+        | Event::Rejected { lease, .. }
+        | Event::Superseded { lease }
+        | Event::UnitFailed { lease, .. } => Owner::Lease(*lease),
+    }
+}

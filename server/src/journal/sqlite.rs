@@ -1,0 +1,378 @@
+//! The journal in one SQLite file: write-ahead log, full synchronisation, one transaction a group.
+//!
+//! ```text
+//! meta(key, value)                     format, event version, anchor and tail of the chain
+//! records(position, job, payload, mark)   mark = SHA-256(mark before, position, payload)
+//! lease_jobs(lease, job)               to find a job's events
+//! snapshots(position, version, digest, bytes)
+//! ```
+
+use super::{
+    Check, Journal, JournalError, Snapshot, decode, encode, in_order,
+    owner::{Owner, owner},
+};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use sojourn_core::{EVENT_VERSION, JournalPosition, Record};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{JobId, LeaseId},
+};
+use std::path::Path;
+
+/// The version of the tables.
+const FORMAT: u32 = 1;
+/// Snapshots kept: the newest, and one before it should that be damaged.
+const SNAPSHOTS: u32 = 2;
+
+const TABLES: &str = "
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE records (
+        position INTEGER PRIMARY KEY, job INTEGER, payload BLOB NOT NULL, mark BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX records_of_job ON records (job, position) WHERE job IS NOT NULL;
+    CREATE TABLE lease_jobs (lease INTEGER PRIMARY KEY, job INTEGER NOT NULL) STRICT;
+    CREATE TABLE snapshots (
+        position INTEGER PRIMARY KEY, version INTEGER NOT NULL, digest BLOB NOT NULL,
+        bytes BLOB NOT NULL
+    ) STRICT;
+";
+
+/// A journal in a file.
+#[derive(Debug)]
+pub struct SqliteJournal {
+    connection: Connection,
+    /// Position and check before the first record that is kept.
+    anchor: (JournalPosition, Check),
+    /// Position and check of the last record.
+    tail: (JournalPosition, Check),
+}
+
+impl SqliteJournal {
+    /// Opens a journal, or makes it where the file isn't there, and verifies all of it.
+    ///
+    /// # Errors
+    /// [`JournalError::UnknownVersion`], [`JournalError::Corrupt`], [`JournalError::Unreadable`].
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        Self::open_file(path).map_err(|error| match error {
+            JournalError::Storage(source) => JournalError::Unreadable(source),
+            other => other,
+        })
+    }
+
+    fn open_file(path: &Path) -> Result<Self, JournalError> {
+        let mut connection = Connection::open(path)?;
+        let mode: String =
+            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        if mode != "wal" {
+            let reason = format!("the file system gives journal mode `{mode}`, not `wal`");
+            return Err(JournalError::Storage(reason.into()));
+        }
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        let tables: u32 = connection.query_row(
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'table'",
+            [],
+            |r| r.get(0),
+        )?;
+        if tables == 0 {
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(TABLES)?;
+            set(&transaction, "format", &FORMAT.to_string().into_bytes())?;
+            set(&transaction, "event-version", &EVENT_VERSION.to_string().into_bytes())?;
+            set_mark(&transaction, "anchor", JournalPosition(0), Check::default())?;
+            set_mark(&transaction, "tail", JournalPosition(0), Check::default())?;
+            transaction.commit()?;
+        }
+        known(&connection, "format", FORMAT)?;
+        known(&connection, "event-version", EVENT_VERSION)?;
+        let anchor = mark(&connection, "anchor")?;
+        let tail = mark(&connection, "tail")?;
+        let mut journal = Self { connection, anchor, tail };
+        journal.verify()?;
+        Ok(journal)
+    }
+
+    /// Walks the whole chain.
+    fn verify(&mut self) -> Result<(), JournalError> {
+        let (mut position, mut check) = self.anchor;
+        loop {
+            let batch = self.rows(position, 10_000)?;
+            let Some(last) = batch.last() else { break };
+            let end = last.0;
+            check = verified(position, check, &batch)?;
+            position = end;
+        }
+        if position != self.tail.0 {
+            let position = JournalPosition(position.0.min(self.tail.0.0) + 1);
+            let reason = format!("the journal should end at {}", self.tail.0.0);
+            return Err(JournalError::Corrupt { position, reason });
+        }
+        if check != self.tail.1 {
+            let reason = "its check isn't the one that was noted last".to_owned();
+            return Err(JournalError::Corrupt { position, reason });
+        }
+        Ok(())
+    }
+
+    fn rows(&self, after: JournalPosition, limit: usize) -> Result<Vec<Row>, JournalError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT position, payload, mark FROM records WHERE position > ?1
+             ORDER BY position LIMIT ?2",
+        )?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = statement.query_map(params![signed(after.0)?, limit], |row| {
+            Ok(Row(position_of(row)?, row.get(1)?, Check(row.get(2)?)))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn check_at(&self, position: JournalPosition) -> Result<Check, JournalError> {
+        if position == self.anchor.0 {
+            return Ok(self.anchor.1);
+        }
+        let found = self
+            .connection
+            .prepare_cached("SELECT mark FROM records WHERE position = ?1")?
+            .query_row([signed(position.0)?], |row| row.get(0).map(Check))
+            .optional()?;
+        found.ok_or_else(|| missing(position))
+    }
+}
+
+/// A stored record: position, payload, check.
+struct Row(JournalPosition, Vec<u8>, Check);
+
+fn missing(position: JournalPosition) -> JournalError {
+    JournalError::Corrupt { position, reason: "it is missing".to_owned() }
+}
+
+/// Verifies that rows go on from a position without a gap, and gives the last check.
+fn verified(after: JournalPosition, check: Check, rows: &[Row]) -> Result<Check, JournalError> {
+    let (mut position, mut check) = (after, check);
+    for Row(found, payload, stored) in rows {
+        position = JournalPosition(position.0 + 1);
+        if *found != position {
+            return Err(missing(position));
+        }
+        check = check.then(position, payload);
+        if check != *stored {
+            let reason = "it was altered".to_owned();
+            return Err(JournalError::Corrupt { position, reason });
+        }
+    }
+    Ok(check)
+}
+
+impl Journal for SqliteJournal {
+    fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        let (mut position, mut check) = self.tail;
+        in_order(position, records)?;
+        let transaction = self.connection.transaction()?;
+        for record in records {
+            let payload = encode(record)?;
+            position = record.position;
+            check = check.then(position, &payload);
+            let job = match owner(&record.event) {
+                Owner::Job(job) => Some(job),
+                Owner::Grants(lease, job) => {
+                    transaction
+                        .prepare_cached("INSERT INTO lease_jobs (lease, job) VALUES (?1, ?2)")?
+                        .execute(params![signed(lease.0)?, signed(job.0)?])?;
+                    Some(job)
+                }
+                Owner::Lease(lease) => job_of_lease(&transaction, lease)?,
+                Owner::Nobody => None,
+            };
+            let job = job.map(|job| signed(job.0)).transpose()?;
+            transaction
+                .prepare_cached(
+                    "INSERT INTO records (position, job, payload, mark) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![signed(position.0)?, job, payload, check.0])?;
+        }
+        set_mark(&transaction, "tail", position, check)?;
+        transaction.commit()?;
+        self.tail = (position, check);
+        Ok(())
+    }
+
+    fn read(&mut self, after: JournalPosition, limit: usize) -> Result<Vec<Record>, JournalError> {
+        if after >= self.tail.0 {
+            return Ok(Vec::new());
+        }
+        if after < self.anchor.0 {
+            return Err(missing(JournalPosition(after.0 + 1)));
+        }
+        let check = self.check_at(after)?;
+        let rows = self.rows(after, limit)?;
+        verified(after, check, &rows)?;
+        rows.iter().map(|Row(position, payload, _)| decode(*position, payload)).collect()
+    }
+
+    fn tail(&self) -> JournalPosition {
+        self.tail.0
+    }
+
+    fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
+        let (position, tail) = (snapshot.position, self.tail.0);
+        if position > tail {
+            return Err(JournalError::BeyondTail { position, tail });
+        }
+        let transaction = self.connection.transaction()?;
+        transaction.execute(
+            "INSERT OR REPLACE INTO snapshots (position, version, digest, bytes)
+             VALUES (?1, ?2, ?3, ?4)",
+            params![
+                signed(position.0)?,
+                EVENT_VERSION,
+                snapshot_digest(position, &snapshot.bytes).0,
+                snapshot.bytes
+            ],
+        )?;
+        transaction.execute(
+            "DELETE FROM snapshots WHERE position NOT IN
+             (SELECT position FROM snapshots ORDER BY position DESC LIMIT ?1)",
+            [SNAPSHOTS],
+        )?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError> {
+        let mut statement = self.connection.prepare(
+            "SELECT position, version, digest, bytes FROM snapshots ORDER BY position DESC",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let position = position_of(row)?;
+            let version: u32 = row.get(1)?;
+            if version != EVENT_VERSION {
+                return Err(JournalError::UnknownVersion {
+                    what: "a snapshot of version",
+                    found: version.to_string(),
+                    known: EVENT_VERSION.to_string(),
+                });
+            }
+            if position > self.tail.0 {
+                let reason = format!("a snapshot at {} lies beyond the journal's end", position.0);
+                let position = JournalPosition(self.tail.0.0 + 1);
+                return Err(JournalError::Corrupt { position, reason });
+            }
+            let digest = Digest(row.get(2)?);
+            let bytes: Vec<u8> = row.get(3)?;
+            if snapshot_digest(position, &bytes) == digest {
+                return Ok(Some(Snapshot { position, bytes }));
+            }
+            tracing::warn!(position = position.0, "a damaged snapshot is passed over");
+        }
+        Ok(None)
+    }
+
+    fn trim(&mut self, below: JournalPosition) -> Result<(), JournalError> {
+        let covered = self.load_snapshot()?.is_some_and(|newest| newest.position.0 + 1 >= below.0);
+        if !covered {
+            return Err(JournalError::NotCovered { below });
+        }
+        let last = JournalPosition(below.0.saturating_sub(1));
+        if last <= self.anchor.0 {
+            return Ok(());
+        }
+        let check = self.check_at(last)?;
+        let transaction = self.connection.transaction()?;
+        transaction.execute("DELETE FROM records WHERE position < ?1", [signed(below.0)?])?;
+        set_mark(&transaction, "anchor", last, check)?;
+        transaction.commit()?;
+        self.anchor = (last, check);
+        Ok(())
+    }
+
+    fn events(
+        &mut self,
+        job: JobId,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Result<Vec<Record>, JournalError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT position, payload FROM records WHERE job = ?1 AND position > ?2
+             ORDER BY position LIMIT ?3",
+        )?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let after = i64::try_from(after.0).unwrap_or(i64::MAX);
+        let mut rows = statement.query(params![signed(job.0)?, after, limit])?;
+        let mut records = Vec::new();
+        while let Some(row) = rows.next()? {
+            let payload: Vec<u8> = row.get(1)?;
+            records.push(decode(position_of(row)?, &payload)?);
+        }
+        Ok(records)
+    }
+}
+
+/// A snapshot's digest covers its position, so that one can't pass for another.
+fn snapshot_digest(position: JournalPosition, bytes: &[u8]) -> Digest {
+    Digest(Check::default().then(position, bytes).0)
+}
+
+/// The first column; SQLite's integers are signed, and a negative one is no position of ours.
+fn position_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<JournalPosition> {
+    row.get(0).map(|position: i64| JournalPosition(u64::try_from(position).unwrap_or(0)))
+}
+
+fn signed(value: u64) -> Result<i64, JournalError> {
+    i64::try_from(value).map_err(|error| JournalError::Storage(error.into()))
+}
+
+fn job_of_lease(
+    transaction: &Transaction<'_>,
+    lease: LeaseId,
+) -> Result<Option<JobId>, JournalError> {
+    let mut statement =
+        transaction.prepare_cached("SELECT job FROM lease_jobs WHERE lease = ?1")?;
+    let job =
+        statement.query_row([signed(lease.0)?], |row| Ok(JobId(position_of(row)?.0))).optional()?;
+    Ok(job)
+}
+
+fn set(transaction: &Transaction<'_>, key: &str, value: &[u8]) -> Result<(), JournalError> {
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?
+        .execute(params![key, value])?;
+    Ok(())
+}
+
+fn set_mark(
+    transaction: &Transaction<'_>,
+    key: &str,
+    position: JournalPosition,
+    check: Check,
+) -> Result<(), JournalError> {
+    let value: Vec<u8> = position.0.to_le_bytes().into_iter().chain(check.0).collect();
+    set(transaction, key, &value)
+}
+
+fn meta(connection: &Connection, key: &str) -> Result<Vec<u8>, JournalError> {
+    let value = connection
+        .query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
+        .optional()?;
+    value.ok_or_else(|| JournalError::Unreadable(format!("it doesn't say its `{key}`").into()))
+}
+
+fn mark(connection: &Connection, key: &str) -> Result<(JournalPosition, Check), JournalError> {
+    let value = meta(connection, key)?;
+    let parts = value.split_first_chunk::<8>().and_then(|(position, check)| {
+        let check = Check(check.try_into().ok()?);
+        Some((JournalPosition(u64::from_le_bytes(*position)), check))
+    });
+    parts.ok_or_else(|| JournalError::Unreadable(format!("its `{key}` is unreadable").into()))
+}
+
+fn known(connection: &Connection, what: &'static str, known: u32) -> Result<(), JournalError> {
+    let found = String::from_utf8_lossy(&meta(connection, what)?).into_owned();
+    let known = known.to_string();
+    if found == known { Ok(()) } else { Err(JournalError::UnknownVersion { what, found, known }) }
+}
+
+impl From<rusqlite::Error> for JournalError {
+    fn from(error: rusqlite::Error) -> Self {
+        JournalError::Storage(error.into())
+    }
+}

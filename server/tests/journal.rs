@@ -1,0 +1,253 @@
+//! One suite for every journal, and what only a file can suffer.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use sojourn_core::{Event, JournalPosition, LeaseEnd, Record, UnitKey};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
+    time::UnixMillis,
+};
+use sojourn_server::journal::{
+    Fault, Journal, JournalError, MemoryJournal, Snapshot, SqliteJournal,
+};
+use std::path::Path;
+
+fn record(position: u64, event: Event) -> Record {
+    Record { position: JournalPosition(position), at: UnixMillis(1000 + position), event }
+}
+
+/// Grants and ends of leases of jobs 1 and 2 in turn, and a host now and then.
+fn records(positions: std::ops::RangeInclusive<u64>) -> Vec<Record> {
+    let event = |position: u64| {
+        let lease = LeaseId(position / 4);
+        match position % 4 {
+            0 => Event::LeaseGranted {
+                lease,
+                host: HostId(1),
+                unit: UnitKey::Train {
+                    job: JobId(1 + lease.0 % 2),
+                    trial: TrialId(0),
+                    epoch: Epoch(0),
+                    shard: ShardId(3),
+                    from: 0,
+                },
+                base: Version(0),
+                class: None,
+                why: "it is the first".to_owned(),
+            },
+            1 => Event::LeaseEnded { lease, end: LeaseEnd::Silent },
+            2 => Event::HostRevoked { host: HostId(position) },
+            _ => Event::JobCancelled { job: JobId(2) },
+        }
+    };
+    positions.map(|position| record(position, event(position))).collect()
+}
+
+fn at(position: u64) -> JournalPosition {
+    JournalPosition(position)
+}
+
+/// What every journal promises; `open` opens the same journal again.
+fn contract(open: impl Fn() -> Box<dyn Journal>) {
+    let mut journal = open();
+    assert_eq!(journal.tail(), at(0));
+    assert_eq!(journal.read(at(0), 10).unwrap(), []);
+    assert_eq!(journal.load_snapshot().unwrap(), None);
+    assert!(matches!(journal.trim(at(1)), Err(JournalError::NotCovered { .. })));
+
+    journal.append(&records(1..=5)).unwrap();
+    journal.append(&records(6..=6)).unwrap();
+    for wrong in [records(6..=7), records(8..=8)] {
+        let refused = journal.append(&wrong).unwrap_err();
+        assert!(
+            matches!(refused, JournalError::OutOfOrder { expected: JournalPosition(7), .. }),
+            "{refused}"
+        );
+    }
+    journal.append(&[]).unwrap();
+    drop(journal);
+
+    let mut journal = open();
+    assert_eq!(journal.tail(), at(6));
+    assert_eq!(journal.read(at(0), 100).unwrap(), records(1..=6));
+    assert_eq!(journal.read(at(2), 3).unwrap(), records(3..=5));
+    assert_eq!(journal.read(at(6), 3).unwrap(), []);
+    journal.append(&records(7..=40)).unwrap();
+
+    // Job 1: leases 2, 4, …, granted at 8, 16, … and ended at 9, 17, …
+    let positions = |records: Vec<Record>| -> Vec<u64> {
+        records.iter().map(|record| record.position.0).collect()
+    };
+    let ones = journal.events(JobId(1), at(0), 100).unwrap();
+    assert_eq!(positions(ones), [8, 9, 16, 17, 24, 25, 32, 33, 40]);
+    assert_eq!(positions(journal.events(JobId(1), at(9), 2).unwrap()), [16, 17]);
+    assert!(journal.events(JobId(9), at(0), 2).unwrap().is_empty());
+
+    let snapshot =
+        |position, bytes: &[u8]| Snapshot { position: at(position), bytes: bytes.into() };
+    assert!(matches!(
+        journal.save_snapshot(&snapshot(41, b"x")),
+        Err(JournalError::BeyondTail { .. })
+    ));
+    for position in [10, 20, 30] {
+        journal.save_snapshot(&snapshot(position, format!("at {position}").as_bytes())).unwrap();
+    }
+    assert!(matches!(journal.trim(at(32)), Err(JournalError::NotCovered { .. })));
+    journal.trim(at(25)).unwrap();
+    journal.trim(at(3)).unwrap();
+    drop(journal);
+
+    let mut journal = open();
+    assert_eq!(journal.load_snapshot().unwrap(), Some(snapshot(30, b"at 30")));
+    let refused = journal.read(at(0), 10).unwrap_err();
+    assert!(
+        matches!(refused, JournalError::Corrupt { position: JournalPosition(1), .. }),
+        "{refused}"
+    );
+    assert_eq!(journal.read(at(24), 100).unwrap(), records(25..=40));
+    assert_eq!(journal.read(at(30), 100).unwrap(), records(31..=40));
+    // Lease 6 was granted before what is left.
+    assert_eq!(positions(journal.events(JobId(1), at(0), 100).unwrap()), [25, 32, 33, 40]);
+    journal.append(&records(41..=42)).unwrap();
+    assert_eq!(open().read(at(39), 100).unwrap(), records(40..=42));
+    // Down to the snapshot itself.
+    journal.trim(at(31)).unwrap();
+    assert_eq!(open().read(at(30), 100).unwrap(), records(31..=42));
+}
+
+#[test]
+fn memory_keeps_the_contract() {
+    let journal = MemoryJournal::default();
+    contract(|| Box::new(journal.clone()));
+}
+
+#[test]
+fn sqlite_keeps_the_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    contract(|| Box::new(SqliteJournal::open(&folder.path().join("journal")).unwrap()));
+}
+
+#[test]
+fn faults_of_the_fake_leave_what_they_say() {
+    for (fault, left) in [(Fault::Fails, 0), (Fault::Torn, 2), (Fault::Unknown, 4)] {
+        let mut journal = MemoryJournal::default();
+        journal.inject(fault);
+        assert!(matches!(journal.append(&records(1..=4)), Err(JournalError::Storage(_))));
+        assert_eq!(journal.tail(), at(left));
+        journal.append(&records(left + 1..=5)).unwrap();
+        assert_eq!(journal.read(at(0), 9).unwrap(), records(1..=5));
+    }
+    let mut journal = MemoryJournal::default();
+    journal.append(&records(1..=4)).unwrap();
+    journal.alter(at(3), |payload| payload[0] ^= 1);
+    let refused = journal.read(at(0), 9).unwrap_err();
+    assert!(matches!(refused, JournalError::Corrupt { position: JournalPosition(3), .. }));
+}
+
+/// A journal of 100 records with a snapshot at 50, after `damage` was done to its tables.
+fn damaged(folder: &Path, damage: &str) -> Result<SqliteJournal, JournalError> {
+    let path = folder.join("journal");
+    let mut journal = SqliteJournal::open(&path).unwrap();
+    journal.append(&records(1..=100)).unwrap();
+    journal.save_snapshot(&Snapshot { position: at(40), bytes: b"old".into() }).unwrap();
+    journal.save_snapshot(&Snapshot { position: at(50), bytes: b"new".into() }).unwrap();
+    drop(journal);
+    rusqlite::Connection::open(&path).unwrap().execute_batch(damage).unwrap();
+    SqliteJournal::open(&path)
+}
+
+#[test]
+fn an_altered_or_torn_journal_is_refused_with_the_position() {
+    for (damage, at) in [
+        ("UPDATE records SET payload = CAST(replace(payload, '3', '4') AS BLOB) WHERE position = 77", 77),
+        ("UPDATE records SET mark = zeroblob(32) WHERE position = 12", 12),
+        ("DELETE FROM records WHERE position = 60", 60),
+        ("DELETE FROM records WHERE position > 90", 91),
+        ("DELETE FROM records WHERE position < 10", 1),
+        ("DELETE FROM records", 1),
+        (
+            "INSERT INTO records SELECT 101, job, payload, mark FROM records WHERE position = 100",
+            101,
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = damaged(folder.path(), damage).unwrap_err();
+        assert!(
+            matches!(refused, JournalError::Corrupt { position, .. } if position.0 == at),
+            "{damage}: {refused}"
+        );
+        assert!(refused.to_string().contains(&format!("position {at}")), "{refused}");
+    }
+}
+
+#[test]
+fn a_newer_journal_is_refused() {
+    for (damage, says) in [
+        ("UPDATE meta SET value = CAST('2' AS BLOB) WHERE key = 'format'", "format `2`"),
+        (
+            "UPDATE meta SET value = CAST('9' AS BLOB) WHERE key = 'event-version'",
+            "event-version `9`",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = damaged(folder.path(), damage).unwrap_err();
+        assert!(matches!(refused, JournalError::UnknownVersion { .. }), "{refused}");
+        assert!(refused.to_string().contains(says), "{refused}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = damaged(folder.path(), "UPDATE snapshots SET version = 7").unwrap();
+    let refused = journal.load_snapshot().unwrap_err();
+    assert!(refused.to_string().contains("version `7`"), "{refused}");
+}
+
+#[test]
+fn a_damaged_snapshot_is_passed_over() {
+    for damage in [
+        "UPDATE snapshots SET bytes = CAST('nex' AS BLOB) WHERE position = 50",
+        "UPDATE snapshots SET position = 51 WHERE position = 50",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = damaged(folder.path(), damage).unwrap();
+        let found = journal.load_snapshot().unwrap().unwrap();
+        assert_eq!(found, Snapshot { position: at(40), bytes: b"old".into() });
+        assert!(matches!(journal.trim(at(51)), Err(JournalError::NotCovered { .. })));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let damage = "UPDATE snapshots SET position = 200 WHERE position = 50";
+    let refused = damaged(folder.path(), damage).unwrap().load_snapshot().unwrap_err();
+    assert!(matches!(refused, JournalError::Corrupt { position: JournalPosition(101), .. }));
+}
+
+#[test]
+fn what_is_no_journal_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    std::fs::write(&path, [b'x'; 5000]).unwrap();
+    assert!(matches!(SqliteJournal::open(&path), Err(JournalError::Unreadable(_))));
+
+    // A journal that lost its end on disk.
+    let path = folder.path().join("short");
+    let mut journal = SqliteJournal::open(&path).unwrap();
+    journal.append(&records(1..=2000)).unwrap();
+    drop(journal);
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    let refused = SqliteJournal::open(&path).unwrap_err();
+    assert!(
+        matches!(refused, JournalError::Unreadable(_) | JournalError::Corrupt { .. }),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_check_changes_with_every_part() {
+    use sojourn_server::journal::Check;
+    let zero = Check::default();
+    let one = zero.then(at(1), b"payload");
+    assert_eq!(one, zero.then(at(1), b"payload"));
+    assert_ne!(one, zero.then(at(2), b"payload"));
+    assert_ne!(one, zero.then(at(1), b"payloae"));
+    assert_ne!(one, one.then(at(1), b"payload"));
+    assert_ne!(Digest(one.0), Digest::of(b"payload"));
+}
