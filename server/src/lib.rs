@@ -9,3 +9,4 @@
 //! The shell brings time, chance and storage; what is decided, the core decides.
 
 pub mod journal;
+pub mod shell;

@@ -1,0 +1,281 @@
+//! The core's thread: stamps commands with time and chance, applies them, passes effects on; and
+//! when the journal has failed, starts again from what the journal really holds.
+
+use super::{
+    Clock, Errand, OpenJournal, ShellConfig,
+    error::ShellError,
+    handle::unavailable,
+    recover::recover,
+    writer::{EventsSender, Item, ReplySender, Writer},
+};
+use crate::journal::{Journal, Snapshot};
+use sojourn_core::{Command, Core, Effect, Envelope, JournalPosition, ReplyTo};
+use sojourn_protocol::{ids::JobId, time::UnixMillis};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// The longest wait without a look at the clock.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The shortest, so that a deadline that can't be met doesn't keep the thread busy.
+const SHORTEST_WAIT: Duration = Duration::from_millis(5);
+/// First and longest pause between attempts to open a journal that has failed.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What reaches the driver.
+#[derive(Debug)]
+pub(super) enum Input {
+    Command { command: Command, reply: Option<(ReplyTo, ReplySender)> },
+    Events { job: JobId, after: JournalPosition, limit: usize, reply: EventsSender },
+    Broken { number: u64 },
+    Stop,
+}
+
+/// Whether the driver goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Run,
+    Stop,
+}
+
+pub(super) struct Driver {
+    open: OpenJournal,
+    config: ShellConfig,
+    clock: Arc<dyn Clock>,
+    inputs: Sender<Input>,
+    inbox: Receiver<Input>,
+    errands: UnboundedSender<Errand>,
+    core: Core,
+    previous: UnixMillis,
+    waiting: BTreeMap<ReplyTo, ReplySender>,
+    writer: Option<RunningWriter>,
+    writers: u64,
+    snapshot_at: u64,
+}
+
+struct RunningWriter {
+    number: u64,
+    items: Sender<Vec<Item>>,
+    thread: JoinHandle<()>,
+}
+
+impl Driver {
+    pub(super) fn recover(
+        open: OpenJournal,
+        config: ShellConfig,
+        clock: Arc<dyn Clock>,
+        inputs: Sender<Input>,
+        inbox: Receiver<Input>,
+        errands: UnboundedSender<Errand>,
+    ) -> Result<Self, ShellError> {
+        let core = Core::new(config.core);
+        let mut driver = Self {
+            open,
+            config,
+            clock,
+            inputs,
+            inbox,
+            errands,
+            core,
+            previous: UnixMillis::default(),
+            waiting: BTreeMap::new(),
+            writer: None,
+            writers: 0,
+            snapshot_at: 0,
+        };
+        driver.start_over()?;
+        Ok(driver)
+    }
+
+    /// Opens the journal and begins with what is in it.
+    fn start_over(&mut self) -> Result<(), ShellError> {
+        let mut journal = (self.open)()?;
+        let (core, last) = recover(&mut *journal, self.config.core)?;
+        self.clock.at_least(last);
+        self.previous = self.previous.max(last);
+        self.snapshot_at = core.position().0 + self.config.snapshot_every;
+        self.core = core;
+        self.start_writer(journal)?;
+        self.step(Command::Started);
+        Ok(())
+    }
+
+    fn start_writer(&mut self, journal: Box<dyn Journal>) -> Result<(), ShellError> {
+        self.writers += 1;
+        let number = self.writers;
+        let (items, receiver) = std::sync::mpsc::channel();
+        let writer = Writer {
+            journal,
+            config: self.config,
+            errands: self.errands.clone(),
+            driver: self.inputs.clone(),
+            number,
+        };
+        let thread = std::thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || writer.run(&receiver))
+            .map_err(ShellError::Thread)?;
+        self.writer = Some(RunningWriter { number, items, thread });
+        Ok(())
+    }
+
+    /// Until it is told to stop.
+    pub(super) fn run(mut self) {
+        loop {
+            let next = match self.inbox.recv_timeout(self.wait()) {
+                Ok(input) => self.take(input),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.step(Command::Tick);
+                    Next::Run
+                }
+                Err(RecvTimeoutError::Disconnected) => Next::Stop,
+            };
+            if next == Next::Stop {
+                break;
+            }
+        }
+        // Those who wait find their reply dropped.
+        self.waiting.clear();
+        let snapshot = self.snapshot();
+        self.pass(vec![snapshot]);
+        self.end_writer();
+    }
+
+    fn wait(&self) -> Duration {
+        let until = self.core.next_deadline().map(|deadline| deadline - self.clock.now());
+        until.map_or(LONGEST_WAIT, |millis| {
+            Duration::from_millis(millis.0).clamp(SHORTEST_WAIT, LONGEST_WAIT)
+        })
+    }
+
+    fn take(&mut self, input: Input) -> Next {
+        match input {
+            Input::Command { command, reply } => {
+                if let Some((to, reply)) = reply {
+                    self.waiting.insert(to, reply);
+                }
+                if let Command::Hangup { to } = &command {
+                    self.waiting.remove(to);
+                }
+                self.step(command);
+            }
+            Input::Events { job, after, limit, reply } => {
+                self.pass(vec![Item::Events { job, after, limit, reply }]);
+            }
+            Input::Broken { number } => {
+                if self.writer.as_ref().is_some_and(|writer| writer.number == number) {
+                    return self.mend();
+                }
+            }
+            Input::Stop => return Next::Stop,
+        }
+        Next::Run
+    }
+
+    /// Applies one command and passes its effects on.
+    fn step(&mut self, command: Command) {
+        // Without chance from the system nothing may be decided; it has none only when it is broken.
+        let seed = match getrandom::u64() {
+            Ok(seed) => seed,
+            Err(error) => {
+                tracing::error!(%error, "the system gives no random numbers");
+                self.waiting.clear();
+                return;
+            }
+        };
+        self.previous = self.previous.max(self.clock.now());
+        let effects = self.core.apply(Envelope { at: self.previous, seed, command });
+        let mut items = Vec::with_capacity(effects.len());
+        for effect in effects {
+            items.extend(self.item(effect));
+        }
+        if self.core.position().0 >= self.snapshot_at {
+            items.push(self.snapshot());
+        }
+        self.pass(items);
+    }
+
+    fn item(&mut self, effect: Effect) -> Option<Item> {
+        Some(match effect {
+            Effect::Persist(record) => Item::Persist(record),
+            Effect::Reply { to, after, answer } => {
+                // Whoever hung up gets none.
+                let reply = self.waiting.remove(&to)?;
+                Item::Reply { after, reply, answer: answer.map(|answer| *answer) }
+            }
+            Effect::Assimilate => Item::Errand(Errand::Assimilate),
+            Effect::Delete(blob) => Item::Errand(Errand::Delete(blob)),
+            Effect::DropUpload(lease) => Item::Errand(Errand::DropUpload(lease)),
+        })
+    }
+
+    fn snapshot(&mut self) -> Item {
+        let position = self.core.position();
+        self.snapshot_at = position.0 + self.config.snapshot_every;
+        Item::Snapshot(Snapshot { position, bytes: self.core.snapshot() })
+    }
+
+    fn pass(&self, items: Vec<Item>) {
+        if let Some(writer) = self.writer.as_ref().filter(|_| !items.is_empty()) {
+            // A writer that has ended drops the items, and with them the replies.
+            let _ = writer.items.send(items);
+        }
+    }
+
+    fn end_writer(&mut self) {
+        if let Some(RunningWriter { items, thread, .. }) = self.writer.take() {
+            drop(items);
+            if thread.join().is_err() {
+                tracing::error!("the journal's thread panicked");
+            }
+        }
+    }
+
+    /// The journal has failed: what it holds is unknown, so everything since is given up, everyone
+    /// who waits is refused, and the state is read anew until that works.
+    fn mend(&mut self) -> Next {
+        self.waiting.clear();
+        self.end_writer();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.start_over() {
+                Ok(()) => {
+                    tracing::info!(position = self.core.position().0, "going on from the journal");
+                    return Next::Run;
+                }
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(error, "the journal can't be read; trying again");
+                }
+            }
+            if self.refuse_for(pause) == Next::Stop {
+                return Next::Stop;
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Refuses all that comes, for a while.
+    fn refuse_for(&self, pause: Duration) -> Next {
+        let end = Instant::now() + pause;
+        loop {
+            match self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(Input::Command { reply, .. }) => {
+                    drop(reply.map(|(_, reply)| reply.send(Err(unavailable()))));
+                }
+                Ok(Input::Events { reply, .. }) => drop(reply.send(Err(unavailable()))),
+                Ok(Input::Broken { .. }) => {}
+                Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => return Next::Stop,
+                Err(RecvTimeoutError::Timeout) => return Next::Run,
+            }
+        }
+    }
+}

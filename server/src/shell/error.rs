@@ -1,0 +1,19 @@
+//! Why the shell can't start.
+
+use crate::journal::JournalError;
+use sojourn_core::RecoverError;
+
+/// Why the state could not be brought back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShellError {
+    /// The journal was refused.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The journal's snapshot or events don't make a state.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// A thread could not be started.
+    #[error("can't start a thread")]
+    Thread(#[source] std::io::Error),
+}

@@ -1,0 +1,107 @@
+//! What the rest of the server holds of the shell: commands in, answers out.
+
+use super::driver::Input;
+use sojourn_core::{Answer, Command, JournalPosition, Record, ReplyTo};
+use sojourn_protocol::{
+    error::{ApiError, ErrorKind},
+    ids::JobId,
+};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+    mpsc::Sender,
+};
+use tokio::sync::oneshot;
+
+/// Gives commands to the core; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ShellHandle {
+    inputs: Sender<Input>,
+    next: Arc<AtomicU64>,
+}
+
+/// The refusal of everyone who can't be answered: a retry is safe.
+pub(super) fn unavailable() -> ApiError {
+    ApiError::new(ErrorKind::Unavailable, "the server can't decide just now; try again")
+}
+
+impl ShellHandle {
+    pub(super) fn new(inputs: Sender<Input>) -> Self {
+        Self { inputs, next: Arc::new(AtomicU64::new(1)) }
+    }
+
+    /// Gives a command and waits for its answer, which comes once it is durable. Where the caller
+    /// stops waiting, the core is told that it hung up.
+    ///
+    /// # Errors
+    /// The core's refusal, or [`ErrorKind::Unavailable`].
+    pub async fn call(&self, command: impl FnOnce(ReplyTo) -> Command) -> Result<Answer, ApiError> {
+        let (to, answer) = self.send(command);
+        let mut waiting = Waiting { handle: self, to, answered: false };
+        let answer = answer.await.unwrap_or_else(|_| Err(unavailable()));
+        waiting.answered = true;
+        answer
+    }
+
+    /// As [`ShellHandle::call`], for threads of their own.
+    ///
+    /// # Errors
+    /// As [`ShellHandle::call`].
+    pub fn call_blocking(
+        &self,
+        command: impl FnOnce(ReplyTo) -> Command,
+    ) -> Result<Answer, ApiError> {
+        let (_, answer) = self.send(command);
+        answer.blocking_recv().unwrap_or_else(|_| Err(unavailable()))
+    }
+
+    /// Gives a command that has no answer.
+    pub fn tell(&self, command: Command) {
+        // Nobody is left to care where the core has stopped.
+        let _ = self.inputs.send(Input::Command { command, reply: None });
+    }
+
+    /// A job's events after a position, from the journal.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`].
+    pub async fn events(
+        &self,
+        job: JobId,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Result<Vec<Record>, ApiError> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.inputs.send(Input::Events { job, after, limit, reply });
+        answer.await.unwrap_or_else(|_| Err(unavailable()))
+    }
+
+    pub(super) fn stop(&self) {
+        let _ = self.inputs.send(Input::Stop);
+    }
+
+    fn send(
+        &self,
+        command: impl FnOnce(ReplyTo) -> Command,
+    ) -> (ReplyTo, oneshot::Receiver<Result<Answer, ApiError>>) {
+        let to = ReplyTo(self.next.fetch_add(1, Ordering::Relaxed));
+        let (reply, answer) = oneshot::channel();
+        // A core that has stopped drops the reply, which the caller sees.
+        let _ = self.inputs.send(Input::Command { command: command(to), reply: Some((to, reply)) });
+        (to, answer)
+    }
+}
+
+struct Waiting<'a> {
+    handle: &'a ShellHandle,
+    to: ReplyTo,
+    answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.handle.tell(Command::Hangup { to: self.to });
+        }
+    }
+}
