@@ -1,0 +1,11 @@
+//! Command in, exact effects out (DESIGN section 14.1).
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test ends at what it did not expect"
+)]
+
+mod recovery;
+mod support;
+mod units;

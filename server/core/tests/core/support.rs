@@ -1,0 +1,262 @@
+//! A core with a small job and two hosts, and words to drive it with.
+
+use sojourn_core::{Answer, Command, Core, CoreConfig, Effect, Envelope, Event, Query, ReplyTo};
+use sojourn_protocol::{
+    api::{Held, HeldState, Inventory, WorkAnswer, WorkRequest},
+    digest::{BlobRef, Digest},
+    error::ApiError,
+    ids::{HostId, JobId, LeaseId, Version},
+    jobfile,
+    manifest::{DataManifest, Labels, Scaling, Shard},
+    report::{Evaluated, Failure, FailureKind, Outcome, Report, Sums, Trained},
+    time::{Millis, UnixMillis},
+    unit::{Evaluation, Hop, Lease, Unit},
+    view::{JobView, TrialView},
+};
+
+pub(crate) const HOST: HostId = HostId(1);
+pub(crate) const OTHER: HostId = HostId(2);
+pub(crate) const JOB: JobId = JobId(1);
+
+/// A core and its clock.
+pub(crate) struct Bench {
+    pub(crate) core: Core,
+    pub(crate) now: u64,
+}
+
+impl Bench {
+    /// Two enrolled hosts of one class that have shown themselves; no job.
+    pub(crate) fn new() -> Self {
+        let config = CoreConfig::with_lease_term(Millis::from_secs(10));
+        let mut bench = Self { core: Core::new(config), now: 1_000 };
+        for (name, host) in [("a", HOST), ("b", OTHER)] {
+            let token_sha256 = Digest::of(name.as_bytes());
+            let name = name.into();
+            bench.events(Command::Enrol { to: ReplyTo(1), name, token_sha256 });
+            bench.ask(host, request(0, Vec::new()));
+        }
+        bench
+    }
+
+    /// With a job of `trials` mlps over shards of 20 and 12 rows, batches of 8, `epochs` epochs.
+    pub(crate) fn with_job(trials: u32, epochs: u32) -> Self {
+        let mut bench = Self::new();
+        for blob in data().blobs() {
+            bench.events(Command::Published { to: ReplyTo(1), blob });
+        }
+        let answer = bench.submit(trials, epochs, false).unwrap();
+        assert!(matches!(answer, Answer::Submitted(_)), "{answer:?}");
+        bench
+    }
+
+    pub(crate) fn submit(
+        &mut self,
+        trials: u32,
+        epochs: u32,
+        again: bool,
+    ) -> Result<Answer, ApiError> {
+        let rates: Vec<String> = (1..=trials).map(|n| format!("0.{n}")).collect();
+        let text = format!(
+            "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = {epochs}\nbatch_size = 8\noptimizer = {{ name = \"sgd\", lr = {{ choice = [{}] }} }}\n",
+            rates.join(", ")
+        );
+        let spec = Box::new(jobfile::parse(&text).unwrap());
+        let data = Box::new(data());
+        self.answer(Command::Submit { to: ReplyTo(1), spec, data, again })
+    }
+
+    pub(crate) fn apply(&mut self, command: Command) -> Vec<Effect> {
+        let at = UnixMillis(self.now);
+        let effects = self.core.apply(Envelope { at, seed: self.now, command });
+        self.core.check_invariants().unwrap();
+        effects
+    }
+
+    /// The events that a command makes.
+    pub(crate) fn events(&mut self, command: Command) -> Vec<Event> {
+        events(self.apply(command))
+    }
+
+    /// The one reply to a command.
+    pub(crate) fn answer(&mut self, command: Command) -> Result<Answer, ApiError> {
+        let effects = self.apply(command);
+        let mut replies = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Reply { to: ReplyTo(1), answer, .. } => Some(answer.map(|answer| *answer)),
+            _ => None,
+        });
+        let answer = replies.next().expect("a reply");
+        assert_eq!(replies.next(), None, "one reply");
+        answer
+    }
+
+    /// Asks without waiting.
+    pub(crate) fn ask(&mut self, host: HostId, request: WorkRequest) -> WorkAnswer {
+        match self.answer(Command::Ask { to: ReplyTo(1), host, request }) {
+            Ok(Answer::Work(answer)) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// One new lease for an idle host that holds nothing.
+    pub(crate) fn lease(&mut self, host: HostId) -> Lease {
+        let mut leases = self.ask(host, request(1, Vec::new())).leases;
+        assert_eq!(leases.len(), 1, "one lease");
+        leases.remove(0)
+    }
+
+    pub(crate) fn report(&mut self, host: HostId, report: Report) -> Result<Answer, ApiError> {
+        let uploaded = match &report.outcome {
+            Outcome::Trained(trained) => Some(trained.checkpoint),
+            _ => None,
+        };
+        self.answer(Command::Report { to: ReplyTo(1), host, report, uploaded })
+    }
+
+    /// Reports a lease as done and has its hop assimilated; says the events of both.
+    pub(crate) fn finish(&mut self, host: HostId, lease: &Lease) -> Vec<Event> {
+        let report = done(lease);
+        let uploaded = match &report.outcome {
+            Outcome::Trained(trained) => Some(trained.checkpoint),
+            _ => None,
+        };
+        let mut all = self.events(Command::Report { to: ReplyTo(1), host, report, uploaded });
+        all.extend(self.assimilate());
+        all
+    }
+
+    /// Takes what is to be assimilated and offers it.
+    pub(crate) fn assimilate(&mut self) -> Vec<Event> {
+        let answer = self.answer(Command::TakeAssimilation { to: ReplyTo(1) });
+        let Ok(Answer::Assimilation(Some(unit))) = answer else { return Vec::new() };
+        self.events(Command::OfferAssimilated {
+            to: ReplyTo(1),
+            lease: unit.lease,
+            version: unit.version,
+            checkpoint: unit.trained.checkpoint,
+        })
+    }
+
+    pub(crate) fn job(&mut self) -> JobView {
+        match self.answer(Command::Query { to: ReplyTo(1), query: Query::Job { job: JOB } }) {
+            Ok(Answer::Job(job)) => job.summary,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn trials(&mut self) -> Vec<TrialView> {
+        match self.answer(Command::Query { to: ReplyTo(1), query: Query::Trials { job: JOB } }) {
+            Ok(Answer::Trials(trials)) => trials,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(crate) fn events(effects: Vec<Effect>) -> Vec<Event> {
+    let persisted = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Persist(record) => Some(record.event),
+        _ => None,
+    });
+    persisted.collect()
+}
+
+pub(crate) fn data() -> DataManifest {
+    let shard = |name: &str, rows| Shard {
+        blob: BlobRef { sha256: Digest::of(name.as_bytes()), bytes: 100 },
+        rows,
+    };
+    DataManifest {
+        shape: vec![4],
+        features: ["a", "b", "c", "d"].map(String::from).to_vec(),
+        labels: Labels::Classes(vec!["0".into(), "1".into()]),
+        scaling: Scaling::None,
+        train: vec![shard("s0", 20), shard("s1", 12)],
+        valid: vec![shard("v0", 10), shard("v1", 5)],
+        test: Vec::new(),
+    }
+}
+
+/// An ask of a host with one slot that doesn't wait.
+pub(crate) fn request(wanted: u32, holding: Vec<(LeaseId, HeldState)>) -> WorkRequest {
+    WorkRequest {
+        slots: 1,
+        idle: wanted.min(1),
+        wanted,
+        holding: holding.into_iter().map(|(lease, state)| Held { lease, state }).collect(),
+        reported: Vec::new(),
+        wait: Millis(0),
+        inventory: Some(inventory("class")),
+    }
+}
+
+pub(crate) fn inventory(class: &str) -> Inventory {
+    Inventory {
+        cached: Vec::new(),
+        numeric_class: Digest::of(class.as_bytes()),
+        flops: 1e9,
+        client: "test".into(),
+    }
+}
+
+pub(crate) fn hop(lease: &Lease) -> &Hop {
+    match &lease.unit {
+        Unit::Train(hop) => hop,
+        Unit::Evaluate(_) => panic!("an evaluation: {lease:?}"),
+    }
+}
+
+pub(crate) fn evaluation(lease: &Lease) -> &Evaluation {
+    match &lease.unit {
+        Unit::Evaluate(evaluation) => evaluation,
+        Unit::Train(_) => panic!("a hop: {lease:?}"),
+    }
+}
+
+/// The report of a host that did all of it.
+pub(crate) fn done(lease: &Lease) -> Report {
+    let outcome = match &lease.unit {
+        Unit::Train(hop) => Outcome::Trained(trained(lease, hop.batches())),
+        Unit::Evaluate(evaluation) => Outcome::Evaluated(Evaluated {
+            version: evaluation.version,
+            shards: evaluation
+                .shards
+                .iter()
+                .map(|shard| Sums {
+                    rows: u64::from(shard.rows),
+                    loss: 2.0,
+                    correct: Some(u64::from(shard.rows) - 1),
+                })
+                .collect(),
+            train_micros: 10,
+        }),
+    };
+    Report { lease: lease.id, outcome }
+}
+
+/// A result of a hop trained up to batch `end`.
+pub(crate) fn trained(lease: &Lease, end: u32) -> Trained {
+    let hop = hop(lease);
+    let name = format!("{:?} {} {end}", hop.base, lease.id);
+    Trained {
+        base: hop.base.version(),
+        checkpoint: BlobRef { sha256: Digest::of(name.as_bytes()), bytes: lease.upload_bytes },
+        end: hop.position_at(end),
+        sums: Sums { rows: u64::from(hop.shard.rows), loss: 3.0, correct: Some(1) },
+        train_micros: 1000,
+    }
+}
+
+pub(crate) fn version(n: u32) -> Version {
+    Version(n)
+}
+
+/// The host's trainer fails at the lease's unit.
+pub(crate) fn fail(
+    bench: &mut Bench,
+    host: HostId,
+    lease: LeaseId,
+    kind: FailureKind,
+    error: &str,
+) {
+    let failure = Failure { kind, message: error.into() };
+    bench.report(host, Report { lease, outcome: Outcome::Failed(failure) }).unwrap();
+}

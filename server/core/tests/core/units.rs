@@ -1,0 +1,430 @@
+//! Command in, exact effects out: the life of units, leases and reports.
+
+use crate::support::{
+    Bench, HOST, JOB, OTHER, done, evaluation, events, fail, hop, inventory, request, trained,
+    version,
+};
+use sojourn_core::{Answer, Command, Effect, Event, JournalPosition, LeaseEnd, ReplyTo, UnitKey};
+use sojourn_protocol::{
+    api::{HeldState, ReportAnswer, WorkAnswer},
+    digest::Digest,
+    error::ErrorKind,
+    ids::{Epoch, LeaseId, ShardId, TrialId},
+    report::{Outcome, ReportEnd, ReportState},
+    time::{Millis, UnixMillis},
+    view::{JobState, TrialState},
+};
+
+#[test]
+fn a_grant_is_journalled_before_it_is_answered() {
+    let mut bench = Bench::with_job(1, 1);
+    let before = bench.core.position();
+    let effects =
+        bench.apply(Command::Ask { to: ReplyTo(9), host: HOST, request: request(1, Vec::new()) });
+    let [Effect::Persist(record), Effect::Reply { to, after, answer }] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(record.position, JournalPosition(before.0 + 1));
+    let unit =
+        UnitKey::Train { job: JOB, trial: TrialId(0), epoch: Epoch(0), shard: ShardId(0), from: 0 };
+    let Event::LeaseGranted { lease, host, unit: granted, base, class, why } = &record.event else {
+        panic!("{record:?}");
+    };
+    assert_eq!((*lease, *host, *granted, *base), (LeaseId(1), HOST, unit, version(0)));
+    assert_eq!(*class, Some(Digest::of(b"class")));
+    assert!(why.starts_with("ltrp"), "every decision says why: {why}");
+    assert_eq!((*to, *after), (ReplyTo(9), record.position));
+    let Ok(Answer::Work(WorkAnswer { leases, .. })) = answer.as_ref().map(|answer| &**answer)
+    else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(leases[0].id, LeaseId(1));
+    assert_eq!(
+        hop(&leases[0]).seed,
+        sojourn_protocol::seeds::hop(7, TrialId(0), Epoch(0), ShardId(0))
+    );
+}
+
+#[test]
+fn a_trial_hops_over_every_shard_and_is_evaluated_after_each_epoch() {
+    let mut bench = Bench::with_job(1, 2);
+    for epoch in 0..2 {
+        let first = bench.lease(HOST);
+        if epoch == 0 {
+            let other = bench.ask(OTHER, request(1, Vec::new())).leases;
+            assert!(other.is_empty(), "H2: one hop at a time");
+        }
+        bench.finish(HOST, &first);
+        let second = bench.lease(OTHER);
+        assert_ne!(hop(&first).start.shard, hop(&second).start.shard);
+        assert_eq!(hop(&second).base.version(), version(epoch * 2 + 1));
+        bench.finish(OTHER, &second);
+    }
+    // Evaluations didn't hold the trial up; they are left.
+    for epoch in 0..2 {
+        let lease = bench.lease(HOST);
+        assert_eq!(evaluation(&lease).epoch, Epoch(epoch));
+        bench.finish(HOST, &lease);
+    }
+    let job = bench.job();
+    assert_eq!((job.state, job.hops, job.hops_expected), (JobState::Finished, 4, 4));
+    assert_eq!((job.evaluations, job.superseded, job.leases_expired), (2, 0, 0));
+    let best = job.best.unwrap();
+    assert_eq!((best.trial, best.epoch), (TrialId(0), Epoch(0)), "ties go to the earlier epoch");
+    assert!((best.value - 13.0 / 15.0).abs() < 1e-12, "shards combine by rows: {}", best.value);
+}
+
+#[test]
+fn the_same_report_twice_gets_the_first_answer_and_changes_nothing() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let answer = bench.report(HOST, done(&lease)).unwrap();
+    let acknowledged = ReportAnswer { lease: lease.id, state: ReportState::Acknowledged };
+    assert_eq!(answer, Answer::Report(acknowledged.clone()));
+    let position = bench.core.position();
+    assert_eq!(bench.report(HOST, done(&lease)).unwrap(), Answer::Report(acknowledged));
+    assert_eq!(bench.core.position(), position);
+    bench.assimilate();
+    let end = ReportEnd::Assimilated { version: version(1) };
+    let ended = ReportAnswer { lease: lease.id, state: ReportState::Ended(end) };
+    let position = bench.core.position();
+    assert_eq!(bench.report(HOST, done(&lease)).unwrap(), Answer::Report(ended));
+    assert_eq!(bench.core.position(), position);
+}
+
+#[test]
+fn a_report_for_anothers_lease_is_refused() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let position = bench.core.position();
+    assert_eq!(bench.report(OTHER, done(&lease)).unwrap_err().kind, ErrorKind::Forbidden);
+    let mut unknown = done(&lease);
+    unknown.lease = LeaseId(99);
+    assert_eq!(bench.report(HOST, unknown).unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(bench.core.position(), position, "nothing changed");
+}
+
+#[test]
+fn a_result_that_can_not_be_is_rejected_and_the_unit_is_free_again() {
+    for (change, reason) in [
+        (0, "trained on version 1 instead of 0"),
+        (1, "the part ends at"),
+        (2, "bytes instead of"),
+        (3, "a loss isn't finite"),
+    ] {
+        let mut bench = Bench::with_job(1, 1);
+        let lease = bench.lease(HOST);
+        let mut report = done(&lease);
+        let Outcome::Trained(trained) = &mut report.outcome else { panic!() };
+        match change {
+            0 => trained.base = version(1),
+            1 => trained.end.step += 1,
+            2 => trained.checkpoint.bytes += 1,
+            _ => trained.sums.loss = f64::NAN,
+        }
+        let Ok(Answer::Report(ReportAnswer { state, .. })) = bench.report(HOST, report) else {
+            panic!();
+        };
+        let ReportState::Ended(ReportEnd::Rejected { reason: said }) = state else {
+            panic!("{state:?}");
+        };
+        assert!(said.contains(reason), "{said}");
+        assert_eq!(bench.job().rejected, 1);
+        assert_eq!(bench.trials()[0].version, version(0));
+        assert_eq!(hop(&bench.lease(OTHER)).base.version(), version(0));
+    }
+}
+
+#[test]
+fn a_report_without_its_upload_is_not_acknowledged() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let (to, report) = (ReplyTo(1), done(&lease));
+    let position = bench.core.position();
+    let refused = bench.answer(Command::Report { to, host: HOST, report, uploaded: None });
+    assert_eq!(refused.unwrap_err().kind, ErrorKind::Conflict);
+    assert_eq!(bench.core.position(), position);
+}
+
+#[test]
+fn a_silent_host_loses_its_lease_and_its_late_result_is_used_if_it_still_can_be() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    bench.now += 10_000;
+    let ended = Event::LeaseEnded { lease: lease.id, end: LeaseEnd::Silent };
+    assert_eq!(bench.events(Command::Tick), [ended]);
+    assert_eq!(bench.job().leases_expired, 1);
+    // Nobody else has it yet: the late result is as good as any.
+    bench.report(HOST, done(&lease)).unwrap();
+    bench.assimilate();
+    assert_eq!((bench.job().hops, bench.job().superseded), (1, 0));
+}
+
+#[test]
+fn the_first_of_two_results_settles_the_unit_and_the_other_is_superseded() {
+    let mut bench = Bench::with_job(1, 1);
+    let late = bench.lease(HOST);
+    bench.now += 10_000;
+    bench.apply(Command::Tick);
+    let second = bench.lease(OTHER);
+    bench.report(HOST, done(&late)).unwrap();
+    let settled = bench.assimilate();
+    let revoked = Event::LeaseEnded { lease: second.id, end: LeaseEnd::Revoked };
+    assert!(settled.contains(&revoked), "{settled:?}");
+    let running = HeldState::Running { done: 0, of: 3 };
+    let answer = bench.ask(OTHER, request(0, vec![(second.id, running)]));
+    assert_eq!(answer.drop, [second.id], "its host is told to stop");
+    let Ok(Answer::Report(answer)) = bench.report(OTHER, done(&second)) else { panic!() };
+    assert_eq!(answer.state, ReportState::Ended(ReportEnd::Superseded));
+    assert_eq!((bench.job().hops, bench.job().superseded), (1, 1));
+}
+
+#[test]
+fn two_acknowledged_results_of_one_unit_end_one_assimilated_one_superseded() {
+    let mut bench = Bench::with_job(1, 1);
+    let first = bench.lease(HOST);
+    bench.now += 10_000;
+    bench.apply(Command::Tick);
+    let second = bench.lease(OTHER);
+    bench.report(OTHER, done(&second)).unwrap();
+    bench.report(HOST, done(&first)).unwrap();
+    let settled = bench.assimilate();
+    assert!(matches!(settled[1], Event::Assimilated { lease, .. } if lease == second.id));
+    assert!(settled.contains(&Event::Superseded { lease: first.id }), "{settled:?}");
+}
+
+#[test]
+fn heartbeats_keep_a_lease_and_only_progress_moves_due() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let beat = |done| {
+        vec![sojourn_protocol::api::Held {
+            lease: lease.id,
+            state: HeldState::Running { done, of: 3 },
+        }]
+    };
+    let command = |done| Command::Heartbeat {
+        to: ReplyTo(1),
+        host: HOST,
+        holding: beat(done),
+        reported: Vec::new(),
+    };
+    // Alive and hung: renewed again and again, overdue all the same.
+    let mut ended = Vec::new();
+    for _ in 0..10 {
+        bench.now += 5_000;
+        ended.extend(bench.events(command(1)));
+    }
+    assert_eq!(ended, [Event::LeaseEnded { lease: lease.id, end: LeaseEnd::Overdue }]);
+    let running = HeldState::Running { done: 1, of: 3 };
+    let answer = bench.ask(HOST, request(0, vec![(lease.id, running)]));
+    assert_eq!(answer.drop, [lease.id], "what hangs is to be stopped");
+}
+
+#[test]
+fn what_a_host_should_hold_and_lacks_is_sent_again() {
+    let mut bench = Bench::with_job(2, 1);
+    let lease = bench.lease(HOST);
+    let again = bench.ask(HOST, request(1, Vec::new()));
+    assert_eq!(again.leases.len(), 1);
+    assert_eq!(again.leases[0].id, lease.id);
+    let unknown = bench.ask(
+        HOST,
+        request(0, vec![(lease.id, HeldState::Waiting), (LeaseId(77), HeldState::Waiting)]),
+    );
+    assert_eq!(unknown.drop, [LeaseId(77)]);
+}
+
+#[test]
+fn a_partial_checkpoint_makes_a_version_and_the_rest_is_granted_from_there() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    assert_eq!(hop(&lease).batches(), 3);
+    let mut report = done(&lease);
+    report.outcome = Outcome::Trained(trained(&lease, 1));
+    bench.report(HOST, report).unwrap();
+    bench.assimilate();
+    assert_eq!(bench.job().hops, 0);
+    let shard = hop(&lease).start.shard;
+    let mut rest = bench.lease(OTHER);
+    if hop(&rest).start.shard != shard {
+        bench.finish(OTHER, &rest);
+        rest = bench.lease(OTHER);
+    }
+    assert_eq!((hop(&rest).start.shard, hop(&rest).start.batch), (shard, 1));
+    assert_eq!(hop(&rest).seed, hop(&lease).seed, "one hop, one seed, however many parts");
+}
+
+#[test]
+fn three_errors_on_three_hosts_end_the_trial_with_the_last() {
+    let mut bench = Bench::with_job(1, 1);
+    let token_sha256 = Digest::of(b"c");
+    bench.events(Command::Enrol { to: ReplyTo(1), name: "c".into(), token_sha256 });
+    let third = sojourn_protocol::ids::HostId(3);
+    bench.ask(third, request(0, Vec::new()));
+    for (host, error) in [(HOST, "first"), (OTHER, "second"), (third, "last")] {
+        let lease = bench.lease(host);
+        fail(&mut bench, host, lease.id, sojourn_protocol::report::FailureKind::Trainer, error);
+        if host != third {
+            let retry = bench.ask(host, request(1, Vec::new()));
+            assert!(retry.leases.is_empty(), "another host goes first");
+        }
+    }
+    assert_eq!(bench.trials()[0].state, TrialState::Failed { error: "last".into() });
+    assert_eq!(bench.job().state, JobState::Failed);
+}
+
+#[test]
+fn three_errors_on_one_host_alone_are_the_hosts() {
+    let mut bench = Bench::with_job(1, 1);
+    bench.apply(Command::RevokeHost { to: ReplyTo(1), host: OTHER });
+    for _ in 0..3 {
+        let lease = bench.lease(HOST);
+        fail(&mut bench, HOST, lease.id, sojourn_protocol::report::FailureKind::Died, "crash");
+    }
+    assert_eq!(bench.trials()[0].state, TrialState::Running);
+    assert!(bench.ask(HOST, request(1, Vec::new())).leases.is_empty(), "it rests");
+    assert!(bench.job().waiting.is_some_and(|why| why.contains("crash")));
+    bench.now += 10_000;
+    bench.apply(Command::Tick);
+    assert_eq!(bench.ask(HOST, request(1, Vec::new())).leases.len(), 1, "and tries again");
+}
+
+#[test]
+fn a_non_finite_loss_is_confirmed_by_a_second_host() {
+    use sojourn_protocol::report::FailureKind::NonFinite;
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    fail(&mut bench, HOST, lease.id, NonFinite, "loss is NaN");
+    assert_eq!(bench.trials()[0].state, TrialState::Running);
+    let lease = bench.lease(OTHER);
+    fail(&mut bench, OTHER, lease.id, NonFinite, "loss is NaN");
+    assert_eq!(bench.trials()[0].state, TrialState::Failed { error: "loss is NaN".into() });
+
+    let mut alone = Bench::with_job(1, 1);
+    alone.apply(Command::RevokeHost { to: ReplyTo(1), host: OTHER });
+    let lease = alone.lease(HOST);
+    fail(&mut alone, HOST, lease.id, NonFinite, "loss is NaN");
+    assert_eq!(alone.trials()[0].state, TrialState::Failed { error: "loss is NaN".into() });
+}
+
+#[test]
+fn a_reproducible_trial_stays_in_its_class_and_says_that_it_waits() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    bench.finish(HOST, &lease);
+    let mut foreign = request(1, Vec::new());
+    foreign.inventory = Some(inventory("another class"));
+    assert!(bench.ask(OTHER, foreign).leases.is_empty());
+    bench.apply(Command::RevokeHost { to: ReplyTo(1), host: HOST });
+    let why = bench.trials()[0].waiting.clone().unwrap();
+    assert!(why.contains("no host of numeric class"), "{why}");
+    assert!(bench.job().waiting.is_some());
+}
+
+#[test]
+fn work_for_an_idle_slot_is_not_handed_out_ahead_to_a_busy_one() {
+    let mut bench = Bench::with_job(2, 1);
+    let mut waits = request(1, Vec::new());
+    waits.wait = Millis::from_secs(20);
+    let first = bench.lease(HOST);
+    let second = bench.lease(OTHER);
+    // The busy host asks ahead and is told to wait; the idle one asks and waits.
+    let mut ahead = request(1, vec![(first.id, HeldState::Waiting)]);
+    (ahead.idle, ahead.wait) = (0, waits.wait);
+    bench.apply(Command::Ask { to: ReplyTo(5), host: HOST, request: ahead });
+    bench.report(OTHER, done(&second)).unwrap();
+    bench.apply(Command::Ask { to: ReplyTo(6), host: OTHER, request: waits });
+    let answer = bench.answer(Command::TakeAssimilation { to: ReplyTo(1) });
+    let Ok(Answer::Assimilation(Some(unit))) = answer else { panic!("{answer:?}") };
+    let effects = bench.apply(Command::OfferAssimilated {
+        to: ReplyTo(1),
+        lease: unit.lease,
+        version: unit.version,
+        checkpoint: unit.trained.checkpoint,
+    });
+    let woken: Vec<ReplyTo> = effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Reply { to, .. } if *to != ReplyTo(1) => Some(*to),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(woken, [ReplyTo(6)], "{effects:?}");
+}
+
+#[test]
+fn an_ask_is_held_open_until_there_is_work_or_its_time_is_up() {
+    let mut bench = Bench::new();
+    let mut waits = request(1, Vec::new());
+    waits.wait = Millis(5_000);
+    let ask = |to, request| Command::Ask { to: ReplyTo(to), host: HOST, request };
+    assert!(bench.apply(ask(5, waits.clone())).is_empty());
+    // A newer ask takes the older one's place.
+    let effects = bench.apply(ask(6, waits.clone()));
+    assert!(matches!(effects[..], [Effect::Reply { to: ReplyTo(5), .. }]), "{effects:?}");
+    bench.now += 5_000;
+    assert_eq!(bench.core.next_deadline(), Some(UnixMillis(bench.now)));
+    let effects = bench.apply(Command::Tick);
+    assert!(matches!(effects[..], [Effect::Reply { to: ReplyTo(6), .. }]), "{effects:?}");
+    bench.apply(ask(7, waits));
+    bench.apply(Command::Hangup { to: ReplyTo(7) });
+    for blob in crate::support::data().blobs() {
+        bench.apply(Command::Published { to: ReplyTo(1), blob });
+    }
+    bench.submit(1, 1, false).unwrap();
+    assert_eq!(bench.job().leases_live, 0, "nothing for one who has hung up");
+}
+
+#[test]
+fn a_cancelled_job_takes_its_leases_and_results_with_it() {
+    let mut bench = Bench::with_job(2, 1);
+    let waiting = bench.lease(HOST);
+    bench.report(HOST, done(&waiting)).unwrap();
+    let live = bench.lease(OTHER);
+    let ended = bench.events(Command::Cancel { to: ReplyTo(1), job: JOB });
+    assert_eq!(
+        ended,
+        [
+            Event::JobCancelled { job: JOB },
+            Event::Superseded { lease: waiting.id },
+            Event::LeaseEnded { lease: live.id, end: LeaseEnd::Revoked },
+        ]
+    );
+    assert!(bench.assimilate().is_empty());
+    assert_eq!(bench.job().state, JobState::Cancelled);
+    let again = bench.events(Command::Cancel { to: ReplyTo(1), job: JOB });
+    assert!(again.is_empty(), "cancelled once");
+}
+
+#[test]
+fn a_released_lease_is_free_at_once() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let (to, reason) = (ReplyTo(1), "going down".to_owned());
+    let leases = vec![lease.id, LeaseId(50)];
+    let stranger =
+        Command::Release { to, host: OTHER, leases: leases.clone(), reason: reason.clone() };
+    assert!(bench.events(stranger).is_empty());
+    let own = bench.events(Command::Release { to, host: HOST, leases, reason: reason.clone() });
+    assert_eq!(own, [Event::LeaseEnded { lease: lease.id, end: LeaseEnd::GivenBack { reason } }]);
+    assert_eq!(hop(&bench.lease(OTHER)).start, hop(&lease).start);
+}
+
+#[test]
+fn a_clock_that_jumps_back_harms_nothing() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    bench.now = 1;
+    bench.apply(Command::Tick);
+    assert_eq!(bench.job().leases_live, 1);
+    let finished = events(bench.apply(Command::Report {
+        to: ReplyTo(1),
+        host: HOST,
+        report: done(&lease),
+        uploaded: Some(trained(&lease, 3).checkpoint),
+    }));
+    assert_eq!(finished.len(), 1);
+    bench.assimilate();
+    assert_eq!(bench.job().hops, 1);
+}

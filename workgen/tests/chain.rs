@@ -1,0 +1,79 @@
+//! The hop chain: whatever order the shards come in and however hops are split, every batch is trained
+//! once per epoch, and nothing out of place is taken.
+
+use proptest::prelude::*;
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, ShardId},
+    manifest::Shard,
+    position::Position,
+};
+use sojourn_workgen::{Advance, Chain, ChainError};
+use std::collections::BTreeSet;
+
+fn shards(rows: &[u32]) -> Vec<Shard> {
+    let blob = BlobRef { sha256: Digest::of(b""), bytes: 0 };
+    rows.iter().map(|rows| Shard { blob, rows: *rows }).collect()
+}
+
+fn ends_at(start: Position, batch: u32) -> Position {
+    Position { batch, step: start.step + u64::from(batch - start.batch), ..start }
+}
+
+proptest! {
+    #[test]
+    fn every_batch_once_per_epoch(
+        rows in prop::collection::vec(1u32..50, 1..6),
+        epochs in 1u32..4,
+        picks in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..400),
+    ) {
+        let mut chain = Chain::new(epochs, 8, &shards(&rows));
+        let total = chain.left();
+        let mut trained = BTreeSet::new();
+        for (which, how_far) in picks {
+            let open: Vec<ShardId> = chain.open().collect();
+            if open.is_empty() {
+                break;
+            }
+            let start = chain.next(open[which.index(open.len())]).unwrap();
+            let left = chain.left_of(start.shard);
+            let end = start.batch + 1 + u32::try_from(how_far.index(left as usize)).unwrap();
+            for batch in start.batch..end {
+                prop_assert!(trained.insert((start.epoch, start.shard, batch)));
+            }
+            let before = chain.clone();
+            prop_assert!(chain.advance(ends_at(start, end), ends_at(start, end)).is_err());
+            prop_assert_eq!(&before, &chain, "a refused part changes nothing");
+            let advance = chain.advance(start, ends_at(start, end)).unwrap();
+            prop_assert_eq!(advance == Advance::Part, end < start.batch + left);
+            prop_assert_eq!(chain.step(), trained.len() as u64);
+            prop_assert_eq!(chain.left(), total - chain.step());
+        }
+        if chain.is_done() {
+            prop_assert_eq!(trained.len() as u64, total);
+            prop_assert_eq!(chain.epoch(), Epoch(epochs));
+            prop_assert_eq!(chain.hops(), u64::from(epochs) * rows.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn a_part_out_of_place_is_refused() {
+    let mut chain = Chain::new(2, 8, &shards(&[20, 8]));
+    let start = chain.next(ShardId(0)).unwrap();
+    assert_eq!(chain.left_of(ShardId(0)), 3);
+    assert_eq!(chain.advance(start, ends_at(start, 2)), Ok(Advance::Part));
+    assert!(matches!(chain.advance(start, ends_at(start, 3)), Err(ChainError::NotNext { .. })));
+    let rest = chain.next(ShardId(0)).unwrap();
+    assert_eq!((rest.batch, rest.step), (2, 2));
+    assert!(matches!(chain.advance(rest, ends_at(rest, 4)), Err(ChainError::BadEnd { .. })));
+    assert!(matches!(chain.advance(rest, rest), Err(ChainError::BadEnd { .. })));
+    let mut other = ends_at(rest, 3);
+    other.shard = ShardId(1);
+    assert!(matches!(chain.advance(rest, other), Err(ChainError::BadEnd { .. })));
+    assert_eq!(chain.advance(rest, ends_at(rest, 3)), Ok(Advance::Hop));
+    assert_eq!(chain.next(ShardId(0)), None, "a shard is visited once in an epoch");
+    let last = chain.next(ShardId(1)).unwrap();
+    assert_eq!(chain.advance(last, ends_at(last, 1)), Ok(Advance::Epoch(Epoch(0))));
+    assert_eq!(chain.next(ShardId(7)), None);
+}
