@@ -42,6 +42,7 @@ pub async fn run_with<R: UnitRunner>(
         () = &mut shutdown => return Ok(()),
         set_up = set_up(config, url, folder, make_runner, fatal) => set_up?,
     };
+    let _stopper = StopOnDrop(Arc::clone(&host));
     for finished in undelivered {
         let lease = finished.report.lease;
         host.table.restore(lease, Duration::from_millis(finished.heartbeat_every.0));
@@ -63,6 +64,15 @@ pub async fn run_with<R: UnitRunner>(
     }
     host.stop_tasks().await;
     ended
+}
+
+/// Ends the tasks of a daemon whose own future is dropped: they hold the host, and the host holds them.
+struct StopOnDrop<R: UnitRunner>(Arc<Host<R>>);
+
+impl<R: UnitRunner> Drop for StopOnDrop<R> {
+    fn drop(&mut self) {
+        self.0.abort_tasks();
+    }
 }
 
 async fn set_up<R: UnitRunner>(

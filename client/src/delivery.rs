@@ -9,7 +9,14 @@ use crate::{
     transfer::{UploadError, upload},
 };
 use sojourn_protocol::{api::ReportAnswer, error::ErrorKind, report::ReportState};
-use std::path::Path;
+use std::{io, path::Path};
+
+/// How often a report may be refused for want of its checkpoint.
+const MOST_CONFLICTS: u32 = 5;
+
+/// How often a result's file may be unreadable for no reason that says that it is lost. A program that
+/// is ending meets such errors; its results must survive it.
+const MOST_UNREAD: u32 = 5;
 
 /// Where a delivery begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,21 +44,21 @@ enum Reached {
     Next(Step),
     /// Pause, then this.
     Again(Step, ApiFailure),
+    /// The file could not be read, which may pass.
+    Unread(io::Error),
     /// The server has it all and has said so.
     Acknowledged(ReportAnswer),
     /// The daemon has to end.
     End(ApiFailure),
     /// The server won't take it, now or later.
     Unwanted(String),
-    /// Lost on this machine.
-    Damaged(String),
 }
 
 /// Delivers a result and keeps table and outbox in step.
 pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, first: First) {
     let lease = finished.report.lease;
     let mut backoff = host.backoff();
-    let mut conflicts = 0;
+    let (mut conflicts, mut unread) = (0, 0);
     let mut step = match (first, &finished.checkpoint) {
         (First::Upload, Some(_)) => Step::Upload { offset: 0 },
         _ => Step::Report,
@@ -72,6 +79,17 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
                 host.contact.pause(&mut backoff, failure.retry_after()).await;
                 step = next;
             }
+            Reached::Unread(error) if unread < MOST_UNREAD && !is_damage(&error) => {
+                unread += 1;
+                host.contact.pause(&mut backoff, None).await;
+                step = Step::Locate;
+            }
+            Reached::Unread(error) => {
+                tracing::error!(%lease, %error, "a result is lost; giving its unit back");
+                host.outbox.remove(lease);
+                let reason = format!("the finished checkpoint is lost: {error}");
+                return host.give_back(lease, reason).await;
+            }
             Reached::Acknowledged(answer) => {
                 tracing::debug!(%lease, "result acknowledged");
                 if answer.state == ReportState::Acknowledged {
@@ -87,13 +105,14 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
                 host.outbox.remove(lease);
                 return host.give_back(lease, reason).await;
             }
-            Reached::Damaged(reason) => {
-                tracing::error!(%lease, reason, "a result is lost; giving its unit back");
-                host.outbox.remove(lease);
-                return host.give_back(lease, reason).await;
-            }
         }
     }
+}
+
+/// Does the error say that the file's bytes are lost?
+fn is_damage(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+    matches!(error.kind(), InvalidData | NotFound | UnexpectedEof)
 }
 
 async fn send<R: UnitRunner>(
@@ -116,7 +135,7 @@ async fn send<R: UnitRunner>(
             retry_after: None,
         },
         Err(UploadError::Server(failure)) => failure,
-        Err(UploadError::Disk(error)) => return Reached::Damaged(error.to_string()),
+        Err(UploadError::Disk(error)) => return Reached::Unread(error),
     };
     match failure.remedy() {
         Remedy::Later => Reached::Again(Step::Locate, failure),
@@ -125,7 +144,7 @@ async fn send<R: UnitRunner>(
         // The bytes may have suffered on the way, or here: the latter is found out at once.
         Remedy::Mend(ErrorKind::DigestMismatch) => match host.outbox.verify(finished).await {
             Ok(()) => Reached::Again(Step::Locate, failure),
-            Err(error) => Reached::Damaged(error.to_string()),
+            Err(error) => Reached::Unread(error),
         },
         Remedy::Mend(ErrorKind::WrongOffset | ErrorKind::Conflict) => {
             Reached::Again(Step::Locate, failure)
@@ -167,7 +186,9 @@ async fn report<R: UnitRunner>(
     match failure.remedy() {
         Remedy::Later => Reached::Again(Step::Report, failure),
         Remedy::End => Reached::End(failure),
-        Remedy::Mend(ErrorKind::Conflict) if finished.checkpoint.is_some() => {
+        Remedy::Mend(ErrorKind::Conflict)
+            if finished.checkpoint.is_some() && *conflicts < MOST_CONFLICTS =>
+        {
             *conflicts += 1;
             Reached::Next(Step::Locate)
         }

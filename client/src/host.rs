@@ -175,6 +175,11 @@ impl<R: UnitRunner> Host<R> {
         tasks.spawn(task)
     }
 
+    /// Stops every task, without waiting.
+    pub(crate) fn abort_tasks(&self) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+
     /// Stops every task and waits until each has let go of what it held.
     pub(crate) async fn stop_tasks(&self) {
         let mut tasks =

@@ -53,6 +53,16 @@ pub(crate) struct Fetcher {
     flights: Mutex<BTreeMap<Digest, Weak<tokio::sync::Mutex<()>>>>,
 }
 
+/// How a request ended.
+enum Ended {
+    /// With the answer's end, early or not.
+    Normally,
+    /// With more bytes than the blob has; nothing of it counts.
+    TooLong,
+    /// Broken off.
+    Broken(ApiFailure),
+}
+
 /// The bytes of one blob so far.
 struct Part {
     file: File,
@@ -84,92 +94,93 @@ impl Fetcher {
         let mut altered = 0;
         loop {
             let before = part.written;
-            let (reached, broken) = self.attempt(blob, part).await.map_err(disk)?;
+            let (reached, ended) = self.attempt(blob, part).await.map_err(disk)?;
             part = reached;
-            match broken {
-                None if part.written == blob.bytes => {
-                    let Part { file, hasher, .. } = part;
-                    drop(file);
-                    if hasher.finish() == blob.sha256 {
+            let advanced = part.written > before;
+            let failure = match ended {
+                Ended::Normally if part.written == blob.bytes => {
+                    if part.hasher.clone().finish() == blob.sha256 {
+                        drop(part);
                         return room.publish(class).map_err(disk);
                     }
-                    altered += 1;
-                    if altered >= MOST_ALTERED {
-                        return Err(FetchError::Altered { blob: blob.sha256 });
-                    }
-                    tracing::warn!(blob = %blob.sha256.short(), "a blob came altered; fetching it again");
-                    part = Part::begin(&room).map_err(disk)?;
-                    self.contact.pause(&mut backoff, None).await;
+                    None
                 }
-                // The answer ended early, without an error: take it up where it ended.
-                None => {
-                    if part.written > before {
+                // Ended early, without an error: taken up where it ended.
+                Ended::Normally => {
+                    if advanced {
                         backoff.reset();
                     }
                     self.contact.pause(&mut backoff, None).await;
+                    continue;
                 }
-                Some(failure) => match failure.remedy() {
-                    Remedy::End => return Err(FetchError::End(failure)),
-                    Remedy::Mend(ErrorKind::RangeNotSatisfiable) if part.written > 0 => {
-                        part = Part::begin(&room).map_err(disk)?;
-                        self.contact.pause(&mut backoff, None).await;
+                Ended::TooLong => None,
+                Ended::Broken(failure) => Some(failure),
+            };
+            let Some(failure) = failure else {
+                altered += 1;
+                if altered >= MOST_ALTERED {
+                    return Err(FetchError::Altered { blob: blob.sha256 });
+                }
+                let blob = blob.sha256.short();
+                tracing::warn!(blob, "a blob came altered; fetching it again");
+                part = Part::begin(&room).map_err(disk)?;
+                self.contact.pause(&mut backoff, None).await;
+                continue;
+            };
+            match failure.remedy() {
+                Remedy::End => return Err(FetchError::End(failure)),
+                Remedy::Mend(ErrorKind::RangeNotSatisfiable) if part.written > 0 => {
+                    part = Part::begin(&room).map_err(disk)?;
+                    self.contact.pause(&mut backoff, None).await;
+                }
+                Remedy::Gone | Remedy::Mend(_) => {
+                    let reason = failure.to_string();
+                    return Err(FetchError::Refused { blob: blob.sha256, reason });
+                }
+                Remedy::Later => {
+                    if advanced {
+                        backoff.reset();
                     }
-                    Remedy::Gone | Remedy::Mend(_) => {
-                        let reason = failure.to_string();
-                        return Err(FetchError::Refused { blob: blob.sha256, reason });
+                    if backoff.attempts() == 0 && !self.contact.is_away() {
+                        let (blob, cause) = (blob.sha256.short(), failure.whole_story());
+                        tracing::warn!(blob, cause, "a download broke off; trying again");
                     }
-                    Remedy::Later => {
-                        if part.written > before {
-                            backoff.reset();
-                        }
-                        if backoff.attempts() == 0 && !self.contact.is_away() {
-                            let (blob, cause) = (blob.sha256.short(), failure.whole_story());
-                            tracing::warn!(blob, cause, "a download broke off; trying again");
-                        }
-                        self.contact.pause(&mut backoff, failure.retry_after()).await;
-                    }
-                },
+                    self.contact.pause(&mut backoff, failure.retry_after()).await;
+                }
             }
         }
     }
 
-    /// One request. Gives the part back as far as it came, and what broke it off.
-    async fn attempt(&self, blob: BlobRef, part: Part) -> io::Result<(Part, Option<ApiFailure>)> {
+    /// One request. Gives the part back as far as it came.
+    async fn attempt(&self, blob: BlobRef, part: Part) -> io::Result<(Part, Ended)> {
         let mut download = match self.api.blob(blob.sha256, part.written).await {
             Ok(download) => download,
-            Err(failure) => return Ok((part, Some(failure))),
+            Err(failure) => return Ok((part, Ended::Broken(failure))),
         };
         let part = if download.from == part.written { part } else { part.rewound()? };
         let mut coming = part.written;
         // One thread writes and hashes, so that neither holds up the network or other tasks.
         let (chunks, taken) = mpsc::channel(AHEAD);
         let writer = tokio::task::spawn_blocking(move || part.append(taken));
-        let mut broken = None;
-        loop {
+        let ended = loop {
             match download.next().await {
                 Ok(Some(chunk)) => {
                     coming = coming.saturating_add(chunk.len() as u64);
                     if coming > blob.bytes {
-                        let detail = format!("more than the {} bytes of the blob", blob.bytes);
-                        broken =
-                            Some(ApiFailure::Garbage { status: 200, detail, retry_after: None });
-                        break;
+                        break Ended::TooLong;
                     }
                     // A closed channel: the writer has failed, and says why below.
                     if chunks.send(chunk).await.is_err() {
-                        break;
+                        break Ended::Normally;
                     }
                 }
-                Ok(None) => break,
-                Err(failure) => {
-                    broken = Some(failure);
-                    break;
-                }
+                Ok(None) => break Ended::Normally,
+                Err(failure) => break Ended::Broken(failure),
             }
-        }
+        };
         drop(chunks);
         let part = writer.await.map_err(io::Error::other)??;
-        Ok((if coming > blob.bytes { part.rewound()? } else { part }, broken))
+        Ok((part, ended))
     }
 
     fn flight(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {

@@ -1,0 +1,294 @@
+//! What goes wrong on the wire, on the disk, and in the trainer.
+
+use super::*;
+use crate::{http::Answer, server::Fault};
+use sojourn_client::RunnerError;
+use sojourn_protocol::{
+    digest::Digest,
+    error::ErrorKind,
+    report::{Failure, FailureKind, Outcome},
+};
+
+/// Long enough for several chunks.
+fn long_bytes() -> Vec<u8> {
+    trainer::checkpoint(99, 600_000)
+}
+
+fn garbage(status: u16) -> Fault {
+    Fault::Answer(Answer { status, body: b"<html>who?</html>".into(), ..Answer::default() })
+}
+
+#[tokio::test]
+async fn downloads_go_on_where_they_were_cut() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    let cuts = [0, 1, 4096, 300_000];
+    server.change(|world| {
+        let shard = world.put(&long_bytes());
+        world.queue.push_back(hop(1, shard));
+        for cut in cuts {
+            world.fail("GET /v1/blobs", Fault::Cut(cut));
+        }
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    let world = server.world();
+    let blobs = world.requests.iter().filter(|request| request.path.starts_with("/v1/blobs"));
+    let from: Vec<u64> = blobs.map(|request| request.range.unwrap_or(0)).collect();
+    assert_eq!(from.len(), cuts.len() + 1);
+    assert!(from.is_sorted() && from[4] >= 4096, "{from:?}");
+    assert_eq!(files(&dir, "cache/parts"), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_altered_blob_is_fetched_again_and_never_reaches_a_trainer() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        world.fail("GET /v1/blobs", Fault::Alter);
+        world.fail("GET /v1/blobs", Fault::Cut(7));
+        world.fail("GET /v1/blobs", Fault::Alter);
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_blob_that_is_never_right_has_its_unit_given_back() {
+    for bytes in [b"other rows".as_slice(), b"these rows and more"] {
+        let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+        let trainer = Trainer::free();
+        server.change(|world| {
+            let shard = world.put(b"these rows");
+            world.blobs.insert(shard.sha256, bytes.to_owned());
+            world.queue.push_back(hop(1, shard));
+        });
+        let daemon = Daemon::start(config(&server, &dir), &trainer);
+        server.until("a release", |world| !world.released.is_empty()).await;
+        daemon.stop().await.unwrap();
+        let reason = server.world().released[0].1.clone();
+        assert!(reason.contains("arrives altered"), "{reason}");
+        assert_eq!(*trainer.started.borrow(), 0);
+        assert_eq!(files(&dir, "cache"), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn every_call_outlives_every_passing_fault() {
+    let calls =
+        ["POST /v1/enrol", "POST /v1/work", "GET /v1/blobs", "PUT /v1/leases", "POST /v1/results"];
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        for call in calls {
+            world.fail(call, Fault::refusal(ErrorKind::Unavailable));
+            world.fail(call, Fault::refusal(ErrorKind::Internal));
+            world.fail(call, Fault::refusal(ErrorKind::StorageFull));
+            world.fail(call, garbage(200));
+            world.fail(call, garbage(401));
+            world.fail(call, garbage(404));
+            world.fail(call, garbage(502));
+            world.fail(call, Fault::Cut(3));
+            world.fail(call, Fault::Lost);
+            world.fail(call, Fault::Hang);
+        }
+    });
+    let timing = Timing {
+        wait: Duration::from_secs(1),
+        answer: Duration::from_secs(1),
+        ..config(&server, &dir).timing
+    };
+    let daemon = Daemon::start(ClientConfig { timing, ..config(&server, &dir) }, &trainer);
+    // Enrolling again after a lost answer makes another host; the last one works.
+    server.until("a report", |world| world.reports.len() == 1).await;
+    let all = |world: &World| {
+        let left = world.faults_left();
+        // What is left belongs to calls that succeeded without a fault, garbage in their stead.
+        left <= 20
+    };
+    server.until("the faults", all).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(*trainer.started.borrow(), 1, "trained once");
+}
+
+#[tokio::test]
+async fn uploads_go_on_where_they_were_cut() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| {
+        let shard = world.put(b"rows");
+        world.queue.push_back(hop_of(1, Base::Initial { seed: 1 }, shard, 900_000));
+        world.fail("PUT /v1/leases", Fault::Cut(100_000));
+        world.fail("PUT /v1/leases", Fault::Cut(500_001));
+        world.fail("PUT /v1/leases", Fault::Lost);
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    let world = server.world();
+    let puts = world.requests.iter().filter(|request| request.method == "PUT");
+    let offsets: Vec<&str> = puts.map(|request| request.query.as_str()).collect();
+    assert_eq!(offsets, ["offset=0", "offset=100000", "offset=600001"]);
+    assert_eq!(world.uploads[&LeaseId(1)], trainer::checkpoint(1, 900_000));
+}
+
+#[tokio::test]
+async fn bytes_that_suffer_on_the_way_are_sent_again() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        world.fail("PUT /v1/leases", Fault::refusal(ErrorKind::DigestMismatch));
+        world.fail("PUT /v1/leases", Fault::refusal(ErrorKind::WrongOffset));
+        world.fail("POST /v1/results", Fault::refusal(ErrorKind::Conflict));
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_result_that_nobody_wants_is_dropped_and_work_goes_on() {
+    for kind in [ErrorKind::Forbidden, ErrorKind::NotFound, ErrorKind::TooLarge, ErrorKind::Invalid]
+    {
+        for call in ["PUT /v1/leases", "POST /v1/results"] {
+            let dir = TempDir::new().unwrap();
+            let (server, trainer) = (Server::start().await, Trainer::free());
+            server.change(|world| {
+                world.end_at_once = true;
+                queue_hops(world, 1..=2);
+                world.fail(call, Fault::refusal(kind));
+            });
+            let daemon = Daemon::start(config(&server, &dir), &trainer);
+            server.until("the other report", |world| world.reports.len() == 1).await;
+            server.until("a release", |world| world.released.len() == 1).await;
+            daemon.stop().await.unwrap();
+            assert_eq!(files(&dir, "outbox"), [""; 0], "{kind:?} {call}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_blob_that_the_server_refuses_has_its_unit_given_back() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        world.blobs.clear();
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a release", |world| !world.released.is_empty()).await;
+    daemon.stop().await.unwrap();
+    assert!(server.world().released[0].1.contains("no such blob"));
+}
+
+#[tokio::test]
+async fn a_revoked_token_ends_the_daemon_and_keeps_the_results() {
+    for call in ["POST /v1/work", "PUT /v1/leases", "POST /v1/results", "GET /v1/blobs"] {
+        let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+        let trainer = Trainer::free();
+        server.change(|world| {
+            queue_hops(world, 1..=1);
+            world.fail(call, Fault::refusal(ErrorKind::Unauthorized));
+        });
+        let error = Daemon::start(config(&server, &dir), &trainer).ended().await.unwrap_err();
+        assert!(matches!(error, ClientError::Revoked { .. }), "{error:?}");
+        assert!(error.to_string().contains("identity.json"), "{error}");
+        let kept = files(&dir, "outbox").contains(&"1.json".to_owned());
+        assert_eq!(kept, call.starts_with("PUT") || call.contains("results"));
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_work_is_said_at_the_start() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    let with_token = |token: Option<&str>| ClientConfig {
+        token: token.map(ToOwned::to_owned),
+        ..config(&server, &dir)
+    };
+    let error = Daemon::start(with_token(None), &trainer).ended().await.unwrap_err();
+    assert!(matches!(error, ClientError::NoToken), "{error:?}");
+    let error = Daemon::start(with_token(Some("wrong")), &trainer).ended().await.unwrap_err();
+    assert!(error.to_string().contains("no such enrolment token"), "{error}");
+    server.change(|world| {
+        world.fail("POST /v1/enrol", Fault::refusal(ErrorKind::UnsupportedProtocol));
+    });
+    let error = Daemon::start(config(&server, &dir), &trainer).ended().await.unwrap_err();
+    assert!(matches!(error, ClientError::Protocol { .. }), "{error:?}");
+
+    let none = |_| Err::<trainer::Runner, _>(RunnerError::new("no program at `/nowhere`"));
+    let ended = run_with(config(&server, &dir), none, std::future::pending()).await;
+    assert!(matches!(ended, Err(ClientError::Trainer(_))), "{ended:?}");
+
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a request", |world| !world.works.is_empty()).await;
+    let error = Daemon::start(config(&server, &dir), &trainer).ended().await.unwrap_err();
+    assert!(matches!(error, ClientError::FolderInUse { .. }), "{error:?}");
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_disk_that_takes_nothing_has_units_given_back_with_the_reason() {
+    // Folders that are gone stand for a disk that is full: both refuse the write.
+    for (folder, words) in [("cache/parts", "can't be written"), ("outbox", "can't be kept")] {
+        let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+        let trainer = Trainer::free();
+        let daemon = Daemon::start(config(&server, &dir), &trainer);
+        server.until("a request", |world| !world.works.is_empty()).await;
+        std::fs::remove_dir_all(dir.path().join("client").join(folder)).unwrap();
+        server.change(|world| queue_hops(world, 1..=1));
+        server.until("a release", |world| !world.released.is_empty()).await;
+        daemon.stop().await.unwrap();
+        let reason = server.world().released[0].1.clone();
+        assert!(reason.contains(words), "{reason}");
+        assert_eq!(files(&dir, "scratch"), [""; 0]);
+    }
+}
+
+/// Runs one unit with something else instead of training, and gives the world after it.
+async fn with_trainer(instead: trainer::Instead, until: fn(&World) -> bool) -> Arc<Server> {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    *trainer.instead.lock().unwrap() = Some(instead);
+    server.change(|world| queue_hops(world, 1..=1));
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the unit's end", until).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(files(&dir, "scratch"), [""; 0]);
+    server
+}
+
+#[tokio::test]
+async fn a_trainers_error_is_reported_and_one_without_a_trainer_is_not() {
+    let failure = Failure { kind: FailureKind::NonFinite, message: "loss is NaN".into() };
+    let outcome = Outcome::Failed(failure);
+    let expected = outcome.clone();
+    let server = with_trainer(Box::new(|_| Ok(outcome)), |world| world.reports.len() == 1).await;
+    assert_eq!(server.world().reports[&LeaseId(1)].outcome, expected);
+
+    let gone = |_: &_| Err(RunnerError::new("no program at `/nowhere`"));
+    let server = with_trainer(Box::new(gone), |world| world.released.len() == 1).await;
+    assert!(server.world().released[0].1.contains("/nowhere"));
+    assert!(server.world().reports.is_empty());
+}
+
+#[tokio::test]
+async fn a_trainers_promise_is_checked() {
+    let lies: [fn(&mut Vec<u8>, &Path); 3] = [
+        |_, output| std::fs::remove_file(output).unwrap(),
+        |_, output| std::fs::write(output, b"half").unwrap(),
+        |bytes, output| {
+            bytes.push(0);
+            std::fs::write(output, &*bytes).unwrap();
+        },
+    ];
+    for lie in lies {
+        let instead = move |run: &sojourn_protocol::trainer::RunUnit| {
+            let Outcome::Trained(mut trained) = trainer::trained(run) else { unreachable!() };
+            let mut bytes = std::fs::read(&run.output).unwrap();
+            lie(&mut bytes, &run.output);
+            trained.checkpoint = BlobRef { sha256: Digest::of(&bytes), bytes: bytes.len() as u64 };
+            Ok(Outcome::Trained(trained))
+        };
+        let server = with_trainer(Box::new(instead), |world| world.reports.len() == 1).await;
+        let outcome = server.world().reports[&LeaseId(1)].outcome.clone();
+        assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    }
+}

@@ -1,0 +1,193 @@
+//! The whole daemon against a server and a trainer that fail as they are told.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "this whole crate is a test: what isn't there fails it"
+)]
+
+mod basics;
+mod faults;
+mod http;
+mod restarts;
+mod server;
+mod trainer;
+
+use server::{ENROLMENT, Server, World};
+use sojourn_client::{ClientConfig, ClientError, Timing, run_with};
+use sojourn_protocol::{
+    digest::BlobRef,
+    ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
+    manifest::{Scaling, Shard},
+    position::Position,
+    spec::{
+        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
+        TrialConfig,
+    },
+    time::{Millis, UnixMillis},
+    unit::{Base, Evaluation, Hop, Lease, TrialContext, Unit},
+};
+use std::{path::Path, sync::Arc, time::Duration};
+use tempfile::TempDir;
+use tokio::{runtime::Runtime, sync::oneshot, task::JoinHandle};
+use trainer::Trainer;
+
+/// A daemon in a runtime of its own, so that it can be killed with all its tasks.
+struct Daemon {
+    runtime: Runtime,
+    task: JoinHandle<Result<(), ClientError>>,
+    shutdown: oneshot::Sender<()>,
+}
+
+fn config(server: &Server, dir: &TempDir) -> ClientConfig {
+    ClientConfig {
+        server: server.url.clone(),
+        token: Some(ENROLMENT.into()),
+        name: "test".into(),
+        data: dir.path().join("client"),
+        slots: 1,
+        cache_bytes: 1 << 20,
+        trainer: None,
+        timing: Timing { longest_pause: Duration::from_millis(50), ..Timing::default() },
+    }
+}
+
+impl Daemon {
+    fn start(config: ClientConfig, trainer: &Arc<Trainer>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let (shutdown, asked) = oneshot::channel();
+        let trainer = Arc::clone(trainer);
+        let task = runtime.spawn(run_with(config, move |_| Ok(trainer.runner()), async move {
+            let _ = asked.await;
+        }));
+        Self { runtime, task, shutdown }
+    }
+
+    /// What the daemon ends with, left alone.
+    async fn ended(self) -> Result<(), ClientError> {
+        let Self { runtime, task, shutdown } = self;
+        let result = task.await.unwrap();
+        drop(shutdown);
+        drop_runtime(runtime).await;
+        result
+    }
+
+    /// Ends it as SIGTERM does.
+    async fn stop(self) -> Result<(), ClientError> {
+        let Self { runtime, task, shutdown } = self;
+        let _ = shutdown.send(());
+        let result = task.await.unwrap();
+        drop_runtime(runtime).await;
+        result
+    }
+
+    /// Ends it without a word to anyone.
+    async fn kill(self) {
+        drop_runtime(self.runtime).await;
+    }
+}
+
+async fn drop_runtime(runtime: Runtime) {
+    tokio::task::spawn_blocking(move || drop(runtime)).await.unwrap();
+}
+
+/// Bytes of a checkpoint that the fake trainer makes.
+const CHECKPOINT: u32 = 1000;
+
+fn context(checkpoint: u32) -> TrialContext {
+    let optimizer = Optimizer {
+        name: OptimizerName::Sgd,
+        lr: 0.1,
+        momentum: 0.0,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.0,
+    };
+    let schedule =
+        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let training = TrainingConfig {
+        epochs: 1,
+        batch_size: 4,
+        loss: Loss::Mse,
+        optimizer,
+        schedule,
+        clip_norm: None,
+    };
+    TrialContext {
+        config: TrialConfig { model: Architecture::Mlp { hidden: vec![] }, training },
+        shape: vec![checkpoint],
+        outputs: 1,
+        scaling: Scaling::None,
+        total_steps: 2,
+        pinned_threads: Some(1),
+    }
+}
+
+/// A hop of trial 0 over a shard, whose checkpoint has `checkpoint` bytes.
+fn hop_of(lease: u64, base: Base, shard: BlobRef, checkpoint: u32) -> Lease {
+    let start = Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 };
+    let unit = Unit::Train(Hop {
+        job: JobId(1),
+        trial: TrialId(0),
+        base,
+        start,
+        shard: Shard { blob: shard, rows: 8 },
+        seed: lease,
+        context: context(checkpoint),
+    });
+    Lease {
+        id: LeaseId(lease),
+        unit,
+        renew_by: UnixMillis(0),
+        heartbeat_every: Millis(60_000),
+        upload_bytes: u64::from(checkpoint),
+    }
+}
+
+fn hop(lease: u64, shard: BlobRef) -> Lease {
+    hop_of(lease, Base::Initial { seed: 1 }, shard, CHECKPOINT)
+}
+
+fn evaluation(lease: u64, checkpoint: BlobRef, shards: &[BlobRef]) -> Lease {
+    let shards = shards.iter().map(|blob| Shard { blob: *blob, rows: 3 }).collect();
+    let unit = Unit::Evaluate(Evaluation {
+        job: JobId(1),
+        trial: TrialId(0),
+        epoch: Epoch(0),
+        version: Version(1),
+        checkpoint,
+        shards,
+        context: context(CHECKPOINT),
+    });
+    Lease { unit, upload_bytes: 0, ..hop(lease, checkpoint) }
+}
+
+/// Puts a shard and so many hops over it into the world.
+fn queue_hops(world: &mut World, leases: std::ops::RangeInclusive<u64>) -> BlobRef {
+    let shard = world.put(b"the rows of one shard");
+    world.queue.extend(leases.map(|lease| hop(lease, shard)));
+    shard
+}
+
+/// Files below a folder of the daemon's.
+fn files(dir: &TempDir, folder: &str) -> Vec<String> {
+    fn walk(folder: &Path, found: &mut Vec<String>) {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else {
+                found.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&dir.path().join("client").join(folder), &mut found);
+    found.sort();
+    found
+}

@@ -1,0 +1,186 @@
+//! Ends and beginnings: of the daemon, asked for or not, and of the server.
+
+use super::*;
+use sojourn_protocol::api::HeldState;
+use std::fs;
+
+#[tokio::test]
+async fn a_stop_gives_everything_unfinished_back() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| queue_hops(world, 1..=4));
+    let daemon = Daemon::start(ClientConfig { slots: 2, ..config(&server, &dir) }, &trainer);
+    trainer.until_started(2).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(*trainer.stopped.borrow(), 2, "no unit runs on");
+    let world = server.world();
+    let leases: Vec<u64> = world.released.iter().map(|(lease, _)| lease.0).collect();
+    assert_eq!(leases, [1, 2, 3, 4]);
+    assert!(world.held.is_empty());
+    assert!(world.released[0].1.contains("stopping"));
+    drop(world);
+    assert_eq!(files(&dir, "scratch"), [""; 0]);
+}
+
+#[tokio::test]
+async fn after_a_kill_the_server_sends_the_lease_again() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| queue_hops(world, 1..=1));
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    trainer.until_started(1).await;
+    daemon.kill().await;
+    // What a kill leaves: files half-written under every name that is written to.
+    let folder = dir.path().join("client");
+    fs::write(folder.join("scratch/1.safetensors"), b"half").unwrap();
+    fs::write(folder.join("outbox/1.safetensors"), b"half").unwrap();
+    fs::write(folder.join("outbox/1.tmp"), b"{\"format\"").unwrap();
+    let shard = files(&dir, "cache/data").remove(0);
+    fs::write(folder.join("cache/parts").join(&shard), b"ha").unwrap();
+    fs::write(folder.join("cache/data").join(&shard), b"the rows of one sharT").unwrap();
+
+    trainer.gate.add_permits(1);
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(server.world().count("GET /v1/blobs"), 2, "the altered shard was fetched again");
+    assert_eq!(server.world().enrolled, 1);
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_costs_nothing_that_is_held() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| {
+        world.end_at_once = true;
+        queue_hops(world, 1..=2);
+    });
+    let timing = Timing { wait: Duration::from_millis(10), ..config(&server, &dir).timing };
+    let config = || ClientConfig { timing, ..config(&server, &dir) };
+    let daemon = Daemon::start(config(), &trainer);
+    trainer.until_started(1).await;
+    server.until("both leases", |world| world.held.len() == 2).await;
+    server.until("the shard", |world| world.count("GET /v1/blobs") == 1).await;
+    server.change(|world| world.away = true);
+    trainer.gate.add_permits(1);
+    // The next unit starts though the result of the first can't be sent.
+    trainer.until_started(2).await;
+    trainer.gate.add_permits(1);
+    trainer.until_started(2).await;
+    assert!(server.world().reports.is_empty());
+    server.change(|world| {
+        world.away = false;
+        world.send_inventory = true;
+        world.works.clear();
+    });
+    server.until("both reports", |world| world.reports.len() == 2).await;
+    let inventory = |world: &World| world.works.iter().any(|work| work.inventory.is_some());
+    server.until("the inventory", inventory).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(*trainer.started.borrow(), 2);
+    assert_eq!(files(&dir, "outbox"), [""; 0]);
+}
+
+/// Leaves one finished result on disk: trained while the server was away.
+async fn with_a_result_on_disk(server: &Arc<Server>, dir: &TempDir, trainer: &Arc<Trainer>) {
+    server.change(|world| queue_hops(world, 1..=1));
+    let daemon = Daemon::start(config(server, dir), trainer);
+    trainer.until_started(1).await;
+    server.change(|world| world.away = true);
+    trainer.gate.add_permits(1);
+    let stopped = async {
+        // The record is renamed into place last.
+        while !dir.path().join("client/outbox/1.json").exists() {
+            tokio::task::yield_now().await;
+        }
+        daemon.kill().await;
+    };
+    stopped.await;
+    server.change(|world| {
+        world.away = false;
+        world.end_at_once = true;
+        world.works.clear();
+        world.requests.clear();
+    });
+}
+
+#[tokio::test]
+async fn a_result_on_disk_is_delivered_by_the_next_start() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    with_a_result_on_disk(&server, &dir, &trainer).await;
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    let world = server.world();
+    assert_eq!(world.uploads[&LeaseId(1)], trainer::checkpoint(1, u64::from(CHECKPOINT)));
+    assert_eq!(*trainer.started.borrow(), 1, "not trained again");
+    drop(world);
+    assert_eq!(files(&dir, "outbox"), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_damaged_result_on_disk_is_dropped_and_its_unit_done_again() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    with_a_result_on_disk(&server, &dir, &trainer).await;
+    let path = dir.path().join("client/outbox/1.safetensors");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[500] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    trainer.gate.add_permits(1);
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(*trainer.started.borrow(), 2);
+    let world = server.world();
+    assert_eq!(world.uploads[&LeaseId(1)], trainer::checkpoint(1, u64::from(CHECKPOINT)));
+}
+
+#[tokio::test]
+async fn a_result_that_is_acknowledged_already_is_not_sent_again() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| queue_hops(world, 1..=1));
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.kill().await;
+    server.change(|world| world.requests.clear());
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the report again", |world| world.count("POST /v1/results") == 1).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(server.world().count("PUT /v1/leases"), 0);
+    assert_eq!(files(&dir, "outbox"), ["1.json", "1.safetensors"], "kept until it has ended");
+}
+
+#[tokio::test]
+async fn a_stop_keeps_results_that_the_server_cannot_take_now() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| queue_hops(world, 1..=1));
+    let timing = Timing { farewell: Duration::from_millis(50), ..config(&server, &dir).timing };
+    let config = || ClientConfig { timing, ..config(&server, &dir) };
+    let daemon = Daemon::start(config(), &trainer);
+    trainer.until_started(1).await;
+    server.change(|world| world.away = true);
+    trainer.gate.add_permits(1);
+    while !dir.path().join("client/outbox/1.json").exists() {
+        tokio::task::yield_now().await;
+    }
+    daemon.stop().await.unwrap();
+    assert_eq!(files(&dir, "outbox"), ["1.json", "1.safetensors"]);
+    server.change(|world| {
+        world.away = false;
+        world.works.clear();
+    });
+    let daemon = Daemon::start(config(), &trainer);
+    let finished = |world: &World| {
+        world.reports.len() == 1
+            || world
+                .works
+                .iter()
+                .any(|work| work.holding.iter().any(|held| held.state == HeldState::Finished))
+    };
+    server.until("the result to be known or reported", finished).await;
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+}

@@ -1,0 +1,419 @@
+//! A server that keeps the contract of `/v1` for one host, in memory, and fails as it is told.
+
+use crate::http::{Answer, Connection, Request};
+use sojourn_protocol::{
+    api::*,
+    digest::{BlobRef, Digest},
+    error::{ApiError, ErrorKind},
+    ids::{HostId, LeaseId, Version},
+    report::{Outcome, Report, ReportEnd, ReportState},
+    time::Millis,
+    unit::Lease,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+
+pub const ENROLMENT: &str = "let-me-in";
+
+/// What goes wrong with one request.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// This answer instead, with nothing done.
+    Answer(Answer),
+    /// The body is cut after so many bytes; for an upload, the bytes before are taken.
+    Cut(usize),
+    /// One byte of the body is changed.
+    Alter,
+    /// No answer ever.
+    Hang,
+    /// All is done, but the answer is lost.
+    Lost,
+}
+
+impl Fault {
+    pub fn refusal(kind: ErrorKind) -> Self {
+        let body = serde_json::to_vec(&ApiError::new(kind, "as told")).unwrap();
+        Self::Answer(Answer { status: kind.status(), body, ..Answer::default() })
+    }
+}
+
+/// Everything that the server knows.
+#[derive(Default)]
+pub struct World {
+    pub blobs: BTreeMap<Digest, Vec<u8>>,
+    /// Leases to hand out.
+    pub queue: VecDeque<Lease>,
+    /// Leases handed out and not over.
+    pub held: BTreeMap<LeaseId, Lease>,
+    pub uploads: BTreeMap<LeaseId, Vec<u8>>,
+    pub reports: BTreeMap<LeaseId, Report>,
+    /// Acknowledged reports that have ended.
+    pub ends: BTreeMap<LeaseId, ReportEnd>,
+    /// Reports end the moment they are made.
+    pub end_at_once: bool,
+    pub released: Vec<(LeaseId, String)>,
+    /// Leases to have dropped, whatever the host says.
+    pub drops: BTreeSet<LeaseId>,
+    pub requests: Vec<Request>,
+    pub works: Vec<WorkRequest>,
+    pub heartbeats: Vec<HeartbeatRequest>,
+    pub enrolled: u64,
+    /// Tokens that are no longer taken.
+    pub revoked: BTreeSet<String>,
+    pub send_inventory: bool,
+    /// Connections are closed unheard.
+    pub away: bool,
+    /// Most leases in one answer.
+    pub most: Option<usize>,
+    faults: VecDeque<(String, Fault)>,
+    asks: u64,
+}
+
+impl World {
+    /// The next request that starts so (`GET /v1/blobs`) fails so.
+    pub fn fail(&mut self, start: &str, fault: Fault) {
+        self.faults.push_back((start.to_owned(), fault));
+    }
+
+    pub fn put(&mut self, bytes: &[u8]) -> BlobRef {
+        let blob = BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 };
+        self.blobs.insert(blob.sha256, bytes.to_owned());
+        blob
+    }
+
+    pub fn count(&self, start: &str) -> usize {
+        self.requests
+            .iter()
+            .filter(|r| format!("{} {}", r.method, r.path).starts_with(start))
+            .count()
+    }
+
+    pub fn faults_left(&self) -> usize {
+        self.faults.len()
+    }
+}
+
+pub struct Server {
+    pub url: String,
+    world: Arc<Mutex<World>>,
+    changes: watch::Sender<()>,
+    accepting: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Server {
+    pub async fn start() -> Arc<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let world: Arc<Mutex<World>> = Arc::default();
+        let changes = watch::Sender::new(());
+        let (seen, told) = (Arc::clone(&world), changes.clone());
+        let accepting = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let (world, changes) = (Arc::clone(&seen), told.clone());
+                tokio::spawn(async move {
+                    let mut connection = Connection::new(stream);
+                    // A broken connection ends here, as it does in a real server.
+                    let _ = serve(&mut connection, &world, &changes).await;
+                });
+            }
+        });
+        Arc::new(Self { url, world, changes, accepting })
+    }
+
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap()
+    }
+
+    /// Changes the world and lets held requests see it.
+    pub fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
+        let result = change(&mut self.world());
+        self.changes.send_replace(());
+        result
+    }
+
+    /// Waits until the world is so.
+    pub async fn until(&self, what: &str, so: impl Fn(&World) -> bool) {
+        let mut changes = self.changes.subscribe();
+        let wait = async {
+            loop {
+                changes.mark_unchanged();
+                if so(&self.world()) {
+                    return;
+                }
+                changes.changed().await.unwrap();
+            }
+        };
+        // Only so that a failing test says what it waited for.
+        if tokio::time::timeout(Duration::from_secs(120), wait).await.is_err() {
+            panic!("never came: {what}");
+        }
+    }
+}
+
+async fn serve(
+    connection: &mut Connection,
+    world: &Arc<Mutex<World>>,
+    changes: &watch::Sender<()>,
+) -> std::io::Result<()> {
+    while let Some(mut request) = connection.head().await? {
+        let line = format!("{} {}", request.method, request.path);
+        let fault = {
+            let mut world = world.lock().unwrap();
+            if world.away {
+                return Ok(());
+            }
+            let at = world.faults.iter().position(|(start, _)| line.starts_with(start.as_str()));
+            at.and_then(|at| world.faults.remove(at)).map(|(_, fault)| fault)
+        };
+        let taken = match fault {
+            Some(Fault::Cut(bytes)) if request.length > 0 => bytes.min(request.length),
+            _ => request.length,
+        };
+        request.body = connection.body(taken).await?;
+        world.lock().unwrap().requests.push(request.clone());
+        let cut_upload = taken < request.length;
+        let answer = match &fault {
+            Some(Fault::Answer(answer)) => Ok(answer.clone()),
+            Some(Fault::Hang) => {
+                changes.send_replace(());
+                connection.hung_up().await;
+                return Ok(());
+            }
+            _ => respond(&request, world, changes).await,
+        };
+        changes.send_replace(());
+        let mut answer = answer.unwrap_or_else(|error| Answer {
+            status: error.kind.status(),
+            body: serde_json::to_vec(&error).unwrap(),
+            ..Answer::default()
+        });
+        match fault {
+            _ if cut_upload => return Ok(()),
+            Some(Fault::Cut(bytes)) => answer.cut_after = Some(bytes),
+            Some(Fault::Alter) => answer.body[0] ^= 1,
+            Some(Fault::Lost) => return Ok(()),
+            _ => {}
+        }
+        connection.answer(&answer).await?;
+    }
+    Ok(())
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(request: &'a Request) -> Result<T, ApiError> {
+    serde_json::from_slice(&request.body)
+        .map_err(|error| ApiError::new(ErrorKind::Invalid, error.to_string()))
+}
+
+async fn respond(
+    request: &Request,
+    shared: &Arc<Mutex<World>>,
+    changes: &watch::Sender<()>,
+) -> Result<Answer, ApiError> {
+    let token = request.token.clone().unwrap_or_default();
+    if request.path == "/v1/enrol" {
+        let mut world = shared.lock().unwrap();
+        if token != ENROLMENT {
+            return Err(ApiError::new(ErrorKind::Unauthorized, "no such enrolment token"));
+        }
+        let _: EnrolRequest = parse(request)?;
+        world.enrolled += 1;
+        let host = HostId(world.enrolled);
+        return Ok(Answer::json(&EnrolAnswer { host, token: format!("host-{host}") }));
+    }
+    {
+        let world = shared.lock().unwrap();
+        if !token.starts_with("host-") || world.revoked.contains(&token) {
+            return Err(ApiError::new(ErrorKind::Unauthorized, "the host's token was revoked"));
+        }
+    }
+    let parts: Vec<&str> = request.path.split('/').skip(2).collect();
+    match (request.method.as_str(), parts.as_slice()) {
+        ("POST", ["work"]) => work(parse(request)?, shared, changes).await,
+        ("POST", ["heartbeat"]) => {
+            let beat: HeartbeatRequest = parse(request)?;
+            let mut world = shared.lock().unwrap();
+            let answer = HeartbeatAnswer {
+                drop: drops(&world, &beat.holding),
+                reports: reports(&world, &beat.reported),
+            };
+            world.heartbeats.push(beat);
+            Ok(Answer::json(&answer))
+        }
+        ("POST", ["release"]) => {
+            let release: ReleaseRequest = parse(request)?;
+            let mut world = shared.lock().unwrap();
+            let mut released = release.leases.clone();
+            released.retain(|lease| world.held.remove(lease).is_some());
+            for lease in release.leases {
+                world.released.push((lease, release.reason.clone()));
+            }
+            Ok(Answer::json(&ReleaseAnswer { released }))
+        }
+        ("POST", ["results"]) => report(parse(request)?, &mut shared.lock().unwrap()),
+        ("GET", ["blobs", digest]) => blob(request, digest, &shared.lock().unwrap()),
+        (method, ["leases", lease, "checkpoint"]) => {
+            let lease = LeaseId(lease.parse().unwrap());
+            let mut world = shared.lock().unwrap();
+            if !world.held.contains_key(&lease) && !world.reports.contains_key(&lease) {
+                return Err(ApiError::new(ErrorKind::Forbidden, "not this host's lease"));
+            }
+            let upload = world.uploads.entry(lease).or_default();
+            if method == "PUT" {
+                let offset: usize = request.query.strip_prefix("offset=").unwrap().parse().unwrap();
+                if offset != upload.len() {
+                    let mut error = ApiError::new(ErrorKind::WrongOffset, "not where it ends");
+                    error.offset = Some(upload.len() as u64);
+                    return Err(error);
+                }
+                upload.extend_from_slice(&request.body);
+                let whole = upload.len() as u64 == request.total.unwrap();
+                if whole && Some(Digest::of(upload).to_string()) != request.sha256 {
+                    upload.clear();
+                    return Err(ApiError::new(ErrorKind::DigestMismatch, "other bytes"));
+                }
+            }
+            let state = state_of(&world, lease);
+            Ok(Answer::json(&state))
+        }
+        _ => Err(ApiError::new(ErrorKind::NotFound, "no such thing")),
+    }
+}
+
+fn state_of(world: &World, lease: LeaseId) -> UploadState {
+    let offset = world.uploads.get(&lease).map_or(0, |bytes| bytes.len() as u64);
+    let wanted = world.held.get(&lease).map(|lease| lease.upload_bytes);
+    let reported = world.reports.contains_key(&lease);
+    UploadState { offset, complete: reported || wanted == Some(offset) }
+}
+
+async fn work(
+    ask: WorkRequest,
+    shared: &Arc<Mutex<World>>,
+    changes: &watch::Sender<()>,
+) -> Result<Answer, ApiError> {
+    let mut changed = changes.subscribe();
+    let mine = {
+        let mut world = shared.lock().unwrap();
+        world.asks += 1;
+        world.works.push(ask.clone());
+        world.asks
+    };
+    changes.send_replace(());
+    let end = tokio::time::Instant::now() + Duration::from_millis(ask.wait.0);
+    loop {
+        changed.mark_unchanged();
+        {
+            let mut world = shared.lock().unwrap();
+            let replaced = world.asks > mine;
+            let holding: BTreeSet<LeaseId> = ask.holding.iter().map(|held| held.lease).collect();
+            // What the host should hold and lacks comes again.
+            let mut leases: Vec<Lease> = Vec::new();
+            if !replaced {
+                leases.extend(
+                    world.held.values().filter(|lease| !holding.contains(&lease.id)).cloned(),
+                );
+                let most = world.most.unwrap_or(usize::MAX).min(ask.wanted as usize);
+                while leases.len() < most
+                    && let Some(lease) = world.queue.pop_front()
+                {
+                    world.held.insert(lease.id, lease.clone());
+                    leases.push(lease);
+                }
+            }
+            let answer = WorkAnswer {
+                leases,
+                drop: drops(&world, &ask.holding),
+                reports: reports(&world, &ask.reported)
+                    .into_iter()
+                    .filter(|answer| answer.state != ReportState::Acknowledged)
+                    .collect(),
+                ask_again: Millis(0),
+                send_inventory: std::mem::take(&mut world.send_inventory),
+            };
+            let empty =
+                answer.leases.is_empty() && answer.drop.is_empty() && answer.reports.is_empty();
+            let over = tokio::time::Instant::now() >= end;
+            if replaced || !empty || answer.send_inventory || over {
+                return Ok(Answer::json(&answer));
+            }
+        }
+        let _ = tokio::time::timeout_at(end, changed.changed()).await;
+    }
+}
+
+fn drops(world: &World, holding: &[Held]) -> Vec<LeaseId> {
+    let leases = holding.iter().map(|held| held.lease);
+    leases.filter(|lease| !world.held.contains_key(lease) || world.drops.contains(lease)).collect()
+}
+
+fn reports(world: &World, asked: &[LeaseId]) -> Vec<ReportAnswer> {
+    let known = asked.iter().filter(|lease| world.reports.contains_key(lease));
+    known.map(|lease| ReportAnswer { lease: *lease, state: report_state(world, *lease) }).collect()
+}
+
+fn report_state(world: &World, lease: LeaseId) -> ReportState {
+    match world.ends.get(&lease) {
+        Some(end) => ReportState::Ended(end.clone()),
+        None => ReportState::Acknowledged,
+    }
+}
+
+fn report(report: Report, world: &mut World) -> Result<Answer, ApiError> {
+    let lease = report.lease;
+    match world.reports.get(&lease) {
+        Some(first) if *first != report => {
+            return Err(ApiError::new(ErrorKind::Conflict, "another report was made"));
+        }
+        Some(_) => {}
+        None => {
+            if !world.held.contains_key(&lease) {
+                return Err(ApiError::new(ErrorKind::Forbidden, "not this host's lease"));
+            }
+            if let Outcome::Trained(trained) = &report.outcome {
+                let uploaded = world.uploads.get(&lease).map(|bytes| Digest::of(bytes));
+                if uploaded != Some(trained.checkpoint.sha256) {
+                    return Err(ApiError::new(ErrorKind::Conflict, "upload the checkpoint first"));
+                }
+                let bytes = world.uploads[&lease].clone();
+                world.put(&bytes);
+            }
+            world.held.remove(&lease);
+            world.reports.insert(lease, report);
+            if world.end_at_once {
+                world.ends.insert(lease, ReportEnd::Assimilated { version: Version(1) });
+            }
+        }
+    }
+    Ok(Answer::json(&ReportAnswer { lease, state: report_state(world, lease) }))
+}
+
+fn blob(request: &Request, digest: &str, world: &World) -> Result<Answer, ApiError> {
+    let digest: Digest = digest.parse().unwrap();
+    let named = world
+        .held
+        .values()
+        .any(|lease| lease.unit.blobs().iter().any(|blob| blob.sha256 == digest));
+    if !named {
+        return Err(ApiError::new(ErrorKind::Forbidden, "no lease names this blob"));
+    }
+    let Some(bytes) = world.blobs.get(&digest) else {
+        return Err(ApiError::new(ErrorKind::NotFound, "no such blob"));
+    };
+    let from = usize::try_from(request.range.unwrap_or(0)).unwrap();
+    let Some(rest) = bytes.get(from..).filter(|rest| from == 0 || !rest.is_empty()) else {
+        return Err(ApiError::new(ErrorKind::RangeNotSatisfiable, "after the end"));
+    };
+    let status = if request.range.is_some() { 206 } else { 200 };
+    Ok(Answer { status, body: rest.to_owned(), ..Answer::default() })
+}

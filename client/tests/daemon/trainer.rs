@@ -1,0 +1,148 @@
+//! A trainer that trains nothing, quickly or as long as a test wants, and looks closely at its input.
+
+use sojourn_client::{RunnerError, UnitRunner};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    report::{Evaluated, Outcome, Sums, Trained},
+    trainer::{Hello, Progress, RunUnit, TRAINER_PROTOCOL},
+    unit::Unit,
+};
+use std::{
+    fs,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use tokio::sync::{Semaphore, watch};
+
+/// What all slots of a test share.
+pub struct Trainer {
+    /// Units may end while there are permits.
+    pub gate: Semaphore,
+    pub started: watch::Sender<usize>,
+    pub stopped: watch::Sender<usize>,
+    pub at_once: AtomicUsize,
+    pub most_at_once: AtomicUsize,
+    /// What comes instead of training, once.
+    pub instead: Mutex<Option<Instead>>,
+}
+
+pub type Instead = Box<dyn FnOnce(&RunUnit) -> Result<Outcome, RunnerError> + Send>;
+
+impl Trainer {
+    /// Units end at once.
+    pub fn free() -> Arc<Self> {
+        Self::gated(Semaphore::MAX_PERMITS)
+    }
+
+    /// Units end when the test adds permits.
+    pub fn gated(permits: usize) -> Arc<Self> {
+        Arc::new(Self {
+            gate: Semaphore::new(permits),
+            started: watch::Sender::new(0),
+            stopped: watch::Sender::new(0),
+            at_once: AtomicUsize::new(0),
+            most_at_once: AtomicUsize::new(0),
+            instead: Mutex::default(),
+        })
+    }
+
+    pub async fn until_started(&self, count: usize) {
+        self.started.subscribe().wait_for(|started| *started >= count).await.unwrap();
+    }
+
+    pub async fn until_stopped(&self, count: usize) {
+        self.stopped.subscribe().wait_for(|stopped| *stopped >= count).await.unwrap();
+    }
+
+    pub fn runner(self: &Arc<Self>) -> Runner {
+        Runner(Arc::clone(self))
+    }
+}
+
+pub struct Runner(Arc<Trainer>);
+
+/// What the fake makes of a unit: so many bytes, each unit's own.
+pub fn checkpoint(seed: u64, bytes: u64) -> Vec<u8> {
+    let text = format!("checkpoint of {seed};");
+    text.bytes().cycle().take(usize::try_from(bytes).unwrap()).collect()
+}
+
+/// The checkpoint's size, which a test puts in the lease's shape.
+pub fn size_of(unit: &Unit) -> u64 {
+    unit.context().shape.iter().map(|side| u64::from(*side)).product()
+}
+
+struct Running<'a>(&'a Trainer, bool);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.at_once.fetch_sub(1, Ordering::SeqCst);
+        if !self.1 {
+            self.0.stopped.send_modify(|stopped| *stopped += 1);
+        }
+    }
+}
+
+impl UnitRunner for Runner {
+    async fn hello(&mut self) -> Result<Hello, RunnerError> {
+        Ok(Hello {
+            protocol: TRAINER_PROTOCOL,
+            libtorch: "none".into(),
+            threads: 1,
+            numeric_class: Digest::of(b"fake"),
+            flops: 1e9,
+        })
+    }
+
+    async fn run(
+        &mut self,
+        unit: RunUnit,
+        mut on_progress: impl FnMut(Progress) + Send,
+    ) -> Result<Outcome, RunnerError> {
+        let trainer = &*self.0;
+        let now = trainer.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+        trainer.most_at_once.fetch_max(now, Ordering::SeqCst);
+        let mut running = Running(trainer, false);
+        for blob in unit.unit.blobs() {
+            let bytes = fs::read(&unit.files[&blob.sha256]).unwrap();
+            assert_eq!(Digest::of(&bytes), blob.sha256, "a trainer was given other bytes");
+        }
+        // Half-written when a unit is stopped, as a real one's may be.
+        if matches!(unit.unit, Unit::Train(_)) {
+            fs::write(&unit.output, b"half").unwrap();
+        }
+        on_progress(Progress { done: 1, of: 2 });
+        trainer.started.send_modify(|started| *started += 1);
+        trainer.gate.acquire().await.unwrap().forget();
+        running.1 = true;
+        if let Some(instead) = trainer.instead.lock().unwrap().take() {
+            return instead(&unit);
+        }
+        Ok(trained(&unit))
+    }
+}
+
+/// What the fake says of a unit, with the file that it promises.
+pub fn trained(run: &RunUnit) -> Outcome {
+    match &run.unit {
+        Unit::Train(hop) => {
+            let bytes = checkpoint(hop.seed, size_of(&run.unit));
+            fs::write(&run.output, &bytes).unwrap();
+            let blob = BlobRef { sha256: Digest::of(&bytes), bytes: bytes.len() as u64 };
+            Outcome::Trained(Trained {
+                base: hop.base.version(),
+                checkpoint: blob,
+                end: hop.position_at(hop.batches()),
+                sums: Sums::default(),
+                train_micros: 1,
+            })
+        }
+        Unit::Evaluate(evaluation) => Outcome::Evaluated(Evaluated {
+            version: evaluation.version,
+            shards: vec![Sums::default(); evaluation.shards.len()],
+            train_micros: 1,
+        }),
+    }
+}
