@@ -1,2 +1,12 @@
-//! The command.
-fn main() {}
+//! The `sojourn` command: parses, sets up, calls. Everything else is in [`cli`].
+
+mod api_client;
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // reqwest and rustls are built without a provider of their own; a second call changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    cli::main()
+}

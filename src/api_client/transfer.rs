@@ -1,0 +1,150 @@
+//! Blobs up and down: in pieces, resumable, compressed where that helps, checked at the end.
+
+use super::{ApiClient, ApiFailure, BYTES};
+use reqwest::{Method, header};
+use sojourn_protocol::{
+    api::{BYTES_HEADER, UploadState},
+    digest::{BlobRef, Digest},
+    error::ErrorKind,
+};
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
+    path::Path,
+    time::Duration,
+};
+
+/// Bytes of one request; what a broken connection costs at most.
+const PIECE: u64 = 4 << 20;
+/// Attempts in a row that get an upload no further.
+const ATTEMPTS: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(250);
+const ZSTD_LEVEL: i32 = 3;
+
+impl ApiClient {
+    /// Uploads the file of a blob from where the server's part ends; `sent` is told the new offset
+    /// after each piece.
+    pub(crate) async fn upload(
+        &self,
+        blob: BlobRef,
+        path: &Path,
+        sent: &mut dyn FnMut(u64),
+    ) -> Result<(), ApiFailure> {
+        let name = blob.sha256;
+        let in_file = |source| ApiFailure::File { path: path.to_owned(), source };
+        let mut file = File::open(path).map_err(in_file)?;
+        let mut state = self.upload_state(name).await?;
+        let mut fruitless = 0;
+        let mut mismatches = 0;
+        while !state.complete {
+            let bytes = piece(&mut file, state.offset).map_err(in_file)?;
+            let before = state.offset;
+            state = match self.put(blob, before, &bytes).await {
+                Ok(state) => state,
+                Err(failure) if failure.kind() == Some(ErrorKind::DigestMismatch) => {
+                    // Once may be the fault of what an earlier upload had left there.
+                    mismatches += 1;
+                    if mismatches > 1 {
+                        return Err(failure);
+                    }
+                    self.resume(name, failure, fruitless).await?
+                }
+                Err(failure) => self.resume(name, failure, fruitless).await?,
+            };
+            sent(state.offset);
+            fruitless = if state.offset > before { 0 } else { fruitless + 1 };
+            if fruitless == ATTEMPTS && !state.complete {
+                return Err(ApiFailure::Damaged { blob: name });
+            }
+        }
+        Ok(())
+    }
+
+    /// Where to go on after a piece that wasn't taken; the failure again where that makes no sense.
+    async fn resume(
+        &self,
+        name: Digest,
+        failure: ApiFailure,
+        attempt: u32,
+    ) -> Result<UploadState, ApiFailure> {
+        let mendable =
+            matches!(failure.kind(), Some(ErrorKind::WrongOffset | ErrorKind::DigestMismatch));
+        if attempt + 1 >= ATTEMPTS || !(mendable || failure.is_away()) {
+            return Err(failure);
+        }
+        if failure.is_away() {
+            tokio::time::sleep(PAUSE * 2u32.pow(attempt)).await;
+        }
+        match self.upload_state(name).await {
+            Ok(state) => Ok(state),
+            // Still away: the next piece fails too and is counted.
+            Err(error) if error.is_away() => Ok(UploadState { offset: 0, complete: false }),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn upload_state(&self, name: Digest) -> Result<UploadState, ApiFailure> {
+        match self.get(&format!("uploads/{name}")).await {
+            Err(failure) if failure.kind() == Some(ErrorKind::NotFound) => {
+                Ok(UploadState { offset: 0, complete: false })
+            }
+            other => other,
+        }
+    }
+
+    async fn put(
+        &self,
+        blob: BlobRef,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<UploadState, ApiFailure> {
+        // Numbers with few digits shrink to a fraction, noise doesn't: the piece itself decides.
+        let packed = zstd::bulk::compress(bytes, ZSTD_LEVEL)
+            .ok()
+            .filter(|packed| packed.len() < bytes.len() / 10 * 9);
+        let path = format!("blobs/{}?offset={offset}", blob.sha256);
+        let response = self
+            .send(Method::PUT, &path, |request| {
+                let (name, value) = BYTES;
+                let request = request.header(name, value).header(BYTES_HEADER, blob.bytes);
+                match &packed {
+                    Some(packed) => {
+                        request.header(header::CONTENT_ENCODING, "zstd").body(packed.clone())
+                    }
+                    None => request.body(bytes.to_vec()),
+                }
+            })
+            .await?;
+        self.answer(response).await
+    }
+
+    /// Downloads a blob whole and checks it.
+    pub(crate) async fn download(
+        &self,
+        blob: BlobRef,
+        received: &mut dyn FnMut(u64),
+    ) -> Result<Vec<u8>, ApiFailure> {
+        let path = format!("blobs/{}", blob.sha256);
+        let mut response = self.send(Method::GET, &path, |request| request).await?;
+        let mut bytes = Vec::new();
+        let damaged = || ApiFailure::Damaged { blob: blob.sha256 };
+        let broken = |error| ApiFailure::unreachable(self.server(), error);
+        while let Some(chunk) = response.chunk().await.map_err(broken)? {
+            bytes.extend_from_slice(&chunk);
+            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            if length > blob.bytes {
+                return Err(damaged());
+            }
+            received(length);
+        }
+        if Digest::of(&bytes) == blob.sha256 { Ok(bytes) } else { Err(damaged()) }
+    }
+}
+
+/// The next bytes of a file to send.
+fn piece(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(PIECE).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

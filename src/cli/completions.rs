@@ -1,0 +1,18 @@
+//! `sojourn completions`: a completion script for a shell.
+
+use super::{Cli, failure::Failure, output};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The shell.
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "sojourn", &mut script);
+    output::line(String::from_utf8_lossy(&script).trim_end())
+}

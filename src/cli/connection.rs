@@ -1,0 +1,69 @@
+//! Which server to talk to, and with which token.
+
+use super::failure::Failure;
+use crate::api_client::{ApiClient, is_loopback};
+use reqwest::Url;
+use std::{fs, path::PathBuf};
+
+/// Where a server listens by default.
+pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:8642";
+/// The file of a server's data folder that holds the admin token.
+const TOKEN_FILE: &str = "admin-token";
+
+/// The server, for every command that asks it something.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Connection {
+    /// The server's address.
+    #[arg(long, env = "SOJOURN_SERVER", value_name = "URL", default_value = DEFAULT_SERVER)]
+    server: String,
+    /// The admin token. For a server on this machine, the one in its default data folder if left out.
+    #[arg(long, env = "SOJOURN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    token: Option<String>,
+}
+
+impl Connection {
+    /// A client for the server; nothing is sent yet.
+    pub(crate) fn client(&self) -> Result<ApiClient, Failure> {
+        let server = server_url(&self.server)?;
+        let given = self.token.clone().filter(|token| !token.is_empty());
+        let token = given.or_else(|| if is_loopback(&server) { local_token() } else { None });
+        if let Some(token) = &token
+            && !token.chars().all(|symbol| symbol.is_ascii_graphic())
+        {
+            return Err(Failure::call("the token has characters that no token has"));
+        }
+        Ok(ApiClient::new(&server, token)?)
+    }
+}
+
+fn server_url(text: &str) -> Result<Url, Failure> {
+    let refuse = |why: &str| {
+        Failure::call(format!("`{text}` is no server's address: {why}, e.g. {DEFAULT_SERVER}"))
+    };
+    let url = Url::parse(text).map_err(|error| refuse(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refuse("it must begin with http:// or https://"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refuse("it must end with its path"));
+    }
+    Ok(url)
+}
+
+/// The folder that `sojourn serve` keeps its data in where nothing else is said.
+pub(crate) fn default_data_folder() -> PathBuf {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+    absolute("XDG_DATA_HOME").or_else(home).unwrap_or_default().join("sojourn").join("server")
+}
+
+/// A folder from the environment; the base-directory specification wants relative ones ignored.
+pub(crate) fn absolute(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+fn local_token() -> Option<String> {
+    let folder = std::env::var_os("SOJOURN_DATA").map(PathBuf::from);
+    let path = folder.unwrap_or_else(default_data_folder).join(TOKEN_FILE);
+    let token = fs::read_to_string(path).ok()?;
+    Some(token.trim().to_owned())
+}

@@ -1,0 +1,57 @@
+//! `sojourn hosts`: the machines, a line each.
+
+use super::{
+    connection::Connection,
+    failure::Failure,
+    output::{self, Column, Grid},
+    words,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print a JSON array.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let hosts = args.connection.client()?.hosts().await?;
+    if args.json {
+        return output::json(&hosts);
+    }
+    if hosts.is_empty() {
+        return output::line(
+            "no hosts yet: `sojourn client --server URL --token TOKEN` on a machine makes one",
+        );
+    }
+    let mut grid = Grid::new(&[
+        ("HOST", Column::Number),
+        ("NAME", Column::Text),
+        ("STATE", Column::Text),
+        ("SEEN", Column::Text),
+        ("SLOTS", Column::Number),
+        ("LEASES", Column::Number),
+        ("USED", Column::Number),
+        ("RAN OUT", Column::Number),
+        ("TRAINED", Column::Text),
+        ("LAST ERROR", Column::Text),
+    ]);
+    for host in &hosts {
+        let running = host.leases.iter().filter(|lease| lease.running).count();
+        grid.row([
+            host.host.to_string(),
+            host.name.clone(),
+            words::host_state(host.state).to_owned(),
+            host.seen_at.map_or_else(|| "-".to_owned(), words::ago),
+            format!("{running}/{}", host.slots),
+            host.leases.len().to_string(),
+            host.used.to_string(),
+            host.expired.to_string(),
+            words::duration(host.train_micros / 1000),
+            host.last_error.clone().unwrap_or_default(),
+        ]);
+    }
+    output::line(&grid.text())
+}

@@ -1,0 +1,118 @@
+//! The command line: one file a subcommand, and what they share.
+//!
+//! | file | is about |
+//! |---|---|
+//! | `connection` | which server, with which token |
+//! | `failure` | messages and exit codes |
+//! | `output` | tables, JSON and colours on stdout |
+//! | `meter` | progress on stderr |
+//! | `words` | how sizes, times and states are written |
+//!
+//! Every subcommand has `Args` and `run`. Exit codes: 0 done, 1 the work failed, 2 the call was wrong,
+//! 3 the server could not be reached.
+
+mod cancel;
+mod completions;
+mod connection;
+mod events;
+mod export;
+mod failure;
+mod hosts;
+mod jobfile;
+mod jobs;
+mod meter;
+mod output;
+mod status;
+mod submit;
+mod trials;
+mod validate;
+mod wait;
+mod words;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Trains many deep-learning models on machines that come and go.
+#[derive(Debug, Parser)]
+#[command(name = "sojourn", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check a job file and its data, and say what would be run.
+    Validate(validate::Args),
+    /// Cut a job's data into shards, upload what is missing, and start the job.
+    Submit(submit::Args),
+    /// List all jobs.
+    Jobs(jobs::Args),
+    /// Show how far a job is, with its best trials.
+    Status(status::Args),
+    /// List a job's trials.
+    Trials(trials::Args),
+    /// List the machines that work for the server.
+    Hosts(hosts::Args),
+    /// Print a job's history.
+    Events(events::Args),
+    /// Write a trial's model into a file.
+    Export(export::Args),
+    /// End a job.
+    Cancel(cancel::Args),
+    /// Print a completion script for a shell.
+    Completions(completions::Args),
+}
+
+/// Parses the command line and does what it says.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_log();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::work(format!("no runtime: {error}")).report(),
+    };
+    match runtime.block_on(run(cli.command)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Validate(args) => validate::run(&args),
+        Command::Submit(args) => submit::run(&args).await,
+        Command::Jobs(args) => jobs::run(&args).await,
+        Command::Status(args) => status::run(&args).await,
+        Command::Trials(args) => trials::run(&args).await,
+        Command::Hosts(args) => hosts::run(&args).await,
+        Command::Events(args) => events::run(&args).await,
+        Command::Export(args) => export::run(&args).await,
+        Command::Cancel(args) => cancel::run(&args).await,
+        Command::Completions(args) => completions::run(&args),
+    }
+}
+
+/// Logs go to stderr; `SOJOURN_LOG` says how much, e.g. `debug` or `sojourn_server=trace`.
+fn start_log() {
+    let filter = EnvFilter::try_from_env("SOJOURN_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(output::colours(&std::io::stderr()))
+        .with_writer(std::io::stderr)
+        .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

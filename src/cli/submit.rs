@@ -1,0 +1,163 @@
+//! `sojourn submit`: data to shards, missing blobs to the server, then the job.
+
+use super::{
+    connection::Connection,
+    failure::Failure,
+    jobfile,
+    meter::{Meter, Unit},
+    output, validate,
+    wait::{self, Watched},
+    words,
+    workspace::Workspace,
+};
+use crate::api_client::ApiClient;
+use serde::Serialize;
+use sojourn_ingest::Ingested;
+use sojourn_protocol::{
+    api::{MissingRequest, SubmitRequest, Submitted},
+    digest::BlobRef,
+    ids::JobId,
+    view::JobView,
+};
+use std::{collections::BTreeMap, path::PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job file; paths in it are relative to its folder.
+    #[arg(value_name = "JOB.TOML")]
+    file: PathBuf,
+    /// Wait until the job has ended; exit with 1 unless it finished.
+    #[arg(long)]
+    wait: bool,
+    /// Run it again though an identical job is there already.
+    #[arg(long)]
+    again: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Report {
+    job: JobId,
+    trials: u32,
+    submitted: Submitted,
+    /// Blobs that the job needs, and those of them that the server lacked.
+    blobs: usize,
+    blobs_sent: usize,
+    bytes_sent: u64,
+    /// With `--wait`: the job at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<JobView>,
+}
+
+/// What an upload came to.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    blobs: usize,
+    bytes: u64,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let job = jobfile::read(&args.file).map_err(|(failure, _)| failure)?;
+    let client = args.connection.client()?;
+    // Before minutes are spent on data: is the server there, and does it take this token?
+    client.health().await?;
+    client.missing(&MissingRequest { blobs: Vec::new() }).await?;
+
+    let workspace = Workspace::new()?;
+    let ingested = tokio::task::block_in_place(|| -> Result<Ingested, Failure> {
+        let mut meter = Meter::new("reading data", Unit::Bytes, 0);
+        let mut progress =
+            |progress: sojourn_ingest::Progress| meter.set(progress.bytes, progress.of, "");
+        Ok(sojourn_ingest::ingest(&job.spec, &job.folder, workspace.path(), &mut progress)?)
+    })?;
+    let manifest = &ingested.manifest;
+    validate::check_models(&job.trials, &manifest.shape, manifest.labels.outputs())?;
+    let sent = upload(&client, &ingested).await?;
+    let request =
+        SubmitRequest { spec: job.spec, data: ingested.manifest.clone(), again: args.again };
+    let answer = client.submit(&request).await?;
+    drop(workspace);
+
+    let mut report = Report {
+        job: answer.job,
+        trials: answer.trials,
+        submitted: answer.submitted,
+        blobs: ingested.files.len(),
+        blobs_sent: sent.blobs,
+        bytes_sent: sent.bytes,
+        outcome: None,
+    };
+    if !args.json {
+        output::line(&text(&report))?;
+    }
+    if args.wait {
+        let view = wait_for(&client, report.job).await?;
+        if !args.json {
+            output::line(&wait::outcome_text(&view))?;
+        }
+        report.outcome = Some(view);
+    }
+    if args.json {
+        output::json(&report)?;
+    }
+    match &report.outcome {
+        Some(view) => wait::verdict(view),
+        None => Ok(()),
+    }
+}
+
+/// Sends the blobs that the server lacks.
+async fn upload(client: &ApiClient, ingested: &Ingested) -> Result<Sent, Failure> {
+    let blobs: BTreeMap<_, BlobRef> =
+        ingested.manifest.blobs().map(|blob| (blob.sha256, blob)).collect();
+    let request = MissingRequest { blobs: blobs.values().copied().collect() };
+    let missing = client.missing(&request).await?.missing;
+    let missing: Vec<BlobRef> =
+        missing.iter().filter_map(|digest| blobs.get(digest)).copied().collect();
+    let total = missing.iter().map(|blob| blob.bytes).sum();
+    let mut meter = Meter::new("uploading", Unit::Bytes, total);
+    let mut before = 0;
+    for blob in &missing {
+        let Some(path) = ingested.files.get(&blob.sha256) else {
+            return Err(Failure::work(format!("the shard {} was not made", blob.sha256)));
+        };
+        client.upload(*blob, path, &mut |sent| meter.set(before + sent, total, "")).await?;
+        before += blob.bytes;
+    }
+    Ok(Sent { blobs: missing.len(), bytes: total })
+}
+
+fn text(report: &Report) -> String {
+    let job = report.job;
+    let state = match report.submitted {
+        Submitted::New => format!("job {job} has begun"),
+        Submitted::Existing => {
+            format!("job {job} is this job already (`--again` runs it once more)")
+        }
+    };
+    let trials = words::counted(u64::from(report.trials), "trial");
+    let sent = words::bytes(report.bytes_sent);
+    let (blobs_sent, blobs) = (report.blobs_sent, report.blobs);
+    format!(
+        "{state}: {trials}; {blobs_sent} of {blobs} blobs sent ({sent})\nsee `sojourn status {job} --watch`"
+    )
+}
+
+async fn wait_for(client: &ApiClient, job: JobId) -> Result<JobView, Failure> {
+    let mut meter = Meter::new("hops", Unit::Steps, 0);
+    wait::until_end(client, job, async |watched| {
+        match watched {
+            Watched::View(view) => {
+                meter.set(view.hops, view.hops_expected, &format!("best {}", words::best(view)));
+            }
+            Watched::Away(reason) => meter.remark(&format!("{reason}; trying again")),
+        }
+        Ok(())
+    })
+    .await
+}

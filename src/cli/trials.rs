@@ -1,0 +1,55 @@
+//! `sojourn trials`: all trials of a job, as a leader board.
+
+use super::{
+    connection::Connection,
+    failure::Failure,
+    output::{self, Column, Grid},
+    words,
+};
+use sojourn_protocol::{ids::JobId, view::TrialView};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job's number.
+    #[arg(value_name = "JOB")]
+    job: JobId,
+    /// Print a JSON array, with learning curves, in the order of trials.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let client = args.connection.client()?;
+    let mut trials = client.trials(args.job).await?;
+    if args.json {
+        return output::json(&trials);
+    }
+    let detail = client.job(args.job).await?;
+    trials.sort_by(|a, b| words::leader_board(detail.spec.search.goal, a, b));
+    let mut grid = Grid::new(&[
+        ("TRIAL", Column::Number),
+        ("ARCH", Column::Text),
+        ("CHOICES", Column::Text),
+        ("EPOCH", Column::Number),
+        (&detail.summary.metric.to_uppercase(), Column::Number),
+        ("STATE", Column::Text),
+    ]);
+    for trial in &trials {
+        grid.row(board_fields(trial));
+    }
+    output::line(&grid.text())
+}
+
+/// A trial's line of a leader board.
+pub(crate) fn board_fields(trial: &TrialView) -> [String; 6] {
+    [
+        trial.trial.to_string(),
+        trial.arch.clone(),
+        words::choices(&trial.choices),
+        format!("{}/{}", trial.epoch, trial.epochs),
+        trial.best.as_ref().map_or_else(|| "-".to_owned(), |best| words::metric(best.value)),
+        words::trial_state(trial),
+    ]
+}

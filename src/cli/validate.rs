@@ -1,0 +1,162 @@
+//! `sojourn validate`: everything that `submit` would refuse, and what it would run. Sends nothing.
+
+use super::{
+    failure::Failure,
+    jobfile::{self, Job, Problem},
+    meter::{Meter, Unit},
+    output, words,
+};
+use serde::Serialize;
+use sojourn_ingest::Summary;
+use sojourn_model::Network;
+use sojourn_protocol::manifest::Labels;
+use sojourn_workgen::Trial;
+use std::{collections::BTreeMap, path::PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job file; paths in it are relative to its folder.
+    #[arg(value_name = "JOB.TOML")]
+    file: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a good job would run.
+#[derive(Debug, Serialize)]
+struct Report {
+    valid: bool,
+    name: String,
+    trials: usize,
+    epochs: u32,
+    /// Trials x epochs x shards.
+    hops: u64,
+    features: usize,
+    shape: Vec<u32>,
+    /// Their number; none where labels are numbers.
+    classes: Option<usize>,
+    /// Rows of each shard.
+    train: Vec<u32>,
+    valid_rows: Vec<u32>,
+    test: Vec<u32>,
+    /// Parameters of each architecture, largest first.
+    models: Vec<ModelReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct ModelReport {
+    arch: String,
+    parameters: u64,
+    trials: usize,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let told = |failure: Failure, problems: Vec<Problem>| match args.json {
+        false => failure,
+        true => {
+            let answer = serde_json::json!({ "valid": false, "problems": problems });
+            output::json(&answer).err().unwrap_or_else(|| failure.silent())
+        }
+    };
+    let job = jobfile::read(&args.file).map_err(|(failure, problems)| told(failure, problems))?;
+    let summary = check_data(&job).and_then(|summary| {
+        let models = check_models(&job.trials, &summary.shape, summary.labels.outputs())?;
+        Ok((summary, models))
+    });
+    let (summary, models) = summary.map_err(|failure| {
+        let problems = failure.messages().iter().map(|message| Problem {
+            line: None,
+            key: None,
+            message: message.clone(),
+        });
+        let problems = problems.collect();
+        told(failure, problems)
+    })?;
+    let report = report(&job, summary, models);
+    if args.json { output::json(&report) } else { output::line(&text(args, &report)) }
+}
+
+fn check_data(job: &Job) -> Result<Summary, Failure> {
+    let mut meter = Meter::new("reading data", Unit::Bytes, 0);
+    let mut progress =
+        |progress: sojourn_ingest::Progress| meter.set(progress.bytes, progress.of, "");
+    Ok(sojourn_ingest::check(&job.spec, &job.folder, &mut progress)?)
+}
+
+/// Can every trial's model be built for this data? Their parameters and trials by architecture.
+pub(crate) fn check_models(
+    trials: &[Trial],
+    shape: &[u32],
+    outputs: u32,
+) -> Result<BTreeMap<(u64, String), usize>, Failure> {
+    let mut models = BTreeMap::new();
+    for (index, trial) in trials.iter().enumerate() {
+        let network = Network::of(&trial.config.model, shape, outputs).map_err(|error| {
+            let choices = words::choices(&trial.choices);
+            let arch = trial.config.model.name();
+            Failure::call(format!("trial {index} ({arch} {choices}) can't be built: {error}"))
+        })?;
+        let key = (network.parameter_count(), trial.config.model.name().to_owned());
+        *models.entry(key).or_insert(0) += 1;
+    }
+    Ok(models)
+}
+
+fn report(job: &Job, summary: Summary, models: BTreeMap<(u64, String), usize>) -> Report {
+    let epochs = job.spec.training.epochs;
+    let trials = job.trials.len();
+    let shards = u64::try_from(summary.train.len()).unwrap_or(u64::MAX);
+    let models = models.into_iter().rev();
+    Report {
+        valid: true,
+        name: job.spec.name.clone(),
+        trials,
+        epochs,
+        hops: u64::try_from(trials).unwrap_or(u64::MAX) * u64::from(epochs) * shards,
+        features: summary.features,
+        classes: match &summary.labels {
+            Labels::Classes(names) => Some(names.len()),
+            Labels::Number => None,
+        },
+        shape: summary.shape,
+        train: summary.train,
+        valid_rows: summary.valid,
+        test: summary.test,
+        models: models
+            .map(|((parameters, arch), trials)| ModelReport { arch, parameters, trials })
+            .collect(),
+    }
+}
+
+fn text(args: &Args, report: &Report) -> String {
+    let file = args.file.display();
+    let labels = match report.classes {
+        Some(classes) => format!("{classes} classes"),
+        None => "numbers as labels".to_owned(),
+    };
+    let mut lines = vec![
+        format!("{file} is good: job `{}`", report.name),
+        format!("data    {} features, {labels}", report.features),
+        format!("train   {}", shards(&report.train)),
+        format!("valid   {}", shards(&report.valid_rows)),
+    ];
+    if !report.test.is_empty() {
+        lines.push(format!("test    {}", shards(&report.test)));
+    }
+    for model in &report.models {
+        let trials = words::counted(u64::try_from(model.trials).unwrap_or(u64::MAX), "trial");
+        let parameters = words::count(model.parameters);
+        lines.push(format!("model   {}, {parameters} parameters, {trials}", model.arch));
+    }
+    let trials = words::counted(u64::try_from(report.trials).unwrap_or(u64::MAX), "trial");
+    let epochs = words::counted(u64::from(report.epochs), "epoch");
+    lines.push(format!("work    {trials}, {epochs}, {} hops", words::count(report.hops)));
+    lines.join("\n")
+}
+
+fn shards(rows: &[u32]) -> String {
+    let total: u64 = rows.iter().map(|rows| u64::from(*rows)).sum();
+    let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+    format!("{} in {}", words::counted(total, "row"), words::counted(count, "shard"))
+}

@@ -1,0 +1,82 @@
+//! Waits for a job to end, through server restarts.
+
+use super::{failure::Failure, output, words};
+use crate::api_client::ApiClient;
+use sojourn_protocol::{
+    ids::JobId,
+    view::{JobState, JobView},
+};
+use std::time::{Duration, Instant};
+
+const ASK_EVERY: Duration = Duration::from_millis(500);
+/// How long a server may be away before waiting is given up.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What the waiting sees.
+pub(crate) enum Watched<'a> {
+    View(&'a JobView),
+    /// The server has gone away just now.
+    Away(String),
+}
+
+/// Asks for the job until it has ended, and shows each answer to `watch`.
+pub(crate) async fn until_end(
+    client: &ApiClient,
+    job: JobId,
+    mut watch: impl AsyncFnMut(Watched<'_>) -> Result<(), Failure>,
+) -> Result<JobView, Failure> {
+    let mut away_since: Option<Instant> = None;
+    loop {
+        match client.job(job).await {
+            Ok(detail) => {
+                away_since = None;
+                watch(Watched::View(&detail.summary)).await?;
+                if detail.summary.state != JobState::Running {
+                    return Ok(detail.summary);
+                }
+            }
+            Err(failure) if failure.is_away() => match away_since {
+                None => {
+                    away_since = Some(Instant::now());
+                    watch(Watched::Away(failure.to_string())).await?;
+                }
+                Some(since) if since.elapsed() > PATIENCE => return Err(failure.into()),
+                Some(_) => {}
+            },
+            Err(failure) => return Err(failure.into()),
+        }
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+}
+
+/// A job that didn't finish makes the command fail.
+pub(crate) fn verdict(view: &JobView) -> Result<(), Failure> {
+    match view.state {
+        JobState::Running | JobState::Finished => Ok(()),
+        JobState::Failed => Err(Failure::work(format!(
+            "job {} failed: see `sojourn trials {}`",
+            view.job, view.job
+        ))),
+        JobState::Cancelled => Err(Failure::work(format!("job {} was cancelled", view.job))),
+    }
+}
+
+/// The end of a job in a line.
+pub(crate) fn outcome_text(view: &JobView) -> String {
+    let took = view.ended_at.map(|end| words::duration((end - view.submitted_at).0));
+    let took = took.map_or_else(String::new, |took| format!(" after {took}"));
+    format!(
+        "job {} {}{took}: {} of {} trials finished; best {}",
+        view.job,
+        words::job_state(view.state),
+        view.trials_finished,
+        view.trials,
+        words::best(view),
+    )
+}
+
+/// Clears what was drawn before, `lines` high.
+pub(crate) fn redraw(lines: usize, text: &str) -> Result<(), Failure> {
+    let up = if lines == 0 { String::new() } else { format!("\u{1b}[{lines}A\u{1b}[J") };
+    output::line(&format!("{up}{text}"))
+}

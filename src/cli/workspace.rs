@@ -1,0 +1,60 @@
+//! A folder in the user's cache for one submission's shards; gone when it ends.
+//!
+//! A process that is killed can't tidy up, so each folder holds a lock, and the next submission removes
+//! those whose lock nobody holds.
+
+use super::{connection::absolute, failure::Failure};
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+use tempfile::TempDir;
+
+const LOCK: &str = "lock";
+
+/// The folder.
+pub(crate) struct Workspace {
+    folder: TempDir,
+    /// Held until the process ends, in whatever way.
+    _lock: File,
+}
+
+impl Workspace {
+    /// Makes a folder, and removes those that killed processes left.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        let parent = cache_folder().join("sojourn").join("submit");
+        let failed = |error: io::Error| {
+            Failure::work(format!("can't use the cache folder `{}`: {error}", parent.display()))
+        };
+        fs::create_dir_all(&parent).map_err(failed)?;
+        sweep(&parent);
+        let folder = tempfile::Builder::new().prefix("s-").tempdir_in(&parent).map_err(failed)?;
+        let lock = File::create(folder.path().join(LOCK)).map_err(failed)?;
+        lock.try_lock().map_err(|error| failed(error.into()))?;
+        Ok(Self { folder, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+fn cache_folder() -> PathBuf {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    absolute("XDG_CACHE_HOME").or_else(home).unwrap_or_else(std::env::temp_dir)
+}
+
+/// Removes what nobody holds. Best effort: what can't be removed is in nobody's way.
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let folder = entry.path();
+        // A folder without a lock may be one that is being made just now.
+        if let Ok(lock) = File::open(folder.join(LOCK))
+            && lock.try_lock().is_ok()
+        {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Calls that are wrong, servers that are away or say no, output that nobody reads: codes and messages.
+
+use crate::support::{Answer, FakeServer, Folder, sojourn};
+use std::{
+    net::TcpListener,
+    process::{Command, Stdio},
+};
+
+/// Every command that asks a server, with arguments that are good.
+const ASKING: &[&[&str]] = &[
+    &["jobs"],
+    &["jobs", "--json"],
+    &["status", "1"],
+    &["status", "1", "--watch"],
+    &["trials", "1"],
+    &["hosts"],
+    &["events", "1"],
+    &["cancel", "1"],
+    &["export", "1", "-o", "m.safetensors"],
+];
+
+fn ended(output: &std::process::Output) -> (Option<i32>, String) {
+    (output.status.code(), String::from_utf8(output.stderr.clone()).unwrap())
+}
+
+/// An address where nothing listens.
+fn nowhere() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+#[test]
+fn no_server_is_code_3_and_says_how_to_start_one() {
+    let server = nowhere();
+    let folder = Folder::with(&[]);
+    for args in ASKING {
+        let output =
+            sojourn(args).args(["--server", &server]).current_dir(folder.path()).output().unwrap();
+        let (code, told) = ended(&output);
+        assert_eq!(code, Some(3), "{args:?}: {told}");
+        assert!(told.starts_with(&format!("error: no server at {server} (")), "{told}");
+        assert!(told.ends_with("; start one with `sojourn serve`\n"), "{told}");
+        assert!(output.stdout.is_empty());
+    }
+    assert!(folder.names().is_empty(), "no half-made file");
+}
+
+#[test]
+fn submit_looks_for_the_server_before_it_reads_data_but_after_it_reads_the_job() {
+    let job = "name = \"n\"\n[data]\ntrain = \"none.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = []\n[training]\nepochs = 1\n";
+    let folder = Folder::with(&[("job.toml", job), ("bad.toml", "nam = 1")]);
+    let server = nowhere();
+    let run = |file: &str| {
+        let mut command = sojourn(&["submit", file, "--server", &server]);
+        ended(&command.current_dir(folder.path()).output().unwrap())
+    };
+    assert_eq!(run("job.toml").0, Some(3));
+    let (code, told) = run("bad.toml");
+    assert_eq!(code, Some(2));
+    assert!(
+        told.contains("error: bad.toml:1: `nam` is no known key or table; did you mean `name`?\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_wrong_token_is_code_2_and_says_where_the_right_one_is() {
+    let server = FakeServer::start(|_| {
+        Answer::json(401, r#"{"kind":"unauthorized","message":"unknown token"}"#)
+    });
+    for args in ASKING {
+        let mut command = sojourn(args);
+        let output = command.args(["--server", &server.url, "--token", "wrong"]).output().unwrap();
+        let (code, told) = ended(&output);
+        assert_eq!(code, Some(2), "{args:?}");
+        assert_eq!(
+            told,
+            format!(
+                "error: {} doesn't accept the token (unknown token); pass the one in the server's file `admin-token` as --token or SOJOURN_TOKEN\n",
+                server.url
+            )
+        );
+    }
+    let requests = server.requests.lock().unwrap();
+    assert!(requests.iter().all(|request| request.header("authorization") == Some("Bearer wrong")));
+    assert!(requests.iter().all(|request| request.header("sojourn-protocol") == Some("1")));
+}
+
+#[test]
+fn the_token_of_a_server_on_this_machine_is_found() {
+    let folder = Folder::with(&[("admin-token", "secret-1\n")]);
+    let server = FakeServer::start(|_| Answer::json(200, "[]"));
+    sojourn(&["jobs", "--server", &server.url])
+        .env("SOJOURN_DATA", folder.path())
+        .assert()
+        .success()
+        .stdout("no jobs yet: `sojourn submit job.toml` makes one\n");
+    let requests = server.requests.lock().unwrap();
+    assert_eq!(requests[0].header("authorization"), Some("Bearer secret-1"));
+}
+
+#[test]
+fn things_that_are_not_there_are_code_2_with_the_servers_words() {
+    let server = FakeServer::start(|_| {
+        Answer::json(404, r#"{"kind":"not-found","message":"there is no job 9"}"#)
+    });
+    let output = sojourn(&["status", "9", "--server", &server.url]).output().unwrap();
+    assert_eq!(ended(&output), (Some(2), "error: there is no job 9\n".into()));
+}
+
+#[test]
+fn something_else_that_answers_is_no_server() {
+    let page = FakeServer::start(|_| Answer {
+        status: 404,
+        headers: String::new(),
+        body: "<html>\n  not   here</html>".into(),
+    });
+    let output = sojourn(&["jobs", "--server", &page.url]).output().unwrap();
+    assert_eq!(
+        ended(&output),
+        (
+            Some(3),
+            format!(
+                "error: {} doesn't answer like a sojourn server (status 404): <html> not here</html>\n",
+                page.url
+            )
+        )
+    );
+    let silent =
+        FakeServer::start(|_| Answer { status: 200, headers: String::new(), body: "[]".into() });
+    let output = sojourn(&["jobs", "--server", &silent.url]).output().unwrap();
+    assert_eq!(ended(&output).0, Some(3));
+    let newer = FakeServer::start(|_| Answer {
+        status: 200,
+        headers: "sojourn-protocol: 99\r\n".into(),
+        body: "[]".into(),
+    });
+    let output = sojourn(&["jobs", "--server", &newer.url]).output().unwrap();
+    assert_eq!(
+        ended(&output),
+        (Some(2), "error: the server speaks protocol version 99, this program 1; use the same version of sojourn on both sides\n".into())
+    );
+}
+
+#[test]
+fn a_server_that_is_busy_is_asked_again() {
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let server =
+        FakeServer::start(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => Answer::json(503, r#"{"kind":"unavailable","message":"starting"}"#),
+            _ => Answer::json(200, "[]"),
+        });
+    sojourn(&["hosts", "--json", "--server", &server.url]).assert().success().stdout("[]\n");
+    assert_eq!(server.lines(), ["GET /v1/hosts", "GET /v1/hosts"]);
+}
+
+#[test]
+fn a_server_below_a_path_is_asked_there() {
+    let server = FakeServer::start(|_| Answer::json(200, "[]"));
+    let url = format!("{}/sojourn", server.url);
+    sojourn(&["jobs", "--json", "--server", &url]).assert().success();
+    assert_eq!(server.lines(), ["GET /sojourn/v1/jobs"]);
+}
+
+#[test]
+fn wrong_calls_are_code_2() {
+    for args in [
+        &["zzz"][..],
+        &["status"],
+        &["status", "one"],
+        &["export", "1"],
+        &["export", "1", "--trial", "2", "--best", "-o", "x"],
+        &["validate", "a.toml", "--jsn"],
+    ] {
+        let output = sojourn(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(output.stdout.is_empty());
+    }
+    let told = |server: &str| {
+        let output = sojourn(&["jobs", "--server", server]).output().unwrap();
+        let (code, told) = ended(&output);
+        assert_eq!(code, Some(2));
+        told
+    };
+    assert!(
+        told("localhost:1").contains(
+            "`localhost:1` is no server's address: it must begin with http:// or https://"
+        )
+    );
+    assert!(told("nonsense").contains("`nonsense` is no server's address: "));
+    assert!(sojourn(&["status", "--help"]).output().unwrap().status.success());
+}
+
+#[test]
+fn output_that_nobody_reads_is_no_error() {
+    let script = format!(
+        "'{}' completions bash | head -n 1 >/dev/null; echo ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_sojourn")
+    );
+    let output =
+        Command::new("bash").args(["-c", &script]).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n");
+}
+
+#[test]
+fn completions_are_made_for_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = sojourn(&["completions", shell]).output().unwrap();
+        assert!(output.status.success());
+        assert!(String::from_utf8_lossy(&output.stdout).contains("submit"), "{shell}");
+    }
+}
+
+#[test]
+fn nothing_is_coloured_in_a_pipe() {
+    let server = FakeServer::start(|_| {
+        Answer::json(
+            200,
+            r#"[{"host":1,"name":"m","state":"live","seen_at":null,"slots":2,"numeric_class":null,"cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}]"#,
+        )
+    });
+    let output = sojourn(&["hosts", "--server", &server.url]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains('\u{1b}'), "{text}");
+    let mut lines = text.lines();
+    assert!(lines.next().unwrap().trim_start().starts_with("HOST"), "{text}");
+    let fields: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    assert_eq!(fields, ["1", "m", "live", "-", "0/2", "0", "3", "0", "1.5", "s"]);
+}

@@ -1,0 +1,8 @@
+//! The command line, whole process: what is said, on which stream, with which exit code.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod calls;
+mod submit;
+mod support;
+mod validate;

@@ -1,0 +1,245 @@
+//! `sojourn submit` against a server that is made of a few lines: what is sent, again, and in pieces.
+
+use crate::support::{Answer, FakeServer, Folder, Request, sojourn};
+use serde_json::{Value, json};
+use sojourn_protocol::{
+    api::{MissingRequest, SubmitRequest},
+    digest::Digest,
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+const JOB: &str = r#"name = "small"
+[data]
+train = "t.csv"
+label = "y"
+scale = "standard"
+shards = 2
+[[model]]
+arch = "mlp"
+hidden = [4]
+[training]
+epochs = 2
+"#;
+
+/// The blobs of a server, whole or in part.
+#[derive(Default)]
+struct Store {
+    blobs: BTreeMap<Digest, Vec<u8>>,
+    /// Bytes of the job that was submitted.
+    submitted: Option<SubmitRequest>,
+    /// So many pieces are still refused.
+    broken: u32,
+}
+
+impl Store {
+    fn complete(&self, digest: Digest) -> bool {
+        self.blobs.get(&digest).is_some_and(|bytes| Digest::of(bytes) == digest)
+    }
+
+    fn answer(&mut self, request: &Request) -> Answer {
+        let (method, path) = request.line.split_once(' ').unwrap();
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let digest = || path.rsplit('/').next().unwrap().parse::<Digest>().unwrap();
+        match (method, path) {
+            ("GET", "/v1/health") => {
+                Answer::json(200, r#"{"status":"ready","version":"0","journal_position":0}"#)
+            }
+            ("POST", "/v1/blobs/missing") => {
+                let asked: MissingRequest = serde_json::from_slice(&request.body).unwrap();
+                let asked = asked.blobs.iter().map(|blob| blob.sha256);
+                let missing: Vec<Digest> = asked.filter(|name| !self.complete(*name)).collect();
+                Answer::json(200, json!({ "missing": missing }).to_string())
+            }
+            ("POST", "/v1/jobs") => {
+                self.submitted = Some(serde_json::from_slice(&request.body).unwrap());
+                Answer::json(200, r#"{"job":1,"trials":1,"submitted":"new"}"#)
+            }
+            ("GET", path) if path.starts_with("/v1/uploads/") => match self.blobs.get(&digest()) {
+                Some(_) => self.state(digest()),
+                None => Answer::json(404, r#"{"kind":"not-found","message":"no upload"}"#),
+            },
+            ("PUT", path) if path.starts_with("/v1/blobs/") => {
+                let offset: usize = query.strip_prefix("offset=").unwrap().parse().unwrap();
+                self.put(digest(), offset, request)
+            }
+            _ => panic!("an unexpected request: {}", request.line),
+        }
+    }
+
+    fn put(&mut self, digest: Digest, offset: usize, request: &Request) -> Answer {
+        if self.broken > 0 {
+            self.broken -= 1;
+            return Answer::json(503, r#"{"kind":"unavailable","message":"not now"}"#);
+        }
+        let bytes = match request.header("content-encoding") {
+            Some("zstd") => zstd::decode_all(request.body.as_slice()).unwrap(),
+            None => request.body.clone(),
+            other => panic!("an unexpected encoding: {other:?}"),
+        };
+        let held = self.blobs.entry(digest).or_default();
+        if held.len() != offset {
+            let body =
+                json!({ "kind": "wrong-offset", "message": "elsewhere", "offset": held.len() });
+            return Answer::json(409, body.to_string());
+        }
+        held.extend(bytes);
+        let declared: usize = request.header("sojourn-bytes").unwrap().parse().unwrap();
+        assert!(held.len() <= declared);
+        self.state(digest)
+    }
+
+    fn state(&self, digest: Digest) -> Answer {
+        let state =
+            json!({ "offset": self.blobs[&digest].len(), "complete": self.complete(digest) });
+        Answer::json(200, state.to_string())
+    }
+}
+
+fn csv(columns: u32, rows: u32) -> String {
+    let header: String = (0..columns).map(|column| format!("c{column},")).collect();
+    let row = |row: u32| -> String {
+        (0..columns).map(|column| format!("{},", (row * 31 + column * 7) % 1000)).collect()
+    };
+    let rows: String = (0..rows).map(|index| format!("{}{}\n", row(index), index % 2)).collect();
+    format!("{header}y\n{rows}")
+}
+
+fn server(store: &Arc<Mutex<Store>>) -> FakeServer {
+    let store = Arc::clone(store);
+    FakeServer::start(move |request| store.lock().unwrap().answer(request))
+}
+
+/// Submits; the program's JSON. The cache is a folder of the test's own and empty at the end.
+fn submit(server: &FakeServer, folder: &Folder) -> Value {
+    let cache = Folder::with(&[]);
+    let output = sojourn(&["submit", "job.toml", "--json", "--server", &server.url])
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", cache.path())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let left = std::fs::read_dir(cache.path().join("sojourn/submit")).unwrap().count();
+    assert_eq!(left, 0, "no shards are left in the cache");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn blobs_are_sent_before_the_job_and_only_those_that_are_missing() {
+    let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv(3, 40))]);
+    let store = Arc::new(Mutex::new(Store::default()));
+    let server = server(&store);
+    let report = submit(&server, &folder);
+    assert_eq!((&report["job"], &report["submitted"]), (&1.into(), &"new".into()));
+    assert_eq!((&report["blobs"], &report["blobs_sent"]), (&4.into(), &4.into()));
+    assert_eq!(server.lines().last().unwrap(), "POST /v1/jobs");
+    {
+        let mut store = store.lock().unwrap();
+        let submitted = store.submitted.take().unwrap();
+        assert_eq!(submitted.spec.name, "small");
+        assert!(submitted.data.blobs().all(|blob| store.complete(blob.sha256)));
+        assert_eq!(submitted.data.blobs().count(), store.blobs.len());
+        // As if a submission had been cut off before its last blob.
+        store.blobs.pop_last();
+    }
+    let report = submit(&server, &folder);
+    assert_eq!((&report["blobs"], &report["blobs_sent"]), (&4.into(), &1.into()));
+}
+
+#[test]
+fn an_upload_goes_on_where_it_was_cut_off() {
+    // One shard of over one piece.
+    let job = JOB.replace("shards = 2", "shards = 1").replace("label", "valid = 0.01\nlabel");
+    let folder = Folder::with(&[("job.toml", &job), ("t.csv", &csv(300, 4000))]);
+    let store = Arc::new(Mutex::new(Store::default()));
+    let whole = server(&store);
+    submit(&whole, &folder);
+    let puts: Vec<String> =
+        whole.lines().into_iter().filter(|line| line.starts_with("PUT")).collect();
+    assert!(puts.iter().any(|line| line.ends_with("?offset=4194304")), "{puts:?}");
+
+    let large = {
+        let mut store = store.lock().unwrap();
+        let (name, bytes) = store.blobs.iter_mut().max_by_key(|(_, bytes)| bytes.len()).unwrap();
+        bytes.truncate(1_000_000);
+        let name = *name;
+        store.broken = 1;
+        name
+    };
+    let again = server(&store);
+    let report = submit(&again, &folder);
+    assert_eq!(report["blobs_sent"], 1);
+    assert!(store.lock().unwrap().complete(large));
+    let offsets: Vec<String> = (again.lines().into_iter())
+        .filter(|line| line.starts_with("PUT"))
+        .map(|line| line.split_once("offset=").unwrap().1.to_owned())
+        .collect();
+    assert_eq!(offsets, ["1000000", "1000000"], "refused once, then the rest in one piece");
+}
+
+#[test]
+fn bad_data_is_code_2_and_nothing_is_sent_or_left() {
+    let folder = Folder::with(&[("job.toml", JOB), ("t.csv", "c,y\n1,0\n2,1\n3,x y\n4,\n")]);
+    let store = Arc::new(Mutex::new(Store::default()));
+    let server = server(&store);
+    let cache = Folder::with(&[]);
+    let output = sojourn(&["submit", "job.toml", "--server", &server.url])
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", cache.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(told, "error: t.csv:5: column `y`: a value is missing\n");
+    assert!(store.lock().unwrap().blobs.is_empty());
+    assert!(store.lock().unwrap().submitted.is_none());
+    assert_eq!(std::fs::read_dir(cache.path().join("sojourn/submit")).unwrap().count(), 0);
+}
+
+/// A file that may not grow stands in for a disk that is full: writing fails half-way either way.
+#[test]
+fn a_disk_that_takes_no_more_leaves_nothing_half_made() {
+    let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv(100, 2000))]);
+    let store = Arc::new(Mutex::new(Store::default()));
+    let server = server(&store);
+    let cache = Folder::with(&[]);
+    let script = "trap '' XFSZ; ulimit -f 64; exec \"$0\" submit job.toml --server \"$1\"";
+    let output = std::process::Command::new("bash")
+        .args(["-c", script, env!("CARGO_BIN_EXE_sojourn"), &server.url])
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", cache.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.starts_with("error: can't write `"), "{told}");
+    assert!(told.contains("File too large"), "{told}");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(store.lock().unwrap().blobs.is_empty(), "nothing was sent");
+    assert_eq!(std::fs::read_dir(cache.path().join("sojourn/submit")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_a_killed_submission_left_is_removed_by_the_next() {
+    let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv(3, 40))]);
+    let cache = Folder::with(&[]);
+    let submissions = cache.path().join("sojourn/submit");
+    let left = submissions.join("s-left");
+    std::fs::create_dir_all(&left).unwrap();
+    std::fs::write(left.join("lock"), "").unwrap();
+    std::fs::write(left.join("half"), "shard").unwrap();
+    let held = submissions.join("s-held");
+    std::fs::create_dir_all(&held).unwrap();
+    let lock = std::fs::File::create(held.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let store = Arc::new(Mutex::new(Store::default()));
+    let server = server(&store);
+    sojourn(&["submit", "job.toml", "--server", &server.url])
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", cache.path())
+        .assert()
+        .success();
+    assert!(!left.exists(), "nobody holds it");
+    assert!(held.exists(), "somebody still works there");
+}

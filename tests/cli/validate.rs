@@ -1,0 +1,137 @@
+//! `sojourn validate`, whole process: what good and bad jobs are told, on which stream, with which code.
+
+use crate::support::{Folder, sojourn};
+
+const JOB: &str = r#"name = "small"
+[data]
+train = "t.csv"
+label = "y"
+shards = 2
+[[model]]
+arch = "mlp"
+hidden = { choice = [[4], [8]] }
+[training]
+epochs = 2
+"#;
+
+fn csv() -> String {
+    let rows: String = (0..20).map(|i| format!("{i},{},{}\n", i * 2, i % 2)).collect();
+    format!("a,b,y\n{rows}")
+}
+
+/// What a refused job is told on stderr; stdout stays empty and the code is 2.
+fn refused(job: &str, data: &str) -> String {
+    let folder = Folder::with(&[("job.toml", job), ("t.csv", data)]);
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(folder.names(), ["job.toml", "t.csv"], "nothing is left behind");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_good_job_is_described() {
+    let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv())]);
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "job.toml is good: job `small`\n\
+         data    2 features, 2 classes\n\
+         train   16 rows in 2 shards\n\
+         valid   4 rows in 1 shard\n\
+         model   mlp, 42 parameters, 1 trial\n\
+         model   mlp, 22 parameters, 1 trial\n\
+         work    2 trials, 2 epochs, 8 hops\n"
+    );
+}
+
+#[test]
+fn the_same_as_json_and_from_another_folder() {
+    let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv())]);
+    let path = folder.path().join("job.toml");
+    let output = sojourn(&["validate", "--json"]).arg(path).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["valid"], true);
+    assert_eq!((&report["trials"], &report["hops"]), (&2.into(), &8.into()));
+    assert_eq!(report["train"], serde_json::json!([8, 8]));
+}
+
+#[test]
+fn the_example_is_good() {
+    let output = sojourn(&["validate", "--json", "examples/digits/job.toml"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["trials"], &report["classes"]), (&12.into(), &10.into()));
+    assert_eq!(report["train"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn problems_of_the_file_are_told_with_their_lines_all_at_once() {
+    let job = JOB.replace("epochs", "epoch").replace("\"mlp\"", "\"mpl\"");
+    assert_eq!(
+        refused(&job, &csv()),
+        "error: job.toml:7: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn` is wanted\n\
+         error: job.toml:9: `training.epochs` is missing: how often to pass over the training data\n\
+         error: job.toml:10: `training.epoch` is no known key; did you mean `epochs`?\n"
+    );
+    let folder = Folder::with(&[("job.toml", job.as_str())]);
+    let output =
+        sojourn(&["validate", "--json", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["valid"], false);
+    assert_eq!(report["problems"][1]["line"], 9);
+    assert_eq!(report["problems"][1]["key"], "training.epochs");
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn problems_of_the_data_are_told_with_file_line_and_column() {
+    assert_eq!(refused(JOB, ""), "error: t.csv: the file is empty\n");
+    assert_eq!(
+        refused(JOB, "a,b,Y\n1,2,3\n"),
+        "error: t.csv:1: no column `y` (`data.label`); did you mean `Y`?\n"
+    );
+    assert_eq!(
+        refused(JOB, &format!("{}1,NaN,1\n", csv())),
+        "error: t.csv:22: column `b`: `NaN` is not finite\n"
+    );
+    assert_eq!(
+        refused(JOB, "a,b,y\n1,2,0\n1,2\n"),
+        "error: t.csv:3: 2 values, the header has 3 columns\n"
+    );
+    assert_eq!(
+        refused(&JOB.replace("shards = 2", "shards = 17"), &csv()),
+        "error: `data.shards` is 17, but only 16 of 20 rows are left to train on; at least one row a shard is needed\n"
+    );
+}
+
+#[test]
+fn problems_of_models_that_do_not_fit_are_told_by_trial() {
+    let job = JOB.replace("[[8]]", "").replace("[8]", "[1048576, 1048576, 1048576]");
+    let told = refused(&job, &csv());
+    assert!(
+        told.starts_with("error: trial 1 (mlp hidden=[1048576,1048576,1048576]) can't be built: "),
+        "{told}"
+    );
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let folder = Folder::with(&[("job.toml", JOB), ("latin.toml", "")]);
+    let run = |file: &str| {
+        let output = sojourn(&["validate", file]).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(run("job.toml"), "error: `data.train`: there is no file or folder `t.csv`\n");
+    assert!(run("none.toml").starts_with("error: can't read the job file `none.toml`: "));
+    std::fs::write(folder.path().join("latin.toml"), b"name = \"\xe9\"").unwrap();
+    assert_eq!(run("latin.toml"), "error: `latin.toml` isn't UTF-8 text\n");
+}
