@@ -1,0 +1,37 @@
+# Everything that people and CI do with a checkout. Each target does its own set-up, once, into the
+# user's cache folder (scripts/setup, scripts/tools).
+
+.PHONY: help demo build test lint verify fix bench advisories setup
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: ## put libtorch into the user's cache folder and link it into this checkout
+	@scripts/setup
+
+build: setup ## build the command and the trainer, optimised
+	cargo build --release --locked
+
+demo: build ## the main job: a search over real data on machines that die
+	@target/release/sojourn demo
+
+test: setup ## all tests
+	cargo build --locked
+	cargo test --workspace --locked
+
+lint: setup ## format, clippy, licences and bans; changes nothing
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/deny check bans licenses sources
+
+verify: lint test ## what CI runs
+
+fix: setup ## format, and mend what clippy can
+	cargo fmt --all
+	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+
+bench: setup ## figures, one JSON line each
+	cargo bench --workspace --locked --bench '*' -- --json
+
+advisories: ## known security holes in dependencies (fetches the advisory database)
+	@scripts/deny check advisories
