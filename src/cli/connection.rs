@@ -26,7 +26,7 @@ impl Connection {
     pub(crate) fn client(&self) -> Result<ApiClient, Failure> {
         let server = server_url(&self.server)?;
         let given = self.token.clone().filter(|token| !token.is_empty());
-        let token = given.or_else(|| if is_loopback(&server) { local_token() } else { None });
+        let token = given.or_else(|| local_token(&self.server, TOKEN_FILE));
         if let Some(token) = &token
             && !token.chars().all(|symbol| symbol.is_ascii_graphic())
         {
@@ -50,10 +50,10 @@ fn server_url(text: &str) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// The folder that `sojourn serve` keeps its data in where nothing else is said.
-pub(crate) fn default_data_folder() -> PathBuf {
+/// The folder that a server or client keeps its data in where nothing else is said.
+pub(crate) fn data_folder(program: &str) -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
-    absolute("XDG_DATA_HOME").or_else(home).unwrap_or_default().join("sojourn").join("server")
+    absolute("XDG_DATA_HOME").or_else(home).unwrap_or_default().join("sojourn").join(program)
 }
 
 /// A folder from the environment; the base-directory specification wants relative ones ignored.
@@ -61,9 +61,13 @@ pub(crate) fn absolute(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-fn local_token() -> Option<String> {
+/// A token from the data folder of the server at `server`, if that is this machine.
+pub(crate) fn local_token(server: &str, file: &str) -> Option<String> {
+    if !is_loopback(&Url::parse(server).ok()?) {
+        return None;
+    }
     let folder = std::env::var_os("SOJOURN_DATA").map(PathBuf::from);
-    let path = folder.unwrap_or_else(default_data_folder).join(TOKEN_FILE);
+    let path = folder.unwrap_or_else(|| data_folder("server")).join(file);
     let token = fs::read_to_string(path).ok()?;
     Some(token.trim().to_owned())
 }

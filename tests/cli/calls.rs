@@ -113,7 +113,7 @@ fn something_else_that_answers_is_no_server() {
     let page = FakeServer::start(|_| Answer {
         status: 404,
         headers: String::new(),
-        body: "<html>\n  not   here</html>".into(),
+        body: b"<html>\n  not   here</html>".to_vec(),
     });
     let output = sojourn(&["jobs", "--server", &page.url]).output().unwrap();
     assert_eq!(
@@ -127,13 +127,13 @@ fn something_else_that_answers_is_no_server() {
         )
     );
     let silent =
-        FakeServer::start(|_| Answer { status: 200, headers: String::new(), body: "[]".into() });
+        FakeServer::start(|_| Answer { status: 200, headers: String::new(), body: b"[]".to_vec() });
     let output = sojourn(&["jobs", "--server", &silent.url]).output().unwrap();
     assert_eq!(ended(&output).0, Some(3));
     let newer = FakeServer::start(|_| Answer {
         status: 200,
         headers: "sojourn-protocol: 99\r\n".into(),
-        body: "[]".into(),
+        body: b"[]".to_vec(),
     });
     let output = sojourn(&["jobs", "--server", &newer.url]).output().unwrap();
     assert_eq!(

@@ -66,13 +66,13 @@ impl Request {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: String,
-    pub(crate) body: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
     /// JSON with the protocol header.
     pub(crate) fn json(status: u16, body: impl Into<String>) -> Self {
-        Self { status, headers: "sojourn-protocol: 1\r\n".into(), body: body.into() }
+        Self { status, headers: "sojourn-protocol: 1\r\n".into(), body: body.into().into_bytes() }
     }
 }
 
@@ -130,11 +130,12 @@ fn converse(stream: TcpStream, answer: impl FnOnce(Request) -> Answer) -> std::i
     let length = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let Answer { status, headers: extra, body: text } = answer(Request { line, headers, body });
+    let Answer { status, headers: extra, body } = answer(Request { line, headers, body });
     let mut stream = stream;
     write!(
         stream,
-        "HTTP/1.1 {status} x\r\n{extra}connection: close\r\ncontent-length: {}\r\n\r\n{text}",
-        text.len()
-    )
+        "HTTP/1.1 {status} x\r\n{extra}connection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    )?;
+    stream.write_all(&body)
 }

@@ -1,0 +1,326 @@
+//! The reading commands and `export`, against a server that shows one finished job.
+
+use crate::support::{Answer, FakeServer, Folder, sojourn};
+use serde_json::{Value, json};
+use sojourn_codec::{Tensor, decode, encode};
+use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, HostId, JobId, ShardId, TrialId, Version},
+    jobfile,
+    manifest::{DataManifest, Labels, Scaling, Shard},
+    position::Position,
+    report::Sums,
+    time::UnixMillis,
+    unit::TrialContext,
+    view::{
+        BestView, CurvePoint, HopRecord, JobDetail, JobState, JobView, TrialHistory, TrialState,
+        TrialView,
+    },
+};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+const JOB: &str = r#"name = "iris"
+[data]
+train = "t.csv"
+label = "y"
+scale = "standard"
+shards = 1
+[[model]]
+arch = "mlp"
+hidden = { choice = [[4], [8]] }
+[training]
+epochs = 1
+optimizer = { name = "sgd", momentum = 0.9 }
+"#;
+
+fn blob(bytes: &[u8]) -> BlobRef {
+    BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 }
+}
+
+/// Everything that a server knows of one job with two trials.
+struct World {
+    detail: JobDetail,
+    trials: Vec<TrialView>,
+    histories: Vec<TrialHistory>,
+    blobs: BTreeMap<Digest, Vec<u8>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let spec = jobfile::parse(JOB).unwrap();
+        let mut blobs = BTreeMap::new();
+        let mut keep = |bytes: Vec<u8>| {
+            let blob = blob(&bytes);
+            blobs.insert(blob.sha256, bytes);
+            blob
+        };
+        let scaling = keep(
+            encode(&[
+                Tensor::f32("mean", [2u64], &[1.0, 2.0]),
+                Tensor::f32("std", [2u64], &[0.5, 1.0]),
+            ])
+            .unwrap(),
+        );
+        let shard = Shard { blob: blob(b"shard"), rows: 10 };
+        let data = DataManifest {
+            shape: vec![2],
+            features: vec!["a".into(), "b".into()],
+            labels: Labels::Classes(vec!["0".into(), "1".into(), "2".into()]),
+            scaling: Scaling::Standard(scaling),
+            train: vec![shard],
+            valid: vec![shard],
+            test: Vec::new(),
+        };
+        let mut trials = Vec::new();
+        let mut histories = Vec::new();
+        for (id, trial) in (0..).map(TrialId).zip(sojourn_workgen::trials(&spec).unwrap()) {
+            let context = TrialContext {
+                config: trial.config.clone(),
+                shape: vec![2],
+                outputs: 3,
+                scaling: data.scaling,
+                total_steps: 1,
+                pinned_threads: None,
+            };
+            let seed = u64::from(id.0);
+            let checkpoint =
+                keep(initial_checkpoint(&context, seed, Lineage::initial(seed)).unwrap());
+            let sums = Sums { rows: 10, loss: 5.0, correct: Some(7 + u64::from(id.0)) };
+            let value = sums.accuracy().unwrap();
+            trials.push(TrialView {
+                trial: id,
+                state: TrialState::Finished,
+                arch: "mlp".into(),
+                choices: trial.choices,
+                epoch: Epoch(1),
+                epochs: 1,
+                hops: 1,
+                version: Version(1),
+                checkpoint: Some(checkpoint),
+                numeric_class: None,
+                curve: vec![CurvePoint { epoch: Epoch(0), train: sums, valid: sums }],
+                best: Some(BestView { trial: id, epoch: Epoch(0), value, checkpoint }),
+                waiting: None,
+            });
+            let position = Position { epoch: Epoch(0), shard: ShardId(0), batch: 1, step: 1 };
+            histories.push(TrialHistory {
+                job: JobId(1),
+                trial: id,
+                job_seed: 0,
+                context,
+                data: data.clone(),
+                numeric_class: None,
+                hops: vec![HopRecord {
+                    version: Version(1),
+                    lease: sojourn_protocol::ids::LeaseId(1),
+                    host: HostId(1),
+                    start: Position { batch: 0, step: 0, ..position },
+                    end: position,
+                    checkpoint,
+                }],
+            });
+        }
+        let summary = JobView {
+            job: JobId(1),
+            name: "iris".into(),
+            state: JobState::Finished,
+            submitted_at: UnixMillis(1_000_000),
+            ended_at: Some(UnixMillis(1_061_000)),
+            metric: "valid/accuracy".into(),
+            trials: 2,
+            trials_finished: 2,
+            trials_failed: 0,
+            hops: 2,
+            hops_expected: 2,
+            evaluations: 2,
+            evaluations_expected: 2,
+            leases_live: 0,
+            leases_expired: 1,
+            leases_returned: 0,
+            superseded: 1,
+            rejected: 0,
+            train_micros: 1_500_000,
+            best: trials[1].best.clone(),
+            waiting: None,
+        };
+        Self { detail: JobDetail { summary, spec, data }, trials, histories, blobs }
+    }
+
+    fn answer(&self, path: &str) -> Answer {
+        let ok = |value: Value| Answer::json(200, value.to_string());
+        let history = |path: &str| path.split('/').nth(5)?.parse::<usize>().ok();
+        match path {
+            "/v1/jobs" => ok(json!([self.detail.summary])),
+            "/v1/jobs/1" => ok(json!(self.detail)),
+            "/v1/jobs/1/trials" => ok(json!(self.trials)),
+            "/v1/jobs/1/events" => ok(json!([{
+                "position": 12, "at": 0, "kind": "job-cancelled",
+                "event": { "job-cancelled": { "job": 1 } },
+            }])),
+            path if path.ends_with("/history") => ok(json!(self.histories[history(path).unwrap()])),
+            path => match path.strip_prefix("/v1/blobs/").and_then(|name| name.parse().ok()) {
+                Some(name) => Answer {
+                    status: 200,
+                    headers: "sojourn-protocol: 1\r\n".into(),
+                    body: self.blobs[&name].clone(),
+                },
+                None => Answer::json(404, r#"{"kind":"not-found","message":"nothing is here"}"#),
+            },
+        }
+    }
+
+    fn serve(self) -> FakeServer {
+        FakeServer::start(move |request| self.answer(request.line.split_once(' ').unwrap().1))
+    }
+}
+
+/// What a command prints; it must succeed.
+fn printed(server: &FakeServer, args: &[&str]) -> String {
+    let output = sojourn(args).args(["--server", &server.url]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+#[test]
+fn a_jobs_status_has_its_counts_and_the_leader_board() {
+    let server = World::new().serve();
+    let text = printed(&server, &["status", "1"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "job 1 `iris` finished");
+    assert!(lines.contains(&"took         61 s"), "{text}");
+    assert!(lines.contains(&"hops         2 of 2"), "{text}");
+    assert!(lines.contains(&"best         valid/accuracy 0.8000 (trial 1, epoch 1)"), "{text}");
+    let board = lines.iter().position(|line| line.trim_start().starts_with("TRIAL")).unwrap();
+    assert_eq!(words(lines[board + 1]), ["1", "mlp", "hidden=[8]", "1/1", "0.8000", "finished"]);
+    assert_eq!(words(lines[board + 2]), ["0", "mlp", "hidden=[4]", "1/1", "0.7000", "finished"]);
+    assert_eq!(printed(&server, &["trials", "1"]).lines().count(), 3);
+}
+
+#[test]
+fn json_is_what_the_server_said() {
+    let world = World::new();
+    let (detail, trials) = (json!(world.detail), json!(world.trials));
+    let server = world.serve();
+    let parsed = |args: &[&str]| serde_json::from_str::<Value>(&printed(&server, args)).unwrap();
+    assert_eq!(parsed(&["status", "1", "--json"]), detail);
+    assert_eq!(parsed(&["trials", "1", "--json"]), trials);
+    assert_eq!(parsed(&["jobs", "--json"]), json!([detail["summary"]]));
+    assert_eq!(parsed(&["events", "1", "--json"])["position"], 12);
+}
+
+#[test]
+fn jobs_and_events_are_lines() {
+    let server = World::new().serve();
+    let jobs = printed(&server, &["jobs"]);
+    let fields = words(jobs.lines().nth(1).unwrap());
+    assert_eq!(fields[..3], ["1", "iris", "finished"]);
+    assert_eq!(
+        printed(&server, &["events", "1"]),
+        "12 1970-01-01T00:00:00.000Z job-cancelled job=1\n"
+    );
+}
+
+#[test]
+fn watching_goes_on_until_the_end_and_fails_with_the_job() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let world = World::new();
+    let server = FakeServer::start(move |request| {
+        let path = request.line.split_once(' ').unwrap().1;
+        if path != "/v1/jobs/1" {
+            return world.answer(path);
+        }
+        let mut detail = world.detail.clone();
+        match count.fetch_add(1, Ordering::SeqCst) {
+            0 | 1 => detail.summary.state = JobState::Running,
+            _ => detail.summary.state = JobState::Cancelled,
+        }
+        Answer::json(200, json!(detail).to_string())
+    });
+    let output = sojourn(&["status", "1", "--watch", "--server", &server.url]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let states: Vec<&str> = text.lines().map(|line| words(line)[2]).collect();
+    assert_eq!(states, ["running:", "cancelled:"]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: job 1 was cancelled\n");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn an_exported_model_has_parameters_and_scaling_alone() {
+    let world = World::new();
+    let layout = CheckpointLayout::of(&world.histories[1].context).unwrap();
+    let checkpoint = world.blobs[&world.trials[1].checkpoint.unwrap().sha256].clone();
+    let server = world.serve();
+    let folder = Folder::with(&[("m.safetensors", "an older one")]);
+    let path = folder.path().join("m.safetensors");
+    let path = path.to_str().unwrap();
+    let report = printed(&server, &["export", "1", "--json", "-o", path]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["trial"], &report["value"]), (&1.into(), &0.8.into()));
+    let file = std::fs::read(path).unwrap();
+    assert_eq!(report["sha256"], Digest::of(&file).to_string());
+    assert_eq!(folder.names(), ["m.safetensors"], "no temporary file is left");
+
+    let exported = decode(&file).unwrap();
+    let original = decode(&checkpoint).unwrap();
+    let mut expected: Vec<String> =
+        layout.parameters().iter().map(|spec| spec.name.clone()).collect();
+    expected.extend(["scaling.mean".into(), "scaling.std".into()]);
+    expected.sort();
+    let names: Vec<String> = exported.iter().map(|tensor| tensor.name.clone()).collect();
+    assert_eq!(names, expected);
+    assert!(original.len() > layout.parameters().len(), "there was more in the checkpoint");
+    for spec in layout.parameters() {
+        let find = |tensors: &[sojourn_codec::TensorView<'_>]| {
+            tensors.iter().find(|tensor| tensor.name == spec.name).unwrap().data.to_vec()
+        };
+        assert_eq!(find(&exported), find(&original));
+    }
+    let mean = exported.iter().find(|tensor| tensor.name == "scaling.mean").unwrap();
+    assert_eq!(mean.data, [1.0f32.to_le_bytes(), 2.0f32.to_le_bytes()].concat());
+}
+
+#[test]
+fn an_export_that_fails_leaves_the_old_file() {
+    let mut world = World::new();
+    let damaged = world.trials[0].checkpoint.unwrap().sha256;
+    world.blobs.get_mut(&damaged).unwrap().push(0);
+    let server = world.serve();
+    let folder = Folder::with(&[("m", "an older one")]);
+    let run = |args: &[&str]| {
+        let output = sojourn(args)
+            .args(["--server", &server.url])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.stdout.is_empty());
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, told) = run(&["export", "1", "--trial", "0", "-o", "m"]);
+    assert_eq!(code, Some(1));
+    assert_eq!(
+        told,
+        format!("error: what the server sent for blob {damaged} has another digest\n")
+    );
+    let (code, told) = run(&["export", "1", "--trial", "7", "-o", "m"]);
+    assert_eq!(
+        (code, told.as_str()),
+        (Some(2), "error: job 1 has no trial 7; its trials are 0 to 1\n")
+    );
+    let (code, told) = run(&["export", "1", "-o", "none/m"]);
+    assert_eq!((code, told.as_str()), (Some(2), "error: there is no folder `none`\n"));
+    assert_eq!(folder.names(), ["m"]);
+    assert_eq!(std::fs::read_to_string(folder.path().join("m")).unwrap(), "an older one");
+}
