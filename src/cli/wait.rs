@@ -75,8 +75,9 @@ pub(crate) fn outcome_text(view: &JobView) -> String {
     )
 }
 
-/// Clears what was drawn before, `lines` high.
+/// Draws over what was drawn before, `lines` high. The terminal cuts long lines off while it is drawn,
+/// or one of them would take two and the count would be wrong.
 pub(crate) fn redraw(lines: usize, text: &str) -> Result<(), Failure> {
     let up = if lines == 0 { String::new() } else { format!("\u{1b}[{lines}A\u{1b}[J") };
-    output::line(&format!("{up}{text}"))
+    output::line(&format!("{up}\u{1b}[?7l{text}\u{1b}[?7h"))
 }
