@@ -373,3 +373,12 @@ fn an_output_that_cannot_be_written_leaves_nothing() {
     assert!(matches!(error, IngestError::Io { action: "write", .. }), "{error}");
     assert_eq!(names(out.path()), [last]);
 }
+
+#[test]
+fn more_shards_than_a_process_may_have_files_open() {
+    let csv = format!("x0,x1,y\n{}", rows(0..5000));
+    let (made, _out) = make(&job("shards = 3000\nvalid = 0.2"), &[("t.csv", &csv)]).unwrap();
+    assert_eq!(made.manifest.train.len(), 3000);
+    assert_eq!(made.manifest.valid.len(), 500);
+    assert_eq!(made.manifest.train_rows(), 4000);
+}
