@@ -1,1 +1,17 @@
-//! The loop that fetches, checks, merges, stores.
+//! The loop that fetches what hosts have uploaded, checks it, merges it and stores it.
+//!
+//! ```text
+//!   Queue::take -> read the upload -> screen (rules) -> publish the blob -> Queue::assimilated
+//!                                        '-> Queue::rejected
+//! ```
+//!
+//! It decides nothing about trials: the queue (the core behind it) takes an offer only where it
+//! still fits. A crash between any two steps is harmless, because all of them can be done again.
+
+mod assimilator;
+mod queue;
+mod workers;
+
+pub use assimilator::{Assimilator, Outcome};
+pub use queue::{Offer, Queue, QueueError, Unit};
+pub use workers::Workers;

@@ -1,0 +1,65 @@
+//! Where assimilation work comes from and where its results go.
+
+use sojourn_protocol::{
+    digest::BlobRef,
+    ids::{LeaseId, Version},
+    position::Position,
+    report::Trained,
+    unit::Hop,
+};
+
+/// One upload to assimilate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// The lease whose result it is; the upload lies under it.
+    pub lease: LeaseId,
+    /// What was to be done.
+    pub hop: Hop,
+    /// What the host reported.
+    pub trained: Trained,
+    /// The position that the checkpoint must say.
+    pub expected_end: Position,
+    /// The version to make.
+    pub version: Version,
+}
+
+/// What became of an offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// It ended the report.
+    Taken,
+    /// The report had ended otherwise; nothing changed.
+    Stale,
+}
+
+/// The queue can't be reached or can't decide just now; the work comes again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the assimilation queue doesn't answer: {0}")]
+pub struct QueueError(pub String);
+
+/// The server, as an assimilator sees it: in this process or over the network. All calls block.
+pub trait Queue: Send + Sync + 'static {
+    /// The next upload to assimilate, if there is one. It is handed out again after a while to
+    /// somebody else, should nothing be offered for it.
+    ///
+    /// # Errors
+    /// Where the queue doesn't answer.
+    fn take(&self) -> Result<Option<Unit>, QueueError>;
+
+    /// The upload is right, and its bytes are in the store as `checkpoint`.
+    ///
+    /// # Errors
+    /// Where the queue doesn't answer.
+    fn assimilated(
+        &self,
+        lease: LeaseId,
+        version: Version,
+        checkpoint: BlobRef,
+    ) -> Result<Offer, QueueError>;
+
+    /// The upload is refused.
+    ///
+    /// # Errors
+    /// Where the queue doesn't answer.
+    fn rejected(&self, lease: LeaseId, reason: &str) -> Result<Offer, QueueError>;
+}

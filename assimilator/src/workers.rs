@@ -1,0 +1,89 @@
+//! Threads that assimilate when they are woken.
+
+use crate::{assimilator::Assimilator, queue::Queue};
+use std::{
+    io,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+};
+
+/// Running threads; dropping this stops them after the unit that each is at.
+#[derive(Debug)]
+pub struct Workers {
+    bell: Arc<Bell>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Bell {
+    rung: Mutex<Rung>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Rung {
+    times: u64,
+    stop: bool,
+}
+
+impl Bell {
+    fn rung(&self) -> MutexGuard<'_, Rung> {
+        self.rung.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ring(&self, change: impl FnOnce(&mut Rung)) {
+        change(&mut self.rung());
+        self.changed.notify_all();
+    }
+
+    /// Waits until it has rung more often than `seen` times, or is to stop.
+    fn wait(&self, seen: u64) -> Rung {
+        let rung = self.rung();
+        let waited = self.changed.wait_while(rung, |rung| rung.times == seen && !rung.stop);
+        *waited.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Workers {
+    /// Starts `count` threads, which look for work once and then whenever they are woken.
+    ///
+    /// # Errors
+    /// Where a thread can't be started.
+    pub fn start<Q: Queue>(count: usize, assimilator: Assimilator<Q>) -> io::Result<Self> {
+        let assimilator = Arc::new(assimilator);
+        let mut workers = Self { bell: Arc::default(), threads: Vec::new() };
+        for _ in 0..count {
+            let (assimilator, bell) = (Arc::clone(&assimilator), Arc::clone(&workers.bell));
+            let thread = std::thread::Builder::new().name("assimilator".to_owned());
+            workers.threads.push(thread.spawn(move || work(&assimilator, &bell))?);
+        }
+        Ok(workers)
+    }
+
+    /// There is work.
+    pub fn wake(&self) {
+        self.bell.ring(|rung| rung.times += 1);
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.bell.ring(|rung| rung.stop = true);
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("an assimilator thread panicked");
+            }
+        }
+    }
+}
+
+fn work<Q: Queue>(assimilator: &Assimilator<Q>, bell: &Bell) {
+    let mut rung = *bell.rung();
+    while !rung.stop {
+        if assimilator.step().is_none() {
+            rung = bell.wait(rung.times);
+        } else {
+            rung.stop = bell.rung().stop;
+        }
+    }
+}

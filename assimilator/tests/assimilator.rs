@@ -1,0 +1,243 @@
+//! Assimilation over real uploads and blobs, with a queue that remembers.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use sojourn_assimilator::{Assimilator, Offer, Outcome, Queue, QueueError, Unit, Workers};
+use sojourn_blobs::{BlobStore, Encoding, UploadName, Uploads};
+use sojourn_model::{Lineage, initial_checkpoint};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
+    manifest::{Scaling, Shard},
+    position::Position,
+    report::{Sums, Trained},
+    spec::{
+        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
+        TrialConfig,
+    },
+    unit::{Base, Hop, TrialContext},
+};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, mpsc},
+};
+
+const LEASE: LeaseId = LeaseId(5);
+
+#[derive(Clone)]
+struct Remembers {
+    units: Arc<Mutex<VecDeque<Unit>>>,
+    offers: mpsc::Sender<Result<(LeaseId, Version, BlobRef), String>>,
+    answer: Result<Offer, QueueError>,
+}
+
+impl Queue for Remembers {
+    fn take(&self) -> Result<Option<Unit>, QueueError> {
+        Ok(self.units.lock().unwrap().pop_front())
+    }
+
+    fn assimilated(
+        &self,
+        lease: LeaseId,
+        version: Version,
+        checkpoint: BlobRef,
+    ) -> Result<Offer, QueueError> {
+        self.offers.send(Ok((lease, version, checkpoint))).unwrap();
+        self.answer.clone()
+    }
+
+    fn rejected(&self, _: LeaseId, reason: &str) -> Result<Offer, QueueError> {
+        self.offers.send(Err(reason.to_owned())).unwrap();
+        self.answer.clone()
+    }
+}
+
+fn context() -> TrialContext {
+    let optimizer = Optimizer {
+        name: OptimizerName::Sgd,
+        lr: 0.1,
+        momentum: 0.0,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.0,
+    };
+    let schedule =
+        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let training = TrainingConfig {
+        epochs: 1,
+        batch_size: 4,
+        loss: Loss::CrossEntropy,
+        optimizer,
+        schedule,
+        clip_norm: None,
+    };
+    TrialContext {
+        config: TrialConfig { model: Architecture::Mlp { hidden: vec![3] }, training },
+        shape: vec![2],
+        outputs: 2,
+        scaling: Scaling::None,
+        total_steps: 3,
+        pinned_threads: None,
+    }
+}
+
+fn hop(base: Base) -> Hop {
+    let blob = BlobRef { sha256: Digest::of(b"shard"), bytes: 5 };
+    Hop {
+        job: JobId(1),
+        trial: TrialId(0),
+        base,
+        start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
+        shard: Shard { blob, rows: 10 },
+        seed: 9,
+        context: context(),
+    }
+}
+
+fn checkpoint(hop: &Hop, batch: u32, seed: u64) -> Vec<u8> {
+    let position = hop.position_at(batch);
+    let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position };
+    initial_checkpoint(&hop.context, seed, lineage).unwrap()
+}
+
+struct World {
+    _folder: tempfile::TempDir,
+    runtime: tokio::runtime::Runtime,
+    uploads: Uploads,
+    blobs: BlobStore,
+    queue: Remembers,
+    offers: mpsc::Receiver<Result<(LeaseId, Version, BlobRef), String>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let uploads = Uploads::open(folder.path()).unwrap();
+        let (sender, offers) = mpsc::channel();
+        let queue = Remembers { units: Arc::default(), offers: sender, answer: Ok(Offer::Taken) };
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        Self { _folder: folder, runtime, uploads, blobs: BlobStore::in_memory(), queue, offers }
+    }
+
+    /// Uploads `bytes` under the lease and puts their assimilation in the queue.
+    fn upload(&self, hop: &Hop, bytes: &[u8]) -> BlobRef {
+        let blob = BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 };
+        let name = UploadName::Lease(LEASE);
+        let mut upload = self.uploads.begin(name, blob, 0, Encoding::Identity).unwrap();
+        upload.write(bytes).unwrap();
+        assert!(upload.finish().unwrap().complete);
+        self.unit(hop, blob);
+        blob
+    }
+
+    fn unit(&self, hop: &Hop, checkpoint: BlobRef) {
+        let end = hop.position_at(3);
+        let sums = Sums::default();
+        let base = hop.base.version();
+        let trained = Trained { base, checkpoint, end, sums, train_micros: 1 };
+        let unit = Unit {
+            lease: LEASE,
+            hop: hop.clone(),
+            trained,
+            expected_end: end,
+            version: base.next(),
+        };
+        self.queue.units.lock().unwrap().push_back(unit);
+    }
+
+    fn assimilator(&self) -> Assimilator<Remembers> {
+        let handle = self.runtime.handle().clone();
+        Assimilator::new(self.queue.clone(), self.uploads.clone(), self.blobs.clone(), handle)
+    }
+
+    fn rejected(&self) -> String {
+        let Some(Outcome::Rejected(reason)) = self.assimilator().step() else {
+            panic!("it was not rejected")
+        };
+        assert_eq!(self.offers.try_recv().unwrap(), Err(reason.clone()));
+        assert!(self.runtime.block_on(self.blobs.list()).unwrap().is_empty());
+        reason
+    }
+}
+
+#[test]
+fn a_right_upload_becomes_a_blob_and_the_next_version() {
+    let world = World::new();
+    let first = hop(Base::Initial { seed: 3 });
+    let blob = world.upload(&first, &checkpoint(&first, 3, 4));
+    assert_eq!(world.assimilator().step(), Some(Outcome::Assimilated));
+    assert_eq!(world.assimilator().step(), None);
+    assert_eq!(world.offers.try_recv().unwrap(), Ok((LEASE, Version(1), blob)));
+    assert_eq!(world.runtime.block_on(world.blobs.list()).unwrap(), [blob]);
+
+    // On a stored base, by a thread that is woken.
+    let workers = Workers::start(1, world.assimilator()).unwrap();
+    let second = hop(Base::Checkpoint { version: Version(1), blob });
+    world.uploads.remove(UploadName::Lease(LEASE)).unwrap();
+    let next = world.upload(&second, &checkpoint(&second, 3, 5));
+    workers.wake();
+    assert_eq!(world.offers.recv().unwrap(), Ok((LEASE, Version(2), next)));
+    drop(workers);
+}
+
+#[test]
+fn a_crash_before_or_after_the_offer_is_harmless() {
+    let mut world = World::new();
+    let hop = hop(Base::Initial { seed: 3 });
+    world.queue.answer = Err(QueueError("gone".to_owned()));
+    let blob = world.upload(&hop, &checkpoint(&hop, 3, 4));
+    assert_eq!(world.assimilator().step(), None);
+    // Published, but the offer got no answer: all of it again.
+    world.queue.answer = Ok(Offer::Taken);
+    world.unit(&hop, blob);
+    assert_eq!(world.assimilator().step(), Some(Outcome::Assimilated));
+    // The offer had been taken, and the answer was lost.
+    world.queue.answer = Ok(Offer::Stale);
+    world.unit(&hop, blob);
+    assert_eq!(world.assimilator().step(), Some(Outcome::Stale));
+    assert_eq!(world.runtime.block_on(world.blobs.list()).unwrap(), [blob]);
+}
+
+#[test]
+fn what_is_not_right_is_rejected_with_the_reason_and_not_stored() {
+    let first = hop(Base::Initial { seed: 3 });
+    let world = World::new();
+    world.upload(&first, b"no safetensors at all");
+    assert!(world.rejected().starts_with("the checkpoint can't be read"));
+
+    let world = World::new();
+    world.upload(&first, &checkpoint(&first, 2, 4));
+    let reason = world.rejected();
+    assert!(reason.contains("is 3, expected 2") || reason.contains("batch"), "{reason}");
+
+    let world = World::new();
+    let other = Hop { trial: TrialId(1), ..first.clone() };
+    world.upload(&first, &checkpoint(&other, 3, 4));
+    assert_eq!(world.rejected(), "a checkpoint of trial 1, expected trial 0");
+
+    let world = World::new();
+    let mut bytes = checkpoint(&first, 3, 4);
+    let header = 8 + usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
+    // The tensors come in name order, so the biases of the first layer do.
+    bytes[header..header + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    world.upload(&first, &bytes);
+    assert!(world.rejected().contains("non-finite"));
+}
+
+#[test]
+fn an_upload_that_was_lost_on_disk_is_rejected() {
+    let world = World::new();
+    let hop = hop(Base::Initial { seed: 3 });
+    let blob = world.upload(&hop, &checkpoint(&hop, 3, 4));
+    let path = world.uploads.complete(UploadName::Lease(LEASE), blob).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    assert!(world.rejected().starts_with("the upload was lost"));
+
+    world.uploads.remove(UploadName::Lease(LEASE)).unwrap();
+    world.unit(&hop, blob);
+    assert!(world.rejected().starts_with("the upload was lost"));
+}
