@@ -8,5 +8,12 @@
 //!
 //! The shell brings time, chance and storage; what is decided, the core decides.
 
+mod folder;
+mod http;
 pub mod journal;
+mod queue;
+mod serve;
 pub mod shell;
+
+pub use folder::{DataFolder, FolderError};
+pub use serve::{ServeConfig, ServeError, ServeReady, Server, serve};

@@ -109,3 +109,9 @@ impl Shell {
         self.ended().await;
     }
 }
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        self.handle.stop();
+    }
+}

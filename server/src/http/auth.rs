@@ -1,0 +1,120 @@
+//! Who calls: machines that enrol, hosts, users. Tokens come as `Authorization: Bearer`.
+
+use super::{Site, error::HttpError};
+use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
+use futures::future::LocalBoxFuture;
+use sojourn_core::{Answer, Command, Query};
+use sojourn_protocol::{digest::Digest, error::ErrorKind, ids::HostId};
+use std::future::{Ready, ready};
+
+/// The hashes of the tokens that this server made for itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tokens {
+    enrol: Digest,
+    admin: Digest,
+}
+
+impl Tokens {
+    pub(crate) fn of(enrol: &str, admin: &str) -> Self {
+        Self { enrol: Digest::of(enrol.as_bytes()), admin: Digest::of(admin.as_bytes()) }
+    }
+}
+
+/// Compares without saying by its time where they differ.
+fn same(a: Digest, b: Digest) -> bool {
+    let different = a.0.iter().zip(&b.0).fold(0, |all, (a, b)| all | (a ^ b));
+    std::hint::black_box(different) == 0
+}
+
+/// The hash of the token that came; the token itself goes no further.
+fn bearer(request: &HttpRequest) -> Result<Digest, HttpError> {
+    let value = request.headers().get(header::AUTHORIZATION);
+    let token = value.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    match token.map(str::trim).filter(|token| !token.is_empty()) {
+        Some(token) => Ok(Digest::of(token.as_bytes())),
+        None => Err(HttpError::new(ErrorKind::Unauthorized, "a token is needed")),
+    }
+}
+
+fn unknown() -> HttpError {
+    HttpError::new(ErrorKind::Unauthorized, "the token is unknown or was revoked")
+}
+
+fn site(request: &HttpRequest) -> Result<web::Data<Site>, HttpError> {
+    let site = request.app_data::<web::Data<Site>>().cloned();
+    site.ok_or_else(|| HttpError::new(ErrorKind::Unavailable, "the server is starting"))
+}
+
+/// A machine that may become a host.
+pub(super) struct Enroller;
+
+impl FromRequest for Enroller {
+    type Error = HttpError;
+    type Future = Ready<Result<Self, HttpError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let check = || {
+            let token = bearer(request)?;
+            if same(token, site(request)?.tokens.enrol) { Ok(Self) } else { Err(unknown()) }
+        };
+        ready(check())
+    }
+}
+
+/// A user or operator.
+pub(super) struct Admin;
+
+impl FromRequest for Admin {
+    type Error = HttpError;
+    type Future = Ready<Result<Self, HttpError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let check = || {
+            let token = bearer(request)?;
+            if same(token, site(request)?.tokens.admin) { Ok(Self) } else { Err(unknown()) }
+        };
+        ready(check())
+    }
+}
+
+/// A host.
+pub(super) struct Host(pub(super) HostId);
+
+impl FromRequest for Host {
+    type Error = HttpError;
+    type Future = LocalBoxFuture<'static, Result<Self, HttpError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let (token, site) = (bearer(request), site(request));
+        Box::pin(async move {
+            let (token_sha256, site) = (token?, site?);
+            let query = Query::HostByToken { token_sha256 };
+            match site.shell.call(|to| Command::Query { to, query }).await? {
+                Answer::HostByToken(Some(host)) => Ok(Self(host)),
+                _ => Err(unknown()),
+            }
+        })
+    }
+}
+
+/// Somebody who reads blobs.
+pub(super) enum Reader {
+    Admin,
+    Host(HostId),
+}
+
+impl FromRequest for Reader {
+    type Error = HttpError;
+    type Future = LocalBoxFuture<'static, Result<Self, HttpError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let admin = Admin::from_request(request, payload).into_inner();
+        let host = Host::from_request(request, payload);
+        Box::pin(async move {
+            match admin {
+                Ok(Admin) => Ok(Self::Admin),
+                Err(_) => host.await.map(|Host(host)| Self::Host(host)),
+            }
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! Blobs: read by hosts and users, put there by users.
+
+use super::{
+    Site,
+    auth::{Admin, Reader},
+    bytes::{Offset, Wanted, declared_bytes, receive, wanted},
+    error::HttpError,
+    jobs::unexpected,
+};
+use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
+use sojourn_blobs::UploadName;
+use sojourn_core::{Answer, Command};
+use sojourn_protocol::{
+    api::{MissingAnswer, MissingRequest, UploadState},
+    digest::{BlobRef, Digest},
+    error::ErrorKind,
+};
+
+fn digest(text: &str) -> Result<Digest, HttpError> {
+    text.parse().map_err(|error| HttpError::new(ErrorKind::Invalid, format!("{error}")))
+}
+
+pub(super) async fn get(
+    site: web::Data<Site>,
+    reader: Reader,
+    path: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, HttpError> {
+    let blob = digest(&path)?;
+    if let Reader::Host(host) = reader {
+        site.shell.call(|to| Command::AuthorizeRead { to, host, blob }).await?;
+    }
+    let bytes = site.blobs.size(blob).await?.ok_or_else(|| {
+        HttpError::new(ErrorKind::NotFound, format!("no blob `{blob}` in the store"))
+    })?;
+    let range = request.headers().get(header::RANGE).and_then(|value| value.to_str().ok());
+    let (mut answer, range) = match wanted(range, bytes) {
+        Wanted::Whole => (HttpResponse::Ok(), 0..bytes),
+        Wanted::Part(range) => {
+            let mut answer = HttpResponse::PartialContent();
+            let says = format!("bytes {}-{}/{bytes}", range.start, range.end.saturating_sub(1));
+            answer.insert_header((header::CONTENT_RANGE, says));
+            (answer, range)
+        }
+        Wanted::Outside => return Err(HttpError::range(bytes)),
+    };
+    let length = range.end - range.start;
+    let stream = site.blobs.read(blob, range).await?;
+    Ok(answer
+        .insert_header((header::ACCEPT_RANGES, "bytes"))
+        .insert_header((header::ETAG, format!("\"{blob}\"")))
+        .insert_header((header::CONTENT_TYPE, "application/octet-stream"))
+        .body(SizedStream::new(length, stream)))
+}
+
+pub(super) async fn put(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<String>,
+    query: web::Query<Offset>,
+    request: HttpRequest,
+    body: web::Payload,
+) -> Result<web::Json<UploadState>, HttpError> {
+    let sha256 = digest(&path)?;
+    let blob = BlobRef { sha256, bytes: declared_bytes(&request)? };
+    site.shell.call(|to| Command::AuthorizePublish { to, blob }).await?;
+    let name = UploadName::Blob(sha256);
+    let state = receive(&site, name, blob, query.offset, &request, body).await?;
+    if state.complete {
+        let uploads = site.uploads.clone();
+        let file = web::block(move || uploads.complete(name, blob)).await??;
+        site.blobs.publish(blob, &file).await?;
+        site.shell.call(|to| Command::Published { to, blob }).await?;
+        let uploads = site.uploads.clone();
+        web::block(move || uploads.remove(name)).await??;
+    }
+    Ok(web::Json(state))
+}
+
+pub(super) async fn upload_state(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<String>,
+) -> Result<web::Json<UploadState>, HttpError> {
+    let name = UploadName::Blob(digest(&path)?);
+    let state = site.uploads.state(name).map(|(_, state)| state);
+    Ok(web::Json(state.unwrap_or(UploadState { offset: 0, complete: false })))
+}
+
+pub(super) async fn missing(
+    site: web::Data<Site>,
+    _: Admin,
+    request: web::Json<MissingRequest>,
+) -> Result<web::Json<MissingAnswer>, HttpError> {
+    let blobs = request.into_inner().blobs;
+    match site.shell.call(|to| Command::Missing { to, blobs }).await? {
+        Answer::Missing(missing) => Ok(web::Json(MissingAnswer { missing })),
+        other => Err(unexpected(&other)),
+    }
+}

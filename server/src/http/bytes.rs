@@ -1,0 +1,173 @@
+//! Bytes of uploads on their way from a request into the spool, and byte ranges.
+
+use super::{Site, error::HttpError};
+use actix_web::{
+    HttpRequest,
+    http::header::{self, HeaderMap},
+    web,
+};
+use bytes::BytesMut;
+use futures::StreamExt as _;
+use sojourn_blobs::{Encoding, Upload, UploadName};
+use sojourn_protocol::{
+    api::{BYTES_HEADER, SHA256_HEADER, UploadState},
+    digest::{BlobRef, Digest},
+    error::ErrorKind,
+};
+use std::ops::Range;
+
+/// Bytes given to the disk at once.
+const GROUP: usize = 256 << 10;
+/// After a refusal this much more of the body is read and dropped, so that the refusal gets through.
+const DRAIN: usize = 8 << 20;
+
+/// `?offset=N`.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Offset {
+    #[serde(default)]
+    pub(super) offset: u64,
+}
+
+fn invalid(message: String) -> HttpError {
+    HttpError::new(ErrorKind::Invalid, message)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, HttpError> {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.ok_or_else(|| invalid(format!("the header `{name}` is needed")))
+}
+
+/// The declared digest of an upload.
+pub(super) fn declared_digest(request: &HttpRequest) -> Result<Digest, HttpError> {
+    text(request.headers(), SHA256_HEADER)?.parse().map_err(|error| invalid(format!("{error}")))
+}
+
+/// The declared size of an upload.
+pub(super) fn declared_bytes(request: &HttpRequest) -> Result<u64, HttpError> {
+    let value = text(request.headers(), BYTES_HEADER)?;
+    value.parse().map_err(|_| invalid(format!("`{BYTES_HEADER}: {value}` is no size")))
+}
+
+fn encoding(request: &HttpRequest) -> Result<Encoding, HttpError> {
+    let value = request.headers().get(header::CONTENT_ENCODING);
+    match value.map(|value| value.as_bytes()) {
+        None | Some(b"identity") => Ok(Encoding::Identity),
+        Some(b"zstd") => Ok(Encoding::Zstd),
+        Some(_) => Err(invalid("a body can be encoded as `zstd` or not at all".to_owned())),
+    }
+}
+
+/// Streams a request's body into the spool.
+pub(super) async fn receive(
+    site: &Site,
+    name: UploadName,
+    declared: BlobRef,
+    offset: u64,
+    request: &HttpRequest,
+    mut body: web::Payload,
+) -> Result<UploadState, HttpError> {
+    let taken = match encoding(request) {
+        Ok(encoding) => {
+            let uploads = site.uploads.clone();
+            let begun = web::block(move || uploads.begin(name, declared, offset, encoding)).await?;
+            match begun {
+                Ok(upload) => feed(upload, &mut body).await,
+                Err(error) => Err(error.into()),
+            }
+        }
+        Err(error) => Err(error),
+    };
+    if taken.is_err() {
+        let mut drained = 0;
+        while let Some(Ok(chunk)) = body.next().await {
+            drained += chunk.len();
+            if drained > DRAIN {
+                break;
+            }
+        }
+    }
+    taken
+}
+
+async fn feed(mut upload: Upload, body: &mut web::Payload) -> Result<UploadState, HttpError> {
+    let mut group = BytesMut::new();
+    let mut broken = None;
+    while let Some(chunk) = body.next().await {
+        match chunk {
+            Ok(chunk) => group.extend_from_slice(&chunk),
+            Err(error) => {
+                broken = Some(invalid(format!("the body broke off: {error}")));
+                break;
+            }
+        }
+        if group.len() >= GROUP {
+            upload = write(upload, group.split()).await?;
+        }
+    }
+    // What came before a break is kept: the upload goes on there.
+    upload = write(upload, group).await?;
+    if let Some(error) = broken {
+        return Err(error);
+    }
+    Ok(web::block(move || upload.finish()).await??)
+}
+
+async fn write(mut upload: Upload, bytes: BytesMut) -> Result<Upload, HttpError> {
+    let written = web::block(move || upload.write(&bytes).map(|()| upload)).await?;
+    Ok(written?)
+}
+
+/// What of a blob is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Whole,
+    Part(Range<u64>),
+    Outside,
+}
+
+/// Reads a `Range` header (RFC 9110, section 14): one range of bytes. Several ranges, other units
+/// and what can't be understood give the whole, as the standard allows.
+pub(super) fn wanted(range: Option<&str>, bytes: u64) -> Wanted {
+    let Some(range) = range.and_then(|range| range.trim().strip_prefix("bytes=")) else {
+        return Wanted::Whole;
+    };
+    let Some((first, last)) = range.trim().split_once('-').filter(|_| !range.contains(',')) else {
+        return Wanted::Whole;
+    };
+    let part = match (first.parse::<u64>(), last.parse::<u64>()) {
+        (Ok(first), Ok(last)) if first <= last => first..last.saturating_add(1).min(bytes),
+        (Ok(first), Err(_)) if last.is_empty() => first..bytes,
+        (Err(_), Ok(suffix)) if first.is_empty() => bytes.saturating_sub(suffix)..bytes,
+        _ => return Wanted::Whole,
+    };
+    if part.is_empty() { Wanted::Outside } else { Wanted::Part(part) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_the_standard_says() {
+        for (range, expected) in [
+            (None, Wanted::Whole),
+            (Some("bytes=0-9"), Wanted::Part(0..10)),
+            (Some("bytes=0-0"), Wanted::Part(0..1)),
+            (Some("bytes=50-"), Wanted::Part(50..100)),
+            (Some("bytes=90-1000"), Wanted::Part(90..100)),
+            (Some("bytes=-10"), Wanted::Part(90..100)),
+            (Some("bytes=-1000"), Wanted::Part(0..100)),
+            (Some("bytes=100-"), Wanted::Outside),
+            (Some("bytes=100-200"), Wanted::Outside),
+            (Some("bytes=-0"), Wanted::Outside),
+            (Some("bytes=9-3"), Wanted::Whole),
+            (Some("bytes=0-1,5-6"), Wanted::Whole),
+            (Some("bytes=x-y"), Wanted::Whole),
+            (Some("rows=0-1"), Wanted::Whole),
+        ] {
+            assert_eq!(wanted(range, 100), expected, "{range:?}");
+        }
+        assert_eq!(wanted(Some("bytes=0-"), 0), Wanted::Outside);
+    }
+}

@@ -1,0 +1,122 @@
+//! Every error as an answer: one table from cause to kind; the cause of a fault is logged, not sent.
+
+use actix_web::{
+    HttpResponse, HttpResponseBuilder, ResponseError,
+    error::JsonPayloadError,
+    http::{StatusCode, header},
+};
+use sojourn_blobs::{BlobError, UploadError};
+use sojourn_protocol::error::{ApiError, ErrorKind};
+use std::fmt;
+
+/// An [`ApiError`] on its way out.
+#[derive(Debug)]
+pub(crate) struct HttpError {
+    error: ApiError,
+    /// The size of the blob, where a range was outside it.
+    blob_bytes: Option<u64>,
+}
+
+impl HttpError {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        ApiError::new(kind, message).into()
+    }
+
+    /// A fault of the server, told to the log alone.
+    pub(crate) fn fault(cause: &(dyn std::error::Error + 'static)) -> Self {
+        tracing::error!(error = cause, "a request failed");
+        Self::new(ErrorKind::Internal, "the server failed; its log says why")
+    }
+
+    pub(crate) fn range(bytes: u64) -> Self {
+        let message = format!("the range lies outside the blob's {bytes} bytes");
+        let error = ApiError::new(ErrorKind::RangeNotSatisfiable, message);
+        Self { error, blob_bytes: Some(bytes) }
+    }
+
+    pub(crate) fn json(error: &JsonPayloadError) -> Self {
+        match error {
+            JsonPayloadError::Overflow { limit } => too_large(*limit),
+            JsonPayloadError::OverflowKnownLength { limit, .. } => too_large(*limit),
+            JsonPayloadError::Deserialize(cause) => {
+                Self::new(ErrorKind::Invalid, format!("the body can't be understood: {cause}"))
+            }
+            other => Self::new(ErrorKind::Invalid, format!("the body can't be read: {other}")),
+        }
+    }
+}
+
+fn too_large(limit: usize) -> HttpError {
+    HttpError::new(ErrorKind::TooLarge, format!("the body is larger than {limit} bytes"))
+}
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl ResponseError for HttpError {
+    fn status_code(&self) -> StatusCode {
+        let status = self.error.kind.status();
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut answer = HttpResponseBuilder::new(self.status_code());
+        if let Some(bytes) = self.blob_bytes {
+            answer.insert_header((header::CONTENT_RANGE, format!("bytes */{bytes}")));
+        }
+        answer.json(&self.error)
+    }
+}
+
+impl From<ApiError> for HttpError {
+    fn from(error: ApiError) -> Self {
+        Self { error, blob_bytes: None }
+    }
+}
+
+/// What a client hears of an upload's error; `None` where it is the server's fault.
+fn upload_api_error(error: &UploadError) -> Option<ApiError> {
+    let kind = match error {
+        UploadError::WrongOffset { held, .. } => {
+            let mut wrong = ApiError::new(ErrorKind::WrongOffset, error.to_string());
+            wrong.offset = Some(*held);
+            return Some(wrong);
+        }
+        UploadError::TooLarge { .. } => ErrorKind::TooLarge,
+        UploadError::DigestMismatch { .. } => ErrorKind::DigestMismatch,
+        UploadError::Undecodable(_) => ErrorKind::Invalid,
+        UploadError::TakenOver(_) | UploadError::NotComplete { .. } => ErrorKind::Conflict,
+        UploadError::Full => ErrorKind::StorageFull,
+        _ => return None,
+    };
+    Some(ApiError::new(kind, error.to_string()))
+}
+
+impl From<UploadError> for HttpError {
+    fn from(error: UploadError) -> Self {
+        upload_api_error(&error).map_or_else(|| Self::fault(&error), Self::from)
+    }
+}
+
+impl From<BlobError> for HttpError {
+    fn from(error: BlobError) -> Self {
+        let kind = match &error {
+            BlobError::Missing(_) => ErrorKind::NotFound,
+            BlobError::Unverified { .. } => ErrorKind::DigestMismatch,
+            BlobError::Range { bytes, .. } => return Self::range(*bytes),
+            BlobError::Full => ErrorKind::StorageFull,
+            _ => return Self::fault(&error),
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+/// A blocking task that was cancelled or panicked.
+impl From<actix_web::error::BlockingError> for HttpError {
+    fn from(error: actix_web::error::BlockingError) -> Self {
+        Self::fault(&error)
+    }
+}

@@ -1,0 +1,139 @@
+//! What users do and see: jobs, trials, events; and whether the server lives.
+
+use super::{Site, auth::Admin, error::HttpError};
+use actix_web::web;
+use sojourn_core::{Answer, Command, JournalPosition, Query, Record};
+use sojourn_protocol::{
+    api::{Health, SubmitAnswer, SubmitRequest},
+    error::ErrorKind,
+    ids::{JobId, TrialId},
+    view::{EventView, JobDetail, JobView, TrialHistory, TrialView},
+};
+
+/// Events in one answer, where the request says nothing.
+const EVENTS: usize = 1_000;
+/// Events in one answer at most.
+const MOST_EVENTS: usize = 10_000;
+
+/// The core answered another question than was asked: a fault of the program.
+pub(super) fn unexpected(answer: &Answer) -> HttpError {
+    tracing::error!(?answer, "the core gave an answer of another kind");
+    HttpError::new(ErrorKind::Internal, "the server failed; its log says why")
+}
+
+pub(super) async fn health(site: web::Data<Site>) -> Result<web::Json<Health>, HttpError> {
+    match site.shell.call(|to| Command::Query { to, query: Query::Position }).await? {
+        Answer::Position(position) => Ok(web::Json(Health {
+            status: "ready".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            journal_position: position.0,
+        })),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn submit(
+    site: web::Data<Site>,
+    _: Admin,
+    request: web::Json<SubmitRequest>,
+) -> Result<web::Json<SubmitAnswer>, HttpError> {
+    let SubmitRequest { spec, data, again } = request.into_inner();
+    let (spec, data) = (Box::new(spec), Box::new(data));
+    match site.shell.call(|to| Command::Submit { to, spec, data, again }).await? {
+        Answer::Submitted(answer) => Ok(web::Json(answer)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn cancel(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<u64>,
+) -> Result<web::Json<JobView>, HttpError> {
+    let job = JobId(path.into_inner());
+    match site.shell.call(|to| Command::Cancel { to, job }).await? {
+        Answer::JobSummary(job) => Ok(web::Json(*job)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+async fn query(site: &Site, query: Query) -> Result<Answer, HttpError> {
+    Ok(site.shell.call(|to| Command::Query { to, query }).await?)
+}
+
+pub(super) async fn all(
+    site: web::Data<Site>,
+    _: Admin,
+) -> Result<web::Json<Vec<JobView>>, HttpError> {
+    match query(&site, Query::Jobs).await? {
+        Answer::Jobs(jobs) => Ok(web::Json(jobs)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn one(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<u64>,
+) -> Result<web::Json<JobDetail>, HttpError> {
+    match query(&site, Query::Job { job: JobId(path.into_inner()) }).await? {
+        Answer::Job(job) => Ok(web::Json(*job)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn trials(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<u64>,
+) -> Result<web::Json<Vec<TrialView>>, HttpError> {
+    match query(&site, Query::Trials { job: JobId(path.into_inner()) }).await? {
+        Answer::Trials(trials) => Ok(web::Json(trials)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn history(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<(u64, u32)>,
+) -> Result<web::Json<TrialHistory>, HttpError> {
+    let (job, trial) = path.into_inner();
+    match query(&site, Query::History { job: JobId(job), trial: TrialId(trial) }).await? {
+        Answer::History(history) => Ok(web::Json(*history)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// `?after=N&limit=M`.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Page {
+    #[serde(default)]
+    after: u64,
+    limit: Option<usize>,
+}
+
+pub(super) async fn events(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<u64>,
+    page: web::Query<Page>,
+) -> Result<web::Json<Vec<EventView>>, HttpError> {
+    let job = JobId(path.into_inner());
+    // A job that isn't there is told from one without events.
+    query(&site, Query::Job { job }).await?;
+    let limit = page.limit.unwrap_or(EVENTS).min(MOST_EVENTS);
+    let records = site.shell.events(job, JournalPosition(page.after), limit).await?;
+    Ok(web::Json(records.into_iter().map(view).collect::<Result<_, _>>()?))
+}
+
+/// An event is written as `{"kind": {...}}`.
+fn view(record: Record) -> Result<EventView, HttpError> {
+    let value = serde_json::to_value(&record.event).map_err(|error| HttpError::fault(&error))?;
+    let (kind, event) = match value {
+        serde_json::Value::Object(object) => object.into_iter().next().unwrap_or_default(),
+        other => (String::new(), other),
+    };
+    Ok(EventView { position: record.position.0, at: record.at, kind, event })
+}

@@ -1,0 +1,93 @@
+//! The API of [`sojourn_protocol::api`] over HTTP: who is it, may they, then a command to the core
+//! or bytes to and from disk. It decides nothing itself.
+
+mod auth;
+mod blobs;
+mod bytes;
+mod error;
+mod hosts;
+mod jobs;
+mod protocol;
+
+pub(crate) use auth::Tokens;
+
+use crate::shell::ShellHandle;
+use actix_web::web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig};
+use error::HttpError;
+use sojourn_blobs::{BlobStore, Uploads};
+use sojourn_protocol::error::ErrorKind;
+
+/// Bodies of jobs: a specification with its manifest.
+const JOB_LIMIT: usize = 16 << 20;
+/// All other JSON bodies.
+const JSON_LIMIT: usize = 1 << 20;
+
+/// What every handler can reach.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    pub(crate) shell: ShellHandle,
+    pub(crate) blobs: BlobStore,
+    pub(crate) uploads: Uploads,
+    pub(crate) tokens: Tokens,
+}
+
+pub(crate) use protocol::check as protocol;
+
+fn json(limit: usize) -> JsonConfig {
+    JsonConfig::default()
+        .limit(limit)
+        .content_type_required(false)
+        .error_handler(|error, _| HttpError::json(&error).into())
+}
+
+/// All routes.
+pub(crate) fn routes(service: &mut ServiceConfig) {
+    let path = PathConfig::default()
+        .error_handler(|error, _| HttpError::new(ErrorKind::Invalid, error.to_string()).into());
+    let query = QueryConfig::default()
+        .error_handler(|error, _| HttpError::new(ErrorKind::Invalid, error.to_string()).into());
+    let resource = web::resource::<&str>;
+    service
+        .app_data(json(JSON_LIMIT))
+        .app_data(path)
+        .app_data(query)
+        .service(resource("/v1/health").route(web::get().to(jobs::health)))
+        .service(resource("/v1/enrol").route(web::post().to(hosts::enrol)))
+        .service(resource("/v1/work").route(web::post().to(hosts::work)))
+        .service(resource("/v1/heartbeat").route(web::post().to(hosts::heartbeat)))
+        .service(resource("/v1/release").route(web::post().to(hosts::release)))
+        .service(resource("/v1/results").route(web::post().to(hosts::report)))
+        .service(
+            resource("/v1/leases/{lease}/checkpoint")
+                .route(web::put().to(hosts::put_checkpoint))
+                .route(web::get().to(hosts::checkpoint_state)),
+        )
+        .service(resource("/v1/blobs/missing").route(web::post().to(blobs::missing)))
+        .service(
+            resource("/v1/blobs/{sha256}")
+                .route(web::get().to(blobs::get))
+                .route(web::put().to(blobs::put)),
+        )
+        .service(resource("/v1/uploads/{sha256}").route(web::get().to(blobs::upload_state)))
+        .service(
+            resource("/v1/jobs")
+                .app_data(json(JOB_LIMIT))
+                .route(web::post().to(jobs::submit))
+                .route(web::get().to(jobs::all)),
+        )
+        .service(resource("/v1/jobs/{job}").route(web::get().to(jobs::one)))
+        .service(resource("/v1/jobs/{job}/cancel").route(web::post().to(jobs::cancel)))
+        .service(resource("/v1/jobs/{job}/trials").route(web::get().to(jobs::trials)))
+        .service(resource("/v1/jobs/{job}/events").route(web::get().to(jobs::events)))
+        .service(
+            resource("/v1/jobs/{job}/trials/{trial}/history").route(web::get().to(jobs::history)),
+        )
+        .service(resource("/v1/hosts").route(web::get().to(hosts::all)))
+        .service(resource("/v1/hosts/{host}/revoke").route(web::post().to(hosts::revoke)))
+        .default_service(web::to(|| async {
+            Err::<String, _>(HttpError::new(
+                ErrorKind::NotFound,
+                "there is nothing at this address",
+            ))
+        }));
+}

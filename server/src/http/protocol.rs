@@ -1,0 +1,32 @@
+//! The version of the protocol, checked in every request that says one and said in every answer.
+
+use super::error::HttpError;
+use actix_web::{
+    Error, ResponseError as _,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{HeaderName, HeaderValue},
+    middleware::Next,
+};
+use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, error::ErrorKind};
+
+/// A middleware: another version is refused before anything else is looked at.
+pub(crate) async fn check(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let said = request.headers().get(PROTOCOL_HEADER);
+    let said = said.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let mut answer = match said.filter(|said| *said != PROTOCOL_VERSION.to_string()) {
+        Some(said) => {
+            let message =
+                format!("protocol version `{said}` isn't the server's `{PROTOCOL_VERSION}`");
+            let error = HttpError::new(ErrorKind::UnsupportedProtocol, message);
+            request.into_response(error.error_response())
+        }
+        None => next.call(request).await?.map_into_boxed_body(),
+    };
+    let name = HeaderName::from_static(PROTOCOL_HEADER);
+    answer.headers_mut().insert(name, HeaderValue::from(PROTOCOL_VERSION));
+    Ok(answer)
+}

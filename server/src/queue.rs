@@ -1,0 +1,60 @@
+//! The assimilators' queue, in the server's own process.
+
+use crate::shell::ShellHandle;
+use sojourn_assimilator::{Offer, Queue, QueueError, Unit};
+use sojourn_core::{Answer, Command, Offered, ReplyTo};
+use sojourn_protocol::{
+    digest::BlobRef,
+    ids::{LeaseId, Version},
+};
+
+/// The core, as an assimilator's thread sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct CoreQueue(pub(crate) ShellHandle);
+
+impl CoreQueue {
+    fn call(&self, command: impl FnOnce(ReplyTo) -> Command) -> Result<Answer, QueueError> {
+        self.0.call_blocking(command).map_err(|error| QueueError(error.message))
+    }
+
+    fn offer(&self, command: impl FnOnce(ReplyTo) -> Command) -> Result<Offer, QueueError> {
+        match self.call(command)? {
+            Answer::Offered(Offered::Taken) => Ok(Offer::Taken),
+            Answer::Offered(Offered::Stale) => Ok(Offer::Stale),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+fn unexpected(answer: &Answer) -> QueueError {
+    QueueError(format!("the core gave an answer of another kind: {answer:?}"))
+}
+
+impl Queue for CoreQueue {
+    fn take(&self) -> Result<Option<Unit>, QueueError> {
+        match self.call(|to| Command::TakeAssimilation { to })? {
+            Answer::Assimilation(unit) => Ok(unit.map(|unit| Unit {
+                lease: unit.lease,
+                hop: unit.hop,
+                trained: unit.trained,
+                expected_end: unit.expected_end,
+                version: unit.version,
+            })),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn assimilated(
+        &self,
+        lease: LeaseId,
+        version: Version,
+        checkpoint: BlobRef,
+    ) -> Result<Offer, QueueError> {
+        self.offer(|to| Command::OfferAssimilated { to, lease, version, checkpoint })
+    }
+
+    fn rejected(&self, lease: LeaseId, reason: &str) -> Result<Offer, QueueError> {
+        let reason = reason.to_owned();
+        self.offer(|to| Command::OfferRejected { to, lease, reason })
+    }
+}

@@ -1,0 +1,296 @@
+//! The whole server: folder, journal, core, blobs, assimilators, HTTP; started and stopped in order.
+
+use crate::{
+    folder::{DataFolder, FolderError},
+    http::{self, Site, Tokens},
+    journal::{Journal, JournalError, SqliteJournal},
+    queue::CoreQueue,
+    shell::{Clock, Errand, OpenJournal, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
+};
+use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
+use sojourn_assimilator::{Assimilator, Workers};
+use sojourn_blobs::{BlobError, BlobStore, Disk, RealDisk, UploadError, UploadName, Uploads};
+use sojourn_core::Command;
+use sojourn_protocol::digest::Digest;
+use std::{
+    fmt, io,
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+use tokio::{runtime::Handle, sync::mpsc::UnboundedReceiver, task::JoinHandle};
+
+/// Uploads that were begun and not touched for this long are thrown away at the start.
+const STALE_UPLOADS: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Pause before a deletion that failed is tried again.
+const DELETE_AGAIN: Duration = Duration::from_secs(30);
+
+/// How to serve.
+pub struct ServeConfig {
+    /// The data folder; one server at a time.
+    pub data: PathBuf,
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The shell's and the core's settings.
+    pub shell: ShellConfig,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Opens the journal; `None` is the SQLite file in the data folder.
+    pub journal: Option<OpenJournal>,
+    /// What uploads are written through.
+    pub disk: Arc<dyn Disk>,
+}
+
+impl fmt::Debug for ServeConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { data, listen, .. } = self;
+        f.debug_struct("ServeConfig").field("data", data).field("listen", listen).finish()
+    }
+}
+
+impl ServeConfig {
+    /// The defaults for a folder and an address.
+    #[must_use]
+    pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
+        let clock = Arc::new(SteadyClock::machine());
+        let (shell, disk) = (ShellConfig::default(), Arc::new(RealDisk));
+        Self { data, listen, shell, clock, journal: None, disk }
+    }
+}
+
+/// Why the server can't start or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The data folder can't be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The state can't be brought back.
+    #[error("can't go on from the data folder's journal")]
+    Shell(#[from] ShellError),
+    /// The blobs can't be used.
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+    /// The uploads can't be used.
+    #[error(transparent)]
+    Uploads(#[from] UploadError),
+    /// Something listens there already.
+    #[error("another program listens on {0}: give another address or port")]
+    AddressInUse(SocketAddr),
+    /// The address can't be listened on.
+    #[error("can't listen on {address}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Threads or signals can't be had.
+    #[error("the system refused")]
+    System(#[source] io::Error),
+    /// The core's thread has ended by a fault of the program.
+    #[error("the core has ended; its log says why")]
+    CoreEnded,
+}
+
+/// What whoever started the server wants to tell people.
+#[derive(Debug, Clone)]
+pub struct ServeReady {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The token with which machines become hosts.
+    pub enrol_token: String,
+    /// The file with the token of users.
+    pub admin_token_file: PathBuf,
+}
+
+impl ServeReady {
+    /// The line that starts a client on this machine.
+    #[must_use]
+    pub fn client_line(&self) -> String {
+        let (address, token) = (self.address, &self.enrol_token);
+        format!("sojourn client --server http://{address} --token {token}")
+    }
+}
+
+/// A running server; end it with [`Server::stop`].
+#[derive(Debug)]
+pub struct Server {
+    ready: ServeReady,
+    admin_token: String,
+    shell: Shell,
+    http: ServerHandle,
+    http_task: JoinHandle<io::Result<()>>,
+    errands: JoinHandle<()>,
+    _folder: DataFolder,
+}
+
+impl Server {
+    /// Starts a server; it answers when this returns. Must be called within a Tokio runtime.
+    ///
+    /// # Errors
+    /// Where folder, journal, blobs or address can't be used; nothing is left running then.
+    pub async fn start(config: ServeConfig) -> Result<Self, ServeError> {
+        let folder = DataFolder::take(&config.data)?;
+        let admin_token = folder.token(&folder.admin_token_file())?;
+        let enrol_token = folder.token(&folder.enrol_token_file())?;
+        let listener = listen(config.listen)?;
+        let address = listener.local_addr().map_err(ServeError::System)?;
+        let blobs = BlobStore::open(&folder.blobs())?;
+        let uploads = Uploads::with_disk(&folder.uploads(), config.disk)?;
+        uploads.sweep(SystemTime::now(), STALE_UPLOADS)?;
+
+        let path = folder.journal();
+        let open: OpenJournal = config.journal.unwrap_or_else(|| {
+            Box::new(move || -> Result<Box<dyn Journal>, JournalError> {
+                Ok(Box::new(SqliteJournal::open(&path)?))
+            })
+        });
+        let (settings, clock) = (config.shell, config.clock);
+        let started = tokio::task::spawn_blocking(move || Shell::start(open, settings, clock));
+        let started = started.await.map_err(|error| ServeError::System(io::Error::other(error)))?;
+        let (shell, errands) = started?;
+
+        let queue = CoreQueue(shell.handle().clone());
+        let assimilator =
+            Assimilator::new(queue, uploads.clone(), blobs.clone(), Handle::current());
+        let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2));
+        let workers = Workers::start(threads, assimilator).map_err(ServeError::System)?;
+        let errands = tokio::spawn(run_errands(
+            errands,
+            workers,
+            shell.handle().clone(),
+            blobs.clone(),
+            uploads.clone(),
+        ));
+
+        let tokens = Tokens::of(&enrol_token, &admin_token);
+        let site = web::Data::new(Site { shell: shell.handle().clone(), blobs, uploads, tokens });
+        let server = HttpServer::new(move || {
+            App::new().app_data(site.clone()).wrap(from_fn(http::protocol)).configure(http::routes)
+        })
+        .disable_signals()
+        // A host that hangs up while it waits for work must be noticed.
+        .h1_allow_half_closed(false)
+        .shutdown_timeout(5)
+        .listen(listener)
+        .map_err(|source| ServeError::Listen { address, source })?
+        .run();
+        let http = server.handle();
+        let http_task = tokio::spawn(server);
+        folder.write_address(address)?;
+        let admin_token_file = folder.admin_token_file();
+        let ready = ServeReady { address, enrol_token, admin_token_file };
+        tracing::info!(%address, "serving");
+        Ok(Self { ready, admin_token, shell, http, http_task, errands, _folder: folder })
+    }
+
+    /// Where it listens, and how machines join.
+    #[must_use]
+    pub const fn ready(&self) -> &ServeReady {
+        &self.ready
+    }
+
+    /// The token of users.
+    #[must_use]
+    pub fn admin_token(&self) -> &str {
+        &self.admin_token
+    }
+
+    /// What commands are given through, beside HTTP.
+    #[must_use]
+    pub const fn shell(&self) -> &ShellHandle {
+        self.shell.handle()
+    }
+
+    /// Answers whoever waits, writes a snapshot, ends.
+    pub async fn stop(self) {
+        // The core first: requests that it holds open would hold up the rest.
+        self.shell.stop().await;
+        self.http.stop(true).await;
+        let _ = self.http_task.await;
+        let _ = self.errands.await;
+        tracing::info!("stopped");
+    }
+}
+
+/// Serves until the process is told to end by SIGTERM or SIGINT; then finishes replies and writes a
+/// snapshot.
+///
+/// # Errors
+/// As [`Server::start`], and [`ServeError::CoreEnded`].
+pub async fn serve(
+    config: ServeConfig,
+    on_ready: impl FnOnce(&ServeReady),
+) -> Result<(), ServeError> {
+    let mut server = Server::start(config).await?;
+    on_ready(server.ready());
+    tokio::select! {
+        signal = told_to_end() => {
+            signal.map_err(ServeError::System)?;
+            server.stop().await;
+            Ok(())
+        }
+        () = server.shell.ended() => Err(ServeError::CoreEnded),
+    }
+}
+
+#[cfg(unix)]
+async fn told_to_end() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        interrupt = tokio::signal::ctrl_c() => interrupt,
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => ServeError::AddressInUse(address),
+        _ => ServeError::Listen { address, source },
+    })
+}
+
+/// Carries out what the core wants done outside, until the core has ended.
+async fn run_errands(
+    mut errands: UnboundedReceiver<Errand>,
+    workers: Workers,
+    shell: ShellHandle,
+    blobs: BlobStore,
+    uploads: Uploads,
+) {
+    while let Some(errand) = errands.recv().await {
+        match errand {
+            Errand::Assimilate => workers.wake(),
+            Errand::Delete(blob) => {
+                drop(tokio::spawn(delete(blob, blobs.clone(), shell.clone())));
+            }
+            Errand::DropUpload(lease) => {
+                let uploads = uploads.clone();
+                let dropped =
+                    tokio::task::spawn_blocking(move || uploads.remove(UploadName::Lease(lease)));
+                if let Ok(Err(error)) = dropped.await {
+                    tracing::warn!(%error, "an upload could not be dropped");
+                }
+            }
+        }
+    }
+    // Ends the threads, each after the unit that it is at.
+    let _ = tokio::task::spawn_blocking(move || drop(workers)).await;
+}
+
+async fn delete(blob: Digest, blobs: BlobStore, shell: ShellHandle) {
+    while let Err(error) = blobs.delete(blob).await {
+        tracing::warn!(%blob, %error, "a blob could not be deleted; trying again");
+        tokio::time::sleep(DELETE_AGAIN).await;
+    }
+    shell.tell(Command::Deleted { blob });
+}
