@@ -22,7 +22,7 @@ use crate::{
 };
 use reqwest::Url;
 use sojourn_protocol::{api::ReleaseRequest, trainer::Hello};
-use std::{io, path::PathBuf, pin::pin, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, pin::pin, sync::Arc};
 use tokio::{sync::mpsc, task::spawn_blocking};
 
 /// Runs a daemon with runners of the caller's making, one for each slot, until `shutdown` ends.
@@ -45,7 +45,7 @@ pub async fn run_with<R: UnitRunner>(
     let _stopper = StopOnDrop(Arc::clone(&host));
     for finished in undelivered {
         let lease = finished.report.lease;
-        host.table.restore(lease, Duration::from_millis(finished.heartbeat_every.0));
+        host.table.restore(lease, finished.heartbeat_every);
         let courier = Arc::clone(&host);
         let task = host.spawn(async move {
             delivery::deliver(&courier, finished, First::Report).await;

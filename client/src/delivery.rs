@@ -101,7 +101,7 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
             }
             Reached::End(failure) => return host.note(&failure),
             Reached::Unwanted(reason) => {
-                tracing::warn!(%lease, reason, "a result is not wanted any more; it is dropped");
+                tracing::info!(%lease, reason, "a result is not wanted any more; it is dropped");
                 host.outbox.remove(lease);
                 return host.give_back(lease, reason).await;
             }
@@ -146,9 +146,9 @@ async fn send<R: UnitRunner>(
             Ok(()) => Reached::Again(Step::Locate, failure),
             Err(error) => Reached::Unread(error),
         },
-        Remedy::Mend(ErrorKind::WrongOffset | ErrorKind::Conflict) => {
-            Reached::Again(Step::Locate, failure)
-        }
+        Remedy::Mend(ErrorKind::WrongOffset) => Reached::Again(Step::Locate, failure),
+        // Nobody waits for these bytes any more; the report will hear why.
+        Remedy::Mend(ErrorKind::Conflict) => Reached::Next(Step::Report),
         Remedy::Mend(_) => Reached::Unwanted(failure.to_string()),
     }
 }

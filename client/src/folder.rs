@@ -77,37 +77,41 @@ impl Folder {
         self.root.join("scratch")
     }
 
-    /// Where the trainer writes a lease's checkpoint; the file goes when the guard does.
-    pub(crate) fn scratch_file(&self, lease: LeaseId) -> ScratchFile {
-        ScratchFile(self.scratch().join(format!("{lease}.safetensors")))
+    /// A place of its own for what a lease's trainer writes; all of it goes when the guard does.
+    pub(crate) fn workbench(&self, lease: LeaseId) -> io::Result<Workbench> {
+        let workbench = Workbench(self.scratch().join(lease.to_string()));
+        fs::create_dir_all(&workbench.0)?;
+        Ok(workbench)
+    }
+}
+
+/// A folder that is removed with this guard.
+#[derive(Debug)]
+pub(crate) struct Workbench(PathBuf);
+
+impl Workbench {
+    /// Where the trainer writes the checkpoint.
+    pub(crate) fn output(&self) -> PathBuf {
+        self.0.join("checkpoint.safetensors")
     }
 
     /// Has the disk room for `bytes` more? Found out by writing them, which is the only way that
     /// also sees quotas.
-    pub(crate) fn probe(&self, bytes: u64) -> io::Result<()> {
-        let path = self.scratch().join("probe");
-        let written = File::create(&path).and_then(|mut file| {
-            io::copy(&mut io::Read::take(io::repeat(0xA5), bytes.max(1)), &mut file).map(|_| ())
+    pub(crate) async fn probe(&self, bytes: u64) -> io::Result<()> {
+        let path = self.0.join("probe");
+        let probe = tokio::task::spawn_blocking(move || {
+            let mut file = File::create(path)?;
+            io::copy(&mut io::Read::take(io::repeat(0xA5), bytes.max(1)), &mut file)
         });
-        let removed = fs::remove_file(&path);
-        written.and(removed)
+        // Not run at all: the program is ending, and the disk is not to blame.
+        probe.await.unwrap_or(Ok(0)).map(|_| ())
     }
 }
 
-/// A file that is removed with this guard, if it is still there then.
-#[derive(Debug)]
-pub(crate) struct ScratchFile(PathBuf);
-
-impl ScratchFile {
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for ScratchFile {
+impl Drop for Workbench {
     fn drop(&mut self) {
-        // Gone already where the result was kept; anything else is cleared at the next start.
-        let _ = fs::remove_file(&self.0);
+        // What can't be removed now is cleared at the next start.
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -149,16 +153,21 @@ mod tests {
         Folder::open(dir.path()).unwrap();
     }
 
-    #[test]
-    fn what_trainers_left_half_written_is_cleared_at_start() {
+    #[tokio::test]
+    async fn what_trainers_left_half_written_is_cleared_with_the_guard_or_at_start() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let kept = folder.scratch_file(LeaseId(1)).path().to_owned();
-        fs::write(&kept, b"half").unwrap();
+        let workbench = folder.workbench(LeaseId(1)).unwrap();
+        fs::write(workbench.output(), b"half").unwrap();
+        workbench.probe(10).await.unwrap();
+        drop(workbench);
+        assert_eq!(fs::read_dir(folder.scratch()).unwrap().count(), 0);
+
+        let killed = folder.workbench(LeaseId(2)).unwrap();
+        fs::write(killed.output(), b"half").unwrap();
+        std::mem::forget(killed);
         drop(folder);
         let folder = Folder::open(dir.path()).unwrap();
-        assert!(!kept.exists());
-        folder.probe(10).unwrap();
         assert_eq!(fs::read_dir(folder.scratch()).unwrap().count(), 0);
     }
 

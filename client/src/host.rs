@@ -24,10 +24,7 @@ use sojourn_protocol::{
     report::{ReportEnd, ReportState},
     unit::Lease,
 };
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
@@ -62,7 +59,7 @@ impl<R: UnitRunner> Host<R> {
         let mut again = Vec::new();
         for lease in leases {
             let id = lease.id;
-            match self.table.take(id, Duration::from_millis(lease.heartbeat_every.0)) {
+            match self.table.take(id, lease.heartbeat_every) {
                 Taken::New => {
                     news = true;
                     tracing::debug!(lease = %id, job = %lease.unit.job(), trial = %lease.unit.trial(), "lease taken");

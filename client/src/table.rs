@@ -10,6 +10,7 @@
 use sojourn_protocol::{
     api::{Held, HeldState},
     ids::LeaseId,
+    time::Millis,
     trainer::Progress,
 };
 use std::{
@@ -22,6 +23,9 @@ use tokio::{sync::watch, task::AbortHandle};
 /// How many leases are remembered as over. Ids are never used again; only answers that were under way
 /// when a lease ended can name it once more.
 const REMEMBERED: usize = 4096;
+
+/// Heartbeats come no more often than this, whatever a lease says.
+const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
 
 /// How far a lease is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +103,7 @@ impl Table {
     }
 
     /// A lease has come.
-    pub(crate) fn take(&self, lease: LeaseId, heartbeat_every: Duration) -> Taken {
+    pub(crate) fn take(&self, lease: LeaseId, heartbeat_every: Millis) -> Taken {
         self.change(|state| {
             if state.entries.contains_key(&lease) {
                 return (Taken::Held, false);
@@ -107,16 +111,16 @@ impl Table {
             if state.over.contains(&lease) {
                 return (Taken::Over, false);
             }
-            let entry = Entry { stage: Stage::Waiting, heartbeat_every, task: None };
+            let entry = Entry::new(Stage::Waiting, heartbeat_every);
             state.entries.insert(lease, entry);
             (Taken::New, true)
         })
     }
 
     /// A finished result was found on disk.
-    pub(crate) fn restore(&self, lease: LeaseId, heartbeat_every: Duration) {
+    pub(crate) fn restore(&self, lease: LeaseId, heartbeat_every: Millis) {
         self.change(|state| {
-            let entry = Entry { stage: Stage::Finished, heartbeat_every, task: None };
+            let entry = Entry::new(Stage::Finished, heartbeat_every);
             state.entries.insert(lease, entry);
             ((), true)
         });
@@ -308,6 +312,11 @@ impl State {
 }
 
 impl Entry {
+    fn new(stage: Stage, heartbeat_every: Millis) -> Self {
+        let heartbeat_every = Duration::from_millis(heartbeat_every.0).max(SHORTEST_HEARTBEAT);
+        Self { stage, heartbeat_every, task: None }
+    }
+
     fn abort(self) {
         if let Some(task) = self.task {
             task.abort();
@@ -319,7 +328,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    const EVERY: Duration = Duration::from_secs(5);
+    const EVERY: Millis = Millis(5000);
 
     fn table(leases: &[u64]) -> Table {
         let table = Table::new();
@@ -372,7 +381,7 @@ mod tests {
         assert!(table.returning(LeaseId(1)));
         assert_eq!(table.demand(1), Demand { idle: 1, wanted: 2 });
         assert_eq!(table.holding().len(), 1);
-        assert_eq!(table.heartbeat_every(), Some(EVERY));
+        assert_eq!(table.heartbeat_every(), Some(Duration::from_secs(5)));
         table.over(LeaseId(1));
         assert_eq!(table.heartbeat_every(), None);
     }

@@ -5,6 +5,7 @@ use crate::{
     api::ApiFailure,
     cache::{Class, Pin},
     delivery::{self, First},
+    folder::Workbench,
     host::Host,
     outbox::Finished,
     runner::UnitRunner,
@@ -18,7 +19,7 @@ use sojourn_protocol::{
     trainer::{Progress, RunUnit},
     unit::{Lease, Unit},
 };
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fs, sync::Arc};
 
 /// Blobs of one unit that are fetched at once.
 const AT_ONCE: usize = 4;
@@ -59,8 +60,11 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
 async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finished, Trouble> {
     let pins = fetch(host, &lease.unit).await?;
     let files = pins.iter().map(|(digest, pin)| (*digest, pin.path().to_owned())).collect();
-    let output = host.folder.scratch_file(lease.id);
-    let run = RunUnit { unit: lease.unit.clone(), files, output: output.path().to_owned() };
+    let workbench = host.folder.workbench(lease.id).map_err(|error| {
+        Trouble::Machine(format!("there is no place for the checkpoint: {error}"))
+    })?;
+    let output = workbench.output();
+    let run = RunUnit { unit: lease.unit.clone(), files, output: output.clone(), until: None };
 
     let mut seat = host.seats.take().await;
     tracing::debug!(lease = %lease.id, "unit started");
@@ -70,7 +74,7 @@ async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finishe
     // The next unit starts now; what follows is not the slot's business.
     drop(seat);
     let outcome = outcome.map_err(|error| Trouble::Machine(story(&error)))?;
-    let outcome = checked(host, lease, outcome, output.path())?;
+    let outcome = checked(&workbench, lease, outcome).await?;
     match &outcome {
         Outcome::Failed(failure) => {
             let error = failure.message.as_str();
@@ -82,7 +86,7 @@ async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finishe
     }
 
     let report = Report { lease: lease.id, outcome };
-    let stored = host.outbox.store(report, lease.heartbeat_every, output.path());
+    let stored = host.outbox.store(report, lease.heartbeat_every, &output);
     let finished = stored.map_err(|error| {
         Trouble::Machine(format!("the finished result can't be kept: {}", story(&error)))
     })?;
@@ -120,24 +124,23 @@ async fn fetch<R: UnitRunner>(
 }
 
 /// The outcome, if what it promises is there.
-fn checked<R>(
-    host: &Host<R>,
+async fn checked(
+    workbench: &Workbench,
     lease: &Lease,
     outcome: Outcome,
-    output: &Path,
 ) -> Result<Outcome, Trouble> {
     let message = match &outcome {
         Outcome::Evaluated(_) => return Ok(outcome),
         Outcome::Failed(failure) => {
             // A trainer that can't write says so as it can; the unit isn't to blame for a full disk.
-            return match host.folder.probe(lease.upload_bytes) {
+            return match workbench.probe(lease.upload_bytes).await {
                 Ok(()) => Ok(outcome),
                 Err(error) => Err(Trouble::Machine(format!("{} ({error})", failure.message))),
             };
         }
         Outcome::Trained(trained) => {
             let promised = trained.checkpoint.bytes;
-            match fs::metadata(output) {
+            match fs::metadata(workbench.output()) {
                 Ok(meta) if meta.len() == promised && promised == lease.upload_bytes => {
                     return Ok(outcome);
                 }

@@ -73,17 +73,14 @@ impl<R: UnitRunner> Asker<R> {
             Ok(answer) => {
                 self.away.reset();
                 let ask_again = Duration::from_millis(answer.ask_again.0);
-                let news = self.apply(&request, answer);
-                let early = begun.elapsed() < self.host.timing.wait / 2;
-                let pause = if news {
+                let held_open = begun.elapsed() >= self.host.timing.wait / 2;
+                if self.apply(&request, answer) || held_open {
+                    // The server paces these: by having news, or by holding the request. A pause here
+                    // would only be time in which nobody can give this host work.
                     self.fruitless.reset();
-                    ask_again
-                } else if early {
-                    // A server that answers at once with nothing new must not be asked at once for ever.
-                    ask_again.max(self.fruitless.next(None))
-                } else {
-                    ask_again
-                };
+                    return;
+                }
+                let pause = ask_again.max(self.fruitless.next(None));
                 self.pause(pause, changes).await;
             }
             Err(failure) => {

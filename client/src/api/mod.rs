@@ -23,7 +23,7 @@ use sojourn_protocol::{
     ids::LeaseId,
     report::Report,
 };
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 /// Most bytes of an answer that isn't a blob.
 const LARGEST_ANSWER: usize = 64 << 20;
@@ -53,8 +53,12 @@ impl Api {
     pub(crate) fn new(base: Url, timing: Timing) -> Result<Self, ClientError> {
         // An error says only that the program has installed a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let here = base.host_str().is_some_and(is_loopback);
         let builder = || {
-            Client::builder()
+            let builder = Client::builder();
+            // A proxy of the environment's can't reach this machine's own addresses.
+            let builder = if here { builder.no_proxy() } else { builder };
+            builder
                 .tcp_nodelay(true)
                 .connect_timeout(timing.connect)
                 .pool_idle_timeout(IDLE_CONNECTION)
@@ -194,6 +198,11 @@ impl Download {
             Err(_) => Err(ApiFailure::silent(self.stall)),
         }
     }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// The answer's body, if the answer is a success.

@@ -32,7 +32,8 @@ async fn after_a_kill_the_server_sends_the_lease_again() {
     daemon.kill().await;
     // What a kill leaves: files half-written under every name that is written to.
     let folder = dir.path().join("client");
-    fs::write(folder.join("scratch/1.safetensors"), b"half").unwrap();
+    fs::create_dir_all(folder.join("scratch/1")).unwrap();
+    fs::write(folder.join("scratch/1/checkpoint.safetensors"), b"half").unwrap();
     fs::write(folder.join("outbox/1.safetensors"), b"half").unwrap();
     fs::write(folder.join("outbox/1.tmp"), b"{\"format\"").unwrap();
     let shard = files(&dir, "cache/data").remove(0);

@@ -65,6 +65,8 @@ pub struct World {
     /// Tokens that are no longer taken.
     pub revoked: BTreeSet<String>,
     pub send_inventory: bool,
+    /// Units are settled by others: uploads conflict, reports are superseded.
+    pub settled: bool,
     /// Connections are closed unheard.
     pub away: bool,
     /// Most leases in one answer.
@@ -268,6 +270,9 @@ async fn respond(
             if !world.held.contains_key(&lease) && !world.reports.contains_key(&lease) {
                 return Err(ApiError::new(ErrorKind::Forbidden, "not this host's lease"));
             }
+            if method == "PUT" && world.settled {
+                return Err(ApiError::new(ErrorKind::Conflict, "the unit is settled"));
+            }
             let upload = world.uploads.entry(lease).or_default();
             if method == "PUT" {
                 let offset: usize = request.query.strip_prefix("offset=").unwrap().parse().unwrap();
@@ -353,8 +358,11 @@ async fn work(
 }
 
 fn drops(world: &World, holding: &[Held]) -> Vec<LeaseId> {
-    let leases = holding.iter().map(|held| held.lease);
-    leases.filter(|lease| !world.held.contains_key(lease) || world.drops.contains(lease)).collect()
+    let useless = |lease: &LeaseId| {
+        let over = !world.held.contains_key(lease) && !world.reports.contains_key(lease);
+        over || world.drops.contains(lease)
+    };
+    holding.iter().map(|held| held.lease).filter(useless).collect()
 }
 
 fn reports(world: &World, asked: &[LeaseId]) -> Vec<ReportAnswer> {
@@ -380,7 +388,9 @@ fn report(report: Report, world: &mut World) -> Result<Answer, ApiError> {
             if !world.held.contains_key(&lease) {
                 return Err(ApiError::new(ErrorKind::Forbidden, "not this host's lease"));
             }
-            if let Outcome::Trained(trained) = &report.outcome {
+            if let Outcome::Trained(trained) = &report.outcome
+                && !world.settled
+            {
                 let uploaded = world.uploads.get(&lease).map(|bytes| Digest::of(bytes));
                 if uploaded != Some(trained.checkpoint.sha256) {
                     return Err(ApiError::new(ErrorKind::Conflict, "upload the checkpoint first"));
@@ -390,7 +400,9 @@ fn report(report: Report, world: &mut World) -> Result<Answer, ApiError> {
             }
             world.held.remove(&lease);
             world.reports.insert(lease, report);
-            if world.end_at_once {
+            if world.settled {
+                world.ends.insert(lease, ReportEnd::Superseded);
+            } else if world.end_at_once {
                 world.ends.insert(lease, ReportEnd::Assimilated { version: Version(1) });
             }
         }
