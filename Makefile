@@ -31,7 +31,7 @@ fix: setup ## format, and mend what clippy can
 	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
 bench: setup ## figures, one JSON line each
-	cargo bench --workspace --locked --bench '*' -- --json
+	cargo bench --workspace --locked --bench '*'
 
 advisories: ## known security holes in dependencies (fetches the advisory database)
 	@scripts/deny check advisories
