@@ -97,8 +97,13 @@ impl ApiClient {
         self.get(&format!("jobs/{job}/trials/{trial}/history")).await
     }
 
-    pub(crate) async fn events(&self, job: JobId) -> Result<Vec<EventView>, ApiFailure> {
-        self.get(&format!("jobs/{job}/events")).await
+    /// The events of a job that come after a journal position; not all at once where they are many.
+    pub(crate) async fn events(
+        &self,
+        job: JobId,
+        after: u64,
+    ) -> Result<Vec<EventView>, ApiFailure> {
+        self.get(&format!("jobs/{job}/events?after={after}")).await
     }
 
     pub(crate) async fn hosts(&self) -> Result<Vec<HostView>, ApiFailure> {

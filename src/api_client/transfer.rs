@@ -36,7 +36,9 @@ impl ApiClient {
         let mut state = self.upload_state(name).await?;
         let mut fruitless = 0;
         let mut mismatches = 0;
-        while !state.complete {
+        // Also where the upload is whole already: the blob is asked for because it isn't in the store
+        // yet, and the last piece, be it empty, is what puts it there.
+        loop {
             let bytes = piece(&mut file, state.offset).map_err(in_file)?;
             let before = state.offset;
             state = match self.put(blob, before, &bytes).await {
@@ -52,12 +54,14 @@ impl ApiClient {
                 Err(failure) => self.resume(name, failure, fruitless).await?,
             };
             sent(state.offset);
+            if state.complete {
+                return Ok(());
+            }
             fruitless = if state.offset > before { 0 } else { fruitless + 1 };
-            if fruitless == ATTEMPTS && !state.complete {
+            if fruitless == ATTEMPTS {
                 return Err(ApiFailure::Damaged { blob: name });
             }
         }
-        Ok(())
     }
 
     /// Where to go on after a piece that wasn't taken; the failure again where that makes no sense.

@@ -17,24 +17,24 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let events = args.connection.client()?.events(args.job).await?;
-    for event in &events {
-        if args.json {
-            output::json_line(event)?;
-        } else {
-            output::line(&text(event))?;
+    let client = args.connection.client()?;
+    let mut after = 0;
+    loop {
+        let events = client.events(args.job, after).await?;
+        let Some(last) = events.last() else { return Ok(()) };
+        after = last.position;
+        for event in &events {
+            if args.json {
+                output::json_line(event)?;
+            } else {
+                output::line(&text(event))?;
+            }
         }
     }
-    Ok(())
 }
 
 fn text(event: &EventView) -> String {
-    // An event is an object with one key, its kind; what counts is below it.
-    let inner = match &event.event {
-        Value::Object(fields) => fields.get(&event.kind).unwrap_or(&event.event),
-        other => other,
-    };
-    let details = match inner {
+    let details = match &event.event {
         Value::Object(fields) => {
             let fields = fields.iter().map(|(name, value)| format!("{name}={}", short(value)));
             fields.collect::<Vec<_>>().join(" ")

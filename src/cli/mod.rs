@@ -22,6 +22,7 @@ mod jobfile;
 mod jobs;
 mod meter;
 mod output;
+mod serve;
 mod status;
 mod submit;
 mod trials;
@@ -45,6 +46,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the server: jobs, leases, blobs, assimilation.
+    Serve(serve::Args),
     /// Check a job file and its data, and say what would be run.
     Validate(validate::Args),
     /// Cut a job's data into shards, upload what is missing, and start the job.
@@ -70,7 +73,7 @@ enum Command {
 /// Parses the command line and does what it says.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
-    start_log();
+    start_log(&cli.command);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Failure::work(format!("no runtime: {error}")).report(),
@@ -83,6 +86,7 @@ pub(crate) fn main() -> ExitCode {
 
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Serve(args) => serve::run(&args).await,
         Command::Validate(args) => validate::run(&args),
         Command::Submit(args) => submit::run(&args).await,
         Command::Jobs(args) => jobs::run(&args).await,
@@ -97,8 +101,12 @@ async fn run(command: Command) -> Result<(), Failure> {
 }
 
 /// Logs go to stderr; `SOJOURN_LOG` says how much, e.g. `debug` or `sojourn_server=trace`.
-fn start_log() {
-    let filter = EnvFilter::try_from_env("SOJOURN_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+fn start_log(command: &Command) {
+    let default = match command {
+        Command::Serve(_) => "info,actix_server=warn",
+        _ => "warn",
+    };
+    let filter = EnvFilter::try_from_env("SOJOURN_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(output::colours(&std::io::stderr()))

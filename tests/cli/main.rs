@@ -4,6 +4,7 @@
 
 mod calls;
 mod reading;
+mod server;
 mod submit;
 mod support;
 mod validate;

@@ -160,10 +160,15 @@ impl World {
             "/v1/jobs" => ok(json!([self.detail.summary])),
             "/v1/jobs/1" => ok(json!(self.detail)),
             "/v1/jobs/1/trials" => ok(json!(self.trials)),
-            "/v1/jobs/1/events" => ok(json!([{
-                "position": 12, "at": 0, "kind": "job-cancelled",
-                "event": { "job-cancelled": { "job": 1 } },
+            // Two pages, and the end.
+            "/v1/jobs/1/events?after=0" => ok(json!([{
+                "position": 11, "at": 0, "kind": "trial-failed",
+                "event": { "job": 1, "error": "e" },
             }])),
+            "/v1/jobs/1/events?after=11" => ok(json!([{
+                "position": 12, "at": 1, "kind": "job-cancelled", "event": { "job": 1 },
+            }])),
+            "/v1/jobs/1/events?after=12" => ok(json!([])),
             path if path.ends_with("/history") => ok(json!(self.histories[history(path).unwrap()])),
             path => match path.strip_prefix("/v1/blobs/").and_then(|name| name.parse().ok()) {
                 Some(name) => Answer {
@@ -217,7 +222,10 @@ fn json_is_what_the_server_said() {
     assert_eq!(parsed(&["status", "1", "--json"]), detail);
     assert_eq!(parsed(&["trials", "1", "--json"]), trials);
     assert_eq!(parsed(&["jobs", "--json"]), json!([detail["summary"]]));
-    assert_eq!(parsed(&["events", "1", "--json"])["position"], 12);
+    let events = printed(&server, &["events", "1", "--json"]);
+    let positions = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let positions: Vec<Value> = positions.map(|event| event["position"].clone()).collect();
+    assert_eq!(positions, [11, 12]);
 }
 
 #[test]
@@ -228,7 +236,8 @@ fn jobs_and_events_are_lines() {
     assert_eq!(fields[..3], ["1", "iris", "finished"]);
     assert_eq!(
         printed(&server, &["events", "1"]),
-        "12 1970-01-01T00:00:00.000Z job-cancelled job=1\n"
+        "11 1970-01-01T00:00:00.000Z trial-failed error=e job=1\n\
+         12 1970-01-01T00:00:00.001Z job-cancelled job=1\n"
     );
 }
 
