@@ -2,10 +2,10 @@
 
 use crate::error::ClientError;
 use reqwest::Url;
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 /// How a daemon runs.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ClientConfig {
     /// The server's address, e.g. `https://sojourn.example:7070`; a path is kept as a prefix.
     pub server: String,
@@ -52,6 +52,21 @@ impl Default for Timing {
     }
 }
 
+impl fmt::Debug for ClientConfig {
+    /// Everything but the token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConfig")
+            .field("server", &self.server)
+            .field("name", &self.name)
+            .field("data", &self.data)
+            .field("slots", &self.slots)
+            .field("cache_bytes", &self.cache_bytes)
+            .field("trainer", &self.trainer)
+            .field("timing", &self.timing)
+            .finish_non_exhaustive()
+    }
+}
+
 impl ClientConfig {
     /// Checks everything that can be checked without I/O, and gives the server's address with a
     /// path that ends in `/`.
@@ -95,6 +110,12 @@ mod tests {
             trainer: None,
             timing: Timing::default(),
         }
+    }
+
+    #[test]
+    fn the_token_is_never_shown() {
+        let config = ClientConfig { token: Some("secret".into()), ..config("http://a", 1) };
+        assert!(!format!("{config:?}").contains("secret"));
     }
 
     #[test]

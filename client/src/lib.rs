@@ -8,7 +8,7 @@
 //!  heartbeat          └──────────────> outbox ──> delivery ──> server
 //! ```
 //!
-//! [`table`] is the one place that knows every lease; each loop follows its changes, so that nothing polls.
+//! `table` is the one place that knows every lease; each loop follows its changes, so that nothing polls.
 
 mod api;
 mod backoff;

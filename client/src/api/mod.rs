@@ -23,7 +23,7 @@ use sojourn_protocol::{
     ids::LeaseId,
     report::Report,
 };
-use std::{net::IpAddr, time::Duration};
+use std::{fmt, net::IpAddr, time::Duration};
 
 /// Most bytes of an answer that isn't a blob.
 const LARGEST_ANSWER: usize = 64 << 20;
@@ -31,7 +31,7 @@ const LARGEST_ANSWER: usize = 64 << 20;
 const IDLE_CONNECTION: Duration = Duration::from_secs(90);
 
 /// The server, as one host sees it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Api {
     http: Client,
     base: Url,
@@ -46,6 +46,13 @@ pub(crate) struct Download {
     pub(crate) from: u64,
     response: Response,
     stall: Duration,
+}
+
+impl fmt::Debug for Api {
+    /// Everything but the token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").field("base", &self.base.as_str()).finish_non_exhaustive()
+    }
 }
 
 impl Api {

@@ -28,14 +28,16 @@ async fn downloads_go_on_where_they_were_cut() {
         for cut in cuts {
             world.fail("GET /v1/blobs", Fault::Cut(cut));
         }
+        world.fail("GET /v1/blobs", Fault::Stall(100_000));
     });
-    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    let timing = Timing { answer: Duration::from_secs(1), ..config(&server, &dir).timing };
+    let daemon = Daemon::start(ClientConfig { timing, ..config(&server, &dir) }, &trainer);
     server.until("a report", |world| world.reports.len() == 1).await;
     daemon.stop().await.unwrap();
     let world = server.world();
     let blobs = world.requests.iter().filter(|request| request.path.starts_with("/v1/blobs"));
     let from: Vec<u64> = blobs.map(|request| request.range.unwrap_or(0)).collect();
-    assert_eq!(from.len(), cuts.len() + 1);
+    assert_eq!(from.len(), cuts.len() + 2);
     assert!(from.is_sorted() && from[4] >= 4096, "{from:?}");
     assert_eq!(files(&dir, "cache/parts"), [""; 0]);
 }

@@ -28,6 +28,8 @@ pub struct Answer {
     pub retry_after: Option<u64>,
     /// Send only so many bytes of the body, then close.
     pub cut_after: Option<usize>,
+    /// Send only so many bytes of the body, and no more though the connection stays.
+    pub stall_after: Option<usize>,
 }
 
 impl Answer {
@@ -98,11 +100,15 @@ impl Connection {
             head.push_str(&format!("retry-after: {seconds}\r\n"));
         }
         head.push_str("\r\n");
-        let sent = answer.cut_after.map_or(answer.body.len(), |cut| cut.min(answer.body.len()));
+        let all = answer.body.len();
+        let sent = answer.cut_after.or(answer.stall_after).map_or(all, |sent| sent.min(all));
         let stream = self.0.get_mut();
         stream.write_all(&[head.as_bytes(), &answer.body[..sent]].concat()).await?;
         stream.flush().await?;
-        match answer.cut_after {
+        if answer.stall_after.is_some() {
+            self.hung_up().await;
+        }
+        match answer.cut_after.or(answer.stall_after) {
             Some(_) => Err(io::ErrorKind::ConnectionAborted.into()),
             None => Ok(()),
         }

@@ -185,3 +185,23 @@ async fn a_stop_keeps_results_that_the_server_cannot_take_now() {
     server.until("a report", |world| world.reports.len() == 1).await;
     daemon.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_result_that_is_lost_before_it_is_sent_has_its_unit_given_back() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| queue_hops(world, 1..=1));
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    trainer.until_started(1).await;
+    server.change(|world| world.away = true);
+    trainer.gate.add_permits(1);
+    while !dir.path().join("client/outbox/1.json").exists() {
+        tokio::task::yield_now().await;
+    }
+    fs::remove_file(dir.path().join("client/outbox/1.safetensors")).unwrap();
+    server.change(|world| world.away = false);
+    server.until("a release", |world| !world.released.is_empty()).await;
+    daemon.stop().await.unwrap();
+    assert!(server.world().released[0].1.contains("lost"));
+    assert_eq!(files(&dir, "outbox"), [""; 0]);
+}

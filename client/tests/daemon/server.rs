@@ -26,6 +26,8 @@ pub enum Fault {
     Answer(Answer),
     /// The body is cut after so many bytes; for an upload, the bytes before are taken.
     Cut(usize),
+    /// The body stops after so many bytes, and the connection stays.
+    Stall(usize),
     /// One byte of the body is changed.
     Alter,
     /// No answer ever.
@@ -203,6 +205,7 @@ async fn serve(
         match fault {
             _ if cut_upload => return Ok(()),
             Some(Fault::Cut(bytes)) => answer.cut_after = Some(bytes),
+            Some(Fault::Stall(bytes)) => answer.stall_after = Some(bytes),
             Some(Fault::Alter) => answer.body[0] ^= 1,
             Some(Fault::Lost) => return Ok(()),
             _ => {}
