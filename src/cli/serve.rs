@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Seconds after which a machine that isn't heard of loses its work to others.
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    lease_term: u64,
+    lease_seconds: u64,
     /// Which hop goes to which machine: the trial with the most work left first, or by chance.
     #[arg(long, value_enum, default_value = "ltrp")]
     policy: Policy,
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             Policy::Ltrp => PolicyName::Ltrp,
             Policy::Randomized => PolicyName::Randomized,
         },
-        ..CoreConfig::with_lease_term(Millis::from_secs(args.lease_term))
+        ..CoreConfig::with_lease_term(Millis::from_secs(args.lease_seconds))
     };
     sojourn_server::serve(config, announce).await.map_err(|error| failure(&error))
 }
