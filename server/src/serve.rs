@@ -14,7 +14,7 @@ use sojourn_core::Command;
 use sojourn_protocol::digest::Digest;
 use std::{
     fmt, io,
-    net::{SocketAddr, TcpListener},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -110,7 +110,14 @@ impl ServeReady {
     /// The line that starts a client on this machine.
     #[must_use]
     pub fn client_line(&self) -> String {
-        let (address, token) = (self.address, &self.enrol_token);
+        let (mut address, token) = (self.address, &self.enrol_token);
+        if address.ip().is_unspecified() {
+            address.set_ip(if address.is_ipv4() {
+                Ipv4Addr::LOCALHOST.into()
+            } else {
+                Ipv6Addr::LOCALHOST.into()
+            });
+        }
         format!("sojourn client --server http://{address} --token {token}")
     }
 }
@@ -174,7 +181,7 @@ impl Server {
         .disable_signals()
         // A host that hangs up while it waits for work must be noticed.
         .h1_allow_half_closed(false)
-        .shutdown_timeout(5)
+        .shutdown_timeout(2)
         .listen(listener)
         .map_err(|source| ServeError::Listen { address, source })?
         .run();

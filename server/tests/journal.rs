@@ -160,7 +160,10 @@ fn damaged(folder: &Path, damage: &str) -> Result<SqliteJournal, JournalError> {
 #[test]
 fn an_altered_or_torn_journal_is_refused_with_the_position() {
     for (damage, at) in [
-        ("UPDATE records SET payload = CAST(replace(payload, '3', '4') AS BLOB) WHERE position = 77", 77),
+        (
+            "UPDATE records SET payload = CAST(replace(payload, '7', '8') AS BLOB) WHERE position = 77",
+            77,
+        ),
         ("UPDATE records SET mark = zeroblob(32) WHERE position = 12", 12),
         ("DELETE FROM records WHERE position = 60", 60),
         ("DELETE FROM records WHERE position > 90", 91),

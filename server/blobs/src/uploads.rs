@@ -125,9 +125,7 @@ impl Uploads {
     /// How far an upload is, and of what; `None` where there is none.
     #[must_use]
     pub fn state(&self, name: UploadName) -> Option<(BlobRef, UploadState)> {
-        let slots = lock(&self.slots);
-        let slot = slots.get(&name)?;
-        lock(slot).state()
+        lock(&self.slot(name, false)).state()
     }
 
     /// The file of a complete upload of `blob`. Its bytes were verified when it was completed;
@@ -136,12 +134,8 @@ impl Uploads {
     /// # Errors
     /// [`UploadError::NotComplete`].
     pub fn complete(&self, name: UploadName, blob: BlobRef) -> Result<PathBuf, UploadError> {
-        let not_complete = UploadError::NotComplete { name, blob: blob.sha256 };
-        let slots = lock(&self.slots);
-        match slots.get(&name).and_then(|slot| lock(slot).complete_file(blob)) {
-            Some(path) => Ok(path),
-            None => Err(not_complete),
-        }
+        let path = lock(&self.slot(name, false)).complete_file(blob);
+        path.ok_or(UploadError::NotComplete { name, blob: blob.sha256 })
     }
 
     /// The bytes of a complete upload, hashed as they are read.
@@ -186,6 +180,7 @@ impl Uploads {
         Ok(swept)
     }
 
+    /// The slot of a name; the map isn't held while somebody waits for a slot.
     fn slot(&self, name: UploadName, keep: bool) -> Arc<Mutex<Slot>> {
         let mut slots = lock(&self.slots);
         if keep {

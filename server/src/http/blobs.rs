@@ -83,7 +83,8 @@ pub(super) async fn upload_state(
     path: web::Path<String>,
 ) -> Result<web::Json<UploadState>, HttpError> {
     let name = UploadName::Blob(digest(&path)?);
-    let state = site.uploads.state(name).map(|(_, state)| state);
+    let uploads = site.uploads.clone();
+    let state = web::block(move || uploads.state(name)).await?.map(|(_, state)| state);
     Ok(web::Json(state.unwrap_or(UploadState { offset: 0, complete: false })))
 }
 

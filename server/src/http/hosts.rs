@@ -94,7 +94,9 @@ pub(super) async fn checkpoint_state(
     path: web::Path<u64>,
 ) -> Result<web::Json<UploadState>, HttpError> {
     let lease = LeaseId(path.into_inner());
-    let Some((blob, state)) = site.uploads.state(UploadName::Lease(lease)) else {
+    let uploads = site.uploads.clone();
+    let state = web::block(move || uploads.state(UploadName::Lease(lease))).await?;
+    let Some((blob, state)) = state else {
         return Ok(web::Json(UploadState { offset: 0, complete: false }));
     };
     let bytes = blob.bytes;

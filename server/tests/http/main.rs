@@ -1,0 +1,418 @@
+//! The API over real sockets: what is right works, and what is wrong gets its refusal.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod world;
+
+use sojourn_blobs::FullDisk;
+use sojourn_protocol::{
+    PROTOCOL_HEADER,
+    api::{Health, MissingAnswer, UploadState},
+    error::ErrorKind,
+    ids::{LeaseId, Version},
+    report::{Outcome, ReportEnd, ReportState},
+    time::Millis,
+    view::{EventView, JobView, TrialHistory, TrialView},
+};
+use sojourn_server::{
+    ServeConfig, ServeError, ServeReady, Server,
+    journal::{Fault, MemoryJournal},
+};
+use std::sync::Arc;
+use world::{World, ask, blob, hop, report_of, send, trained};
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[tokio::test]
+async fn a_result_goes_from_lease_to_version_and_everyone_can_see_it() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let job = world.submit().await.job;
+    let host = world.enrol("one").await;
+    let lease = world.lease(&host.token).await;
+
+    // What the lease names can be read; ranges too.
+    let shard = hop(&lease).shard.blob;
+    let path = format!("/v1/blobs/{}", shard.sha256);
+    let whole = world.get(&path, &host.token).await;
+    assert_eq!(whole.status, 200);
+    assert_eq!(blob(&whole.body), shard);
+    let range = [("range", "bytes=8-15")];
+    let part = send(world.address(), "GET", &path, &host.token, &range, b"").await;
+    assert_eq!((part.status, &part.body[..]), (206, &whole.body[8..16]));
+    let says = format!("bytes 8-15/{}", shard.bytes);
+    assert_eq!(part.header("content-range"), Some(says));
+
+    let (bytes, report) = trained(&lease, 1);
+    // In two pieces, the second after a look.
+    let path = format!("/v1/leases/{}/checkpoint", lease.id);
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    let state: UploadState = world.put(&path, &host.token, blob(&bytes), &[], first).await.json();
+    assert_eq!(state, UploadState { offset: first.len() as u64, complete: false });
+    assert_eq!(world.get(&path, &host.token).await.json::<UploadState>(), state);
+    world.report(&host.token, &report).await.refused(ErrorKind::Conflict);
+    let path = format!("{path}?offset={}", state.offset);
+    let state: UploadState = world.put(&path, &host.token, blob(&bytes), &[], second).await.json();
+    assert!(state.complete);
+
+    let first = world.report(&host.token, &report).await;
+    first.json::<sojourn_protocol::api::ReportAnswer>();
+    let end = world.end(&host.token, lease.id).await;
+    assert_eq!(end, ReportEnd::Assimilated { version: Version(1) });
+    // The same report again: accepted, and told its end.
+    let again: sojourn_protocol::api::ReportAnswer =
+        world.report(&host.token, &report).await.json();
+    assert_eq!(again.state, ReportState::Ended(end));
+
+    let trials: Vec<TrialView> =
+        world.get(&format!("/v1/jobs/{job}/trials"), &world.admin).await.json();
+    assert_eq!((trials.len(), trials[0].version), (1, Version(1)));
+    let history: TrialHistory =
+        world.get(&format!("/v1/jobs/{job}/trials/0/history"), &world.admin).await.json();
+    assert_eq!(history.hops[0].checkpoint, blob(&bytes));
+    let path = format!("/v1/blobs/{}", blob(&bytes).sha256);
+    assert_eq!(world.get(&path, &world.admin).await.body, bytes);
+    let events: Vec<EventView> =
+        world.get(&format!("/v1/jobs/{job}/events"), &world.admin).await.json();
+    let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds[..2], ["job-submitted", "lease-granted"]);
+    assert!(kinds.contains(&"report-acknowledged") && kinds.contains(&"assimilated"), "{kinds:?}");
+    let page = format!("/v1/jobs/{job}/events?after={}&limit=1", events[0].position);
+    assert_eq!(world.get(&page, &world.admin).await.json::<Vec<EventView>>(), [events[1].clone()]);
+    world.server.stop().await;
+
+    // All of it is there after a restart, and the tokens are the same.
+    let world = World::start(folder.path()).await;
+    let jobs: Vec<JobView> = world.get("/v1/jobs", &world.admin).await.json();
+    assert_eq!((jobs.len(), jobs[0].hops), (1, 1));
+    let next = world.lease(&host.token).await;
+    assert_eq!(hop(&next).base.version(), Version(1));
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn tokens_open_only_their_own_doors() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let host = world.enrol("one").await;
+    let enrol = world.server.ready().enrol_token.clone();
+    for token in ["", "wrong", &enrol, &host.token] {
+        world.get("/v1/jobs", token).await.refused(ErrorKind::Unauthorized);
+    }
+    for token in ["", "wrong", &enrol, &world.admin] {
+        world.post("/v1/work", token, &ask(0)).await.refused(ErrorKind::Unauthorized);
+    }
+    for token in ["", "wrong", &world.admin, &host.token] {
+        let name = serde_json::json!({ "name": "two" });
+        world.post("/v1/enrol", token, &name).await.refused(ErrorKind::Unauthorized);
+    }
+    let health: Health = world.get("/v1/health", "").await.json();
+    assert_eq!(health.status, "ready");
+
+    let revoke = format!("/v1/hosts/{}/revoke", host.host);
+    assert_eq!(world.post(&revoke, &world.admin, &()).await.status, 200);
+    world.post("/v1/work", &host.token, &ask(0)).await.refused(ErrorKind::Unauthorized);
+
+    #[cfg(unix)]
+    for file in ["admin-token", "enrol-token"] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = folder.path().join(file).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_told_so() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let admin = world.admin.clone();
+    world.get("/v1/nothing", &admin).await.refused(ErrorKind::NotFound);
+    world.get("/v1/jobs/7", &admin).await.refused(ErrorKind::NotFound);
+    world.get("/v1/jobs/7/events", &admin).await.refused(ErrorKind::NotFound);
+    world.get("/v1/jobs/seven", &admin).await.refused(ErrorKind::Invalid);
+    world.get("/v1/blobs/abc", &admin).await.refused(ErrorKind::Invalid);
+    let unknown = serde_json::json!({ "blobs": [], "more": 1 });
+    let refused = world.post("/v1/blobs/missing", &admin, &unknown).await;
+    assert!(refused.refused(ErrorKind::Invalid).message.contains("`more`"));
+
+    let newer = [(PROTOCOL_HEADER, "2")];
+    let answer = send(world.address(), "GET", "/v1/health", "", &newer, b"").await;
+    assert!(answer.refused(ErrorKind::UnsupportedProtocol).message.contains("`2`"));
+    assert_eq!(answer.header(PROTOCOL_HEADER).as_deref(), Some("1"));
+    let same = [(PROTOCOL_HEADER, "1")];
+    let answer = send(world.address(), "GET", "/v1/health", "", &same, b"").await;
+    assert_eq!(answer.header(PROTOCOL_HEADER).as_deref(), Some("1"));
+
+    // Bodies over their limits, and one that is under a job's.
+    let body = vec![b' '; (1 << 20) + 1];
+    let post = |path, body: Vec<u8>| {
+        let (address, admin) = (world.address(), admin.clone());
+        async move { send(address, "POST", path, &admin, &[], &body).await }
+    };
+    post("/v1/blobs/missing", body.clone()).await.refused(ErrorKind::TooLarge);
+    post("/v1/jobs", body).await.refused(ErrorKind::Invalid);
+    post("/v1/jobs", vec![b' '; (16 << 20) + 1]).await.refused(ErrorKind::TooLarge);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn blobs_are_taken_only_as_declared() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let (admin, bytes) = (world.admin.clone(), b"some bytes of a shard".as_slice());
+    let declared = blob(bytes);
+    let path = format!("/v1/blobs/{}", declared.sha256);
+    let missing = serde_json::json!({ "blobs": [declared] });
+    let answer: MissingAnswer = world.post("/v1/blobs/missing", &admin, &missing).await.json();
+    assert_eq!(answer.missing, [declared.sha256]);
+
+    let put = |path: String, more: &'static [(&str, &str)], body: Vec<u8>| {
+        let (world, admin) = (&world, &admin);
+        async move { world.put(&path, admin, declared, more, &body).await }
+    };
+    let wrong = put(path.clone(), &[], b"some bytes of a shar!".to_vec()).await;
+    wrong.refused(ErrorKind::DigestMismatch);
+    let long = [bytes, b"!"].concat();
+    put(path.clone(), &[], long).await.refused(ErrorKind::TooLarge);
+    let zstd: &[_] = &[("content-encoding", "zstd")];
+    let bomb = zstd::bulk::compress(&vec![0; 32 << 20], 3).unwrap();
+    put(path.clone(), zstd, bomb).await.refused(ErrorKind::TooLarge);
+    put(path.clone(), zstd, b"no zstd".to_vec()).await.refused(ErrorKind::Invalid);
+    put(path.clone(), &[("content-encoding", "gzip")], vec![]).await.refused(ErrorKind::Invalid);
+    world.get(&path, &admin).await.refused(ErrorKind::NotFound);
+
+    let state: UploadState = put(path.clone(), &[], bytes[..5].to_vec()).await.json();
+    assert_eq!(state.offset, 5);
+    let wrong = put(path.clone(), &[], bytes.to_vec()).await.refused(ErrorKind::WrongOffset);
+    assert_eq!(wrong.offset, Some(5));
+    let looked: UploadState =
+        world.get(&format!("/v1/uploads/{}", declared.sha256), &admin).await.json();
+    assert_eq!(looked, state);
+    let rest = zstd::bulk::compress(&bytes[5..], 3).unwrap();
+    let state: UploadState = put(format!("{path}?offset=5"), zstd, rest).await.json();
+    assert!(state.complete);
+    let answer: MissingAnswer = world.post("/v1/blobs/missing", &admin, &missing).await.json();
+    assert!(answer.missing.is_empty());
+
+    // A host has no lease that names it; ranges outside it are told its size.
+    let host = world.enrol("one").await;
+    world.get(&path, &host.token).await.refused(ErrorKind::Forbidden);
+    let outside = [("range", "bytes=21-")];
+    let answer = send(world.address(), "GET", &path, &admin, &outside, b"").await;
+    answer.refused(ErrorKind::RangeNotSatisfiable);
+    assert_eq!(answer.header("content-range").as_deref(), Some("bytes */21"));
+
+    // Altered on disk: never served.
+    let name = declared.sha256.to_string();
+    let stored = folder.path().join("blobs/sha256").join(&name[..2]).join(&name);
+    let damaged = folder.path().join("damaged");
+    std::fs::write(&damaged, b"some bytes of a sha!d").unwrap();
+    std::fs::rename(&damaged, &stored).unwrap();
+    let fault = world.get(&path, &admin).await.refused(ErrorKind::Internal);
+    assert!(!fault.message.contains(&name), "the cause was sent");
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn reports_are_taken_only_from_their_host_and_with_their_upload() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    world.submit().await;
+    let (host, other) = (world.enrol("one").await, world.enrol("two").await);
+    let lease = world.lease(&host.token).await;
+    let (bytes, report) = trained(&lease, 1);
+    world.report(&other.token, &report).await.refused(ErrorKind::Forbidden);
+    world.report(&host.token, &report).await.refused(ErrorKind::Conflict);
+    world.upload(&other.token, &lease, &bytes).await.refused(ErrorKind::Forbidden);
+    let mut unknown = report.clone();
+    unknown.lease = LeaseId(999);
+    world.report(&host.token, &unknown).await.refused(ErrorKind::NotFound);
+    let short = world.upload(&host.token, &lease, &bytes[1..]).await;
+    assert!(short.status >= 400, "a size that isn't the lease's was taken");
+
+    // From another base than the lease's.
+    assert_eq!(world.upload(&host.token, &lease, &bytes).await.status, 200);
+    let mut wrong = report.clone();
+    if let Outcome::Trained(trained) = &mut wrong.outcome {
+        trained.base = Version(9);
+    }
+    let answer: sojourn_protocol::api::ReportAnswer =
+        world.report(&host.token, &wrong).await.json();
+    assert!(matches!(answer.state, ReportState::Ended(ReportEnd::Rejected { .. })), "{answer:?}");
+    // Its first answer stays, whatever it says later.
+    let again: sojourn_protocol::api::ReportAnswer =
+        world.report(&host.token, &report).await.json();
+    assert_eq!(again, answer);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn checkpoints_that_are_none_are_rejected_with_the_reason() {
+    for case in ["no safetensors", "non-finite", "another trial"] {
+        let folder = folder();
+        let world = World::start(folder.path()).await;
+        let job = world.submit().await.job;
+        let host = world.enrol("one").await;
+        let lease = world.lease(&host.token).await;
+        let (mut bytes, _) = trained(&lease, 1);
+        let reason = match case {
+            "no safetensors" => {
+                bytes.fill(b'x');
+                "can't be read"
+            }
+            "non-finite" => {
+                let header = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+                let start = 8 + usize::try_from(header).unwrap();
+                bytes[start..start + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
+                "non-finite"
+            }
+            _ => {
+                let mut other = lease.clone();
+                if let sojourn_protocol::unit::Unit::Train(hop) = &mut other.unit {
+                    hop.trial = hop.trial.next();
+                }
+                bytes = trained(&other, 1).0;
+                "trial"
+            }
+        };
+        assert_eq!(world.upload(&host.token, &lease, &bytes).await.status, 200, "{case}");
+        assert_eq!(world.report(&host.token, &report_of(&lease, &bytes)).await.status, 200);
+        match world.end(&host.token, lease.id).await {
+            ReportEnd::Rejected { reason: said } => assert!(said.contains(reason), "{said}"),
+            other => panic!("{case}: {other:?}"),
+        }
+        let path = format!("/v1/jobs/{job}/trials");
+        let trials: Vec<TrialView> = world.get(&path, &world.admin).await.json();
+        assert_eq!(trials[0].version, Version(0), "{case}");
+        world.server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_what_was_sent_goes_on_later() {
+    let folder = folder();
+    let disk = Arc::new(FullDisk::with_left(4));
+    let mut config = ServeConfig::new(folder.path().to_owned(), "127.0.0.1:0".parse().unwrap());
+    config.disk = disk.clone();
+    let world = World::with(config).await;
+    let declared = blob(b"0123456789");
+    let path = format!("/v1/blobs/{}", declared.sha256);
+    let answer = world.put(&path, &world.admin, declared, &[], b"0123456789").await;
+    answer.refused(ErrorKind::StorageFull);
+    disk.make_room(1 << 20);
+    assert_eq!(world.publish(b"0123456789").await, declared);
+    assert_eq!(world.get(&path, &world.admin).await.body, b"0123456789");
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_for_work_that_is_held_open_ends_with_the_server() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let host = world.enrol("one").await;
+    let mut request = ask(1);
+    request.wait = Millis::from_secs(20);
+    let address = world.address();
+    let body = serde_json::to_vec(&request).unwrap();
+    let ask = || {
+        let (token, body) = (host.token.clone(), body.clone());
+        tokio::spawn(async move { send(address, "POST", "/v1/work", &token, &[], &body).await })
+    };
+    // The later ask of the same host answers the earlier at once; so the later one is held.
+    let (mut one, mut two) = (ask(), ask());
+    let (answered, held) = tokio::select! {
+        answer = &mut one => (answer.unwrap(), two),
+        answer = &mut two => (answer.unwrap(), one),
+    };
+    assert_eq!(answered.status, 200);
+    world.server.stop().await;
+    held.await.unwrap().refused(ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn two_servers_cannot_share_a_folder_or_a_port() {
+    let (one, two) = (folder(), folder());
+    let world = World::start(one.path()).await;
+    let config = |data: &tempfile::TempDir, address| ServeConfig::new(data.path().into(), address);
+    let refused = Server::start(config(&one, "127.0.0.1:0".parse().unwrap())).await.unwrap_err();
+    assert!(refused.to_string().contains("another server uses the data folder"), "{refused}");
+    let refused = Server::start(config(&two, world.address())).await.unwrap_err();
+    assert!(matches!(refused, ServeError::AddressInUse(_)), "{refused}");
+    let written = std::fs::read_to_string(one.path().join("address")).unwrap();
+    assert_eq!(written.trim(), world.address().to_string());
+    world.server.stop().await;
+    assert!(!one.path().join("address").exists());
+    World::start(one.path()).await.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_damaged_journal_is_refused_with_the_position() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    world.submit().await;
+    world.server.stop().await;
+    let journal = rusqlite::Connection::open(folder.path().join("journal.sqlite")).unwrap();
+    journal.execute("UPDATE records SET mark = zeroblob(32) WHERE position = 2", []).unwrap();
+    drop(journal);
+    let config = ServeConfig::new(folder.path().into(), "127.0.0.1:0".parse().unwrap());
+    let refused = Server::start(config).await.unwrap_err();
+    let why = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(why.contains("damaged at position 2"), "{why}");
+}
+
+#[tokio::test]
+async fn a_journal_that_fails_is_told_as_unavailable_and_then_it_goes_on() {
+    let folder = folder();
+    let journal = MemoryJournal::default();
+    let mut config = ServeConfig::new(folder.path().to_owned(), "127.0.0.1:0".parse().unwrap());
+    let same = journal.clone();
+    config.journal = Some(Box::new(move || Ok(Box::new(same.clone()))));
+    let world = World::with(config).await;
+    let kept = world.enrol("one").await;
+    let token = world.server.ready().enrol_token.clone();
+    let name = serde_json::json!({ "name": "two" });
+    for fault in [Fault::Fails, Fault::Unknown, Fault::Torn] {
+        journal.inject(fault);
+        world.post("/v1/enrol", &token, &name).await.refused(ErrorKind::Unavailable);
+        let health = world.get("/v1/health", "").await;
+        assert!([200, 503].contains(&health.status));
+        // What was promised holds, as soon as it can decide again.
+        let answer = loop {
+            let answer = world.post("/v1/work", &kept.token, &ask(0)).await;
+            if answer.status != 503 {
+                break answer;
+            }
+        };
+        assert_eq!(answer.status, 200);
+    }
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn hosts_get_no_blob_that_their_leases_do_not_name() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    world.submit().await;
+    let (host, idle) = (world.enrol("one").await, world.enrol("two").await);
+    let lease = world.lease(&host.token).await;
+    let path = format!("/v1/blobs/{}", hop(&lease).shard.blob.sha256);
+    assert_eq!(world.get(&path, &host.token).await.status, 200);
+    world.get(&path, &idle.token).await.refused(ErrorKind::Forbidden);
+    let revoke = format!("/v1/hosts/{}/revoke", host.host);
+    assert_eq!(world.post(&revoke, &world.admin, &()).await.status, 200);
+    world.get(&path, &host.token).await.refused(ErrorKind::Unauthorized);
+    world.server.stop().await;
+}
+
+#[test]
+fn the_line_that_starts_a_client_can_be_typed() {
+    let ready = ServeReady {
+        address: "0.0.0.0:8181".parse().unwrap(),
+        enrol_token: "abc".to_owned(),
+        admin_token_file: "admin-token".into(),
+    };
+    assert_eq!(ready.client_line(), "sojourn client --server http://127.0.0.1:8181 --token abc");
+}

@@ -1,0 +1,277 @@
+//! A server in process on a free port, and a client that speaks HTTP by hand, so that tests can
+//! send what no library would.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use serde::{Serialize, de::DeserializeOwned};
+use sojourn_codec::{Tensor, encode};
+use sojourn_model::{Lineage, initial_checkpoint};
+use sojourn_protocol::{
+    api::{
+        BYTES_HEADER, EnrolAnswer, Inventory, SHA256_HEADER, SubmitAnswer, SubmitRequest,
+        WorkAnswer, WorkRequest,
+    },
+    digest::{BlobRef, Digest},
+    error::{ApiError, ErrorKind},
+    ids::LeaseId,
+    jobfile,
+    manifest::{DataManifest, Labels, Scaling, Shard},
+    report::{Outcome, Report, ReportEnd, ReportState, Sums, Trained},
+    time::Millis,
+    unit::{Hop, Lease, Unit},
+};
+use sojourn_server::{ServeConfig, Server};
+use std::{net::SocketAddr, path::Path};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> T {
+        let text = String::from_utf8_lossy(&self.body);
+        assert_eq!(self.status, 200, "{text}");
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub(crate) fn refused(&self, kind: ErrorKind) -> ApiError {
+        let text = String::from_utf8_lossy(&self.body);
+        assert_eq!(self.status, kind.status(), "{text}");
+        let error: ApiError = serde_json::from_slice(&self.body).unwrap();
+        assert_eq!(error.kind, kind, "{error}");
+        error
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
+    }
+}
+
+/// A request that is sent as it is written here.
+pub(crate) async fn send(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    token: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n",
+        body.len()
+    );
+    if !token.is_empty() {
+        head += &format!("authorization: Bearer {token}\r\n");
+    }
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += "\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // A server that refuses early may close while the body is still sent.
+    let _ = stream.write_all(body).await;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8(answer[..end].to_vec()).unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head, body: answer[end + 4..].to_vec() }
+}
+
+pub(crate) struct World {
+    pub(crate) server: Server,
+    pub(crate) admin: String,
+}
+
+impl World {
+    pub(crate) async fn start(data: &Path) -> Self {
+        Self::with(ServeConfig::new(data.to_owned(), "127.0.0.1:0".parse().unwrap())).await
+    }
+
+    pub(crate) async fn with(config: ServeConfig) -> Self {
+        let server = Server::start(config).await.unwrap();
+        let admin = server.admin_token().to_owned();
+        Self { server, admin }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.ready().address
+    }
+
+    pub(crate) async fn get(&self, path: &str, token: &str) -> Answer {
+        send(self.address(), "GET", path, token, &[], b"").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, token: &str, body: &impl Serialize) -> Answer {
+        let body = serde_json::to_vec(body).unwrap();
+        send(self.address(), "POST", path, token, &[], &body).await
+    }
+
+    pub(crate) async fn put(
+        &self,
+        path: &str,
+        token: &str,
+        declared: BlobRef,
+        more: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let (sha256, bytes) = (declared.sha256.to_string(), declared.bytes.to_string());
+        let mut headers = vec![(SHA256_HEADER, sha256.as_str()), (BYTES_HEADER, bytes.as_str())];
+        headers.extend(more);
+        send(self.address(), "PUT", path, token, &headers, body).await
+    }
+
+    pub(crate) async fn publish(&self, bytes: &[u8]) -> BlobRef {
+        let blob = blob(bytes);
+        let path = format!("/v1/blobs/{}", blob.sha256);
+        let answer = self.put(&path, &self.admin, blob, &[], bytes).await;
+        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+        blob
+    }
+
+    pub(crate) async fn enrol(&self, name: &str) -> EnrolAnswer {
+        let token = self.server.ready().enrol_token.clone();
+        self.post("/v1/enrol", &token, &serde_json::json!({ "name": name })).await.json()
+    }
+
+    /// A job of one trial, one epoch and two shards.
+    pub(crate) async fn submit(&self) -> SubmitAnswer {
+        let spec = jobfile::parse(
+            r#"
+            name = "small"
+            seed = 7
+            [data]
+            train = "x.csv"
+            label = "y"
+            valid = 0.5
+            shards = 2
+            [[model]]
+            arch = "mlp"
+            hidden = [3]
+            [training]
+            epochs = 1
+            batch_size = 4
+            optimizer = { name = "sgd", lr = 0.1 }
+            [search]
+            method = "grid"
+            metric = "valid/accuracy"
+            goal = "max"
+            [placement]
+            order = "hop"
+            "#,
+        )
+        .unwrap();
+        let mut shards = Vec::new();
+        for number in 0..3u8 {
+            let x = [f32::from(number); 20];
+            let tensors = [Tensor::f32("x", [10u64, 2], &x), Tensor::i64("y", [10u64], &[0; 10])];
+            let bytes = encode(&tensors).unwrap();
+            shards.push(Shard { blob: self.publish(&bytes).await, rows: 10 });
+        }
+        let valid = vec![shards.pop().unwrap()];
+        let data = DataManifest {
+            shape: vec![2],
+            features: vec!["a".to_owned(), "b".to_owned()],
+            labels: Labels::Classes(vec!["no".to_owned(), "yes".to_owned()]),
+            scaling: Scaling::None,
+            train: shards,
+            valid,
+            test: vec![],
+        };
+        let request = SubmitRequest { spec, data, again: false };
+        self.post("/v1/jobs", &self.admin, &request).await.json()
+    }
+
+    pub(crate) async fn work(&self, token: &str, request: &WorkRequest) -> WorkAnswer {
+        self.post("/v1/work", token, request).await.json()
+    }
+
+    /// One lease of a training unit.
+    pub(crate) async fn lease(&self, token: &str) -> Lease {
+        let mut answer = self.work(token, &ask(1)).await;
+        answer.leases.pop().unwrap()
+    }
+
+    pub(crate) async fn upload(&self, token: &str, lease: &Lease, bytes: &[u8]) -> Answer {
+        let path = format!("/v1/leases/{}/checkpoint", lease.id);
+        self.put(&path, token, blob(bytes), &[], bytes).await
+    }
+
+    pub(crate) async fn report(&self, token: &str, report: &Report) -> Answer {
+        self.post("/v1/results", token, report).await
+    }
+
+    /// Asks, held open by the server, until a report has ended.
+    pub(crate) async fn end(&self, token: &str, lease: LeaseId) -> ReportEnd {
+        loop {
+            let mut request = ask(0);
+            request.reported.push(lease);
+            request.wait = Millis::from_secs(20);
+            for report in self.work(token, &request).await.reports {
+                if let ReportState::Ended(end) = report.state {
+                    return end;
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn ask(wanted: u32) -> WorkRequest {
+    WorkRequest {
+        slots: 1,
+        idle: wanted,
+        wanted,
+        holding: vec![],
+        reported: vec![],
+        wait: Millis(0),
+        inventory: Some(Inventory {
+            cached: vec![],
+            numeric_class: Digest::of(b"class"),
+            flops: 1e9,
+            client: "test".to_owned(),
+        }),
+    }
+}
+
+pub(crate) fn blob(bytes: &[u8]) -> BlobRef {
+    BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 }
+}
+
+pub(crate) fn hop(lease: &Lease) -> &Hop {
+    match &lease.unit {
+        Unit::Train(hop) => hop,
+        Unit::Evaluate(_) => panic!("an evaluation came"),
+    }
+}
+
+/// What a trainer might have made of a lease's unit.
+pub(crate) fn trained(lease: &Lease, seed: u64) -> (Vec<u8>, Report) {
+    let hop = hop(lease);
+    let end = hop.position_at(hop.batches());
+    let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position: end };
+    let bytes = initial_checkpoint(&hop.context, seed, lineage).unwrap();
+    let report = report_of(lease, &bytes);
+    (bytes, report)
+}
+
+/// A report that says that `bytes` are the unit's result.
+pub(crate) fn report_of(lease: &Lease, bytes: &[u8]) -> Report {
+    let hop = hop(lease);
+    let sums = Sums { rows: u64::from(hop.shard.rows), loss: 5.0, correct: Some(5) };
+    let outcome = Outcome::Trained(Trained {
+        base: hop.base.version(),
+        checkpoint: blob(bytes),
+        end: hop.position_at(hop.batches()),
+        sums,
+        train_micros: 1000,
+    });
+    Report { lease: lease.id, outcome }
+}

@@ -1,0 +1,297 @@
+//! The shell over a journal that fails: nothing acknowledged is lost, nothing shows before it is
+//! durable, and it goes on.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use sojourn_core::{Answer, Command, JournalPosition, Query, Record};
+use sojourn_protocol::{
+    digest::Digest,
+    error::{ApiError, ErrorKind},
+    ids::{HostId, JobId},
+    time::UnixMillis,
+};
+use sojourn_server::{
+    journal::{Fault, Journal, JournalError, MemoryJournal, Snapshot},
+    shell::{Clock, OpenJournal, Shell, ShellConfig, ShellHandle, SteadyClock},
+};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
+    },
+};
+
+fn opens(journal: &MemoryJournal) -> OpenJournal {
+    let journal = journal.clone();
+    Box::new(move || Ok(Box::new(journal.clone())))
+}
+
+fn start(open: OpenJournal, config: ShellConfig) -> Shell {
+    Shell::start(open, config, Arc::new(SteadyClock::machine())).unwrap().0
+}
+
+async fn enrol(handle: &ShellHandle, number: usize) -> Result<HostId, ApiError> {
+    let name = format!("host {number}");
+    let token_sha256 = Digest::of(name.as_bytes());
+    match handle.call(|to| Command::Enrol { to, name, token_sha256 }).await? {
+        Answer::Enrolled(host) => Ok(host),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn hosts(handle: &ShellHandle) -> Result<BTreeSet<HostId>, ApiError> {
+    match handle.call(|to| Command::Query { to, query: Query::Hosts }).await? {
+        Answer::Hosts(hosts) => Ok(hosts.into_iter().map(|host| host.host).collect()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn nothing_acknowledged_is_lost_when_appends_fail() {
+    let journal = MemoryJournal::default();
+    let shell = start(opens(&journal), ShellConfig::default());
+    let mut acknowledged = BTreeSet::new();
+    let mut refused = 0;
+    for number in 0..60 {
+        if number % 4 == 3 {
+            let faults = [Fault::Fails, Fault::Unknown, Fault::Torn];
+            journal.inject(*faults.get(number / 4 % 3).unwrap());
+        }
+        match enrol(shell.handle(), number).await {
+            Ok(host) => assert!(acknowledged.insert(host), "one id for two hosts"),
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Unavailable);
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused >= 15, "{refused}");
+    // It goes on, with all that it has promised.
+    let there = loop {
+        match hosts(shell.handle()).await {
+            Ok(there) => break there,
+            Err(error) => assert_eq!(error.kind, ErrorKind::Unavailable),
+        }
+    };
+    assert!(there.is_superset(&acknowledged));
+    shell.stop().await;
+    let shell = start(opens(&journal), ShellConfig::default());
+    assert_eq!(hosts(shell.handle()).await.unwrap(), there);
+    shell.stop().await;
+}
+
+#[tokio::test]
+async fn many_at_once_over_a_failing_journal_each_get_one_answer() {
+    let journal = MemoryJournal::default();
+    let shell = start(opens(&journal), ShellConfig::default());
+    for fault in [Fault::Torn, Fault::Unknown, Fault::Fails] {
+        journal.inject(fault);
+        let calls = (0..200).map(|number| enrol(shell.handle(), number));
+        let answers = futures::future::join_all(calls).await;
+        let there = hosts(shell.handle()).await;
+        let there = match there {
+            Ok(there) => there,
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Unavailable);
+                continue;
+            }
+        };
+        for host in answers.into_iter().flatten() {
+            assert!(there.contains(&host));
+        }
+    }
+    shell.stop().await;
+}
+
+#[tokio::test]
+async fn while_the_journal_cannot_be_opened_everyone_is_refused_and_then_it_goes_on() {
+    let journal = MemoryJournal::default();
+    let failing = Arc::new(AtomicU64::new(0));
+    let open: OpenJournal = Box::new({
+        let (journal, failing) = (journal.clone(), Arc::clone(&failing));
+        move || {
+            let left = failing.load(Ordering::SeqCst);
+            if left > 0 {
+                failing.store(left - 1, Ordering::SeqCst);
+                return Err(JournalError::Storage("injected".into()));
+            }
+            Ok(Box::new(journal.clone()))
+        }
+    });
+    let shell = start(open, ShellConfig::default());
+    let first = enrol(shell.handle(), 1).await.unwrap();
+    failing.store(2, Ordering::SeqCst);
+    journal.inject(Fault::Fails);
+    assert_eq!(enrol(shell.handle(), 2).await.unwrap_err().kind, ErrorKind::Unavailable);
+    let mut refused = 0;
+    let there = loop {
+        match hosts(shell.handle()).await {
+            Ok(there) => break there,
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Unavailable);
+                refused += 1;
+            }
+        }
+    };
+    assert!(refused > 0);
+    assert_eq!(there, BTreeSet::from([first]));
+    assert_eq!(failing.load(Ordering::SeqCst), 0);
+    shell.stop().await;
+}
+
+/// A journal whose appends wait until they are let through.
+struct Gated {
+    journal: MemoryJournal,
+    gate: mpsc::Receiver<()>,
+    appended: Arc<AtomicBool>,
+}
+
+impl Journal for Gated {
+    fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        self.gate.recv().unwrap();
+        self.journal.append(records)?;
+        self.appended.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+    fn read(&mut self, after: JournalPosition, limit: usize) -> Result<Vec<Record>, JournalError> {
+        self.journal.read(after, limit)
+    }
+    fn tail(&self) -> JournalPosition {
+        self.journal.tail()
+    }
+    fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
+        self.journal.save_snapshot(snapshot)
+    }
+    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError> {
+        self.journal.load_snapshot()
+    }
+    fn trim(&mut self, below: JournalPosition) -> Result<(), JournalError> {
+        self.journal.trim(below)
+    }
+    fn events(
+        &mut self,
+        job: JobId,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Result<Vec<Record>, JournalError> {
+        self.journal.events(job, after, limit)
+    }
+}
+
+#[tokio::test]
+async fn replies_and_reads_wait_until_what_they_show_is_durable() {
+    let (let_through, gate) = mpsc::channel();
+    let appended = Arc::new(AtomicBool::new(false));
+    let gated = Gated { journal: MemoryJournal::default(), gate, appended: Arc::clone(&appended) };
+    let gated = std::sync::Mutex::new(Some(gated));
+    let open: OpenJournal = Box::new(move || Ok(Box::new(gated.lock().unwrap().take().unwrap())));
+    let shell = start(open, ShellConfig::default());
+    // What was durable before can be seen at once.
+    assert!(hosts(shell.handle()).await.unwrap().is_empty());
+
+    let enrolled = async {
+        let host = enrol(shell.handle(), 1).await.unwrap();
+        assert!(appended.load(Ordering::SeqCst), "acknowledged before it was durable");
+        host
+    };
+    let seen = async {
+        let seen = hosts(shell.handle()).await.unwrap();
+        assert!(appended.load(Ordering::SeqCst), "shown before it was durable");
+        seen
+    };
+    // The gate opens only after both have been asked.
+    let open_gate = async { let_through.send(()).unwrap() };
+    let (host, seen, ()) = futures::join!(enrolled, seen, open_gate);
+    assert_eq!(seen, BTreeSet::from([host]));
+    shell.stop().await;
+}
+
+#[tokio::test]
+async fn snapshots_spare_the_events_that_they_cover() {
+    let journal = MemoryJournal::default();
+    let config = ShellConfig { snapshot_every: 10, keep_events: 5, ..ShellConfig::default() };
+    let shell = start(opens(&journal), config);
+    for number in 0..47 {
+        enrol(shell.handle(), number).await.unwrap();
+    }
+    shell.stop().await;
+    let mut look = journal.clone();
+    let tail = look.tail();
+    assert_eq!(look.load_snapshot().unwrap().unwrap().position, tail);
+    assert!(look.read(JournalPosition(0), 1).is_err(), "nothing was trimmed");
+    assert_eq!(look.read(JournalPosition(tail.0 - 5), 100).unwrap().len(), 5);
+
+    let shell = start(opens(&journal), config);
+    assert_eq!(hosts(shell.handle()).await.unwrap().len(), 47);
+    let next = enrol(shell.handle(), 99).await.unwrap();
+    assert_eq!(hosts(shell.handle()).await.unwrap().last(), Some(&next));
+    shell.stop().await;
+}
+
+/// A clock that a test sets, back too.
+struct SetClock(AtomicU64);
+
+impl Clock for SetClock {
+    fn now(&self) -> UnixMillis {
+        UnixMillis(self.0.load(Ordering::SeqCst))
+    }
+    fn at_least(&self, _: UnixMillis) {}
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_back_never_stamps_an_earlier_time() {
+    let journal = MemoryJournal::default();
+    let clock = Arc::new(SetClock(AtomicU64::new(5_000_000)));
+    let config = ShellConfig::default();
+    let (shell, _errands) = Shell::start(opens(&journal), config, clock.clone()).unwrap();
+    enrol(shell.handle(), 0).await.unwrap();
+    clock.0.store(10, Ordering::SeqCst);
+    enrol(shell.handle(), 1).await.unwrap();
+    clock.0.store(6_000_000, Ordering::SeqCst);
+    enrol(shell.handle(), 2).await.unwrap();
+    shell.stop().await;
+    // After a restart with the clock still back.
+    clock.0.store(20, Ordering::SeqCst);
+    let (shell, _errands) = Shell::start(opens(&journal), config, clock.clone()).unwrap();
+    enrol(shell.handle(), 3).await.unwrap();
+    shell.stop().await;
+    let times: Vec<u64> = journal
+        .clone()
+        .read(JournalPosition(0), 100)
+        .unwrap()
+        .iter()
+        .map(|record| record.at.0)
+        .collect();
+    assert_eq!(times, [5_000_000, 5_000_000, 6_000_000, 6_000_000]);
+}
+
+#[tokio::test]
+async fn after_the_end_everyone_is_refused() {
+    let shell = start(opens(&MemoryJournal::default()), ShellConfig::default());
+    let handle = shell.handle().clone();
+    enrol(&handle, 1).await.unwrap();
+    shell.stop().await;
+    assert_eq!(enrol(&handle, 2).await.unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(
+        handle.events(JobId(1), JournalPosition(0), 1).await.unwrap_err().kind,
+        ErrorKind::Unavailable
+    );
+}
+
+#[test]
+fn an_altered_journal_is_refused_at_the_start() {
+    let mut journal = MemoryJournal::default();
+    let event = sojourn_core::Event::HostEnrolled {
+        host: HostId(1),
+        name: "one".to_owned(),
+        token_sha256: Digest::of(b"token"),
+    };
+    let position = JournalPosition(1);
+    journal.append(&[Record { position, at: UnixMillis(1), event }]).unwrap();
+    journal.alter(position, |payload| payload.reverse());
+    let clock = Arc::new(SteadyClock::machine());
+    let refused = Shell::start(opens(&journal), ShellConfig::default(), clock).unwrap_err();
+    assert!(refused.to_string().contains("damaged at position 1"), "{refused}");
+}
