@@ -1,7 +1,8 @@
 //! Ends and beginnings: of the daemon, asked for or not, and of the server.
 
 use super::*;
-use sojourn_protocol::api::HeldState;
+use crate::server::Fault;
+use sojourn_protocol::{api::HeldState, error::ErrorKind};
 use std::fs;
 
 #[tokio::test]
@@ -188,18 +189,17 @@ async fn a_stop_keeps_results_that_the_server_cannot_take_now() {
 
 #[tokio::test]
 async fn a_result_that_is_lost_before_it_is_sent_has_its_unit_given_back() {
-    let (dir, server, trainer) =
-        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
-    server.change(|world| queue_hops(world, 1..=1));
-    let daemon = Daemon::start(config(&server, &dir), &trainer);
-    trainer.until_started(1).await;
-    server.change(|world| world.away = true);
-    trainer.gate.add_permits(1);
-    while !dir.path().join("client/outbox/1.json").exists() {
-        tokio::task::yield_now().await;
-    }
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        world.fail("PUT /v1/leases", Fault::refusal(ErrorKind::Unavailable));
+        // While the host waits for this answer, it doesn't have the file open.
+        world.fail("GET /v1/leases", Fault::Hang);
+    });
+    let timing = Timing { answer: Duration::from_secs(1), ..config(&server, &dir).timing };
+    let daemon = Daemon::start(ClientConfig { timing, ..config(&server, &dir) }, &trainer);
+    server.until("the question", |world| world.count("GET /v1/leases") == 1).await;
     fs::remove_file(dir.path().join("client/outbox/1.safetensors")).unwrap();
-    server.change(|world| world.away = false);
     server.until("a release", |world| !world.released.is_empty()).await;
     daemon.stop().await.unwrap();
     assert!(server.world().released[0].1.contains("lost"));
