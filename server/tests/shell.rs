@@ -5,10 +5,13 @@
 
 use sojourn_core::{Answer, Command, JournalPosition, Query, Record};
 use sojourn_protocol::{
-    digest::Digest,
+    api::{Inventory, WorkRequest},
+    digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId},
-    time::UnixMillis,
+    jobfile,
+    manifest::{DataManifest, Labels, Scaling, Shard},
+    time::{Millis, UnixMillis},
 };
 use sojourn_server::{
     journal::{Fault, Journal, JournalError, MemoryJournal, Snapshot},
@@ -294,4 +297,80 @@ fn an_altered_journal_is_refused_at_the_start() {
     let clock = Arc::new(SteadyClock::machine());
     let refused = Shell::start(opens(&journal), ShellConfig::default(), clock).unwrap_err();
     assert!(refused.to_string().contains("damaged at position 1"), "{refused}");
+}
+
+fn ask(to: sojourn_core::ReplyTo, host: HostId) -> Command {
+    let inventory = Inventory {
+        cached: vec![],
+        numeric_class: Digest::of(b"class"),
+        flops: 1e9,
+        client: "test".to_owned(),
+    };
+    let request = WorkRequest {
+        slots: 1,
+        idle: 1,
+        wanted: 1,
+        holding: vec![],
+        reported: vec![],
+        wait: Millis::from_secs(20),
+        inventory: Some(inventory),
+    };
+    Command::Ask { to, host, request }
+}
+
+/// Submits a job of one trial and one shard, and gives the number of its live leases.
+async fn submit(handle: &ShellHandle) -> u64 {
+    let text = "name = \"small\"\nseed = 1\n[data]\ntrain = \"x.csv\"\nlabel = \"y\"\nshards = 1\n\
+        valid = 0.5\n[[model]]\narch = \"mlp\"\nhidden = [3]\n[training]\nepochs = 1\n\
+        batch_size = 4\noptimizer = { name = \"sgd\", lr = 0.1 }\n[search]\nmethod = \"grid\"\n\
+        metric = \"valid/accuracy\"\ngoal = \"max\"\n[placement]\norder = \"hop\"\n";
+    let spec = Box::new(jobfile::parse(text).unwrap());
+    let mut shards = Vec::new();
+    for name in ["train", "valid"] {
+        let blob = BlobRef { sha256: Digest::of(name.as_bytes()), bytes: 5 };
+        handle.call(|to| Command::Published { to, blob }).await.unwrap();
+        shards.push(Shard { blob, rows: 10 });
+    }
+    let valid = vec![shards.pop().unwrap()];
+    let data = Box::new(DataManifest {
+        shape: vec![2],
+        features: vec!["a".to_owned(), "b".to_owned()],
+        labels: Labels::Classes(vec!["no".to_owned(), "yes".to_owned()]),
+        scaling: Scaling::None,
+        train: shards,
+        valid,
+        test: vec![],
+    });
+    let submitted = handle.call(|to| Command::Submit { to, spec, data, again: false }).await;
+    let job = match submitted.unwrap() {
+        Answer::Submitted(answer) => answer.job,
+        other => panic!("{other:?}"),
+    };
+    match handle.call(|to| Command::Query { to, query: Query::Job { job } }).await.unwrap() {
+        Answer::Job(job) => job.summary.leases_live,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn whoever_hangs_up_while_it_waits_for_work_is_given_none() {
+    for (stays, leases) in [(true, 1), (false, 0)] {
+        let shell = start(opens(&MemoryJournal::default()), ShellConfig::default());
+        let handle = shell.handle();
+        let host = enrol(handle, 1).await.unwrap();
+        let mut asking = Box::pin(handle.call(|to| ask(to, host)));
+        // The first poll gives the command; there is no work yet.
+        assert!(futures::poll!(&mut asking).is_pending());
+        if stays {
+            assert_eq!(submit(handle).await, leases);
+            match asking.await.unwrap() {
+                Answer::Work(answer) => assert_eq!(answer.leases.len(), 1),
+                other => panic!("{other:?}"),
+            }
+        } else {
+            drop(asking);
+            assert_eq!(submit(handle).await, leases);
+        }
+        shell.stop().await;
+    }
 }

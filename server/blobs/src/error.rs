@@ -152,3 +152,26 @@ impl UploadError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_from_other_trouble_however_deep_it_lies() {
+        let store = |kind: io::ErrorKind| {
+            // As the local store wraps it.
+            let inner = object_store::Error::Generic {
+                store: "inner",
+                source: Box::new(io::Error::from(kind)),
+            };
+            BlobError::store(object_store::Error::Generic {
+                store: "LocalFileSystem",
+                source: Box::new(inner),
+            })
+        };
+        assert!(matches!(store(io::ErrorKind::StorageFull), BlobError::Full));
+        assert!(matches!(store(io::ErrorKind::QuotaExceeded), BlobError::Full));
+        assert!(matches!(store(io::ErrorKind::PermissionDenied), BlobError::Store(_)));
+    }
+}

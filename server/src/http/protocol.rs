@@ -5,7 +5,10 @@ use actix_web::{
     Error, ResponseError as _,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::header::{HeaderName, HeaderValue},
+    http::{
+        StatusCode,
+        header::{HeaderName, HeaderValue},
+    },
     middleware::Next,
 };
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, error::ErrorKind};
@@ -26,6 +29,12 @@ pub(crate) async fn check(
         }
         None => next.call(request).await?.map_into_boxed_body(),
     };
+    // The framework's own refusal of a method has no body; every refusal here has one.
+    if answer.status() == StatusCode::METHOD_NOT_ALLOWED {
+        let message = format!("this address doesn't take `{}`", answer.request().method());
+        let error = HttpError::new(ErrorKind::Invalid, message);
+        answer = answer.into_response(error.error_response());
+    }
     let name = HeaderName::from_static(PROTOCOL_HEADER);
     answer.headers_mut().insert(name, HeaderValue::from(PROTOCOL_VERSION));
     Ok(answer)

@@ -225,8 +225,11 @@ impl Driver {
 
     fn pass(&self, items: Vec<Item>) {
         if let Some(writer) = self.writer.as_ref().filter(|_| !items.is_empty()) {
-            // A writer that has ended drops the items, and with them the replies.
-            let _ = writer.items.send(items);
+            // A writer that has ended drops the items, and with them the replies. It has said so
+            // itself, unless it panicked.
+            if writer.items.send(items).is_err() {
+                let _ = self.inputs.send(Input::Broken { number: writer.number });
+            }
         }
     }
 

@@ -134,6 +134,8 @@ async fn what_is_no_request_is_told_so() {
     world.get("/v1/jobs/7/events", &admin).await.refused(ErrorKind::NotFound);
     world.get("/v1/jobs/seven", &admin).await.refused(ErrorKind::Invalid);
     world.get("/v1/blobs/abc", &admin).await.refused(ErrorKind::Invalid);
+    let wrong = world.post("/v1/jobs/7/trials", &admin, &()).await.refused(ErrorKind::Invalid);
+    assert!(wrong.message.contains("`POST`"), "{wrong}");
     let unknown = serde_json::json!({ "blobs": [], "more": 1 });
     let refused = world.post("/v1/blobs/missing", &admin, &unknown).await;
     assert!(refused.refused(ErrorKind::Invalid).message.contains("`more`"));
