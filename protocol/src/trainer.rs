@@ -45,6 +45,9 @@ pub struct RunUnit {
     pub files: BTreeMap<Digest, PathBuf>,
     /// Where to write the checkpoint; a file there is replaced. Unused by evaluations.
     pub output: PathBuf,
+    /// Stop a hop before this batch, with a partial checkpoint; its end where none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u32>,
 }
 
 /// A line from the trainer.

@@ -1,0 +1,196 @@
+//! One trainer process: lines in, lines out, and the end of its log. Killed when dropped.
+
+use crate::{
+    config::{Mode, SlotConfig},
+    error::SlotError,
+};
+use sojourn_protocol::trainer::{
+    Hello, PINNED_ENVIRONMENT, TRAINER_PROTOCOL, TrainerLine, TrainerRequest,
+};
+use std::{
+    collections::VecDeque,
+    io,
+    process::Stdio,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    process::{ChildStderr, ChildStdin, ChildStdout, Command},
+    task::JoinHandle,
+    time::timeout,
+};
+
+/// The longest line that a trainer may say; more is garbage.
+const LONGEST_LINE: u64 = 1 << 20;
+/// Lines of the log that a message shows.
+const TAIL_LINES: usize = 12;
+/// How long a process that has closed its output may take to end.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// A trainer that has said hello.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pub(crate) mode: Mode,
+    pub(crate) hello: Hello,
+    process: tokio::process::Child,
+    requests: ChildStdin,
+    lines: BufReader<ChildStdout>,
+    log: Log,
+}
+
+/// What came instead of a line.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The process has ended, or closed its output.
+    Ended,
+    /// A line that is none of the protocol's.
+    Garbage(String),
+    /// Its output can't be read.
+    Read(io::Error),
+}
+
+impl Child {
+    /// Starts the program and waits for its hello.
+    pub(crate) async fn start(config: &SlotConfig, mode: Mode) -> Result<Self, SlotError> {
+        let trainer = config.trainer.clone();
+        let failed = |source| SlotError::Start { trainer: trainer.clone(), source };
+        let mut process = command(config, mode).spawn().map_err(failed)?;
+        let pipe = || failed(io::Error::other("it has no pipes"));
+        let requests = process.stdin.take().ok_or_else(pipe)?;
+        let mut lines = BufReader::new(process.stdout.take().ok_or_else(pipe)?);
+        let mut log = Log::follow(process.stderr.take().ok_or_else(pipe)?);
+        let hello = match read_line(&mut lines).await {
+            Ok(TrainerLine::Hello(hello)) => hello,
+            Ok(other) => {
+                let why = format!("it says {other:?} first");
+                return Err(SlotError::Hello { trainer, why });
+            }
+            Err(broken) => {
+                let why = describe(broken, &mut process, &mut log).await;
+                return Err(SlotError::Hello { trainer, why });
+            }
+        };
+        if hello.protocol != TRAINER_PROTOCOL {
+            return Err(SlotError::Protocol { trainer, found: hello.protocol });
+        }
+        Ok(Self { mode, hello, process, requests, lines, log })
+    }
+
+    /// Has the process ended?
+    pub(crate) fn is_dead(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Sends a request.
+    pub(crate) async fn send(&mut self, request: &TrainerRequest) -> io::Result<()> {
+        let mut text = serde_json::to_vec(request)?;
+        text.push(b'\n');
+        self.requests.write_all(&text).await?;
+        self.requests.flush().await
+    }
+
+    /// The next line.
+    pub(crate) async fn line(&mut self) -> Result<TrainerLine, Broken> {
+        read_line(&mut self.lines).await
+    }
+
+    /// How it ended, for people; it is killed where it hasn't.
+    pub(crate) async fn end(mut self, broken: Broken) -> String {
+        describe(broken, &mut self.process, &mut self.log).await
+    }
+}
+
+fn command(config: &SlotConfig, mode: Mode) -> Command {
+    let mut command = Command::new(&config.trainer);
+    let threads = mode.threads().to_string();
+    command
+        .args(["--threads", &threads])
+        .env("OMP_NUM_THREADS", &threads)
+        .env("MKL_NUM_THREADS", &threads)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    // Signals to the daemon's group (Ctrl-C) are the daemon's to deal with.
+    command.process_group(0);
+    if let Mode::Pinned { .. } = mode {
+        command.envs(PINNED_ENVIRONMENT.iter().copied());
+    }
+    command
+}
+
+async fn read_line(lines: &mut (impl AsyncBufRead + Unpin)) -> Result<TrainerLine, Broken> {
+    let mut line = Vec::new();
+    lines.take(LONGEST_LINE).read_until(b'\n', &mut line).await.map_err(Broken::Read)?;
+    if line.is_empty() {
+        return Err(Broken::Ended);
+    }
+    serde_json::from_slice(&line).map_err(|_| {
+        let text = String::from_utf8_lossy(&line);
+        Broken::Garbage(text.trim_end().chars().take(200).collect())
+    })
+}
+
+async fn describe(broken: Broken, process: &mut tokio::process::Child, log: &mut Log) -> String {
+    let what = match broken {
+        Broken::Ended => match timeout(END_WITHIN, process.wait()).await {
+            Ok(Ok(status)) => format!("the trainer died ({status})"),
+            Ok(Err(error)) => format!("the trainer died ({error})"),
+            Err(_) => "the trainer closed its output".into(),
+        },
+        Broken::Garbage(text) => format!("the trainer said `{text}`"),
+        Broken::Read(error) => format!("the trainer's output can't be read ({error})"),
+    };
+    // It may have ended already.
+    process.kill().await.ok();
+    let tail = log.tail().await;
+    if tail.is_empty() { what } else { format!("{what}; the end of its log:\n{tail}") }
+}
+
+/// The child's stderr: passed on to our log, its end kept for messages.
+#[derive(Debug)]
+struct Log {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Log {
+    fn follow(stderr: ChildStderr) -> Self {
+        let lines = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::clone(&lines);
+        let reader = tokio::spawn(async move {
+            let mut stderr = BufReader::new(stderr);
+            loop {
+                let mut line = Vec::new();
+                let read = (&mut stderr).take(LONGEST_LINE).read_until(b'\n', &mut line).await;
+                if !matches!(read, Ok(bytes) if bytes > 0) {
+                    return;
+                }
+                let text: String =
+                    String::from_utf8_lossy(&line).trim_end().chars().take(500).collect();
+                tracing::debug!(target: "sojourn_trainer", "{text}");
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.push_back(text);
+                if kept.len() > TAIL_LINES {
+                    kept.pop_front();
+                }
+            }
+        });
+        Self { lines, reader }
+    }
+
+    /// The last lines, once the child has closed its stderr.
+    async fn tail(&mut self) -> String {
+        // A grandchild may hold it open: then what has come so far must do.
+        timeout(END_WITHIN, &mut self.reader).await.ok();
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().cloned().collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}

@@ -1,0 +1,101 @@
+//! The slot: one unit at a time in, its outcome out.
+
+use crate::{
+    child::{Broken, Child},
+    config::{Mode, SlotConfig},
+    error::SlotError,
+};
+use sojourn_protocol::{
+    report::{Failure, FailureKind, Outcome},
+    trainer::{Hello, Progress, RunUnit, TrainerLine, TrainerRequest},
+};
+
+/// A place where one unit runs.
+///
+/// Its futures may be dropped at any point: a trainer at work is then killed, and the next call starts
+/// another.
+#[derive(Debug)]
+pub struct Slot {
+    config: SlotConfig,
+    /// The idle trainer; while it works it belongs to the future that waits for it.
+    child: Option<Child>,
+}
+
+impl Slot {
+    /// A slot; no process is started yet.
+    #[must_use]
+    pub fn new(config: SlotConfig) -> Self {
+        Self { config, child: None }
+    }
+
+    /// What the trainer says of itself, in the mode of units that pin `pinned` threads (none: free).
+    ///
+    /// # Errors
+    /// [`SlotError`] where there is no trainer.
+    pub async fn hello(&mut self, pinned: Option<u32>) -> Result<Hello, SlotError> {
+        let child = self.take(self.mode(pinned)).await?;
+        let hello = child.hello.clone();
+        self.child = Some(child);
+        Ok(hello)
+    }
+
+    /// Does a unit. A trainer that refuses it or dies of it is an outcome.
+    ///
+    /// # Errors
+    /// [`SlotError`] where there is no trainer to try it with.
+    pub async fn run(
+        &mut self,
+        unit: RunUnit,
+        mut on_progress: impl FnMut(Progress),
+    ) -> Result<Outcome, SlotError> {
+        let mode = self.mode(unit.unit.context().pinned_threads);
+        let request = TrainerRequest::Run(Box::new(unit));
+        let mut child = self.take(mode).await?;
+        if child.is_dead() || child.send(&request).await.is_err() {
+            // It died while it was idle: nothing that this unit did.
+            child = Child::start(&self.config, mode).await?;
+            if child.send(&request).await.is_err() {
+                return Ok(died(child.end(Broken::Ended).await));
+            }
+        }
+        let outcome = loop {
+            match child.line().await {
+                Ok(TrainerLine::Progress(progress)) => on_progress(progress),
+                Ok(TrainerLine::Trained(trained)) => break Outcome::Trained(trained),
+                Ok(TrainerLine::Evaluated(evaluated)) => break Outcome::Evaluated(evaluated),
+                Ok(TrainerLine::Failed(failure)) => break Outcome::Failed(failure),
+                Ok(TrainerLine::Hello(_)) => {
+                    let garbage = Broken::Garbage("hello again".into());
+                    return Ok(died(child.end(garbage).await));
+                }
+                Err(broken) => return Ok(died(child.end(broken).await)),
+            }
+        };
+        self.child = Some(child);
+        Ok(outcome)
+    }
+
+    fn mode(&self, pinned: Option<u32>) -> Mode {
+        match pinned {
+            Some(threads) => Mode::Pinned { threads },
+            None => Mode::Free { threads: self.config.threads },
+        }
+    }
+
+    /// The idle trainer of this mode, or a new one.
+    async fn take(&mut self, mode: Mode) -> Result<Child, SlotError> {
+        match self.child.take() {
+            Some(child) if child.mode == mode => Ok(child),
+            // Dropped first, so that two of them are never in memory.
+            Some(other) => {
+                drop(other);
+                Child::start(&self.config, mode).await
+            }
+            None => Child::start(&self.config, mode).await,
+        }
+    }
+}
+
+fn died(message: String) -> Outcome {
+    Outcome::Failed(Failure { kind: FailureKind::Died, message })
+}

@@ -1,0 +1,248 @@
+//! The slot with trainers that are small shell scripts: good ones, dying ones, babbling ones.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, ShardId, TrialId, Version},
+    manifest::{Scaling, Shard},
+    position::Position,
+    report::{FailureKind, Outcome, Sums, Trained},
+    spec::{
+        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
+        TrialConfig,
+    },
+    trainer::{Hello, Progress, RunUnit, TRAINER_PROTOCOL, TrainerLine},
+    unit::{Base, Hop, TrialContext, Unit},
+};
+use sojourn_slot::{Slot, SlotConfig, SlotError};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use tempfile::TempDir;
+
+fn hello(protocol: u32) -> String {
+    line(&TrainerLine::Hello(Hello {
+        protocol,
+        libtorch: "none".into(),
+        threads: 1,
+        numeric_class: Digest::of(b"class"),
+        flops: 1e9,
+    }))
+}
+
+fn trained() -> Trained {
+    Trained {
+        base: Version(0),
+        checkpoint: BlobRef { sha256: Digest::of(b"out"), bytes: 3 },
+        end: Position { epoch: Epoch(0), shard: ShardId(0), batch: 2, step: 2 },
+        sums: Sums { rows: 16, loss: 1.0, correct: Some(3) },
+        train_micros: 5,
+    }
+}
+
+fn line(line: &TrainerLine) -> String {
+    format!("echo '{}'\n", serde_json::to_string(line).unwrap())
+}
+
+/// A slot whose trainer is a shell script.
+fn slot(folder: &TempDir, script: &str) -> Slot {
+    Slot::new(SlotConfig { trainer: write(folder.path(), script), threads: 3 })
+}
+
+fn write(folder: &Path, script: &str) -> std::path::PathBuf {
+    let trainer = folder.join("trainer");
+    fs::write(&trainer, format!("#!/bin/sh\n{script}")).unwrap();
+    fs::set_permissions(&trainer, fs::Permissions::from_mode(0o755)).unwrap();
+    trainer
+}
+
+fn unit(pinned_threads: Option<u32>) -> RunUnit {
+    let optimizer = Optimizer {
+        name: OptimizerName::Sgd,
+        lr: 0.1,
+        momentum: 0.0,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.0,
+    };
+    let schedule =
+        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let training = TrainingConfig {
+        epochs: 1,
+        batch_size: 8,
+        loss: Loss::CrossEntropy,
+        optimizer,
+        schedule,
+        clip_norm: None,
+    };
+    let context = TrialContext {
+        config: TrialConfig { model: Architecture::Mlp { hidden: vec![4] }, training },
+        shape: vec![4],
+        outputs: 2,
+        scaling: Scaling::None,
+        total_steps: 2,
+        pinned_threads,
+    };
+    let shard = Shard { blob: BlobRef { sha256: Digest::of(b"shard"), bytes: 5 }, rows: 16 };
+    RunUnit {
+        unit: Unit::Train(Hop {
+            job: JobId(1),
+            trial: TrialId(0),
+            base: Base::Initial { seed: 1 },
+            start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
+            shard,
+            seed: 2,
+            context,
+        }),
+        files: Default::default(),
+        output: "out".into(),
+        until: None,
+    }
+}
+
+fn failure(outcome: Outcome) -> (FailureKind, String) {
+    match outcome {
+        Outcome::Failed(failure) => (failure.kind, failure.message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_trainer_does_many_units_and_tells_progress() {
+    let folder = TempDir::new().unwrap();
+    let progress = line(&TrainerLine::Progress(Progress { done: 1, of: 2 }));
+    let done = line(&TrainerLine::Trained(trained()));
+    let starts = folder.path().join("starts");
+    let script = format!(
+        "echo $$ >> {}\n{}while read request; do\n{progress}{done}done\n",
+        starts.display(),
+        hello(TRAINER_PROTOCOL)
+    );
+    let mut slot = slot(&folder, &script);
+    assert_eq!(slot.hello(Some(1)).await.unwrap().numeric_class, Digest::of(b"class"));
+    for _ in 0..3 {
+        let mut seen = Vec::new();
+        let outcome = slot.run(unit(Some(1)), |progress| seen.push(progress.done)).await.unwrap();
+        assert_eq!((outcome, seen), (Outcome::Trained(trained()), vec![1]));
+    }
+    assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 1);
+    slot.run(unit(None), |_| {}).await.unwrap();
+    assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 2, "another arithmetic");
+}
+
+#[tokio::test]
+async fn pinned_units_pin_the_instruction_set_and_the_threads() {
+    let folder = TempDir::new().unwrap();
+    let seen = folder.path().join("seen");
+    let script = format!(
+        "echo \"$* $ATEN_CPU_CAPABILITY $OMP_NUM_THREADS\" >> {}\n{}cat >/dev/null\n",
+        seen.display(),
+        hello(TRAINER_PROTOCOL)
+    );
+    let mut slot = slot(&folder, &script);
+    slot.hello(Some(2)).await.unwrap();
+    slot.hello(None).await.unwrap();
+    let seen = fs::read_to_string(&seen).unwrap();
+    assert_eq!(seen.lines().collect::<Vec<_>>(), ["--threads 2 avx2 2", "--threads 3  3"]);
+}
+
+#[tokio::test]
+async fn a_trainer_that_dies_fails_the_unit_with_the_end_of_its_log_and_is_replaced() {
+    let folder = TempDir::new().unwrap();
+    let script = format!(
+        "{}read request\necho 'CUDA driver crashed' >&2\nkill -SEGV $$\n",
+        hello(TRAINER_PROTOCOL)
+    );
+    let mut slot = slot(&folder, &script);
+    for _ in 0..2 {
+        let (kind, message) = failure(slot.run(unit(Some(1)), |_| {}).await.unwrap());
+        assert_eq!(kind, FailureKind::Died);
+        assert!(
+            message.contains("CUDA driver crashed") && message.contains("SIGSEGV"),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_trainer_that_died_while_idle_costs_no_unit() {
+    let folder = TempDir::new().unwrap();
+    let first = folder.path().join("first");
+    let done = line(&TrainerLine::Trained(trained()));
+    let script = format!(
+        "{}if [ ! -e {path} ]; then touch {path}; exit 0; fi\nwhile read request; do\n{done}done\n",
+        hello(TRAINER_PROTOCOL),
+        path = first.display()
+    );
+    let mut slot = slot(&folder, &script);
+    slot.hello(Some(1)).await.unwrap();
+    // It ends right after its hello; wait for that, not for a time.
+    while !first.exists() {
+        tokio::task::yield_now().await;
+    }
+    let outcome = slot.run(unit(Some(1)), |_| {}).await.unwrap();
+    if let Outcome::Failed(failure) = &outcome {
+        // It read the request before it ended: that is a death in a unit.
+        assert_eq!(failure.kind, FailureKind::Died);
+        let outcome = slot.run(unit(Some(1)), |_| {}).await.unwrap();
+        assert_eq!(outcome, Outcome::Trained(trained()));
+    } else {
+        assert_eq!(outcome, Outcome::Trained(trained()));
+    }
+}
+
+#[tokio::test]
+async fn garbage_fails_the_unit() {
+    let folder = TempDir::new().unwrap();
+    let script = format!("{}read request\necho 'Segmentation nonsense'\n", hello(TRAINER_PROTOCOL));
+    let mut slot = slot(&folder, &script);
+    let (kind, message) = failure(slot.run(unit(Some(1)), |_| {}).await.unwrap());
+    assert_eq!(kind, FailureKind::Died);
+    assert!(message.contains("Segmentation nonsense"), "{message}");
+}
+
+#[tokio::test]
+async fn a_unit_that_is_given_up_takes_its_trainer_with_it() {
+    let folder = TempDir::new().unwrap();
+    let started = folder.path().join("started");
+    let script = format!(
+        "{}read request\necho $$ > {}\nread never\n",
+        hello(TRAINER_PROTOCOL),
+        started.display()
+    );
+    let mut slot = slot(&folder, &script);
+    let pid = loop {
+        let run = slot.run(unit(Some(1)), |_| {});
+        let begun = async {
+            loop {
+                if let Ok(pid) = fs::read_to_string(&started)
+                    && pid.ends_with('\n')
+                {
+                    return pid.trim().to_owned();
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            outcome = run => panic!("{outcome:?}"),
+            pid = begun => break pid,
+        }
+    };
+    // Its process ends without anybody waiting for the slot.
+    while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn no_trainer_or_another_versions_is_an_error_that_names_it() {
+    let folder = TempDir::new().unwrap();
+    let missing = SlotConfig { trainer: folder.path().join("nothing"), threads: 1 };
+    let error = Slot::new(missing).hello(Some(1)).await.unwrap_err();
+    assert!(matches!(error, SlotError::Start { .. }) && error.to_string().contains("nothing"));
+    let error = slot(&folder, &hello(99)).hello(Some(1)).await.unwrap_err();
+    assert!(matches!(error, SlotError::Protocol { found: 99, .. }), "{error}");
+    let silent = slot(&folder, "echo 'no libtorch here' >&2; exit 3").hello(Some(1)).await;
+    let text = silent.unwrap_err().to_string();
+    assert!(text.contains("no libtorch here") && text.contains("exit status: 3"), "{text}");
+}
