@@ -12,6 +12,7 @@
 //! 3 the server could not be reached.
 
 mod cancel;
+mod client;
 mod completions;
 mod connection;
 mod events;
@@ -23,6 +24,7 @@ mod jobs;
 mod meter;
 mod output;
 mod serve;
+mod shutdown;
 mod status;
 mod submit;
 mod trials;
@@ -48,6 +50,8 @@ pub(crate) struct Cli {
 enum Command {
     /// Run the server: jobs, leases, blobs, assimilation.
     Serve(serve::Args),
+    /// Let this machine work for a server.
+    Client(client::Args),
     /// Check a job file and its data, and say what would be run.
     Validate(validate::Args),
     /// Cut a job's data into shards, upload what is missing, and start the job.
@@ -87,6 +91,7 @@ pub(crate) fn main() -> ExitCode {
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(&args).await,
+        Command::Client(args) => client::run(&args).await,
         Command::Validate(args) => validate::run(&args),
         Command::Submit(args) => submit::run(&args).await,
         Command::Jobs(args) => jobs::run(&args).await,
@@ -103,7 +108,7 @@ async fn run(command: Command) -> Result<(), Failure> {
 /// Logs go to stderr; `SOJOURN_LOG` says how much, e.g. `debug` or `sojourn_server=trace`.
 fn start_log(command: &Command) {
     let default = match command {
-        Command::Serve(_) => "info,actix_server=warn",
+        Command::Serve(_) | Command::Client(_) => "info,actix_server=warn",
         _ => "warn",
     };
     let filter = EnvFilter::try_from_env("SOJOURN_LOG").unwrap_or_else(|_| EnvFilter::new(default));

@@ -228,3 +228,34 @@ fn nothing_is_coloured_in_a_pipe() {
     let fields: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
     assert_eq!(fields, ["1", "m", "live", "-", "0/2", "0", "3", "0", "1.5", "s"]);
 }
+
+#[test]
+fn a_client_that_cannot_begin_says_why() {
+    let folder = Folder::with(&[("no-trainer", "#!/bin/sh\nexit 7\n")]);
+    let client = |args: &[&str]| {
+        let output = sojourn(&["client", "--token", "t", "--data", "data"])
+            .args(args)
+            .env_remove("SOJOURN_TRAINER")
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.stdout.is_empty());
+        ended(&output)
+    };
+    let (code, told) = client(&["--server", "nonsense"]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("error: `nonsense` is no server address: "), "{told}");
+    let (code, told) = client(&["--cache", "many"]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("a size is wanted, e.g. `20GiB` or `500MB`"), "{told}");
+    assert_eq!(client(&["--slots", "0"]).0, Some(2));
+    let (code, told) = client(&["--trainer", "none"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        told.contains("error: the trainer can't be started: there is no trainer at `none`"),
+        "{told}"
+    );
+    let (code, told) = client(&["--trainer", "no-trainer"]);
+    assert_eq!(code, Some(1));
+    assert!(told.contains("error: the trainer can't be started: "), "{told}");
+}
