@@ -242,4 +242,10 @@ pub struct Health {
     pub version: String,
     /// Number of journalled events.
     pub journal_position: u64,
+    /// Bytes of uploads that have come in since the server started.
+    #[serde(default)]
+    pub received_bytes: u64,
+    /// Bytes of blobs that have gone out since the server started.
+    #[serde(default)]
+    pub sent_bytes: u64,
 }

@@ -174,7 +174,9 @@ impl Server {
         ));
 
         let tokens = Tokens::of(&enrol_token, &admin_token);
-        let site = web::Data::new(Site { shell: shell.handle().clone(), blobs, uploads, tokens });
+        let traffic = Arc::new(http::Traffic::default());
+        let shell_handle = shell.handle().clone();
+        let site = web::Data::new(Site { shell: shell_handle, blobs, uploads, tokens, traffic });
         let server = HttpServer::new(move || {
             App::new().app_data(site.clone()).wrap(from_fn(http::protocol)).configure(http::routes)
         })

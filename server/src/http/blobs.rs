@@ -8,6 +8,7 @@ use super::{
     jobs::unexpected,
 };
 use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
+use futures::TryStreamExt as _;
 use sojourn_blobs::UploadName;
 use sojourn_core::{Answer, Command};
 use sojourn_protocol::{
@@ -15,6 +16,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::ErrorKind,
 };
+use std::sync::Arc;
 
 fn digest(text: &str) -> Result<Digest, HttpError> {
     text.parse().map_err(|error| HttpError::new(ErrorKind::Invalid, format!("{error}")))
@@ -46,6 +48,8 @@ pub(super) async fn get(
     };
     let length = range.end - range.start;
     let stream = site.blobs.read(blob, range).await?;
+    let traffic = Arc::clone(&site.traffic);
+    let stream = stream.inspect_ok(move |bytes| traffic.sent(bytes.len()));
     Ok(answer
         .insert_header((header::ACCEPT_RANGES, "bytes"))
         .insert_header((header::ETAG, format!("\"{blob}\"")))

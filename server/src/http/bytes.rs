@@ -72,7 +72,7 @@ pub(super) async fn receive(
             let uploads = site.uploads.clone();
             let begun = web::block(move || uploads.begin(name, declared, offset, encoding)).await?;
             match begun {
-                Ok(upload) => feed(upload, &mut body).await,
+                Ok(upload) => feed(site, upload, &mut body).await,
                 Err(error) => Err(error.into()),
             }
         }
@@ -90,12 +90,19 @@ pub(super) async fn receive(
     taken
 }
 
-async fn feed(mut upload: Upload, body: &mut web::Payload) -> Result<UploadState, HttpError> {
+async fn feed(
+    site: &Site,
+    mut upload: Upload,
+    body: &mut web::Payload,
+) -> Result<UploadState, HttpError> {
     let mut group = BytesMut::new();
     let mut broken = None;
     while let Some(chunk) = body.next().await {
         match chunk {
-            Ok(chunk) => group.extend_from_slice(&chunk),
+            Ok(chunk) => {
+                site.traffic.received(chunk.len());
+                group.extend_from_slice(&chunk);
+            }
             Err(error) => {
                 broken = Some(invalid(format!("the body broke off: {error}")));
                 break;

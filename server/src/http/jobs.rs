@@ -22,11 +22,14 @@ pub(super) fn unexpected(answer: &Answer) -> HttpError {
 }
 
 pub(super) async fn health(site: web::Data<Site>) -> Result<web::Json<Health>, HttpError> {
+    let (received_bytes, sent_bytes) = site.traffic.totals();
     match site.shell.call(|to| Command::Query { to, query: Query::Position }).await? {
         Answer::Position(position) => Ok(web::Json(Health {
             status: "ready".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             journal_position: position.0,
+            received_bytes,
+            sent_bytes,
         })),
         other => Err(unexpected(&other)),
     }

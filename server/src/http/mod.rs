@@ -8,14 +8,17 @@ mod error;
 mod hosts;
 mod jobs;
 mod protocol;
+mod traffic;
 
 pub(crate) use auth::Tokens;
+pub(crate) use traffic::Traffic;
 
 use crate::shell::ShellHandle;
 use actix_web::web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig};
 use error::HttpError;
 use sojourn_blobs::{BlobStore, Uploads};
 use sojourn_protocol::error::ErrorKind;
+use std::sync::Arc;
 
 /// Bodies of jobs: a specification with its manifest.
 const JOB_LIMIT: usize = 16 << 20;
@@ -29,6 +32,7 @@ pub(crate) struct Site {
     pub(crate) blobs: BlobStore,
     pub(crate) uploads: Uploads,
     pub(crate) tokens: Tokens,
+    pub(crate) traffic: Arc<Traffic>,
 }
 
 pub(crate) use protocol::check as protocol;
