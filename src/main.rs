@@ -2,6 +2,8 @@
 
 mod api_client;
 mod cli;
+mod demo;
+mod replay;
 
 use std::process::ExitCode;
 

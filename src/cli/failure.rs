@@ -4,6 +4,7 @@ use super::output;
 use crate::api_client::ApiFailure;
 use sojourn_ingest::IngestError;
 use sojourn_protocol::error::ErrorKind;
+use sojourn_slot::SlotError;
 use std::{error::Error, io, process::ExitCode};
 
 /// Why a command stops.
@@ -104,6 +105,12 @@ impl From<ApiFailure> for Failure {
             },
         };
         Self { exit, messages: vec![failure.to_string()] }
+    }
+}
+
+impl From<SlotError> for Failure {
+    fn from(error: SlotError) -> Self {
+        Self::work(with_sources(&error))
     }
 }
 

@@ -15,6 +15,7 @@ mod cancel;
 mod client;
 mod completions;
 mod connection;
+mod demo;
 mod events;
 mod export;
 mod failure;
@@ -23,6 +24,7 @@ mod jobfile;
 mod jobs;
 mod meter;
 mod output;
+mod replay;
 mod serve;
 mod shutdown;
 mod status;
@@ -30,11 +32,15 @@ mod submit;
 mod trials;
 mod validate;
 mod wait;
-mod words;
+pub(crate) mod words;
 mod workspace;
 
+pub(crate) use failure::Failure;
+pub(crate) use meter::{Meter, Unit};
+pub(crate) use output::{Column, Grid};
+pub(crate) use replay::{of_trial as replay_trial, text as replay_text};
+
 use clap::{Parser, Subcommand};
-use failure::Failure;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -68,8 +74,12 @@ enum Command {
     Events(events::Args),
     /// Write a trial's model into a file.
     Export(export::Args),
+    /// Train a trial again on this machine and compare every checkpoint.
+    Replay(replay::Args),
     /// End a job.
     Cancel(cancel::Args),
+    /// Watch a search on machines that are killed under it, and its proof.
+    Demo(demo::Args),
     /// Print a completion script for a shell.
     Completions(completions::Args),
 }
@@ -100,7 +110,9 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Hosts(args) => hosts::run(&args).await,
         Command::Events(args) => events::run(&args).await,
         Command::Export(args) => export::run(&args).await,
+        Command::Replay(args) => replay::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
+        Command::Demo(args) => demo::run(&args).await,
         Command::Completions(args) => completions::run(&args),
     }
 }

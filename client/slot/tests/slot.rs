@@ -211,22 +211,21 @@ async fn a_unit_that_is_given_up_takes_its_trainer_with_it() {
         started.display()
     );
     let mut slot = slot(&folder, &script);
-    let pid = loop {
-        let run = slot.run(unit(Some(1)), |_| {});
-        let begun = async {
-            loop {
-                if let Ok(pid) = fs::read_to_string(&started)
-                    && pid.ends_with('\n')
-                {
-                    return pid.trim().to_owned();
-                }
-                tokio::task::yield_now().await;
+    let run = slot.run(unit(Some(1)), |_| {});
+    let begun = async {
+        loop {
+            if let Ok(pid) = fs::read_to_string(&started)
+                && pid.ends_with('\n')
+            {
+                return pid.trim().to_owned();
             }
-        };
-        tokio::select! {
-            outcome = run => panic!("{outcome:?}"),
-            pid = begun => break pid,
+            tokio::task::yield_now().await;
         }
+    };
+    // The run is dropped when the other has won.
+    let pid = tokio::select! {
+        outcome = run => panic!("{outcome:?}"),
+        pid = begun => pid,
     };
     // Its process ends without anybody waiting for the slot.
     while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {

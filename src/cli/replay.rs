@@ -1,0 +1,103 @@
+//! `sojourn replay`: train a trial again on this machine and compare.
+
+use super::{
+    connection::Connection,
+    failure::Failure,
+    meter::{Meter, Unit},
+    output,
+    workspace::Workspace,
+};
+use crate::{
+    api_client::ApiClient,
+    replay::{self, Replayed, Verdict},
+};
+use serde::Serialize;
+use sojourn_protocol::ids::{JobId, TrialId};
+use sojourn_slot::{Slot, SlotConfig};
+
+/// Trains everything again that is in the trial's model, in the same order, and compares each
+/// checkpoint with the recorded one. The verdict is `identical` (exit code 0), `different` with the
+/// first hop that differs, or `not judgeable here` on a machine of another numeric class (both 1).
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job's number.
+    #[arg(value_name = "JOB")]
+    job: JobId,
+    /// The trial.
+    #[arg(long, value_name = "N")]
+    trial: TrialId,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    job: JobId,
+    trial: TrialId,
+    #[serde(flatten)]
+    replayed: Replayed,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let client = args.connection.client()?;
+    let replayed = of_trial(&client, args.job, args.trial).await?;
+    let verdict = replayed.verdict;
+    let report = Report { job: args.job, trial: args.trial, replayed };
+    if args.json {
+        output::json(&report)?;
+    } else {
+        output::line(&text(&report.replayed))?;
+    }
+    match verdict {
+        Verdict::Identical => Ok(()),
+        Verdict::Different | Verdict::NotJudgeable => Err(Failure::work(format!(
+            "the replay of trial {} of job {}: {}",
+            args.trial,
+            args.job,
+            verdict.name()
+        ))
+        .silent()),
+    }
+}
+
+/// Replays a trial, with a progress bar.
+pub(crate) async fn of_trial(
+    client: &ApiClient,
+    job: JobId,
+    trial: TrialId,
+) -> Result<Replayed, Failure> {
+    let history = client.history(job, trial).await?;
+    if history.hops.is_empty() {
+        let message = format!("trial {trial} of job {job} has not been trained yet");
+        return Err(Failure::work(message));
+    }
+    let workspace = Workspace::new()?;
+    let mut slot = Slot::new(SlotConfig::find()?);
+    let of = u64::try_from(history.hops.len()).unwrap_or(u64::MAX);
+    let mut meter = Meter::new(&format!("replaying trial {trial}"), Unit::Steps, of);
+    let mut progress = |done| meter.set(done, of, "");
+    replay::replay(client, &history, &mut slot, workspace.path(), &mut progress).await
+}
+
+/// The verdict for people.
+pub(crate) fn text(replayed: &Replayed) -> String {
+    let verdict = replayed.verdict.name();
+    match (&replayed.first_difference, &replayed.reason, replayed.sha256) {
+        (Some(difference), _, _) => format!(
+            "replay: {verdict}: version {} (epoch {}, shard {}) was {} and is {}",
+            difference.version,
+            difference.epoch,
+            difference.shard,
+            difference.recorded.short(),
+            difference.replayed.short()
+        ),
+        (None, Some(reason), _) => format!("replay: {verdict}: {reason}"),
+        (None, None, Some(sha256)) => {
+            format!("replay: {verdict} ({} hops, SHA-256 {sha256})", replayed.versions)
+        }
+        (None, None, None) => format!("replay: {verdict}"),
+    }
+}

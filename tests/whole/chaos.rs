@@ -1,0 +1,62 @@
+//! `kill -9` of clients, trainers and the server at random instants: every trial's final checkpoint
+//! must be its replay's.
+
+use crate::site::{Process, Site};
+use sojourn_protocol::seeds;
+
+const CLIENTS: u32 = 3;
+const EPOCHS: u32 = 8;
+const KILLS: u32 = 8;
+
+/// Seeds of the test runs; a failure names its own.
+#[test]
+fn what_is_killed_at_random_instants_trains_what_one_machine_trains() {
+    for seed in [1, 2] {
+        println!("chaos with seed {seed}");
+        chaos(seed);
+    }
+}
+
+fn chaos(seed: u64) {
+    let mut chance = seeds::stream("chaos", &[seed]);
+    let mut site = Site::start();
+    let name = |n: u32| format!("client-{n}");
+    let mut clients: Vec<Process> = (0..CLIENTS).map(|n| site.client(&name(n))).collect();
+    let job = site.submit(seed, EPOCHS);
+    let hops = u64::from(4 * EPOCHS * 3);
+    for kill in 1..=KILLS {
+        // The instants are random in the job's own time: after so many hops.
+        let after = hops * u64::from(kill) / u64::from(KILLS + 2);
+        let after = after + u64::from(seeds::below(&mut chance, 4));
+        let view = site.wait(&job, |view| view["hops"].as_u64().unwrap() >= after);
+        assert_eq!(view["trials_failed"], 0, "seed {seed}: {view}");
+        let victim = seeds::below(&mut chance, CLIENTS);
+        let client = &mut clients[usize::try_from(victim).unwrap()];
+        match seeds::below(&mut chance, 3) {
+            0 => site.restart(),
+            1 => {
+                client.kill();
+                *client = site.client(&name(victim));
+            }
+            _ => {
+                client.kill_children();
+            }
+        }
+    }
+    let view = site.wait(&job, |view| view["state"] != "running");
+    let server = site.log("server");
+    assert_eq!(view["state"], "finished", "seed {seed}: {view}\n{server}");
+    assert_eq!(view["hops"].as_u64(), Some(hops), "seed {seed}: {view}");
+    assert_eq!(view["hops_expected"].as_u64(), Some(hops));
+    assert_eq!(view["evaluations"].as_u64(), Some(u64::from(4 * EPOCHS)));
+    for trial in site.json(&["trials", &job]).as_array().unwrap() {
+        let number = trial["trial"].to_string();
+        let replay = site.json(&["replay", &job, "--trial", &number]);
+        assert_eq!(replay["verdict"], "identical", "seed {seed}, trial {number}: {replay}");
+        assert_eq!(replay["sha256"], trial["checkpoint"]["sha256"], "seed {seed}");
+    }
+    for client in &mut clients {
+        assert_eq!(client.end(), Some(0), "a client ends well when it is told to");
+    }
+    assert_eq!(site.server.end(), Some(0), "and so does the server");
+}

@@ -1,0 +1,225 @@
+//! A server and clients as processes, in a folder of their own, on a free port.
+
+use serde_json::Value;
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+};
+use tempfile::TempDir;
+
+/// The program under test; its trainer lies beside it.
+pub(crate) fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_sojourn"))
+}
+
+/// A process that is killed when the test ends.
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// `SIGKILL`, and its end.
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    /// `SIGTERM`, and its exit code.
+    pub(crate) fn end(&mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.0.wait().unwrap().code()
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+
+    /// Kills its children (a client's trainers) with `SIGKILL`; says how many there were.
+    pub(crate) fn kill_children(&self) -> usize {
+        let pid = self.0.id();
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let children =
+            tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+        let pids: Vec<i32> = children
+            .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+            .filter_map(|pid| pid.parse().ok())
+            .collect();
+        for pid in &pids {
+            if let Some(pid) = rustix::process::Pid::from_raw(*pid) {
+                // It may have ended by itself.
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+        pids.len()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The folder, the server and what is known of it.
+pub(crate) struct Site {
+    folder: TempDir,
+    pub(crate) server: Process,
+    pub(crate) url: String,
+    pub(crate) token: String,
+    pub(crate) enrolment: String,
+    listen: String,
+}
+
+impl Site {
+    /// Starts a server with leases of two seconds.
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("server");
+        let (server, listen) = serve(folder.path(), &data, "127.0.0.1:0");
+        let read = |name: &str| fs::read_to_string(data.join(name)).unwrap().trim().to_owned();
+        let (token, enrolment) = (read("admin-token"), read("enrol-token"));
+        let url = format!("http://{listen}");
+        Self { folder, server, url, token, enrolment, listen }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path().join("server")
+    }
+
+    /// Starts the server again, on the same data and address.
+    pub(crate) fn restart(&mut self) {
+        self.server.kill();
+        fs::remove_file(self.data().join("address")).unwrap();
+        let (server, listen) = serve(self.path(), &self.data(), &self.listen);
+        assert_eq!(listen, self.listen);
+        self.server = server;
+    }
+
+    /// Starts (again) a client with one slot in a folder of its own.
+    pub(crate) fn client(&self, name: &str) -> Process {
+        let data = self.path().join(name);
+        let mut command = Command::new(program());
+        command
+            .args(["client", "--server", &self.url, "--token", &self.enrolment])
+            .args(["--name", name, "--slots", "1", "--data"])
+            .arg(data);
+        spawn(command, &self.path().join(format!("{name}.log")))
+    }
+
+    /// Runs a command against the server.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(program());
+        command
+            .args(args)
+            .env("SOJOURN_SERVER", &self.url)
+            .env("SOJOURN_TOKEN", &self.token)
+            .env("XDG_CACHE_HOME", self.path().join("cache"))
+            .current_dir(self.path());
+        command.output().unwrap()
+    }
+
+    /// Runs a command that prints JSON; tries again while the server is away.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let args = [args, &["--json"]].concat();
+        for _ in 0..2_000 {
+            let output = self.run(&args);
+            match output.status.code() {
+                Some(0) => return serde_json::from_slice(&output.stdout).unwrap(),
+                Some(3) => {}
+                code => {
+                    let error = String::from_utf8_lossy(&output.stderr);
+                    panic!("sojourn {args:?} ended with {code:?}: {error}");
+                }
+            }
+        }
+        panic!("the server never came back; its log:\n{}", self.log("server"));
+    }
+
+    /// Writes the digits job with these lines of `[training]` and its models, and submits it.
+    pub(crate) fn submit(&self, seed: u64, epochs: u32) -> String {
+        let csv = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/digits/digits.csv");
+        fs::copy(csv, self.path().join("digits.csv")).unwrap();
+        let job = format!(
+            r#"name = "digits"
+seed = {seed}
+[data]
+train = "digits.csv"
+label = "label"
+shape = [1, 8, 8]
+scale = "standard"
+valid = 0.2
+shards = 3
+[[model]]
+arch = "mlp"
+hidden = [32]
+[[model]]
+arch = "cnn"
+channels = [4]
+[training]
+epochs = {epochs}
+batch_size = 32
+optimizer = {{ name = "adam", lr = {{ choice = [1e-3, 3e-3] }} }}
+"#
+        );
+        fs::write(self.path().join("job.toml"), job).unwrap();
+        let answer = self.json(&["submit", "job.toml"]);
+        answer["job"].to_string()
+    }
+
+    /// The job's counts.
+    pub(crate) fn job(&self, job: &str) -> Value {
+        let jobs = self.json(&["jobs"]);
+        let jobs = jobs.as_array().expect("a list of jobs");
+        jobs.iter().find(|view| view["job"].to_string() == job).expect("the job").clone()
+    }
+
+    /// Asks until `done` says so; each question takes a process, so that this is no tight loop.
+    pub(crate) fn wait(&self, job: &str, mut done: impl FnMut(&Value) -> bool) -> Value {
+        for _ in 0..20_000 {
+            let view = self.job(job);
+            if done(&view) {
+                return view;
+            }
+        }
+        panic!("waited in vain: {}", self.job(job));
+    }
+
+    pub(crate) fn log(&self, name: &str) -> String {
+        fs::read_to_string(self.path().join(format!("{name}.log"))).unwrap_or_default()
+    }
+}
+
+/// Starts a server and waits for its address.
+fn serve(folder: &Path, data: &Path, listen: &str) -> (Process, String) {
+    let mut command = Command::new(program());
+    command.args(["serve", "--listen", listen, "--lease-seconds", "2", "--data"]).arg(data);
+    let log = folder.join("server.log");
+    let mut server = spawn(command, &log);
+    loop {
+        if let Ok(address) = fs::read_to_string(data.join("address"))
+            && !address.trim().is_empty()
+        {
+            return (server, address.trim().to_owned());
+        }
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        assert!(server.is_running(), "the server ended:\n{text}");
+        std::thread::yield_now();
+    }
+}
+
+fn spawn(mut command: Command, log: &Path) -> Process {
+    let file = File::options().create(true).append(true).open(log).unwrap();
+    let child = command
+        .env("SOJOURN_LOG", "info")
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .spawn()
+        .unwrap();
+    Process(child)
+}
