@@ -43,7 +43,7 @@ fn a_second_server_on_the_same_folder_or_port_refuses() {
     taken.args(["serve", "--listen", &port, "--data"]).arg(site.path().join("other"));
     let refused = taken.output().unwrap();
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && error.contains("in use"), "{error}");
+    assert!(!refused.status.success() && error.contains("another program listens"), "{error}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub struct CoreConfig {
     pub delete_after: Millis,
     /// An assimilator that took work and said nothing is forgotten after this.
     pub assimilation_term: Millis,
-    /// What is known of a lease that has ended is forgotten after this.
+    /// A lease that ended without a report is forgotten after this, a reported one after a 24th of it.
     pub remember_leases: Millis,
     /// First rest of a host after repeated errors; doubles each time.
     pub first_rest: Millis,

@@ -8,8 +8,8 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeSet;
 
-/// A host that was told nothing may ask again after this, at the latest.
-const ASK_AGAIN: Millis = Millis(1000);
+/// Asks are paced by holding them, so a host that hears something may ask again at once.
+const ASK_AGAIN: Millis = Millis(0);
 
 impl Core {
     pub(crate) fn ask(&mut self, to: ReplyTo, host: HostId, request: WorkRequest) {

@@ -10,10 +10,13 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
     report::{Failure, Outcome, Report, ReportEnd, Sums, Trained},
-    time::UnixMillis,
+    time::{Millis, UnixMillis},
     view::{CurvePoint, HopRecord},
 };
 use sojourn_workgen::Advance;
+
+/// A reported lease is forgotten this many times sooner than one that may yet be reported.
+const REPORTED: u64 = 24;
 
 impl State {
     /// Takes one event in. It must be the one after [`State::position`].
@@ -119,8 +122,9 @@ impl State {
         if let Some(host) = self.hosts.get_mut(&lease.host) {
             host.expired += u64::from(ran_out);
         }
-        self.past_order.insert((at, id));
-        self.past.insert(id, Past { lease, state: PastState::Lapsed(end.clone()), at });
+        let forget_at = at + self.remember;
+        self.past_order.insert((forget_at, id));
+        self.past.insert(id, Past { lease, state: PastState::Lapsed(end.clone()), forget_at });
         self.count(id, |counters| {
             counters.leases_expired += u64::from(ran_out);
             counters.leases_returned += u64::from(!ran_out);
@@ -133,7 +137,7 @@ impl State {
             Some(lease) => lease,
             None => match self.past.remove(&id) {
                 Some(past) => {
-                    self.past_order.remove(&(past.at, id));
+                    self.past_order.remove(&(past.forget_at, id));
                     past.lease
                 }
                 None => return,
@@ -142,7 +146,8 @@ impl State {
         let wanted = self.is_wanted(&lease);
         let unit = lease.unit;
         let state = PastState::Acknowledged(Box::new(report.outcome.clone()));
-        self.past.insert(id, Past { lease, state, at });
+        // Open until it ends; nothing forgets it before that.
+        self.past.insert(id, Past { lease, state, forget_at: at });
         if wanted
             && matches!(report.outcome, Outcome::Trained(_))
             && let Some(trial) = self.trial_mut(unit.job(), unit.trial())
@@ -153,11 +158,12 @@ impl State {
 
     /// Ends an acknowledged report, and says whose it was.
     fn end_report(&mut self, id: LeaseId, state: PastState, at: UnixMillis) -> Option<HostId> {
+        let forget_at = at + Millis(self.remember.0 / REPORTED);
         let past = self.past.get_mut(&id)?;
         past.state = state;
-        past.at = at;
+        past.forget_at = forget_at;
         let (host, unit) = (past.lease.host, past.lease.unit);
-        self.past_order.insert((at, id));
+        self.past_order.insert((forget_at, id));
         if let Some(trial) = self.trial_mut(unit.job(), unit.trial()) {
             trial.awaiting.retain(|waiting| *waiting != id);
         }
@@ -345,7 +351,7 @@ impl State {
 
     fn forget_old_leases(&mut self) {
         while let Some((at, id)) = self.past_order.first().copied()
-            && at + self.remember < self.at
+            && at < self.at
         {
             self.past_order.pop_first();
             self.past.remove(&id);

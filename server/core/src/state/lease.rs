@@ -33,8 +33,8 @@ pub struct Past {
     pub lease: Lease,
     /// What became of it.
     pub state: PastState,
-    /// When.
-    pub at: UnixMillis,
+    /// When it is forgotten.
+    pub forget_at: UnixMillis,
 }
 
 /// What became of a lease.

@@ -33,7 +33,8 @@ pub struct State {
     pub position: JournalPosition,
     /// The time of the last event in it.
     pub at: UnixMillis,
-    /// How long ended leases are remembered (a constant of the fold, so that it is replayed alike).
+    /// How long a lease that ended without a report is remembered (a constant of the fold, so that it is
+    /// replayed alike); a reported one for a twenty-fourth of that.
     remember: Millis,
     /// Jobs by id.
     pub jobs: BTreeMap<JobId, Job>,
@@ -47,7 +48,7 @@ pub struct State {
     pub leases: BTreeMap<LeaseId, Lease>,
     /// Leases that have ended, for late and repeated reports.
     pub past: BTreeMap<LeaseId, Past>,
-    /// When each of `past` ended, oldest first.
+    /// When each of `past` is forgotten, soonest first.
     past_order: BTreeSet<(UnixMillis, LeaseId)>,
     /// Blobs and who refers to them.
     pub blobs: Blobs,
