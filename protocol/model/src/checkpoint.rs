@@ -89,6 +89,12 @@ impl CheckpointLayout {
         self.layout.range(name)
     }
 
+    /// The places of all tensors in the file, and its header.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     /// The layers whose parameters these are.
     #[must_use]
     pub const fn network(&self) -> &Network {

@@ -1,0 +1,130 @@
+//! The calibration training: what this machine's arithmetic makes of fixed numbers.
+//!
+//! Two small models train a few batches on numbers from a fixed seed; the digest of both final
+//! checkpoints is the machine's numeric class (DESIGN section 8). They are just large enough for the
+//! kernels and the splits among threads that real models meet. A change here makes every class new.
+
+use crate::{data::Dataset, error::TrainError, model::Model, train::train};
+use sojourn_codec::{Tensor, encode};
+use sojourn_model::{Lineage, flops_per_row, initial_checkpoint};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest, Hasher},
+    ids::{Epoch, JobId, ShardId, TrialId},
+    manifest::{Scaling, Shard},
+    position::Position,
+    seeds,
+    spec::{
+        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
+        TrialConfig,
+    },
+    unit::{Base, Hop, TrialContext},
+};
+use std::{collections::BTreeMap, time::Instant};
+
+/// What the calibration found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Calibration {
+    /// Equal digests, bit-identical arithmetic.
+    pub(crate) numeric_class: Digest,
+    /// Floating-point operations per second of the fully connected model.
+    pub(crate) flops: f64,
+}
+
+const CLASSES: u32 = 10;
+const SEED: u64 = 1;
+
+/// Trains both models.
+pub(crate) fn calibrate() -> Result<Calibration, TrainError> {
+    let mlp = Architecture::Mlp { hidden: vec![256, 128] };
+    let cnn = Architecture::Cnn { channels: vec![8, 16] };
+    let adam = optimizer(OptimizerName::Adam, 1e-3, 0.0);
+    let sgd = optimizer(OptimizerName::Sgd, 0.05, 0.9);
+    let per_row = flops_per_row(&mlp, &[256], CLASSES)?;
+    // The first training pays for libtorch's start; its bytes count, its time doesn't.
+    let (convolved, _) = run(cnn, sgd, &[1, 16, 16], 96)?;
+    let (connected, rows_per_second) = run(mlp, adam, &[256], 768)?;
+    let mut hasher = Hasher::default();
+    hasher.update(&convolved.0);
+    hasher.update(&connected.0);
+    #[expect(clippy::cast_precision_loss, reason = "a row's operations are far below 2^53")]
+    let per_row = per_row as f64;
+    // Forward and backward passes take about three times the forward pass's operations.
+    Ok(Calibration { numeric_class: hasher.finish(), flops: 3.0 * per_row * rows_per_second })
+}
+
+/// The digest of the checkpoint after one hop, and the rows that it trained per second.
+fn run(
+    model: Architecture,
+    optimizer: Optimizer,
+    shape: &[u32],
+    rows: u32,
+) -> Result<(Digest, f64), TrainError> {
+    let shard = shard(shape.iter().product(), rows)?;
+    let data = Dataset::of(&shard, &Scaling::None, &BTreeMap::new())?;
+    let hop = hop(model, optimizer, shape, rows);
+    let checkpoint = initial_checkpoint(&hop.context, SEED, Lineage::initial(SEED))?;
+    let mut model = Model::load(&hop.context, &checkpoint)?;
+    let started = Instant::now();
+    train(&hop, hop.batches(), &mut model, &data, &mut |_| ())?;
+    let seconds = started.elapsed().as_secs_f64().max(1e-6);
+    let position = hop.position_at(hop.batches());
+    let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position };
+    Ok((model.digest(&lineage)?.sha256, f64::from(rows) / seconds))
+}
+
+fn optimizer(name: OptimizerName, lr: f64, momentum: f64) -> Optimizer {
+    Optimizer { name, lr, momentum, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 1e-4 }
+}
+
+fn shard(features: u32, rows: u32) -> Result<Vec<u8>, TrainError> {
+    let mut rng = seeds::stream("calibration", &[u64::from(features)]);
+    let count = u64::from(features) * u64::from(rows);
+    #[expect(clippy::cast_possible_truncation, reason = "rounding to single precision")]
+    let x: Vec<f32> = (0..count).map(|_| (seeds::unit_f64(&mut rng) * 2.0 - 1.0) as f32).collect();
+    let y: Vec<i64> = (0..rows).map(|_| i64::from(seeds::below(&mut rng, CLASSES))).collect();
+    let (rows, features) = (u64::from(rows), u64::from(features));
+    encode(&[Tensor::f32("x", [rows, features], &x), Tensor::i64("y", [rows], &y)])
+        .map_err(|source| TrainError::Blob { what: "calibration", source })
+}
+
+fn hop(model: Architecture, optimizer: Optimizer, shape: &[u32], rows: u32) -> Hop {
+    let schedule =
+        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let training = TrainingConfig {
+        epochs: 1,
+        batch_size: 32,
+        loss: Loss::CrossEntropy,
+        optimizer,
+        schedule,
+        clip_norm: Some(1.0),
+    };
+    let context = TrialContext {
+        config: TrialConfig { model, training },
+        shape: shape.to_vec(),
+        outputs: CLASSES,
+        scaling: Scaling::None,
+        total_steps: 100,
+        pinned_threads: None,
+    };
+    Hop {
+        job: JobId(0),
+        trial: TrialId(0),
+        base: Base::Initial { seed: SEED },
+        start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
+        shard: Shard { blob: BlobRef { sha256: Digest([0; 32]), bytes: 0 }, rows },
+        seed: SEED,
+        context,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_arithmetic_gives_the_same_class() {
+        let (one, two) = (calibrate().unwrap(), calibrate().unwrap());
+        assert_eq!(one.numeric_class, two.numeric_class);
+        assert!(one.flops > 0.0 && one.flops.is_finite());
+    }
+}

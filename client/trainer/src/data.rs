@@ -1,0 +1,192 @@
+//! Shards as tensors: read once, scaled once, kept in memory for the hops that come back to them.
+
+use crate::error::TrainError;
+use sojourn_codec::{Dtype, TensorView, decode};
+use sojourn_protocol::{
+    digest::Digest,
+    manifest::{Scaling, Shard},
+    spec::Loss,
+    unit::TrialContext,
+};
+use std::{collections::BTreeMap, fs, path::PathBuf, rc::Rc};
+use tch::{Kind, Tensor};
+
+/// Bytes of tensors that are kept; the shard in use may be larger.
+const CAPACITY: usize = 1 << 30;
+
+/// A shard, scaled and checked against what trials may ask of it.
+#[derive(Debug)]
+pub(crate) struct Dataset {
+    /// `[rows, features]`, single precision.
+    pub(crate) x: Tensor,
+    /// `[rows]`: class indices, or numbers in single precision.
+    pub(crate) y: Tensor,
+    /// What `y` holds.
+    labels: Labels,
+    bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Labels {
+    /// Class indices from 0 to this one, at most.
+    Classes {
+        last: i64,
+    },
+    Numbers,
+}
+
+/// The files of a unit, by blob.
+pub(crate) type Files = BTreeMap<Digest, PathBuf>;
+
+/// Shards in memory, the most recently used last.
+#[derive(Debug, Default)]
+pub(crate) struct Shards {
+    kept: Vec<(Key, Rc<Dataset>)>,
+}
+
+/// A shard under one scaling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
+    shard: Digest,
+    scaling: ScalingKey,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ScalingKey {
+    None,
+    Constant(u64),
+    Standard(Digest),
+}
+
+impl Shards {
+    /// A shard as the trial trains on it, from memory or from its file.
+    pub(crate) fn get(
+        &mut self,
+        shard: &Shard,
+        context: &TrialContext,
+        files: &Files,
+    ) -> Result<Rc<Dataset>, TrainError> {
+        let scaling = match context.scaling {
+            Scaling::None => ScalingKey::None,
+            Scaling::Constant(factor) => ScalingKey::Constant(factor.to_bits()),
+            Scaling::Standard(blob) => ScalingKey::Standard(blob.sha256),
+        };
+        let key = Key { shard: shard.blob.sha256, scaling };
+        let found = self.kept.iter().position(|(kept, _)| *kept == key);
+        let dataset = match found {
+            Some(index) => self.kept.remove(index).1,
+            None => Rc::new(Dataset::load(shard.blob.sha256, &context.scaling, files)?),
+        };
+        dataset.check(shard, context)?;
+        self.kept.push((key, Rc::clone(&dataset)));
+        let mut bytes: usize = self.kept.iter().map(|(_, dataset)| dataset.bytes).sum();
+        while bytes > CAPACITY && self.kept.len() > 1 {
+            bytes -= self.kept.remove(0).1.bytes;
+        }
+        Ok(dataset)
+    }
+}
+
+impl Dataset {
+    fn load(shard: Digest, scaling: &Scaling, files: &Files) -> Result<Self, TrainError> {
+        Self::of(&read(files, shard)?, scaling, files)
+    }
+
+    /// The dataset in a shard's bytes.
+    pub(crate) fn of(bytes: &[u8], scaling: &Scaling, files: &Files) -> Result<Self, TrainError> {
+        let views = decode(bytes).map_err(|source| TrainError::Blob { what: "shard", source })?;
+        let [x, y] = views.as_slice() else {
+            return Err(unit("a shard must hold exactly `x` and `y`"));
+        };
+        let rows = match x.shape.as_slice() {
+            [rows, _] if x.name == "x" && x.dtype == Dtype::F32 && *rows > 0 => *rows,
+            _ => return Err(unit("a shard's `x` must be F32 of shape [rows, features]")),
+        };
+        if y.name != "y" || y.shape != [rows] {
+            return Err(unit("a shard's `y` must have the shape [rows]"));
+        }
+        let x = scale(tensor(x)?, scaling, files)?;
+        let y = tensor(y)?;
+        let labels = match y.f_kind()? {
+            Kind::Int64 => {
+                if y.f_min()?.f_int64_value(&[])? < 0 {
+                    return Err(unit("a shard has a class index below 0"));
+                }
+                Labels::Classes { last: y.f_max()?.f_int64_value(&[])? }
+            }
+            _ => Labels::Numbers,
+        };
+        Ok(Self { x, y, labels, bytes: bytes.len() })
+    }
+
+    fn check(&self, shard: &Shard, context: &TrialContext) -> Result<(), TrainError> {
+        let features: u64 = context.shape.iter().map(|side| u64::from(*side)).product();
+        let (rows, columns) = self.x.size2()?;
+        if u64::try_from(rows)? != u64::from(shard.rows) {
+            return Err(unit(format!("the shard has {rows} rows, the unit says {}", shard.rows)));
+        }
+        if u64::try_from(columns)? != features {
+            return Err(unit(format!(
+                "the shard has {columns} features, the unit says {features}"
+            )));
+        }
+        match (self.labels, context.config.training.loss) {
+            (Labels::Numbers, Loss::Mse) if context.outputs == 1 => Ok(()),
+            (Labels::Numbers, Loss::Mse) => Err(unit("`mse` takes a model with one output")),
+            (Labels::Classes { last }, Loss::CrossEntropy) if last < i64::from(context.outputs) => {
+                Ok(())
+            }
+            (Labels::Classes { last }, Loss::CrossEntropy) => {
+                let outputs = context.outputs;
+                Err(unit(format!("the shard has class {last}, the model has {outputs} outputs")))
+            }
+            (Labels::Classes { .. }, Loss::Mse) => Err(unit("`mse` takes numeric labels")),
+            (Labels::Numbers, Loss::CrossEntropy) => Err(unit("`cross-entropy` takes classes")),
+        }
+    }
+}
+
+/// The bytes of a blob's file.
+pub(crate) fn read(files: &Files, blob: Digest) -> Result<Vec<u8>, TrainError> {
+    let path = files.get(&blob).ok_or(TrainError::NoFile(blob))?;
+    fs::read(path).map_err(|source| TrainError::File { verb: "read", path: path.clone(), source })
+}
+
+fn unit(message: impl Into<String>) -> TrainError {
+    TrainError::Unit(message.into())
+}
+
+fn tensor(view: &TensorView<'_>) -> Result<Tensor, TrainError> {
+    let shape =
+        view.shape.iter().map(|side| i64::try_from(*side)).collect::<Result<Vec<_>, _>>()?;
+    let kind = match view.dtype {
+        Dtype::F32 => Kind::Float,
+        Dtype::I64 => Kind::Int64,
+    };
+    Ok(Tensor::f_from_data_size(view.data, &shape, kind)?)
+}
+
+fn scale(mut x: Tensor, scaling: &Scaling, files: &Files) -> Result<Tensor, TrainError> {
+    let blob = match scaling {
+        Scaling::None => return Ok(x),
+        Scaling::Constant(factor) => return Ok(x.f_mul_scalar_(*factor)?),
+        Scaling::Standard(blob) => blob,
+    };
+    let bytes = read(files, blob.sha256)?;
+    let views = decode(&bytes).map_err(|source| TrainError::Blob { what: "scaling", source })?;
+    let (_, features) = x.size2()?;
+    let shape = [u64::try_from(features)?];
+    let [mean, std] = views.as_slice() else {
+        return Err(unit("a scaling must hold exactly `mean` and `std`"));
+    };
+    for (view, name) in [(mean, "mean"), (std, "std")] {
+        if view.name != name || view.dtype != Dtype::F32 || view.shape != shape {
+            return Err(unit(format!("a scaling's `{name}` must be F32 of shape {shape:?}")));
+        }
+    }
+    let (mean, std) = (tensor(mean)?, tensor(std)?);
+    let constant = std.f_eq(0.0)?;
+    let _ = x.f_sub_(&mean)?.f_div_(&std)?;
+    // A feature that doesn't vary becomes 0.
+    Ok(x.f_masked_fill_(&constant, 0.0)?)
+}

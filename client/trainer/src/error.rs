@@ -1,0 +1,73 @@
+//! Why a unit could not be done, and how the slot hears of it.
+
+use sojourn_codec::CodecError;
+use sojourn_model::ModelError;
+use sojourn_protocol::{
+    digest::Digest,
+    report::{Failure, FailureKind},
+};
+use std::{io, path::PathBuf};
+use tch::TchError;
+
+/// What went wrong in a unit.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrainError {
+    /// The model's fault, or its learning rate's: the numbers left the finite.
+    #[error("{0}")]
+    NonFinite(String),
+    /// The unit asks for something that its own data or files contradict.
+    #[error("{0}")]
+    Unit(String),
+    /// A blob of the unit has no file.
+    #[error("no file was given for blob `{0}`")]
+    NoFile(Digest),
+    /// A file can't be read or written.
+    #[error("can't {verb} `{}`", path.display())]
+    File {
+        /// What was tried.
+        verb: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file isn't what it should be.
+    #[error("`{what}` can't be read")]
+    Blob {
+        /// What it is for.
+        what: &'static str,
+        /// What is wrong with it.
+        source: CodecError,
+    },
+    /// There is no such model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// libtorch refused.
+    #[error("libtorch: {}", first_line(.0))]
+    Torch(#[from] TchError),
+    /// A number that doesn't fit libtorch's integers.
+    #[error("a size doesn't fit: {0}")]
+    Size(#[from] std::num::TryFromIntError),
+}
+
+impl TrainError {
+    /// The answer to the slot.
+    pub(crate) fn to_failure(&self) -> Failure {
+        let kind = match self {
+            TrainError::NonFinite(_) => FailureKind::NonFinite,
+            _ => FailureKind::Trainer,
+        };
+        let mut message = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            message = format!("{message}: {error}");
+            source = error.source();
+        }
+        Failure { kind, message }
+    }
+}
+
+/// libtorch's messages go on with a stack of C++ frames.
+fn first_line(error: &TchError) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}

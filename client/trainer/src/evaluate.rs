@@ -1,0 +1,50 @@
+//! One checkpoint over a shard: sums of loss and hits.
+
+use crate::{
+    data::Dataset,
+    error::TrainError,
+    forward::{forward, loss},
+    model::Model,
+    train::{classes, count_correct},
+};
+use sojourn_model::LayerKind;
+use sojourn_protocol::{report::Sums, spec::Loss};
+use tch::{Kind, Reduction};
+
+/// Numbers that the largest layer may put out at once.
+const NUMBERS: u64 = 1 << 22;
+/// Rows that are enough to keep the machine busy.
+const MAX_ROWS: u64 = 1024;
+
+/// Evaluates the model over all rows of a shard.
+pub(crate) fn evaluate(model: &Model, kind: Loss, data: &Dataset) -> Result<Sums, TrainError> {
+    let (rows, _) = data.x.size2()?;
+    let largest = model.network().layers().iter().map(|layer| match layer.kind {
+        LayerKind::Linear => layer.outputs.max(layer.inputs),
+        LayerKind::Convolution { height, width, .. } => {
+            layer.outputs.max(layer.inputs).saturating_mul(height).saturating_mul(width)
+        }
+    });
+    let at_once = NUMBERS / largest.max().unwrap_or(1).max(1);
+    let at_once = i64::try_from(at_once.clamp(1, MAX_ROWS))?;
+    let mut sums = Sums { correct: classes(kind).then_some(0), ..Sums::default() };
+    tch::no_grad(|| {
+        let mut start = 0;
+        while start < rows {
+            let count = at_once.min(rows - start);
+            let (x, y) = (data.x.f_narrow(0, start, count)?, data.y.f_narrow(0, start, count)?);
+            let outputs = forward(model.network(), &model.leaves, &x)?;
+            let losses = loss(kind, &outputs, &y, Reduction::None)?;
+            sums.rows += u64::try_from(count)?;
+            sums.loss += losses.f_sum(Kind::Double)?.f_double_value(&[])?;
+            if let Some(correct) = &mut sums.correct {
+                *correct += count_correct(&outputs, &y)?;
+            }
+            start += count;
+        }
+        if sums.loss.is_finite() {
+            return Ok(sums);
+        }
+        Err(TrainError::NonFinite(format!("the loss of the evaluation is {}", sums.loss)))
+    })
+}

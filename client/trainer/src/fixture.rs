@@ -1,0 +1,125 @@
+//! Small units with their files, for tests.
+
+use crate::{data::Shards, error::TrainError, unit::run_hop};
+use sojourn_codec::{Tensor, encode};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, ShardId, TrialId, Version},
+    manifest::{Scaling, Shard},
+    position::Position,
+    report::Trained,
+    seeds,
+    spec::{
+        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
+        TrialConfig,
+    },
+    trainer::RunUnit,
+    unit::{Base, Hop, TrialContext, Unit},
+};
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+/// Rows of the shard: its last batch of 8 is a part of one.
+pub(crate) const ROWS: u32 = 61;
+
+/// A trial on rows of shape `[1, 4, 4]` with three classes, by Adam.
+pub(crate) fn context(model: Architecture) -> TrialContext {
+    let optimizer = Optimizer {
+        name: OptimizerName::Adam,
+        lr: 0.01,
+        momentum: 0.0,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.0,
+    };
+    let schedule =
+        Schedule { name: ScheduleName::Cosine, warmup: 3, every: 1, gamma: 1.0, floor: 0.1 };
+    let training = TrainingConfig {
+        epochs: 2,
+        batch_size: 8,
+        loss: Loss::CrossEntropy,
+        optimizer,
+        schedule,
+        clip_norm: Some(5.0),
+    };
+    TrialContext {
+        config: TrialConfig { model, training },
+        shape: vec![1, 4, 4],
+        outputs: 3,
+        scaling: Scaling::None,
+        total_steps: 16,
+        pinned_threads: None,
+    }
+}
+
+/// A folder with a shard that can be learnt: the class is the third of the range that the mean of a
+/// row lies in.
+pub(crate) struct World {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) files: BTreeMap<Digest, PathBuf>,
+    pub(crate) shard: Shard,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let mut rng = seeds::stream("fixture", &[1]);
+        let (mut x, mut classes) = (Vec::new(), Vec::new());
+        for _ in 0..ROWS {
+            let class = seeds::below(&mut rng, 3);
+            classes.push(i64::from(class));
+            let middle = f64::from(class) - 1.0;
+            x.extend((0..16).map(|_| (middle + seeds::unit_f64(&mut rng) - 0.5) as f32));
+        }
+        let rows = u64::from(ROWS);
+        let x = Tensor::f32("x", [rows, 16], &x);
+        let file = encode(&[x, Tensor::i64("y", [rows], &classes)]).unwrap();
+        let mut world = Self {
+            folder: tempfile::tempdir().unwrap(),
+            files: BTreeMap::new(),
+            shard: Shard { blob: BlobRef { sha256: Digest::of(b""), bytes: 0 }, rows: ROWS },
+        };
+        world.shard.blob = world.put(&file);
+        world
+    }
+
+    /// Puts a blob among the files.
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> BlobRef {
+        let blob = BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 };
+        let path = self.folder.path().join(blob.sha256.to_string());
+        fs::write(&path, bytes).unwrap();
+        self.files.insert(blob.sha256, path);
+        blob
+    }
+
+    /// The first hop of trial 2.
+    pub(crate) fn hop(&self, context: TrialContext) -> Hop {
+        Hop {
+            job: JobId(1),
+            trial: TrialId(2),
+            base: Base::Initial { seed: 5 },
+            start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
+            shard: self.shard,
+            seed: 77,
+            context,
+        }
+    }
+
+    pub(crate) fn request(&self, unit: Unit) -> RunUnit {
+        let output = self.folder.path().join("output");
+        RunUnit { unit, files: self.files.clone(), output, until: None }
+    }
+
+    /// Trains a hop up to `until`; gives the report and the checkpoint's bytes.
+    pub(crate) fn train(&self, hop: &Hop, until: u32) -> Result<(Trained, Vec<u8>), TrainError> {
+        let request = self.request(Unit::Train(hop.clone()));
+        let trained = run_hop(hop, until, &request, &mut Shards::default(), &mut |_| ())?;
+        Ok((trained, fs::read(&request.output).unwrap()))
+    }
+
+    /// The hop that goes on where a checkpoint of it ends.
+    pub(crate) fn rest(&mut self, hop: &Hop, trained: &Trained, checkpoint: &[u8]) -> Hop {
+        let blob = self.put(checkpoint);
+        let base = Base::Checkpoint { version: Version(1), blob };
+        Hop { base, start: trained.end, ..hop.clone() }
+    }
+}

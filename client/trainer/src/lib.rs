@@ -1,0 +1,30 @@
+//! What `sojourn-trainer` does: the only package that links libtorch.
+//!
+//! ```text
+//! stdin --lines--> serve -- one unit --> unit --> data       shards, scaled, kept in memory
+//!                    |                    |-----> model      flat parameters and optimiser state
+//!                 stdout <-- progress ----|-----> train      batches: forward, backward, update
+//!                                         '-----> evaluate   sums over validation shards
+//! ```
+//!
+//! Nothing here decides what is trained or whether it counts; a unit says all, and the same unit on
+//! the same arithmetic gives the same bytes. A bad unit is answered, never a reason to end.
+
+mod calibrate;
+mod data;
+mod error;
+mod evaluate;
+mod forward;
+mod model;
+mod optimizer;
+mod options;
+mod schedule;
+mod serve;
+mod train;
+mod unit;
+
+#[cfg(test)]
+mod fixture;
+
+pub use options::Options;
+pub use serve::serve;

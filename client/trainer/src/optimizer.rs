@@ -1,0 +1,135 @@
+//! The update rules of PyTorch 2.11's `SGD`, `Adam` and `AdamW`, over flat tensors.
+//!
+//! Written in plain operations because `tch` exposes no optimiser's state, and the state hops with
+//! the parameters. The state's tensors are those of `sojourn_model::optimizer_slots`, in its order.
+
+use crate::{error::TrainError, model::Model};
+use sojourn_protocol::spec::{Optimizer, OptimizerName};
+use tch::{Kind, Tensor};
+
+/// An optimiser for models of one size.
+#[derive(Debug)]
+pub(crate) struct Update {
+    optimizer: Optimizer,
+    clip_norm: Option<f64>,
+    /// As large as the weights; its content never outlives a step.
+    scratch: Tensor,
+    /// `weight_decay` and `-lr` as numbers that `addcmul_` takes.
+    decay: Tensor,
+    rate: Tensor,
+}
+
+impl Update {
+    /// The optimiser of a trial, with what it needs for each step allocated once.
+    pub(crate) fn new(
+        optimizer: Optimizer,
+        clip_norm: Option<f64>,
+        model: &Model,
+    ) -> Result<Self, TrainError> {
+        let Optimizer { lr, momentum, beta1, beta2, eps, weight_decay, .. } = optimizer;
+        for (name, value, good) in [
+            ("lr", lr, lr > 0.0),
+            ("momentum", momentum, (0.0..1.0).contains(&momentum)),
+            ("beta1", beta1, (0.0..1.0).contains(&beta1)),
+            ("beta2", beta2, (0.0..1.0).contains(&beta2)),
+            ("eps", eps, eps > 0.0),
+            ("weight_decay", weight_decay, weight_decay >= 0.0),
+            ("clip_norm", clip_norm.unwrap_or(1.0), clip_norm.is_none_or(|norm| norm > 0.0)),
+        ] {
+            if !good || !value.is_finite() {
+                return Err(TrainError::Unit(format!("`{name}` can't be {value}")));
+            }
+        }
+        let number = |value: f64| Tensor::f_full([0i64; 0], value, (Kind::Float, tch::Device::Cpu));
+        Ok(Self {
+            optimizer,
+            clip_norm,
+            scratch: model.weights.f_zeros_like()?,
+            decay: number(weight_decay)?,
+            rate: number(0.0)?,
+        })
+    }
+
+    /// One step of the model along its gradient, which is used up. `step` counts from 1 over the
+    /// whole trial; `factor` is the schedule's.
+    pub(crate) fn step(
+        &mut self,
+        model: &mut Model,
+        step: u64,
+        factor: f64,
+    ) -> Result<(), TrainError> {
+        if let Some(limit) = self.clip_norm {
+            clip(&mut model.gradient, limit)?;
+        }
+        let lr = self.optimizer.lr * factor;
+        match self.optimizer.name {
+            OptimizerName::Sgd => self.sgd(model, lr),
+            OptimizerName::Adam | OptimizerName::Adamw => self.adam(model, step, lr),
+        }
+    }
+
+    /// `g += wd w; b = momentum b + g; w -= lr b`. A buffer of zeros gives the first step's `b = g`.
+    fn sgd(&mut self, model: &mut Model, lr: f64) -> Result<(), TrainError> {
+        let Model { weights, gradient, state, .. } = model;
+        if self.optimizer.weight_decay != 0.0 {
+            let _ = gradient.f_addcmul_(weights, &self.decay)?;
+        }
+        let _ = self.rate.f_fill_(-lr)?;
+        match state.as_mut_slice() {
+            [buffer] => {
+                let _ = buffer.f_mul_scalar_(self.optimizer.momentum)?.f_add_(gradient)?;
+                let _ = weights.f_addcmul_(buffer, &self.rate)?;
+            }
+            _ => {
+                let _ = weights.f_addcmul_(gradient, &self.rate)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// With `c1 = 1 - beta1^t`, `c2 = 1 - beta2^t`: `m = lerp(m, g, 1 - beta1)`,
+    /// `v = lerp(v, g^2, 1 - beta2)`, `w -= lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)`. The factors
+    /// of the last are drawn into the denominator, which saves a pass over memory.
+    fn adam(&mut self, model: &mut Model, step: u64, lr: f64) -> Result<(), TrainError> {
+        let Optimizer { name, beta1, beta2, eps, weight_decay, .. } = self.optimizer;
+        let Model { weights, gradient, state, .. } = model;
+        let [first, second] = state.as_mut_slice() else {
+            return Err(TrainError::Unit("the checkpoint has no state for `adam`".into()));
+        };
+        if weight_decay != 0.0 {
+            if name == OptimizerName::Adam {
+                let _ = gradient.f_addcmul_(weights, &self.decay)?;
+            } else {
+                let _ = weights.f_mul_scalar_(1.0 - lr * weight_decay)?;
+            }
+        }
+        let _ = first.f_lerp_(gradient, 1.0 - beta1)?;
+        let _ = gradient.f_square_out(&self.scratch)?;
+        let _ = second.f_lerp_(&self.scratch, 1.0 - beta2)?;
+
+        #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^53")]
+        let count = step as f64;
+        let correction1 = 1.0 - libm::pow(beta1, count);
+        let correction2 = 1.0 - libm::pow(beta2, count);
+        let scale = -correction1 / (lr * libm::sqrt(correction2));
+        if scale.abs() > f64::from(f32::MAX) {
+            return Ok(()); // a rate this small, or 0 at a schedule's end, moves no weight
+        }
+        let _ = second.f_sqrt_out(&self.scratch)?;
+        let _ = self.scratch.f_mul_scalar_(scale)?.f_add_scalar_(-eps * correction1 / lr)?;
+        let _ = weights.f_addcdiv_(first, &self.scratch)?;
+        Ok(())
+    }
+}
+
+/// As `torch.nn.utils.clip_grad_norm_`: times `min(1, limit / (norm + 1e-6))`.
+fn clip(gradient: &mut Tensor, limit: f64) -> Result<(), TrainError> {
+    let mut norm = gradient.f_norm()?;
+    let mut coefficient = norm.f_add_scalar_(1e-6)?.f_reciprocal_()?.f_mul_scalar_(limit)?;
+    let _ = gradient.f_mul_(&coefficient.f_clamp_max_(1.0)?)?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "optimizer_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+//! The update rules against numbers worked out by hand, and against libtorch's own optimisers.
+
+use super::*;
+use crate::fixture;
+use sojourn_model::{Lineage, initial_checkpoint};
+use sojourn_protocol::{spec::Architecture, unit::TrialContext};
+use tch::nn::{self, OptimizerConfig};
+
+const SGD: Optimizer = Optimizer {
+    name: OptimizerName::Sgd,
+    lr: 0.1,
+    momentum: 0.0,
+    beta1: 0.9,
+    beta2: 0.999,
+    eps: 1e-8,
+    weight_decay: 0.0,
+};
+const ADAM: Optimizer = Optimizer { name: OptimizerName::Adam, ..SGD };
+
+fn context(optimizer: Optimizer) -> TrialContext {
+    let mut context = fixture::context(Architecture::Mlp { hidden: vec![5] });
+    context.config.training.optimizer = optimizer;
+    context
+}
+
+fn model(optimizer: Optimizer) -> Model {
+    let context = context(optimizer);
+    Model::load(&context, &initial_checkpoint(&context, 3, Lineage::initial(3)).unwrap()).unwrap()
+}
+
+/// Sets the first weight and its gradients over the steps, and gives that weight after each.
+fn follow(optimizer: Optimizer, clip: Option<f64>, start: f64, gradients: &[f64]) -> Vec<f64> {
+    let mut model = model(optimizer);
+    let _ = model.weights.narrow(0, 0, 1).fill_(start);
+    let mut update = Update::new(optimizer, clip, &model).unwrap();
+    let mut weights = Vec::new();
+    for (step, gradient) in (1..).zip(gradients) {
+        let _ = model.gradient.zero_();
+        let _ = model.gradient.narrow(0, 0, 1).fill_(*gradient);
+        update.step(&mut model, step, 1.0).unwrap();
+        weights.push(model.weights.double_value(&[0]));
+    }
+    weights
+}
+
+fn close(actual: &[f64], expected: &[f64]) {
+    assert_eq!(actual.len(), expected.len());
+    for (a, b) in actual.iter().zip(expected) {
+        assert!((a - b).abs() < 1e-6, "{actual:?} is not {expected:?}");
+    }
+}
+
+#[test]
+fn sgd_by_hand() {
+    close(&follow(SGD, None, 1.0, &[0.5, -2.0]), &[0.95, 1.15]);
+    let momentum = Optimizer { momentum: 0.9, ..SGD };
+    // b: 0.5, then 0.9 * 0.5 - 2 = -1.55
+    close(&follow(momentum, None, 1.0, &[0.5, -2.0]), &[0.95, 1.105]);
+    let decay = Optimizer { weight_decay: 0.1, ..SGD };
+    // g: 0.5 + 0.1 * 1 = 0.6, then -2 + 0.1 * 0.94 = -1.906
+    close(&follow(decay, None, 1.0, &[0.5, -2.0]), &[0.94, 1.1306]);
+}
+
+#[test]
+fn gradients_are_clipped_to_the_norm() {
+    close(&follow(SGD, Some(0.5), 1.0, &[2.0, 0.1]), &[0.95, 0.94]);
+}
+
+#[test]
+fn adam_by_hand() {
+    // Whatever the gradient's size, the first step is lr along its sign.
+    close(&follow(ADAM, None, 1.0, &[0.5]), &[0.9]);
+    // Second: m = 0.9*0.05 + 0.1*(-2) = -0.155, v = 0.999*0.00025 + 0.001*4 = 0.00424975;
+    // m / 0.19 = -0.81578947, sqrt(v / 0.001999) = 1.45806..., so + 0.1 * 0.5595
+    let (m, v): (f64, f64) = (-0.155 / 0.19, 0.004_249_75 / 0.001_999);
+    close(&follow(ADAM, None, 1.0, &[0.5, -2.0]), &[0.9, 0.9 - 0.1 * m / v.sqrt()]);
+    let l2 = Optimizer { weight_decay: 0.1, ..ADAM };
+    close(&follow(l2, None, 1.0, &[0.5]), &[0.9]);
+    let decoupled = Optimizer { name: OptimizerName::Adamw, ..l2 };
+    close(&follow(decoupled, None, 1.0, &[0.5]), &[1.0 - 0.1 * 0.1 - 0.1]);
+}
+
+#[test]
+fn a_rate_of_zero_moves_nothing_and_breaks_nothing() {
+    let mut model = model(ADAM);
+    let before = model.weights.copy();
+    let _ = model.gradient.narrow(0, 0, 3).fill_(1.0);
+    Update::new(ADAM, None, &model).unwrap().step(&mut model, 1, 0.0).unwrap();
+    assert_eq!(model.weights, before);
+    assert!(model.state[0].double_value(&[0]) > 0.0);
+}
+
+#[test]
+fn hyperparameters_that_make_no_sense_are_refused() {
+    let model = model(ADAM);
+    for bad in [
+        Optimizer { lr: 0.0, ..ADAM },
+        Optimizer { lr: f64::NAN, ..ADAM },
+        Optimizer { beta2: 1.0, ..ADAM },
+        Optimizer { eps: 0.0, ..ADAM },
+        Optimizer { momentum: -0.1, ..SGD },
+        Optimizer { weight_decay: f64::INFINITY, ..SGD },
+    ] {
+        assert!(Update::new(bad, None, &model).is_err(), "{bad:?}");
+    }
+    assert!(Update::new(SGD, Some(0.0), &model).is_err());
+}
+
+/// Ten steps on the same gradients, against libtorch's own implementation of the same rule.
+#[test]
+fn ten_steps_agree_with_libtorch() {
+    let decay = 0.01;
+    let sgd = Optimizer { momentum: 0.9, weight_decay: decay, ..SGD };
+    let adam = Optimizer { weight_decay: decay, ..ADAM };
+    let adamw = Optimizer { name: OptimizerName::Adamw, ..adam };
+    for optimizer in [sgd, adam, adamw] {
+        let mut model = model(optimizer);
+        let mut update = Update::new(optimizer, None, &model).unwrap();
+        let store = nn::VarStore::new(tch::Device::Cpu);
+        let start = model.weights.copy();
+        let weights = store.root().var_copy("w", &start);
+        let mut theirs = match optimizer.name {
+            OptimizerName::Sgd => {
+                nn::Sgd { momentum: 0.9, wd: decay, ..nn::Sgd::default() }.build(&store, 0.1)
+            }
+            OptimizerName::Adam => nn::Adam { wd: decay, ..nn::Adam::default() }.build(&store, 0.1),
+            OptimizerName::Adamw => {
+                nn::AdamW { wd: decay, ..nn::AdamW::default() }.build(&store, 0.1)
+            }
+        }
+        .unwrap();
+        for step in 1..=10u64 {
+            let gradient = (start.shallow_clone() * (step as f64)).sin();
+            model.gradient.copy_(&gradient);
+            update.step(&mut model, step, 1.0).unwrap();
+            theirs.zero_grad();
+            (&weights * &gradient).sum(tch::Kind::Float).backward();
+            theirs.step();
+        }
+        let distance = (&model.weights - &weights).abs().max().double_value(&[]);
+        assert!(distance < 2e-6, "{:?} is {distance} away", optimizer.name);
+    }
+}

@@ -1,0 +1,143 @@
+//! The process: requests from stdin, answers to stdout, one unit at a time.
+//!
+//! A thread reads stdin so that its end ends the process at once, in the middle of a unit too: a
+//! trainer must not outlive the daemon that started it.
+
+use crate::{calibrate::calibrate, data::Shards, error::TrainError, options::Options, unit};
+use rustix::process::{Signal, getpid, kill_process};
+use sojourn_protocol::{
+    report::{Failure, FailureKind},
+    trainer::{Hello, Progress, RunUnit, TRAINER_PROTOCOL, TrainerLine, TrainerRequest},
+};
+use std::{
+    io::{self, BufRead, Write},
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The version of libtorch that the program is built with.
+const LIBTORCH: &str = "2.11.0";
+/// The shortest time between two progress lines.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+/// Runs until stdin ends, or stdout can't be written any more.
+#[must_use]
+pub fn serve(options: &Options) -> ExitCode {
+    let life = Arc::new(Life::default());
+    life.busy.store(true, Ordering::SeqCst);
+    let requests = read_requests(Arc::clone(&life));
+    let threads = i32::try_from(options.threads).unwrap_or(1);
+    tch::set_num_interop_threads(1);
+    tch::set_num_threads(threads);
+    let hello = match catch(calibrate) {
+        Ok(calibration) => Hello {
+            protocol: TRAINER_PROTOCOL,
+            libtorch: LIBTORCH.into(),
+            threads: options.threads,
+            numeric_class: calibration.numeric_class,
+            flops: calibration.flops,
+        },
+        Err(failure) => {
+            eprintln!("the calibration training failed: {}", failure.message);
+            return ExitCode::FAILURE;
+        }
+    };
+    match answer_all(&requests, hello, &life) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("stdout can't be written: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn answer_all(requests: &mpsc::Receiver<String>, hello: Hello, life: &Life) -> io::Result<()> {
+    put(&TrainerLine::Hello(hello))?;
+    let mut shards = Shards::default();
+    life.busy.store(false, Ordering::SeqCst);
+    while let Ok(line) = requests.recv() {
+        life.busy.store(true, Ordering::SeqCst);
+        if life.ended.load(Ordering::SeqCst) {
+            break;
+        }
+        let answer = match serde_json::from_str(&line) {
+            Ok(TrainerRequest::Run(request)) => answer(&request, &mut shards),
+            Err(error) => TrainerLine::Failed(Failure {
+                kind: FailureKind::Trainer,
+                message: format!("the request can't be understood: {error}"),
+            }),
+        };
+        put(&answer)?;
+        life.busy.store(false, Ordering::SeqCst);
+    }
+    Ok(())
+}
+
+fn answer(request: &RunUnit, shards: &mut Shards) -> TrainerLine {
+    let mut shown = Instant::now();
+    let mut progress = |progress: Progress| {
+        if shown.elapsed() >= PROGRESS_EVERY {
+            shown = Instant::now();
+            // Where nobody reads any more, the unit's answer will find out.
+            put(&TrainerLine::Progress(progress)).ok();
+        }
+    };
+    catch(|| unit::run(request, shards, &mut progress)).unwrap_or_else(TrainerLine::Failed)
+}
+
+/// A panic is a failed unit, not the end of the process.
+fn catch<T>(work: impl FnOnce() -> Result<T, TrainError>) -> Result<T, Failure> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(|error| error.to_failure()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            let message = format!("the trainer panicked: {}", text.unwrap_or("without a message"));
+            Err(Failure { kind: FailureKind::Trainer, message })
+        }
+    }
+}
+
+fn put(line: &TrainerLine) -> io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// What the two threads know of each other: each sets its own flag before it reads the other's, so
+/// that at the end of stdin at least one of them ends the process.
+#[derive(Default)]
+struct Life {
+    /// The main thread is at work.
+    busy: AtomicBool,
+    /// stdin has ended.
+    ended: AtomicBool,
+}
+
+/// Lines of stdin as they come.
+fn read_requests(life: Arc<Life>) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+        life.ended.store(true, Ordering::SeqCst);
+        drop(sender);
+        if life.busy.load(Ordering::SeqCst) {
+            // Not `exit`: libtorch's destructors don't expect its own threads to be at work.
+            kill_process(getpid(), Signal::KILL).ok();
+        }
+    });
+    receiver
+}

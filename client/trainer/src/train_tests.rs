@@ -1,0 +1,231 @@
+//! Hops: exact wherever they are cut, learning, refusals.
+
+use super::*;
+use crate::{
+    data::Shards,
+    fixture::{ROWS, World, context},
+    unit,
+};
+use sojourn_codec::{Tensor as Plain, encode};
+use sojourn_model::CheckpointLayout;
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{Epoch, TrialId, Version},
+    manifest::{Scaling, Shard},
+    spec::{Architecture, OptimizerName},
+    trainer::TrainerLine,
+    unit::{Base, Evaluation, TrialContext, Unit},
+};
+
+fn mlp() -> Architecture {
+    Architecture::Mlp { hidden: vec![12, 7] }
+}
+
+fn cnn() -> Architecture {
+    Architecture::Cnn { channels: vec![3, 5] }
+}
+
+fn contexts() -> Vec<TrialContext> {
+    let mut contexts = Vec::new();
+    for model in [mlp(), cnn()] {
+        for (name, momentum) in [
+            (OptimizerName::Sgd, 0.0),
+            (OptimizerName::Sgd, 0.9),
+            (OptimizerName::Adam, 0.0),
+            (OptimizerName::Adamw, 0.0),
+        ] {
+            let mut context = context(model.clone());
+            context.config.training.optimizer.name = name;
+            context.config.training.optimizer.momentum = momentum;
+            context.config.training.optimizer.weight_decay = 0.01;
+            contexts.push(context);
+        }
+    }
+    contexts
+}
+
+#[test]
+fn a_hop_cut_anywhere_ends_in_the_same_bytes() {
+    for context in contexts() {
+        let mut world = World::new();
+        let hop = world.hop(context);
+        let batches = hop.batches();
+        let (whole, bytes) = world.train(&hop, batches).unwrap();
+        assert_eq!(whole.end, hop.position_at(8));
+        assert_eq!(whole.checkpoint.sha256, Digest::of(&bytes));
+        for cut in 1..batches {
+            let (first, checkpoint) = world.train(&hop, cut).unwrap();
+            assert_eq!(first.end.batch, cut);
+            let rest = world.rest(&hop, &first, &checkpoint);
+            let (second, again) = world.train(&rest, batches).unwrap();
+            assert_eq!(second.checkpoint, whole.checkpoint, "cut at {cut}");
+            assert_eq!(again, bytes);
+            assert_eq!(first.sums.plus(second.sums).rows, whole.sums.rows);
+        }
+    }
+}
+
+#[test]
+fn what_is_trained_passes_the_screening() {
+    for context in contexts() {
+        let world = World::new();
+        let hop = world.hop(context);
+        let (trained, bytes) = world.train(&hop, hop.batches()).unwrap();
+        let layout = CheckpointLayout::of(&hop.context).unwrap();
+        sojourn_rules::screen(&layout, &hop, &trained, &bytes).unwrap();
+        assert_eq!(trained.sums.rows, u64::from(ROWS));
+        assert!(!world.folder.path().join("output.partial").exists());
+    }
+}
+
+#[test]
+fn other_seeds_train_to_other_bytes() {
+    let world = World::new();
+    let hop = world.hop(context(mlp()));
+    let (one, _) = world.train(&hop, hop.batches()).unwrap();
+    let (two, _) = world.train(&Hop { seed: 78, ..hop.clone() }, hop.batches()).unwrap();
+    assert_ne!(one.checkpoint, two.checkpoint);
+}
+
+#[test]
+fn a_model_learns_and_evaluation_says_so() {
+    for model in [mlp(), cnn()] {
+        let mut world = World::new();
+        let mut hop = world.hop(context(model));
+        let mut last = None;
+        for epoch in 0..6 {
+            hop.start.epoch = Epoch(epoch);
+            hop.seed = u64::from(epoch);
+            let (trained, bytes) = world.train(&hop, hop.batches()).unwrap();
+            let blob = world.put(&bytes);
+            hop.base = Base::Checkpoint { version: Version(epoch + 1), blob };
+            hop.start.step = trained.end.step;
+            last = Some(trained);
+        }
+        let evaluation = Evaluation {
+            job: hop.job,
+            trial: hop.trial,
+            epoch: Epoch(5),
+            version: Version(6),
+            checkpoint: last.unwrap().checkpoint,
+            shards: vec![world.shard, world.shard],
+            context: hop.context.clone(),
+        };
+        let request = world.request(Unit::Evaluate(evaluation));
+        let mut shards = Shards::default();
+        let line = unit::run(&request, &mut shards, &mut |_| ()).unwrap();
+        let TrainerLine::Evaluated(evaluated) = line else { panic!("{line:?}") };
+        assert_eq!(evaluated.version, Version(6));
+        let [one, two] = evaluated.shards[..] else { panic!("{evaluated:?}") };
+        assert_eq!(one, two);
+        assert!(one.accuracy().unwrap() > 0.9, "{one:?}");
+        assert!(one.mean_loss() < 0.5, "{one:?}");
+    }
+}
+
+#[test]
+fn numbers_are_fitted_by_squares() {
+    let mut world = World::new();
+    let x: Vec<f32> = (0..40).map(|row| row as f32 / 20.0 - 1.0).collect();
+    let y: Vec<f32> = x.iter().map(|x| 3.0 * x + 0.5).collect();
+    let file = [Plain::f32("x", [40u64, 1], &x), Plain::f32("y", [40u64], &y)];
+    let blob = world.put(&encode(&file).unwrap());
+    world.shard = Shard { blob, rows: 40 };
+    let mut context = context(Architecture::Mlp { hidden: vec![] });
+    context.shape = vec![1];
+    context.outputs = 1;
+    context.config.training.loss = Loss::Mse;
+    context.config.training.optimizer.lr = 0.3;
+    context.total_steps = 100;
+    let mut hop = world.hop(context);
+    let mut losses = Vec::new();
+    for epoch in 0..20 {
+        hop.start.epoch = Epoch(epoch);
+        let (trained, bytes) = world.train(&hop, hop.batches()).unwrap();
+        assert_eq!(trained.sums.correct, None);
+        losses.push(trained.sums.mean_loss());
+        let blob = world.put(&bytes);
+        hop.base = Base::Checkpoint { version: Version(epoch + 1), blob };
+        hop.start.step = trained.end.step;
+    }
+    assert!(losses[0] > 0.5 && losses[19] < 0.01, "{losses:?}");
+}
+
+#[test]
+fn scaling_is_what_the_manifest_says() {
+    let mut world = World::new();
+    let x = Plain::f32("x", [2u64, 3], &[1.0, 10.0, 7.0, 3.0, 30.0, 9.0]);
+    let blob = world.put(&encode(&[x, Plain::i64("y", [2u64], &[0, 1])]).unwrap());
+    let shard = Shard { blob, rows: 2 };
+    let file = [
+        Plain::f32("mean", [3u64], &[2.0, 20.0, 8.0]),
+        Plain::f32("std", [3u64], &[1.0, 5.0, 0.0]),
+    ];
+    let scaling = world.put(&encode(&file).unwrap());
+    let mut context = context(mlp());
+    context.shape = vec![3];
+    let scaled = |context: &TrialContext, scaling| {
+        let context = TrialContext { scaling, ..context.clone() };
+        let data = Shards::default().get(&shard, &context, &world.files).unwrap();
+        Vec::<f32>::try_from(data.x.view(-1)).unwrap()
+    };
+    let standard = scaled(&context, Scaling::Standard(scaling));
+    assert_eq!(standard, [-1.0, -2.0, 0.0, 1.0, 2.0, 0.0]);
+    let constant = scaled(&context, Scaling::Constant(0.5));
+    assert_eq!(constant, [0.5, 5.0, 3.5, 1.5, 15.0, 4.5]);
+    assert_eq!(scaled(&context, Scaling::None), [1.0, 10.0, 7.0, 3.0, 30.0, 9.0]);
+}
+
+#[test]
+fn a_diverging_trial_is_non_finite() {
+    let world = World::new();
+    let mut context = context(mlp());
+    context.config.training.optimizer.name = OptimizerName::Sgd;
+    context.config.training.optimizer.lr = 1e30;
+    context.config.training.clip_norm = None;
+    let hop = world.hop(context);
+    let error = world.train(&hop, hop.batches()).unwrap_err();
+    assert!(matches!(error, TrainError::NonFinite(_)), "{error}");
+    assert!(!world.folder.path().join("output").exists());
+}
+
+#[test]
+fn units_that_their_files_contradict_are_refused() {
+    let mut world = World::new();
+    let hop = world.hop(context(mlp()));
+    let (trained, bytes) = world.train(&hop, 3).unwrap();
+    let rest = world.rest(&hop, &trained, &bytes);
+    let junk = world.put(b"no shard");
+    let wide = {
+        let x = Plain::f32("x", [u64::from(ROWS), 2], &[0.0; 2 * ROWS as usize]);
+        let y = Plain::i64("y", [u64::from(ROWS)], &[0; ROWS as usize]);
+        world.put(&encode(&[x, y]).unwrap())
+    };
+    let shard = |blob, rows| Shard { blob, rows };
+    let with = |change: &dyn Fn(&mut Hop)| {
+        let mut hop = rest.clone();
+        change(&mut hop);
+        world.train(&hop, 8).unwrap_err().to_failure().message
+    };
+    let absent = shard(sojourn_protocol::digest::BlobRef { sha256: Digest::of(b"?"), bytes: 1 }, 1);
+    for (change, expected) in [
+        (&(|h: &mut Hop| h.shard = absent) as &dyn Fn(&mut Hop), "no file was given"),
+        (&|h: &mut Hop| h.shard = shard(junk, ROWS), "`shard` can't be read: not a safetensors"),
+        (&|h: &mut Hop| h.shard = shard(wide, ROWS), "2 features, the unit says 16"),
+        (&|h: &mut Hop| h.shard.rows = 60, "61 rows, the unit says 60"),
+        (&|h: &mut Hop| h.context.outputs = 2, "class 2, the model has 2 outputs"),
+        (&|h: &mut Hop| h.context.config.training.loss = Loss::Mse, "`mse` takes numeric labels"),
+        (&|h: &mut Hop| h.context.config.training.batch_size = 0, "`batch_size` can't be 0"),
+        (&|h: &mut Hop| h.context.config.model = cnn(), "aren't those of the trial's model"),
+        (&|h: &mut Hop| h.context.shape = vec![4, 0], "16 features, the unit says 0"),
+        (&|h: &mut Hop| h.start.step = 4, "at step 3, the unit starts at 4"),
+        (&|h: &mut Hop| h.start.batch = 4, "isn't the part of the hop"),
+        (&|h: &mut Hop| h.seed = 1, "isn't the part of the hop"),
+        (&|h: &mut Hop| h.trial = TrialId(3), "a checkpoint of trial 2, expected trial 3"),
+        (&|h: &mut Hop| h.start.batch = 8, "starts at batch 8 of 8"),
+        (&|h: &mut Hop| h.context.config.training.optimizer.lr = -1.0, "`lr` can't be -1"),
+    ] {
+        let message = with(change);
+        assert!(message.contains(expected), "`{message}` doesn't say `{expected}`");
+    }
+}

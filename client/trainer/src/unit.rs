@@ -1,0 +1,117 @@
+//! One unit from its files to its answer.
+
+use crate::{
+    data::{Shards, read},
+    error::TrainError,
+    evaluate::evaluate,
+    model::Model,
+    train::train,
+};
+use sojourn_model::{Lineage, initial_checkpoint};
+use sojourn_protocol::{
+    report::{Evaluated, Trained},
+    trainer::{Progress, RunUnit, TrainerLine},
+    unit::{Base, Evaluation, Hop, Unit},
+};
+use std::time::Instant;
+
+/// Does a unit; `progress` hears of every batch or shard that is done.
+pub(crate) fn run(
+    request: &RunUnit,
+    shards: &mut Shards,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<TrainerLine, TrainError> {
+    match &request.unit {
+        Unit::Train(hop) => {
+            let until = request.until.map_or(hop.batches(), |until| until.min(hop.batches()));
+            run_hop(hop, until, request, shards, progress).map(TrainerLine::Trained)
+        }
+        Unit::Evaluate(evaluation) => {
+            run_evaluation(evaluation, request, shards, progress).map(TrainerLine::Evaluated)
+        }
+    }
+}
+
+/// Trains a hop up to batch `until` and writes the checkpoint.
+pub(crate) fn run_hop(
+    hop: &Hop,
+    until: u32,
+    request: &RunUnit,
+    shards: &mut Shards,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Trained, TrainError> {
+    if hop.context.config.training.batch_size == 0 {
+        return Err(TrainError::Unit("`batch_size` can't be 0".into()));
+    }
+    if hop.start.batch >= until {
+        let text = format!("the unit starts at batch {} of {until}", hop.start.batch);
+        return Err(TrainError::Unit(text));
+    }
+    let data = shards.get(&hop.shard, &hop.context, &request.files)?;
+    let checkpoint = match hop.base {
+        Base::Initial { seed } => initial_checkpoint(&hop.context, seed, Lineage::initial(seed))?,
+        Base::Checkpoint { blob, .. } => read(&request.files, blob.sha256)?,
+    };
+    let mut model = Model::load(&hop.context, &checkpoint)?;
+    drop(checkpoint);
+    check_base(hop, &model.lineage)?;
+    let of = until - hop.start.batch;
+    let started = Instant::now();
+    let sums = train(hop, until, &mut model, &data, &mut |done| progress(Progress { done, of }))?;
+    let train_micros = micros(started);
+    let end = hop.position_at(until);
+    let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position: end };
+    let checkpoint = model.save(&lineage, &request.output)?;
+    Ok(Trained { base: hop.base.version(), checkpoint, end, sums, train_micros })
+}
+
+fn run_evaluation(
+    evaluation: &Evaluation,
+    request: &RunUnit,
+    shards: &mut Shards,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Evaluated, TrainError> {
+    let checkpoint = read(&request.files, evaluation.checkpoint.sha256)?;
+    let model = Model::load(&evaluation.context, &checkpoint)?;
+    drop(checkpoint);
+    if model.lineage.trial != evaluation.trial {
+        let (is, must) = (model.lineage.trial, evaluation.trial);
+        return Err(TrainError::Unit(format!("a checkpoint of trial {is}, expected trial {must}")));
+    }
+    let of = u32::try_from(evaluation.shards.len())?;
+    let loss = evaluation.context.config.training.loss;
+    let started = Instant::now();
+    let mut sums = Vec::with_capacity(evaluation.shards.len());
+    for (done, shard) in (1..).zip(&evaluation.shards) {
+        let data = shards.get(shard, &evaluation.context, &request.files)?;
+        sums.push(evaluate(&model, loss, &data)?);
+        progress(Progress { done, of });
+    }
+    Ok(Evaluated { version: evaluation.version, shards: sums, train_micros: micros(started) })
+}
+
+/// Is the base where the unit starts? A wrong one would be trained and only then refused.
+fn check_base(hop: &Hop, lineage: &Lineage) -> Result<(), TrainError> {
+    let refuse = |text: String| Err(TrainError::Unit(text));
+    let (says, start) = (lineage.position, hop.start);
+    if says.step != start.step {
+        let (is, must) = (says.step, start.step);
+        return refuse(format!("the base checkpoint is at step {is}, the unit starts at {must}"));
+    }
+    if matches!(hop.base, Base::Initial { .. }) {
+        return Ok(());
+    }
+    if lineage.trial != hop.trial {
+        let (is, must) = (lineage.trial, hop.trial);
+        return refuse(format!("the base is a checkpoint of trial {is}, expected trial {must}"));
+    }
+    let goes_on = (lineage.hop_seed, says) == (hop.seed, start);
+    if start.batch > 0 && !goes_on {
+        return refuse("the base isn't the part of the hop that the unit goes on with".into());
+    }
+    Ok(())
+}
+
+fn micros(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
