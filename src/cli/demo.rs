@@ -13,7 +13,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "sojourn-demo")]
     output: PathBuf,
     /// Epochs of every trial; the default gives about a minute of work on two cores.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     epochs: u32,
     /// Print one JSON object as the last line instead of the leader board.
     #[arg(long)]

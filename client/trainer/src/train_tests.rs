@@ -93,7 +93,7 @@ fn a_model_learns_and_evaluation_says_so() {
         let mut world = World::new();
         let mut hop = world.hop(context(model));
         let mut last = None;
-        for epoch in 0..6 {
+        for epoch in 0..24 {
             hop.start.epoch = Epoch(epoch);
             hop.seed = u64::from(epoch);
             let (trained, bytes) = world.train(&hop, hop.batches()).unwrap();
@@ -105,8 +105,8 @@ fn a_model_learns_and_evaluation_says_so() {
         let evaluation = Evaluation {
             job: hop.job,
             trial: hop.trial,
-            epoch: Epoch(5),
-            version: Version(6),
+            epoch: Epoch(23),
+            version: Version(24),
             checkpoint: last.unwrap().checkpoint,
             shards: vec![world.shard, world.shard],
             context: hop.context.clone(),
@@ -115,7 +115,7 @@ fn a_model_learns_and_evaluation_says_so() {
         let mut shards = Shards::default();
         let line = unit::run(&request, &mut shards, &mut |_| ()).unwrap();
         let TrainerLine::Evaluated(evaluated) = line else { panic!("{line:?}") };
-        assert_eq!(evaluated.version, Version(6));
+        assert_eq!(evaluated.version, Version(24));
         let [one, two] = evaluated.shards[..] else { panic!("{evaluated:?}") };
         assert_eq!(one, two);
         assert!(one.accuracy().unwrap() > 0.9, "{one:?}");
