@@ -92,6 +92,8 @@ fn a_model_learns_and_evaluation_says_so() {
     for model in [mlp(), cnn()] {
         let mut world = World::new();
         let mut hop = world.hop(context(model));
+        // The schedule is to last as long as the training.
+        hop.context.total_steps = 24 * u64::from(hop.batches());
         let mut last = None;
         for epoch in 0..24 {
             hop.start.epoch = Epoch(epoch);
