@@ -175,7 +175,7 @@ optimizer = {{ name = "adam", lr = {{ choice = [1e-3, 3e-3] }} }}
     pub(crate) fn job(&self, job: &str) -> Value {
         let jobs = self.json(&["jobs"]);
         let jobs = jobs.as_array().expect("a list of jobs");
-        jobs.iter().find(|view| view["job"].to_string() == job).expect("the job").clone()
+        jobs.iter().find(|view| view["job"].as_u64() == job.parse().ok()).expect("the job").clone()
     }
 
     /// Asks until `done` says so; each question takes a process, so that this is no tight loop.
