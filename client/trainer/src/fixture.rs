@@ -68,6 +68,7 @@ impl World {
             let class = seeds::below(&mut rng, 3);
             classes.push(i64::from(class));
             let middle = f64::from(class) - 1.0;
+            #[expect(clippy::cast_possible_truncation, reason = "features are single precision")]
             x.extend((0..16).map(|_| (middle + seeds::unit_f64(&mut rng) - 0.5) as f32));
         }
         let rows = u64::from(ROWS);
