@@ -59,9 +59,11 @@ pub fn serve(options: &Options) -> ExitCode {
 }
 
 fn answer_all(requests: &mpsc::Receiver<String>, hello: Hello, life: &Life) -> io::Result<()> {
+    // Idle before a line is written, not after: who has read the answer may end stdin at once, and
+    // then finds the process ended in order.
+    life.busy.store(false, Ordering::SeqCst);
     put(&TrainerLine::Hello(hello))?;
     let mut shards = Shards::default();
-    life.busy.store(false, Ordering::SeqCst);
     while let Ok(line) = requests.recv() {
         life.busy.store(true, Ordering::SeqCst);
         if life.ended.load(Ordering::SeqCst) {
@@ -74,8 +76,8 @@ fn answer_all(requests: &mpsc::Receiver<String>, hello: Hello, life: &Life) -> i
                 message: format!("the request can't be understood: {error}"),
             }),
         };
-        put(&answer)?;
         life.busy.store(false, Ordering::SeqCst);
+        put(&answer)?;
     }
     Ok(())
 }

@@ -1,0 +1,234 @@
+//! Rows a second of hops in the trainer, beside a hand-written `tch` loop over the same rows, model and
+//! optimiser: both on one thread, Adam, batches of 64, rows in an order made before the clock starts
+//! in the loop and within it in the trainer. The loop counts losses and hits too.
+//!
+//! Prints one JSON line per model; each figure is the best of several turns, taken alternately.
+
+#![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
+
+use sojourn_codec::{Tensor as Plain, encode};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, ShardId, TrialId},
+    manifest::{Scaling, Shard},
+    position::Position,
+    seeds,
+    spec::{
+        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
+        TrialConfig,
+    },
+    trainer::{RunUnit, TrainerLine, TrainerRequest},
+    unit::{Base, Hop, TrialContext, Unit},
+};
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Write},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Instant,
+};
+use tch::{
+    Device, Kind, Tensor,
+    nn::{self, Module, OptimizerConfig},
+};
+
+const TURNS: usize = 5;
+const BATCH: i64 = 64;
+const CLASSES: u32 = 10;
+
+/// A model and its data: `[channels, height, width]` of a row, and how many rows.
+struct Case {
+    name: &'static str,
+    model: Architecture,
+    shape: [u32; 3],
+    rows: u32,
+}
+
+fn main() {
+    tch::set_num_interop_threads(1);
+    tch::set_num_threads(1);
+    let mlp = |hidden: &[u32]| Architecture::Mlp { hidden: hidden.to_vec() };
+    let cnn = |channels: &[u32]| Architecture::Cnn { channels: channels.to_vec() };
+    let cases = [
+        Case { name: "mlp 128-64 8x8", model: mlp(&[128, 64]), shape: [1, 8, 8], rows: 30_000 },
+        Case {
+            name: "mlp 1024-1024 28x28",
+            model: mlp(&[1024, 1024]),
+            shape: [1, 28, 28],
+            rows: 6_000,
+        },
+        Case { name: "cnn 16-32 8x8", model: cnn(&[16, 32]), shape: [1, 8, 8], rows: 10_000 },
+        Case { name: "cnn 32-64 3x32x32", model: cnn(&[32, 64]), shape: [3, 32, 32], rows: 1_000 },
+    ];
+    let (mut process, mut requests, mut lines) = start();
+    for case in &cases {
+        let features: u32 = case.shape.iter().product();
+        let mut rng = seeds::stream("bench", &[u64::from(features)]);
+        let count = u64::from(features) * u64::from(case.rows);
+        #[expect(clippy::cast_possible_truncation, reason = "rounding to single precision")]
+        let x: Vec<f32> = (0..count).map(|_| seeds::unit_f64(&mut rng) as f32 - 0.5).collect();
+        let y: Vec<i64> =
+            (0..case.rows).map(|_| i64::from(seeds::below(&mut rng, CLASSES))).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let request = request(case, &x, &y, folder.path());
+        let (mut trainer, mut by_hand) = (0.0f64, 0.0f64);
+        for _ in 0..TURNS {
+            trainer = trainer.max(turn(&mut requests, &mut lines, &request));
+            by_hand = by_hand.max(hand_written(case, &x, &y));
+        }
+        println!(
+            "{}",
+            serde_json::json!({
+                "bench": "hop", "model": case.name, "rows_per_second": trainer.round(),
+                "hand_written": by_hand.round(), "ratio": (trainer / by_hand * 1000.0).round() / 1000.0,
+            })
+        );
+    }
+    drop(requests);
+    process.wait().unwrap();
+}
+
+fn start() -> (Child, ChildStdin, BufReader<ChildStdout>) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_sojourn-trainer"))
+        .args(["--threads", "1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let requests = process.stdin.take().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    (process, requests, lines)
+}
+
+/// Rows a second of one hop in the trainer.
+fn turn(requests: &mut ChildStdin, lines: &mut impl BufRead, request: &TrainerRequest) -> f64 {
+    writeln!(requests, "{}", serde_json::to_string(request).unwrap()).unwrap();
+    loop {
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        match serde_json::from_str(&line).unwrap() {
+            TrainerLine::Progress(_) => {}
+            TrainerLine::Trained(trained) => return speed(trained.sums.rows, trained.train_micros),
+            other => unreachable!("{other:?}"),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+fn speed(rows: u64, micros: u64) -> f64 {
+    rows as f64 * 1e6 / micros as f64
+}
+
+/// Rows a second of the loop that one would write.
+fn hand_written(case: &Case, x: &[f32], y: &[i64]) -> f64 {
+    let store = nn::VarStore::new(Device::Cpu);
+    let shape = case.shape.map(i64::from);
+    let model = network(&store.root(), case, shape);
+    let mut optimizer = nn::Adam::default().build(&store, 1e-3).unwrap();
+    let rows = i64::from(case.rows);
+    let x = Tensor::from_slice(x).view([rows, -1]);
+    let y = Tensor::from_slice(y);
+    let order: Vec<i64> = seeds::row_order(3, case.rows).into_iter().map(i64::from).collect();
+    let order = Tensor::from_slice(&order);
+    let (mut losses, mut hits) = (0.0, 0);
+    let started = Instant::now();
+    let mut at = 0;
+    while at < rows {
+        let count = BATCH.min(rows - at);
+        let pick = order.narrow(0, at, count);
+        let (x, y) = (x.index_select(0, &pick), y.index_select(0, &pick));
+        let outputs = model.forward(&x);
+        let loss = outputs.cross_entropy_for_logits(&y);
+        optimizer.backward_step(&loss);
+        losses += loss.double_value(&[]);
+        hits += outputs.argmax(-1, false).eq_tensor(&y).sum(Kind::Int64).int64_value(&[]);
+        at += count;
+    }
+    let micros = u64::try_from(started.elapsed().as_micros()).unwrap();
+    assert!(losses.is_finite() && hits <= rows, "the loop trained");
+    speed(u64::from(case.rows), micros)
+}
+
+fn network(root: &nn::Path<'_>, case: &Case, shape: [i64; 3]) -> nn::Sequential {
+    let [depth, mut height, mut width] = shape;
+    let classes = i64::from(CLASSES);
+    let mut net = nn::seq();
+    match &case.model {
+        Architecture::Mlp { hidden } => {
+            let mut inputs = depth * height * width;
+            for (index, units) in hidden.iter().enumerate() {
+                let units = i64::from(*units);
+                let layer = nn::linear(root / index, inputs, units, nn::LinearConfig::default());
+                net = net.add(layer).add_fn(Tensor::relu);
+                inputs = units;
+            }
+            net.add(nn::linear(root / "last", inputs, classes, nn::LinearConfig::default()))
+        }
+        Architecture::Cnn { channels } => {
+            net = net.add_fn(move |x| x.view([-1, depth, height, width]));
+            let mut inputs = depth;
+            for (index, outputs) in channels.iter().enumerate() {
+                let outputs = i64::from(*outputs);
+                let config = nn::ConvConfig { padding: 1, ..nn::ConvConfig::default() };
+                let layer = nn::conv2d(root / index, inputs, outputs, 3, config);
+                net = net.add(layer).add_fn(|x| x.relu().max_pool2d_default(2));
+                (inputs, height, width) = (outputs, height / 2, width / 2);
+            }
+            let flat = inputs * height * width;
+            net = net.add_fn(move |x| x.view([-1, flat]));
+            net.add(nn::linear(root / "last", flat, classes, nn::LinearConfig::default()))
+        }
+    }
+}
+
+fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> TrainerRequest {
+    let rows = u64::from(case.rows);
+    let features: u32 = case.shape.iter().product();
+    let tensors = [Plain::f32("x", [rows, u64::from(features)], x), Plain::i64("y", [rows], y)];
+    let file = encode(&tensors).unwrap();
+    let blob = BlobRef { sha256: Digest::of(&file), bytes: u64::try_from(file.len()).unwrap() };
+    let path = folder.join("shard");
+    std::fs::write(&path, &file).unwrap();
+    let optimizer = Optimizer {
+        name: OptimizerName::Adam,
+        lr: 1e-3,
+        momentum: 0.0,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.0,
+    };
+    let schedule =
+        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let training = TrainingConfig {
+        epochs: 1,
+        batch_size: u32::try_from(BATCH).unwrap(),
+        loss: Loss::CrossEntropy,
+        optimizer,
+        schedule,
+        clip_norm: None,
+    };
+    let context = TrialContext {
+        config: TrialConfig { model: case.model.clone(), training },
+        shape: case.shape.to_vec(),
+        outputs: CLASSES,
+        scaling: Scaling::None,
+        total_steps: 1_000,
+        pinned_threads: None,
+    };
+    let hop = Hop {
+        job: JobId(1),
+        trial: TrialId(0),
+        base: Base::Initial { seed: 1 },
+        start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
+        shard: Shard { blob, rows: case.rows },
+        seed: 3,
+        context,
+    };
+    TrainerRequest::Run(Box::new(RunUnit {
+        unit: Unit::Train(hop),
+        files: BTreeMap::from([(blob.sha256, path)]),
+        output: folder.join("output"),
+        until: None,
+    }))
+}

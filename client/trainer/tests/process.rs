@@ -1,0 +1,242 @@
+//! The built program as a slot sees it: lines in, lines out, and its end.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
+use sojourn_codec::{Tensor, encode};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, ShardId, TrialId, Version},
+    manifest::{Scaling, Shard},
+    position::Position,
+    report::{FailureKind, Trained},
+    spec::{
+        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
+        TrialConfig,
+    },
+    trainer::{Hello, PINNED_ENVIRONMENT, RunUnit, TRAINER_PROTOCOL, TrainerLine, TrainerRequest},
+    unit::{Base, Hop, TrialContext, Unit},
+};
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Write},
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+use tempfile::TempDir;
+
+struct Trainer {
+    process: Child,
+    requests: Option<ChildStdin>,
+    lines: BufReader<ChildStdout>,
+    hello: Hello,
+}
+
+impl Drop for Trainer {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+impl Trainer {
+    fn start() -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_sojourn-trainer"))
+            .args(["--threads", "1"])
+            .env_remove("LD_LIBRARY_PATH")
+            .envs(PINNED_ENVIRONMENT.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let requests = process.stdin.take();
+        let mut lines = BufReader::new(process.stdout.take().unwrap());
+        let TrainerLine::Hello(hello) = line(&mut lines) else { panic!("no hello") };
+        Self { process, requests, lines, hello }
+    }
+
+    fn send(&mut self, text: &str) {
+        let requests = self.requests.as_mut().unwrap();
+        writeln!(requests, "{text}").unwrap();
+        requests.flush().unwrap();
+    }
+
+    /// The answer to a unit, past its progress.
+    fn answer(&mut self) -> TrainerLine {
+        loop {
+            match line(&mut self.lines) {
+                TrainerLine::Progress(_) => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    fn train(&mut self, request: &TrainerRequest) -> Trained {
+        self.send(&serde_json::to_string(request).unwrap());
+        match self.answer() {
+            TrainerLine::Trained(trained) => trained,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn line(lines: &mut impl BufRead) -> TrainerLine {
+    let mut text = String::new();
+    lines.read_line(&mut text).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("`{text}`: {error}"))
+}
+
+/// A hop over `rows` rows, in batches of `batch_size`.
+fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
+    let count = u64::from(rows);
+    let x: Vec<f32> = (0..rows * 4).map(|at| f32::from(u8::try_from(at % 7).unwrap())).collect();
+    let y: Vec<i64> = (0..rows).map(|row| i64::from(row % 2)).collect();
+    let file = encode(&[Tensor::f32("x", [count, 4], &x), Tensor::i64("y", [count], &y)]).unwrap();
+    let blob = BlobRef { sha256: Digest::of(&file), bytes: file.len() as u64 };
+    let path = folder.join("shard");
+    std::fs::write(&path, &file).unwrap();
+    let optimizer = Optimizer {
+        name: OptimizerName::Adam,
+        lr: 0.001,
+        momentum: 0.0,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-8,
+        weight_decay: 0.0,
+    };
+    let schedule =
+        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let training = TrainingConfig {
+        epochs: 1,
+        batch_size,
+        loss: Loss::CrossEntropy,
+        optimizer,
+        schedule,
+        clip_norm: None,
+    };
+    let context = TrialContext {
+        config: TrialConfig { model: Architecture::Mlp { hidden: vec![16] }, training },
+        shape: vec![4],
+        outputs: 2,
+        scaling: Scaling::None,
+        total_steps: 100,
+        pinned_threads: Some(1),
+    };
+    let hop = Hop {
+        job: JobId(1),
+        trial: TrialId(0),
+        base: Base::Initial { seed: 4 },
+        start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
+        shard: Shard { blob, rows },
+        seed: 9,
+        context,
+    };
+    TrainerRequest::Run(Box::new(RunUnit {
+        unit: Unit::Train(hop),
+        files: BTreeMap::from([(blob.sha256, path)]),
+        output: folder.join("output"),
+        until: None,
+    }))
+}
+
+#[test]
+fn two_processes_say_and_train_the_same() {
+    let folder = TempDir::new().unwrap();
+    let request = request(folder.path(), 100, 8);
+    let (mut one, mut two) = (Trainer::start(), Trainer::start());
+    assert_eq!(one.hello.protocol, TRAINER_PROTOCOL);
+    assert_eq!(one.hello.threads, 1);
+    assert_eq!(one.hello.numeric_class, two.hello.numeric_class);
+    assert!(one.hello.flops > 0.0);
+    let first = one.train(&request);
+    let file = std::fs::read(folder.path().join("output")).unwrap();
+    assert_eq!(first.checkpoint.sha256, Digest::of(&file));
+    assert_eq!(first.checkpoint.bytes, file.len() as u64);
+    assert_eq!(first.sums.rows, 100);
+    // The same from another process, and from one that has trained before.
+    assert_eq!(two.train(&request).checkpoint, first.checkpoint);
+    assert_eq!(one.train(&request).checkpoint, first.checkpoint);
+}
+
+#[test]
+fn a_unit_that_stops_early_is_gone_on_with() {
+    let folder = TempDir::new().unwrap();
+    let whole = request(folder.path(), 100, 8);
+    let mut trainer = Trainer::start();
+    let expected = trainer.train(&whole).checkpoint;
+
+    let TrainerRequest::Run(mut part) = whole;
+    part.until = Some(5);
+    part.output = folder.path().join("partial");
+    let partial = trainer.train(&TrainerRequest::Run(part.clone()));
+    assert_eq!((partial.end.batch, partial.end.step, partial.sums.rows), (5, 5, 40));
+
+    let Unit::Train(hop) = &mut part.unit else { panic!("a hop") };
+    hop.base = Base::Checkpoint { version: Version(1), blob: partial.checkpoint };
+    hop.start = partial.end;
+    part.files.insert(partial.checkpoint.sha256, part.output.clone());
+    part.output = folder.path().join("rest");
+    part.until = None;
+    let rest = trainer.train(&TrainerRequest::Run(part));
+    assert_eq!((rest.end.batch, rest.base), (13, Version(1)));
+    assert_eq!(rest.checkpoint, expected);
+}
+
+#[test]
+fn bad_requests_are_answered_and_the_next_is_done() {
+    let folder = TempDir::new().unwrap();
+    let good = request(folder.path(), 20, 8);
+    let mut trainer = Trainer::start();
+    let TrainerRequest::Run(mut absent) = good.clone();
+    absent.files.clear();
+    let absent = serde_json::to_string(&TrainerRequest::Run(absent)).unwrap();
+    for bad in ["", "no json", "{\"run\":{}}", "{\"walk\":1}", &absent] {
+        trainer.send(bad);
+        let TrainerLine::Failed(failure) = trainer.answer() else { panic!("`{bad}` was taken") };
+        assert_eq!(failure.kind, FailureKind::Trainer);
+    }
+    let TrainerRequest::Run(mut nowhere) = good.clone();
+    nowhere.output = folder.path().join("no/such/folder/output");
+    trainer.send(&serde_json::to_string(&TrainerRequest::Run(nowhere)).unwrap());
+    let TrainerLine::Failed(failure) = trainer.answer() else { panic!("written nowhere") };
+    assert!(failure.message.starts_with("can't write"), "{}", failure.message);
+    assert_eq!(trainer.train(&good).end.batch, 3);
+}
+
+#[test]
+fn the_end_of_stdin_ends_an_idle_trainer_cleanly() {
+    let mut trainer = Trainer::start();
+    let folder = TempDir::new().unwrap();
+    trainer.train(&request(folder.path(), 20, 8));
+    trainer.requests.take();
+    let status = trainer.process.wait().unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn the_end_of_stdin_ends_a_trainer_in_the_middle_of_a_unit() {
+    let folder = TempDir::new().unwrap();
+    // A million steps, of which the first sign is awaited.
+    let request = request(folder.path(), 1_000_000, 1);
+    let mut trainer = Trainer::start();
+    trainer.send(&serde_json::to_string(&request).unwrap());
+    let TrainerLine::Progress(progress) = line(&mut trainer.lines) else { panic!("no progress") };
+    assert!(progress.done < progress.of && progress.of == 1_000_000);
+    trainer.requests.take();
+    let status = trainer.process.wait().unwrap();
+    assert_eq!(status.signal(), Some(9), "{status}");
+    assert!(!folder.path().join("output").exists());
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let trainer = |arguments: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_sojourn-trainer");
+        Command::new(program).args(arguments).stdin(Stdio::null()).output().unwrap()
+    };
+    for wrong in [&["--threads", "none"][..], &["--thread"], &["train.json"]] {
+        let output = trainer(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(!output.stderr.is_empty() && output.stdout.is_empty());
+    }
+}
