@@ -1,5 +1,14 @@
-//! Whole processes: a real server, clients and trainers, killed at random instants; what comes out must
-//! be what one machine makes, byte for byte (DESIGN section 14.4).
+//! Whole processes. The command line against files and fake servers; a real server, clients and trainers,
+//! killed at random instants: what comes out must be what one machine makes, byte for byte (DESIGN
+//! section 14.4).
+//!
+//! | file | is about |
+//! |---|---|
+//! | `calls`, `validate`, `submit`, `reading` | what is said, on which stream, with which exit code |
+//! | `server` | the commands against a real server |
+//! | `people` | a job from its submission to a model, with real clients |
+//! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
+//! | `support`, `site` | a fake server; a real one with clients |
 
 #![expect(
     clippy::unwrap_used,
@@ -8,6 +17,13 @@
     reason = "a test ends at what it did not expect"
 )]
 
+mod calls;
 mod chaos;
 mod people;
+mod reading;
+mod server;
 mod site;
+mod submit;
+mod support;
+mod validate;
+mod verdicts;

@@ -30,31 +30,8 @@ fn a_job_goes_from_submission_to_a_model_in_a_file() {
 }
 
 #[test]
-fn a_second_server_on_the_same_folder_or_port_refuses() {
+fn a_client_with_a_wrong_token_ends() {
     let site = Site::start();
-    let mut same = Command::new(program());
-    same.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(site.data());
-    let refused = same.output().unwrap();
-    assert!(!refused.status.success());
-    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(error.contains("another server"), "{error}");
-    let port = site.url.trim_start_matches("http://").to_owned();
-    let mut taken = Command::new(program());
-    taken.args(["serve", "--listen", &port, "--data"]).arg(site.path().join("other"));
-    let refused = taken.output().unwrap();
-    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && error.contains("another program listens"), "{error}");
-}
-
-#[test]
-fn a_wrong_token_is_told_so_and_a_client_without_the_right_one_ends() {
-    let site = Site::start();
-    let wrong = Command::new(program())
-        .args(["jobs", "--server", &site.url, "--token", "wrong"])
-        .output()
-        .unwrap();
-    assert_eq!(wrong.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&wrong.stderr).contains("token"));
     let client = Command::new(program())
         .args(["client", "--server", &site.url, "--token", "wrong", "--data"])
         .arg(site.path().join("client-x"))
