@@ -22,20 +22,29 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Starts `sojourn ARGS...`; its output goes to `NAME.log` in `folder`, after what is there.
-    pub(crate) fn start(folder: &Path, name: &str, args: &[&str]) -> Result<Self, Failure> {
+    /// Starts `sojourn ARGS...`; its output goes to `NAME.log` in `folder`, after what is there. The token
+    /// goes by the environment: everybody on the machine can read arguments.
+    pub(crate) fn start(
+        folder: &Path,
+        name: &str,
+        args: &[&str],
+        token: Option<&str>,
+    ) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::work(format!("can't start {name}: {error}"));
         let log = folder.join(format!("{name}.log"));
         let file = File::options().create(true).append(true).open(&log).map_err(failed)?;
         let program = std::env::current_exe().map_err(failed)?;
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command.env_remove("SOJOURN_SERVER").env_remove("SOJOURN_TOKEN");
+        if let Some(token) = token {
+            command.env("SOJOURN_TOKEN", token);
+        }
+        let child = command
             .args(args)
             .stdin(Stdio::null())
             .stdout(file.try_clone().map_err(failed)?)
             .stderr(file)
             .env("SOJOURN_LOG", "info")
-            .env_remove("SOJOURN_SERVER")
-            .env_remove("SOJOURN_TOKEN")
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;

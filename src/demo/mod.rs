@@ -136,9 +136,8 @@ impl<'a> Stage<'a> {
         let data = data.display().to_string();
         let name = client_name(n);
         let url = self.url();
-        let args = ["client", "--server", &url, "--token", &self.enrolment, "--data", &data];
-        let args = [&args[..], &["--name", &name, "--slots", "1"]].concat();
-        Machine::start(self.folder, &name, &args)
+        let args = ["client", "--server", &url, "--data", &data, "--name", &name, "--slots", "1"];
+        Machine::start(self.folder, &name, &args, Some(&self.enrolment))
     }
 
     /// Submits the digits job with `sojourn submit`.
@@ -331,7 +330,7 @@ impl<'a> Stage<'a> {
 fn start_server(folder: &Path, listen: &str) -> Result<Machine, Failure> {
     let data = folder.join("server").display().to_string();
     let args = ["serve", "--data", &data, "--listen", listen, "--lease-seconds", LEASE_SECONDS];
-    Machine::start(folder, "server", &args)
+    Machine::start(folder, "server", &args, None)
 }
 
 fn client_name(n: usize) -> String {

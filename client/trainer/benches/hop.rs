@@ -78,8 +78,9 @@ fn main() {
         println!(
             "{}",
             serde_json::json!({
-                "bench": "hop", "model": case.name, "rows_per_second": trainer.round(),
-                "hand_written": by_hand.round(), "ratio": (trainer / by_hand * 1000.0).round() / 1000.0,
+                "name": format!("trainer rows, {}", case.name), "value": trainer.round(),
+                "unit": "1/s", "anchor": by_hand.round(),
+                "ratio": (trainer / by_hand * 1000.0).round() / 1000.0,
             })
         );
     }
