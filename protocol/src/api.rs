@@ -103,8 +103,13 @@ pub struct Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeldState {
-    /// Fetching, or waiting for a slot.
+    /// All its blobs are there, or it hasn't begun to fetch them: it waits for its turn.
     Waiting,
+    /// Its blobs are on their way.
+    Fetching {
+        /// Bytes of them that are there.
+        fetched: u64,
+    },
     /// In a slot.
     Running {
         /// Batches done.
@@ -210,6 +215,9 @@ pub struct SubmitRequest {
     pub data: DataManifest,
     /// Run it again though an identical job is there that hasn't been cancelled or failed.
     pub again: bool,
+    /// Names this call: the same one again, because its answer was lost, gets the same job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<String>,
 }
 
 /// The job is taken.

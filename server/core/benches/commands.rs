@@ -201,7 +201,7 @@ fn set_up() -> Bench {
         bench.apply(Command::Published { to: ReplyTo(1), blob });
     }
     let data = Box::new(data);
-    bench.apply(Command::Submit { to: ReplyTo(1), spec, data, again: false });
+    bench.apply(Command::Submit { to: ReplyTo(1), spec, data, again: false, nonce: None });
     for host in (1..=HOSTS).map(HostId) {
         let inventory = Inventory {
             cached: Vec::new(),

@@ -1,5 +1,6 @@
 //! What the core can be told: commands with the time and the seed that they came with.
 
+use crate::event::Fault;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     api::{Held, WorkRequest},
@@ -61,7 +62,7 @@ pub enum Command {
     /// An assimilator has checked an upload and published its blob.
     OfferAssimilated { to: ReplyTo, lease: LeaseId, version: Version, checkpoint: BlobRef },
     /// An assimilator refuses an upload.
-    OfferRejected { to: ReplyTo, lease: LeaseId, reason: String },
+    OfferRejected { to: ReplyTo, lease: LeaseId, reason: String, fault: Fault },
     /// Which of these blobs does the state lack?
     Missing { to: ReplyTo, blobs: Vec<BlobRef> },
     /// May this blob be put in the store? Refused while its deletion is under way.
@@ -70,8 +71,16 @@ pub enum Command {
     Published { to: ReplyTo, blob: BlobRef },
     /// A blob whose deletion was asked for is gone from the store.
     Deleted { blob: Digest },
+    /// A blob that should be in the store is missing there, or altered: it must be published again.
+    Lost { blob: Digest },
     /// A user submits a job whose blobs are published.
-    Submit { to: ReplyTo, spec: Box<JobSpec>, data: Box<DataManifest>, again: bool },
+    Submit {
+        to: ReplyTo,
+        spec: Box<JobSpec>,
+        data: Box<DataManifest>,
+        again: bool,
+        nonce: Option<String>,
+    },
     /// A user ends a job.
     Cancel { to: ReplyTo, job: JobId },
     /// Somebody looks.
@@ -94,6 +103,8 @@ pub enum Query {
     Hosts,
     /// The host that a token's hash belongs to, if it isn't revoked.
     HostByToken { token_sha256: Digest },
+    /// Where a blob stands.
+    BlobStatus { blob: Digest },
     /// How many events there are; also says that the core is alive.
     Position,
 }

@@ -17,8 +17,10 @@ pub struct CoreConfig {
     pub start_grace: Millis,
     /// Hosts that wait for work are answered, empty, after at most this.
     pub longest_wait: Millis,
-    /// A blob that nothing refers to is condemned after this.
+    /// A blob that nothing refers to any more is condemned after this.
     pub condemn_after: Millis,
+    /// A blob that nothing has referred to yet is condemned after this: a large submission takes long.
+    pub awaited_for: Millis,
     /// A condemned blob is deleted after this.
     pub delete_after: Millis,
     /// An assimilator that took work and said nothing is forgotten after this.
@@ -48,6 +50,7 @@ impl CoreConfig {
             start_grace: Millis(lease_term.0.saturating_mul(10)),
             longest_wait: Millis(Millis::from_secs(25).0),
             condemn_after: Millis::from_secs(120),
+            awaited_for: Millis::from_secs(24 * 3600),
             delete_after: Millis::from_secs(60),
             assimilation_term: Millis::from_secs(60),
             remember_leases: Millis::from_secs(24 * 3600),

@@ -177,12 +177,17 @@ impl Core {
             Command::OfferAssimilated { to, lease, version, checkpoint } => {
                 self.offer_assimilated(to, lease, version, checkpoint);
             }
-            Command::OfferRejected { to, lease, reason } => self.offer_rejected(to, lease, &reason),
+            Command::OfferRejected { to, lease, reason, fault } => {
+                self.offer_rejected(to, lease, &reason, fault);
+            }
             Command::Missing { to, blobs } => self.missing(to, &blobs),
             Command::AuthorizePublish { to, blob } => self.authorize_publish(to, blob),
             Command::Published { to, blob } => self.published(to, blob),
             Command::Deleted { blob } => self.deleted(blob),
-            Command::Submit { to, spec, data, again } => self.submit(to, spec, data, again),
+            Command::Lost { blob } => self.lost(blob),
+            Command::Submit { to, spec, data, again, nonce } => {
+                self.submit(to, spec, data, again, nonce);
+            }
             Command::Cancel { to, job } => self.cancel(to, job),
             Command::Query { to, query } => self.query(to, query),
         }
@@ -200,6 +205,7 @@ impl Core {
             Query::HostByToken { token_sha256 } => {
                 Ok(Answer::HostByToken(self.state.tokens.get(&token_sha256).copied()))
             }
+            Query::BlobStatus { blob } => Ok(Answer::BlobStatus(self.state.blobs.status(&blob))),
             Query::Position => Ok(Answer::Position(self.state.position)),
         };
         self.reply(to, answer);
@@ -213,9 +219,10 @@ impl Core {
         let assimilating = self.soft.assimilating.values().copied().min();
         let resting = self.soft.resting.values().copied().min();
         let idle = self.state.blobs.oldest_idle().map(|(at, _)| at + self.config.condemn_after);
+        let awaited = self.state.blobs.oldest_awaited().map(|(at, _)| at + self.config.awaited_for);
         let condemned =
             self.state.blobs.oldest_condemned().map(|(at, _)| at + self.config.delete_after);
-        [lease, parked, assimilating, resting, idle, condemned].into_iter().flatten().min()
+        [lease, parked, assimilating, resting, idle, awaited, condemned].into_iter().flatten().min()
     }
 
     /// Decides an event: folds it and has it journalled.

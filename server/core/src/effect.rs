@@ -1,6 +1,6 @@
 //! What the core wants done: effects as data. The shell carries them out.
 
-use crate::{command::ReplyTo, event::Record};
+use crate::{command::ReplyTo, event::Record, state::BlobStatus};
 use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, SubmitAnswer, WorkAnswer},
     digest::{BlobRef, Digest},
@@ -66,7 +66,7 @@ pub enum Answer {
     ReadAuthorized,
     Report(ReportAnswer),
     Assimilation(Option<Box<AssimilationUnit>>),
-    /// The offer was taken; false where the report had already ended otherwise.
+    /// Whether the offer was taken.
     Offered(Offered),
     Missing(Vec<Digest>),
     PublishAuthorized,
@@ -80,6 +80,7 @@ pub enum Answer {
     Hosts(Vec<HostView>),
     Host(Box<HostView>),
     HostByToken(Option<HostId>),
+    BlobStatus(Option<BlobStatus>),
     Position(JournalPosition),
 }
 

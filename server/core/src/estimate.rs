@@ -39,7 +39,8 @@ impl Estimates {
     #[must_use]
     pub(crate) fn training(&self, host: HostId, flops: f64, trial: &Trial, rows: u64) -> Millis {
         let kind = kind(trial);
-        let measured = self.by_host.get(&(host, kind)).copied();
+        let of_kind = self.by_kind.get(&kind).copied();
+        let measured = self.by_host.get(&(host, kind)).copied().or(of_kind);
         let per_row = measured.unwrap_or_else(|| guess(trial, flops));
         Millis(per_row.saturating_mul(rows) / 1_000_000)
     }

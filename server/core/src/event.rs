@@ -72,6 +72,17 @@ pub enum LeaseEnd {
     Revoked,
 }
 
+/// Whose fault a refused result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The host sent what can't be.
+    #[default]
+    Host,
+    /// The server lost what the host had sent.
+    Server,
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -89,8 +100,17 @@ pub enum Event {
     BlobDoomed { blob: Digest },
     /// It is gone.
     BlobDeleted { blob: Digest },
+    /// The store has lost it.
+    BlobLost { blob: Digest },
     /// A job was submitted.
-    JobSubmitted { job: JobId, spec: Box<JobSpec>, data: Box<DataManifest>, key: Digest },
+    JobSubmitted {
+        job: JobId,
+        spec: Box<JobSpec>,
+        data: Box<DataManifest>,
+        key: Digest,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nonce: Option<String>,
+    },
     /// A job's user ended it.
     JobCancelled { job: JobId },
     /// A host was given a unit on this base version. `class`: the host's numeric class.
@@ -112,7 +132,12 @@ pub enum Event {
     /// An evaluation's metrics were taken.
     Evaluated { lease: LeaseId, epoch: Epoch, valid: Sums },
     /// An acknowledged report was refused.
-    Rejected { lease: LeaseId, reason: String },
+    Rejected {
+        lease: LeaseId,
+        reason: String,
+        #[serde(default)]
+        fault: Fault,
+    },
     /// An acknowledged report came after its unit was settled or its trial had ended.
     Superseded { lease: LeaseId },
     /// A trainer error was counted; with it the report has ended.

@@ -150,8 +150,10 @@ impl Core {
             }
         }
         for digest in counts.keys() {
-            let published = self.state.blobs.status(digest) == Some(BlobStatus::Published);
-            holds("B1", published, || format!("blob {digest:?} is referred to and not kept"))?;
+            let status = self.state.blobs.status(digest);
+            // A store may lose a blob; nobody may delete it.
+            let kept = matches!(status, Some(BlobStatus::Published | BlobStatus::Lost));
+            holds("B1", kept, || format!("blob {digest:?} is referred to and not kept"))?;
         }
         let kept: BTreeMap<Digest, u32> = self.state.blobs.referenced().collect();
         holds("B1", kept == counts, || "reference counts differ from a recount".into())

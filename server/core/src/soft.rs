@@ -30,6 +30,10 @@ pub(crate) struct Soft {
     pub(crate) assimilating: BTreeMap<LeaseId, UnixMillis>,
     /// Hosts that are given nothing, and until when.
     pub(crate) resting: BTreeMap<HostId, UnixMillis>,
+    /// When the server started.
+    pub(crate) started_at: UnixMillis,
+    /// Leases that ran out and that their host still runs: batches done, and since when.
+    pub(crate) late: BTreeMap<LeaseId, (u32, UnixMillis)>,
     /// Measured speeds.
     pub(crate) estimates: Estimates,
     /// Work may have become runnable since parked hosts were last looked at.
@@ -49,6 +53,8 @@ pub(crate) struct Term {
     pub(crate) started: bool,
     /// The host said that it is trained.
     pub(crate) finished: bool,
+    /// Bytes of its blobs that are there, as the host said.
+    pub(crate) fetched: u64,
     /// Batches done, as the host said.
     pub(crate) done: u32,
 }

@@ -49,7 +49,8 @@ impl Core {
             job_seed: job.spec.seed,
             context: trial.context.clone(),
             data: job.data.clone(),
-            numeric_class: trial.class.filter(|_| !trial.mixed),
+            // Arithmetic that nothing pinned has no class.
+            numeric_class: trial.class.filter(|_| !trial.mixed && job.spec.placement.reproducible),
             hops: trial.history.clone(),
         })
     }
@@ -163,7 +164,15 @@ impl Core {
     }
 
     fn job_waits(&self, job: &Job) -> Option<String> {
-        if !job.is_running() || job.counters.leases_live > 0 {
+        if !job.is_running() {
+            return None;
+        }
+        if let Some(lost) = self.lost_data(job) {
+            return Some(format!(
+                "the server's store has lost blob {lost} of the job's data: submit the job again to send it anew"
+            ));
+        }
+        if job.counters.leases_live > 0 {
             return None;
         }
         let resting = self.soft.resting.iter().find(|(_, until)| **until > self.now);
@@ -184,8 +193,13 @@ impl Core {
     }
 
     fn trial_waits(&self, job: &Job, trial: &Trial) -> Option<String> {
+        if trial.is_running()
+            && let Some(lost) = self.state.blobs.first_lost(trial.blobs())
+        {
+            return Some(format!("the server's store has lost its checkpoint {lost}"));
+        }
         let class = self.kept_class(job, trial).filter(|_| trial.is_runnable())?;
-        let empty = self.other_live_hosts(HostId(0), Some(class)).next().is_none();
+        let empty = self.hosts_in_contact(Some(class)).next().is_none();
         empty.then(|| format!("no host of numeric class {} is in contact", class.short()))
     }
 

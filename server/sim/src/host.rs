@@ -7,7 +7,7 @@ use sojourn_protocol::{
     ids::{HostId, LeaseId},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Trained},
     time::{Millis, UnixMillis},
-    unit::{Lease, Unit},
+    unit::{Hop, Lease, Unit},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -199,7 +199,7 @@ impl Host {
                     base: hop.base.version(),
                     checkpoint: training::train(hop, end, lease.upload_bytes),
                     end: hop.position_at(end),
-                    sums: training::evaluate(&Digest::of(b"sums"), hop.shard.rows),
+                    sums: training::evaluate(&Digest::of(b"sums"), rows(hop, end)),
                     train_micros: u64::from(end - hop.start.batch) * self.millis_per_batch * 1000,
                 };
                 if fate == Fate::Lies {
@@ -221,4 +221,11 @@ impl Host {
         let open = self.outbox.values().filter(|(_, acknowledged)| !acknowledged);
         open.map(|(report, _)| report.clone()).collect()
     }
+}
+
+/// Rows of a hop's batches before `end`.
+fn rows(hop: &Hop, end: u32) -> u32 {
+    let size = hop.context.config.training.batch_size;
+    let before = |batch: u32| batch.saturating_mul(size).min(hop.shard.rows);
+    before(end) - before(hop.start.batch)
 }

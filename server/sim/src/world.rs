@@ -7,7 +7,7 @@ use crate::{
     server::{Reply, Server},
 };
 use rand_chacha::ChaCha8Rng;
-use sojourn_core::{Answer, Command, CoreConfig, ReplyTo};
+use sojourn_core::{Answer, Command, CoreConfig, Fault, ReplyTo};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId, LeaseId},
@@ -150,6 +150,7 @@ impl World {
             spec: Box::new(self.scenario.spec.clone()),
             data: Box::new(self.scenario.data.clone()),
             again: false,
+            nonce: None,
         })?;
         let submitted =
             self.server.core().is_some_and(|core| core.state().jobs.contains_key(&JobId(1)));
@@ -320,7 +321,7 @@ impl World {
         }
         let offer = if self.happens(faults.forget / 4) {
             let reason = "the assimilator didn't like it".into();
-            Command::OfferRejected { to: ReplyTo(0), lease: unit.lease, reason }
+            Command::OfferRejected { to: ReplyTo(0), lease: unit.lease, reason, fault: Fault::Host }
         } else {
             let (lease, version) = (unit.lease, unit.version);
             let checkpoint = unit.trained.checkpoint;

@@ -54,6 +54,7 @@ impl Core {
         spec: Box<JobSpec>,
         data: Box<DataManifest>,
         again: bool,
+        nonce: Option<String>,
     ) {
         let trials = match self.check_submission(&spec, &data) {
             Ok(trials) => trials,
@@ -63,9 +64,11 @@ impl Core {
             return self.refuse(to, ErrorKind::Invalid, "the job can't be written as JSON");
         };
         let key = Digest::of(&bytes);
+        let nonce = nonce.map(|nonce| nonce.chars().take(64).collect::<String>());
+        let same_call = nonce.as_ref().and_then(|nonce| self.state.job_nonces.get(nonce));
         let existing = self.state.job_keys.get(&key).and_then(|job| self.state.jobs.get(job));
-        if let Some(existing) = existing.filter(|job| !again && is_of_use(job)) {
-            let job = existing.id;
+        let existing = existing.filter(|job| !again && is_of_use(job)).map(|job| job.id);
+        if let Some(job) = same_call.copied().or(existing) {
             let answer = SubmitAnswer { job, trials, submitted: Submitted::Existing };
             return self.reply(to, Ok(Answer::Submitted(answer)));
         }
@@ -76,7 +79,7 @@ impl Core {
             return self.refuse(to, ErrorKind::Conflict, message);
         }
         let job = self.state.jobs.keys().next_back().copied().unwrap_or_default().next();
-        self.emit(Event::JobSubmitted { job, spec, data, key });
+        self.emit(Event::JobSubmitted { job, spec, data, key, nonce });
         self.soft.work_changed = true;
         let answer = SubmitAnswer { job, trials, submitted: Submitted::New };
         self.reply(to, Ok(Answer::Submitted(answer)));

@@ -1,6 +1,6 @@
 //! A host asks for work: what it should hold, what it shouldn't, what is new; or it waits.
 
-use crate::{command::ReplyTo, core::Core, effect::Answer, soft::Parked};
+use crate::{command::ReplyTo, core::Core, effect::Answer, event::LeaseEnd, soft::Parked};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
     ids::{HostId, LeaseId},
@@ -8,14 +8,18 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeSet;
 
+/// Slots that one host may have.
+const MOST_SLOTS: u32 = 1024;
 /// Asks are paced by holding them, so a host that hears something may ask again at once.
 const ASK_AGAIN: Millis = Millis(0);
 
 impl Core {
-    pub(crate) fn ask(&mut self, to: ReplyTo, host: HostId, request: WorkRequest) {
+    pub(crate) fn ask(&mut self, to: ReplyTo, host: HostId, mut request: WorkRequest) {
         if self.refuse_stranger(to, host) {
             return;
         }
+        request.slots = request.slots.min(MOST_SLOTS);
+        request.idle = request.idle.min(request.slots);
         if let Some(older) = self.soft.parked.remove(&host) {
             self.reply(older.to, Ok(Answer::Work(self.nothing(host))));
         }
@@ -89,7 +93,14 @@ impl Core {
         answer.reports = self.ended_reports(host, &request.reported);
         let held: BTreeSet<LeaseId> = request.holding.iter().map(|held| held.lease).collect();
         let live = self.state.hosts.get(&host).map(|host| host.live.clone()).unwrap_or_default();
+        let class = self.soft.contacts.get(&host).and_then(|contact| contact.numeric_class);
         for lease in live.difference(&held) {
+            let granted_to = self.state.leases.get(lease).and_then(|lease| lease.class);
+            if class.is_some() && granted_to != class {
+                // It began anew with another arithmetic: what it was granted as is no more.
+                self.end_lease(*lease, LeaseEnd::Revoked);
+                continue;
+            }
             self.soft.set_term(*lease, self.fresh_term(*lease));
             answer.leases.extend(self.wire_lease(*lease));
         }

@@ -4,7 +4,7 @@ use crate::{
     command::ReplyTo,
     core::Core,
     effect::{Answer, AssimilationUnit, Effect, Offered},
-    event::{Event, LeaseEnd},
+    event::{Event, Fault, LeaseEnd},
     state::{BlobStatus, PastState},
 };
 use sojourn_protocol::{
@@ -98,18 +98,26 @@ impl Core {
         self.reply(to, Ok(Answer::Offered(Offered::Taken)));
     }
 
-    pub(crate) fn offer_rejected(&mut self, to: ReplyTo, lease: LeaseId, reason: &str) {
+    pub(crate) fn offer_rejected(
+        &mut self,
+        to: ReplyTo,
+        lease: LeaseId,
+        reason: &str,
+        fault: Fault,
+    ) {
         if !self.is_to_assimilate(lease) {
             return self.reply(to, Ok(Answer::Offered(Offered::Stale)));
         }
         self.soft.assimilating.remove(&lease);
         let reason: String = reason.chars().take(1000).collect();
         let past = self.state.past.get(&lease).map(|past| past.lease.clone());
-        self.emit(Event::Rejected { lease, reason });
+        self.emit(Event::Rejected { lease, reason, fault });
         self.effect(Effect::DropUpload(lease));
         self.notify_host_of(lease);
         if let Some(past) = past {
-            self.rest_if_failing(past.host);
+            if fault == Fault::Host {
+                self.rest_if_failing(past.host);
+            }
             let trial = self.state.trial(past.unit.job(), past.unit.trial());
             if let Some(next) = trial.and_then(|trial| trial.awaiting.front().copied()) {
                 self.queue_assimilation(next);

@@ -8,8 +8,15 @@ use sojourn_protocol::{
 
 impl Core {
     pub(crate) fn missing(&mut self, to: ReplyTo, blobs: &[BlobRef]) {
-        let missing = blobs.iter().filter(|blob| !self.state.blobs.is_published(blob));
-        let missing: Vec<Digest> = missing.map(|blob| blob.sha256).collect();
+        let (there, missing): (Vec<BlobRef>, Vec<BlobRef>) =
+            blobs.iter().partition(|blob| self.state.blobs.is_published(blob));
+        // Who asks is about to submit: what is there must stay until then.
+        for blob in there {
+            if self.state.blobs.references(&blob.sha256) == 0 {
+                self.emit(Event::BlobPublished { blob });
+            }
+        }
+        let missing: Vec<Digest> = missing.iter().map(|blob| blob.sha256).collect();
         self.reply(to, Ok(Answer::Missing(missing)));
     }
 
@@ -24,9 +31,11 @@ impl Core {
         if self.refuse_doomed(to, blob) {
             return;
         }
-        // Said again for a known blob, so that its grace period starts anew.
-        if self.state.blobs.references(&blob.sha256) == 0 {
+        // Said again for a known blob that nothing refers to, so that its grace period starts anew.
+        let idle = self.state.blobs.references(&blob.sha256) == 0;
+        if idle || !self.state.blobs.is_published(&blob) {
             self.emit(Event::BlobPublished { blob });
+            self.soft.work_changed = true;
         }
         self.reply(to, Ok(Answer::Published));
     }
@@ -34,6 +43,12 @@ impl Core {
     pub(crate) fn deleted(&mut self, blob: Digest) {
         if self.state.blobs.status(&blob) == Some(BlobStatus::Doomed) {
             self.emit(Event::BlobDeleted { blob });
+        }
+    }
+
+    pub(crate) fn lost(&mut self, blob: Digest) {
+        if self.state.blobs.status(&blob) == Some(BlobStatus::Published) {
+            self.emit(Event::BlobLost { blob });
         }
     }
 

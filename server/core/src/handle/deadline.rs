@@ -43,6 +43,11 @@ impl Core {
         {
             self.emit(Event::BlobCondemned { blob });
         }
+        while let Some((since, blob)) = self.state.blobs.oldest_awaited()
+            && since + self.config.awaited_for <= self.now
+        {
+            self.emit(Event::BlobCondemned { blob });
+        }
         while let Some((since, blob)) = self.state.blobs.oldest_condemned()
             && since + self.config.delete_after <= self.now
         {
@@ -53,6 +58,7 @@ impl Core {
 
     /// The server has started: live leases get a full term, and what was under way is said again.
     pub(crate) fn started(&mut self) {
+        self.soft.started_at = self.now;
         let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
         for lease in leases {
             self.soft.set_term(lease, self.fresh_term(lease));
@@ -79,6 +85,7 @@ impl Core {
             due: self.now + self.config.start_grace + self.patience(estimate),
             started: false,
             finished: false,
+            fetched: 0,
             done: 0,
         }
     }
@@ -88,6 +95,9 @@ impl Core {
         let host = self.state.leases.get(&lease).map(|lease| lease.host);
         self.soft.clear_term(lease);
         if let Some(host) = host {
+            if matches!(end, LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) {
+                self.effect(Effect::DropUpload(lease));
+            }
             self.emit(Event::LeaseEnded { lease, end });
             self.soft.notify.insert(host);
             self.soft.work_changed = true;

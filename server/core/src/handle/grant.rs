@@ -104,6 +104,9 @@ impl Core {
         // Fair turns: the job with the fewest live leases goes first.
         jobs.sort_by_key(|job| (job.counters.leases_live, job.id));
         for job in jobs {
+            if self.lost_data(job).is_some() {
+                continue;
+            }
             let evaluation = self.evaluation_for(job, host);
             if let Some((_, backlog)) = evaluation
                 && backlog > self.slots_in_contact().saturating_mul(2)
@@ -150,7 +153,10 @@ impl Core {
         let open = job.trials.iter().flat_map(|trial| {
             trial.open_evaluations().map(move |(epoch, evaluation)| (trial, epoch, evaluation))
         });
-        let open = open.filter(|(_, _, e)| self.may_retry(None, &e.failures, host));
+        let open = open.filter(|(_, _, e)| {
+            !self.state.blobs.is_lost(&e.checkpoint.sha256)
+                && self.may_retry(None, &e.failures, host)
+        });
         let mut first = None;
         let mut count = 0;
         for (trial, epoch, evaluation) in open {
@@ -164,7 +170,9 @@ impl Core {
 
     fn may_train(&self, job: &Job, trial: &Trial, host: HostId, class: Digest) -> bool {
         let kept = self.kept_class(job, trial);
-        kept.is_none_or(|kept| kept == class) && self.may_retry(kept, &trial.failures, host)
+        kept.is_none_or(|kept| kept == class)
+            && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
+            && self.may_retry(kept, &trial.failures, host)
     }
 
     /// The numeric class that the trial must stay in.
@@ -181,26 +189,34 @@ impl Core {
     ) -> bool {
         let count = |host: HostId| failures.get(&host).map_or(0, |failed| failed.count);
         let own = count(host);
-        own == 0 || self.other_live_hosts(host, class).all(|other| count(other) >= own)
+        let mut others = self
+            .hosts_in_contact(class)
+            .filter(|other| *other != host && !self.soft.is_resting(*other, self.now));
+        own == 0 || others.all(|other| count(other) >= own)
     }
 
-    /// Live hosts but this one, of the class where one is asked for.
-    pub(crate) fn other_live_hosts(
+    /// A blob of the job's data that the store has lost.
+    pub(crate) fn lost_data(&self, job: &Job) -> Option<Digest> {
+        if !self.state.blobs.any_lost() {
+            return None;
+        }
+        self.state.blobs.first_lost(job.data.blobs().map(|blob| blob.sha256))
+    }
+
+    /// Hosts in contact, of the class where one is asked for; resting ones too.
+    pub(crate) fn hosts_in_contact(
         &self,
-        host: HostId,
         class: Option<Digest>,
     ) -> impl Iterator<Item = HostId> + '_ {
         let contacts = self.soft.contacts.iter();
         contacts
-            .filter(move |(other, contact)| {
-                **other != host
-                    && contact.numeric_class.is_some()
+            .filter(move |(host, contact)| {
+                contact.numeric_class.is_some()
                     && (class.is_none() || contact.numeric_class == class)
-                    && self.soft.is_live(**other, self.now, self.config.lease_term)
-                    && !self.soft.is_resting(**other, self.now)
-                    && self.state.hosts.get(other).is_some_and(|host| !host.revoked)
+                    && self.soft.is_live(**host, self.now, self.config.lease_term)
+                    && self.state.hosts.get(host).is_some_and(|host| !host.revoked)
             })
-            .map(|(other, _)| *other)
+            .map(|(host, _)| *host)
     }
 
     fn slots_in_contact(&self) -> usize {

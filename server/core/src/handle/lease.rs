@@ -3,7 +3,7 @@
 use crate::{
     command::ReplyTo,
     core::Core,
-    effect::Answer,
+    effect::{Answer, Effect},
     event::{LeaseEnd, UnitKey},
     state::{Lease, PastState},
 };
@@ -51,11 +51,23 @@ impl Core {
         for held in holding {
             let own = self.state.leases.get(&held.lease).is_some_and(|lease| lease.host == host);
             let Some(mut term) = self.soft.terms.get(&held.lease).copied().filter(|_| own) else {
+                self.watch_late(held);
                 continue;
             };
             term.renew_by = self.now + self.config.lease_term;
             match held.state {
-                HeldState::Waiting => {}
+                HeldState::Waiting => {
+                    // Its turn comes when the unit before it ends, however long that takes.
+                    if !term.started {
+                        term.due = term.due.max(self.now + self.config.start_grace);
+                    }
+                }
+                HeldState::Fetching { fetched } => {
+                    if fetched > term.fetched {
+                        term.fetched = fetched;
+                        term.due = term.due.max(self.now + self.config.start_grace);
+                    }
+                }
                 HeldState::Running { done, of } => {
                     let starts = !term.started && started < slots;
                     if starts {
@@ -83,6 +95,27 @@ impl Core {
         }
     }
 
+    /// A lease that ran out may still bring a result; one that makes no progress hangs.
+    fn watch_late(&mut self, held: &Held) {
+        let lapsed = self.state.past.get(&held.lease);
+        let lapsed = lapsed.is_some_and(|past| matches!(past.state, PastState::Lapsed(_)));
+        if let (HeldState::Running { done, .. }, true) = (held.state, lapsed) {
+            let now = self.now;
+            let seen = self.soft.late.entry(held.lease).or_insert((done, now));
+            if done > seen.0 {
+                *seen = (done, now);
+            }
+        } else {
+            self.soft.late.remove(&held.lease);
+        }
+    }
+
+    /// Has a lease that ran out made no progress for as long as a slow unit may take?
+    fn is_hung(&self, lease: LeaseId) -> bool {
+        let patience = Millis(self.config.least_due.0.saturating_mul(10));
+        self.soft.late.get(&lease).is_some_and(|(_, since)| *since + patience < self.now)
+    }
+
     /// Leases that the host runs in its slots, as far as it has said.
     pub(crate) fn started_leases(&self, host: HostId) -> usize {
         let Some(host) = self.state.hosts.get(&host) else { return 0 };
@@ -91,7 +124,20 @@ impl Core {
     }
 
     /// Held leases that are of no use any more: not this host's, revoked, settled, or hung.
-    pub(crate) fn to_drop(&self, host: HostId, holding: &[Held]) -> Vec<LeaseId> {
+    pub(crate) fn to_drop(&mut self, host: HostId, holding: &[Held]) -> Vec<LeaseId> {
+        let dropped = self.useless(host, holding);
+        for lease in &dropped {
+            self.soft.late.remove(lease);
+            let past = self.state.past.get(lease);
+            if past.is_some_and(|past| past.lease.host == host) {
+                // What it has uploaded of it so far is of no use either.
+                self.effect(Effect::DropUpload(*lease));
+            }
+        }
+        dropped
+    }
+
+    fn useless(&self, host: HostId, holding: &[Held]) -> Vec<LeaseId> {
         let useless = |held: &&Held| {
             let id = &held.lease;
             if let Some(lease) = self.state.leases.get(id) {
@@ -100,7 +146,9 @@ impl Core {
             let Some(past) = self.state.past.get(id) else { return true };
             match &past.state {
                 PastState::Lapsed(LeaseEnd::Silent) => {
-                    past.lease.host != host || !self.state.is_wanted(&past.lease)
+                    past.lease.host != host
+                        || !self.state.is_wanted(&past.lease)
+                        || self.is_hung(*id)
                 }
                 // What hung is to be stopped; what is trained already may still be of use.
                 PastState::Lapsed(LeaseEnd::Overdue) => {

@@ -4,8 +4,8 @@ use crate::{
     command::ReplyTo,
     core::Core,
     effect::{Answer, Effect},
-    event::{Event, LeaseEnd, UnitKey},
-    state::{Lease, Trial},
+    event::{Event, Fault, LeaseEnd, UnitKey},
+    state::{Job, Lease, Trial},
 };
 use sojourn_protocol::{
     api::ReportAnswer,
@@ -14,10 +14,13 @@ use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Sums, Trained},
     time::Millis,
+    unit::shard_index,
 };
 
 /// Trainer errors at one unit that count against the host (on one) or the job (on as many hosts).
 const MOST_FAILURES: u32 = 3;
+/// The largest sum of losses that is believed.
+const LARGEST_LOSS: f64 = 1e100;
 /// The longest rest of a host.
 const LONGEST_REST: Millis = Millis::from_secs(3600);
 
@@ -61,7 +64,7 @@ impl Core {
         let outcome = report.outcome.clone();
         self.emit(Event::ReportAcknowledged { report: Box::new(report), host });
         if let Some(reason) = refusal {
-            self.emit(Event::Rejected { lease: id, reason });
+            self.emit(Event::Rejected { lease: id, reason, fault: Fault::Host });
             self.effect(Effect::DropUpload(id));
             self.rest_if_failing(host);
         } else {
@@ -95,6 +98,7 @@ impl Core {
             (Outcome::Failed(_), _) => None,
             (Outcome::Trained(trained), UnitKey::Train { .. }) => wrong_base(lease, trained)
                 .or_else(|| wrong_position(lease, trial, trained))
+                .or_else(|| wrong_rows(job, lease, trial, trained))
                 .or_else(|| wrong_sums(std::slice::from_ref(&trained.sums))),
             (Outcome::Evaluated(evaluated), UnitKey::Evaluate { .. }) => {
                 let rows: Vec<u64> =
@@ -163,10 +167,19 @@ impl Core {
     fn has_other_host(&self, lease: &Lease) -> bool {
         let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return false };
         let class = job.trial(lease.unit.trial()).and_then(|trial| self.kept_class(job, trial));
-        self.other_live_hosts(lease.host, class).next().is_some()
+        if self.hosts_in_contact(class).any(|host| host != lease.host) {
+            return true;
+        }
+        // Right after a start the others have not had the time to show themselves.
+        let early = self.now < self.soft.started_at + self.config.lease_term;
+        early && self.state.hosts.values().any(|host| host.id != lease.host && !host.revoked)
     }
 
     fn fail_trial(&mut self, job: JobId, trial: TrialId, error: String) {
+        let failures = self.state.trial(job, trial).map(|trial| trial.failures.clone());
+        for host in failures.unwrap_or_default().keys() {
+            self.soft.resting.remove(host);
+        }
         let cleanup = self.state.trial(job, trial).map(cleanup_of).unwrap_or_default();
         self.emit(Event::TrialFailed { job, trial, error });
         self.clean_up(cleanup);
@@ -227,6 +240,23 @@ fn wrong_position(lease: &Lease, trial: &Trial, trained: &Trained) -> Option<Str
     chain.advance(start, trained.end).err().map(|error| error.to_string())
 }
 
+/// The rows that were trained are those of the batches that were.
+fn wrong_rows(job: &Job, lease: &Lease, trial: &Trial, trained: &Trained) -> Option<String> {
+    let UnitKey::Train { shard, from, .. } = lease.unit else { return None };
+    let rows = u64::from(job.data.train.get(shard_index(shard))?.rows);
+    let size = u64::from(trial.context.config.training.batch_size);
+    let before = |batch: u32| (u64::from(batch) * size).min(rows);
+    let (is, wanted) = (trained.sums.rows, before(trained.end.batch) - before(from));
+    (is != wanted).then(|| format!("{is} rows were trained instead of {wanted}"))
+}
+
+/// Losses that sums over a whole job can hold, and no more hits than rows.
 fn wrong_sums(sums: &[Sums]) -> Option<String> {
-    sums.iter().any(|sums| !sums.loss.is_finite()).then(|| "a loss isn't finite".into())
+    let loss = sums.iter().any(|sums| !sums.loss.is_finite() || sums.loss.abs() > LARGEST_LOSS);
+    let hits = sums.iter().any(|sums| sums.correct.is_some_and(|correct| correct > sums.rows));
+    match (loss, hits) {
+        (true, _) => Some("a loss isn't finite, or beyond all measure".into()),
+        (_, true) => Some("more rows are correct than there are".into()),
+        (false, false) => None,
+    }
 }

@@ -4,6 +4,8 @@
 //!   published --(unreferenced for a while)--> condemned --(a while)--> doomed --> gone
 //!       ^------------ published again ------------'          (deletion under way: no way back)
 //! ```
+//!
+//! A blob that nothing has referred to yet waits longer: its job's other data is still being sent.
 
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -16,10 +18,14 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blobs {
     blobs: BTreeMap<Digest, Blob>,
-    /// Published and unreferenced, since when.
+    /// Published and no longer referred to, since when.
     idle: BTreeSet<(UnixMillis, Digest)>,
+    /// Published and not yet referred to, since when.
+    awaited: BTreeSet<(UnixMillis, Digest)>,
     /// Condemned, since when.
     condemned: BTreeSet<(UnixMillis, Digest)>,
+    /// Referred to and lost.
+    lost: BTreeSet<Digest>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +46,8 @@ pub enum BlobStatus {
     Condemned,
     /// Being deleted.
     Doomed,
+    /// The store should have it and hasn't; it must be published again.
+    Lost,
 }
 
 impl Blobs {
@@ -81,6 +89,29 @@ impl Blobs {
         self.idle.first().copied()
     }
 
+    /// The blob that has waited longest for its first reference, and since when.
+    #[must_use]
+    pub fn oldest_awaited(&self) -> Option<(UnixMillis, Digest)> {
+        self.awaited.first().copied()
+    }
+
+    /// Has the store lost any that is referred to?
+    #[must_use]
+    pub fn any_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Has the store lost this one?
+    #[must_use]
+    pub fn is_lost(&self, blob: &Digest) -> bool {
+        self.lost.contains(blob)
+    }
+
+    /// The first of these that is lost.
+    pub fn first_lost(&self, mut blobs: impl Iterator<Item = Digest>) -> Option<Digest> {
+        blobs.find(|blob| self.is_lost(blob))
+    }
+
     /// The longest condemned blob, and since when.
     #[must_use]
     pub fn oldest_condemned(&self) -> Option<(UnixMillis, Digest)> {
@@ -93,7 +124,7 @@ impl Blobs {
         let status = BlobStatus::Published;
         self.blobs.insert(blob.sha256, Blob { bytes: blob.bytes, references, status, since: at });
         if references == 0 {
-            self.idle.insert((at, blob.sha256));
+            self.awaited.insert((at, blob.sha256));
         }
     }
 
@@ -114,6 +145,19 @@ impl Blobs {
         }
     }
 
+    pub(super) fn lost(&mut self, digest: Digest, at: UnixMillis) {
+        self.forget_place(&digest);
+        if let Some(blob) = self.blobs.get_mut(&digest) {
+            blob.status = BlobStatus::Lost;
+            blob.since = at;
+            if blob.references == 0 {
+                self.blobs.remove(&digest);
+            } else {
+                self.lost.insert(digest);
+            }
+        }
+    }
+
     pub(super) fn deleted(&mut self, digest: Digest) {
         self.forget_place(&digest);
         self.blobs.remove(&digest);
@@ -123,6 +167,7 @@ impl Blobs {
         if let Some(blob) = self.blobs.get_mut(&digest) {
             if blob.references == 0 {
                 self.idle.remove(&(blob.since, digest));
+                self.awaited.remove(&(blob.since, digest));
             }
             blob.references += 1;
         }
@@ -131,7 +176,10 @@ impl Blobs {
     pub(super) fn release(&mut self, digest: Digest, at: UnixMillis) {
         if let Some(blob) = self.blobs.get_mut(&digest) {
             blob.references = blob.references.saturating_sub(1);
-            if blob.references == 0 {
+            if blob.references == 0 && blob.status == BlobStatus::Lost {
+                self.blobs.remove(&digest);
+                self.lost.remove(&digest);
+            } else if blob.references == 0 {
                 blob.since = at;
                 self.idle.insert((at, digest));
             }
@@ -141,6 +189,8 @@ impl Blobs {
     fn forget_place(&mut self, digest: &Digest) {
         if let Some(blob) = self.blobs.get(digest) {
             self.idle.remove(&(blob.since, *digest));
+            self.awaited.remove(&(blob.since, *digest));
+            self.lost.remove(digest);
             self.condemned.remove(&(blob.since, *digest));
         }
     }

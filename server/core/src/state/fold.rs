@@ -5,15 +5,16 @@ use super::{
     TrialEnd,
     trial::{is_better, metric_value},
 };
-use crate::event::{Event, LeaseEnd, Record, UnitKey};
+use crate::event::{Event, Fault, LeaseEnd, Record, UnitKey};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
-    report::{Failure, Outcome, Report, ReportEnd, Sums, Trained},
+    report::{Failure, FailureKind, Outcome, Report, ReportEnd, Sums, Trained},
     time::{Millis, UnixMillis},
     view::{CurvePoint, HopRecord},
 };
 use sojourn_workgen::Advance;
+use std::collections::BTreeMap;
 
 /// A reported lease is forgotten this many times sooner than one that may yet be reported.
 const REPORTED: u64 = 24;
@@ -39,13 +40,17 @@ impl State {
             Event::BlobCondemned { blob } => self.blobs.condemn(*blob, at),
             Event::BlobDoomed { blob } => self.blobs.doom(*blob, at),
             Event::BlobDeleted { blob } => self.blobs.deleted(*blob),
-            Event::JobSubmitted { job, spec, data, key } => {
+            Event::BlobLost { blob } => self.blobs.lost(*blob, at),
+            Event::JobSubmitted { job, spec, data, key, nonce } => {
                 let new = Job::new(*job, spec.as_ref().clone(), data.as_ref().clone(), *key, at);
                 for blob in new.data.blobs() {
                     self.blobs.retain(blob.sha256);
                 }
                 self.jobs.insert(*job, new);
                 self.job_keys.insert(*key, *job);
+                if let Some(nonce) = nonce {
+                    self.job_nonces.insert(nonce.clone(), *job);
+                }
             }
             Event::JobCancelled { job } => self.cancel(*job, at),
             Event::LeaseGranted { lease, host, unit, base, class, why: _ } => {
@@ -64,14 +69,16 @@ impl State {
                 self.assimilated(*lease, *version, *checkpoint, at);
             }
             Event::Evaluated { lease, epoch, valid } => self.evaluated(*lease, *epoch, *valid, at),
-            Event::Rejected { lease, reason } => {
+            Event::Rejected { lease, reason, fault } => {
                 let host = self.end_report(
                     *lease,
                     PastState::Ended(ReportEnd::Rejected { reason: reason.clone() }),
                     at,
                 );
                 self.count(*lease, |counters| counters.rejected += 1);
-                self.host_failed(host, reason);
+                if *fault == Fault::Host {
+                    self.host_failed(host, reason);
+                }
             }
             Event::Superseded { lease } => {
                 self.end_report(*lease, PastState::Ended(ReportEnd::Superseded), at);
@@ -79,6 +86,8 @@ impl State {
             }
             Event::UnitFailed { lease, failure } => self.unit_failed(*lease, failure, at),
             Event::TrialFailed { job, trial, error } => {
+                let failures = self.trial(*job, *trial).map(Trial::all_failures);
+                self.pardon(&failures.unwrap_or_default());
                 self.end_trial(*job, *trial, TrialEnd::Failed(error.clone()), at);
             }
         }
@@ -252,11 +261,26 @@ impl State {
         }
     }
 
+    /// Takes the marks back that hosts got for errors that turned out to be the job's.
+    fn pardon(&mut self, failures: &BTreeMap<HostId, FailedBy>) {
+        for (host, failed) in failures {
+            if let Some(host) = self.hosts.get_mut(host) {
+                host.failures_in_a_row = host.failures_in_a_row.saturating_sub(failed.count);
+            }
+        }
+    }
+
     fn unit_failed(&mut self, id: LeaseId, failure: &Failure, at: UnixMillis) {
         let Some(unit) = self.past.get(&id).map(|past| past.lease.unit) else { return };
         let host = self.end_report(id, PastState::Failed(failure.clone()), at);
         self.host_failed(host, &failure.message);
         let Some(host) = host else { return };
+        if failure.kind == FailureKind::NonFinite
+            && let Some(host) = self.hosts.get_mut(&host)
+        {
+            // The model's doing, whoever computes it.
+            host.failures_in_a_row = host.failures_in_a_row.saturating_sub(1);
+        }
         let trial = self.trial_mut(unit.job(), unit.trial());
         if let Some(failures) = trial.and_then(|trial| trial.failures_mut(&unit)) {
             let entry = failures

@@ -40,6 +40,8 @@ pub struct State {
     pub jobs: BTreeMap<JobId, Job>,
     /// Jobs by what was submitted.
     pub job_keys: BTreeMap<Digest, JobId>,
+    /// Jobs by the name of the call that submitted them.
+    pub job_nonces: BTreeMap<String, JobId>,
     /// Hosts by id.
     pub hosts: BTreeMap<HostId, Host>,
     /// Hosts by the hash of their token; revoked ones are not here.
@@ -66,6 +68,7 @@ impl State {
             remember,
             jobs: BTreeMap::new(),
             job_keys: BTreeMap::new(),
+            job_nonces: BTreeMap::new(),
             hosts: BTreeMap::new(),
             tokens: BTreeMap::new(),
             leases: BTreeMap::new(),

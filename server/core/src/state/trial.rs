@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, LeaseId, TrialId, Version},
-    report::{Failure, Sums},
+    report::{Failure, FailureKind, Sums},
     spec::{Choices, Goal, Metric},
     unit::{Base, TrialContext},
     view::{CurvePoint, HopRecord},
@@ -155,6 +155,19 @@ impl Trial {
             UnitKey::Train { .. } => Some(&self.failures),
             UnitKey::Evaluate { epoch, .. } => self.evaluations.get(epoch).map(|e| &e.failures),
         }
+    }
+
+    /// Trainer errors other than diverging at all its open units, by host.
+    pub(super) fn all_failures(&self) -> BTreeMap<HostId, FailedBy> {
+        let evaluations = self.evaluations.values().map(|evaluation| &evaluation.failures);
+        let mut all: BTreeMap<HostId, FailedBy> = BTreeMap::new();
+        for (host, failed) in std::iter::once(&self.failures).chain(evaluations).flatten() {
+            if failed.last.kind != FailureKind::NonFinite {
+                let entry = all.entry(*host).or_insert_with(|| failed.clone());
+                entry.count = entry.count.max(failed.count);
+            }
+        }
+        all
     }
 
     pub(super) fn failures_mut(

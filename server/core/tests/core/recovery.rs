@@ -71,6 +71,8 @@ fn a_blob_that_nobody_needs_is_condemned_then_deleted_and_can_be_saved_in_betwee
     bench.apply(published.clone());
     assert_eq!(bench.answer(missing(version_1)), Ok(Answer::Missing(Vec::new())));
     bench.now += 120_000;
+    assert!(bench.events(Command::Tick).is_empty(), "what is sent for a job to come waits longer");
+    bench.now += 24 * 3600 * 1000;
     assert_eq!(bench.events(Command::Tick), [condemned]);
     bench.now += 60_000;
     let effects = bench.apply(Command::Tick);

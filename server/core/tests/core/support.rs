@@ -62,7 +62,7 @@ impl Bench {
         );
         let spec = Box::new(jobfile::parse(&text).unwrap());
         let data = Box::new(data());
-        self.answer(Command::Submit { to: ReplyTo(1), spec, data, again })
+        self.answer(Command::Submit { to: ReplyTo(1), spec, data, again, nonce: None })
     }
 
     pub(crate) fn apply(&mut self, command: Command) -> Vec<Effect> {
@@ -232,6 +232,13 @@ pub(crate) fn done(lease: &Lease) -> Report {
     Report { lease: lease.id, outcome }
 }
 
+/// Rows of a hop's batches before `end`.
+fn rows(hop: &Hop, end: u32) -> u64 {
+    let size = u64::from(hop.context.config.training.batch_size);
+    let before = |batch: u32| (u64::from(batch) * size).min(u64::from(hop.shard.rows));
+    before(end) - before(hop.start.batch)
+}
+
 /// A result of a hop trained up to batch `end`.
 pub(crate) fn trained(lease: &Lease, end: u32) -> Trained {
     let hop = hop(lease);
@@ -240,7 +247,7 @@ pub(crate) fn trained(lease: &Lease, end: u32) -> Trained {
         base: hop.base.version(),
         checkpoint: BlobRef { sha256: Digest::of(name.as_bytes()), bytes: lease.upload_bytes },
         end: hop.position_at(end),
-        sums: Sums { rows: u64::from(hop.shard.rows), loss: 3.0, correct: Some(1) },
+        sums: Sums { rows: rows(hop, end), loss: 3.0, correct: Some(1) },
         train_micros: 1000,
     }
 }
