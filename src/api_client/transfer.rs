@@ -24,6 +24,9 @@ const ZSTD_LEVEL: i32 = 3;
 impl ApiClient {
     /// Uploads the file of a blob from where the server's part ends; `sent` is told the new offset
     /// after each piece.
+    ///
+    /// Done is what the answer to a piece says: only that has put the blob into the store. Where the
+    /// server merely holds all bytes, a last piece without any is sent.
     pub(crate) async fn upload(
         &self,
         blob: BlobRef,
@@ -33,44 +36,45 @@ impl ApiClient {
         let name = blob.sha256;
         let in_file = |source| ApiFailure::File { path: path.to_owned(), source };
         let mut file = File::open(path).map_err(in_file)?;
-        let mut state = self.upload_state(name).await?;
+        let mut offset = self.uploaded(name).await?;
         let mut fruitless = 0;
         let mut mismatches = 0;
-        // Also where the upload is whole already: the blob is asked for because it isn't in the store
-        // yet, and the last piece, be it empty, is what puts it there.
         loop {
-            let bytes = piece(&mut file, state.offset).map_err(in_file)?;
-            let before = state.offset;
-            state = match self.put(blob, before, &bytes).await {
-                Ok(state) => state,
+            let bytes = piece(&mut file, offset).map_err(in_file)?;
+            let before = offset;
+            offset = match self.put(blob, before, &bytes).await {
+                Ok(UploadState { offset, complete: true }) => {
+                    sent(offset);
+                    return Ok(());
+                }
+                Ok(UploadState { offset, complete: false }) => offset,
                 Err(failure) if failure.kind() == Some(ErrorKind::DigestMismatch) => {
                     // Once may be the fault of what an earlier upload had left there.
                     mismatches += 1;
                     if mismatches > 1 {
                         return Err(failure);
                     }
-                    self.resume(name, failure, fruitless).await?
+                    self.resume(name, before, failure, fruitless).await?
                 }
-                Err(failure) => self.resume(name, failure, fruitless).await?,
+                Err(failure) => self.resume(name, before, failure, fruitless).await?,
             };
-            sent(state.offset);
-            if state.complete {
-                return Ok(());
-            }
-            fruitless = if state.offset > before { 0 } else { fruitless + 1 };
+            sent(offset);
+            fruitless = if offset > before { 0 } else { fruitless + 1 };
             if fruitless == ATTEMPTS {
                 return Err(ApiFailure::Damaged { blob: name });
             }
         }
     }
 
-    /// Where to go on after a piece that wasn't taken; the failure again where that makes no sense.
+    /// Where to go on after the piece from `before` on got no good answer; the failure again where that
+    /// makes no sense.
     async fn resume(
         &self,
         name: Digest,
+        before: u64,
         failure: ApiFailure,
         attempt: u32,
-    ) -> Result<UploadState, ApiFailure> {
+    ) -> Result<u64, ApiFailure> {
         let mendable =
             matches!(failure.kind(), Some(ErrorKind::WrongOffset | ErrorKind::DigestMismatch));
         if attempt + 1 >= ATTEMPTS || !(mendable || failure.is_away()) {
@@ -79,20 +83,20 @@ impl ApiClient {
         if failure.is_away() {
             tokio::time::sleep(PAUSE * 2u32.pow(attempt)).await;
         }
-        match self.upload_state(name).await {
-            Ok(state) => Ok(state),
-            // Still away: the next piece fails too and is counted.
-            Err(error) if error.is_away() => Ok(UploadState { offset: 0, complete: false }),
-            Err(error) => Err(error),
+        match self.uploaded(name).await {
+            // Still away: the same piece fails again and is counted.
+            Err(error) if error.is_away() => Ok(before),
+            other => other,
         }
     }
 
-    async fn upload_state(&self, name: Digest) -> Result<UploadState, ApiFailure> {
-        match self.get(&format!("uploads/{name}")).await {
-            Err(failure) if failure.kind() == Some(ErrorKind::NotFound) => {
-                Ok(UploadState { offset: 0, complete: false })
-            }
-            other => other,
+    /// How many bytes of an upload the server holds.
+    async fn uploaded(&self, name: Digest) -> Result<u64, ApiFailure> {
+        let state: Result<UploadState, ApiFailure> = self.get(&format!("uploads/{name}")).await;
+        match state {
+            Ok(state) => Ok(state.offset),
+            Err(failure) if failure.kind() == Some(ErrorKind::NotFound) => Ok(0),
+            Err(failure) => Err(failure),
         }
     }
 

@@ -7,7 +7,7 @@ use sojourn_protocol::{
     digest::Digest,
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
 };
 
@@ -30,8 +30,12 @@ struct Store {
     blobs: BTreeMap<Digest, Vec<u8>>,
     /// Bytes of the job that was submitted.
     submitted: Option<SubmitRequest>,
+    /// Blobs that are in the store; of the others there are only bytes.
+    published: BTreeSet<Digest>,
     /// So many pieces are still refused.
     broken: u32,
+    /// So often a blob still can't be put into the store though all its bytes are there.
+    unpublishable: u32,
 }
 
 impl Store {
@@ -50,7 +54,8 @@ impl Store {
             ("POST", "/v1/blobs/missing") => {
                 let asked: MissingRequest = serde_json::from_slice(&request.body).unwrap();
                 let asked = asked.blobs.iter().map(|blob| blob.sha256);
-                let missing: Vec<Digest> = asked.filter(|name| !self.complete(*name)).collect();
+                let missing: Vec<Digest> =
+                    asked.filter(|name| !self.published.contains(name)).collect();
                 Answer::json(200, json!({ "missing": missing }).to_string())
             }
             ("POST", "/v1/jobs") => {
@@ -88,6 +93,13 @@ impl Store {
         held.extend(bytes);
         let declared: usize = request.header("sojourn-bytes").unwrap().parse().unwrap();
         assert!(held.len() <= declared);
+        if self.complete(digest) {
+            if self.unpublishable > 0 {
+                self.unpublishable -= 1;
+                return Answer::json(503, r#"{"kind":"unavailable","message":"not now"}"#);
+            }
+            self.published.insert(digest);
+        }
         self.state(digest)
     }
 
@@ -142,7 +154,8 @@ fn blobs_are_sent_before_the_job_and_only_those_that_are_missing() {
         assert!(submitted.data.blobs().all(|blob| store.complete(blob.sha256)));
         assert_eq!(submitted.data.blobs().count(), store.blobs.len());
         // As if a submission had been cut off before its last blob.
-        store.blobs.pop_last();
+        let (last, _) = store.blobs.pop_last().unwrap();
+        store.published.remove(&last);
     }
     let report = submit(&server, &folder);
     assert_eq!((&report["blobs"], &report["blobs_sent"]), (&4.into(), &1.into()));
@@ -165,6 +178,7 @@ fn an_upload_goes_on_where_it_was_cut_off() {
         let (name, bytes) = store.blobs.iter_mut().max_by_key(|(_, bytes)| bytes.len()).unwrap();
         bytes.truncate(1_000_000);
         let name = *name;
+        store.published.remove(&name);
         store.broken = 1;
         name
     };
@@ -177,6 +191,19 @@ fn an_upload_goes_on_where_it_was_cut_off() {
         .map(|line| line.split_once("offset=").unwrap().1.to_owned())
         .collect();
     assert_eq!(offsets, ["1000000", "1000000"], "refused once, then the rest in one piece");
+}
+
+#[test]
+fn bytes_that_are_all_there_are_not_yet_a_blob() {
+    let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv(3, 40))]);
+    // As when the server is killed, or its disk is full, between the last byte and the store.
+    let store = Arc::new(Mutex::new(Store { unpublishable: 2, ..Store::default() }));
+    let server = server(&store);
+    let report = submit(&server, &folder);
+    assert_eq!(report["blobs_sent"], 4);
+    let store = store.lock().unwrap();
+    assert_eq!(store.unpublishable, 0);
+    assert!(store.blobs.keys().eq(&store.published), "{:?}", server.lines());
 }
 
 #[test]
