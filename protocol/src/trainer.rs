@@ -27,6 +27,9 @@ pub const PINNED_ENVIRONMENT: &[(&str, &str)] = &[
     ("OMP_DYNAMIC", "FALSE"),
 ];
 
+/// Threads with which a machine's numeric class is measured, whatever a job pins.
+pub const CLASS_THREADS: u32 = 1;
+
 /// A request to the trainer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

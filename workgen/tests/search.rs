@@ -102,6 +102,30 @@ fn a_space_without_values_or_with_too_many_is_refused() {
     assert_eq!(trials(&spec), Err(SearchError::TooMany));
 }
 
+#[test]
+fn a_range_that_is_none_is_refused_whoever_sends_it() {
+    use sojourn_protocol::spec::dimension::{Range, Spread};
+    for (spread, low, high) in [
+        (Spread::Uniform, 2.0, 1.0),
+        (Spread::Integer, 9.0, 3.0),
+        (Spread::LogUniform, 0.0, 1.0),
+        (Spread::LogUniform, -1.0, 1.0),
+        (Spread::Uniform, f64::NAN, 1.0),
+        (Spread::Uniform, 0.0, f64::INFINITY),
+    ] {
+        for method in ["method = \"grid\"", "method = \"random\"\ntrials = 3"] {
+            let mut spec = job(MLP, "", method);
+            let range = Range { spread, low, high, points: Some(3) };
+            spec.training.optimizer.lr = sojourn_protocol::spec::Dimension::Range(range);
+            let refused = trials(&spec).unwrap_err();
+            assert_eq!(
+                refused,
+                SearchError::BadRange { dimension: "training.optimizer.lr".into() }
+            );
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn ranges_are_kept(low in 1e-6f64..1.0, width in 0.0f64..10.0, seed in any::<u64>()) {

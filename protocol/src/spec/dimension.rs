@@ -29,6 +29,15 @@ pub struct Range {
     pub points: Option<u32>,
 }
 
+impl Range {
+    /// Finite ends in order, above 0 for a logarithm.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let ordered = self.low.is_finite() && self.high.is_finite() && self.low <= self.high;
+        ordered && (self.spread != Spread::LogUniform || self.low > 0.0)
+    }
+}
+
 /// How numbers spread over a [`Range`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,6 +4,7 @@
 //! [`Chooser`](dimension::Chooser) closes them all and gives a [`TrialConfig`].
 
 mod architecture;
+mod check;
 pub mod dimension;
 mod job;
 mod training;

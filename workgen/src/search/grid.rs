@@ -83,6 +83,10 @@ impl Chooser for Odometer {
     }
 
     fn number(&mut self, name: &str, range: &Range) -> f64 {
+        if !range.is_sound() {
+            self.error.get_or_insert(SearchError::BadRange { dimension: name.into() });
+            return range.low;
+        }
         let Some(points) = points(range) else {
             self.error.get_or_insert(SearchError::NoPoints { dimension: name.into() });
             return range.low;

@@ -32,6 +32,14 @@ pub enum SearchError {
         /// The dimension that could not be closed.
         dimension: String,
     },
+    /// A range whose ends are no range.
+    #[error(
+        "the range of `{dimension}` isn't one: its ends must be finite and in order, above 0 for a logarithm"
+    )]
+    BadRange {
+        /// The dimension.
+        dimension: String,
+    },
     /// A grid over a range that doesn't say how many points.
     #[error("a grid needs `points` for the range of `{dimension}`")]
     NoPoints {

@@ -18,10 +18,14 @@ pub(super) fn trials(spec: &JobSpec, count: u32) -> Result<Vec<Trial>, SearchErr
 }
 
 fn one(spec: &JobSpec, trial: u32) -> Result<Trial, SearchError> {
-    let mut chooser = Streams { seed: spec.seed, trial, choices: Choices::new() };
+    let mut chooser = Streams { seed: spec.seed, trial, choices: Choices::new(), error: None };
     let model = chooser.index("model", spec.models.len());
-    let config = close(spec, model, &mut chooser)
-        .ok_or_else(|| SearchError::Empty { dimension: format!("model[{model}]") })?;
+    let config = close(spec, model, &mut chooser);
+    if let Some(error) = chooser.error {
+        return Err(error);
+    }
+    let config =
+        config.ok_or_else(|| SearchError::Empty { dimension: format!("model[{model}]") })?;
     Ok(Trial { config, choices: chooser.choices })
 }
 
@@ -29,6 +33,7 @@ struct Streams {
     seed: u64,
     trial: u32,
     choices: Choices,
+    error: Option<SearchError>,
 }
 
 impl Streams {
@@ -44,6 +49,10 @@ impl Chooser for Streams {
     }
 
     fn number(&mut self, name: &str, range: &Range) -> f64 {
+        if !range.is_sound() {
+            self.error.get_or_insert(SearchError::BadRange { dimension: name.into() });
+            return range.low;
+        }
         let mut stream = self.stream(name);
         if range.spread == Spread::Integer {
             // Every whole number with the same chance, the ends too.

@@ -95,8 +95,8 @@ impl Core {
         if shards.clone().any(|shard| shard.rows == 0) {
             return Err(invalid("a shard has no rows".into()));
         }
-        if spec.training.epochs == 0 {
-            return Err(invalid("`training.epochs` is 0".into()));
+        if spec.placement.threads == 0 {
+            return Err(invalid("`placement.threads` is 0".into()));
         }
         match (&data.labels, spec.training.loss) {
             (Labels::Classes(_), Loss::CrossEntropy) | (Labels::Number, Loss::Mse) => {}
@@ -115,9 +115,7 @@ impl Core {
             let model = &trial.config.model;
             sojourn_model::validate(model, &data.shape, data.labels.outputs())
                 .map_err(|error| invalid(format!("trial {n}: {error}")))?;
-            if trial.config.training.batch_size == 0 {
-                return Err(invalid(format!("trial {n}: `training.batch_size` is 0")));
-            }
+            trial.config.check().map_err(|error| invalid(format!("trial {n}: {error}")))?;
         }
         u32::try_from(trials.len()).map_err(|_| invalid("too many trials".into()))
     }

@@ -101,6 +101,73 @@ fn a_submission_needs_its_blobs_and_the_same_job_is_not_made_twice() {
 }
 
 #[test]
+fn a_job_that_no_job_file_could_make_is_refused() {
+    use sojourn_protocol::spec::Dimension;
+    let mut bench = Bench::with_job(1, 1);
+    let spec = bench.core.state().jobs[&JobId(1)].spec.clone();
+    let mut refused = |change: &dyn Fn(&mut sojourn_protocol::spec::JobSpec)| {
+        let mut spec = Box::new(spec.clone());
+        change(&mut spec);
+        let (to, data) = (ReplyTo(1), Box::new(data()));
+        let submit = Command::Submit { to, spec, data, again: true, nonce: None };
+        let error = bench.answer(submit).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Invalid);
+        error.message
+    };
+    let lr = |value: f64| {
+        move |spec: &mut sojourn_protocol::spec::JobSpec| {
+            spec.training.optimizer.lr = Dimension::Fixed(value);
+        }
+    };
+    for value in [0.0, -1.0, f64::INFINITY] {
+        assert!(refused(&lr(value)).contains("training.optimizer.lr"));
+    }
+    assert!(refused(&|spec| spec.training.epochs = 0).contains("training.epochs"));
+    assert!(refused(&|spec| spec.training.batch_size = 0.into()).contains("training.batch_size"));
+    assert!(refused(&|spec| spec.models.clear()).contains("empty"));
+    assert!(refused(&|spec| spec.placement.threads = 0).contains("placement.threads"));
+}
+
+#[test]
+fn a_submission_that_takes_hours_keeps_its_blobs_and_a_lost_answer_makes_no_second_job() {
+    let mut bench = Bench::new();
+    for blob in data().blobs() {
+        bench.apply(Command::Published { to: ReplyTo(1), blob });
+        bench.now += 3600 * 1000;
+        bench.apply(Command::Tick);
+    }
+    assert!(bench.submit(1, 1, false).is_ok());
+    let spec = Box::new(bench.core.state().jobs[&JobId(1)].spec.clone());
+    let call = |bench: &mut Bench, nonce: &str| {
+        let (to, spec, data) = (ReplyTo(1), spec.clone(), Box::new(data()));
+        let nonce = Some(nonce.into());
+        match bench.answer(Command::Submit { to, spec, data, again: true, nonce }) {
+            Ok(Answer::Submitted(answer)) => answer.job,
+            other => panic!("{other:?}"),
+        }
+    };
+    let first = call(&mut bench, "one call");
+    assert_eq!(call(&mut bench, "one call"), first);
+    assert_ne!(call(&mut bench, "another"), first);
+}
+
+#[test]
+fn what_the_store_lost_is_waited_for_and_sent_again() {
+    let mut bench = Bench::with_job(1, 1);
+    let shard = data().train[0].blob;
+    let lost = bench.events(Command::Lost { blob: shard.sha256 });
+    assert_eq!(lost, [Event::BlobLost { blob: shard.sha256 }]);
+    assert!(bench.ask(HOST, crate::support::request(1, Vec::new())).leases.is_empty());
+    assert!(bench.job().waiting.is_some_and(|why| why.contains("lost")));
+    let missing = Command::Missing { to: ReplyTo(1), blobs: vec![shard] };
+    assert_eq!(bench.answer(missing), Ok(Answer::Missing(vec![shard.sha256])));
+    bench.apply(Command::Published { to: ReplyTo(1), blob: shard });
+    bench.lease(HOST);
+    let unknown = Command::Lost { blob: Digest::of(b"never heard of") };
+    assert!(bench.events(unknown).is_empty());
+}
+
+#[test]
 fn a_revoked_host_gets_nothing_and_loses_what_it_has() {
     let mut bench = Bench::with_job(1, 1);
     let lease = bench.lease(HOST);

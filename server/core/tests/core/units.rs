@@ -309,6 +309,59 @@ fn a_non_finite_loss_is_confirmed_by_a_second_host() {
 }
 
 #[test]
+fn errors_that_were_the_jobs_put_no_host_to_rest() {
+    use sojourn_protocol::report::FailureKind::{NonFinite, Trainer};
+    let mut bench = Bench::with_job(8, 1);
+    for _ in 0..4 {
+        for host in [HOST, OTHER] {
+            let lease = bench.lease(host);
+            fail(&mut bench, host, lease.id, NonFinite, "the loss is NaN");
+        }
+    }
+    let lease = bench.lease(HOST);
+    fail(&mut bench, HOST, lease.id, Trainer, "odd");
+    assert_eq!(bench.ask(HOST, request(1, Vec::new())).leases.len(), 1, "it goes on");
+}
+
+#[test]
+fn numbers_that_can_not_be_are_not_believed() {
+    for change in 0..3 {
+        let mut bench = Bench::with_job(1, 1);
+        let lease = bench.lease(HOST);
+        let mut report = done(&lease);
+        let Outcome::Trained(trained) = &mut report.outcome else { panic!() };
+        match change {
+            0 => trained.sums.rows += 1,
+            1 => trained.sums.correct = Some(trained.sums.rows + 1),
+            _ => trained.sums.loss = 1e308,
+        }
+        let Ok(Answer::Report(answer)) = bench.report(HOST, report) else { panic!() };
+        assert!(
+            matches!(answer.state, ReportState::Ended(ReportEnd::Rejected { .. })),
+            "{answer:?}"
+        );
+    }
+}
+
+#[test]
+fn a_slow_download_keeps_its_lease_while_bytes_come() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let beat = |bench: &mut Bench, fetched| {
+        bench.now += 5_000;
+        let state = HeldState::Fetching { fetched };
+        let holding = vec![sojourn_protocol::api::Held { lease: lease.id, state }];
+        let reported = Vec::new();
+        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, holding, reported })
+    };
+    for megabytes in 1..200 {
+        assert!(beat(&mut bench, megabytes << 20).is_empty());
+    }
+    let ended = (0..100).flat_map(|_| beat(&mut bench, 199 << 20)).collect::<Vec<_>>();
+    assert_eq!(ended, [Event::LeaseEnded { lease: lease.id, end: LeaseEnd::Overdue }]);
+}
+
+#[test]
 fn a_reproducible_trial_stays_in_its_class_and_says_that_it_waits() {
     let mut bench = Bench::with_job(1, 1);
     let lease = bench.lease(HOST);

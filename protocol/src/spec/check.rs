@@ -1,0 +1,61 @@
+//! What a concrete configuration must keep to, wherever it comes from: a job file, a notebook, a curl.
+//!
+//! The job file's reader says the same with line and key; this is the last word, at the server.
+
+use super::{Architecture, Optimizer, Schedule, TrainingConfig, TrialConfig};
+
+impl TrialConfig {
+    /// Is every value one that can be trained with?
+    ///
+    /// # Errors
+    /// The first one that can't, by its key and value.
+    pub fn check(&self) -> Result<(), String> {
+        match &self.model {
+            Architecture::Mlp { hidden } => each_positive("model.hidden", hidden)?,
+            Architecture::Cnn { channels } => each_positive("model.channels", channels)?,
+        }
+        self.training.check()
+    }
+}
+
+impl TrainingConfig {
+    fn check(&self) -> Result<(), String> {
+        want("training.epochs", f64::from(self.epochs), self.epochs >= 1)?;
+        want("training.batch_size", f64::from(self.batch_size), self.batch_size >= 1)?;
+        if let Some(norm) = self.clip_norm {
+            want("training.clip_norm", norm, norm.is_finite() && norm > 0.0)?;
+        }
+        self.optimizer.check()?;
+        self.schedule.check()
+    }
+}
+
+impl Optimizer {
+    fn check(&self) -> Result<(), String> {
+        let share = |value: f64| (0.0..1.0).contains(&value);
+        want("training.optimizer.lr", self.lr, self.lr.is_finite() && self.lr > 0.0)?;
+        want("training.optimizer.momentum", self.momentum, share(self.momentum))?;
+        want("training.optimizer.beta1", self.beta1, share(self.beta1))?;
+        want("training.optimizer.beta2", self.beta2, share(self.beta2))?;
+        want("training.optimizer.eps", self.eps, self.eps.is_finite() && self.eps > 0.0)?;
+        let decay = self.weight_decay;
+        want("training.optimizer.weight_decay", decay, decay.is_finite() && decay >= 0.0)
+    }
+}
+
+impl Schedule {
+    fn check(&self) -> Result<(), String> {
+        want("training.schedule.every", f64::from(self.every), self.every >= 1)?;
+        let gamma = self.gamma;
+        want("training.schedule.gamma", gamma, gamma > 0.0 && gamma <= 1.0)?;
+        want("training.schedule.floor", self.floor, (0.0..=1.0).contains(&self.floor))
+    }
+}
+
+fn each_positive(key: &str, sizes: &[u32]) -> Result<(), String> {
+    sizes.iter().try_for_each(|size| want(key, f64::from(*size), *size >= 1))
+}
+
+fn want(key: &str, value: f64, holds: bool) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("`{key}` can't be {value}")) }
+}
