@@ -1,5 +1,5 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the
-# user's cache folder (scripts/setup, scripts/tools).
+# user's cache folder (scripts/setup, scripts/deny).
 
 .PHONY: help demo build test lint verify fix bench advisories setup
 

@@ -11,7 +11,7 @@ use sojourn_protocol::{
     ids::{Epoch, ShardId, Version},
     report::Outcome,
     seeds,
-    trainer::RunUnit,
+    trainer::{CLASS_THREADS, RunUnit},
     unit::{Base, Hop, Unit, shard_index},
     view::{HopRecord, TrialHistory},
 };
@@ -82,7 +82,7 @@ pub(crate) async fn replay(
     folder: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Replayed, Failure> {
-    let mut replayed = Replayed {
+    let replayed = Replayed {
         verdict: Verdict::NotJudgeable,
         versions: 0,
         sha256: None,
@@ -90,16 +90,22 @@ pub(crate) async fn replay(
         reason: None,
         made: Vec::new(),
     };
-    let here = slot.hello(history.context.pinned_threads).await?.numeric_class;
-    let Some(there) = history.numeric_class else {
-        let reason = "hosts of several numeric classes trained it";
-        return Ok(Replayed { reason: Some(reason.into()), ..replayed });
+    let unjudged = |reason: &str| {
+        Ok(Replayed { reason: Some(reason.into()), ..replayed.clone() })
     };
+    if history.context.pinned_threads.is_none() {
+        return unjudged("its job isn't reproducible: nothing pinned the arithmetic");
+    }
+    let Some(there) = history.numeric_class else {
+        return unjudged("hosts of several numeric classes trained it");
+    };
+    let here = slot.hello(Some(CLASS_THREADS)).await?.numeric_class;
     if here != there {
         let (here, there) = (here.short(), there.short());
         let reason = format!("it was trained in numeric class {there}, this machine is {here}");
         return Ok(Replayed { reason: Some(reason), ..replayed });
     }
+    let mut replayed = replayed;
     let mut files = Files::fetch(client, history, folder).await?;
     let seed = seeds::initial_weights(history.job_seed, history.trial);
     let mut base = Base::Initial { seed };

@@ -8,13 +8,12 @@ use crate::{
 };
 use sojourn_protocol::{
     report::Outcome,
-    trainer::{Hello, Progress, RunUnit},
+    trainer::{CLASS_THREADS, Hello, Progress, RunUnit},
 };
 use sojourn_slot::{Slot, SlotConfig, SlotError};
 use std::{num::NonZero, path::Path, thread};
 
-/// Threads that a reproducible job pins unless it says otherwise: the class is measured with these.
-const PINNED_THREADS: u32 = 1;
+
 
 /// Runs a daemon with a trainer child for each slot, until `shutdown` ends: units are then stopped,
 /// leases given back, and results that can't be sent any more kept for the next start.
@@ -41,7 +40,7 @@ struct SlotRunner(Slot);
 
 impl UnitRunner for SlotRunner {
     async fn hello(&mut self) -> Result<Hello, RunnerError> {
-        self.0.hello(Some(PINNED_THREADS)).await.map_err(RunnerError::from_source)
+        self.0.hello(Some(CLASS_THREADS)).await.map_err(RunnerError::from_source)
     }
 
     async fn run(

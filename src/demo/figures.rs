@@ -14,6 +14,8 @@ use sojourn_protocol::{
 };
 use std::{collections::BTreeSet, path::PathBuf, time::Instant};
 
+/// The digits are learnt when the best trial has this.
+const LEAST_ACCURACY: f64 = 0.95;
 /// Trials that the leader board shows.
 const BOARD: usize = 12;
 
@@ -107,6 +109,9 @@ impl Summary {
             view.state == JobState::Finished && view.trials_finished == view.trials
         });
         let wrong = [
+            (self.clients_killed != 1, "the search ended before a client was killed"),
+            (self.server_restarts != 1, "the search ended before the server was killed"),
+            (self.best.accuracy < LEAST_ACCURACY, "the best accuracy is too low"),
             (!finished, "not every trial finished"),
             (self.hops != self.hops_expected, "hops were lost or done twice"),
             (self.leases_expired == 0, "no lease ran out though a client was killed"),

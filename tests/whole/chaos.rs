@@ -24,6 +24,7 @@ fn chaos(seed: u64) {
     let mut clients: Vec<Process> = (0..CLIENTS).map(|n| site.client(&name(n))).collect();
     let job = site.submit(seed, EPOCHS);
     let hops = u64::from(4 * EPOCHS * 3);
+    let mut trainers_killed = 0;
     for kill in 1..=KILLS {
         // The instants are random in the job's own time: after so many hops.
         let after = hops * u64::from(kill) / u64::from(KILLS + 2);
@@ -38,11 +39,10 @@ fn chaos(seed: u64) {
                 client.kill();
                 *client = site.client(&name(victim));
             }
-            _ => {
-                client.kill_children();
-            }
+            _ => trainers_killed += client.kill_children(),
         }
     }
+    println!("seed {seed}: {trainers_killed} trainers among the killed");
     let view = site.wait(&job, |view| view["state"] != "running");
     let server = site.log("server");
     assert_eq!(view["state"], "finished", "seed {seed}: {view}\n{server}");

@@ -5,8 +5,12 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
 };
 use tempfile::TempDir;
+
+/// What takes longer than this hangs.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The program under test; its trainer lies beside it.
 pub(crate) fn program() -> &'static Path {
@@ -126,7 +130,8 @@ impl Site {
     /// Runs a command that prints JSON; tries again while the server is away.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let args = [args, &["--json"]].concat();
-        for _ in 0..2_000 {
+        let since = Instant::now();
+        while since.elapsed() < PATIENCE {
             let output = self.run(&args);
             match output.status.code() {
                 Some(0) => return serde_json::from_slice(&output.stdout).unwrap(),
@@ -180,7 +185,8 @@ optimizer = {{ name = "adam", lr = {{ choice = [1e-3, 3e-3] }} }}
 
     /// Asks until `done` says so; each question takes a process, so that this is no tight loop.
     pub(crate) fn wait(&self, job: &str, mut done: impl FnMut(&Value) -> bool) -> Value {
-        for _ in 0..20_000 {
+        let since = Instant::now();
+        while since.elapsed() < PATIENCE {
             let view = self.job(job);
             if done(&view) {
                 return view;
