@@ -12,6 +12,8 @@ use std::{
 use tempfile::TempDir;
 
 const LOCK: &str = "lock";
+/// The lock's name until it is held: a sweep that finds one by its own name may take it.
+const LOCK_TO_BE: &str = "lock.new";
 
 /// The folder.
 pub(crate) struct Workspace {
@@ -23,15 +25,20 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// Makes a folder, and removes those that killed processes left.
     pub(crate) fn new() -> Result<Self, Failure> {
-        let parent = cache_folder().join("sojourn").join("submit");
+        Self::below(&cache_folder().join("sojourn").join("submit"))
+    }
+
+    fn below(parent: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| {
             Failure::work(format!("can't use the cache folder `{}`: {error}", parent.display()))
         };
-        fs::create_dir_all(&parent).map_err(failed)?;
-        sweep(&parent);
-        let folder = tempfile::Builder::new().prefix("s-").tempdir_in(&parent).map_err(failed)?;
-        let lock = File::create(folder.path().join(LOCK)).map_err(failed)?;
+        fs::create_dir_all(parent).map_err(failed)?;
+        sweep(parent);
+        let folder = tempfile::Builder::new().prefix("s-").tempdir_in(parent).map_err(failed)?;
+        let unheld = folder.path().join(LOCK_TO_BE);
+        let lock = File::create(&unheld).map_err(failed)?;
         lock.try_lock().map_err(|error| failed(error.into()))?;
+        fs::rename(unheld, folder.path().join(LOCK)).map_err(failed)?;
         Ok(Self { folder, _lock: lock })
     }
 
@@ -56,5 +63,29 @@ fn sweep(parent: &Path) {
         {
             let _ = fs::remove_dir_all(folder);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_folder_is_swept_away_while_others_are_made() {
+        let parent = tempfile::tempdir().unwrap();
+        let made = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let made = (0..50).map(|_| Workspace::below(parent.path()).ok());
+                        made.collect::<Option<Vec<_>>>().expect("a folder and its lock are had")
+                    })
+                })
+                .collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(made.iter().all(|workspace| workspace.path().join(LOCK).exists()));
+        drop(made);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 }
