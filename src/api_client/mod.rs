@@ -14,7 +14,7 @@ use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
     api::{Health, MissingAnswer, MissingRequest, SubmitAnswer, SubmitRequest},
     error::{ApiError, ErrorKind},
-    ids::{JobId, TrialId},
+    ids::{HostId, JobId, TrialId},
     view::{EventView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 use std::{net::IpAddr, time::Duration};
@@ -108,6 +108,10 @@ impl ApiClient {
 
     pub(crate) async fn hosts(&self) -> Result<Vec<HostView>, ApiFailure> {
         self.get("hosts").await
+    }
+
+    pub(crate) async fn revoke(&self, host: HostId) -> Result<HostView, ApiFailure> {
+        self.post(&format!("hosts/{host}/revoke"), &()).await
     }
 
     pub(crate) async fn cancel(&self, job: JobId) -> Result<JobView, ApiFailure> {

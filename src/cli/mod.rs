@@ -25,6 +25,7 @@ mod jobs;
 mod meter;
 mod output;
 mod replay;
+mod revoke;
 mod serve;
 mod shutdown;
 mod status;
@@ -70,6 +71,8 @@ enum Command {
     Trials(trials::Args),
     /// List the machines that work for the server.
     Hosts(hosts::Args),
+    /// End a machine's right to work for the server.
+    Revoke(revoke::Args),
     /// Print a job's history.
     Events(events::Args),
     /// Write a trial's model into a file.
@@ -108,6 +111,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Status(args) => status::run(&args).await,
         Command::Trials(args) => trials::run(&args).await,
         Command::Hosts(args) => hosts::run(&args).await,
+        Command::Revoke(args) => revoke::run(&args).await,
         Command::Events(args) => events::run(&args).await,
         Command::Export(args) => export::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,

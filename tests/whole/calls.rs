@@ -16,6 +16,7 @@ const ASKING: &[&[&str]] = &[
     &["hosts"],
     &["events", "1"],
     &["cancel", "1"],
+    &["revoke", "1"],
     &["export", "1", "-o", "m.safetensors"],
 ];
 
@@ -212,14 +213,27 @@ fn completions_are_made_for_shells() {
     }
 }
 
+const HOST: &str = r#"{"host":1,"name":"m","state":"STATE","seen_at":null,"slots":2,"numeric_class":null,"cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}"#;
+
+#[test]
+fn a_machine_is_revoked_by_its_number() {
+    let host = HOST.replace("STATE", "revoked");
+    let answer = host.clone();
+    let server = FakeServer::start(move |_| Answer::json(200, answer.clone()));
+    let revoke = |json: &[&str]| {
+        let mut command = sojourn(&["revoke", "1", "--server", &server.url]);
+        String::from_utf8(command.args(json).output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(revoke(&[]), "host 1 `m` is revoked\n");
+    let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(parsed(&revoke(&["--json"])), parsed(&host));
+    assert_eq!(server.lines(), ["POST /v1/hosts/1/revoke", "POST /v1/hosts/1/revoke"]);
+}
+
 #[test]
 fn nothing_is_coloured_in_a_pipe() {
-    let server = FakeServer::start(|_| {
-        Answer::json(
-            200,
-            r#"[{"host":1,"name":"m","state":"live","seen_at":null,"slots":2,"numeric_class":null,"cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}]"#,
-        )
-    });
+    let server =
+        FakeServer::start(|_| Answer::json(200, format!("[{}]", HOST.replace("STATE", "live"))));
     let output = sojourn(&["hosts", "--server", &server.url]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(!text.contains('\u{1b}'), "{text}");
