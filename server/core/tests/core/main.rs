@@ -7,5 +7,6 @@
 )]
 
 mod recovery;
+mod sequences;
 mod support;
 mod units;

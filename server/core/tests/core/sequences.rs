@@ -1,0 +1,283 @@
+//! Any sequence of commands keeps every invariant, and the same sequence does the same again (D1).
+//!
+//! The commands are nonsense half of the time: leases of others, results of long ago, offers of
+//! nothing. Nothing here has to finish; `sojourn-sim` has worlds in which it must.
+
+use crate::support::{Bench, HOST, JOB, OTHER, data, done, request, trained};
+use proptest::prelude::*;
+use sojourn_core::{
+    Answer, Command, Core, CoreConfig, Effect, Envelope, Fault, Query, ReplyTo, Violation,
+};
+use sojourn_protocol::{
+    api::{Held, HeldState},
+    digest::Digest,
+    ids::{HostId, JobId, LeaseId, TrialId},
+    report::{Failure, FailureKind, Outcome, Report},
+    time::{Millis, UnixMillis},
+    unit::{Lease, Unit},
+};
+
+/// One thing that may happen; numbers pick among what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    Ask { host: u8, wanted: u32, wait: bool, holds: u8 },
+    Heartbeat { host: u8, holds: u8, done: u32 },
+    Report { host: u8, lease: usize, how: u8 },
+    Release { host: u8, lease: usize },
+    Take,
+    Offer { how: u8 },
+    Pass { millis: u64 },
+    Restart,
+    Cancel { job: u64 },
+    Submit { trials: u32, again: bool },
+    Revoke { host: u8 },
+    Lose { blob: usize },
+    Publish { blob: usize },
+    Look,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0u8..3, 0u32..4, any::<bool>(), any::<u8>())
+            .prop_map(|(host, wanted, wait, holds)| Step::Ask { host, wanted, wait, holds }),
+        4 => (0u8..3, any::<u8>(), 0u32..4)
+            .prop_map(|(host, holds, done)| Step::Heartbeat { host, holds, done }),
+        8 => (0u8..3, any::<usize>(), 0u8..8)
+            .prop_map(|(host, lease, how)| Step::Report { host, lease, how }),
+        1 => (0u8..3, any::<usize>()).prop_map(|(host, lease)| Step::Release { host, lease }),
+        6 => Just(Step::Take),
+        6 => (0u8..8).prop_map(|how| Step::Offer { how }),
+        4 => (0u64..20_000).prop_map(|millis| Step::Pass { millis }),
+        1 => Just(Step::Restart),
+        1 => (1u64..4).prop_map(|job| Step::Cancel { job }),
+        1 => (1u32..4, any::<bool>()).prop_map(|(trials, again)| Step::Submit { trials, again }),
+        1 => (0u8..12).prop_map(|host| Step::Revoke { host }),
+        1 => any::<usize>().prop_map(|blob| Step::Lose { blob }),
+        2 => any::<usize>().prop_map(|blob| Step::Publish { blob }),
+        1 => Just(Step::Look),
+    ]
+}
+
+/// A core, all that was ever handed out, and all that was put in.
+struct Run {
+    bench: Bench,
+    leases: Vec<Lease>,
+    taken: Vec<(LeaseId, Command)>,
+    inputs: Vec<Envelope>,
+    outputs: Vec<Vec<Effect>>,
+    start: Vec<u8>,
+}
+
+fn host(n: u8) -> HostId {
+    match n {
+        0 => HOST,
+        1 => OTHER,
+        _ => HostId(99),
+    }
+}
+
+impl Run {
+    fn new() -> Self {
+        let bench = Bench::with_job(3, 2);
+        let start = bench.core.snapshot();
+        let mut run = Self {
+            bench,
+            leases: Vec::new(),
+            taken: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            start,
+        };
+        run.restart();
+        run
+    }
+
+    fn restart(&mut self) {
+        self.start = self.bench.core.snapshot();
+        let config = *self.bench.core.config();
+        self.bench.core = Core::from_snapshot(&self.start, config).unwrap();
+        self.inputs.clear();
+        self.outputs.clear();
+        self.apply(Command::Started);
+    }
+
+    fn apply(&mut self, command: Command) {
+        let at = UnixMillis(self.bench.now);
+        let input = Envelope { at, seed: self.bench.now, command };
+        let effects = self.bench.core.apply(input.clone());
+        for effect in &effects {
+            if let Effect::Reply { answer: Ok(answer), .. } = effect {
+                self.heard(answer);
+            }
+        }
+        self.inputs.push(input);
+        self.outputs.push(effects);
+    }
+
+    fn heard(&mut self, answer: &Answer) {
+        match answer {
+            Answer::Work(work) => self.leases.extend(work.leases.iter().cloned()),
+            Answer::Assimilation(Some(unit)) => {
+                let offer = Command::OfferAssimilated {
+                    to: ReplyTo(1),
+                    lease: unit.lease,
+                    version: unit.version,
+                    checkpoint: unit.trained.checkpoint,
+                };
+                self.taken.push((unit.lease, offer));
+            }
+            _ => {}
+        }
+    }
+
+    fn holding(&self, bits: u8, state: HeldState) -> Vec<Held> {
+        let recent = self.leases.iter().rev().take(8).zip(0u8..);
+        let held = recent.filter(|(_, bit)| bits & (1 << bit) != 0);
+        held.map(|(lease, _)| Held { lease: lease.id, state }).collect()
+    }
+
+    fn lease(&self, index: usize) -> Option<&Lease> {
+        // Recent ones are the likelier to mean something.
+        self.leases.iter().rev().nth(index % self.leases.len().clamp(1, 10))
+    }
+
+    fn step(&mut self, step: &Step) {
+        let to = ReplyTo(1);
+        self.bench.now += 7;
+        match *step {
+            Step::Ask { host: n, wanted, wait, holds } => {
+                let mut request = request(wanted, Vec::new());
+                request.holding = self.holding(holds, HeldState::Waiting);
+                request.reported = self.leases.iter().map(|lease| lease.id).collect();
+                request.wait = Millis(if wait { 3_000 } else { 0 });
+                self.apply(Command::Ask { to, host: host(n), request });
+            }
+            Step::Heartbeat { host: n, holds, done } => {
+                let holding = self.holding(holds, HeldState::Running { done, of: 3 });
+                self.apply(Command::Heartbeat { to, host: host(n), holding, reported: Vec::new() });
+            }
+            Step::Report { host: n, lease, how } => self.report(host(n), lease, how),
+            Step::Release { host: n, lease } => {
+                let leases = self.lease(lease).map(|lease| lease.id).into_iter().collect();
+                self.apply(Command::Release { to, host: host(n), leases, reason: "x".into() });
+            }
+            Step::Take => self.apply(Command::TakeAssimilation { to }),
+            Step::Offer { how } => self.offer(how),
+            Step::Pass { millis } => {
+                self.bench.now += millis;
+                self.apply(Command::Tick);
+            }
+            Step::Restart => self.restart(),
+            Step::Cancel { job } => self.apply(Command::Cancel { to, job: JobId(job) }),
+            Step::Submit { trials, again } => {
+                let spec = self.bench.core.state().jobs[&JOB].spec.clone();
+                let mut spec = Box::new(spec);
+                spec.seed = u64::from(trials);
+                let data = Box::new(data());
+                self.apply(Command::Submit { to, spec, data, again, nonce: None });
+            }
+            // Rarely: afterwards little happens.
+            Step::Revoke { host: n } if n < 1 => {
+                self.apply(Command::RevokeHost { to, host: OTHER });
+            }
+            Step::Revoke { .. } => {}
+            Step::Lose { blob } => {
+                let blob = self.blob(blob);
+                self.apply(Command::Lost { blob });
+                self.apply(Command::Deleted { blob });
+            }
+            Step::Publish { blob } => {
+                let blobs: Vec<_> = data().blobs().collect();
+                let blob = blobs[blob % blobs.len()];
+                self.apply(Command::Published { to, blob });
+            }
+            Step::Look => {
+                for query in [
+                    Query::Jobs,
+                    Query::Hosts,
+                    Query::Trials { job: JOB },
+                    Query::History { job: JOB, trial: TrialId(0) },
+                ] {
+                    self.apply(Command::Query { to, query });
+                }
+            }
+        }
+    }
+
+    fn blob(&self, index: usize) -> Digest {
+        let known: Vec<Digest> =
+            self.bench.core.state().blobs.referenced().map(|(blob, _)| blob).collect();
+        known[index % known.len()]
+    }
+
+    fn report(&mut self, host: HostId, lease: usize, how: u8) {
+        let Some(lease) = self.lease(lease).cloned() else { return };
+        let failed = |kind| Outcome::Failed(Failure { kind, message: "x".into() });
+        let mut report = done(&lease);
+        match (how, &lease.unit) {
+            (0, _) => report.outcome = failed(FailureKind::Trainer),
+            (1, _) => report.outcome = failed(FailureKind::NonFinite),
+            (2, Unit::Train(hop)) => {
+                let end = hop.start.batch + 1;
+                report.outcome = Outcome::Trained(trained(&lease, end));
+            }
+            (3, Unit::Train(_)) => {
+                if let Outcome::Trained(trained) = &mut report.outcome {
+                    trained.end.step += 1;
+                }
+            }
+            _ => {}
+        }
+        let uploaded = match &report.outcome {
+            Outcome::Trained(trained) if how != 4 => Some(trained.checkpoint),
+            _ => None,
+        };
+        let Report { lease, outcome } = report;
+        let report = Report { lease, outcome };
+        self.apply(Command::Report { to: ReplyTo(1), host, report, uploaded });
+    }
+
+    fn offer(&mut self, how: u8) {
+        let Some((lease, offer)) = self.taken.last().cloned() else { return };
+        if how == 0 {
+            let fault = if lease.0 % 2 == 0 { Fault::Host } else { Fault::Server };
+            let (to, reason) = (ReplyTo(1), "x".into());
+            self.apply(Command::OfferRejected { to, lease, reason, fault });
+        } else {
+            self.apply(offer);
+        }
+    }
+
+    fn check(&self) -> Result<(), Violation> {
+        self.bench.core.check_invariants()
+    }
+
+    /// The same inputs from the last start: the same effects and the same state.
+    fn does_the_same_again(&self) -> bool {
+        let config: CoreConfig = *self.bench.core.config();
+        let mut again = Core::from_snapshot(&self.start, config).unwrap();
+        let mut inputs = self.inputs.iter().zip(&self.outputs);
+        inputs.all(|(input, output)| again.apply(input.clone()) == *output)
+            && again.state() == self.bench.core.state()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn any_sequence_keeps_the_invariants_and_does_the_same_again(
+        steps in prop::collection::vec(step(), 1..150),
+    ) {
+        let mut run = Run::new();
+        for step in &steps {
+            run.step(step);
+            if let Err(violation) = run.check() {
+                return Err(TestCaseError::fail(format!("after {step:?}: {violation}")));
+            }
+        }
+        prop_assert!(run.does_the_same_again(), "D1");
+        let bytes = run.bench.core.snapshot();
+        let read = Core::from_snapshot(&bytes, *run.bench.core.config()).unwrap();
+        prop_assert_eq!(read.state(), run.bench.core.state());
+    }
+}
