@@ -89,7 +89,7 @@ impl Core {
 
     fn work(&mut self, host: HostId, request: &WorkRequest) -> WorkAnswer {
         let mut answer = self.nothing(host);
-        answer.drop = self.to_drop(host, &request.holding);
+        answer.drop = self.drop_useless(host, &request.holding);
         answer.reports = self.ended_reports(host, &request.reported);
         let held: BTreeSet<LeaseId> = request.holding.iter().map(|held| held.lease).collect();
         let live = self.state.hosts.get(&host).map(|host| host.live.clone()).unwrap_or_default();

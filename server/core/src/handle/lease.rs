@@ -28,7 +28,7 @@ impl Core {
             return;
         }
         self.touch(host, holding);
-        let drop = self.to_drop(host, holding);
+        let drop = self.drop_useless(host, holding);
         let reports = self.ended_reports(host, reported);
         self.reply(to, Ok(Answer::Heartbeat(HeartbeatAnswer { drop, reports })));
     }
@@ -124,7 +124,7 @@ impl Core {
     }
 
     /// Held leases that are of no use any more: not this host's, revoked, settled, or hung.
-    pub(crate) fn to_drop(&mut self, host: HostId, holding: &[Held]) -> Vec<LeaseId> {
+    pub(crate) fn drop_useless(&mut self, host: HostId, holding: &[Held]) -> Vec<LeaseId> {
         let dropped = self.useless(host, holding);
         for lease in &dropped {
             self.soft.late.remove(lease);
