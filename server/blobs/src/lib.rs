@@ -8,12 +8,14 @@
 
 mod disk;
 mod error;
+mod hold;
 mod store;
 mod upload;
 mod uploads;
 
 pub use disk::{Disk, FullDisk, RealDisk};
 pub use error::{BlobError, UploadError};
+pub use hold::Hold;
 pub use store::{BlobBytes, BlobStore};
 pub use upload::{Encoding, Upload};
 pub use uploads::{UploadName, Uploads};

@@ -1,6 +1,9 @@
 //! Blobs by digest over any `object_store`. A blob is whole or absent; altered ones are never served.
 
-use crate::error::BlobError;
+use crate::{
+    error::BlobError,
+    hold::{Hold, Holds},
+};
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use object_store::{
@@ -28,6 +31,7 @@ pub struct BlobStore {
     store: Arc<dyn ObjectStore>,
     /// Stored objects (by their e-tag) whose digest this process has checked.
     checked: Arc<Mutex<HashMap<Digest, String>>>,
+    holds: Holds,
 }
 
 impl BlobStore {
@@ -53,7 +57,7 @@ impl BlobStore {
     /// Blobs in any object store.
     #[must_use]
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, checked: Arc::default() }
+        Self { store, checked: Arc::default(), holds: Holds::default() }
     }
 
     /// The size of a blob, once its bytes have been found to have its digest; `None` where it isn't
@@ -177,6 +181,13 @@ impl BlobStore {
                 Err(error)
             }
         }
+    }
+
+    /// Waits until nobody else changes this blob, then keeps others from it. Reading needs no hold,
+    /// and [`BlobStore::publish`] and [`BlobStore::delete`] take none themselves: whoever publishes
+    /// or deletes holds the blob until what it did is known to whoever counts references.
+    pub async fn hold(&self, blob: Digest) -> Hold {
+        self.holds.hold(blob).await
     }
 
     /// Removes a blob; one that isn't there is no error.

@@ -148,3 +148,20 @@ async fn a_read_that_meets_a_truncated_file_fails_rather_than_ending_early() {
     }
     assert!(whole < bytes.len(), "the missing bytes were made up");
 }
+
+#[tokio::test]
+async fn one_at_a_time_holds_a_blob() {
+    let store = BlobStore::in_memory();
+    let (one, other) = (blob(b"one").sha256, blob(b"other").sha256);
+    let held = store.hold(one).await;
+    let clone = store.clone();
+    let mut second = Box::pin(clone.hold(one));
+    assert!(futures::poll!(&mut second).is_pending());
+    // Another blob is free.
+    drop(store.hold(other).await);
+    drop(held);
+    let held = second.await;
+    assert!(futures::poll!(Box::pin(store.hold(one))).is_pending());
+    drop(held);
+    drop(store.hold(one).await);
+}
