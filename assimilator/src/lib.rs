@@ -1,8 +1,8 @@
 //! The loop that fetches what hosts have uploaded, checks it, merges it and stores it.
 //!
 //! ```text
-//!   Queue::take -> read the upload -> screen (rules) -> publish the blob -> Queue::assimilated
-//!                                        '-> Queue::rejected
+//!   Queue::take -> read the upload -> screen, merge (rules) -> publish -> Queue::assimilated
+//!                                        '-> Queue::rejected    |----- holds the blob -----|
 //! ```
 //!
 //! It decides nothing about trials: the queue (the core behind it) takes an offer only where it
@@ -12,6 +12,6 @@ mod assimilator;
 mod queue;
 mod workers;
 
-pub use assimilator::{Assimilator, Outcome};
-pub use queue::{Offer, Queue, QueueError, Unit};
+pub use assimilator::{Assimilator, Outcome, Step};
+pub use queue::{Fault, Offer, Queue, QueueError, Unit};
 pub use workers::Workers;

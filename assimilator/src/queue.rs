@@ -32,6 +32,15 @@ pub enum Offer {
     Stale,
 }
 
+/// Whose fault it is that an upload can't be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The host made or sent what is wrong.
+    Host,
+    /// The server lost what the host had sent rightly.
+    Server,
+}
+
 /// The queue can't be reached or can't decide just now; the work comes again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the assimilation queue doesn't answer: {0}")]
@@ -57,9 +66,9 @@ pub trait Queue: Send + Sync + 'static {
         checkpoint: BlobRef,
     ) -> Result<Offer, QueueError>;
 
-    /// The upload is refused.
+    /// The upload is refused, and whose fault that is.
     ///
     /// # Errors
     /// Where the queue doesn't answer.
-    fn rejected(&self, lease: LeaseId, reason: &str) -> Result<Offer, QueueError>;
+    fn rejected(&self, lease: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError>;
 }

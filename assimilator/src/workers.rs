@@ -1,11 +1,19 @@
 //! Threads that assimilate when they are woken.
 
-use crate::{assimilator::Assimilator, queue::Queue};
+use crate::{
+    assimilator::{Assimilator, Step},
+    queue::Queue,
+};
 use std::{
     io,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
+    time::Duration,
 };
+
+/// First and longest wait after trouble, for whoever isn't woken before.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Running threads; dropping this stops them after the unit that each is at.
 #[derive(Debug)]
@@ -41,6 +49,14 @@ impl Bell {
         let rung = self.rung();
         let waited = self.changed.wait_while(rung, |rung| rung.times == seen && !rung.stop);
         *waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Bell::wait`], but no longer than `pause`.
+    fn wait_for(&self, seen: u64, pause: Duration) -> Rung {
+        let rung = self.rung();
+        let silent = |rung: &mut Rung| rung.times == seen && !rung.stop;
+        let waited = self.changed.wait_timeout_while(rung, pause, silent);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -79,11 +95,21 @@ impl Drop for Workers {
 
 fn work<Q: Queue>(assimilator: &Assimilator<Q>, bell: &Bell) {
     let mut rung = *bell.rung();
+    let mut pause = FIRST_PAUSE;
     while !rung.stop {
-        if assimilator.step().is_none() {
-            rung = bell.wait(rung.times);
-        } else {
-            rung.stop = bell.rung().stop;
+        match assimilator.step() {
+            Step::Nothing => {
+                pause = FIRST_PAUSE;
+                rung = bell.wait(rung.times);
+            }
+            Step::Done(_) => {
+                pause = FIRST_PAUSE;
+                rung.stop = bell.rung().stop;
+            }
+            Step::Trouble => {
+                rung = bell.wait_for(rung.times, pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
         }
     }
 }

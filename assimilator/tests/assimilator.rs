@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use sojourn_assimilator::{Assimilator, Offer, Outcome, Queue, QueueError, Unit, Workers};
+use sojourn_assimilator::{
+    Assimilator, Fault, Offer, Outcome, Queue, QueueError, Step, Unit, Workers,
+};
 use sojourn_blobs::{BlobStore, Encoding, UploadName, Uploads};
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
@@ -19,20 +21,44 @@ use sojourn_protocol::{
 };
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, mpsc},
+    future::Future as _,
+    pin::pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
+    task::{Context, Waker},
 };
 
+/// What reached the queue: a version, or a refusal.
+type Offered = Result<(LeaseId, Version, BlobRef), (Fault, String)>;
+
 const LEASE: LeaseId = LeaseId(5);
+
+fn is_held(blobs: &BlobStore, blob: Digest) -> bool {
+    let mut hold = pin!(blobs.hold(blob));
+    hold.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending()
+}
 
 #[derive(Clone)]
 struct Remembers {
     units: Arc<Mutex<VecDeque<Unit>>>,
-    offers: mpsc::Sender<Result<(LeaseId, Version, BlobRef), String>>,
+    /// So many times taking fails.
+    fails: Arc<AtomicU32>,
+    blobs: BlobStore,
+    /// For each offer, whether its blob was held.
+    held: Arc<Mutex<Vec<bool>>>,
+    offers: mpsc::Sender<Offered>,
     answer: Result<Offer, QueueError>,
 }
 
 impl Queue for Remembers {
     fn take(&self) -> Result<Option<Unit>, QueueError> {
+        let fewer = |left: u32| left.checked_sub(1);
+        if self.fails.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_ok() {
+            return Err(QueueError("unavailable".to_owned()));
+        }
         Ok(self.units.lock().unwrap().pop_front())
     }
 
@@ -42,12 +68,13 @@ impl Queue for Remembers {
         version: Version,
         checkpoint: BlobRef,
     ) -> Result<Offer, QueueError> {
+        self.held.lock().unwrap().push(is_held(&self.blobs, checkpoint.sha256));
         self.offers.send(Ok((lease, version, checkpoint))).unwrap();
         self.answer.clone()
     }
 
-    fn rejected(&self, _: LeaseId, reason: &str) -> Result<Offer, QueueError> {
-        self.offers.send(Err(reason.to_owned())).unwrap();
+    fn rejected(&self, _: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError> {
+        self.offers.send(Err((fault, reason.to_owned()))).unwrap();
         self.answer.clone()
     }
 }
@@ -107,7 +134,7 @@ struct World {
     uploads: Uploads,
     blobs: BlobStore,
     queue: Remembers,
-    offers: mpsc::Receiver<Result<(LeaseId, Version, BlobRef), String>>,
+    offers: mpsc::Receiver<Offered>,
 }
 
 impl World {
@@ -115,10 +142,18 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let uploads = Uploads::open(folder.path()).unwrap();
         let (sender, offers) = mpsc::channel();
-        let queue = Remembers { units: Arc::default(), offers: sender, answer: Ok(Offer::Taken) };
+        let blobs = BlobStore::in_memory();
+        let queue = Remembers {
+            units: Arc::default(),
+            fails: Arc::default(),
+            blobs: blobs.clone(),
+            held: Arc::default(),
+            offers: sender,
+            answer: Ok(Offer::Taken),
+        };
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        Self { _folder: folder, runtime, uploads, blobs: BlobStore::in_memory(), queue, offers }
+        Self { _folder: folder, runtime, uploads, blobs, queue, offers }
     }
 
     /// Uploads `bytes` under the lease and puts their assimilation in the queue.
@@ -152,11 +187,11 @@ impl World {
         Assimilator::new(self.queue.clone(), self.uploads.clone(), self.blobs.clone(), handle)
     }
 
-    fn rejected(&self) -> String {
-        let Some(Outcome::Rejected(reason)) = self.assimilator().step() else {
+    fn rejected(&self, fault: Fault) -> String {
+        let Step::Done(Outcome::Rejected(reason)) = self.assimilator().step() else {
             panic!("it was not rejected")
         };
-        assert_eq!(self.offers.try_recv().unwrap(), Err(reason.clone()));
+        assert_eq!(self.offers.try_recv().unwrap(), Err((fault, reason.clone())));
         assert!(self.runtime.block_on(self.blobs.list()).unwrap().is_empty());
         reason
     }
@@ -167,8 +202,8 @@ fn a_right_upload_becomes_a_blob_and_the_next_version() {
     let world = World::new();
     let first = hop(Base::Initial { seed: 3 });
     let blob = world.upload(&first, &checkpoint(&first, 3, 4));
-    assert_eq!(world.assimilator().step(), Some(Outcome::Assimilated));
-    assert_eq!(world.assimilator().step(), None);
+    assert_eq!(world.assimilator().step(), Step::Done(Outcome::Assimilated));
+    assert_eq!(world.assimilator().step(), Step::Nothing);
     assert_eq!(world.offers.try_recv().unwrap(), Ok((LEASE, Version(1), blob)));
     assert_eq!(world.runtime.block_on(world.blobs.list()).unwrap(), [blob]);
 
@@ -188,15 +223,15 @@ fn a_crash_before_or_after_the_offer_is_harmless() {
     let hop = hop(Base::Initial { seed: 3 });
     world.queue.answer = Err(QueueError("gone".to_owned()));
     let blob = world.upload(&hop, &checkpoint(&hop, 3, 4));
-    assert_eq!(world.assimilator().step(), None);
+    assert_eq!(world.assimilator().step(), Step::Trouble);
     // Published, but the offer got no answer: all of it again.
     world.queue.answer = Ok(Offer::Taken);
     world.unit(&hop, blob);
-    assert_eq!(world.assimilator().step(), Some(Outcome::Assimilated));
+    assert_eq!(world.assimilator().step(), Step::Done(Outcome::Assimilated));
     // The offer had been taken, and the answer was lost.
     world.queue.answer = Ok(Offer::Stale);
     world.unit(&hop, blob);
-    assert_eq!(world.assimilator().step(), Some(Outcome::Stale));
+    assert_eq!(world.assimilator().step(), Step::Done(Outcome::Stale));
     assert_eq!(world.runtime.block_on(world.blobs.list()).unwrap(), [blob]);
 }
 
@@ -205,17 +240,17 @@ fn what_is_not_right_is_rejected_with_the_reason_and_not_stored() {
     let first = hop(Base::Initial { seed: 3 });
     let world = World::new();
     world.upload(&first, b"no safetensors at all");
-    assert!(world.rejected().starts_with("the checkpoint can't be read"));
+    assert!(world.rejected(Fault::Host).starts_with("the checkpoint can't be read"));
 
     let world = World::new();
     world.upload(&first, &checkpoint(&first, 2, 4));
-    let reason = world.rejected();
+    let reason = world.rejected(Fault::Host);
     assert!(reason.contains("is 3, expected 2") || reason.contains("batch"), "{reason}");
 
     let world = World::new();
     let other = Hop { trial: TrialId(1), ..first.clone() };
     world.upload(&first, &checkpoint(&other, 3, 4));
-    assert_eq!(world.rejected(), "a checkpoint of trial 1, expected trial 0");
+    assert_eq!(world.rejected(Fault::Host), "a checkpoint of trial 1, expected trial 0");
 
     let world = World::new();
     let mut bytes = checkpoint(&first, 3, 4);
@@ -223,11 +258,11 @@ fn what_is_not_right_is_rejected_with_the_reason_and_not_stored() {
     // The tensors come in name order, so the biases of the first layer do.
     bytes[header..header + 4].copy_from_slice(&f32::NAN.to_le_bytes());
     world.upload(&first, &bytes);
-    assert!(world.rejected().contains("non-finite"));
+    assert!(world.rejected(Fault::Host).contains("non-finite"));
 }
 
 #[test]
-fn an_upload_that_was_lost_on_disk_is_rejected() {
+fn an_upload_that_was_lost_on_disk_is_the_servers_fault() {
     let world = World::new();
     let hop = hop(Base::Initial { seed: 3 });
     let blob = world.upload(&hop, &checkpoint(&hop, 3, 4));
@@ -235,9 +270,31 @@ fn an_upload_that_was_lost_on_disk_is_rejected() {
     let mut bytes = std::fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    assert!(world.rejected().starts_with("the upload was lost"));
+    assert!(world.rejected(Fault::Server).starts_with("the server lost the upload"));
 
     world.uploads.remove(UploadName::Lease(LEASE)).unwrap();
     world.unit(&hop, blob);
-    assert!(world.rejected().starts_with("the upload was lost"));
+    assert!(world.rejected(Fault::Server).starts_with("the server lost the upload"));
+}
+
+#[test]
+fn a_worker_goes_on_after_trouble_without_being_woken() {
+    let world = World::new();
+    let hop = hop(Base::Initial { seed: 3 });
+    let blob = world.upload(&hop, &checkpoint(&hop, 3, 4));
+    world.queue.fails.store(2, Ordering::SeqCst);
+    let workers = Workers::start(1, world.assimilator()).unwrap();
+    assert_eq!(world.offers.recv().unwrap(), Ok((LEASE, Version(1), blob)));
+    drop(workers);
+}
+
+#[test]
+fn a_blob_is_held_until_its_offer_is_answered() {
+    let world = World::new();
+    let hop = hop(Base::Initial { seed: 3 });
+    let blob = world.upload(&hop, &checkpoint(&hop, 3, 4));
+    assert_eq!(world.assimilator().step(), Step::Done(Outcome::Assimilated));
+    // Whoever wanted to delete that very blob while the offer was made had to wait.
+    assert_eq!(*world.queue.held.lock().unwrap(), [true]);
+    assert!(!is_held(&world.blobs, blob.sha256));
 }

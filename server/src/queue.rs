@@ -1,8 +1,8 @@
 //! The assimilators' queue, in the server's own process.
 
 use crate::shell::ShellHandle;
-use sojourn_assimilator::{Offer, Queue, QueueError, Unit};
-use sojourn_core::{Answer, Command, Offered, ReplyTo};
+use sojourn_assimilator::{Fault, Offer, Queue, QueueError, Unit};
+use sojourn_core::{self as core, Answer, Command, Offered, ReplyTo};
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{LeaseId, Version},
@@ -53,8 +53,12 @@ impl Queue for CoreQueue {
         self.offer(|to| Command::OfferAssimilated { to, lease, version, checkpoint })
     }
 
-    fn rejected(&self, lease: LeaseId, reason: &str) -> Result<Offer, QueueError> {
+    fn rejected(&self, lease: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError> {
         let reason = reason.to_owned();
-        self.offer(|to| Command::OfferRejected { to, lease, reason })
+        let fault = match fault {
+            Fault::Host => core::Fault::Host,
+            Fault::Server => core::Fault::Server,
+        };
+        self.offer(|to| Command::OfferRejected { to, lease, reason, fault })
     }
 }

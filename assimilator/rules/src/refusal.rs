@@ -104,7 +104,4 @@ pub enum Refusal {
         /// What.
         value: f32,
     },
-    /// The change from the base is too large to be a number.
-    #[error("the norm of the change is not finite")]
-    NonFiniteChange,
 }
