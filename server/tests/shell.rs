@@ -341,7 +341,8 @@ async fn submit(handle: &ShellHandle) -> u64 {
         valid,
         test: vec![],
     });
-    let submitted = handle.call(|to| Command::Submit { to, spec, data, again: false }).await;
+    let submitted =
+        handle.call(|to| Command::Submit { to, spec, data, again: false, nonce: None }).await;
     let job = match submitted.unwrap() {
         Answer::Submitted(answer) => answer.job,
         other => panic!("{other:?}"),

@@ -40,9 +40,9 @@ pub(super) async fn submit(
     _: Admin,
     request: web::Json<SubmitRequest>,
 ) -> Result<web::Json<SubmitAnswer>, HttpError> {
-    let SubmitRequest { spec, data, again } = request.into_inner();
+    let SubmitRequest { spec, data, again, nonce } = request.into_inner();
     let (spec, data) = (Box::new(spec), Box::new(data));
-    match site.shell.call(|to| Command::Submit { to, spec, data, again }).await? {
+    match site.shell.call(|to| Command::Submit { to, spec, data, again, nonce }).await? {
         Answer::Submitted(answer) => Ok(web::Json(answer)),
         other => Err(unexpected(&other)),
     }

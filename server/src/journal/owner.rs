@@ -23,6 +23,7 @@ pub(super) const fn owner(event: &Event) -> Owner {
         | Event::BlobPublished { .. }
         | Event::BlobCondemned { .. }
         | Event::BlobDoomed { .. }
+        | Event::BlobLost { .. }
         | Event::BlobDeleted { .. } => Owner::Nobody,
         Event::JobSubmitted { job, .. }
         | Event::JobCancelled { job }

@@ -186,7 +186,7 @@ impl World {
             valid,
             test: vec![],
         };
-        let request = SubmitRequest { spec, data, again: false };
+        let request = SubmitRequest { spec, data, again: false, nonce: None };
         self.post("/v1/jobs", &self.admin, &request).await.json()
     }
 
