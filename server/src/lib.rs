@@ -8,9 +8,11 @@
 //!
 //! The shell brings time, chance and storage; what is decided, the core decides.
 
+mod errands;
 mod folder;
 mod http;
 pub mod journal;
+mod keeper;
 mod queue;
 mod serve;
 pub mod shell;

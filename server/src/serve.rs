@@ -1,30 +1,24 @@
 //! The whole server: folder, journal, core, blobs, assimilators, HTTP; started and stopped in order.
 
 use crate::{
+    errands,
     folder::{DataFolder, FolderError},
     http::{self, Site, Tokens},
     journal::{Journal, JournalError, SqliteJournal},
+    keeper::Keeper,
     queue::CoreQueue,
-    shell::{Clock, Errand, OpenJournal, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
+    shell::{Clock, OpenJournal, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use sojourn_assimilator::{Assimilator, Workers};
-use sojourn_blobs::{BlobError, BlobStore, Disk, RealDisk, UploadError, UploadName, Uploads};
-use sojourn_core::Command;
-use sojourn_protocol::digest::Digest;
+use sojourn_blobs::{BlobError, BlobStore, Disk, RealDisk, UploadError, Uploads};
 use std::{
     fmt, io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     path::PathBuf,
     sync::Arc,
-    time::{Duration, SystemTime},
 };
-use tokio::{runtime::Handle, sync::mpsc::UnboundedReceiver, task::JoinHandle};
-
-/// Uploads that were begun and not touched for this long are thrown away at the start.
-const STALE_UPLOADS: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Pause before a deletion that failed is tried again.
-const DELETE_AGAIN: Duration = Duration::from_secs(30);
+use tokio::{runtime::Handle, task::JoinHandle};
 
 /// How to serve.
 pub struct ServeConfig {
@@ -147,7 +141,6 @@ impl Server {
         let address = listener.local_addr().map_err(ServeError::System)?;
         let blobs = BlobStore::open(&folder.blobs())?;
         let uploads = Uploads::with_disk(&folder.uploads(), config.disk)?;
-        uploads.sweep(SystemTime::now(), STALE_UPLOADS)?;
 
         let path = folder.journal();
         let open: OpenJournal = config.journal.unwrap_or_else(|| {
@@ -159,24 +152,26 @@ impl Server {
         let started = tokio::task::spawn_blocking(move || Shell::start(open, settings, clock));
         let started = started.await.map_err(|error| ServeError::System(io::Error::other(error)))?;
         let (shell, errands) = started?;
+        errands::sweep(shell.handle().clone(), uploads.clone()).await;
 
         let queue = CoreQueue(shell.handle().clone());
         let assimilator =
             Assimilator::new(queue, uploads.clone(), blobs.clone(), Handle::current());
         let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2));
         let workers = Workers::start(threads, assimilator).map_err(ServeError::System)?;
-        let errands = tokio::spawn(run_errands(
+        let keeper = Keeper::new(shell.handle().clone(), blobs);
+        let errands = tokio::spawn(errands::run(
             errands,
             workers,
             shell.handle().clone(),
-            blobs.clone(),
+            keeper.clone(),
             uploads.clone(),
         ));
 
         let tokens = Tokens::of(&enrol_token, &admin_token);
         let traffic = Arc::new(http::Traffic::default());
         let shell_handle = shell.handle().clone();
-        let site = web::Data::new(Site { shell: shell_handle, blobs, uploads, tokens, traffic });
+        let site = web::Data::new(Site { shell: shell_handle, keeper, uploads, tokens, traffic });
         let server = HttpServer::new(move || {
             App::new().app_data(site.clone()).wrap(from_fn(http::protocol)).configure(http::routes)
         })
@@ -266,40 +261,4 @@ fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
         io::ErrorKind::AddrInUse => ServeError::AddressInUse(address),
         _ => ServeError::Listen { address, source },
     })
-}
-
-/// Carries out what the core wants done outside, until the core has ended.
-async fn run_errands(
-    mut errands: UnboundedReceiver<Errand>,
-    workers: Workers,
-    shell: ShellHandle,
-    blobs: BlobStore,
-    uploads: Uploads,
-) {
-    while let Some(errand) = errands.recv().await {
-        match errand {
-            Errand::Assimilate => workers.wake(),
-            Errand::Delete(blob) => {
-                drop(tokio::spawn(delete(blob, blobs.clone(), shell.clone())));
-            }
-            Errand::DropUpload(lease) => {
-                let uploads = uploads.clone();
-                let dropped =
-                    tokio::task::spawn_blocking(move || uploads.remove(UploadName::Lease(lease)));
-                if let Ok(Err(error)) = dropped.await {
-                    tracing::warn!(%error, "an upload could not be dropped");
-                }
-            }
-        }
-    }
-    // Ends the threads, each after the unit that it is at.
-    let _ = tokio::task::spawn_blocking(move || drop(workers)).await;
-}
-
-async fn delete(blob: Digest, blobs: BlobStore, shell: ShellHandle) {
-    while let Err(error) = blobs.delete(blob).await {
-        tracing::warn!(%blob, %error, "a blob could not be deleted; trying again");
-        tokio::time::sleep(DELETE_AGAIN).await;
-    }
-    shell.tell(Command::Deleted { blob });
 }

@@ -169,8 +169,10 @@ impl Slot {
 
     pub(crate) fn untouched_since(&self, now: SystemTime, age: Duration) -> bool {
         let path = match &self.content {
-            Content::Found { path, .. } | Content::Partial(Partial { path, .. }) => path,
-            Content::Nothing | Content::Complete { .. } => return false,
+            Content::Found { path, .. }
+            | Content::Partial(Partial { path, .. })
+            | Content::Complete { path, .. } => path,
+            Content::Nothing => return false,
         };
         let touched = fs::metadata(path).and_then(|meta| meta.modified());
         touched.is_ok_and(|touched| now.duration_since(touched).is_ok_and(|past| past >= age))

@@ -162,17 +162,26 @@ impl Uploads {
         slot.map_or(Ok(()), |slot| lock(&slot).clear())
     }
 
-    /// Throws away what was begun and not touched for `age`. Complete uploads stay: somebody may
-    /// have been promised that they are kept.
+    /// Throws away each upload that wasn't touched for as long as `keep` says; `None` keeps it
+    /// however old it is.
     ///
     /// # Errors
     /// Trouble with the disk.
-    pub fn sweep(&self, now: SystemTime, age: Duration) -> Result<u64, UploadError> {
+    pub fn sweep(
+        &self,
+        now: SystemTime,
+        keep: impl Fn(UploadName, UploadState) -> Option<Duration>,
+    ) -> Result<u64, UploadError> {
         let mut swept = 0;
         let names: Vec<UploadName> = lock(&self.slots).keys().copied().collect();
         for name in names {
-            let slot = self.slot(name, false);
-            if lock(&slot).untouched_since(now, age) {
+            let old = {
+                let slot = self.slot(name, false);
+                let slot = lock(&slot);
+                let age = slot.state().and_then(|(_, state)| keep(name, state));
+                age.is_some_and(|age| slot.untouched_since(now, age))
+            };
+            if old {
                 self.remove(name)?;
                 swept += 1;
             }

@@ -203,17 +203,26 @@ fn files_changed_behind_its_back_are_found_out() {
 }
 
 #[test]
-fn old_leftovers_are_swept_and_complete_uploads_are_not() {
+fn what_is_old_is_swept_as_the_caller_says() {
     let folder = tempfile::tempdir().unwrap();
     let uploads = Uploads::open(folder.path()).unwrap();
     put(&uploads, blob(b"partial"), 0, Encoding::Identity, b"part").unwrap();
-    let name = UploadName::Blob(Digest::of(b"done"));
-    let mut done = uploads.begin(name, blob(b"done"), 0, Encoding::Identity).unwrap();
-    done.write(b"done").unwrap();
-    done.finish().unwrap();
+    let done = UploadName::Blob(Digest::of(b"done"));
+    let kept = UploadName::Lease(LeaseId(77));
+    for name in [done, kept] {
+        let mut upload = uploads.begin(name, blob(b"done"), 0, Encoding::Identity).unwrap();
+        upload.write(b"done").unwrap();
+        upload.finish().unwrap();
+    }
     let week = Duration::from_secs(7 * 24 * 3600);
-    assert_eq!(uploads.sweep(SystemTime::now(), week).unwrap(), 0);
-    assert_eq!(uploads.sweep(SystemTime::now() + 2 * week, week).unwrap(), 1);
+    let keep = |name: UploadName, state: UploadState| {
+        assert_eq!(state.complete, name != NAME);
+        (name != kept).then_some(week)
+    };
+    assert_eq!(uploads.sweep(SystemTime::now(), keep).unwrap(), 0);
+    assert_eq!(uploads.sweep(SystemTime::now() + 2 * week, keep).unwrap(), 2);
     assert_eq!(uploads.state(NAME), None);
-    assert!(uploads.complete(name, blob(b"done")).is_ok());
+    assert_eq!(uploads.state(done), None);
+    assert!(uploads.complete(kept, blob(b"done")).is_ok());
+    assert_eq!(files(folder.path()).len(), 1);
 }

@@ -7,9 +7,10 @@ use super::{
     error::HttpError,
     jobs::unexpected,
 };
+use crate::keeper::PublishError;
 use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
 use futures::TryStreamExt as _;
-use sojourn_blobs::UploadName;
+use sojourn_blobs::{BlobError, UploadName};
 use sojourn_core::{Answer, Command};
 use sojourn_protocol::{
     api::{MissingAnswer, MissingRequest, UploadState},
@@ -32,9 +33,14 @@ pub(super) async fn get(
     if let Reader::Host(host) = reader {
         site.shell.call(|to| Command::AuthorizeRead { to, host, blob }).await?;
     }
-    let bytes = site.blobs.size(blob).await?.ok_or_else(|| {
-        HttpError::new(ErrorKind::NotFound, format!("no blob `{blob}` in the store"))
-    })?;
+    let bytes = match site.keeper.blobs().size(blob).await {
+        Ok(bytes) => bytes.ok_or(BlobError::Missing(blob)),
+        Err(error) => Err(error),
+    };
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(error) => return Err(unread(&site, blob, error).await),
+    };
     let range = request.headers().get(header::RANGE).and_then(|value| value.to_str().ok());
     let (mut answer, range) = match wanted(range, bytes) {
         Wanted::Whole => (HttpResponse::Ok(), 0..bytes),
@@ -47,7 +53,10 @@ pub(super) async fn get(
         Wanted::Outside => return Err(HttpError::range(bytes)),
     };
     let length = range.end - range.start;
-    let stream = site.blobs.read(blob, range).await?;
+    let stream = match site.keeper.blobs().read(blob, range).await {
+        Ok(stream) => stream,
+        Err(error) => return Err(unread(&site, blob, error).await),
+    };
     let traffic = Arc::clone(&site.traffic);
     let stream = stream.inspect_ok(move |bytes| traffic.sent(bytes.len()));
     Ok(answer
@@ -55,6 +64,16 @@ pub(super) async fn get(
         .insert_header((header::ETAG, format!("\"{blob}\"")))
         .insert_header((header::CONTENT_TYPE, "application/octet-stream"))
         .body(SizedStream::new(length, stream)))
+}
+
+/// What whoever wanted to read a blob hears; the core too, where the blob has been lost.
+async fn unread(site: &Site, blob: Digest, error: BlobError) -> HttpError {
+    match error {
+        BlobError::Missing(_) | BlobError::Altered { .. } | BlobError::Shortened(_) => {
+            site.keeper.missed(blob).await.into()
+        }
+        error => error.into(),
+    }
 }
 
 pub(super) async fn put(
@@ -71,14 +90,24 @@ pub(super) async fn put(
     let name = UploadName::Blob(sha256);
     let state = receive(&site, name, blob, query.offset, &request, body).await?;
     if state.complete {
-        let uploads = site.uploads.clone();
-        let file = web::block(move || uploads.complete(name, blob)).await??;
-        site.blobs.publish(blob, &file).await?;
-        site.shell.call(|to| Command::Published { to, blob }).await?;
+        // A task of its own: a publish must come to its end even where nobody waits for it any more.
+        let published = actix_web::rt::spawn(publish(site, name, blob)).await;
+        published.map_err(|error| HttpError::fault(&error))??;
+    }
+    Ok(web::Json(state))
+}
+
+async fn publish(site: web::Data<Site>, name: UploadName, blob: BlobRef) -> Result<(), HttpError> {
+    let uploads = site.uploads.clone();
+    let file = web::block(move || uploads.complete(name, blob)).await??;
+    let published = site.keeper.publish(blob, &file).await;
+    // What was damaged in the spool folder must be sent anew.
+    let damaged = matches!(&published, Err(PublishError::Store(BlobError::Unverified { .. })));
+    if published.is_ok() || damaged {
         let uploads = site.uploads.clone();
         web::block(move || uploads.remove(name)).await??;
     }
-    Ok(web::Json(state))
+    Ok(published?)
 }
 
 pub(super) async fn upload_state(

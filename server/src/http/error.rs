@@ -1,5 +1,6 @@
 //! Every error as an answer: one table from cause to kind; the cause of a fault is logged, not sent.
 
+use crate::keeper::PublishError;
 use actix_web::{
     HttpResponse, HttpResponseBuilder, ResponseError,
     error::JsonPayloadError,
@@ -111,6 +112,15 @@ impl From<BlobError> for HttpError {
             _ => return Self::fault(&error),
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+impl From<PublishError> for HttpError {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Refused(error) => error.into(),
+            PublishError::Store(error) => error.into(),
+        }
     }
 }
 

@@ -13,14 +13,15 @@ mod traffic;
 pub(crate) use auth::Tokens;
 pub(crate) use traffic::Traffic;
 
-use crate::shell::ShellHandle;
+use crate::{keeper::Keeper, shell::ShellHandle};
 use actix_web::web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig};
 use error::HttpError;
-use sojourn_blobs::{BlobStore, Uploads};
+use sojourn_blobs::Uploads;
 use sojourn_protocol::error::ErrorKind;
 use std::sync::Arc;
 
-/// Bodies of jobs: a specification with its manifest.
+/// Bodies that grow with a job's shards or a host's cache: a job's manifest, the blobs that a submission
+/// asks after, what a host has in its cache.
 const JOB_LIMIT: usize = 16 << 20;
 /// All other JSON bodies.
 const JSON_LIMIT: usize = 1 << 20;
@@ -29,7 +30,7 @@ const JSON_LIMIT: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     pub(crate) shell: ShellHandle,
-    pub(crate) blobs: BlobStore,
+    pub(crate) keeper: Keeper,
     pub(crate) uploads: Uploads,
     pub(crate) tokens: Tokens,
     pub(crate) traffic: Arc<Traffic>,
@@ -57,7 +58,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .app_data(query)
         .service(resource("/v1/health").route(web::get().to(jobs::health)))
         .service(resource("/v1/enrol").route(web::post().to(hosts::enrol)))
-        .service(resource("/v1/work").route(web::post().to(hosts::work)))
+        .service(resource("/v1/work").app_data(json(JOB_LIMIT)).route(web::post().to(hosts::work)))
         .service(resource("/v1/heartbeat").route(web::post().to(hosts::heartbeat)))
         .service(resource("/v1/release").route(web::post().to(hosts::release)))
         .service(resource("/v1/results").route(web::post().to(hosts::report)))
@@ -66,7 +67,11 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
                 .route(web::put().to(hosts::put_checkpoint))
                 .route(web::get().to(hosts::checkpoint_state)),
         )
-        .service(resource("/v1/blobs/missing").route(web::post().to(blobs::missing)))
+        .service(
+            resource("/v1/blobs/missing")
+                .app_data(json(JOB_LIMIT))
+                .route(web::post().to(blobs::missing)),
+        )
         .service(
             resource("/v1/blobs/{sha256}")
                 .route(web::get().to(blobs::get))

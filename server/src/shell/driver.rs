@@ -6,7 +6,8 @@ use super::{
     error::ShellError,
     handle::unavailable,
     recover::recover,
-    writer::{EventsSender, Item, ReplySender, Writer},
+    wanted::WantedUploads,
+    writer::{EventsSender, Item, ReplySender, UploadsSender, Writer},
 };
 use crate::journal::{Journal, Snapshot};
 use sojourn_core::{Command, Core, Effect, Envelope, JournalPosition, ReplyTo};
@@ -35,6 +36,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) enum Input {
     Command { command: Command, reply: Option<(ReplyTo, ReplySender)> },
     Events { job: JobId, after: JournalPosition, limit: usize, reply: EventsSender },
+    Uploads { reply: UploadsSender },
     Broken { number: u64 },
     Stop,
 }
@@ -170,6 +172,10 @@ impl Driver {
             Input::Events { job, after, limit, reply } => {
                 self.pass(vec![Item::Events { job, after, limit, reply }]);
             }
+            Input::Uploads { reply } => {
+                let wanted = WantedUploads::of(self.core.state());
+                self.pass(vec![Item::Uploads { wanted, reply }]);
+            }
             Input::Broken { number } => {
                 if self.writer.as_ref().is_some_and(|writer| writer.number == number) {
                     return self.mend();
@@ -275,6 +281,8 @@ impl Driver {
                     drop(reply.map(|(_, reply)| reply.send(Err(unavailable()))));
                 }
                 Ok(Input::Events { reply, .. }) => drop(reply.send(Err(unavailable()))),
+                // Whoever asked finds its reply dropped.
+                Ok(Input::Uploads { .. }) => {}
                 Ok(Input::Broken { .. }) => {}
                 Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => return Next::Stop,
                 Err(RecvTimeoutError::Timeout) => return Next::Run,

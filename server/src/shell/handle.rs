@@ -1,6 +1,6 @@
 //! What the rest of the server holds of the shell: commands in, answers out.
 
-use super::driver::Input;
+use super::{WantedUploads, driver::Input};
 use sojourn_core::{Answer, Command, JournalPosition, Record, ReplyTo};
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
@@ -74,6 +74,16 @@ impl ShellHandle {
         let (reply, answer) = oneshot::channel();
         let _ = self.inputs.send(Input::Events { job, after, limit, reply });
         answer.await.unwrap_or_else(|_| Err(unavailable()))
+    }
+
+    /// Which leases' uploads may still be needed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`].
+    pub async fn wanted_uploads(&self) -> Result<WantedUploads, ApiError> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.inputs.send(Input::Uploads { reply });
+        answer.await.map_err(|_| unavailable())
     }
 
     pub(super) fn stop(&self) {

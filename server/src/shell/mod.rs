@@ -13,11 +13,13 @@ mod driver;
 mod error;
 mod handle;
 mod recover;
+mod wanted;
 mod writer;
 
 pub use clock::{Clock, SteadyClock};
 pub use error::ShellError;
 pub use handle::ShellHandle;
+pub use wanted::WantedUploads;
 
 use crate::journal::{Journal, JournalError};
 use driver::Driver;

@@ -1,7 +1,7 @@
 //! The journal's thread: appends what has gathered while the last append ran, then lets out what
 //! waited for it.
 
-use super::{Errand, ShellConfig, driver::Input};
+use super::{Errand, ShellConfig, WantedUploads, driver::Input};
 use crate::journal::{Journal, JournalError, Snapshot};
 use sojourn_core::{Answer, Core, JournalPosition, Record};
 use sojourn_protocol::{
@@ -15,6 +15,8 @@ use tokio::sync::{mpsc::UnboundedSender, oneshot};
 pub(super) type ReplySender = oneshot::Sender<Result<Answer, ApiError>>;
 /// Where events go.
 pub(super) type EventsSender = oneshot::Sender<Result<Vec<Record>, ApiError>>;
+/// Where it goes which uploads are wanted.
+pub(super) type UploadsSender = oneshot::Sender<WantedUploads>;
 
 /// One thing for the writer, in the order of the core's effects.
 pub(super) enum Item {
@@ -22,6 +24,7 @@ pub(super) enum Item {
     Reply { after: JournalPosition, reply: ReplySender, answer: Result<Answer, ApiError> },
     Errand(Errand),
     Events { job: JobId, after: JournalPosition, limit: usize, reply: EventsSender },
+    Uploads { wanted: WantedUploads, reply: UploadsSender },
     Snapshot(Snapshot),
 }
 
@@ -80,6 +83,7 @@ impl Writer {
             // Whoever asked may have gone.
             Item::Reply { reply, answer, .. } => drop(reply.send(answer)),
             Item::Errand(errand) => drop(self.errands.send(errand)),
+            Item::Uploads { wanted, reply } => drop(reply.send(wanted)),
             Item::Events { job, after, limit, reply } => {
                 let events = self.journal.events(job, after, limit).map_err(|error| {
                     tracing::error!(error = &error as &dyn std::error::Error, "can't read events");

@@ -148,14 +148,23 @@ async fn what_is_no_request_is_told_so() {
     let answer = send(world.address(), "GET", "/v1/health", "", &same, b"").await;
     assert_eq!(answer.header(PROTOCOL_HEADER).as_deref(), Some("1"));
 
-    // Bodies over their limits, and one that is under a job's.
+    // Bodies over their limits, and some that are under a job's.
     let body = vec![b' '; (1 << 20) + 1];
     let post = |path, body: Vec<u8>| {
         let (address, admin) = (world.address(), admin.clone());
         async move { send(address, "POST", path, &admin, &[], &body).await }
     };
-    post("/v1/blobs/missing", body.clone()).await.refused(ErrorKind::TooLarge);
-    post("/v1/jobs", body).await.refused(ErrorKind::Invalid);
+    post("/v1/jobs/7/cancel", vec![]).await.refused(ErrorKind::NotFound);
+    for path in ["/v1/blobs/missing", "/v1/jobs"] {
+        post(path, body.clone()).await.refused(ErrorKind::Invalid);
+    }
+    let host = world.enrol("big").await;
+    let as_host = |path, body: Vec<u8>| {
+        let (address, token) = (world.address(), host.token.clone());
+        async move { send(address, "POST", path, &token, &[], &body).await }
+    };
+    as_host("/v1/work", body.clone()).await.refused(ErrorKind::Invalid);
+    as_host("/v1/heartbeat", body).await.refused(ErrorKind::TooLarge);
     post("/v1/jobs", vec![b' '; (16 << 20) + 1]).await.refused(ErrorKind::TooLarge);
     world.server.stop().await;
 }
@@ -213,8 +222,13 @@ async fn blobs_are_taken_only_as_declared() {
     let damaged = folder.path().join("damaged");
     std::fs::write(&damaged, b"some bytes of a sha!d").unwrap();
     std::fs::rename(&damaged, &stored).unwrap();
-    let fault = world.get(&path, &admin).await.refused(ErrorKind::Internal);
-    assert!(!fault.message.contains(&name), "the cause was sent");
+    let refused = world.get(&path, &admin).await.refused(ErrorKind::NotFound);
+    assert!(refused.message.contains("damaged"), "{refused}");
+    // And asked for again.
+    let answer: MissingAnswer = world.post("/v1/blobs/missing", &admin, &missing).await.json();
+    assert_eq!(answer.missing, [declared.sha256]);
+    assert_eq!(world.publish(bytes).await, declared);
+    assert_eq!(world.get(&path, &admin).await.body, bytes);
     world.server.stop().await;
 }
 
@@ -406,6 +420,59 @@ async fn hosts_get_no_blob_that_their_leases_do_not_name() {
     let revoke = format!("/v1/hosts/{}/revoke", host.host);
     assert_eq!(world.post(&revoke, &world.admin, &()).await.status, 200);
     world.get(&path, &host.token).await.refused(ErrorKind::Unauthorized);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_shard_that_is_gone_from_the_disk_is_missed_and_can_be_sent_again() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let job = world.submit().await.job;
+    let host = world.enrol("one").await;
+    let lease = world.lease(&host.token).await;
+    let shard = hop(&lease).shard.blob;
+    let path = format!("/v1/blobs/{}", shard.sha256);
+    let bytes = world.get(&path, &host.token).await.body;
+    let name = shard.sha256.to_string();
+    let stored = folder.path().join("blobs/sha256").join(&name[..2]).join(&name);
+    std::fs::remove_file(&stored).unwrap();
+    let refused = world.get(&path, &host.token).await.refused(ErrorKind::NotFound);
+    assert!(refused.message.contains(&name), "{refused}");
+    let missing = serde_json::json!({ "blobs": [shard] });
+    let answer: MissingAnswer =
+        world.post("/v1/blobs/missing", &world.admin, &missing).await.json();
+    assert_eq!(answer.missing, [shard.sha256]);
+    world.publish(&bytes).await;
+    assert_eq!(world.get(&path, &host.token).await.body, bytes);
+    let jobs: Vec<JobView> = world.get("/v1/jobs", &world.admin).await.json();
+    assert_eq!(jobs[0].job, job);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn uploads_that_nobody_needs_are_gone_after_a_restart() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    world.submit().await;
+    let host = world.enrol("one").await;
+    let lease = world.lease(&host.token).await;
+    let (bytes, _) = trained(&lease, 1);
+    let path = format!("/v1/leases/{}/checkpoint", lease.id);
+    let half = &bytes[..bytes.len() / 2];
+    let sent = world.put(&path, &host.token, blob(&bytes), &[], half).await;
+    assert_eq!(sent.status, 200);
+    world.server.stop().await;
+    // Of a lease that there never was: the folder's ids end before it, or began long after it.
+    let spool = folder.path().join("uploads");
+    let mine: Vec<_> = std::fs::read_dir(&spool).unwrap().map(|e| e.unwrap().path()).collect();
+    assert_eq!(mine.len(), 1);
+    let other = spool.join(format!("lease-0.{}.5.part", blob(b"12345").sha256));
+    std::fs::write(&other, b"123").unwrap();
+    let world = World::start(folder.path()).await;
+    assert!(!other.exists());
+    assert!(mine[0].exists());
+    let state: UploadState = world.get(&path, &host.token).await.json();
+    assert_eq!(state.offset, half.len() as u64);
     world.server.stop().await;
 }
 

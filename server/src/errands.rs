@@ -1,0 +1,84 @@
+//! What the core wants done outside is done here, and the spool folder is kept from growing for ever.
+
+use crate::{
+    keeper::Keeper,
+    shell::{Errand, ShellHandle},
+};
+use sojourn_assimilator::Workers;
+use sojourn_blobs::{UploadName, Uploads};
+use std::time::{Duration, SystemTime};
+use tokio::{
+    sync::mpsc::UnboundedReceiver,
+    time::{Instant, MissedTickBehavior, interval_at},
+};
+
+/// How often the spool folder is looked through.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+/// Blobs that are sent to be published are published at once, or sent again.
+const STALE_BLOBS: Duration = Duration::from_secs(24 * 3600);
+/// Unfinished results that weren't touched for so long are sent from their start, if at all.
+const STALE_LEASES: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Carries out what the core wants done outside, until the core has ended.
+pub(crate) async fn run(
+    mut errands: UnboundedReceiver<Errand>,
+    workers: Workers,
+    shell: ShellHandle,
+    keeper: Keeper,
+    uploads: Uploads,
+) {
+    let mut sweeps = interval_at(Instant::now() + SWEEP_EVERY, SWEEP_EVERY);
+    sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let errand = tokio::select! {
+            errand = errands.recv() => errand,
+            _ = sweeps.tick() => {
+                drop(tokio::spawn(sweep(shell.clone(), uploads.clone())));
+                continue;
+            }
+        };
+        match errand {
+            None => break,
+            Some(Errand::Assimilate) => workers.wake(),
+            Some(Errand::Delete(blob)) => {
+                let keeper = keeper.clone();
+                drop(tokio::spawn(async move { keeper.delete(blob).await }));
+            }
+            Some(Errand::DropUpload(lease)) => {
+                let uploads = uploads.clone();
+                let dropped =
+                    tokio::task::spawn_blocking(move || uploads.remove(UploadName::Lease(lease)));
+                if let Ok(Err(error)) = dropped.await {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "an upload could not be dropped");
+                }
+            }
+        }
+    }
+    // Ends the threads, each after the unit that it is at.
+    let _ = tokio::task::spawn_blocking(move || drop(workers)).await;
+}
+
+/// Throws away uploads that nobody is going to need. A complete result whose lease the core may
+/// still take it for stays, however old.
+pub(crate) async fn sweep(shell: ShellHandle, uploads: Uploads) {
+    let wanted = match shell.wanted_uploads().await {
+        Ok(wanted) => wanted,
+        Err(error) => return tracing::warn!(%error, "the uploads can't be looked through"),
+    };
+    let swept = tokio::task::spawn_blocking(move || {
+        uploads.sweep(SystemTime::now(), |name, state| match name {
+            UploadName::Blob(_) => Some(STALE_BLOBS),
+            UploadName::Lease(lease) if !wanted.wants(lease) => Some(Duration::ZERO),
+            UploadName::Lease(_) => (!state.complete).then_some(STALE_LEASES),
+        })
+    });
+    match swept.await {
+        Ok(Ok(0)) | Err(_) => {}
+        Ok(Ok(swept)) => tracing::info!(swept, "old uploads were thrown away"),
+        Ok(Err(error)) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "old uploads could not be thrown away");
+        }
+    }
+}

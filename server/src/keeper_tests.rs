@@ -1,0 +1,196 @@
+//! Publishes, deletions and offers that meet in the worst order.
+
+use super::*;
+use crate::{
+    journal::MemoryJournal,
+    shell::{Clock, Errand, Shell, ShellConfig},
+};
+use sojourn_protocol::time::{Millis, UnixMillis};
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
+};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// A clock that only the test moves.
+struct SetClock(AtomicU64);
+
+impl Clock for SetClock {
+    fn now(&self) -> UnixMillis {
+        UnixMillis(self.0.load(Ordering::SeqCst))
+    }
+    fn at_least(&self, _: UnixMillis) {}
+}
+
+struct World {
+    folder: tempfile::TempDir,
+    clock: Arc<SetClock>,
+    shell: Shell,
+    errands: UnboundedReceiver<Errand>,
+    keeper: Keeper,
+}
+
+const BYTES: &[u8] = b"some bytes";
+
+fn blob() -> BlobRef {
+    BlobRef { sha256: Digest::of(BYTES), bytes: BYTES.len() as u64 }
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), BYTES).unwrap();
+        let clock = Arc::new(SetClock(AtomicU64::new(1_000)));
+        let mut config = ShellConfig::default();
+        config.core.awaited_for = Millis(10);
+        config.core.condemn_after = Millis(10);
+        config.core.delete_after = Millis(10);
+        let journal = MemoryJournal::default();
+        let open = Box::new(move || Ok(Box::new(journal.clone()) as _));
+        let (shell, errands) = Shell::start(open, config, clock.clone()).unwrap();
+        let blobs = BlobStore::open(&folder.path().join("blobs")).unwrap();
+        let keeper = Keeper::new(shell.handle().clone(), blobs);
+        Self { folder, clock, shell, errands, keeper }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("file")
+    }
+
+    fn stored(&self) -> PathBuf {
+        let name = blob().sha256.to_string();
+        self.folder.path().join("blobs/sha256").join(&name[..2]).join(name)
+    }
+
+    async fn publish(&self) {
+        self.keeper.publish(blob(), &self.file()).await.unwrap();
+    }
+
+    async fn status(&self) -> Option<BlobStatus> {
+        let query = Query::BlobStatus { blob: blob().sha256 };
+        match self.shell.handle().call(|to| Command::Query { to, query }).await.unwrap() {
+            Answer::BlobStatus(status) => status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Time passes until the blob has gone one step further.
+    async fn later(&self) -> Option<BlobStatus> {
+        self.clock.0.fetch_add(10, Ordering::SeqCst);
+        self.status().await
+    }
+
+    async fn doom(&mut self) {
+        assert_eq!(self.later().await, Some(BlobStatus::Condemned));
+        assert_eq!(self.later().await, Some(BlobStatus::Doomed));
+        assert_eq!(self.errands.recv().await, Some(Errand::Delete(blob().sha256)));
+    }
+
+    /// Lets `task` go on for many answers of the core; it must wait for something else.
+    async fn waits(&self, task: &mut (impl Future<Output = impl Sized> + Unpin)) {
+        for _ in 0..20 {
+            assert!(futures::poll!(&mut *task).is_pending(), "it went on while the blob was held");
+            self.status().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_blob_that_is_doomed_while_it_is_published_again_is_refused_and_then_deleted() {
+    let mut world = World::new();
+    world.publish().await;
+    assert_eq!(world.later().await, Some(BlobStatus::Condemned));
+    // A publish, as far as its bytes in the store.
+    let hold = world.keeper.blobs.hold(blob().sha256).await;
+    world.keeper.blobs.publish(blob(), &world.file()).await.unwrap();
+    assert_eq!(world.later().await, Some(BlobStatus::Doomed));
+    assert_eq!(world.errands.recv().await, Some(Errand::Delete(blob().sha256)));
+    let mut deletion = Box::pin(world.keeper.delete(blob().sha256));
+    world.waits(&mut deletion).await;
+    assert!(world.stored().exists());
+    let refused = world.shell.handle().call(|to| Command::Published { to, blob: blob() }).await;
+    assert_eq!(refused.unwrap_err().kind, ErrorKind::Unavailable);
+    drop(hold);
+    deletion.await;
+    assert_eq!(world.status().await, None);
+    assert!(!world.stored().exists());
+    world.publish().await;
+    assert_eq!(world.status().await, Some(BlobStatus::Published));
+    assert!(world.stored().exists());
+}
+
+#[tokio::test]
+async fn a_publish_waits_for_the_end_of_a_deletion() {
+    let mut world = World::new();
+    world.publish().await;
+    world.doom().await;
+    // A deletion, as far as the unlinked file.
+    let hold = world.keeper.blobs.hold(blob().sha256).await;
+    world.keeper.blobs.delete(blob().sha256).await.unwrap();
+    let file = world.file();
+    let mut publish = Box::pin(world.keeper.publish(blob(), &file));
+    world.waits(&mut publish).await;
+    world.shell.handle().tell(Command::Deleted { blob: blob().sha256 });
+    drop(hold);
+    publish.await.unwrap();
+    assert_eq!(world.status().await, Some(BlobStatus::Published));
+    assert!(world.stored().exists());
+}
+
+#[tokio::test]
+async fn a_deletion_that_comes_late_spares_what_was_published_again() {
+    let mut world = World::new();
+    world.publish().await;
+    world.doom().await;
+    world.keeper.delete(blob().sha256).await;
+    assert_eq!(world.status().await, None);
+    world.publish().await;
+    // An older one, whose pause after a failure ends only now.
+    world.keeper.delete(blob().sha256).await;
+    assert!(world.stored().exists());
+    assert_eq!(world.status().await, Some(BlobStatus::Published));
+}
+
+#[tokio::test]
+async fn of_deletions_of_one_blob_one_is_enough() {
+    let mut world = World::new();
+    world.publish().await;
+    world.doom().await;
+    let hold = world.keeper.blobs.hold(blob().sha256).await;
+    let mut first = Box::pin(world.keeper.delete(blob().sha256));
+    world.waits(&mut first).await;
+    // The second has nothing to do, and doesn't wait for the first.
+    world.keeper.delete(blob().sha256).await;
+    assert!(world.stored().exists());
+    drop(hold);
+    first.await;
+    assert!(!world.stored().exists());
+    assert_eq!(world.status().await, None);
+}
+
+#[tokio::test]
+async fn what_is_lost_on_disk_is_told_and_can_be_sent_again() {
+    let world = World::new();
+    for damage in [None, Some(&b"some byte!"[..]), Some(b"some")] {
+        world.publish().await;
+        assert_eq!(world.status().await, Some(BlobStatus::Published));
+        // There after all: somebody was quicker.
+        let error = world.keeper.missed(blob().sha256).await;
+        assert_eq!(error.kind, ErrorKind::Unavailable);
+        match damage {
+            None => std::fs::remove_file(world.stored()).unwrap(),
+            Some(bytes) => {
+                let other = world.folder.path().join("damaged");
+                std::fs::write(&other, bytes).unwrap();
+                std::fs::rename(&other, world.stored()).unwrap();
+            }
+        }
+        let error = world.keeper.missed(blob().sha256).await;
+        assert_eq!(error.kind, ErrorKind::NotFound);
+        let missing = world.shell.handle().call(|to| Command::Missing { to, blobs: vec![blob()] });
+        match missing.await.unwrap() {
+            Answer::Missing(missing) => assert_eq!(missing, [blob().sha256], "{damage:?}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Which leases' uploads may still be needed.
+
+use sojourn_core::{
+    State,
+    state::{Past, PastState},
+};
+use sojourn_protocol::ids::LeaseId;
+use std::collections::BTreeSet;
+
+/// What the core wanted of the uploads at one moment, once that was durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedUploads {
+    leases: BTreeSet<LeaseId>,
+    last: LeaseId,
+}
+
+impl WantedUploads {
+    pub(super) fn of(state: &State) -> Self {
+        let may_come = |past: &Past| match &past.state {
+            PastState::Acknowledged(_) => true,
+            PastState::Lapsed(_) => state.is_wanted(&past.lease),
+            PastState::Failed(_) | PastState::Ended(_) => false,
+        };
+        let past = state.past.iter().filter(|(_, past)| may_come(past));
+        let leases = state.leases.keys().chain(past.map(|(lease, _)| lease)).copied().collect();
+        Self { leases, last: state.last_lease }
+    }
+
+    /// May this lease's upload still be needed? Leases that were granted since then are.
+    #[must_use]
+    pub fn wants(&self, lease: LeaseId) -> bool {
+        lease > self.last || self.leases.contains(&lease)
+    }
+}
