@@ -2,9 +2,10 @@
 //! follow from a change (files to remove) is the caller's.
 //!
 //! ```text
-//! Waiting -> Running -> Finished -> Reporting -> Reported -> (over)
-//!    |          |          |
-//!    +----------+----------+--> Returning -> (over)        drop, from the server: -> (over)
+//! Waiting -> Fetching -> Waiting -> Running -> Finished -> Reporting -> Reported -> (over)
+//!    |          |           |          |          |
+//!    +----------+-----------+----------+----------+--> Returning -> (over)
+//! drop, from the server: -> (over)
 //! ```
 
 use sojourn_protocol::{
@@ -15,7 +16,10 @@ use sojourn_protocol::{
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 use tokio::{sync::watch, task::AbortHandle};
@@ -31,6 +35,7 @@ const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Waiting,
+    Fetching,
     Running(Progress),
     /// On disk; on its way to the server.
     Finished,
@@ -42,9 +47,18 @@ enum Stage {
     Returning,
 }
 
+impl Stage {
+    /// Is it a unit that is being done, or will be?
+    fn is_work(self) -> bool {
+        matches!(self, Self::Waiting | Self::Fetching | Self::Running(_))
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
     stage: Stage,
+    /// Bytes of each of its blobs that are here; counted by those who fetch them.
+    fetched: Vec<Arc<AtomicU64>>,
     heartbeat_every: Duration,
     task: Option<AbortHandle>,
 }
@@ -134,6 +148,24 @@ impl Table {
         }
     }
 
+    /// The unit's blobs are on their way; `fetched` counts the bytes of each.
+    pub(crate) fn fetching(&self, lease: LeaseId, fetched: Vec<Arc<AtomicU64>>) {
+        if let Some(entry) = self.lock().entries.get_mut(&lease)
+            && entry.stage == Stage::Waiting
+        {
+            (entry.stage, entry.fetched) = (Stage::Fetching, fetched);
+        }
+    }
+
+    /// The unit's blobs are here; it waits for a slot.
+    pub(crate) fn fetched(&self, lease: LeaseId) {
+        if let Some(entry) = self.lock().entries.get_mut(&lease)
+            && entry.stage == Stage::Fetching
+        {
+            entry.stage = Stage::Waiting;
+        }
+    }
+
     /// The unit is in a slot and has come so far.
     pub(crate) fn running(&self, lease: LeaseId, progress: Progress) {
         if let Some(entry) = self.lock().entries.get_mut(&lease)
@@ -194,7 +226,9 @@ impl Table {
                 None | Some(Stage::Reporting) => Dropped::Nothing,
                 Some(Stage::Reported) if !told_as_reported => Dropped::Nothing,
                 Some(Stage::Reported | Stage::Finished) => Dropped::Result,
-                Some(Stage::Waiting | Stage::Running(_) | Stage::Returning) => Dropped::Unit,
+                Some(Stage::Waiting | Stage::Fetching | Stage::Running(_) | Stage::Returning) => {
+                    Dropped::Unit
+                }
             };
             if dropped == Dropped::Nothing {
                 return (dropped, false);
@@ -212,9 +246,7 @@ impl Table {
             let unfinished: Vec<LeaseId> = state
                 .entries
                 .iter()
-                .filter(|(_, entry)| {
-                    matches!(entry.stage, Stage::Waiting | Stage::Running(_) | Stage::Returning)
-                })
+                .filter(|(_, entry)| entry.stage.is_work() || entry.stage == Stage::Returning)
                 .map(|(lease, _)| *lease)
                 .collect();
             for lease in &unfinished {
@@ -239,6 +271,10 @@ impl Table {
         let held = state.entries.iter().filter_map(|(lease, entry)| {
             let state = match entry.stage {
                 Stage::Waiting | Stage::Returning => HeldState::Waiting,
+                Stage::Fetching => {
+                    let counts = entry.fetched.iter().map(|count| count.load(Ordering::Relaxed));
+                    HeldState::Fetching { fetched: counts.fold(0, u64::saturating_add) }
+                }
                 Stage::Running(Progress { done, of }) => HeldState::Running { done, of },
                 Stage::Finished | Stage::Reporting => HeldState::Finished,
                 Stage::Reported => return None,
@@ -261,8 +297,7 @@ impl Table {
     /// What to ask for, with so many slots.
     pub(crate) fn demand(&self, slots: u32) -> Demand {
         let state = self.lock();
-        let stages = state.entries.values().map(|entry| entry.stage);
-        let units = stages.filter(|stage| matches!(stage, Stage::Waiting | Stage::Running(_)));
+        let units = state.entries.values().filter(|entry| entry.stage.is_work());
         let units = u32::try_from(units.count()).unwrap_or(u32::MAX);
         Demand {
             idle: slots.saturating_sub(units),
@@ -314,7 +349,7 @@ impl State {
 impl Entry {
     fn new(stage: Stage, heartbeat_every: Millis) -> Self {
         let heartbeat_every = Duration::from_millis(heartbeat_every.0).max(SHORTEST_HEARTBEAT);
-        Self { stage, heartbeat_every, task: None }
+        Self { stage, fetched: Vec::new(), heartbeat_every, task: None }
     }
 
     fn abort(self) {
@@ -351,6 +386,23 @@ mod tests {
         table.reported(LeaseId(1));
         assert_eq!(table.holding(), [held(2, HeldState::Waiting)]);
         assert_eq!(table.awaiting_end(), [LeaseId(1)]);
+    }
+
+    #[test]
+    fn what_is_being_fetched_is_told_as_it_comes() {
+        let table = table(&[1]);
+        let held = |state| [Held { lease: LeaseId(1), state }];
+        let counts = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(7))];
+        table.fetching(LeaseId(1), counts.to_vec());
+        assert_eq!(table.holding(), held(HeldState::Fetching { fetched: 7 }));
+        counts[0].store(5, Ordering::Relaxed);
+        assert_eq!(table.holding(), held(HeldState::Fetching { fetched: 12 }));
+        assert_eq!(table.demand(1), Demand { idle: 0, wanted: 1 });
+        table.fetched(LeaseId(1));
+        assert_eq!(table.holding(), held(HeldState::Waiting));
+        table.running(LeaseId(1), Progress { done: 0, of: 4 });
+        table.fetching(LeaseId(1), Vec::new());
+        assert_eq!(table.holding(), held(HeldState::Running { done: 0, of: 4 }));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::{
     host::Host,
     outbox::Finished,
     runner::UnitRunner,
-    transfer::FetchError,
+    transfer::{FetchError, Flight},
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use sojourn_protocol::{
@@ -58,7 +58,7 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
 }
 
 async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finished, Trouble> {
-    let pins = fetch(host, &lease.unit).await?;
+    let pins = fetch(host, lease).await?;
     let files = pins.iter().map(|(digest, pin)| (*digest, pin.path().to_owned())).collect();
     let workbench = host.folder.workbench(lease.id).map_err(|error| {
         Trouble::Machine(format!("there is no place for the checkpoint: {error}"))
@@ -105,14 +105,20 @@ async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finishe
 /// Every blob of the unit, pinned.
 async fn fetch<R: UnitRunner>(
     host: &Host<R>,
-    unit: &Unit,
+    lease: &Lease,
 ) -> Result<BTreeMap<Digest, Pin>, Trouble> {
-    let model = model_of(unit);
-    let fetches = unit.blobs().into_iter().map(|blob| async move {
+    let model = model_of(&lease.unit);
+    // All of them from the beginning: one that another unit fetches now is on its way for this one too.
+    let flights: Vec<(BlobRef, Arc<Flight>)> =
+        lease.unit.blobs().into_iter().map(|b| (b, host.fetcher.flight(b.sha256))).collect();
+    let counts = flights.iter().map(|(_, flight)| flight.fetched()).collect();
+    host.table.fetching(lease.id, counts);
+    let fetches = flights.into_iter().map(|(blob, flight)| async move {
         let class = if model == Some(blob) { Class::Checkpoint } else { Class::Data };
-        host.fetcher.fetch(blob, class).await.map(|pin| (blob.sha256, pin))
+        host.fetcher.fetch(blob, class, &flight).await.map(|pin| (blob.sha256, pin))
     });
     let fetched = stream::iter(fetches).buffer_unordered(AT_ONCE).try_collect().await;
+    host.table.fetched(lease.id);
     fetched.map_err(|error| match error {
         FetchError::End(failure) => Trouble::End(failure),
         error @ FetchError::Refused { .. } => Trouble::Unit(story(&error)),

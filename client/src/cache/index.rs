@@ -1,7 +1,7 @@
 //! Which blobs a cache holds, which are pinned, and which must go: pure accounting, no files.
 //!
-//! Checkpoints go before data, and within a class the least recently used goes first: a checkpoint is
-//! wanted by one later hop at most, a shard by every trial.
+//! Parts go before checkpoints and those before data, and within a class the least recently used goes
+//! first: a part serves nobody yet, a checkpoint is wanted by one later hop at most, a shard by every trial.
 
 use sojourn_protocol::digest::Digest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +12,8 @@ pub(crate) const MOST_CHECKPOINTS: usize = 256;
 /// What a blob is, in the order in which they go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Class {
+    /// The beginning of a blob whose download was given up.
+    Part,
     /// A trial's model.
     Checkpoint,
     /// A shard, or scaling.
@@ -164,11 +166,15 @@ impl Index {
     /// Forgets what must go for the limits to hold. What is pinned stays, so [`Index::excess`] may be left.
     pub(crate) fn shrink(&mut self) -> Vec<Victim> {
         let mut victims = Vec::new();
-        while let Some((class, _, digest)) = self.order.first().copied() {
-            let too_many = class == Class::Checkpoint && self.checkpoints > MOST_CHECKPOINTS;
-            if self.excess() == 0 && !too_many {
-                break;
-            }
+        loop {
+            let next = if self.excess() > 0 {
+                self.order.first()
+            } else if self.checkpoints > MOST_CHECKPOINTS {
+                self.order.iter().find(|(class, ..)| *class == Class::Checkpoint)
+            } else {
+                None
+            };
+            let Some((class, _, digest)) = next.copied() else { break };
             self.remove(&digest);
             victims.push((digest, class));
         }
@@ -192,7 +198,7 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let class = prop_oneof![Just(Class::Checkpoint), Just(Class::Data)];
+        let class = prop_oneof![Just(Class::Part), Just(Class::Checkpoint), Just(Class::Data)];
         let step = prop_oneof![
             1 => (0u64..50).prop_map(Step::Reserve),
             1 => (0u64..50).prop_map(Step::Unreserve),
@@ -268,6 +274,7 @@ mod tests {
             index.insert(name(n), Class::Checkpoint, 1, Trust::Checked);
         }
         index.insert(digest(1), Class::Data, 1, Trust::Checked);
+        index.insert(digest(2), Class::Part, 1, Trust::Unchecked);
         assert_eq!(index.shrink(), [(name(0), Class::Checkpoint)]);
         assert_eq!(index.shrink(), []);
     }

@@ -9,6 +9,7 @@ use index::{Index, Trust, Victim};
 use crate::transfer::digest_of_file;
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -37,7 +38,8 @@ pub(crate) struct Pin {
     path: PathBuf,
 }
 
-/// Room for a blob that is on its way, and the name that it is written under meanwhile.
+/// Room for a blob that is on its way, and the name that it is written under meanwhile. Dropped before
+/// the blob is whole, what has come of it is kept for the next attempt while there is room.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     cache: Arc<Cache>,
@@ -46,19 +48,15 @@ pub(crate) struct Reservation {
 }
 
 impl Cache {
-    /// Opens the cache in `root`: finds what is there, forgets what is half-made or misnamed, and
-    /// makes the limit hold.
+    /// Opens the cache in `root`: finds what is there, forgets what is misnamed, and makes the limit
+    /// hold.
     pub(crate) fn open(root: PathBuf, limit: u64) -> io::Result<Arc<Self>> {
         let cache = Self {
             root,
             state: Mutex::new(State { index: Index::new(limit), excess_told: false }),
         };
-        match fs::remove_dir_all(cache.parts()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => fs::create_dir_all(cache.parts())?,
-        }
         let mut found = Vec::new();
-        for class in [Class::Checkpoint, Class::Data] {
+        for class in [Class::Part, Class::Checkpoint, Class::Data] {
             let folder = cache.folder(class);
             fs::create_dir_all(&folder)?;
             for file in fs::read_dir(&folder)? {
@@ -75,9 +73,17 @@ impl Cache {
             }
         }
         found.sort();
+        let whole: BTreeSet<Digest> = (found.iter())
+            .filter(|(_, _, class, _)| *class != Class::Part)
+            .map(|(_, digest, ..)| *digest)
+            .collect();
         let mut state = cache.lock();
         for (_, digest, class, bytes) in found {
-            state.index.insert(digest, class, bytes, Trust::Unchecked);
+            if class == Class::Part && whole.contains(&digest) {
+                cache.delete(&[(digest, class)]);
+            } else {
+                state.index.insert(digest, class, bytes, Trust::Unchecked);
+            }
         }
         let victims = state.index.shrink();
         drop(state);
@@ -92,6 +98,9 @@ impl Cache {
         let (entry, path) = {
             let mut state = self.lock();
             let entry = state.index.get(&blob.sha256)?;
+            if entry.class == Class::Part {
+                return None;
+            }
             state.index.pin(&blob.sha256);
             (entry, self.path(&blob.sha256, entry.class))
         };
@@ -126,10 +135,18 @@ impl Cache {
         None
     }
 
-    /// Makes room for a blob that a unit needs, whatever the limit says of pinned ones.
+    /// Makes room for a blob that a unit needs, whatever the limit says of pinned ones. What an earlier
+    /// attempt has left of it lies under [`Reservation::path`].
+    ///
+    /// At most one at a time for one digest.
     pub(crate) fn reserve(self: &Arc<Self>, blob: BlobRef) -> Reservation {
-        let path = self.parts().join(blob.sha256.to_string());
-        self.change(|index| index.reserve(blob.bytes));
+        let path = self.path(&blob.sha256, Class::Part);
+        self.change(|index| {
+            if index.get(&blob.sha256).is_some_and(|entry| entry.class == Class::Part) {
+                index.remove(&blob.sha256);
+            }
+            index.reserve(blob.bytes);
+        });
         Reservation { cache: Arc::clone(self), blob, path }
     }
 
@@ -171,13 +188,10 @@ impl Cache {
 
     fn folder(&self, class: Class) -> PathBuf {
         self.root.join(match class {
+            Class::Part => "parts",
             Class::Checkpoint => "checkpoints",
             Class::Data => "data",
         })
-    }
-
-    fn parts(&self) -> PathBuf {
-        self.root.join("parts")
     }
 
     fn path(&self, digest: &Digest, class: Class) -> PathBuf {
@@ -244,7 +258,7 @@ impl Reservation {
             index.insert(digest, class, bytes, Trust::Checked);
             index.pin(&digest);
         });
-        // Nothing is left to give back.
+        // Nothing is left to give back, or to keep.
         self.blob.bytes = 0;
         Ok(Pin { cache: Arc::clone(&self.cache), digest, path })
     }
@@ -252,8 +266,21 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-        self.cache.change(|index| index.unreserve(self.blob.bytes));
+        let BlobRef { sha256: digest, bytes } = self.blob;
+        let length = fs::metadata(&self.path).map_or(0, |meta| meta.len());
+        // A checkpoint of the same bytes may have been made here meanwhile.
+        let known = self.cache.lock().index.get(&digest).is_some();
+        let kept = length > 0 && length <= bytes && !known;
+        if !kept {
+            // Removed before the accounts: afterwards the name may be somebody else's.
+            let _ = fs::remove_file(&self.path);
+        }
+        self.cache.change(|index| {
+            index.unreserve(bytes);
+            if kept {
+                index.insert(digest, Class::Part, length, Trust::Unchecked);
+            }
+        });
     }
 }
 

@@ -18,15 +18,14 @@ fn put(cache: &Arc<Cache>, bytes: &[u8], class: Class) -> Pin {
 }
 
 #[tokio::test]
-async fn blobs_survive_a_restart_and_half_made_files_do_not() {
+async fn blobs_survive_a_restart_and_strange_files_do_not() {
     let dir = tempfile::tempdir().unwrap();
     let cache = open(&dir, 1000);
     drop(put(&cache, b"shard", Class::Data));
-    let half = cache.reserve(blob(b"never finished"));
-    fs::write(half.path(), b"never").unwrap();
-    // A kill leaves the part where it is.
-    std::mem::forget(half);
     fs::write(dir.path().join("cache/data/notes.txt"), b"x").unwrap();
+    fs::write(dir.path().join("cache/parts/notes.txt"), b"x").unwrap();
+    // Fetched again though it was there: the whole one counts.
+    fs::write(dir.path().join("cache/parts").join(Digest::of(b"shard").to_string()), b"s").unwrap();
     drop(cache);
 
     let cache = open(&dir, 1000);
@@ -99,4 +98,51 @@ async fn an_adopted_checkpoint_is_checked_before_use_and_never_costs_a_shard() {
     cache.adopt(blob(b"1234"), &made);
     assert!(cache.pin(blob(b"1234")).await.is_none());
     assert_eq!(cache.used(), 4, "the other checkpoint had to make room");
+}
+
+#[tokio::test]
+async fn what_came_of_a_blob_is_kept_over_drops_kills_and_restarts() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 20);
+    let room = cache.reserve(blob(b"0123456789"));
+    fs::write(room.path(), b"0123").unwrap();
+    assert_eq!(cache.used(), 10);
+    drop(room);
+    assert_eq!(cache.used(), 4);
+    assert!(cache.pin(blob(b"0123456789")).await.is_none(), "it isn't the blob yet");
+    assert!(cache.data().is_empty());
+
+    let room = cache.reserve(blob(b"0123456789"));
+    assert_eq!(cache.used(), 10, "counted once");
+    assert_eq!(fs::read(room.path()).unwrap(), b"0123");
+    fs::write(room.path(), b"012345").unwrap();
+    // A kill leaves the part where it is.
+    std::mem::forget(room);
+    drop(cache);
+
+    let cache = open(&dir, 20);
+    assert_eq!(cache.used(), 6);
+    let room = cache.reserve(blob(b"0123456789"));
+    assert_eq!(fs::read(room.path()).unwrap(), b"012345");
+    fs::write(room.path(), b"0123456789").unwrap();
+    drop(room.publish(Class::Data).unwrap());
+    assert_eq!(cache.used(), 10);
+    assert!(cache.pin(blob(b"0123456789")).await.is_some());
+}
+
+#[tokio::test]
+async fn parts_are_the_first_to_make_room_and_useless_ones_are_not_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 10);
+    drop(put(&cache, b"model", Class::Checkpoint));
+    for (bytes, kept) in [(b"".as_slice(), 0), (b"12345678", 0), (b"1234", 4)] {
+        let room = cache.reserve(blob(b"12345"));
+        fs::write(room.path(), bytes).unwrap();
+        let path = room.path().to_owned();
+        drop(room);
+        assert_eq!((cache.used(), path.exists()), (5 + kept, kept > 0), "{bytes:?}");
+    }
+    drop(put(&cache, b"da", Class::Data));
+    assert_eq!(cache.used(), 7);
+    assert_eq!(fs::read_dir(dir.path().join("cache/parts")).unwrap().count(), 0);
 }

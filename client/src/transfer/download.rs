@@ -1,22 +1,24 @@
 //! Gets the blobs that units need into the cache: each once however many units wait for it, resumed by
-//! range, verified before anyone sees it.
+//! range, verified before anyone sees it. What a dropped fetch or an earlier run left is gone on with.
 
 use crate::{
     api::{Api, ApiFailure, Remedy},
     backoff::Backoff,
-    cache::{Cache, Class, Pin, Reservation},
+    cache::{Cache, Class, Pin},
     contact::Contact,
+    transfer::part::Part,
 };
-use bytes::Bytes;
 use sojourn_protocol::{
-    digest::{BlobRef, Digest, Hasher},
+    digest::{BlobRef, Digest},
     error::ErrorKind,
 };
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::{self, Write},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    io,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 use tokio::sync::mpsc;
@@ -50,7 +52,23 @@ pub(crate) struct Fetcher {
     cache: Arc<Cache>,
     contact: Arc<Contact>,
     longest_pause: Duration,
-    flights: Mutex<BTreeMap<Digest, Weak<tokio::sync::Mutex<()>>>>,
+    flights: Mutex<BTreeMap<Digest, Weak<Flight>>>,
+}
+
+/// What all who wait for one blob share.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    /// Held by the one who fetches, and on until its last byte is written.
+    alone: Arc<tokio::sync::Mutex<()>>,
+    /// Bytes of the blob that are here.
+    fetched: Arc<AtomicU64>,
+}
+
+impl Flight {
+    /// How many bytes of the blob are here, as they come.
+    pub(crate) fn fetched(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.fetched)
+    }
 }
 
 /// How a request ended.
@@ -61,13 +79,6 @@ enum Ended {
     TooLong,
     /// Broken off.
     Broken(ApiFailure),
-}
-
-/// The bytes of one blob so far.
-struct Part {
-    file: File,
-    hasher: Hasher,
-    written: u64,
 }
 
 impl Fetcher {
@@ -81,27 +92,39 @@ impl Fetcher {
     }
 
     /// The blob, verified and pinned: from the cache, or from the server however long that is away.
-    pub(crate) async fn fetch(&self, blob: BlobRef, class: Class) -> Result<Pin, FetchError> {
-        let flight = self.flight(blob.sha256);
-        let _alone = flight.lock().await;
+    pub(crate) async fn fetch(
+        &self,
+        blob: BlobRef,
+        class: Class,
+        flight: &Flight,
+    ) -> Result<Pin, FetchError> {
+        let alone = Arc::clone(&flight.alone).lock_owned().await;
         if let Some(pin) = self.cache.pin(blob).await {
+            flight.fetched.store(blob.bytes, Ordering::Relaxed);
             return Ok(pin);
         }
         let disk = |source| FetchError::Disk { blob: blob.sha256, source };
         let room = self.cache.reserve(blob);
-        let mut part = Part::begin(&room).map_err(disk)?;
+        let mut part = Part::take_up(blob, room, flight.fetched(), alone).await.map_err(disk)?;
+        // Bytes from the disk: if the whole is wrong, the server need not be to blame.
+        let mut found = part.written() > 0;
+        if found && part.is_long_enough() {
+            if part.is_right() {
+                return part.publish(class).map_err(disk);
+            }
+            part = part.rewound().map_err(disk)?;
+        }
         let mut backoff = Backoff::new(self.longest_pause);
         let mut altered = 0;
         loop {
-            let before = part.written;
+            let before = part.written();
             let (reached, ended) = self.attempt(blob, part).await.map_err(disk)?;
             part = reached;
-            let advanced = part.written > before;
+            let advanced = part.written() > before;
             let failure = match ended {
-                Ended::Normally if part.written == blob.bytes => {
-                    if part.hasher.clone().finish() == blob.sha256 {
-                        drop(part);
-                        return room.publish(class).map_err(disk);
+                Ended::Normally if part.is_long_enough() => {
+                    if part.is_right() {
+                        return part.publish(class).map_err(disk);
                     }
                     None
                 }
@@ -117,20 +140,20 @@ impl Fetcher {
                 Ended::Broken(failure) => Some(failure),
             };
             let Some(failure) = failure else {
-                altered += 1;
+                altered += u32::from(!std::mem::take(&mut found));
+                part = part.rewound().map_err(disk)?;
                 if altered >= MOST_ALTERED {
                     return Err(FetchError::Altered { blob: blob.sha256 });
                 }
                 let blob = blob.sha256.short();
                 tracing::warn!(blob, "a blob came altered; fetching it again");
-                part = Part::begin(&room).map_err(disk)?;
                 self.contact.pause(&mut backoff, None).await;
                 continue;
             };
             match failure.remedy() {
                 Remedy::End => return Err(FetchError::End(failure)),
-                Remedy::Mend(ErrorKind::RangeNotSatisfiable) if part.written > 0 => {
-                    part = Part::begin(&room).map_err(disk)?;
+                Remedy::Mend(ErrorKind::RangeNotSatisfiable) if part.written() > 0 => {
+                    part = part.rewound().map_err(disk)?;
                     self.contact.pause(&mut backoff, None).await;
                 }
                 Remedy::Gone | Remedy::Mend(_) => {
@@ -153,12 +176,12 @@ impl Fetcher {
 
     /// One request. Gives the part back as far as it came.
     async fn attempt(&self, blob: BlobRef, part: Part) -> io::Result<(Part, Ended)> {
-        let mut download = match self.api.blob(blob.sha256, part.written).await {
+        let mut download = match self.api.blob(blob.sha256, part.written()).await {
             Ok(download) => download,
             Err(failure) => return Ok((part, Ended::Broken(failure))),
         };
-        let part = if download.from == part.written { part } else { part.rewound()? };
-        let mut coming = part.written;
+        let part = if download.from == part.written() { part } else { part.rewound()? };
+        let mut coming = part.written();
         // One thread writes and hashes, so that neither holds up the network or other tasks.
         let (chunks, taken) = mpsc::channel(AHEAD);
         let writer = tokio::task::spawn_blocking(move || part.append(taken));
@@ -183,36 +206,15 @@ impl Fetcher {
         Ok((part, ended))
     }
 
-    fn flight(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
+    /// What everyone who wants this blob now shares.
+    pub(crate) fn flight(&self, digest: Digest) -> Arc<Flight> {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.retain(|_, flight| flight.strong_count() > 0);
         if let Some(flight) = flights.get(&digest).and_then(Weak::upgrade) {
             return flight;
         }
-        let flight = Arc::default();
+        let flight: Arc<Flight> = Arc::default();
         flights.insert(digest, Arc::downgrade(&flight));
         flight
-    }
-}
-
-impl Part {
-    fn begin(room: &Reservation) -> io::Result<Self> {
-        Ok(Self { file: File::create(room.path())?, hasher: Hasher::default(), written: 0 })
-    }
-
-    fn rewound(mut self) -> io::Result<Self> {
-        self.file.set_len(0)?;
-        io::Seek::rewind(&mut self.file)?;
-        Ok(Self { file: self.file, hasher: Hasher::default(), written: 0 })
-    }
-
-    /// Takes chunks until there are no more. Blocks.
-    fn append(mut self, mut chunks: mpsc::Receiver<Bytes>) -> io::Result<Self> {
-        while let Some(chunk) = chunks.blocking_recv() {
-            self.file.write_all(&chunk)?;
-            self.hasher.update(&chunk);
-            self.written = self.written.saturating_add(chunk.len() as u64);
-        }
-        Ok(self)
     }
 }

@@ -1,9 +1,10 @@
 //! Bytes between server and disk: hashed as they stream, taken up again where they broke off.
 
 mod download;
+mod part;
 mod upload;
 
-pub(crate) use download::{FetchError, Fetcher};
+pub(crate) use download::{FetchError, Fetcher, Flight};
 pub(crate) use upload::{UploadError, upload};
 
 use sojourn_protocol::digest::{Digest, Hasher};

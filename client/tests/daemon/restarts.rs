@@ -205,3 +205,65 @@ async fn a_result_that_is_lost_before_it_is_sent_has_its_unit_given_back() {
     assert!(server.world().released[0].1.contains("lost"));
     assert_eq!(files(&dir, "outbox"), [""; 0]);
 }
+
+/// Has the first fetch of a long shard stall after 100,000 bytes, and waits until the server has heard
+/// that the host has them.
+async fn with_a_stalled_fetch(server: &Arc<Server>, daemon: impl FnOnce() -> Daemon) -> Daemon {
+    server.change(|world| {
+        let shard = world.put(&trainer::checkpoint(99, 600_000));
+        world.queue.push_back(Lease { heartbeat_every: Millis(10), ..hop(1, shard) });
+        world.fail("GET /v1/blobs", Fault::Stall(100_000));
+    });
+    let daemon = daemon();
+    let told = |world: &World| {
+        let mut held = world.heartbeats.iter().flat_map(|beat| &beat.holding);
+        held.any(|held| held.state == HeldState::Fetching { fetched: 100_000 })
+    };
+    server.until("a heartbeat that tells of the fetch", told).await;
+    daemon
+}
+
+/// From where on the shard was asked for, each time.
+fn ranges(server: &Server) -> Vec<u64> {
+    let world = server.world();
+    let blobs = world.requests.iter().filter(|request| request.path.starts_with("/v1/blobs"));
+    blobs.map(|request| request.range.unwrap_or(0)).collect()
+}
+
+#[tokio::test]
+async fn a_fetch_that_is_dropped_is_gone_on_with_by_the_next_unit() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    let start = || Daemon::start(config(&server, &dir), &trainer);
+    let daemon = with_a_stalled_fetch(&server, start).await;
+    server.change(|world| {
+        world.held.clear();
+        let shard = world.put(&trainer::checkpoint(99, 600_000));
+        world.queue.push_back(hop(2, shard));
+    });
+    server.until("a report", |world| world.reports.contains_key(&LeaseId(2))).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(ranges(&server), [0, 100_000]);
+    assert_eq!(files(&dir, "cache/parts"), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_fetch_that_a_kill_cut_off_is_gone_on_with_and_checked_as_a_whole() {
+    for (damaged, expected) in [(false, &[0, 100_000][..]), (true, &[0, 100_000, 0])] {
+        let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+        let trainer = Trainer::free();
+        let start = || Daemon::start(config(&server, &dir), &trainer);
+        with_a_stalled_fetch(&server, start).await.kill().await;
+        let part = dir.path().join("client/cache/parts").join(&files(&dir, "cache/parts")[0]);
+        let mut bytes = fs::read(&part).unwrap();
+        assert_eq!(bytes.len(), 100_000);
+        if damaged {
+            bytes[50_000] ^= 1;
+            fs::write(&part, bytes).unwrap();
+        }
+        let daemon = start();
+        server.until("a report", |world| world.reports.len() == 1).await;
+        daemon.stop().await.unwrap();
+        assert_eq!(ranges(&server), expected);
+        assert_eq!(files(&dir, "cache/parts"), [""; 0]);
+    }
+}
