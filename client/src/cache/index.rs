@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most checkpoints that are kept, however much room there is: older ones have hopped on.
 pub(crate) const MOST_CHECKPOINTS: usize = 256;
 
+/// Most data blobs that are told of: a cache of very many small ones must still fit into a request.
+pub(crate) const MOST_TOLD: usize = 10_000;
+
 /// What a blob is, in the order in which they go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Class {
@@ -84,10 +87,17 @@ impl Index {
         self.used().saturating_sub(self.limit)
     }
 
-    /// Data blobs.
+    /// Data blobs in the order of their digests: the [`MOST_TOLD`] that were used last.
     pub(crate) fn data(&self) -> Vec<Digest> {
         let data = self.entries.iter().filter(|(_, entry)| entry.class == Class::Data);
-        data.map(|(digest, _)| *digest).collect()
+        let mut data: Vec<(u64, Digest)> =
+            data.map(|(digest, entry)| (entry.used, *digest)).collect();
+        if data.len() > MOST_TOLD {
+            data.sort_unstable_by_key(|(used, _)| std::cmp::Reverse(*used));
+            data.truncate(MOST_TOLD);
+            data.sort_unstable_by_key(|(_, digest)| *digest);
+        }
+        data.into_iter().map(|(_, digest)| digest).collect()
     }
 
     /// Counts `bytes` that are on their way. [`Index::shrink`] then makes room for them.
@@ -277,5 +287,20 @@ mod tests {
         index.insert(digest(2), Class::Part, 1, Trust::Unchecked);
         assert_eq!(index.shrink(), [(name(0), Class::Checkpoint)]);
         assert_eq!(index.shrink(), []);
+    }
+
+    #[test]
+    fn of_very_many_shards_the_ones_used_last_are_told() {
+        let mut index = Index::new(u64::MAX);
+        let name = |n: usize| Digest::of(&n.to_le_bytes());
+        for n in 0..MOST_TOLD + 2 {
+            index.insert(name(n), Class::Data, 1, Trust::Checked);
+        }
+        index.pin(&name(0));
+        let told = index.data();
+        assert_eq!(told.len(), MOST_TOLD);
+        assert!(told.is_sorted(), "the same set is told in the same order");
+        assert!(told.contains(&name(0)) && told.contains(&name(3)));
+        assert!(!told.contains(&name(1)) && !told.contains(&name(2)));
     }
 }
