@@ -2,6 +2,7 @@
 
 use crate::ids::{Epoch, ShardId};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The next batch to train: (epoch, shard, batch), and the optimiser steps taken so far.
 ///
@@ -17,6 +18,13 @@ pub struct Position {
     pub batch: u32,
     /// Optimiser steps of the trial so far, over all hops; schedules count in these.
     pub step: u64,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { epoch, shard, batch, step } = self;
+        write!(f, "epoch {epoch}, shard {shard}, batch {batch}, step {step}")
+    }
 }
 
 /// Batches in `rows` rows: the last one may be smaller.

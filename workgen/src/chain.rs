@@ -46,7 +46,7 @@ pub enum Advance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChainError {
     /// Not where the shard's trained batches end.
-    #[error("the part starts at {start:?}, the chain stands at {expected:?}")]
+    #[error("the part starts at {start}, the chain stands at {}", .expected.map_or_else(|| "its end".into(), |at| at.to_string()))]
     NotNext {
         /// Where the part starts.
         start: Position,
@@ -54,7 +54,7 @@ pub enum ChainError {
         expected: Option<Position>,
     },
     /// It ends before it starts, behind the shard, elsewhere, or with another count of steps.
-    #[error("the part ends at {end:?}, which does not follow from {start:?}")]
+    #[error("the part ends at {end}, which does not follow from {start}")]
     BadEnd {
         /// Where it starts.
         start: Position,

@@ -85,7 +85,9 @@ impl Core {
             return Err(RecoverError::Version { found: version });
         }
         let snapshot: Snapshot = serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;
-        Ok(Self::with_state(snapshot.state, config))
+        let mut core = Self::with_state(snapshot.state, config);
+        core.soft.recovering = true;
+        Ok(core)
     }
 
     fn with_state(state: State, config: CoreConfig) -> Self {
@@ -118,6 +120,7 @@ impl Core {
             return Err(RecoverError::Gap { last, found });
         }
         self.state.fold(record);
+        self.soft.recovering = true;
         self.now = self.now.max(self.state.at);
         Ok(())
     }

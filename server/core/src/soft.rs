@@ -30,6 +30,10 @@ pub(crate) struct Soft {
     pub(crate) assimilating: BTreeMap<LeaseId, UnixMillis>,
     /// Hosts that are given nothing, and until when.
     pub(crate) resting: BTreeMap<HostId, UnixMillis>,
+    /// Recovered and not yet started: live leases have no terms yet.
+    pub(crate) recovering: bool,
+    /// Leases that each host gave back since its last report, and why the last time.
+    pub(crate) returns: BTreeMap<HostId, (u32, String)>,
     /// When the server started.
     pub(crate) started_at: UnixMillis,
     /// Leases that ran out and that their host still runs: batches done, and since when.

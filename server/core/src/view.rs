@@ -75,7 +75,10 @@ impl Core {
             used: host.used,
             expired: host.expired,
             failures: host.failures,
-            last_error: host.last_error.clone(),
+            last_error: self.soft.returns.get(&host.id).map_or_else(
+                || host.last_error.clone(),
+                |(_, reason)| Some(format!("gave work back: {reason}")),
+            ),
             train_micros: host.train_micros,
         })
     }

@@ -59,6 +59,7 @@ impl Core {
     /// The server has started: live leases get a full term, and what was under way is said again.
     pub(crate) fn started(&mut self) {
         self.soft.started_at = self.now;
+        self.soft.recovering = false;
         let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
         for lease in leases {
             self.soft.set_term(lease, self.fresh_term(lease));

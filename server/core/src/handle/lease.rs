@@ -16,6 +16,9 @@ use sojourn_protocol::{
     time::Millis,
 };
 
+/// Calls to give leases back that cost a host nothing.
+const FREE_RETURNS: u32 = 4;
+
 impl Core {
     pub(crate) fn heartbeat(
         &mut self,
@@ -186,11 +189,26 @@ impl Core {
             self.state.leases.get(lease).is_some_and(|lease: &Lease| lease.host == host)
         };
         let released: Vec<LeaseId> = leases.iter().filter(own).copied().collect();
+        if !released.is_empty() {
+            self.slow_down(host, reason);
+        }
         for lease in &released {
             let reason: String = reason.chars().take(200).collect();
             self.end_lease(*lease, LeaseEnd::GivenBack { reason });
         }
         self.reply(to, Ok(Answer::Released(ReleaseAnswer { released })));
+    }
+
+    /// A host that gives back unit after unit and reports nothing gets the next ones later and later.
+    fn slow_down(&mut self, host: HostId, reason: &str) {
+        let (count, last) = self.soft.returns.entry(host).or_default();
+        *count += 1;
+        *last = reason.chars().take(200).collect();
+        if let Some(doublings) = count.checked_sub(FREE_RETURNS) {
+            let rest = Millis(self.config.heartbeat_every.0.saturating_mul(1 << doublings.min(10)));
+            let rest = rest.min(Millis::from_secs(600));
+            self.soft.resting.insert(host, self.now + rest);
+        }
     }
 
     pub(crate) fn authorize_upload(

@@ -12,6 +12,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     error::ErrorKind,
     ids::{HostId, JobId, LeaseId, TrialId},
+    manifest::Labels,
     report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Sums, Trained},
     time::Millis,
     unit::shard_index,
@@ -19,6 +20,8 @@ use sojourn_protocol::{
 
 /// Trainer errors at one unit that count against the host (on one) or the job (on as many hosts).
 const MOST_FAILURES: u32 = 3;
+/// A slot's clock and ours may differ by this much over one unit.
+const CLOCK_SLACK: Millis = Millis(1000);
 /// The largest sum of losses that is believed.
 const LARGEST_LOSS: f64 = 1e100;
 /// The longest rest of a host.
@@ -60,7 +63,11 @@ impl Core {
             return self.refuse(to, ErrorKind::Conflict, message);
         }
         self.soft.clear_term(id);
+        self.soft.late.remove(&id);
+        self.soft.returns.remove(&host);
         self.soft.work_changed = true;
+        let mut report = report;
+        self.credit(&lease, &mut report.outcome);
         let outcome = report.outcome.clone();
         self.emit(Event::ReportAcknowledged { report: Box::new(report), host });
         if let Some(reason) = refusal {
@@ -99,7 +106,7 @@ impl Core {
             (Outcome::Trained(trained), UnitKey::Train { .. }) => wrong_base(lease, trained)
                 .or_else(|| wrong_position(lease, trial, trained))
                 .or_else(|| wrong_rows(job, lease, trial, trained))
-                .or_else(|| wrong_sums(std::slice::from_ref(&trained.sums))),
+                .or_else(|| wrong_sums(job, std::slice::from_ref(&trained.sums))),
             (Outcome::Evaluated(evaluated), UnitKey::Evaluate { .. }) => {
                 let rows: Vec<u64> =
                     job.data.valid.iter().map(|shard| u64::from(shard.rows)).collect();
@@ -110,7 +117,7 @@ impl Core {
                 } else if rows != counted {
                     Some(format!("rows {counted:?} were evaluated instead of {rows:?}"))
                 } else {
-                    wrong_sums(&evaluated.shards)
+                    wrong_sums(job, &evaluated.shards)
                 }
             }
             (Outcome::Trained(_), UnitKey::Evaluate { .. }) => {
@@ -120,6 +127,17 @@ impl Core {
                 Some("an evaluation was reported for a hop".into())
             }
         }
+    }
+
+    /// Nobody is credited with more training than the time that they have had the unit.
+    fn credit(&self, lease: &Lease, outcome: &mut Outcome) {
+        let had = (self.now - lease.granted_at).0.saturating_add(CLOCK_SLACK.0);
+        let micros = match outcome {
+            Outcome::Trained(trained) => &mut trained.train_micros,
+            Outcome::Evaluated(evaluated) => &mut evaluated.train_micros,
+            Outcome::Failed(_) => return,
+        };
+        *micros = (*micros).min(had.saturating_mul(1000));
     }
 
     fn evaluated(&mut self, lease: &Lease, evaluated: &Evaluated) {
@@ -251,12 +269,17 @@ fn wrong_rows(job: &Job, lease: &Lease, trial: &Trial, trained: &Trained) -> Opt
 }
 
 /// Losses that sums over a whole job can hold, and no more hits than rows.
-fn wrong_sums(sums: &[Sums]) -> Option<String> {
-    let loss = sums.iter().any(|sums| !sums.loss.is_finite() || sums.loss.abs() > LARGEST_LOSS);
-    let hits = sums.iter().any(|sums| sums.correct.is_some_and(|correct| correct > sums.rows));
-    match (loss, hits) {
-        (true, _) => Some("a loss isn't finite, or beyond all measure".into()),
-        (_, true) => Some("more rows are correct than there are".into()),
-        (false, false) => None,
-    }
+fn wrong_sums(job: &Job, sums: &[Sums]) -> Option<String> {
+    let classes = matches!(job.data.labels, Labels::Classes(_));
+    sums.iter().find_map(|sums| {
+        if !(0.0..=LARGEST_LOSS).contains(&sums.loss) {
+            Some(format!("a loss can't be {}", sums.loss))
+        } else if sums.correct.is_some() != classes {
+            Some("hits are counted for classes, and for nothing else".into())
+        } else if sums.correct.is_some_and(|correct| correct > sums.rows) {
+            Some("more rows are correct than there are".into())
+        } else {
+            None
+        }
+    })
 }

@@ -110,7 +110,7 @@ fn a_result_that_can_not_be_is_rejected_and_the_unit_is_free_again() {
         (0, "trained on version 1 instead of 0"),
         (1, "the part ends at"),
         (2, "bytes instead of"),
-        (3, "a loss isn't finite"),
+        (3, "a loss can't be NaN"),
     ] {
         let mut bench = Bench::with_job(1, 1);
         let lease = bench.lease(HOST);
