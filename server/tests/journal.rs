@@ -6,6 +6,7 @@ use sojourn_core::{Event, JournalPosition, LeaseEnd, Record, UnitKey};
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
+    report::Sums,
     time::UnixMillis,
 };
 use sojourn_server::journal::{
@@ -66,6 +67,14 @@ fn contract(open: impl Fn() -> Box<dyn Journal>) {
         );
     }
     journal.append(&[]).unwrap();
+    // What could not be read back is no event: JSON has no such number.
+    let valid = Sums { rows: 1, loss: f64::NAN, correct: None };
+    let event = Event::Evaluated { lease: LeaseId(1), epoch: Epoch(0), valid };
+    let refused = journal.append(&[record(7, event)]).unwrap_err();
+    assert!(
+        matches!(refused, JournalError::Unwritable { position: JournalPosition(7), .. }),
+        "{refused}"
+    );
     drop(journal);
 
     let mut journal = open();
@@ -100,6 +109,8 @@ fn contract(open: impl Fn() -> Box<dyn Journal>) {
 
     let mut journal = open();
     assert_eq!(journal.load_snapshot().unwrap(), Some(snapshot(30, b"at 30")));
+    assert_eq!(journal.load_snapshot_below(at(30)).unwrap(), Some(snapshot(20, b"at 20")));
+    assert_eq!(journal.load_snapshot_below(at(20)).unwrap(), None);
     let refused = journal.read(at(0), 10).unwrap_err();
     assert!(
         matches!(refused, JournalError::Corrupt { position: JournalPosition(1), .. }),
@@ -126,6 +137,29 @@ fn memory_keeps_the_contract() {
 fn sqlite_keeps_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     contract(|| Box::new(SqliteJournal::open(&folder.path().join("journal")).unwrap()));
+}
+
+#[test]
+fn a_trim_forgets_the_leases_that_ended_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    let mut journal = SqliteJournal::open(&path).unwrap();
+    // Leases 1 to 10; the last is granted at 40 and doesn't end.
+    journal.append(&records(1..=40)).unwrap();
+    journal.save_snapshot(&Snapshot { position: at(40), bytes: b"all".into() }).unwrap();
+    let leases = || -> Vec<i64> {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let mut rows = connection.prepare("SELECT lease FROM lease_jobs ORDER BY 1").unwrap();
+        rows.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    // Lease 6 was granted at 24 and ends at 25.
+    journal.trim(at(25)).unwrap();
+    assert_eq!(leases(), [6, 7, 8, 9, 10]);
+    journal.trim(at(41)).unwrap();
+    assert_eq!(leases(), [10]);
+    // Its end is still listed under its job.
+    journal.append(&records(41..=41)).unwrap();
+    assert_eq!(journal.events(JobId(1), at(0), 9).unwrap().len(), 1);
 }
 
 #[test]

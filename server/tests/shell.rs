@@ -167,8 +167,11 @@ impl Journal for Gated {
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
         self.journal.save_snapshot(snapshot)
     }
-    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError> {
-        self.journal.load_snapshot()
+    fn load_snapshot_below(
+        &mut self,
+        below: JournalPosition,
+    ) -> Result<Option<Snapshot>, JournalError> {
+        self.journal.load_snapshot_below(below)
     }
     fn trim(&mut self, below: JournalPosition) -> Result<(), JournalError> {
         self.journal.trim(below)
@@ -231,6 +234,51 @@ async fn snapshots_spare_the_events_that_they_cover() {
     let next = enrol(shell.handle(), 99).await.unwrap();
     assert_eq!(hosts(shell.handle()).await.unwrap().last(), Some(&next));
     shell.stop().await;
+}
+
+#[tokio::test]
+async fn an_unreadable_snapshot_is_passed_over_for_what_is_whole() {
+    let unreadable = |journal: &MemoryJournal| {
+        let mut journal = journal.clone();
+        let position = journal.tail();
+        journal.save_snapshot(&Snapshot { position, bytes: b"{}".to_vec() }).unwrap();
+    };
+    // The one before it, and the events since then, which no trim has dropped.
+    let journal = MemoryJournal::default();
+    let config = ShellConfig { snapshot_every: 10, keep_events: 0, ..ShellConfig::default() };
+    let shell = start(opens(&journal), config);
+    for number in 0..25 {
+        enrol(shell.handle(), number).await.unwrap();
+    }
+    shell.stop().await;
+    assert!(journal.clone().read(JournalPosition(0), 1).is_err(), "nothing was trimmed");
+    unreadable(&journal);
+    let shell = start(opens(&journal), config);
+    assert_eq!(hosts(shell.handle()).await.unwrap().len(), 25);
+    shell.stop().await;
+
+    // The whole journal.
+    let journal = MemoryJournal::default();
+    let config = ShellConfig::default();
+    let shell = start(opens(&journal), config);
+    enrol(shell.handle(), 1).await.unwrap();
+    shell.stop().await;
+    unreadable(&journal);
+    let shell = start(opens(&journal), config);
+    assert_eq!(hosts(shell.handle()).await.unwrap().len(), 1);
+    // And what is kept at the end can be read.
+    shell.stop().await;
+    let shell = start(opens(&journal), config);
+    assert_eq!(hosts(shell.handle()).await.unwrap().len(), 1);
+    shell.stop().await;
+
+    // Nothing is whole: refused, and it says why.
+    let mut look = journal.clone();
+    unreadable(&journal);
+    look.trim(JournalPosition(2)).unwrap();
+    let clock = Arc::new(SteadyClock::machine());
+    let refused = Shell::start(opens(&journal), config, clock).unwrap_err();
+    assert!(refused.to_string().contains("snapshot"), "{refused}");
 }
 
 /// A clock that a test sets, back too.

@@ -35,6 +35,14 @@ pub enum JournalError {
         /// What came.
         given: JournalPosition,
     },
+    /// An event that could not be read again once it is written: a fault of the program.
+    #[error("the event at position {} can't be written so that it reads back: {reason}", position.0)]
+    Unwritable {
+        /// Where it was to be.
+        position: JournalPosition,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A snapshot of events that aren't in the journal.
     #[error("a snapshot at position {} lies beyond the journal's tail {}", position.0, tail.0)]
     BeyondTail {

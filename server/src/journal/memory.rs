@@ -30,10 +30,17 @@ pub struct MemoryJournal {
 struct Shared {
     /// Position and check before the first record that is kept.
     anchor: (JournalPosition, Check),
-    records: Vec<(Vec<u8>, Check)>,
+    records: Vec<Kept>,
     snapshots: BTreeMap<JournalPosition, Vec<u8>>,
     lease_jobs: BTreeMap<LeaseId, JobId>,
     faults: VecDeque<Fault>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    payload: Vec<u8>,
+    check: Check,
+    job: Option<JobId>,
 }
 
 impl MemoryJournal {
@@ -46,8 +53,8 @@ impl MemoryJournal {
     pub fn alter(&self, position: JournalPosition, change: impl FnOnce(&mut Vec<u8>)) {
         let mut shared = self.shared();
         let index = index(&shared, position);
-        if let Some((payload, _)) = shared.records.get_mut(index) {
-            change(payload);
+        if let Some(kept) = shared.records.get_mut(index) {
+            change(&mut kept.payload);
         }
     }
 
@@ -64,7 +71,7 @@ fn index(shared: &Shared, position: JournalPosition) -> usize {
 
 impl Shared {
     fn tail(&self) -> (JournalPosition, Check) {
-        let check = self.records.last().map_or(self.anchor.1, |(_, check)| *check);
+        let check = self.records.last().map_or(self.anchor.1, |kept| kept.check);
         (JournalPosition(self.anchor.0.0 + self.records.len() as u64), check)
     }
 
@@ -72,20 +79,18 @@ impl Shared {
         for record in records {
             let payload = encode(record)?;
             let check = self.tail().1.then(record.position, &payload);
-            self.records.push((payload, check));
-            if let owner::Owner::Grants(lease, job) = owner::owner(&record.event) {
-                self.lease_jobs.insert(lease, job);
-            }
+            let job = match owner::owner(&record.event) {
+                owner::Owner::Job(job) => Some(job),
+                owner::Owner::Grants(lease, job) => {
+                    self.lease_jobs.insert(lease, job);
+                    Some(job)
+                }
+                owner::Owner::Lease(lease) => self.lease_jobs.get(&lease).copied(),
+                owner::Owner::Nobody => None,
+            };
+            self.records.push(Kept { payload, check, job });
         }
         Ok(())
-    }
-
-    fn belongs(&self, record: &Record, job: JobId) -> bool {
-        match owner::owner(&record.event) {
-            owner::Owner::Job(its) | owner::Owner::Grants(_, its) => its == job,
-            owner::Owner::Lease(lease) => self.lease_jobs.get(&lease) == Some(&job),
-            owner::Owner::Nobody => false,
-        }
     }
 }
 
@@ -115,10 +120,10 @@ impl Journal for MemoryJournal {
         }
         let first = index(&shared, JournalPosition(after.0 + 1));
         let before = first.checked_sub(1).and_then(|before| shared.records.get(before));
-        let mut check = before.map_or(anchor_check, |(_, check)| *check);
+        let mut check = before.map_or(anchor_check, |kept| kept.check);
         let mut position = after;
         let mut records = Vec::new();
-        for (payload, stored) in shared.records.iter().skip(first).take(limit) {
+        for Kept { payload, check: stored, .. } in shared.records.iter().skip(first).take(limit) {
             position = JournalPosition(position.0 + 1);
             check = check.then(position, payload);
             if check != *stored {
@@ -147,9 +152,12 @@ impl Journal for MemoryJournal {
         Ok(())
     }
 
-    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError> {
+    fn load_snapshot_below(
+        &mut self,
+        below: JournalPosition,
+    ) -> Result<Option<Snapshot>, JournalError> {
         let shared = self.shared();
-        let newest = shared.snapshots.last_key_value();
+        let newest = shared.snapshots.range(..below).next_back();
         Ok(newest.map(|(position, bytes)| Snapshot { position: *position, bytes: bytes.clone() }))
     }
 
@@ -160,10 +168,13 @@ impl Journal for MemoryJournal {
             return Err(JournalError::NotCovered { below });
         }
         let count = index(&shared, below).min(shared.records.len());
-        let dropped: Vec<_> = shared.records.drain(..count).collect();
-        if let Some((_, check)) = dropped.last() {
-            let position = JournalPosition(shared.anchor.0.0 + dropped.len() as u64);
-            shared.anchor = (position, *check);
+        let dropped: Vec<Kept> = shared.records.drain(..count).collect();
+        for Kept { payload, check, .. } in dropped {
+            let position = JournalPosition(shared.anchor.0.0 + 1);
+            shared.anchor = (position, check);
+            if let Some(lease) = owner::ended(&decode(position, &payload)?.event) {
+                shared.lease_jobs.remove(&lease);
+            }
         }
         Ok(())
     }
@@ -177,6 +188,10 @@ impl Journal for MemoryJournal {
         let after = after.max(self.shared().anchor.0);
         let records = self.read(after, usize::MAX)?;
         let shared = self.shared();
-        Ok(records.into_iter().filter(|r| shared.belongs(r, job)).take(limit).collect())
+        let belongs = |record: &Record| {
+            let kept = shared.records.get(index(&shared, record.position));
+            kept.is_some_and(|kept| kept.job == Some(job))
+        };
+        Ok(records.into_iter().filter(belongs).take(limit).collect())
     }
 }

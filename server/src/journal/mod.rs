@@ -32,7 +32,7 @@ pub trait Journal: Send {
     /// when it fails, all, some or none of it may be there: open the journal again and look.
     ///
     /// # Errors
-    /// [`JournalError::OutOfOrder`], or trouble with the storage.
+    /// [`JournalError::OutOfOrder`], [`JournalError::Unwritable`], or trouble with the storage.
     fn append(&mut self, records: &[Record]) -> Result<(), JournalError>;
 
     /// Up to `limit` records after a position, their chain verified; empty at the tail.
@@ -55,7 +55,18 @@ pub trait Journal: Send {
     ///
     /// # Errors
     /// Trouble with the storage.
-    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError>;
+    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError> {
+        self.load_snapshot_below(JournalPosition(u64::MAX))
+    }
+
+    /// As [`Journal::load_snapshot`], of those at positions below `below`.
+    ///
+    /// # Errors
+    /// Trouble with the storage.
+    fn load_snapshot_below(
+        &mut self,
+        below: JournalPosition,
+    ) -> Result<Option<Snapshot>, JournalError>;
 
     /// Drops the records below `below`, which a snapshot that was just read back must cover.
     ///
@@ -88,8 +99,17 @@ fn in_order(tail: JournalPosition, records: &[Record]) -> Result<(), JournalErro
     Ok(())
 }
 
+/// A record's bytes. They are read back: one that could not be would stop every start from here on.
 fn encode(record: &Record) -> Result<Vec<u8>, JournalError> {
-    serde_json::to_vec(record).map_err(|error| JournalError::Storage(error.into()))
+    let position = record.position;
+    let unwritable = |reason: String| JournalError::Unwritable { position, reason };
+    let payload = serde_json::to_vec(record).map_err(|error| unwritable(error.to_string()))?;
+    let back: Record =
+        serde_json::from_slice(&payload).map_err(|error| unwritable(error.to_string()))?;
+    if back != *record {
+        return Err(unwritable("it reads back as something else".to_owned()));
+    }
+    Ok(payload)
 }
 
 fn decode(position: JournalPosition, payload: &[u8]) -> Result<Record, JournalError> {

@@ -1,4 +1,4 @@
-//! Which job an event belongs to, for listing a job's history.
+//! Which job an event belongs to, for listing a job's history; and how long that must be known.
 
 use sojourn_core::Event;
 use sojourn_protocol::ids::{JobId, LeaseId};
@@ -36,5 +36,18 @@ pub(super) const fn owner(event: &Event) -> Owner {
         | Event::Rejected { lease, .. }
         | Event::Superseded { lease }
         | Event::UnitFailed { lease, .. } => Owner::Lease(*lease),
+    }
+}
+
+/// The lease of which little or nothing is going to happen after this event.
+pub(super) const fn ended(event: &Event) -> Option<LeaseId> {
+    match event {
+        Event::LeaseEnded { lease, .. }
+        | Event::Assimilated { lease, .. }
+        | Event::Evaluated { lease, .. }
+        | Event::Rejected { lease, .. }
+        | Event::Superseded { lease }
+        | Event::UnitFailed { lease, .. } => Some(*lease),
+        _ => None,
     }
 }

@@ -3,13 +3,13 @@
 //! ```text
 //! meta(key, value)                     format, event version, anchor and tail of the chain
 //! records(position, job, payload, mark)   mark = SHA-256(mark before, position, payload)
-//! lease_jobs(lease, job)               to find a job's events
+//! lease_jobs(lease, job)               to find a job's events; dropped with a lease's end
 //! snapshots(position, version, digest, bytes)
 //! ```
 
 use super::{
     Check, Journal, JournalError, Snapshot, decode, encode, in_order,
-    owner::{Owner, owner},
+    owner::{Owner, ended, owner},
 };
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use sojourn_core::{EVENT_VERSION, JournalPosition, Record};
@@ -125,6 +125,23 @@ impl SqliteJournal {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// Leases that ended in the records up to `last`. Should one of them be reported all the same, as
+    /// many events later as are kept, that is listed under no job.
+    fn ended_leases(&self, last: JournalPosition) -> Result<Vec<LeaseId>, JournalError> {
+        let mut position = self.anchor.0;
+        let mut leases = Vec::new();
+        while position < last {
+            let left = usize::try_from(last.0 - position.0).unwrap_or(usize::MAX);
+            let rows = self.rows(position, left.min(10_000))?;
+            let Some(end) = rows.last().map(|row| row.0) else { break };
+            for Row(at, payload, _) in &rows {
+                leases.extend(ended(&decode(*at, payload)?.event));
+            }
+            position = end;
+        }
+        Ok(leases)
+    }
+
     fn check_at(&self, position: JournalPosition) -> Result<Check, JournalError> {
         if position == self.anchor.0 {
             return Ok(self.anchor.1);
@@ -237,11 +254,15 @@ impl Journal for SqliteJournal {
         Ok(())
     }
 
-    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError> {
+    fn load_snapshot_below(
+        &mut self,
+        below: JournalPosition,
+    ) -> Result<Option<Snapshot>, JournalError> {
         let mut statement = self.connection.prepare(
-            "SELECT position, version, digest, bytes FROM snapshots ORDER BY position DESC",
+            "SELECT position, version, digest, bytes FROM snapshots WHERE position < ?1
+             ORDER BY position DESC",
         )?;
-        let mut rows = statement.query([])?;
+        let mut rows = statement.query([i64::try_from(below.0).unwrap_or(i64::MAX)])?;
         while let Some(row) = rows.next()? {
             let position = position_of(row)?;
             let version: u32 = row.get(1)?;
@@ -277,8 +298,14 @@ impl Journal for SqliteJournal {
             return Ok(());
         }
         let check = self.check_at(last)?;
+        let ended = self.ended_leases(last)?;
         let transaction = self.connection.transaction()?;
         transaction.execute("DELETE FROM records WHERE position < ?1", [signed(below.0)?])?;
+        for lease in ended {
+            transaction
+                .prepare_cached("DELETE FROM lease_jobs WHERE lease = ?1")?
+                .execute([signed(lease.0)?])?;
+        }
         set_mark(&transaction, "anchor", last, check)?;
         transaction.commit()?;
         self.anchor = (last, check);

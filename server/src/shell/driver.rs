@@ -120,6 +120,7 @@ impl Driver {
             errands: self.errands.clone(),
             driver: self.inputs.clone(),
             number,
+            verified: None,
         };
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())

@@ -1,7 +1,7 @@
 //! Why the shell can't start.
 
 use crate::journal::JournalError;
-use sojourn_core::RecoverError;
+use sojourn_core::{JournalPosition, RecoverError};
 
 /// Why the state could not be brought back.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,14 @@ pub enum ShellError {
     /// The journal's snapshot or events don't make a state.
     #[error(transparent)]
     Recover(#[from] RecoverError),
+    /// A snapshot is of another position than it says.
+    #[error("the snapshot at position {} holds the state at {}", position.0, holds.0)]
+    Misplaced {
+        /// Where it should be.
+        position: JournalPosition,
+        /// Where it is.
+        holds: JournalPosition,
+    },
     /// A thread could not be started.
     #[error("can't start a thread")]
     Thread(#[source] std::io::Error),

@@ -1,9 +1,11 @@
 //! The journal's thread: appends what has gathered while the last append ran, then lets out what
 //! waited for it.
 
-use super::{Errand, ShellConfig, WantedUploads, driver::Input};
+use super::{
+    Errand, ShellConfig, WantedUploads, driver::Input, error::ShellError, recover::read_snapshot,
+};
 use crate::journal::{Journal, JournalError, Snapshot};
-use sojourn_core::{Answer, Core, JournalPosition, Record};
+use sojourn_core::{Answer, JournalPosition, Record};
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::JobId,
@@ -35,6 +37,8 @@ pub(super) struct Writer {
     /// Told once when the journal fails; the number says which writer it was.
     pub(super) driver: Sender<Input>,
     pub(super) number: u64,
+    /// The last snapshot that this writer has read back.
+    pub(super) verified: Option<JournalPosition>,
 }
 
 impl Writer {
@@ -101,21 +105,54 @@ impl Writer {
         }
     }
 
-    /// Keeps a snapshot, reads it back, and only then drops events that it covers.
-    fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
+    /// Keeps a snapshot that can be read, and drops events that the one before it covers: should this
+    /// one be damaged later, that one and all after it are still there.
+    fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), ShellError> {
+        // First of all: an unreadable one must not take the place of one that is.
+        read_snapshot(snapshot, self.config.core)?;
         self.journal.save_snapshot(snapshot)?;
-        let stored = self.journal.load_snapshot()?;
-        let whole = stored.as_ref() == Some(snapshot)
-            && Core::from_snapshot(&snapshot.bytes, self.config.core)
-                .is_ok_and(|core| core.position() == snapshot.position);
-        if !whole {
+        if self.journal.load_snapshot()?.as_ref() != Some(snapshot) {
             let reason = "the snapshot isn't what was written";
-            return Err(JournalError::Storage(reason.into()));
+            return Err(JournalError::Storage(reason.into()).into());
+        }
+        tracing::info!(position = snapshot.position.0, "snapshot kept");
+        let verified = self.verified.replace(snapshot.position);
+        let Some(before) = self.journal.load_snapshot_below(snapshot.position)? else {
+            return Ok(());
+        };
+        if verified != Some(before.position) {
+            read_snapshot(&before, self.config.core)?;
         }
         let kept = self.journal.tail().0.saturating_sub(self.config.keep_events);
-        let below = kept.min(snapshot.position.0) + 1;
+        let below = kept.min(before.position.0) + 1;
         self.journal.trim(JournalPosition(below))?;
-        tracing::info!(position = snapshot.position.0, "snapshot kept");
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::MemoryJournal;
+    use sojourn_core::Core;
+
+    #[test]
+    fn a_snapshot_that_cannot_be_read_is_not_kept() {
+        let config = ShellConfig::default();
+        let (errands, _) = tokio::sync::mpsc::unbounded_channel();
+        let (driver, _) = std::sync::mpsc::channel();
+        let journal = Box::new(MemoryJournal::default());
+        let mut writer = Writer { journal, config, errands, driver, number: 1, verified: None };
+        let good =
+            Snapshot { position: JournalPosition(0), bytes: Core::new(config.core).snapshot() };
+        writer.snapshot(&good).unwrap();
+        for bad in [
+            Snapshot { position: JournalPosition(0), bytes: b"{}".to_vec() },
+            Snapshot { position: JournalPosition(0), bytes: Vec::new() },
+            Snapshot { position: JournalPosition(1), ..good.clone() },
+        ] {
+            writer.snapshot(&bad).unwrap_err();
+            assert_eq!(writer.journal.load_snapshot().unwrap().as_ref(), Some(&good));
+        }
     }
 }
