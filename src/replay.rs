@@ -90,9 +90,7 @@ pub(crate) async fn replay(
         reason: None,
         made: Vec::new(),
     };
-    let unjudged = |reason: &str| {
-        Ok(Replayed { reason: Some(reason.into()), ..replayed.clone() })
-    };
+    let unjudged = |reason: &str| Ok(Replayed { reason: Some(reason.into()), ..replayed.clone() });
     if history.context.pinned_threads.is_none() {
         return unjudged("its job isn't reproducible: nothing pinned the arithmetic");
     }

@@ -122,6 +122,9 @@ pub enum FailureKind {
     Trainer,
     /// The trainer process died.
     Died,
+    /// A blob's file on the host isn't what its digest says. The client fetches it again and doesn't
+    /// report this.
+    Damaged,
 }
 
 /// The one end of an acknowledged report.

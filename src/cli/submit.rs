@@ -78,8 +78,12 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let manifest = &ingested.manifest;
     validate::check_models(&job.trials, &manifest.shape, manifest.labels.outputs())?;
     let sent = upload(&client, &ingested).await?;
-    let request =
-        SubmitRequest { spec: job.spec, data: ingested.manifest.clone(), again: args.again };
+    let request = SubmitRequest {
+        spec: job.spec,
+        data: ingested.manifest.clone(),
+        again: args.again,
+        nonce: nonce()?,
+    };
     let answer = client.submit(&request).await?;
     drop(workspace);
 
@@ -160,4 +164,12 @@ async fn wait_for(client: &ApiClient, job: JobId) -> Result<JobView, Failure> {
         Ok(())
     })
     .await
+}
+
+/// A name for this call, so that its answer may be lost and asked for again.
+fn nonce() -> Result<Option<String>, Failure> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::work(format!("the system gives no random numbers: {error}")))?;
+    Ok(Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
 }

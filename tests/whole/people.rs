@@ -52,3 +52,40 @@ fn a_cancelled_job_stops() {
     let view = site.wait(&job, |view| view["leases_live"] == 0);
     assert_eq!(view["state"], "cancelled");
 }
+
+#[test]
+fn a_diverging_trial_fails_with_its_error_and_the_others_finish() {
+    let site = Site::start();
+    let _clients = [site.client("client-1"), site.client("client-2")];
+    let job = site.submit_with(6, 3, "[1e-3, 1e30]", "");
+    let view = site.wait(&job, |view| view["state"] != "running");
+    assert_eq!((&view["state"], &view["trials_finished"]), (&"finished".into(), &2.into()));
+    assert_eq!(view["trials_failed"], 2, "{view}");
+    let trials = site.json(&["trials", &job]);
+    for trial in trials.as_array().unwrap() {
+        let number = trial["trial"].to_string();
+        if trial["state"] == "finished" {
+            let replay = site.json(&["replay", &job, "--trial", &number]);
+            assert_eq!(replay["verdict"], "identical", "{replay}");
+        } else {
+            let error = trial["state"]["failed"]["error"].as_str().unwrap();
+            assert!(error.contains("inf") || error.contains("NaN"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn two_pinned_threads_replay_too_and_what_nothing_pinned_is_not_judged() {
+    let site = Site::start();
+    let _client = site.client("client-1");
+    let pinned = site.submit_with(7, 1, "[1e-3]", "threads = 2");
+    site.wait(&pinned, |view| view["state"] == "finished");
+    let replay = site.json(&["replay", &pinned, "--trial", "1"]);
+    assert_eq!(replay["verdict"], "identical", "{replay}");
+    let free = site.submit_with(7, 1, "[1e-3]", "reproducible = false");
+    site.wait(&free, |view| view["state"] == "finished");
+    let replay = site.run(&["replay", &free, "--trial", "0", "--json"]);
+    assert_eq!(replay.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&replay.stdout);
+    assert!(said.contains("not-judgeable") && said.contains("reproducible"), "{said}");
+}

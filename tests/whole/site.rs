@@ -145,8 +145,19 @@ impl Site {
         panic!("the server never came back; its log:\n{}", self.log("server"));
     }
 
-    /// Writes the digits job with these lines of `[training]` and its models, and submits it.
+    /// Submits a digits job of four trials, two mlps and two cnns.
     pub(crate) fn submit(&self, seed: u64, epochs: u32) -> String {
+        self.submit_with(seed, epochs, "[1e-3, 3e-3]", "")
+    }
+
+    /// The same with these learning rates and lines of `[placement]`.
+    pub(crate) fn submit_with(
+        &self,
+        seed: u64,
+        epochs: u32,
+        rates: &str,
+        placement: &str,
+    ) -> String {
         let csv = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/digits/digits.csv");
         fs::copy(csv, self.path().join("digits.csv")).unwrap();
         let job = format!(
@@ -168,7 +179,9 @@ channels = [4]
 [training]
 epochs = {epochs}
 batch_size = 32
-optimizer = {{ name = "adam", lr = {{ choice = [1e-3, 3e-3] }} }}
+optimizer = {{ name = "adam", lr = {{ choice = {rates} }} }}
+[placement]
+{placement}
 "#
         );
         fs::write(self.path().join("job.toml"), job).unwrap();

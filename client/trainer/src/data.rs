@@ -146,10 +146,16 @@ impl Dataset {
     }
 }
 
-/// The bytes of a blob's file.
+/// The bytes of a blob's file, if they are the blob's: a file in a cache may have been altered since it
+/// was checked, and nothing may be trained on that.
 pub(crate) fn read(files: &Files, blob: Digest) -> Result<Vec<u8>, TrainError> {
     let path = files.get(&blob).ok_or(TrainError::NoFile(blob))?;
-    fs::read(path).map_err(|source| TrainError::File { verb: "read", path: path.clone(), source })
+    let bytes = fs::read(path).map_err(|source| TrainError::File {
+        verb: "read",
+        path: path.clone(),
+        source,
+    })?;
+    if Digest::of(&bytes) == blob { Ok(bytes) } else { Err(TrainError::Damaged(blob)) }
 }
 
 fn unit(message: impl Into<String>) -> TrainError {

@@ -21,6 +21,9 @@ pub(crate) enum TrainError {
     /// A blob of the unit has no file.
     #[error("no file was given for blob `{0}`")]
     NoFile(Digest),
+    /// A blob's file isn't the blob.
+    #[error("the file of blob `{0}` has been altered")]
+    Damaged(Digest),
     /// A file can't be read or written.
     #[error("can't {verb} `{}`", path.display())]
     File {
@@ -55,6 +58,7 @@ impl TrainError {
     pub(crate) fn to_failure(&self) -> Failure {
         let kind = match self {
             TrainError::NonFinite(_) => FailureKind::NonFinite,
+            TrainError::Damaged(_) => FailureKind::Damaged,
             _ => FailureKind::Trainer,
         };
         let mut message = self.to_string();

@@ -231,3 +231,16 @@ fn units_that_their_files_contradict_are_refused() {
         assert!(message.contains(expected), "`{message}` doesn't say `{expected}`");
     }
 }
+
+#[test]
+fn a_file_that_was_altered_is_not_trained_on() {
+    let world = World::new();
+    let hop = world.hop(context(mlp()));
+    let path = &world.files[&world.shard.blob.sha256];
+    let mut bytes = std::fs::read(path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(path, bytes).unwrap();
+    let error = world.train(&hop, hop.batches()).unwrap_err();
+    assert!(matches!(error, crate::error::TrainError::Damaged(_)), "{error}");
+    assert_eq!(error.to_failure().kind, sojourn_protocol::report::FailureKind::Damaged);
+}

@@ -171,7 +171,7 @@ impl Core {
         });
         let ends = match failure.kind {
             FailureKind::NonFinite => non_finite >= 2 || !self.has_other_host(lease),
-            FailureKind::Trainer | FailureKind::Died => {
+            FailureKind::Trainer | FailureKind::Died | FailureKind::Damaged => {
                 u32::try_from(hosts).is_ok_and(|hosts| hosts >= MOST_FAILURES)
             }
         };
