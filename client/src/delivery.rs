@@ -4,7 +4,7 @@
 use crate::{
     api::{ApiFailure, Remedy},
     host::Host,
-    outbox::Finished,
+    outbox::{Finished, is_damage},
     runner::UnitRunner,
     transfer::{UploadError, upload},
 };
@@ -88,7 +88,8 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
                 tracing::error!(%lease, %error, "a result is lost; giving its unit back");
                 host.outbox.remove(lease);
                 let reason = format!("the finished checkpoint is lost: {error}");
-                return host.give_back(lease, reason).await;
+                host.give_back(lease, reason).await;
+                return;
             }
             Reached::Acknowledged(answer) => {
                 tracing::debug!(%lease, "result acknowledged");
@@ -103,16 +104,11 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
             Reached::Unwanted(reason) => {
                 tracing::info!(%lease, reason, "a result is not wanted any more; it is dropped");
                 host.outbox.remove(lease);
-                return host.give_back(lease, reason).await;
+                host.give_back(lease, reason).await;
+                return;
             }
         }
     }
-}
-
-/// Does the error say that the file's bytes are lost?
-fn is_damage(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
-    matches!(error.kind(), InvalidData | NotFound | UnexpectedEof)
 }
 
 async fn send<R: UnitRunner>(

@@ -1,5 +1,6 @@
 //! Finished results on disk, from before their upload until their reports have ended. After a start only
-//! those count whose bytes were checked again.
+//! those count whose bytes were checked again. What can't be read is not what is damaged: only the latter
+//! is deleted.
 
 use crate::{folder::write_whole, transfer::digest_of_file};
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// How a checkpoint's name ends.
+const CHECKPOINT: &str = "safetensors";
 /// The format of a record.
 const FORMAT: u32 = 1;
 
@@ -42,7 +45,8 @@ pub(crate) struct Finished {
 }
 
 impl Outbox {
-    /// Opens the folder, with all results that are whole; the rest is deleted. Reads every checkpoint.
+    /// Opens the folder, with all results that are whole; what is damaged is deleted, and what can't be
+    /// read now is kept for another start. Reads every checkpoint.
     pub(crate) fn open(root: PathBuf) -> io::Result<(Self, Vec<Finished>)> {
         let outbox = Self { root };
         let mut whole = Vec::new();
@@ -56,9 +60,15 @@ impl Outbox {
                         kept.extend(finished.checkpoint.iter().map(|(_, path)| path.clone()));
                         whole.push(finished);
                     }
-                    Err(error) => {
+                    Err(error) if is_damage(&error) => {
                         let path = path.display();
                         tracing::warn!(%path, %error, "a finished result is damaged; it is dropped");
+                    }
+                    Err(error) => {
+                        let shown = path.display();
+                        tracing::error!(path = %shown, %error, "a finished result can't be read now; it is kept");
+                        kept.push(path.with_extension(CHECKPOINT));
+                        kept.push(path);
                     }
                 }
             }
@@ -136,8 +146,14 @@ impl Outbox {
     }
 
     fn checkpoint(&self, lease: LeaseId) -> PathBuf {
-        self.root.join(format!("{lease}.safetensors"))
+        self.root.join(format!("{lease}.{CHECKPOINT}"))
     }
+}
+
+/// Does the error say that the file's bytes are lost, rather than out of reach?
+pub(crate) fn is_damage(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+    matches!(error.kind(), InvalidData | NotFound | UnexpectedEof)
 }
 
 fn verify_file(blob: BlobRef, path: &Path) -> io::Result<()> {
@@ -229,6 +245,26 @@ mod tests {
             fs::write(root.join("10.tmp"), b"half").unwrap();
             assert_eq!(Outbox::open(root.clone()).unwrap().1, [kept], "damage {number}");
             assert_eq!(fs::read_dir(&root).unwrap().count(), 2, "damage {number}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_now_is_kept_for_another_start() {
+        // A link to itself stands for a disk that gives an error: it is there, and can't be opened.
+        for name in ["7.json", "7.safetensors"] {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dir.path().join("outbox");
+            fs::create_dir(&root).unwrap();
+            let (outbox, _) = Outbox::open(root.clone()).unwrap();
+            let first = store(&outbox, dir.path(), 7, b"weights");
+            let second = store(&outbox, dir.path(), 8, b"others");
+            let aside = dir.path().join("aside");
+            fs::rename(root.join(name), &aside).unwrap();
+            std::os::unix::fs::symlink(name, root.join(name)).unwrap();
+            assert_eq!(Outbox::open(root.clone()).unwrap().1, std::slice::from_ref(&second));
+            fs::remove_file(root.join(name)).unwrap();
+            fs::rename(&aside, root.join(name)).unwrap();
+            assert_eq!(Outbox::open(root).unwrap().1, [first, second], "{name}");
         }
     }
 
