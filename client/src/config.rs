@@ -38,6 +38,8 @@ pub struct Timing {
     pub farewell: Duration,
     /// The longest pause between two attempts while the server is away.
     pub longest_pause: Duration,
+    /// The shortest rest after trouble that the next unit would meet too; rests grow while it lasts.
+    pub rest: Duration,
 }
 
 impl Default for Timing {
@@ -48,6 +50,7 @@ impl Default for Timing {
             answer: Duration::from_secs(30),
             farewell: Duration::from_secs(5),
             longest_pause: Duration::from_secs(30),
+            rest: Duration::from_secs(5),
         }
     }
 }

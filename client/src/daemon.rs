@@ -125,7 +125,7 @@ async fn set_up<R: UnitRunner>(
         fetcher,
         outbox,
         seats: Seats::new(runners),
-        rest: Rest::new(),
+        rest: Rest::new(timing.rest),
         numeric_class,
         flops,
         fatal,

@@ -133,24 +133,29 @@ impl<R: UnitRunner> Host<R> {
         true
     }
 
-    /// Gives a lease back and forgets it, however long the server is away.
-    pub(crate) async fn give_back(&self, lease: LeaseId, reason: String) {
+    /// Gives a lease back and forgets it, however long the server is away. False where it was over.
+    pub(crate) async fn give_back(&self, lease: LeaseId, reason: String) -> bool {
         if !self.table.returning(lease) {
-            return;
+            return false;
         }
         let request = ReleaseRequest { leases: vec![lease], reason };
         let mut backoff = self.backoff();
-        while let Err(failure) = self.api.release(&request).await {
+        let live = loop {
+            let failure = match self.api.release(&request).await {
+                Ok(answer) => break answer.released.contains(&lease),
+                Err(failure) => failure,
+            };
             match failure.remedy() {
                 Remedy::Later => self.contact.pause(&mut backoff, failure.retry_after()).await,
                 Remedy::End => {
                     self.note(&failure);
-                    return;
+                    return false;
                 }
-                Remedy::Gone | Remedy::Mend(_) => break,
+                Remedy::Gone | Remedy::Mend(_) => break false,
             }
-        }
+        };
         self.table.over(lease);
+        live
     }
 
     /// Ends the daemon where a failure is of the kind that no patience mends.

@@ -1,21 +1,23 @@
-//! A pause in asking for work after trouble on this machine (a full disk, no trainer): units would only
-//! come back unfinished. What is held already goes on.
+//! A pause in asking for work after trouble that the next unit would meet too (a full disk, no trainer, a
+//! blob that can't be had): units would only come back unfinished. What is held already goes on.
 
 use crate::backoff::Backoff;
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
-/// The first rest, and the shortest.
-const SHORTEST: Duration = Duration::from_secs(5);
 /// The longest that rests grow to.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Whether the machine rests.
 #[derive(Debug)]
-pub(crate) struct Rest(Mutex<State>);
+pub(crate) struct Rest {
+    shortest: Duration,
+    state: Mutex<State>,
+    called_off: Notify,
+}
 
 #[derive(Debug)]
 struct State {
@@ -24,16 +26,24 @@ struct State {
 }
 
 impl Rest {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(State { backoff: Backoff::new(LONGEST), until: None }))
+    /// No rest yet; the first, and each, takes `shortest` at least.
+    pub(crate) fn new(shortest: Duration) -> Self {
+        let state = State { backoff: Backoff::new(LONGEST), until: None };
+        Self { shortest, state: Mutex::new(state), called_off: Notify::new() }
     }
 
     /// There was trouble: rests anew, longer each time. Gives how long.
     pub(crate) fn begin(&self) -> Duration {
         let mut state = self.lock();
-        let pause = state.backoff.next(Some(SHORTEST));
+        let pause = state.backoff.next(Some(self.shortest));
         state.until = Some(Instant::now() + pause);
         pause
+    }
+
+    /// There was no trouble after all.
+    pub(crate) fn call_off(&self) {
+        self.lock().until = None;
+        self.called_off.notify_waiters();
     }
 
     /// A unit went well.
@@ -44,16 +54,21 @@ impl Rest {
     /// Waits until nothing speaks against asking.
     pub(crate) async fn over(&self) {
         loop {
+            // Before the look: what is called off after it is heard.
+            let called_off = self.called_off.notified();
             let until = self.lock().until;
             match until {
-                Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
+                Some(until) if until > Instant::now() => tokio::select! {
+                    () = tokio::time::sleep_until(until) => {}
+                    () = called_off => {}
+                },
                 _ => return,
             }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -64,12 +79,17 @@ mod tests {
 
     #[tokio::test]
     async fn trouble_rests_the_machine_for_a_while() {
-        let rest = Rest::new();
+        let shortest = Duration::from_secs(5);
+        let rest = Rest::new(shortest);
         assert_eq!(rest.over().now_or_never(), Some(()));
         for _ in 0..20 {
             let pause = rest.begin();
-            assert!(pause >= SHORTEST && pause <= LONGEST);
+            assert!(pause >= shortest && pause <= LONGEST);
             assert_eq!(rest.over().now_or_never(), None);
         }
+        let mut over = Box::pin(rest.over());
+        assert_eq!(over.as_mut().now_or_never(), None);
+        rest.call_off();
+        assert_eq!(over.now_or_never(), Some(()));
     }
 }

@@ -30,7 +30,7 @@ enum Trouble {
     End(ApiFailure),
     /// The lease is over already.
     Over,
-    /// This unit can't be done here.
+    /// This unit can't be done here, or not now.
     Unit(String),
     /// Nor can any other, for a while.
     Machine(String),
@@ -46,8 +46,14 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
         Err(Trouble::Over) => {}
         Err(Trouble::End(failure)) => host.note(&failure),
         Err(Trouble::Unit(reason)) => {
-            tracing::warn!(lease = %lease.id, reason, "giving a unit back");
-            host.give_back(lease.id, reason).await;
+            // Before it is free, because it may come again at once.
+            let seconds = host.rest.begin().as_secs();
+            if host.give_back(lease.id, reason.clone()).await {
+                tracing::warn!(lease = %lease.id, reason, seconds, "gave a unit back; resting");
+            } else {
+                // A lease that was over says nothing of the next.
+                host.rest.call_off();
+            }
         }
         Err(Trouble::Machine(reason)) => {
             let seconds = host.rest.begin().as_secs();

@@ -196,6 +196,24 @@ async fn a_blob_that_the_server_refuses_has_its_unit_given_back() {
 }
 
 #[tokio::test]
+async fn a_unit_that_cannot_be_fetched_comes_again_only_after_a_rest() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        world.again = true;
+        world.blobs.clear();
+    });
+    let rest = Duration::from_millis(300);
+    let timing = Timing { rest, ..config(&server, &dir).timing };
+    let begun = std::time::Instant::now();
+    let daemon = Daemon::start(ClientConfig { timing, ..config(&server, &dir) }, &trainer);
+    // Requests that are held open when a rest begins may still bring it.
+    server.until("six releases", |world| world.released.len() == 6).await;
+    daemon.stop().await.unwrap();
+    assert!(begun.elapsed() >= 2 * rest, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
 async fn a_revoked_token_ends_the_daemon_and_keeps_the_results() {
     for call in ["POST /v1/work", "PUT /v1/leases", "POST /v1/results", "GET /v1/blobs"] {
         let (dir, server) = (TempDir::new().unwrap(), Server::start().await);

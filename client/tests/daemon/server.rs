@@ -58,6 +58,8 @@ pub struct World {
     /// Reports end the moment they are made.
     pub end_at_once: bool,
     pub released: Vec<(LeaseId, String)>,
+    /// Units that are given back come again, as the next lease.
+    pub again: bool,
     /// Leases to have dropped, whatever the host says.
     pub drops: BTreeSet<LeaseId>,
     pub requests: Vec<Request>,
@@ -259,7 +261,13 @@ async fn respond(
             let release: ReleaseRequest = parse(request)?;
             let mut world = shared.lock().unwrap();
             let mut released = release.leases.clone();
-            released.retain(|lease| world.held.remove(lease).is_some());
+            released.retain(|lease| match world.held.remove(lease) {
+                Some(held) if world.again => {
+                    world.queue.push_back(Lease { id: held.id.next(), ..held });
+                    true
+                }
+                held => held.is_some(),
+            });
             for lease in release.leases {
                 world.released.push((lease, release.reason.clone()));
             }
