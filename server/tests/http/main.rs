@@ -12,7 +12,7 @@ use sojourn_protocol::{
     ids::{LeaseId, Version},
     report::{Outcome, ReportEnd, ReportState},
     time::Millis,
-    view::{EventView, JobView, TrialHistory, TrialView},
+    view::{EventView, HostView, JobView, TrialHistory, TrialView},
 };
 use sojourn_server::{
     ServeConfig, ServeError, ServeReady, Server,
@@ -450,6 +450,38 @@ async fn a_shard_that_is_gone_from_the_disk_is_missed_and_can_be_sent_again() {
 }
 
 #[tokio::test]
+async fn an_upload_that_the_server_lost_is_not_its_hosts_fault() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    world.submit().await;
+    let host = world.enrol("one").await;
+    let lease = world.lease(&host.token).await;
+    let (bytes, report) = trained(&lease, 1);
+    assert_eq!(world.upload(&host.token, &lease, &bytes).await.status, 200);
+    let spool = std::fs::read_dir(folder.path().join("uploads")).unwrap();
+    for file in spool {
+        std::fs::write(file.unwrap().path(), vec![b'x'; bytes.len()]).unwrap();
+    }
+    assert_eq!(world.report(&host.token, &report).await.status, 200);
+    match world.end(&host.token, lease.id).await {
+        ReportEnd::Rejected { reason } => {
+            assert!(reason.contains("the server lost the upload"), "{reason}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let hosts: Vec<HostView> = world.get("/v1/hosts", &world.admin).await.json();
+    assert_eq!((hosts[0].failures, hosts[0].last_error.as_deref()), (0, None));
+    // The unit is given out again, and its result is taken.
+    let again = world.lease(&host.token).await;
+    let (bytes, report) = trained(&again, 1);
+    assert_eq!(world.upload(&host.token, &again, &bytes).await.status, 200);
+    assert_eq!(world.report(&host.token, &report).await.status, 200);
+    let end = world.end(&host.token, again.id).await;
+    assert_eq!(end, ReportEnd::Assimilated { version: Version(1) });
+    world.server.stop().await;
+}
+
+#[tokio::test]
 async fn uploads_that_nobody_needs_are_gone_after_a_restart() {
     let folder = folder();
     let world = World::start(folder.path()).await;
@@ -462,15 +494,24 @@ async fn uploads_that_nobody_needs_are_gone_after_a_restart() {
     let sent = world.put(&path, &host.token, blob(&bytes), &[], half).await;
     assert_eq!(sent.status, 200);
     world.server.stop().await;
-    // Of a lease that there never was: the folder's ids end before it, or began long after it.
+    // Of a lease that there never was, and blobs that were sent long ago and just now.
     let spool = folder.path().join("uploads");
     let mine: Vec<_> = std::fs::read_dir(&spool).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(mine.len(), 1);
     let other = spool.join(format!("lease-0.{}.5.part", blob(b"12345").sha256));
     std::fs::write(&other, b"123").unwrap();
+    let sent = |bytes: &[u8], days: u64| {
+        let sha256 = blob(bytes).sha256;
+        let path = spool.join(format!("blob-{sha256}.{sha256}.{}.done", bytes.len()));
+        std::fs::write(&path, bytes).unwrap();
+        let at = std::time::SystemTime::now() - std::time::Duration::from_secs(days * 24 * 3600);
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
+        path
+    };
+    let (old, new) = (sent(b"old", 2), sent(b"new", 0));
     let world = World::start(folder.path()).await;
-    assert!(!other.exists());
-    assert!(mine[0].exists());
+    assert!(!other.exists() && !old.exists());
+    assert!(mine[0].exists() && new.exists());
     let state: UploadState = world.get(&path, &host.token).await.json();
     assert_eq!(state.offset, half.len() as u64);
     world.server.stop().await;
