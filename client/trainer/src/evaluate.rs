@@ -16,8 +16,13 @@ const NUMBERS: u64 = 1 << 22;
 /// Rows that are enough to keep the machine busy.
 const MAX_ROWS: u64 = 1024;
 
-/// Evaluates the model over all rows of a shard.
-pub(crate) fn evaluate(model: &Model, kind: Loss, data: &Dataset) -> Result<Sums, TrainError> {
+/// Evaluates the model over all rows of a shard; `progress` hears how many are done, after each chunk.
+pub(crate) fn evaluate(
+    model: &Model,
+    kind: Loss,
+    data: &Dataset,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Sums, TrainError> {
     let (rows, _) = data.x.size2()?;
     let largest = model.network().layers().iter().map(|layer| match layer.kind {
         LayerKind::Linear => layer.outputs.max(layer.inputs),
@@ -41,6 +46,7 @@ pub(crate) fn evaluate(model: &Model, kind: Loss, data: &Dataset) -> Result<Sums
                 *correct += count_correct(&outputs, &y)?;
             }
             start += count;
+            progress(sums.rows);
         }
         if sums.loss.is_finite() {
             return Ok(sums);

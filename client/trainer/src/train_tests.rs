@@ -7,13 +7,13 @@ use crate::{
     unit,
 };
 use sojourn_codec::{Tensor as Plain, encode};
-use sojourn_model::CheckpointLayout;
+use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{Epoch, TrialId, Version},
+    ids::{Epoch, JobId, TrialId, Version},
     manifest::{Scaling, Shard},
     spec::{Architecture, OptimizerName},
-    trainer::TrainerLine,
+    trainer::{Progress, TrainerLine},
     unit::{Base, Evaluation, TrialContext, Unit},
 };
 
@@ -243,4 +243,27 @@ fn a_file_that_was_altered_is_not_trained_on() {
     let error = world.train(&hop, hop.batches()).unwrap_err();
     assert!(matches!(error, crate::error::TrainError::Damaged(_)), "{error}");
     assert_eq!(error.to_failure().kind, sojourn_protocol::report::FailureKind::Damaged);
+}
+
+#[test]
+fn an_evaluation_tells_batches_of_all_its_shards_as_they_are_done() {
+    let mut world = World::new();
+    // So wide that 32 rows, four batches, go through at once.
+    let context = context(Architecture::Mlp { hidden: vec![1 << 17] });
+    let checkpoint =
+        initial_checkpoint(&context, 5, Lineage { trial: TrialId(2), ..Lineage::initial(5) });
+    let evaluation = Evaluation {
+        job: JobId(1),
+        trial: TrialId(2),
+        epoch: Epoch(0),
+        version: Version(1),
+        checkpoint: world.put(&checkpoint.unwrap()),
+        shards: vec![world.shard; 2],
+        context,
+    };
+    let request = world.request(Unit::Evaluate(evaluation));
+    let mut told = Vec::new();
+    unit::run(&request, &mut Shards::default(), &mut |progress| told.push(progress)).unwrap();
+    let of = |done| Progress { done, of: 16 };
+    assert_eq!(told, [of(4), of(8), of(12), of(16)]);
 }

@@ -9,13 +9,15 @@ use crate::{
 };
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
+    manifest::Shard,
+    position::batches,
     report::{Evaluated, Trained},
     trainer::{Progress, RunUnit, TrainerLine},
     unit::{Base, Evaluation, Hop, Unit},
 };
 use std::time::Instant;
 
-/// Does a unit; `progress` hears of every batch or shard that is done.
+/// Does a unit; `progress` hears of batches that are done.
 pub(crate) fn run(
     request: &RunUnit,
     shards: &mut Shards,
@@ -78,14 +80,23 @@ fn run_evaluation(
         let (is, must) = (model.lineage.trial, evaluation.trial);
         return Err(TrainError::Unit(format!("a checkpoint of trial {is}, expected trial {must}")));
     }
-    let of = u32::try_from(evaluation.shards.len())?;
-    let loss = evaluation.context.config.training.loss;
+    let training = &evaluation.context.config.training;
+    // The rows go through in chunks; told are batches, as of a hop.
+    let batches_of = |shard: &Shard| batches(u64::from(shard.rows), training.batch_size);
+    let of = evaluation.shards.iter().map(batches_of).fold(0, u32::saturating_add);
+    let mut before = 0u32;
     let started = Instant::now();
     let mut sums = Vec::with_capacity(evaluation.shards.len());
-    for (done, shard) in (1..).zip(&evaluation.shards) {
+    for shard in &evaluation.shards {
         let data = shards.get(shard, &evaluation.context, &request.files)?;
-        sums.push(evaluate(&model, loss, &data)?);
-        progress(Progress { done, of });
+        let all = batches_of(shard);
+        sums.push(evaluate(&model, training.loss, &data, &mut |rows| {
+            let whole = rows / u64::from(training.batch_size.max(1));
+            let done = if rows < u64::from(shard.rows) { whole } else { u64::from(all) };
+            let done = u32::try_from(done).unwrap_or(all);
+            progress(Progress { done: before.saturating_add(done), of });
+        })?);
+        before = before.saturating_add(all);
     }
     Ok(Evaluated { version: evaluation.version, shards: sums, train_micros: micros(started) })
 }
