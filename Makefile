@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the
 # user's cache folder (scripts/setup, scripts/deny).
 
-.PHONY: help demo build test lint verify fix bench advisories setup
+.PHONY: help demo dist build test lint verify fix bench advisories setup
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -11,6 +11,9 @@ setup: ## put libtorch into the user's cache folder and link it into this checko
 
 build: setup ## build the command and the trainer, optimised
 	cargo build --release --locked
+
+dist: build ## pack command, trainer and libraries for another machine
+	@scripts/dist
 
 demo: build ## the main job: a search over real data on machines that die
 	@target/release/sojourn demo

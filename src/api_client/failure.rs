@@ -79,6 +79,10 @@ fn shown(server: &Url) -> String {
 impl std::fmt::Display for ApiFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            ApiFailure::Unreachable { server, cause } if cause.contains("certificate") => write!(
+                f,
+                "the certificate of {server} isn't trusted ({cause}); the variable SSL_CERT_FILE names a file of authorities to trust"
+            ),
             ApiFailure::Unreachable { server, cause } => {
                 write!(f, "no server at {server} ({cause}); start one with `sojourn serve`")
             }

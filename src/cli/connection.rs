@@ -3,10 +3,12 @@
 use super::failure::Failure;
 use crate::api_client::{ApiClient, is_loopback};
 use reqwest::Url;
-use std::{fs, path::PathBuf};
+use std::{fs, net::SocketAddr, path::PathBuf};
 
 /// Where a server listens by default.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:8642";
+/// The file of a server's data folder that says where it listens.
+const ADDRESS_FILE: &str = "address";
 /// The file of a server's data folder that holds the admin token.
 const TOKEN_FILE: &str = "admin-token";
 
@@ -61,13 +63,17 @@ pub(crate) fn absolute(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// A token from the data folder of the server at `server`, if that is this machine.
+/// A token from this machine's data folder, if `server` is the server that runs on it: whatever else
+/// listens on loopback is not to be told.
 pub(crate) fn local_token(server: &str, file: &str) -> Option<String> {
-    if !is_loopback(&Url::parse(server).ok()?) {
+    let url = Url::parse(server).ok()?;
+    let folder = std::env::var_os("SOJOURN_DATA").map(PathBuf::from);
+    let folder = folder.unwrap_or_else(|| data_folder("server"));
+    let address = fs::read_to_string(folder.join(ADDRESS_FILE)).ok()?;
+    let address: SocketAddr = address.trim().parse().ok()?;
+    if !is_loopback(&url) || url.port_or_known_default() != Some(address.port()) {
         return None;
     }
-    let folder = std::env::var_os("SOJOURN_DATA").map(PathBuf::from);
-    let path = folder.unwrap_or_else(|| data_folder("server")).join(file);
-    let token = fs::read_to_string(path).ok()?;
+    let token = fs::read_to_string(folder.join(file)).ok()?;
     Some(token.trim().to_owned())
 }

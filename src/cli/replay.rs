@@ -71,7 +71,7 @@ pub(crate) async fn of_trial(
 ) -> Result<Replayed, Failure> {
     let history = client.history(job, trial).await?;
     if history.hops.is_empty() {
-        let message = format!("trial {trial} of job {job} has not been trained yet");
+        let message = format!("trial {trial} of job {job} has no checkpoint: nothing to replay");
         return Err(Failure::work(message));
     }
     let workspace = Workspace::new()?;

@@ -157,15 +157,19 @@ fn text(figures: &Figures) -> String {
         view.hops, view.hops_expected, view.evaluations
     ));
     lines.push(format!(
-        "leases         {} ran out, {} came back unused; {redone} units were handed out again",
-        view.leases_expired, view.leases_returned
+        "leases         {} ran out, {} came back unused; {} handed out again",
+        view.leases_expired,
+        view.leases_returned,
+        words::counted(u64::try_from(redone).unwrap_or(0), "unit"),
     ));
     lines
         .push(format!("results        {} superseded, {} rejected", view.superseded, view.rejected));
     lines.push(format!("bytes moved    {}", words::bytes(figures.transferred)));
     lines.push(format!(
-        "utilisation    {utilisation:.0} % of {} slots trained or evaluated, over {:.1} s",
-        figures.clients, figures.search_seconds
+        "utilisation    {utilisation:.0} % of {} slots x {:.1} s trained or evaluated, on {} cores with the server",
+        figures.clients,
+        figures.search_seconds,
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
     ));
     lines.push(crate::cli::replay_text(&figures.replayed));
     lines.join("\n")

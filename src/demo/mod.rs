@@ -16,7 +16,7 @@ pub(crate) use figures::{Figures, Summary};
 
 use crate::{
     api_client::ApiClient,
-    cli::{Failure, Meter, Unit, replay_trial},
+    cli::{Failure, Meter, Unit, replay_trial, words},
 };
 use machine::Machine;
 use reqwest::Url;
@@ -202,7 +202,14 @@ impl<'a> Stage<'a> {
             if self.killed.is_none() && share(&view) >= 30 {
                 let leases = self.kill_client().await?;
                 let name = client_name(VICTIM);
-                tell(&meter, self.begun, &format!("SIGKILL to {name}, which held {leases} units"));
+                tell(
+                    &meter,
+                    self.begun,
+                    &format!(
+                        "SIGKILL to {name}, which held {}",
+                        words::counted(u64::try_from(leases).unwrap_or(0), "unit")
+                    ),
+                );
             }
             if self.killed == Some(Killed::Away) && view.leases_expired > 0 {
                 let revived = self.start_client(VICTIM)?;
@@ -211,8 +218,8 @@ impl<'a> Stage<'a> {
                 }
                 self.killed = Some(Killed::Back);
                 let text = format!(
-                    "{} leases ran out, their units are free; {} starts again",
-                    view.leases_expired,
+                    "{} ran out, to be done by others; {} starts again",
+                    words::counted(view.leases_expired, "lease"),
                     client_name(VICTIM)
                 );
                 tell(&meter, self.begun, &text);

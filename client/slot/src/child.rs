@@ -21,6 +21,8 @@ use tokio::{
     time::timeout,
 };
 
+/// How long a trainer may take to say hello: libtorch starts, and trains for a moment to measure itself.
+const HELLO_WITHIN: Duration = Duration::from_secs(60);
 /// The longest line that a trainer may say; more is garbage.
 const LONGEST_LINE: u64 = 1 << 20;
 /// Lines of the log that a message shows.
@@ -48,11 +50,21 @@ pub(crate) enum Broken {
     Garbage(String),
     /// Its output can't be read.
     Read(io::Error),
+    /// Nothing, for so long.
+    Silent(Duration),
 }
 
 impl Child {
     /// Starts the program and waits for its hello.
     pub(crate) async fn start(config: &SlotConfig, mode: Mode) -> Result<Self, SlotError> {
+        Self::start_within(config, mode, HELLO_WITHIN).await
+    }
+
+    async fn start_within(
+        config: &SlotConfig,
+        mode: Mode,
+        limit: Duration,
+    ) -> Result<Self, SlotError> {
         let trainer = config.trainer.clone();
         let failed = |source| SlotError::Start { trainer: trainer.clone(), source };
         let mut process = command(config, mode).spawn().map_err(failed)?;
@@ -60,7 +72,8 @@ impl Child {
         let requests = process.stdin.take().ok_or_else(pipe)?;
         let mut lines = BufReader::new(process.stdout.take().ok_or_else(pipe)?);
         let mut log = Log::follow(process.stderr.take().ok_or_else(pipe)?);
-        let hello = match read_line(&mut lines).await {
+        let first = timeout(limit, read_line(&mut lines)).await;
+        let hello = match first.unwrap_or(Err(Broken::Silent(limit))) {
             Ok(TrainerLine::Hello(hello)) => hello,
             Ok(other) => {
                 let why = format!("it says {other:?} first");
@@ -108,6 +121,8 @@ fn command(config: &SlotConfig, mode: Mode) -> Command {
         .args(["--threads", &threads])
         .env("OMP_NUM_THREADS", &threads)
         .env("MKL_NUM_THREADS", &threads)
+        // Threads that wait by spinning take the cores that the machine's owner works on.
+        .env("OMP_WAIT_POLICY", "PASSIVE")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -141,6 +156,7 @@ async fn describe(broken: Broken, process: &mut tokio::process::Child, log: &mut
         },
         Broken::Garbage(text) => format!("the trainer said `{text}`"),
         Broken::Read(error) => format!("the trainer's output can't be read ({error})"),
+        Broken::Silent(limit) => format!("the trainer has said nothing for {limit:?}"),
     };
     // It may have ended already.
     process.kill().await.ok();
@@ -192,5 +208,24 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         self.reader.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    #[tokio::test]
+    async fn a_trainer_that_never_says_hello_is_given_up_with_its_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let trainer = folder.path().join("trainer");
+        fs::write(&trainer, "#!/bin/sh\necho 'waiting for a lock' >&2\nread never\n").unwrap();
+        fs::set_permissions(&trainer, fs::Permissions::from_mode(0o755)).unwrap();
+        let config = SlotConfig { trainer, threads: 1 };
+        let limit = Duration::from_millis(200);
+        let started = Child::start_within(&config, Mode::Free { threads: 1 }, limit).await;
+        let Err(SlotError::Hello { why, .. }) = started else { panic!("{started:?}") };
+        assert!(why.starts_with("the trainer has said nothing for 200ms"), "{why}");
     }
 }
