@@ -217,7 +217,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt};
 
     #[tokio::test]
-    async fn a_trainer_that_never_says_hello_is_given_up_with_its_log() {
+    async fn a_trainer_that_never_says_hello_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let trainer = folder.path().join("trainer");
         fs::write(&trainer, "#!/bin/sh\necho 'waiting for a lock' >&2\nread never\n").unwrap();
