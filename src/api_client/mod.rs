@@ -125,8 +125,19 @@ impl ApiClient {
         self.post("blobs/missing", request).await
     }
 
+    /// Submits a job. Where the answer is lost the same call is made again, and its nonce sees to it that
+    /// no second job comes of that.
     pub(crate) async fn submit(&self, request: &SubmitRequest) -> Result<SubmitAnswer, ApiFailure> {
-        self.post("jobs", request).await
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            match (self.post("jobs", request).await, pauses.next()) {
+                (Err(failure), Some(pause)) if failure.is_away() && !failure.is_busy() => {
+                    // A busy server was asked again already.
+                    tokio::time::sleep(pause).await;
+                }
+                (answer, _) => return answer,
+            }
+        }
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiFailure> {

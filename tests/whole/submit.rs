@@ -36,6 +36,10 @@ struct Store {
     broken: u32,
     /// So often a blob still can't be put into the store though all its bytes are there.
     unpublishable: u32,
+    /// So many answers to a submission still get lost.
+    lost: u32,
+    /// The calls of all submissions that came.
+    nonces: Vec<Option<String>>,
 }
 
 impl Store {
@@ -59,7 +63,13 @@ impl Store {
                 Answer::json(200, json!({ "missing": missing }).to_string())
             }
             ("POST", "/v1/jobs") => {
-                self.submitted = Some(serde_json::from_slice(&request.body).unwrap());
+                let submitted: SubmitRequest = serde_json::from_slice(&request.body).unwrap();
+                self.nonces.push(submitted.nonce.clone());
+                self.submitted = Some(submitted);
+                if self.lost > 0 {
+                    self.lost -= 1;
+                    return Answer::lost();
+                }
                 Answer::json(200, r#"{"job":1,"trials":1,"submitted":"new"}"#)
             }
             ("GET", path) if path.starts_with("/v1/uploads/") => match self.blobs.get(&digest()) {
@@ -204,6 +214,21 @@ fn bytes_that_are_all_there_are_not_yet_a_blob() {
     let store = store.lock().unwrap();
     assert_eq!(store.unpublishable, 0);
     assert!(store.blobs.keys().eq(&store.published), "{:?}", server.lines());
+}
+
+#[test]
+fn a_submission_whose_answer_is_lost_is_made_again_as_the_same_call() {
+    let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv(3, 40))]);
+    let store = Arc::new(Mutex::new(Store { lost: 2, ..Store::default() }));
+    let server = server(&store);
+    assert_eq!(submit(&server, &folder)["job"], 1);
+    assert_eq!(submit(&server, &folder)["job"], 1);
+    let nonces = &store.lock().unwrap().nonces;
+    assert_eq!(nonces.len(), 4, "lost twice, answered, and another call");
+    let first = nonces[0].as_ref().unwrap();
+    assert!(first.len() == 32 && first.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
+    assert!(nonces[..3].iter().all(|nonce| nonce.as_ref() == Some(first)), "{nonces:?}");
+    assert_ne!(nonces[3].as_ref(), Some(first));
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Request {
     }
 }
 
-/// An answer of the fake server.
+/// An answer of the fake server; with the status 0 it never arrives.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: String,
@@ -73,6 +73,11 @@ impl Answer {
     /// JSON with the protocol header.
     pub(crate) fn json(status: u16, body: impl Into<String>) -> Self {
         Self { status, headers: "sojourn-protocol: 1\r\n".into(), body: body.into().into_bytes() }
+    }
+
+    /// The connection breaks instead.
+    pub(crate) fn lost() -> Self {
+        Self::json(0, "")
     }
 }
 
@@ -131,6 +136,9 @@ fn converse(stream: TcpStream, answer: impl FnOnce(Request) -> Answer) -> std::i
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let Answer { status, headers: extra, body } = answer(Request { line, headers, body });
+    if status == 0 {
+        return Ok(());
+    }
     let mut stream = stream;
     write!(
         stream,
