@@ -288,3 +288,34 @@ fn a_check_changes_with_every_part() {
     assert_ne!(one, one.then(at(1), b"payload"));
     assert_ne!(Digest(one.0), Digest::of(b"payload"));
 }
+
+#[test]
+fn a_journal_that_has_gone_back_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.sqlite");
+    let wal = folder.path().join("journal.sqlite-wal");
+    SqliteJournal::open(&path).unwrap().append(&records(1..=40)).unwrap();
+    let old = std::fs::read(&path).unwrap();
+    SqliteJournal::open(&path).unwrap().append(&records(41..=100)).unwrap();
+    drop(SqliteJournal::open(&path).unwrap());
+
+    // An old copy in its place.
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, old).unwrap();
+    let refused = SqliteJournal::open(&path).unwrap_err();
+    assert!(refused.to_string().contains("it ends at 40, and had reached 100"), "{refused}");
+
+    // Emptied, or gone with its write-ahead log.
+    for empty in [true, false] {
+        std::fs::remove_file(&path).unwrap();
+        let _ = std::fs::remove_file(&wal);
+        if empty {
+            std::fs::write(&path, b"").unwrap();
+        }
+        let refused = SqliteJournal::open(&path).unwrap_err();
+        assert!(refused.to_string().contains("missing or empty"), "{refused}");
+    }
+    let _ = std::fs::remove_file(&wal);
+    std::fs::write(&path, whole).unwrap();
+    assert_eq!(SqliteJournal::open(&path).unwrap().tail(), at(100));
+}

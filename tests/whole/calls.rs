@@ -1,8 +1,13 @@
 //! Calls that are wrong, servers that are away or say no, output that nobody reads: codes and messages.
 
 use crate::support::{Answer, FakeServer, Folder, sojourn};
+use sojourn_protocol::{
+    digest::Digest,
+    trainer::{Hello, TRAINER_PROTOCOL, TrainerLine},
+};
 use std::{
     net::TcpListener,
+    os::unix::fs::PermissionsExt,
     process::{Command, Stdio},
 };
 
@@ -89,8 +94,9 @@ fn a_wrong_token_is_code_2_and_says_where_the_right_one_is() {
 
 #[test]
 fn the_token_of_a_server_on_this_machine_is_found() {
-    let folder = Folder::with(&[("admin-token", "secret-1\n")]);
     let server = FakeServer::start(|_| Answer::json(200, "[]"));
+    let address = format!("{}\n", server.url.trim_start_matches("http://"));
+    let folder = Folder::with(&[("admin-token", "secret-1\n"), ("address", &address)]);
     sojourn(&["jobs", "--server", &server.url])
         .env("SOJOURN_DATA", folder.path())
         .assert()
@@ -98,6 +104,13 @@ fn the_token_of_a_server_on_this_machine_is_found() {
         .stdout("no jobs yet: `sojourn submit job.toml` makes one\n");
     let requests = server.requests.lock().unwrap();
     assert_eq!(requests[0].header("authorization"), Some("Bearer secret-1"));
+
+    // Another program on this machine isn't told.
+    let stranger = FakeServer::start(|_| Answer::json(200, "[]"));
+    let mut jobs = sojourn(&["jobs", "--server", &stranger.url]);
+    jobs.env("SOJOURN_DATA", folder.path()).assert().success();
+    let requests = stranger.requests.lock().unwrap();
+    assert_eq!(requests[0].header("authorization"), None);
 }
 
 #[test]
@@ -272,4 +285,36 @@ fn a_client_that_cannot_begin_says_why() {
     let (code, told) = client(&["--trainer", "no-trainer"]);
     assert_eq!(code, Some(1));
     assert!(told.contains("error: the trainer can't be started: "), "{told}");
+}
+
+#[test]
+fn a_client_enrols_with_the_enrolment_token_whatever_the_admin_token_is() {
+    let hello = TrainerLine::Hello(Hello {
+        protocol: TRAINER_PROTOCOL,
+        libtorch: "none".into(),
+        threads: 1,
+        numeric_class: Digest::of(b"class"),
+        flops: 1e9,
+    });
+    let hello = serde_json::to_string(&hello).unwrap();
+    let script = format!("#!/bin/sh\necho '{hello}'\nread never\n");
+    let folder = Folder::with(&[("trainer", &script)]);
+    let trainer = folder.path().join("trainer");
+    std::fs::set_permissions(&trainer, PermissionsExt::from_mode(0o755)).unwrap();
+    let server = FakeServer::start(|_| {
+        Answer::json(401, r#"{"kind":"unauthorized","message":"no such enrolment token"}"#)
+    });
+    let output = sojourn(&["client", "--server", &server.url, "--data", "data"])
+        .env("SOJOURN_TRAINER", &trainer)
+        .env("SOJOURN_TOKEN", "admin")
+        .env("SOJOURN_ENROL_TOKEN", "enrol")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let (code, told) = ended(&output);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("no such enrolment token"), "{told}");
+    let requests = server.requests.lock().unwrap();
+    assert_eq!(requests[0].line, "POST /v1/enrol");
+    assert_eq!(requests[0].header("authorization"), Some("Bearer enrol"));
 }

@@ -14,7 +14,9 @@ use tempfile::TempDir;
 /// The program, with nothing of the user's environment that would change what it says.
 pub(crate) fn sojourn(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
-    for variable in ["SOJOURN_SERVER", "SOJOURN_TOKEN", "SOJOURN_DATA", "SOJOURN_LOG"] {
+    let variables =
+        ["SERVER", "TOKEN", "ENROL_TOKEN", "DATA", "LOG"].map(|name| format!("SOJOURN_{name}"));
+    for variable in variables {
         command.env_remove(variable);
     }
     command.args(args);

@@ -7,6 +7,7 @@ mod chain;
 mod error;
 mod memory;
 mod owner;
+mod reached;
 mod sqlite;
 
 pub use chain::Check;

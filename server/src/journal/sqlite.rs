@@ -10,6 +10,7 @@
 use super::{
     Check, Journal, JournalError, Snapshot, decode, encode, in_order,
     owner::{Owner, ended, owner},
+    reached::Reached,
 };
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use sojourn_core::{EVENT_VERSION, JournalPosition, Record};
@@ -45,10 +46,12 @@ pub struct SqliteJournal {
     anchor: (JournalPosition, Check),
     /// Position and check of the last record.
     tail: (JournalPosition, Check),
+    /// The note of how far it has come.
+    reached: Reached,
 }
 
 impl SqliteJournal {
-    /// Opens a journal, or makes it where the file isn't there, and verifies all of it.
+    /// Opens a journal, or makes it where there was none, and verifies all of it.
     ///
     /// # Errors
     /// [`JournalError::UnknownVersion`], [`JournalError::Corrupt`], [`JournalError::Unreadable`].
@@ -60,6 +63,7 @@ impl SqliteJournal {
     }
 
     fn open_file(path: &Path) -> Result<Self, JournalError> {
+        let reached = Reached::beside(path);
         let mut connection = Connection::open(path)?;
         let mode: String =
             connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
@@ -74,6 +78,14 @@ impl SqliteJournal {
             |r| r.get(0),
         )?;
         if tables == 0 {
+            if let Some(reached) = reached.position()? {
+                let position = JournalPosition(1);
+                let reason = format!(
+                    "it is missing or empty, and had reached {}; put it back, with its `-wal` file",
+                    reached.0
+                );
+                return Err(JournalError::Corrupt { position, reason });
+            }
             let transaction = connection.transaction()?;
             transaction.execute_batch(TABLES)?;
             set(&transaction, "format", &FORMAT.to_string().into_bytes())?;
@@ -86,8 +98,10 @@ impl SqliteJournal {
         known(&connection, "event-version", EVENT_VERSION)?;
         let anchor = mark(&connection, "anchor")?;
         let tail = mark(&connection, "tail")?;
-        let mut journal = Self { connection, anchor, tail };
+        let mut journal = Self { connection, anchor, tail, reached };
         journal.verify()?;
+        journal.reached.check(tail.0)?;
+        journal.reached.note(tail.0)?;
         Ok(journal)
     }
 
@@ -251,7 +265,7 @@ impl Journal for SqliteJournal {
             [SNAPSHOTS],
         )?;
         transaction.commit()?;
-        Ok(())
+        self.reached.note(tail)
     }
 
     fn load_snapshot_below(
