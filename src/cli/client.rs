@@ -6,16 +6,16 @@ use super::{
     shutdown,
 };
 use sojourn_client::{ClientConfig, ClientError, Timing};
-use std::{fs, path::PathBuf, str::FromStr};
+use std::{env, fs, path::PathBuf, str::FromStr};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The server's address.
     #[arg(long, env = "SOJOURN_SERVER", value_name = "URL", default_value = DEFAULT_SERVER)]
     server: String,
-    /// The enrolment token, needed once. For a server on this machine, the one in its default data
-    /// folder if left out.
-    #[arg(long, env = "SOJOURN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    /// The enrolment token (not the admin token, which SOJOURN_TOKEN is for), needed once. For a server
+    /// on this machine, the one in its default data folder if left out.
+    #[arg(long, env = "SOJOURN_ENROL_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
     /// The machine's name, for people; its host name if left out.
     #[arg(long, env = "SOJOURN_NAME")]
@@ -36,9 +36,11 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let given = args.token.clone().filter(|token| !token.is_empty());
+    let token = given.or_else(|| connection::local_token(&args.server, "enrol-token"));
     let config = ClientConfig {
         server: args.server.clone(),
-        token: given.or_else(|| connection::local_token(&args.server, "enrol-token")),
+        // Last, for those who start clients as they did before the other variable was there.
+        token: token.or_else(|| env::var("SOJOURN_TOKEN").ok().filter(|token| !token.is_empty())),
         name: args.name.clone().unwrap_or_else(host_name),
         data: args.data.clone().unwrap_or_else(|| connection::data_folder("client")),
         slots: args.slots,
@@ -54,7 +56,7 @@ fn failure(error: &ClientError) -> Failure {
     let message = with_sources(error);
     match error {
         ClientError::NoToken => Failure::call(format!(
-            "{message}: pass the one that `sojourn serve` prints as --token or SOJOURN_TOKEN"
+            "{message}: pass the one that `sojourn serve` prints as --token or SOJOURN_ENROL_TOKEN"
         )),
         ClientError::Folder { .. } | ClientError::Trainer(_) | ClientError::Http(_) => {
             Failure::work(message)
