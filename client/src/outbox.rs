@@ -94,6 +94,9 @@ impl Outbox {
         let checkpoint = declared(&report).map(|blob| (blob, self.checkpoint(lease)));
         let record = Record { format: FORMAT, report, heartbeat_every };
         let text = serde_json::to_vec(&record)?;
+        if let Some(folder) = self.record(lease).parent() {
+            fs::create_dir_all(folder)?;
+        }
         // The record last: where it is, the checkpoint was.
         let stored = match &checkpoint {
             Some((_, path)) => fs::rename(output, path),

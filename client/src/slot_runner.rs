@@ -13,8 +13,6 @@ use sojourn_protocol::{
 use sojourn_slot::{Slot, SlotConfig, SlotError};
 use std::{num::NonZero, path::Path, thread};
 
-
-
 /// Runs a daemon with a trainer child for each slot, until `shutdown` ends: units are then stopped,
 /// leases given back, and results that can't be sent any more kept for the next start.
 ///

@@ -80,6 +80,11 @@ async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finishe
     // The next unit starts now; what follows is not the slot's business.
     drop(seat);
     let outcome = outcome.map_err(|error| Trouble::Machine(story(&error)))?;
+    if let Outcome::Failed(Failure { kind: FailureKind::Damaged, message }) = outcome {
+        // The disk's doing, not the unit's: what is wrong is found out and fetched again the next time.
+        host.cache.doubt(pins.keys());
+        return Err(Trouble::Machine(message));
+    }
     let outcome = checked(&workbench, lease, outcome).await?;
     match &outcome {
         Outcome::Failed(failure) => {

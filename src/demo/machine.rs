@@ -22,8 +22,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Starts `sojourn ARGS...`; its output goes to `NAME.log` in `folder`, after what is there. The token
-    /// goes by the environment: everybody on the machine can read arguments.
+    /// Starts `sojourn ARGS...`; its output goes to `NAME.log` in `folder`, after what is there. The enrolment
+    /// token goes by the environment: everybody on the machine can read arguments.
     pub(crate) fn start(
         folder: &Path,
         name: &str,
@@ -35,9 +35,11 @@ impl Machine {
         let file = File::options().create(true).append(true).open(&log).map_err(failed)?;
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
-        command.env_remove("SOJOURN_SERVER").env_remove("SOJOURN_TOKEN");
+        for variable in ["SOJOURN_SERVER", "SOJOURN_TOKEN", "SOJOURN_ENROL_TOKEN"] {
+            command.env_remove(variable);
+        }
         if let Some(token) = token {
-            command.env("SOJOURN_TOKEN", token);
+            command.env("SOJOURN_ENROL_TOKEN", token);
         }
         let child = command
             .args(args)

@@ -154,6 +154,13 @@ impl Index {
         }
     }
 
+    /// A blob's bytes may not be what they were.
+    pub(crate) fn doubt(&mut self, digest: &Digest) {
+        if let Some(entry) = self.entries.get_mut(digest) {
+            entry.trust = Trust::Unchecked;
+        }
+    }
+
     /// Keeps a blob from going, and marks it as used. False where it isn't there.
     pub(crate) fn pin(&mut self, digest: &Digest) -> bool {
         let Some(entry) = self.entries.get_mut(digest) else { return false };

@@ -1,5 +1,6 @@
 //! Blobs on disk by digest, within the owner's byte limit. Trusts a file only after this process has
-//! seen its digest: it wrote it, or read it through once. Doesn't fetch anything.
+//! seen its digest: it wrote it, or read it through once, and nobody has doubted it since. Doesn't fetch
+//! anything.
 
 mod index;
 
@@ -135,12 +136,22 @@ impl Cache {
         None
     }
 
+    /// Somebody has found other bytes in one of these: each is read through before it is used again.
+    pub(crate) fn doubt<'a>(&self, digests: impl IntoIterator<Item = &'a Digest>) {
+        let mut state = self.lock();
+        for digest in digests {
+            state.index.doubt(digest);
+        }
+    }
+
     /// Makes room for a blob that a unit needs, whatever the limit says of pinned ones. What an earlier
     /// attempt has left of it lies under [`Reservation::path`].
     ///
     /// At most one at a time for one digest.
     pub(crate) fn reserve(self: &Arc<Self>, blob: BlobRef) -> Reservation {
         let path = self.path(&blob.sha256, Class::Part);
+        // Somebody may have deleted the cache to make room. Where it can't be made again, writing says so.
+        let _ = path.parent().map(fs::create_dir_all);
         self.change(|index| {
             if index.get(&blob.sha256).is_some_and(|entry| entry.class == Class::Part) {
                 index.remove(&blob.sha256);
@@ -252,6 +263,9 @@ impl Reservation {
     pub(crate) fn publish(mut self, class: Class) -> io::Result<Pin> {
         let BlobRef { sha256: digest, bytes } = self.blob;
         let path = self.cache.path(&digest, class);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
         fs::rename(&self.path, &path)?;
         self.cache.change(|index| {
             index.unreserve(bytes);

@@ -62,6 +62,20 @@ async fn a_file_that_someone_removed_is_missed_not_promised() {
 }
 
 #[tokio::test]
+async fn a_blob_that_is_doubted_is_read_through_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 1000);
+    let (shard, other) = (blob(b"shard"), blob(b"other"));
+    let path = put(&cache, b"shard", Class::Data).path().to_owned();
+    drop(put(&cache, b"other", Class::Data));
+    fs::write(&path, b"shbrd").unwrap();
+    cache.doubt(&[shard.sha256, other.sha256]);
+    assert!(cache.pin(shard).await.is_none());
+    assert!(cache.pin(other).await.is_some());
+    assert!(!path.exists());
+}
+
+#[tokio::test]
 async fn the_limit_holds_but_for_pins_and_checkpoints_go_first() {
     let dir = tempfile::tempdir().unwrap();
     let cache = open(&dir, 10);

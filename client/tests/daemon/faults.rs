@@ -260,13 +260,15 @@ async fn what_cannot_work_is_said_at_the_start() {
 
 #[tokio::test]
 async fn a_disk_that_takes_nothing_has_units_given_back_with_the_reason() {
-    // Folders that are gone stand for a disk that is full: both refuse the write.
+    // Folders that are no folders stand for a disk that is full: both refuse the write.
     for (folder, words) in [("cache/parts", "can't be written"), ("outbox", "can't be kept")] {
         let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
         let trainer = Trainer::free();
         let daemon = Daemon::start(config(&server, &dir), &trainer);
         server.until("a request", |world| !world.works.is_empty()).await;
-        std::fs::remove_dir_all(dir.path().join("client").join(folder)).unwrap();
+        let folder = dir.path().join("client").join(folder);
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::write(&folder, b"").unwrap();
         server.change(|world| queue_hops(world, 1..=1));
         server.until("a release", |world| !world.released.is_empty()).await;
         daemon.stop().await.unwrap();
@@ -274,6 +276,19 @@ async fn a_disk_that_takes_nothing_has_units_given_back_with_the_reason() {
         assert!(reason.contains(words), "{reason}");
         assert_eq!(files(&dir, "scratch"), [""; 0]);
     }
+}
+
+#[tokio::test]
+async fn folders_that_somebody_deletes_are_made_again() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a request", |world| !world.works.is_empty()).await;
+    for folder in ["cache", "outbox", "scratch"] {
+        std::fs::remove_dir_all(dir.path().join("client").join(folder)).unwrap();
+    }
+    server.change(|world| queue_hops(world, 1..=2));
+    server.until("two reports", |world| world.reports.len() == 2).await;
+    daemon.stop().await.unwrap();
 }
 
 /// Runs one unit with something else instead of training, and gives the world after it.
@@ -324,4 +339,27 @@ async fn a_trainers_promise_is_checked() {
         let outcome = server.world().reports[&LeaseId(1)].outcome.clone();
         assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
     }
+}
+
+#[tokio::test]
+async fn a_blob_that_the_trainer_found_altered_is_fetched_again_for_the_next_unit() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    *trainer.instead.lock().unwrap() = Some(Box::new(|run| {
+        let path = run.files.values().next().unwrap();
+        let mut bytes = std::fs::read(path).unwrap();
+        bytes[0] ^= 1;
+        std::fs::write(path, bytes).unwrap();
+        let failure = Failure { kind: FailureKind::Damaged, message: "altered".into() };
+        Ok(Outcome::Failed(failure))
+    }));
+    server.change(|world| queue_hops(world, 1..=1));
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    // The unit isn't to blame: it is given back, not reported.
+    server.until("a release", |world| world.released.len() == 1).await;
+    server.change(|world| queue_hops(world, 2..=2));
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    let world = server.world();
+    assert!(matches!(world.reports[&LeaseId(2)].outcome, Outcome::Trained(_)));
+    assert_eq!(world.count("GET /v1/blobs"), 2);
 }
