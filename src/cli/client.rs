@@ -6,7 +6,7 @@ use super::{
     shutdown,
 };
 use sojourn_client::{ClientConfig, ClientError, Timing};
-use std::{env, fs, path::PathBuf, str::FromStr};
+use std::{fs, path::PathBuf, str::FromStr};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -36,11 +36,9 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let given = args.token.clone().filter(|token| !token.is_empty());
-    let token = given.or_else(|| connection::local_token(&args.server, "enrol-token"));
     let config = ClientConfig {
         server: args.server.clone(),
-        // Last, for those who start clients as they did before the other variable was there.
-        token: token.or_else(|| env::var("SOJOURN_TOKEN").ok().filter(|token| !token.is_empty())),
+        token: given.or_else(|| connection::local_token(&args.server, "enrol-token")),
         name: args.name.clone().unwrap_or_else(host_name),
         data: args.data.clone().unwrap_or_else(|| connection::data_folder("client")),
         slots: args.slots,
