@@ -13,10 +13,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     report::{Sums, Trained},
-    spec::{
-        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
-        TrialConfig,
-    },
+    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
     unit::{Base, Hop, TrialContext},
 };
 use std::{
@@ -80,17 +77,8 @@ impl Queue for Remembers {
 }
 
 fn context() -> TrialContext {
-    let optimizer = Optimizer {
-        name: OptimizerName::Sgd,
-        lr: 0.1,
-        momentum: 0.0,
-        beta1: 0.9,
-        beta2: 0.999,
-        eps: 1e-8,
-        weight_decay: 0.0,
-    };
-    let schedule =
-        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+    let schedule = Schedule::CONSTANT;
     let training = TrainingConfig {
         epochs: 1,
         batch_size: 4,

@@ -9,25 +9,13 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     report::Sums,
-    spec::{
-        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
-        TrialConfig,
-    },
+    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
     unit::{Base, TrialContext},
 };
 
 fn hop() -> Hop {
-    let optimizer = Optimizer {
-        name: OptimizerName::Sgd,
-        lr: 0.1,
-        momentum: 0.9,
-        beta1: 0.9,
-        beta2: 0.999,
-        eps: 1e-8,
-        weight_decay: 0.0,
-    };
-    let schedule =
-        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let optimizer = Optimizer { momentum: 0.9, ..Optimizer::new(OptimizerName::Sgd, 0.1) };
+    let schedule = Schedule::CONSTANT;
     let training = TrainingConfig {
         epochs: 2,
         batch_size: 4,

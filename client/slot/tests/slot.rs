@@ -8,10 +8,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     report::{FailureKind, Outcome, Sums, Trained},
-    spec::{
-        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
-        TrialConfig,
-    },
+    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
     trainer::{Hello, Progress, RunUnit, TRAINER_PROTOCOL, TrainerLine},
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -56,17 +53,8 @@ fn write(folder: &Path, script: &str) -> std::path::PathBuf {
 }
 
 fn unit(pinned_threads: Option<u32>) -> RunUnit {
-    let optimizer = Optimizer {
-        name: OptimizerName::Sgd,
-        lr: 0.1,
-        momentum: 0.0,
-        beta1: 0.9,
-        beta2: 0.999,
-        eps: 1e-8,
-        weight_decay: 0.0,
-    };
-    let schedule =
-        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+    let schedule = Schedule::CONSTANT;
     let training = TrainingConfig {
         epochs: 1,
         batch_size: 8,

@@ -20,10 +20,7 @@ use sojourn_protocol::{
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
     manifest::{Scaling, Shard},
     position::Position,
-    spec::{
-        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
-        TrialConfig,
-    },
+    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
     time::{Millis, UnixMillis},
     unit::{Base, Evaluation, Hop, Lease, TrialContext, Unit},
 };
@@ -99,17 +96,8 @@ async fn drop_runtime(runtime: Runtime) {
 const CHECKPOINT: u32 = 1000;
 
 fn context(checkpoint: u32) -> TrialContext {
-    let optimizer = Optimizer {
-        name: OptimizerName::Sgd,
-        lr: 0.1,
-        momentum: 0.0,
-        beta1: 0.9,
-        beta2: 0.999,
-        eps: 1e-8,
-        weight_decay: 0.0,
-    };
-    let schedule =
-        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+    let schedule = Schedule::CONSTANT;
     let training = TrainingConfig {
         epochs: 1,
         batch_size: 4,

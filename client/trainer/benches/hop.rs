@@ -13,10 +13,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     seeds,
-    spec::{
-        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
-        TrialConfig,
-    },
+    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
     trainer::{RunUnit, TrainerLine, TrainerRequest},
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -190,17 +187,8 @@ fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> Train
     let blob = BlobRef { sha256: Digest::of(&file), bytes: u64::try_from(file.len()).unwrap() };
     let path = folder.join("shard");
     std::fs::write(&path, &file).unwrap();
-    let optimizer = Optimizer {
-        name: OptimizerName::Adam,
-        lr: 1e-3,
-        momentum: 0.0,
-        beta1: 0.9,
-        beta2: 0.999,
-        eps: 1e-8,
-        weight_decay: 0.0,
-    };
-    let schedule =
-        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let optimizer = Optimizer::new(OptimizerName::Adam, 1e-3);
+    let schedule = Schedule::CONSTANT;
     let training = TrainingConfig {
         epochs: 1,
         batch_size: u32::try_from(BATCH).unwrap(),

@@ -13,10 +13,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     seeds,
-    spec::{
-        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
-        TrialConfig,
-    },
+    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
     unit::{Base, Hop, TrialContext},
 };
 use std::{collections::BTreeMap, time::Instant};
@@ -88,8 +85,7 @@ fn shard(features: u32, rows: u32) -> Result<Vec<u8>, TrainError> {
 }
 
 fn hop(model: Architecture, optimizer: Optimizer, shape: &[u32], rows: u32) -> Hop {
-    let schedule =
-        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let schedule = Schedule::CONSTANT;
     let training = TrainingConfig {
         epochs: 1,
         batch_size: 32,

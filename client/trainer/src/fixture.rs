@@ -23,15 +23,7 @@ pub(crate) const ROWS: u32 = 61;
 
 /// A trial on rows of shape `[1, 4, 4]` with three classes, by Adam.
 pub(crate) fn context(model: Architecture) -> TrialContext {
-    let optimizer = Optimizer {
-        name: OptimizerName::Adam,
-        lr: 0.01,
-        momentum: 0.0,
-        beta1: 0.9,
-        beta2: 0.999,
-        eps: 1e-8,
-        weight_decay: 0.0,
-    };
+    let optimizer = Optimizer::new(OptimizerName::Adam, 0.01);
     let schedule =
         Schedule { name: ScheduleName::Cosine, warmup: 3, every: 1, gamma: 1.0, floor: 0.1 };
     let training = TrainingConfig {

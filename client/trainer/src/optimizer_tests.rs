@@ -6,15 +6,7 @@ use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{spec::Architecture, unit::TrialContext};
 use tch::nn::{self, OptimizerConfig};
 
-const SGD: Optimizer = Optimizer {
-    name: OptimizerName::Sgd,
-    lr: 0.1,
-    momentum: 0.0,
-    beta1: 0.9,
-    beta2: 0.999,
-    eps: 1e-8,
-    weight_decay: 0.0,
-};
+const SGD: Optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
 const ADAM: Optimizer = Optimizer { name: OptimizerName::Adam, ..SGD };
 
 fn context(optimizer: Optimizer) -> TrialContext {

@@ -9,10 +9,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     report::{FailureKind, Trained},
-    spec::{
-        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
-        TrialConfig,
-    },
+    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
     trainer::{Hello, PINNED_ENVIRONMENT, RunUnit, TRAINER_PROTOCOL, TrainerLine, TrainerRequest},
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -95,17 +92,8 @@ fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
     let blob = BlobRef { sha256: Digest::of(&file), bytes: file.len() as u64 };
     let path = folder.join("shard");
     std::fs::write(&path, &file).unwrap();
-    let optimizer = Optimizer {
-        name: OptimizerName::Adam,
-        lr: 0.001,
-        momentum: 0.0,
-        beta1: 0.9,
-        beta2: 0.999,
-        eps: 1e-8,
-        weight_decay: 0.0,
-    };
-    let schedule =
-        Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+    let optimizer = Optimizer::new(OptimizerName::Adam, 0.001);
+    let schedule = Schedule::CONSTANT;
     let training = TrainingConfig {
         epochs: 1,
         batch_size,

@@ -107,7 +107,7 @@ pub(crate) mod tests {
     use super::*;
     use sojourn_protocol::{
         manifest::Scaling,
-        spec::{Architecture, Loss, Schedule, ScheduleName, TrainingConfig, TrialConfig},
+        spec::{Architecture, Loss, Schedule, TrainingConfig, TrialConfig},
     };
 
     pub(crate) fn context(model: Architecture, name: OptimizerName, momentum: f64) -> TrialContext {
@@ -120,8 +120,7 @@ pub(crate) mod tests {
             eps: 1e-8,
             weight_decay: 0.0,
         };
-        let schedule =
-            Schedule { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
+        let schedule = Schedule::CONSTANT;
         let training = TrainingConfig {
             epochs: 1,
             batch_size: 8,

@@ -51,6 +51,15 @@ pub struct Optimizer {
     pub weight_decay: f64,
 }
 
+impl Optimizer {
+    /// An optimiser with PyTorch's defaults and no momentum.
+    #[must_use]
+    pub const fn new(name: OptimizerName, lr: f64) -> Self {
+        let (beta1, beta2, eps) = (0.9, 0.999, 1e-8);
+        Self { name, lr, momentum: 0.0, beta1, beta2, eps, weight_decay: 0.0 }
+    }
+}
+
 /// How the learning rate moves over the trial's own steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -79,6 +88,12 @@ pub struct Schedule {
     pub gamma: f64,
     /// Share of `lr` at the end, in `[0, 1]` (`cosine`).
     pub floor: f64,
+}
+
+impl Schedule {
+    /// No schedule: the learning rate stays.
+    pub const CONSTANT: Self =
+        Self { name: ScheduleName::Constant, warmup: 0, every: 1, gamma: 1.0, floor: 0.0 };
 }
 
 /// `[training]`, closed.
