@@ -94,6 +94,16 @@ pub enum Refusal {
         /// What it is.
         actual: u64,
     },
+    /// A sum of squares below zero.
+    #[error("tensor `{tensor}` holds {value} at {index}, and can't hold what is negative")]
+    NegativeMoment {
+        /// The tensor.
+        tensor: String,
+        /// Where in it.
+        index: usize,
+        /// What is there.
+        value: f32,
+    },
     /// An infinite number or NaN among the values.
     #[error("tensor `{tensor}` holds the non-finite value {value} at index {index}")]
     NonFinite {

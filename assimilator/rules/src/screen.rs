@@ -9,6 +9,9 @@ use sojourn_protocol::{
     unit::Hop,
 };
 
+/// What the names of Adam's second moments begin with.
+const SECOND_MOMENTS: &str = "optimizer.exp_avg_sq.";
+
 /// An upload that has passed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked<'a> {
@@ -38,7 +41,7 @@ pub fn screen<'a>(
     let tensors = decode(upload)?;
     check_tensors(layout, &tensors)?;
     let lineage = check_lineage(hop, trained, &tensors)?;
-    check_finite(&tensors)?;
+    check_values(&tensors)?;
     Ok(Checked { checkpoint, lineage, tensors })
 }
 
@@ -124,11 +127,18 @@ fn check_lineage(
     Ok(lineage)
 }
 
-fn check_finite(tensors: &[TensorView<'_>]) -> Result<(), Refusal> {
+/// All values are finite; second moments, which are sums of squares, aren't negative either.
+fn check_values(tensors: &[TensorView<'_>]) -> Result<(), Refusal> {
     for tensor in tensors.iter().filter(|tensor| tensor.dtype == Dtype::F32) {
         let bad = tensor.f32s()?.enumerate().find(|(_, value)| !value.is_finite());
         if let Some((index, value)) = bad {
             return Err(Refusal::NonFinite { tensor: tensor.name.clone(), index, value });
+        }
+        if !tensor.name.starts_with(SECOND_MOMENTS) {
+            continue;
+        }
+        if let Some((index, value)) = tensor.f32s()?.enumerate().find(|(_, value)| *value < 0.0) {
+            return Err(Refusal::NegativeMoment { tensor: tensor.name.clone(), index, value });
         }
     }
     Ok(())

@@ -214,3 +214,16 @@ proptest! {
         prop_assert!(screen(&layout(), &hop(), &report(&bytes), &bytes).is_err());
     }
 }
+
+#[test]
+fn a_negative_second_moment_is_refused() {
+    let file =
+        |name: &str, value: f32| encode(&[Tensor::f32(name, [2u64], &[0.0, value])]).unwrap();
+    let name = "optimizer.exp_avg_sq.layers.0.bias";
+    let bad = file(name, -1e-9);
+    let error = check_values(&decode(&bad).unwrap()).unwrap_err();
+    assert!(matches!(&error, Refusal::NegativeMoment { tensor, index: 1, .. } if tensor == name));
+    for good in [file(name, 1.0), file("optimizer.exp_avg.layers.0.bias", -1.0)] {
+        assert_eq!(check_values(&decode(&good).unwrap()), Ok(()));
+    }
+}
