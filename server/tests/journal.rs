@@ -319,3 +319,22 @@ fn a_journal_that_has_gone_back_is_refused() {
     std::fs::write(&path, whole).unwrap();
     assert_eq!(SqliteJournal::open(&path).unwrap().tail(), at(100));
 }
+
+#[test]
+fn a_journal_without_its_write_ahead_log_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.sqlite");
+    SqliteJournal::open(&path).unwrap().append(&records(1..=40)).unwrap();
+    let mut journal = SqliteJournal::open(&path).unwrap();
+    for first in (41..=600).step_by(40) {
+        journal.append(&records(first..=first + 39)).unwrap();
+    }
+    // As a killed server leaves it, less the log.
+    let copy = folder.path().join("copy");
+    std::fs::create_dir(&copy).unwrap();
+    for name in ["journal.sqlite", "journal.sqlite.reached"] {
+        std::fs::copy(folder.path().join(name), copy.join(name)).unwrap();
+    }
+    let refused = SqliteJournal::open(&copy.join("journal.sqlite")).unwrap_err();
+    assert!(refused.to_string().contains("and had reached"), "{refused}");
+}

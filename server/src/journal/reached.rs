@@ -1,8 +1,8 @@
 //! A note beside the journal of how far it has come, so that a journal that has gone back is found out:
 //! an emptied file, a write-ahead log that was deleted, an old copy put in its place.
 //!
-//! It is written when the journal is opened and with each snapshot, never on the way of an append: so it
-//! may lag behind the journal, and must never be ahead of it.
+//! It is written when the journal is opened, with each snapshot, and every few hundred events: so it may
+//! lag behind the journal, and is never ahead of it.
 
 use super::JournalError;
 use sojourn_core::JournalPosition;
@@ -12,27 +12,33 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Events between two notes: one more fsync among as many is nothing.
+const EVERY: u64 = 256;
+
 /// The note of one journal.
 #[derive(Debug)]
-pub(super) struct Reached(PathBuf);
+pub(super) struct Reached {
+    path: PathBuf,
+    noted: JournalPosition,
+}
 
 impl Reached {
     /// The note that lies beside the journal at `path`.
     pub(super) fn beside(path: &Path) -> Self {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".reached");
-        Self(path.with_file_name(name))
+        Self { path: path.with_file_name(name), noted: JournalPosition(0) }
     }
 
     /// How far the journal had come at the least; none where there was no journal.
     pub(super) fn position(&self) -> Result<Option<JournalPosition>, JournalError> {
-        let text = match fs::read_to_string(&self.0) {
+        let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(JournalError::Unreadable(Box::new(error))),
         };
         let number = text.trim().parse().map_err(|_| {
-            let what = format!("`{}` should hold a number", self.0.display());
+            let what = format!("`{}` should hold a number", self.path.display());
             JournalError::Unreadable(what.into())
         })?;
         Ok(Some(JournalPosition(number)))
@@ -47,7 +53,7 @@ impl Reached {
                     "it ends at {}, and had reached {}; put the newer files back, or go on all the same by removing `{}`",
                     end.0,
                     reached.0,
-                    self.0.display()
+                    self.path.display()
                 );
                 Err(JournalError::Corrupt { position, reason })
             }
@@ -55,12 +61,25 @@ impl Reached {
         }
     }
 
+    /// Notes it where the last note lies far enough back.
+    pub(super) fn note_now_and_then(
+        &mut self,
+        position: JournalPosition,
+    ) -> Result<(), JournalError> {
+        if position.0 < self.noted.0 + EVERY {
+            return Ok(());
+        }
+        self.note(position)
+    }
+
     /// Notes that the journal, durable up to there, has come so far.
-    pub(super) fn note(&self, position: JournalPosition) -> Result<(), JournalError> {
+    pub(super) fn note(&mut self, position: JournalPosition) -> Result<(), JournalError> {
         let failed = |error: std::io::Error| JournalError::Storage(Box::new(error));
-        let new = self.0.with_extension("reached-new");
+        let new = self.path.with_extension("reached-new");
         let mut file = File::create(&new).map_err(failed)?;
         writeln!(file, "{}", position.0).and_then(|()| file.sync_all()).map_err(failed)?;
-        fs::rename(&new, &self.0).map_err(failed)
+        fs::rename(&new, &self.path).map_err(failed)?;
+        self.noted = position;
+        Ok(())
     }
 }
