@@ -194,7 +194,7 @@ impl Core {
     }
 
     fn fail_trial(&mut self, job: JobId, trial: TrialId, error: String) {
-        let failures = self.state.trial(job, trial).map(|trial| trial.failures.clone());
+        let failures = self.state.trial(job, trial).map(Trial::all_failures);
         for host in failures.unwrap_or_default().keys() {
             self.soft.resting.remove(host);
         }

@@ -158,7 +158,8 @@ impl Trial {
     }
 
     /// Trainer errors other than diverging at all its open units, by host.
-    pub(super) fn all_failures(&self) -> BTreeMap<HostId, FailedBy> {
+    #[must_use]
+    pub fn all_failures(&self) -> BTreeMap<HostId, FailedBy> {
         let evaluations = self.evaluations.values().map(|evaluation| &evaluation.failures);
         let mut all: BTreeMap<HostId, FailedBy> = BTreeMap::new();
         for (host, failed) in std::iter::once(&self.failures).chain(evaluations).flatten() {

@@ -324,6 +324,34 @@ fn errors_that_were_the_jobs_put_no_host_to_rest() {
 }
 
 #[test]
+fn errors_at_an_evaluation_that_were_the_jobs_end_a_hosts_rest_too() {
+    use sojourn_protocol::report::FailureKind::Trainer;
+    let mut bench = Bench::with_job(1, 1);
+    for _ in 0..2 {
+        let lease = bench.lease(HOST);
+        bench.finish(HOST, &lease);
+    }
+    // Alone, it fails the evaluation three times and is put to rest.
+    bench.now += 10_001;
+    for _ in 0..3 {
+        let lease = bench.lease(HOST);
+        evaluation(&lease);
+        fail(&mut bench, HOST, lease.id, Trainer, "odd");
+    }
+    assert!(bench.ask(HOST, request(1, Vec::new())).leases.is_empty(), "it rests");
+    // Two others fail it as well: it was the job's fault.
+    let token_sha256 = Digest::of(b"c");
+    bench.events(Command::Enrol { to: ReplyTo(1), name: "c".into(), token_sha256 });
+    for host in [OTHER, sojourn_protocol::ids::HostId(3)] {
+        let lease = bench.lease(host);
+        fail(&mut bench, host, lease.id, Trainer, "odd");
+    }
+    assert_eq!(bench.job().state, JobState::Failed);
+    bench.submit(2, 1, false).unwrap();
+    assert_eq!(bench.ask(HOST, request(1, Vec::new())).leases.len(), 1, "it works again");
+}
+
+#[test]
 fn numbers_that_can_not_be_are_not_believed() {
     for change in 0..3 {
         let mut bench = Bench::with_job(1, 1);
