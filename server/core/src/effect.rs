@@ -3,7 +3,7 @@
 use crate::{command::ReplyTo, event::Record, state::BlobStatus};
 use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, SubmitAnswer, WorkAnswer},
-    digest::{BlobRef, Digest},
+    digest::Digest,
     error::ApiError,
     ids::{HostId, LeaseId, Version},
     position::Position,
@@ -106,6 +106,4 @@ pub struct AssimilationUnit {
     pub expected_end: Position,
     /// The version to make.
     pub version: Version,
-    /// The checkpoint that it is based on; none for initial weights.
-    pub base: Option<BlobRef>,
 }

@@ -45,7 +45,6 @@ impl Core {
             lease,
             expected_end: hop.position_at(trained.end.batch),
             version: hop.base.version().next(),
-            base: hop.base.blob(),
             hop,
             trained,
         })
