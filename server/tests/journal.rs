@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use sojourn_core::{Event, JournalPosition, LeaseEnd, Record, UnitKey};
+use sojourn_core::{EVENT_VERSION, Event, JournalPosition, LeaseEnd, Record, UnitKey};
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
@@ -236,6 +236,22 @@ fn a_newer_journal_is_refused() {
     let mut journal = damaged(folder.path(), "UPDATE snapshots SET version = 7").unwrap();
     let refused = journal.load_snapshot().unwrap_err();
     assert!(refused.to_string().contains("version `7`"), "{refused}");
+}
+
+#[test]
+fn an_older_journal_is_read_and_is_of_this_version_from_then_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let older = "UPDATE meta SET value = CAST('1' AS BLOB) WHERE key = 'event-version';
+                 UPDATE snapshots SET version = 1";
+    let mut journal = damaged(folder.path(), older).unwrap();
+    assert_eq!(journal.read(at(50), 1000).unwrap(), records(51..=100));
+    assert_eq!(journal.load_snapshot().unwrap().unwrap().position, at(50));
+    drop(journal);
+    let file = rusqlite::Connection::open(folder.path().join("journal")).unwrap();
+    let version: Vec<u8> = file
+        .query_row("SELECT value FROM meta WHERE key = 'event-version'", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(version, EVENT_VERSION.to_string().into_bytes(), "a program of before refuses it");
 }
 
 #[test]

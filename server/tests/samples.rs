@@ -1,11 +1,13 @@
-//! Old samples of what is stored: every event as version 1 wrote it still reads, and writes the same;
+//! Samples of what is stored: every event as each version wrote it still reads, and writes the same;
 //! fields that came later are written with what they mean where they are missing.
 
 use serde_json::Value;
 use sojourn_core::{EVENT_VERSION, Event, Record};
 use std::collections::BTreeSet;
 
-const VERSION_1: &str = include_str!("samples/events-v1.jsonl");
+/// What each version was the first to write, the oldest version first.
+const SAMPLES: &[&str] =
+    &[include_str!("samples/events-v1.jsonl"), include_str!("samples/events-v2.jsonl")];
 
 /// The names of all events; a new one must be given a sample.
 fn kind(event: &Event) -> &'static str {
@@ -19,6 +21,8 @@ fn kind(event: &Event) -> &'static str {
         Event::BlobLost { .. } => "blob-lost",
         Event::JobSubmitted { .. } => "job-submitted",
         Event::JobCancelled { .. } => "job-cancelled",
+        Event::JobPaused { .. } => "job-paused",
+        Event::JobResumed { .. } => "job-resumed",
         Event::LeaseGranted { .. } => "lease-granted",
         Event::LeaseEnded { .. } => "lease-ended",
         Event::ReportAcknowledged { .. } => "report-acknowledged",
@@ -42,10 +46,11 @@ fn holds(written: &Value, sample: &Value) -> bool {
 }
 
 #[test]
-fn events_of_version_1_still_read_and_write_the_same() {
-    assert_eq!(EVENT_VERSION, 1, "add samples of the new version beside the old ones");
+fn events_of_every_version_still_read_and_write_the_same() {
+    let versions = u32::try_from(SAMPLES.len()).unwrap();
+    assert_eq!(EVENT_VERSION, versions, "add samples of the new version beside the old ones");
     let mut kinds = BTreeSet::new();
-    for line in VERSION_1.lines() {
+    for line in SAMPLES.iter().flat_map(|samples| samples.lines()) {
         let record: Record = serde_json::from_str(line).unwrap();
         let kind = kind(&record.event);
         assert!(line.contains(&format!("\"{kind}\"")), "{line}");
@@ -55,5 +60,5 @@ fn events_of_version_1_still_read_and_write_the_same() {
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert!(holds(&value(&written), &value(line)), "{line} is written as {written}");
     }
-    assert_eq!(kinds.len(), 18, "{kinds:?}");
+    assert_eq!(kinds.len(), 20, "{kinds:?}");
 }

@@ -4,7 +4,7 @@ use crate::{
     command::{Command, Envelope, Query, ReplyTo},
     config::CoreConfig,
     effect::{Answer, Effect, JournalPosition},
-    event::{EVENT_VERSION, Event, Record},
+    event::{EVENT_VERSION, Event, READ_VERSIONS, Record},
     soft::Soft,
     state::State,
 };
@@ -36,7 +36,7 @@ pub enum RecoverError {
     #[error("the snapshot can't be read")]
     Snapshot(#[source] serde_json::Error),
     /// The snapshot was made by another version.
-    #[error("the snapshot has version {found}, this program reads version {EVENT_VERSION}")]
+    #[error("the snapshot has version {found}, this program reads versions {} to {}", READ_VERSIONS.start(), READ_VERSIONS.end())]
     Version {
         /// Its version.
         found: u32,
@@ -77,11 +77,11 @@ impl Core {
     /// A core from a snapshot; events after it are to be folded in, then [`Command::Started`] sent.
     ///
     /// # Errors
-    /// [`RecoverError`] where the bytes are no snapshot of this version.
+    /// [`RecoverError`] where the bytes are no snapshot of a version that is read.
     pub fn from_snapshot(bytes: &[u8], config: CoreConfig) -> Result<Self, RecoverError> {
         let SnapshotVersion { version } =
             serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;
-        if version != EVENT_VERSION {
+        if !READ_VERSIONS.contains(&version) {
             return Err(RecoverError::Version { found: version });
         }
         let snapshot: Snapshot = serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;

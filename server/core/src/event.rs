@@ -10,9 +10,12 @@ use sojourn_protocol::{
     spec::JobSpec,
     time::UnixMillis,
 };
+use std::ops::RangeInclusive;
 
-/// The version of [`Record`]'s encoding; a journal with another is refused.
-pub const EVENT_VERSION: u32 = 1;
+/// The version of [`Record`]'s encoding that is written. Version 2 has jobs that are paused and extended.
+pub const EVENT_VERSION: u32 = 2;
+/// The versions that are read; a journal or a snapshot with another is refused.
+pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
 
 /// An event with its place in the journal and its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,6 +116,10 @@ pub enum Event {
     },
     /// A job's user ended it.
     JobCancelled { job: JobId },
+    /// A job's user paused it: nothing of it is granted until it is resumed.
+    JobPaused { job: JobId },
+    /// A paused job goes on.
+    JobResumed { job: JobId },
     /// A host was given a unit on this base version. `class`: the host's numeric class.
     LeaseGranted {
         lease: LeaseId,

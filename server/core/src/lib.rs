@@ -29,6 +29,6 @@ pub use command::{Command, Envelope, Query, ReplyTo};
 pub use config::CoreConfig;
 pub use core::{Core, RecoverError};
 pub use effect::{Answer, AssimilationUnit, Effect, JournalPosition, Offered};
-pub use event::{EVENT_VERSION, Event, Fault, LeaseEnd, Record, UnitKey};
+pub use event::{EVENT_VERSION, Event, Fault, LeaseEnd, READ_VERSIONS, Record, UnitKey};
 pub use invariants::Violation;
 pub use state::{BlobStatus, State};

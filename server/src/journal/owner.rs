@@ -27,6 +27,8 @@ pub(super) const fn owner(event: &Event) -> Owner {
         | Event::BlobDeleted { .. } => Owner::Nobody,
         Event::JobSubmitted { job, .. }
         | Event::JobCancelled { job }
+        | Event::JobPaused { job }
+        | Event::JobResumed { job }
         | Event::TrialFailed { job, .. } => Owner::Job(*job),
         Event::LeaseGranted { lease, unit, .. } => Owner::Grants(*lease, unit.job()),
         Event::ReportAcknowledged { report, .. } => Owner::Lease(report.lease),

@@ -13,12 +13,12 @@ use super::{
     reached::Reached,
 };
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
-use sojourn_core::{EVENT_VERSION, JournalPosition, Record};
+use sojourn_core::{EVENT_VERSION, JournalPosition, READ_VERSIONS, Record};
 use sojourn_protocol::{
     digest::Digest,
     ids::{JobId, LeaseId},
 };
-use std::path::Path;
+use std::{ops::RangeInclusive, path::Path};
 
 /// The version of the tables.
 const FORMAT: u32 = 1;
@@ -94,13 +94,19 @@ impl SqliteJournal {
             set_mark(&transaction, "tail", JournalPosition(0), Check::default())?;
             transaction.commit()?;
         }
-        known(&connection, "format", FORMAT)?;
-        known(&connection, "event-version", EVENT_VERSION)?;
+        known(&connection, "format", FORMAT..=FORMAT)?;
+        let version = known(&connection, "event-version", READ_VERSIONS)?;
         let anchor = mark(&connection, "anchor")?;
         let tail = mark(&connection, "tail")?;
         let mut journal = Self { connection, anchor, tail, reached };
         journal.verify()?;
         journal.reached.check(tail.0)?;
+        if version != EVENT_VERSION {
+            // From here on events are written that programs of that version can't read.
+            let transaction = journal.connection.transaction()?;
+            set(&transaction, "event-version", EVENT_VERSION.to_string().as_bytes())?;
+            transaction.commit()?;
+        }
         journal.reached.note(tail.0)?;
         Ok(journal)
     }
@@ -280,11 +286,11 @@ impl Journal for SqliteJournal {
         while let Some(row) = rows.next()? {
             let position = position_of(row)?;
             let version: u32 = row.get(1)?;
-            if version != EVENT_VERSION {
+            if !READ_VERSIONS.contains(&version) {
                 return Err(JournalError::UnknownVersion {
                     what: "a snapshot of version",
                     found: version.to_string(),
-                    known: EVENT_VERSION.to_string(),
+                    known: words(&READ_VERSIONS),
                 });
             }
             if position > self.tail.0 {
@@ -406,10 +412,21 @@ fn mark(connection: &Connection, key: &str) -> Result<(JournalPosition, Check), 
     parts.ok_or_else(|| JournalError::Unreadable(format!("its `{key}` is unreadable").into()))
 }
 
-fn known(connection: &Connection, what: &'static str, known: u32) -> Result<(), JournalError> {
+/// A version that the file says, where it is one of the known ones.
+fn known(
+    connection: &Connection,
+    what: &'static str,
+    known: RangeInclusive<u32>,
+) -> Result<u32, JournalError> {
     let found = String::from_utf8_lossy(&meta(connection, what)?).into_owned();
-    let known = known.to_string();
-    if found == known { Ok(()) } else { Err(JournalError::UnknownVersion { what, found, known }) }
+    let version = found.parse().ok().filter(|version| known.contains(version));
+    version.ok_or_else(|| JournalError::UnknownVersion { what, found, known: words(&known) })
+}
+
+/// `1`, `1 to 2`.
+fn words(versions: &RangeInclusive<u32>) -> String {
+    let (first, last) = (versions.start(), versions.end());
+    if first == last { first.to_string() } else { format!("{first} to {last}") }
 }
 
 impl From<rusqlite::Error> for JournalError {

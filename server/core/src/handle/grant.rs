@@ -80,7 +80,7 @@ impl Core {
 
     /// Units that could be granted to somebody.
     fn supply(&self) -> usize {
-        let jobs = self.state.jobs.values().filter(|job| job.is_running());
+        let jobs = self.state.jobs.values().filter(|job| job.is_open());
         jobs.flat_map(|job| &job.trials)
             .map(|trial| usize::from(trial.is_runnable()) + trial.open_evaluations().count())
             .sum()
@@ -99,8 +99,8 @@ impl Core {
         }
         let contact = self.soft.contacts.get(&host)?;
         let class = contact.numeric_class?;
-        let running = self.state.jobs.values().filter(|job| job.is_running());
-        let mut jobs: Vec<&Job> = running.collect();
+        let open = self.state.jobs.values().filter(|job| job.is_open());
+        let mut jobs: Vec<&Job> = open.collect();
         // Fair turns: the job with the fewest live leases goes first.
         jobs.sort_by_key(|job| (job.counters.leases_live, job.id));
         for job in jobs {

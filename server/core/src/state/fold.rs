@@ -53,6 +53,8 @@ impl State {
                 }
             }
             Event::JobCancelled { job } => self.cancel(*job, at),
+            Event::JobPaused { job } => self.pause(*job, Some(at)),
+            Event::JobResumed { job } => self.pause(*job, None),
             Event::LeaseGranted { lease, host, unit, base, class, why: _ } => {
                 self.granted(Lease {
                     id: *lease,
@@ -306,12 +308,18 @@ impl State {
     fn cancel(&mut self, job: JobId, at: UnixMillis) {
         let Some(trials) = self.jobs.get(&job).map(|job| job.trials.len()) else { return };
         if let Some(job) = self.jobs.get_mut(&job) {
-            job.end = Some((JobEnd::Cancelled, at));
+            job.end_as(JobEnd::Cancelled, at);
         }
         for trial in (0u32..).map(TrialId).take(trials) {
             if self.trial(job, trial).is_some_and(Trial::is_running) {
                 self.end_trial(job, trial, TrialEnd::Cancelled, at);
             }
+        }
+    }
+
+    fn pause(&mut self, job: JobId, since: Option<UnixMillis>) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.paused_at = since;
         }
     }
 

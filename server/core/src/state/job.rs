@@ -29,6 +29,9 @@ pub struct Job {
     pub submitted_at: UnixMillis,
     /// How and when it ended.
     pub end: Option<(JobEnd, UnixMillis)>,
+    /// Since when it is paused, where it is; a job that has ended isn't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<UnixMillis>,
     /// Its trials; a [`TrialId`] is an index here.
     pub trials: Vec<Trial>,
     /// Visits that each shard still gets, from all running trials.
@@ -79,7 +82,8 @@ impl Job {
         let visits = u64::try_from(trials.len()).unwrap_or(0) * u64::from(spec.training.epochs);
         let load = vec![visits; data.train.len()];
         let counters = Counters::default();
-        Self { id, spec, data, key, submitted_at: at, end: None, trials, load, counters }
+        let (end, paused_at) = (None, None);
+        Self { id, spec, data, key, submitted_at: at, end, paused_at, trials, load, counters }
     }
 
     /// A trial by id.
@@ -96,6 +100,12 @@ impl Job {
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.end.is_none()
+    }
+
+    /// Running and not paused: its units may be granted.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.is_running() && self.paused_at.is_none()
     }
 
     /// Visits that a shard still gets.
@@ -138,8 +148,12 @@ impl Job {
             return;
         }
         let finished = self.trials.iter().any(|trial| trial.end == Some(TrialEnd::Finished));
-        let end = if finished { JobEnd::Finished } else { JobEnd::Failed };
+        self.end_as(if finished { JobEnd::Finished } else { JobEnd::Failed }, at);
+    }
+
+    pub(super) fn end_as(&mut self, end: JobEnd, at: UnixMillis) {
         self.end = Some((end, at));
+        self.paused_at = None;
     }
 }
 

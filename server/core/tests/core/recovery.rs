@@ -2,8 +2,8 @@
 
 use crate::support::{Bench, HOST, OTHER, data, done, hop};
 use sojourn_core::{
-    Answer, Command, Core, CoreConfig, Effect, Event, JournalPosition, Record, RecoverError,
-    ReplyTo,
+    Answer, Command, Core, CoreConfig, EVENT_VERSION, Effect, Event, JournalPosition, Record,
+    RecoverError, ReplyTo,
 };
 use sojourn_protocol::{
     api::{SubmitAnswer, Submitted},
@@ -38,9 +38,15 @@ fn a_start_gives_live_leases_a_full_term_and_says_open_work_again() {
 fn a_snapshot_of_another_version_and_a_gap_in_the_journal_are_refused() {
     let config = CoreConfig::default();
     let snapshot = String::from_utf8(Core::new(config).snapshot()).unwrap();
-    let newer = snapshot.replacen("\"version\":1", "\"version\":2", 1);
-    let refused = Core::from_snapshot(newer.as_bytes(), config).unwrap_err();
-    assert!(matches!(refused, RecoverError::Version { found: 2 }), "{refused}");
+    let of_version = |n: u32| {
+        let written = format!("\"version\":{EVENT_VERSION}");
+        let text = snapshot.replacen(&written, &format!("\"version\":{n}"), 1);
+        Core::from_snapshot(text.as_bytes(), config)
+    };
+    assert!(of_version(1).is_ok(), "what an older program wrote is read");
+    let refused = of_version(9).unwrap_err();
+    assert!(matches!(refused, RecoverError::Version { found: 9 }), "{refused}");
+    assert!(refused.to_string().ends_with(&format!("versions 1 to {EVENT_VERSION}")), "{refused}");
     assert!(matches!(Core::from_snapshot(b"{", config), Err(RecoverError::Snapshot(_))));
     let event = Event::BlobDeleted { blob: Digest::of(b"") };
     let record = Record { position: JournalPosition(2), at: UnixMillis(0), event };
