@@ -13,7 +13,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     report::{Sums, Trained},
-    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
+    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     unit::{Base, Hop, TrialContext},
 };
 use std::{
@@ -78,17 +78,9 @@ impl Queue for Remembers {
 
 fn context() -> TrialContext {
     let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
-    let schedule = Schedule::CONSTANT;
-    let training = TrainingConfig {
-        epochs: 1,
-        batch_size: 4,
-        loss: Loss::CrossEntropy,
-        optimizer,
-        schedule,
-        clip_norm: None,
-    };
+    let training = TrainingConfig::new(1, 4, Loss::CrossEntropy, optimizer);
     TrialContext {
-        config: TrialConfig { model: Architecture::Mlp { hidden: vec![3] }, training },
+        config: TrialConfig { model: Architecture::mlp([3]), training },
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,

@@ -87,7 +87,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let context = client.history(args.job, chosen.trial).await?.context;
     let layout = CheckpointLayout::of(&context).map_err(|error| bad(&error))?;
     let checkpoint = fetch(&client, chosen.checkpoint).await?;
-    let names: Vec<&str> = layout.parameters().iter().map(|spec| spec.name.as_str()).collect();
+    let names: Vec<&str> = layout.model().map(|spec| spec.name.as_str()).collect();
     let tensors = decode(&checkpoint).map_err(|error| bad(&error))?;
     let mut tensors: Vec<Tensor> =
         tensors.iter().filter(|tensor| names.contains(&tensor.name.as_str())).map(owned).collect();

@@ -33,7 +33,7 @@ fn a_grid_takes_every_combination_last_dimension_fastest() {
     assert_eq!((lrs[0], lrs[2], lrs[3]), (1e-4, 1e-2, 1e-4), "both ends are exact");
     assert!((lrs[1] - 1e-3).abs() < 1e-15);
     assert_eq!(trials[3].config.training.batch_size, 64);
-    assert_eq!(trials[18].config.model, Architecture::Cnn { channels: vec![16, 32] });
+    assert_eq!(trials[18].config.model, Architecture::cnn([16, 32]));
     let names: Vec<&str> = trials[0].choices.keys().map(String::as_str).collect();
     assert_eq!(names, ["model[0].hidden", "training.batch_size", "training.optimizer.lr"]);
     assert!(!trials[18].choices.contains_key("model[1].channels"), "a fixed value is no choice");

@@ -94,9 +94,9 @@ pub enum Refusal {
         /// What it is.
         actual: u64,
     },
-    /// A sum of squares below zero.
+    /// A mean of squares below zero.
     #[error("tensor `{tensor}` holds {value} at {index}, and can't hold what is negative")]
-    NegativeMoment {
+    Negative {
         /// The tensor.
         tensor: String,
         /// Where in it.

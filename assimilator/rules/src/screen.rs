@@ -11,6 +11,8 @@ use sojourn_protocol::{
 
 /// What the names of Adam's second moments begin with.
 const SECOND_MOMENTS: &str = "optimizer.exp_avg_sq.";
+/// What the names of batch norm's running variances end with.
+const VARIANCES: &str = ".running_var";
 
 /// An upload that has passed.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,18 +129,18 @@ fn check_lineage(
     Ok(lineage)
 }
 
-/// All values are finite; second moments, which are sums of squares, aren't negative either.
+/// All values are finite; means of squares aren't negative either.
 fn check_values(tensors: &[TensorView<'_>]) -> Result<(), Refusal> {
     for tensor in tensors.iter().filter(|tensor| tensor.dtype == Dtype::F32) {
         let bad = tensor.f32s()?.enumerate().find(|(_, value)| !value.is_finite());
         if let Some((index, value)) = bad {
             return Err(Refusal::NonFinite { tensor: tensor.name.clone(), index, value });
         }
-        if !tensor.name.starts_with(SECOND_MOMENTS) {
+        if !tensor.name.starts_with(SECOND_MOMENTS) && !tensor.name.ends_with(VARIANCES) {
             continue;
         }
         if let Some((index, value)) = tensor.f32s()?.enumerate().find(|(_, value)| *value < 0.0) {
-            return Err(Refusal::NegativeMoment { tensor: tensor.name.clone(), index, value });
+            return Err(Refusal::Negative { tensor: tensor.name.clone(), index, value });
         }
     }
     Ok(())

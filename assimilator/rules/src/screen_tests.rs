@@ -9,23 +9,15 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     report::Sums,
-    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
+    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     unit::{Base, TrialContext},
 };
 
 fn hop() -> Hop {
     let optimizer = Optimizer { momentum: 0.9, ..Optimizer::new(OptimizerName::Sgd, 0.1) };
-    let schedule = Schedule::CONSTANT;
-    let training = TrainingConfig {
-        epochs: 2,
-        batch_size: 4,
-        loss: Loss::CrossEntropy,
-        optimizer,
-        schedule,
-        clip_norm: None,
-    };
+    let training = TrainingConfig::new(2, 4, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
-        config: TrialConfig { model: Architecture::Mlp { hidden: vec![3] }, training },
+        config: TrialConfig { model: Architecture::mlp([3]), training },
         shape: vec![2],
         outputs: 2,
         scaling: Scaling::None,
@@ -216,14 +208,16 @@ proptest! {
 }
 
 #[test]
-fn a_negative_second_moment_is_refused() {
+fn a_negative_mean_of_squares_is_refused() {
     let file =
         |name: &str, value: f32| encode(&[Tensor::f32(name, [2u64], &[0.0, value])]).unwrap();
-    let name = "optimizer.exp_avg_sq.layers.0.bias";
-    let bad = file(name, -1e-9);
-    let error = check_values(&decode(&bad).unwrap()).unwrap_err();
-    assert!(matches!(&error, Refusal::NegativeMoment { tensor, index: 1, .. } if tensor == name));
-    for good in [file(name, 1.0), file("optimizer.exp_avg.layers.0.bias", -1.0)] {
-        assert_eq!(check_values(&decode(&good).unwrap()), Ok(()));
+    for name in ["optimizer.exp_avg_sq.layers.0.bias", "layers.1.running_var"] {
+        let bad = file(name, -1e-9);
+        let error = check_values(&decode(&bad).unwrap()).unwrap_err();
+        assert!(matches!(&error, Refusal::Negative { tensor, index: 1, .. } if tensor == name));
+        assert_eq!(check_values(&decode(&file(name, 1.0)).unwrap()), Ok(()));
+    }
+    for name in ["optimizer.exp_avg.layers.0.bias", "layers.1.running_mean"] {
+        assert_eq!(check_values(&decode(&file(name, -1.0)).unwrap()), Ok(()));
     }
 }

@@ -8,7 +8,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     report::{FailureKind, Outcome, Sums, Trained},
-    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
+    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{Hello, Progress, RunUnit, TRAINER_PROTOCOL, TrainerLine},
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -54,17 +54,9 @@ fn write(folder: &Path, script: &str) -> std::path::PathBuf {
 
 fn unit(pinned_threads: Option<u32>) -> RunUnit {
     let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
-    let schedule = Schedule::CONSTANT;
-    let training = TrainingConfig {
-        epochs: 1,
-        batch_size: 8,
-        loss: Loss::CrossEntropy,
-        optimizer,
-        schedule,
-        clip_norm: None,
-    };
+    let training = TrainingConfig::new(1, 8, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
-        config: TrialConfig { model: Architecture::Mlp { hidden: vec![4] }, training },
+        config: TrialConfig { model: Architecture::mlp([4]), training },
         shape: vec![4],
         outputs: 2,
         scaling: Scaling::None,

@@ -20,7 +20,7 @@ use sojourn_protocol::{
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
     manifest::{Scaling, Shard},
     position::Position,
-    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
+    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     time::{Millis, UnixMillis},
     unit::{Base, Evaluation, Hop, Lease, TrialContext, Unit},
 };
@@ -97,17 +97,9 @@ const CHECKPOINT: u32 = 1000;
 
 fn context(checkpoint: u32) -> TrialContext {
     let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
-    let schedule = Schedule::CONSTANT;
-    let training = TrainingConfig {
-        epochs: 1,
-        batch_size: 4,
-        loss: Loss::Mse,
-        optimizer,
-        schedule,
-        clip_norm: None,
-    };
+    let training = TrainingConfig::new(1, 4, Loss::Mse, optimizer);
     TrialContext {
-        config: TrialConfig { model: Architecture::Mlp { hidden: vec![] }, training },
+        config: TrialConfig { model: Architecture::mlp([]), training },
         shape: vec![checkpoint],
         outputs: 1,
         scaling: Scaling::None,

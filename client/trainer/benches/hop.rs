@@ -13,7 +13,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     seeds,
-    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
+    spec::{Architecture, Cnn, Loss, Mlp, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{RunUnit, TrainerLine, TrainerRequest},
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -43,8 +43,8 @@ struct Case {
 fn main() {
     tch::set_num_interop_threads(1);
     tch::set_num_threads(1);
-    let mlp = |hidden: &[u32]| Architecture::Mlp { hidden: hidden.to_vec() };
-    let cnn = |channels: &[u32]| Architecture::Cnn { channels: channels.to_vec() };
+    let mlp = |hidden: &[u32]| Architecture::mlp(hidden);
+    let cnn = |channels: &[u32]| Architecture::cnn(channels);
     let cases = [
         Case { name: "mlp 128-64 8x8", model: mlp(&[128, 64]), shape: [1, 8, 8], rows: 30_000 },
         Case {
@@ -152,7 +152,7 @@ fn network(root: &nn::Path<'_>, case: &Case, shape: [i64; 3]) -> nn::Sequential 
     let classes = i64::from(CLASSES);
     let mut net = nn::seq();
     match &case.model {
-        Architecture::Mlp { hidden } => {
+        Architecture::Mlp(Mlp { hidden, .. }) => {
             let mut inputs = depth * height * width;
             for (index, units) in hidden.iter().enumerate() {
                 let units = i64::from(*units);
@@ -162,7 +162,7 @@ fn network(root: &nn::Path<'_>, case: &Case, shape: [i64; 3]) -> nn::Sequential 
             }
             net.add(nn::linear(root / "last", inputs, classes, nn::LinearConfig::default()))
         }
-        Architecture::Cnn { channels } => {
+        Architecture::Cnn(Cnn { channels, .. }) => {
             net = net.add_fn(move |x| x.view([-1, depth, height, width]));
             let mut inputs = depth;
             for (index, outputs) in channels.iter().enumerate() {
@@ -188,15 +188,8 @@ fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> Train
     let path = folder.join("shard");
     std::fs::write(&path, &file).unwrap();
     let optimizer = Optimizer::new(OptimizerName::Adam, 1e-3);
-    let schedule = Schedule::CONSTANT;
-    let training = TrainingConfig {
-        epochs: 1,
-        batch_size: u32::try_from(BATCH).unwrap(),
-        loss: Loss::CrossEntropy,
-        optimizer,
-        schedule,
-        clip_norm: None,
-    };
+    let training =
+        TrainingConfig::new(1, u32::try_from(BATCH).unwrap(), Loss::CrossEntropy, optimizer);
     let context = TrialContext {
         config: TrialConfig { model: case.model.clone(), training },
         shape: case.shape.to_vec(),

@@ -13,7 +13,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     seeds,
-    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
+    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     unit::{Base, Hop, TrialContext},
 };
 use std::{collections::BTreeMap, time::Instant};
@@ -32,8 +32,8 @@ const SEED: u64 = 1;
 
 /// Trains both models.
 pub(crate) fn calibrate() -> Result<Calibration, TrainError> {
-    let mlp = Architecture::Mlp { hidden: vec![256, 128] };
-    let cnn = Architecture::Cnn { channels: vec![8, 16] };
+    let mlp = Architecture::mlp([256, 128]);
+    let cnn = Architecture::cnn([8, 16]);
     let adam = optimizer(OptimizerName::Adam, 1e-3, 0.0);
     let sgd = optimizer(OptimizerName::Sgd, 0.05, 0.9);
     let per_row = flops_per_row(&mlp, &[256], CLASSES)?;
@@ -85,14 +85,9 @@ fn shard(features: u32, rows: u32) -> Result<Vec<u8>, TrainError> {
 }
 
 fn hop(model: Architecture, optimizer: Optimizer, shape: &[u32], rows: u32) -> Hop {
-    let schedule = Schedule::CONSTANT;
     let training = TrainingConfig {
-        epochs: 1,
-        batch_size: 32,
-        loss: Loss::CrossEntropy,
-        optimizer,
-        schedule,
         clip_norm: Some(1.0),
+        ..TrainingConfig::new(1, 32, Loss::CrossEntropy, optimizer)
     };
     let context = TrialContext {
         config: TrialConfig { model, training },
@@ -116,9 +111,12 @@ fn hop(model: Architecture, optimizer: Optimizer, shape: &[u32], rows: u32) -> H
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::CHANCE;
+    use std::sync::PoisonError;
 
     #[test]
     fn the_same_arithmetic_gives_the_same_class() {
+        let _alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
         let (one, two) = (calibrate().unwrap(), calibrate().unwrap());
         assert_eq!(one.numeric_class, two.numeric_class);
         assert!(one.flops > 0.0 && one.flops.is_finite());

@@ -3,11 +3,10 @@
 use crate::{
     data::Dataset,
     error::TrainError,
-    forward::{forward, loss},
+    forward::{Mode, forward, loss},
     model::Model,
     train::{classes, count_correct},
 };
-use sojourn_model::LayerKind;
 use sojourn_protocol::{report::Sums, spec::Loss};
 use tch::{Kind, Reduction};
 
@@ -24,13 +23,7 @@ pub(crate) fn evaluate(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Sums, TrainError> {
     let (rows, _) = data.x.size2()?;
-    let largest = model.network().layers().iter().map(|layer| match layer.kind {
-        LayerKind::Linear => layer.outputs.max(layer.inputs),
-        LayerKind::Convolution { height, width, .. } => {
-            layer.outputs.max(layer.inputs).saturating_mul(height).saturating_mul(width)
-        }
-    });
-    let at_once = NUMBERS / largest.max().unwrap_or(1).max(1);
+    let at_once = NUMBERS / model.network().widest().max(1);
     let at_once = i64::try_from(at_once.clamp(1, MAX_ROWS))?;
     let mut sums = Sums { correct: classes(kind).then_some(0), ..Sums::default() };
     tch::no_grad(|| {
@@ -38,7 +31,7 @@ pub(crate) fn evaluate(
         while start < rows {
             let count = at_once.min(rows - start);
             let (x, y) = (data.x.f_narrow(0, start, count)?, data.y.f_narrow(0, start, count)?);
-            let outputs = forward(model.network(), &model.leaves, &x)?;
+            let outputs = forward(model, &x, Mode::Evaluate)?;
             let losses = loss(kind, &outputs, &y, Reduction::None)?;
             sums.rows += u64::try_from(count)?;
             sums.loss += losses.f_sum(Kind::Double)?.f_double_value(&[])?;

@@ -16,7 +16,16 @@ use sojourn_protocol::{
     trainer::RunUnit,
     unit::{Base, Hop, TrialContext, Unit},
 };
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+/// libtorch draws from one source of chance in a process. A trainer does one unit at a time; tests,
+/// which run beside each other, train while they hold this.
+pub(crate) static CHANCE: Mutex<()> = Mutex::new(());
 
 /// Rows of the shard: its last batch of 8 is a part of one.
 pub(crate) const ROWS: u32 = 61;
@@ -27,12 +36,9 @@ pub(crate) fn context(model: Architecture) -> TrialContext {
     let schedule =
         Schedule { name: ScheduleName::Cosine, warmup: 3, every: 1, gamma: 1.0, floor: 0.1 };
     let training = TrainingConfig {
-        epochs: 2,
-        batch_size: 8,
-        loss: Loss::CrossEntropy,
-        optimizer,
         schedule,
         clip_norm: Some(5.0),
+        ..TrainingConfig::new(2, 8, Loss::CrossEntropy, optimizer)
     };
     TrialContext {
         config: TrialConfig { model, training },
@@ -105,6 +111,7 @@ impl World {
     /// Trains a hop up to `until`; gives the report and the checkpoint's bytes.
     pub(crate) fn train(&self, hop: &Hop, until: u32) -> Result<(Trained, Vec<u8>), TrainError> {
         let request = self.request(Unit::Train(hop.clone()));
+        let _alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
         let trained = run_hop(hop, until, &request, &mut Shards::default(), &mut |_| ())?;
         Ok((trained, fs::read(&request.output).unwrap()))
     }

@@ -1,47 +1,94 @@
 //! A network's forward pass, and the losses.
 
-use crate::error::TrainError;
-use sojourn_model::{LayerKind, Network, Pooling};
+use crate::{error::TrainError, model::Model};
+use sojourn_model::{Layer, LayerKind, Step};
 use sojourn_protocol::spec::Loss;
+use std::slice;
 use tch::{Reduction, Tensor};
 
+/// The weight of a batch's mean and variance in the running ones: PyTorch's default.
+const MOMENTUM: f64 = 0.1;
+/// Added to variances: PyTorch's default.
+const EPS: f64 = 1e-5;
+
+/// What the forward pass is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Batch norm goes by the batch and moves its running statistics; dropout drops.
+    Train,
+    /// Batch norm goes by its running statistics; dropout does nothing.
+    Evaluate,
+}
+
 /// The outputs `[rows, outputs]` for `x`, `[rows, features]`.
-pub(crate) fn forward(
-    network: &Network,
-    leaves: &[Tensor],
-    x: &Tensor,
-) -> Result<Tensor, TrainError> {
-    let rows = x.size().first().copied().unwrap_or_default();
+pub(crate) fn forward(model: &Model, x: &Tensor, mode: Mode) -> Result<Tensor, TrainError> {
+    let mut layers = Layers { leaves: model.leaves.iter(), buffers: model.buffers.iter(), mode };
     let mut flow = x.shallow_clone();
-    let last = network.layers().len().saturating_sub(1);
-    for (index, (layer, pair)) in network.layers().iter().zip(leaves.chunks_exact(2)).enumerate() {
-        let [weight, bias] = pair else { continue };
-        let inputs = i64::try_from(layer.inputs)?;
-        match layer.kind {
-            LayerKind::Linear => {
-                if flow.dim() != 2 {
-                    flow = flow.f_reshape([rows, inputs])?;
-                }
-                flow = flow.f_linear(weight, Some(bias))?;
+    let mut kept = None;
+    for step in model.network().steps() {
+        flow = match step {
+            Step::Image { channels, height, width } => {
+                let sides = [*channels, *height, *width].map(i64::try_from);
+                let [channels, height, width] = sides;
+                flow.f_view([-1, channels?, height?, width?])?
             }
-            LayerKind::Convolution { height, width, .. } => {
-                if flow.dim() != 4 {
-                    let (height, width) = (i64::try_from(height)?, i64::try_from(width)?);
-                    flow = flow.f_view([rows, inputs, height, width])?;
-                }
-                flow = flow.f_conv2d(weight, Some(bias), [1, 1], [1, 1], [1, 1], 1)?;
+            Step::Layer(layer) => layers.next(layer, &flow)?,
+            // In place: what comes before doesn't need its own output for its gradient.
+            Step::Relu => flow.f_relu_()?,
+            Step::MaxPool => flow.f_max_pool2d([2, 2], [2, 2], [0, 0], [1, 1], false)?,
+            Step::AveragePool => flow.f_avg_pool2d([2, 2], [2, 2], [0, 0], false, true, None)?,
+            Step::Dropout(share) => flow.f_dropout(share.0, mode == Mode::Train)?,
+            Step::Flatten => flow.f_flatten(1, -1)?,
+            Step::MeanOfPlaces => flow.f_mean_dim([2i64, 3].as_slice(), false, None)?,
+            Step::Fork => {
+                kept = Some(flow.shallow_clone());
+                flow
             }
-        }
-        if index == last {
-            break;
-        }
-        // In place: what comes before doesn't need its own output for its gradient.
-        flow = flow.f_relu_()?;
-        if let LayerKind::Convolution { pooling: Pooling::Max, .. } = layer.kind {
-            flow = flow.f_max_pool2d([2, 2], [2, 2], [0, 0], [1, 1], false)?;
-        }
+            Step::Join { projection } => {
+                let text = "the network joins what it didn't fork";
+                let fork = kept.take().ok_or_else(|| TrainError::Unit(text.into()))?;
+                let skip = match projection {
+                    Some(layer) => layers.next(layer, &fork)?,
+                    None => fork,
+                };
+                // In place: a convolution doesn't need its own output either.
+                flow.f_add_(&skip)?
+            }
+        };
     }
     Ok(flow)
+}
+
+/// The layers of a model, one after another, each with its own tensors.
+struct Layers<'a> {
+    leaves: slice::Iter<'a, Tensor>,
+    buffers: slice::Iter<'a, Tensor>,
+    mode: Mode,
+}
+
+impl Layers<'_> {
+    fn next(&mut self, layer: &Layer, input: &Tensor) -> Result<Tensor, TrainError> {
+        let text = "the model has fewer tensors than its network";
+        let lacks = || TrainError::Unit(text.into());
+        let weight = self.leaves.next().ok_or_else(lacks)?;
+        let bias = if layer.bias { Some(self.leaves.next().ok_or_else(lacks)?) } else { None };
+        match layer.kind {
+            LayerKind::Linear => Ok(input.f_linear(weight, bias)?),
+            LayerKind::Convolution { kernel, stride, .. } => {
+                let (stride, padding) = (i64::try_from(stride)?, i64::try_from(kernel / 2)?);
+                Ok(input.f_conv2d(weight, bias, [stride; 2], [padding; 2], [1, 1], 1)?)
+            }
+            LayerKind::BatchNorm { .. } => {
+                let mean = Some(self.buffers.next().ok_or_else(lacks)?);
+                let var = Some(self.buffers.next().ok_or_else(lacks)?);
+                // One value of each channel has no variance: it goes by the running statistics.
+                let values = input.numel() / mean.map_or(1, Tensor::numel).max(1);
+                let by_batch = self.mode == Mode::Train && values > 1;
+                let weight = Some(weight);
+                Ok(input.f_batch_norm(weight, bias, mean, var, by_batch, MOMENTUM, EPS, true)?)
+            }
+        }
+    }
 }
 
 /// The loss of `outputs` against `y`: mean over rows, or one per row.
@@ -58,3 +105,7 @@ pub(crate) fn loss(
         Loss::Mse => outputs.f_squeeze_dim(-1)?.f_mse_loss(y, reduction)?,
     })
 }
+
+#[cfg(test)]
+#[path = "forward_tests.rs"]
+mod tests;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! stdin --lines--> serve -- one unit --> unit --> data       shards, scaled, kept in memory
-//!                    |                    |-----> model      flat parameters and optimiser state
+//!                    |                    |-----> model      flat parameters, buffers, optimiser state
 //!                 stdout <-- progress ----|-----> train      batches: forward, backward, update
 //!                                         '-----> evaluate   sums over validation shards
 //! ```
@@ -18,6 +18,7 @@ mod forward;
 mod model;
 mod optimizer;
 mod options;
+mod places;
 mod schedule;
 mod serve;
 mod train;

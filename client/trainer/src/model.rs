@@ -1,11 +1,10 @@
-//! A trial's model in memory: parameters and optimiser state, each in one flat tensor.
+//! A trial's model in memory: parameters, buffers and optimiser state, each in one flat tensor.
 //!
 //! Every parameter is a leaf that shares its numbers with a slice of `weights`, and its gradient is
 //! copied into the same slice of `gradient`; so an optimiser does its few operations once, not once
-//! per parameter. Slices start at multiples of 64 bytes, as separate tensors would: the arithmetic
-//! of some kernels depends on alignment. What lies between them is 0 and stays 0.
+//! per parameter.
 
-use crate::error::TrainError;
+use crate::{error::TrainError, places::Places};
 use sojourn_codec::decode;
 use sojourn_model::{CheckpointLayout, LINEAGE, Lineage, Network, optimizer_slots};
 use sojourn_protocol::{
@@ -17,17 +16,14 @@ use std::{
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
-/// Numbers between the starts of slices are a multiple of this: 64 bytes.
-const ALIGN: usize = 16;
-
-/// Parameters, gradient and optimiser state of one trial.
+/// Parameters, buffers, gradient and optimiser state of one trial.
 #[derive(Debug)]
 pub(crate) struct Model {
     layout: CheckpointLayout,
     slots: &'static [&'static str],
-    places: Vec<Place>,
+    places: Places,
     /// All parameters.
     pub(crate) weights: Tensor,
     /// All gradients, in the places of their parameters.
@@ -37,17 +33,13 @@ pub(crate) struct Model {
     /// The parameters one by one, each layer's weight before its bias.
     pub(crate) leaves: Vec<Tensor>,
     gradients: Vec<Tensor>,
+    buffer_places: Places,
+    /// All buffers.
+    running: Tensor,
+    /// The buffers one by one, each batch norm's running mean before its running variance.
+    pub(crate) buffers: Vec<Tensor>,
     /// What the checkpoint said of itself.
     pub(crate) lineage: Lineage,
-}
-
-/// Where a parameter lies in the flat tensors, in numbers.
-#[derive(Debug, Clone)]
-struct Place {
-    name: String,
-    shape: Vec<i64>,
-    start: usize,
-    len: usize,
 }
 
 impl Model {
@@ -69,36 +61,35 @@ impl Model {
         let numbers: Vec<i64> = find(LINEAGE)?.i64s().map_err(blob)?.collect();
         let lineage = Lineage::from_numbers(&numbers)?;
 
-        let mut places = Vec::with_capacity(layout.parameters().len());
-        let mut end = 0usize;
-        for spec in layout.parameters() {
-            let len = usize::try_from(spec.elements().map_err(blob)?)?;
-            let shape =
-                spec.shape.iter().map(|side| i64::try_from(*side)).collect::<Result<_, _>>()?;
-            places.push(Place { name: spec.name.clone(), shape, start: end, len });
-            end = (end + len).next_multiple_of(ALIGN);
-        }
-        let flat = |prefix: &str| -> Result<Tensor, TrainError> {
-            let mut bytes = vec![0u8; end * 4];
-            for place in &places {
-                let view = find(&format!("{prefix}{}", place.name))?;
-                if let Some(target) = bytes.get_mut(place.bytes()) {
-                    target.copy_from_slice(view.data);
-                }
-            }
-            Ok(Tensor::f_from_data_size(&bytes, &[i64::try_from(end)?], Kind::Float)?)
+        let places = Places::of(layout.parameters())?;
+        let flat = |prefix: &str| {
+            places.flat(|name| find(&format!("{prefix}{name}")).map(|view| view.data))
         };
         let weights = flat("")?;
         let slots = optimizer_slots(&context.config.training.optimizer);
         let state = slots.iter().map(|slot| flat(slot)).collect::<Result<Vec<_>, _>>()?;
         let gradient = weights.f_zeros_like()?;
-        let mut leaves = Vec::with_capacity(places.len());
-        let mut gradients = Vec::with_capacity(places.len());
-        for place in &places {
-            leaves.push(place.slice(&weights)?.f_detach()?.f_set_requires_grad(true)?);
-            gradients.push(place.slice(&gradient)?);
-        }
-        Ok(Self { layout, slots, places, weights, gradient, state, leaves, gradients, lineage })
+        let gradients = places.slices(&gradient)?;
+        let leaf =
+            |slice: Tensor| Ok::<_, TrainError>(slice.f_detach()?.f_set_requires_grad(true)?);
+        let leaves = places.slices(&weights)?.into_iter().map(leaf).collect::<Result<_, _>>()?;
+        let buffer_places = Places::of(layout.buffers())?;
+        let running = buffer_places.flat(|name| find(name).map(|view| view.data))?;
+        let buffers = buffer_places.slices(&running)?;
+        Ok(Self {
+            layout,
+            slots,
+            places,
+            weights,
+            gradient,
+            state,
+            leaves,
+            gradients,
+            buffer_places,
+            running,
+            buffers,
+            lineage,
+        })
     }
 
     /// The layers whose parameters these are.
@@ -115,10 +106,10 @@ impl Model {
         Ok(())
     }
 
-    /// Refuses parameters or state that have left the finite.
+    /// Refuses parameters, buffers or state that have left the finite.
     pub(crate) fn check_finite(&self) -> Result<(), TrainError> {
-        let flats =
-            std::iter::once((&"weight", &self.weights)).chain(self.slots.iter().zip(&self.state));
+        let flats = [(&"weight", &self.weights), (&"running statistic", &self.running)];
+        let flats = flats.into_iter().chain(self.slots.iter().zip(&self.state));
         for (what, flat) in flats {
             if flat.f_isfinite()?.f_all()?.f_int64_value(&[])? == 0 {
                 let what = what.trim_end_matches('.');
@@ -163,6 +154,7 @@ impl Model {
         let numbers: Vec<u8> =
             lineage.to_numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
         let weights = self.flat_bytes(&self.weights)?;
+        let running = self.flat_bytes(&self.running)?;
         let mut hasher = Hasher::default();
         let mut put = |bytes: &[u8]| {
             hasher.update(bytes);
@@ -176,22 +168,21 @@ impl Model {
                 put(&numbers)?;
                 continue;
             }
-            let slot = self.slots.iter().position(|slot| spec.name.starts_with(slot));
-            let (parameter, bytes) = match slot {
-                None => (spec.name.as_str(), &weights),
-                Some(index) => {
-                    if state.as_ref().is_none_or(|(held, _)| *held != index) {
-                        let flat = self.state.get(index).ok_or_else(|| missing(&spec.name))?;
-                        state = Some((index, self.flat_bytes(flat)?));
-                    }
-                    let prefix = self.slots.get(index).copied().unwrap_or_default();
-                    let name = spec.name.strip_prefix(prefix).unwrap_or_default();
-                    let held = state.as_ref().ok_or_else(|| missing(&spec.name))?;
-                    (name, &held.1)
+            let slot = self.slots.iter().zip(0usize..).find_map(|(slot, index)| {
+                spec.name.strip_prefix(slot).map(|parameter| (index, parameter))
+            });
+            let slice = if let Some((index, parameter)) = slot {
+                if state.as_ref().is_none_or(|(held, _)| *held != index) {
+                    let flat = self.state.get(index).ok_or_else(|| missing(&spec.name))?;
+                    state = Some((index, self.flat_bytes(flat)?));
                 }
+                let held = state.as_ref().map(|(_, bytes)| bytes);
+                self.places.bytes(parameter).and_then(|range| held?.get(range))
+            } else if let Some(range) = self.places.bytes(&spec.name) {
+                weights.get(range)
+            } else {
+                self.buffer_places.bytes(&spec.name).and_then(|range| running.get(range))
             };
-            let place = self.places.iter().find(|place| place.name == parameter);
-            let slice = place.and_then(|place| bytes.get(place.bytes()));
             put(slice.ok_or_else(|| missing(&spec.name))?)?;
         }
         Ok(BlobRef { sha256: hasher.finish(), bytes: self.layout.file_bytes() })
@@ -202,17 +193,6 @@ impl Model {
         let mut bytes = vec![0; numel * 4];
         flat.f_copy_data_u8(&mut bytes, numel)?;
         Ok(bytes)
-    }
-}
-
-impl Place {
-    fn bytes(&self) -> std::ops::Range<usize> {
-        self.start * 4..(self.start + self.len) * 4
-    }
-
-    fn slice(&self, flat: &Tensor) -> Result<Tensor, TrainError> {
-        let (start, len) = (i64::try_from(self.start)?, i64::try_from(self.len)?);
-        Ok(flat.f_narrow(0, start, len)?.f_view(self.shape.as_slice())?)
     }
 }
 

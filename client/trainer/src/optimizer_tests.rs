@@ -10,7 +10,7 @@ const SGD: Optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
 const ADAM: Optimizer = Optimizer { name: OptimizerName::Adam, ..SGD };
 
 fn context(optimizer: Optimizer) -> TrialContext {
-    let mut context = fixture::context(Architecture::Mlp { hidden: vec![5] });
+    let mut context = fixture::context(Architecture::mlp([5]));
     context.config.training.optimizer = optimizer;
     context
 }

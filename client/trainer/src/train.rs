@@ -3,7 +3,7 @@
 use crate::{
     data::Dataset,
     error::TrainError,
-    forward::{forward, loss},
+    forward::{Mode, forward, loss},
     model::Model,
     optimizer::Update,
     schedule,
@@ -34,7 +34,7 @@ pub(crate) fn train(
     for batch in hop.start.batch..until {
         tch::manual_seed(seeds::batch(hop.seed, batch));
         let (x, y) = rows.batch(batch)?;
-        let outputs = forward(model.network(), &model.leaves, &x)?;
+        let outputs = forward(model, &x, Mode::Train)?;
         let mean = loss(config.loss, &outputs, &y, Reduction::Mean)?;
         model.backward(&mean)?;
         let step = hop.position_at(batch).step;

@@ -12,21 +12,39 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, JobId, TrialId, Version},
     manifest::{Scaling, Shard},
-    spec::{Architecture, OptimizerName},
+    spec::{Architecture, Cnn, Mlp, OptimizerName, Pool, Resnet, Share},
     trainer::{Progress, TrainerLine},
     unit::{Base, Evaluation, TrialContext, Unit},
 };
 
 fn mlp() -> Architecture {
-    Architecture::Mlp { hidden: vec![12, 7] }
+    Architecture::mlp([12, 7])
 }
 
 fn cnn() -> Architecture {
-    Architecture::Cnn { channels: vec![3, 5] }
+    Architecture::cnn([3, 5])
+}
+
+/// Everything that an `mlp` and a `cnn` may have, and a `resnet`.
+fn deep() -> [Architecture; 3] {
+    let dropout = Share(0.25);
+    let vgg = Cnn {
+        pool: Pool::Average,
+        pool_every: 2,
+        hidden: vec![6],
+        batch_norm: true,
+        dropout,
+        ..Cnn::new([3, 5])
+    };
+    [
+        Architecture::Mlp(Mlp { hidden: vec![12, 7], batch_norm: true, dropout }),
+        Architecture::Cnn(vgg),
+        Architecture::Resnet(Resnet { depth: 11, width: 2 }),
+    ]
 }
 
 fn contexts() -> Vec<TrialContext> {
-    let mut contexts = Vec::new();
+    let mut contexts: Vec<TrialContext> = deep().map(context).into();
     for model in [mlp(), cnn()] {
         for (name, momentum) in [
             (OptimizerName::Sgd, 0.0),
@@ -89,7 +107,7 @@ fn other_seeds_train_to_other_bytes() {
 
 #[test]
 fn a_model_learns_and_evaluation_says_so() {
-    for model in [mlp(), cnn()] {
+    for model in [mlp(), cnn()].into_iter().chain(deep()) {
         let mut world = World::new();
         let mut hop = world.hop(context(model));
         // The schedule is to last as long as the training.
@@ -133,7 +151,7 @@ fn numbers_are_fitted_by_squares() {
     let file = [Plain::f32("x", [40u64, 1], &x), Plain::f32("y", [40u64], &y)];
     let blob = world.put(&encode(&file).unwrap());
     world.shard = Shard { blob, rows: 40 };
-    let mut context = context(Architecture::Mlp { hidden: vec![] });
+    let mut context = context(Architecture::mlp([]));
     context.shape = vec![1];
     context.outputs = 1;
     context.config.training.loss = Loss::Mse;
@@ -249,7 +267,7 @@ fn a_file_that_was_altered_is_not_trained_on() {
 fn an_evaluation_tells_batches_of_all_its_shards_as_they_are_done() {
     let mut world = World::new();
     // So wide that 32 rows, four batches, go through at once.
-    let context = context(Architecture::Mlp { hidden: vec![1 << 17] });
+    let context = context(Architecture::mlp([1 << 17]));
     let checkpoint =
         initial_checkpoint(&context, 5, Lineage { trial: TrialId(2), ..Lineage::initial(5) });
     let evaluation = Evaluation {

@@ -9,7 +9,7 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     report::{FailureKind, Trained},
-    spec::{Architecture, Loss, Optimizer, OptimizerName, Schedule, TrainingConfig, TrialConfig},
+    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{Hello, PINNED_ENVIRONMENT, RunUnit, TRAINER_PROTOCOL, TrainerLine, TrainerRequest},
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -93,17 +93,9 @@ fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
     let path = folder.join("shard");
     std::fs::write(&path, &file).unwrap();
     let optimizer = Optimizer::new(OptimizerName::Adam, 0.001);
-    let schedule = Schedule::CONSTANT;
-    let training = TrainingConfig {
-        epochs: 1,
-        batch_size,
-        loss: Loss::CrossEntropy,
-        optimizer,
-        schedule,
-        clip_norm: None,
-    };
+    let training = TrainingConfig::new(1, batch_size, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
-        config: TrialConfig { model: Architecture::Mlp { hidden: vec![16] }, training },
+        config: TrialConfig { model: Architecture::mlp([16]), training },
         shape: vec![4],
         outputs: 2,
         scaling: Scaling::None,

@@ -1,6 +1,6 @@
-//! The tensors of a trial's checkpoints: parameters, optimiser state, lineage.
+//! The tensors of a trial's checkpoints: parameters, buffers, optimiser state, lineage.
 
-use crate::{error::ModelError, lineage::Lineage, network::Network};
+use crate::{error::ModelError, layer::Parameter, lineage::Lineage, network::Network};
 use sojourn_codec::{Dtype, Layout, TensorSpec};
 use sojourn_protocol::{
     spec::{Optimizer, OptimizerName},
@@ -29,6 +29,7 @@ pub fn optimizer_slots(optimizer: &Optimizer) -> &'static [&'static str] {
 pub struct CheckpointLayout {
     network: Network,
     parameters: Vec<TensorSpec>,
+    buffers: Vec<TensorSpec>,
     tensors: Vec<TensorSpec>,
     layout: Layout,
 }
@@ -40,11 +41,10 @@ impl CheckpointLayout {
     /// What [`crate::validate`] refuses.
     pub fn of(context: &TrialContext) -> Result<Self, ModelError> {
         let network = Network::of(&context.config.model, &context.shape, context.outputs)?;
-        let parameters: Vec<TensorSpec> = network
-            .parameters()
-            .map(|parameter| TensorSpec::new(parameter.name, Dtype::F32, parameter.shape))
-            .collect();
-        let mut specs = parameters.clone();
+        let spec = |tensor: Parameter| TensorSpec::new(tensor.name, Dtype::F32, tensor.shape);
+        let parameters: Vec<TensorSpec> = network.parameters().map(spec).collect();
+        let buffers: Vec<TensorSpec> = network.buffers().map(spec).collect();
+        let mut specs = [parameters.as_slice(), &buffers].concat();
         for slot in optimizer_slots(&context.config.training.optimizer) {
             specs.extend(
                 parameters.iter().map(|spec| TensorSpec {
@@ -56,7 +56,7 @@ impl CheckpointLayout {
         specs.push(TensorSpec::new(LINEAGE, Dtype::I64, [Lineage::LENGTH]));
         let layout = Layout::new(specs)?;
         let tensors = layout.tensors().iter().map(|(spec, _)| spec.clone()).collect();
-        Ok(Self { network, parameters, tensors, layout })
+        Ok(Self { network, parameters, buffers, tensors, layout })
     }
 
     /// All tensors of a checkpoint, in name order.
@@ -71,7 +71,19 @@ impl CheckpointLayout {
         &self.parameters
     }
 
-    /// Numbers in all parameters.
+    /// What hops with the parameters without being trained, in order of computation: each batch
+    /// norm's `running_mean` before its `running_var`.
+    #[must_use]
+    pub fn buffers(&self) -> &[TensorSpec] {
+        &self.buffers
+    }
+
+    /// The model itself: parameters and buffers, without optimiser state and lineage.
+    pub fn model(&self) -> impl Iterator<Item = &TensorSpec> {
+        self.parameters.iter().chain(&self.buffers)
+    }
+
+    /// Numbers in all parameters and buffers.
     #[must_use]
     pub fn parameter_count(&self) -> u64 {
         self.network.parameter_count()
@@ -107,7 +119,7 @@ pub(crate) mod tests {
     use super::*;
     use sojourn_protocol::{
         manifest::Scaling,
-        spec::{Architecture, Loss, Schedule, TrainingConfig, TrialConfig},
+        spec::{Architecture, Loss, TrainingConfig, TrialConfig},
     };
 
     pub(crate) fn context(model: Architecture, name: OptimizerName, momentum: f64) -> TrialContext {
@@ -120,15 +132,7 @@ pub(crate) mod tests {
             eps: 1e-8,
             weight_decay: 0.0,
         };
-        let schedule = Schedule::CONSTANT;
-        let training = TrainingConfig {
-            epochs: 1,
-            batch_size: 8,
-            loss: Loss::CrossEntropy,
-            optimizer,
-            schedule,
-            clip_norm: None,
-        };
+        let training = TrainingConfig::new(1, 8, Loss::CrossEntropy, optimizer);
         TrialContext {
             config: TrialConfig { model, training },
             shape: vec![1, 4, 4],
@@ -141,7 +145,7 @@ pub(crate) mod tests {
 
     #[test]
     fn state_goes_with_the_optimiser() {
-        let mlp = || Architecture::Mlp { hidden: vec![5] };
+        let mlp = || Architecture::mlp([5]);
         let names = |name, momentum| -> Vec<String> {
             let layout = CheckpointLayout::of(&context(mlp(), name, momentum)).unwrap();
             layout.tensors().iter().map(|spec| spec.name.clone()).collect()
@@ -163,7 +167,7 @@ pub(crate) mod tests {
 
     #[test]
     fn sizes_are_those_of_the_bytes() {
-        let cnn = Architecture::Cnn { channels: vec![2] };
+        let cnn = Architecture::cnn([2]);
         let layout = CheckpointLayout::of(&context(cnn, OptimizerName::Adam, 0.0)).unwrap();
         assert_eq!(layout.parameter_count(), 2 * 9 + 2 + 2 * 2 * 2 * 3 + 3);
         let data = 4 * 3 * layout.parameter_count() + 8 * Lineage::LENGTH;

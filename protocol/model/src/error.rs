@@ -8,9 +8,22 @@ pub enum ModelError {
     /// A row needs at least one side, and each side at least one value.
     #[error("a row of shape {0:?} has no values")]
     EmptyRow(Vec<u32>),
-    /// `cnn` takes images.
-    #[error("`cnn` needs rows of shape [channels, height, width], these are {0:?}")]
-    NotAnImage(Vec<u32>),
+    /// Convolutions take images.
+    #[error("`{what}` needs rows of shape [channels, height, width], these are {shape:?}")]
+    NotAnImage {
+        /// The word in the job file that asks for images.
+        what: &'static str,
+        /// The shape that was met.
+        shape: Vec<u32>,
+    },
+    /// A residual network of this depth isn't defined.
+    #[error("`depth` is {depth}, which isn't 9n + 2 (11, 20, 29 and so on, up to {limit})")]
+    Depth {
+        /// What was asked for.
+        depth: u32,
+        /// The deepest that is accepted.
+        limit: u32,
+    },
     /// A `cnn` without a convolution is another model.
     #[error("`cnn` needs at least one entry in `channels`")]
     NoChannels,

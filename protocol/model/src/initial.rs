@@ -3,15 +3,16 @@
 use crate::{
     checkpoint::{CheckpointLayout, LINEAGE},
     error::ModelError,
+    layer::{Parameter, Start},
     lineage::Lineage,
-    network::Parameter,
 };
 use sojourn_codec::{Dtype, Tensor, encode};
 use sojourn_protocol::{seeds, unit::TrialContext};
 
 /// The canonical checkpoint of version 0: weights and biases uniform in `±1/sqrt(fan_in)`, which is
-/// the default of PyTorch's `Linear` and `Conv2d`; optimiser state 0; `lineage` as given
-/// ([`Lineage::initial`] of the same seed where no one has a reason for another).
+/// the default of PyTorch's `Linear` and `Conv2d`; batch norms that change nothing (weight 1, bias 0,
+/// running mean 0, running variance 1); optimiser state 0; `lineage` as given ([`Lineage::initial`] of
+/// the same seed where no one has a reason for another).
 ///
 /// # Errors
 /// What [`crate::validate`] refuses.
@@ -22,9 +23,10 @@ pub fn initial_checkpoint(
 ) -> Result<Vec<u8>, ModelError> {
     let layout = CheckpointLayout::of(context)?;
     let mut tensors = Vec::with_capacity(layout.tensors().len());
-    for (index, parameter) in (0..).zip(layout.network().parameters()) {
-        let values = initial_values(seed, index, &parameter);
-        tensors.push(Tensor::f32(parameter.name, parameter.shape, &values));
+    let network = layout.network();
+    for (index, tensor) in (0..).zip(network.parameters().chain(network.buffers())) {
+        let values = initial_values(seed, index, &tensor);
+        tensors.push(Tensor::f32(tensor.name, tensor.shape, &values));
     }
     for spec in layout.tensors() {
         if spec.name == LINEAGE {
@@ -41,16 +43,22 @@ pub fn initial_checkpoint(
 
 /// The initial values of a network's parameter number `index`, in order of computation.
 ///
-/// Each parameter has its own ChaCha8 stream; a value is 24 random bits, spread over
+/// Each parameter has its own ChaCha8 stream; a random value is 24 random bits, spread over
 /// `[-bound, bound)`. Only exactly rounded operations, so it is the same on any machine.
 #[must_use]
 pub fn initial_values(seed: u64, index: u64, parameter: &Parameter) -> Vec<f32> {
     use rand_core::Rng;
     const STEPS: f64 = 16_777_216.0; // 2^24
+    let count = parameter.shape.iter().product();
+    let fan_in = match parameter.start {
+        Start::Uniform { fan_in } => fan_in,
+        Start::Zero => return (0..count).map(|_| 0.0).collect(),
+        Start::One => return (0..count).map(|_| 1.0).collect(),
+    };
     let mut rng = seeds::stream("weights", &[seed, index]);
     #[expect(clippy::cast_precision_loss, reason = "a fan-in is far below 2^53")]
-    let bound = 1.0 / (parameter.fan_in as f64).sqrt();
-    (0..parameter.shape.iter().product())
+    let bound = 1.0 / (fan_in as f64).sqrt();
+    (0..count)
         .map(|_| {
             let unit = f64::from(rng.next_u32() >> 8) / STEPS;
             let value = (2.0 * unit - 1.0) * bound;
@@ -73,9 +81,10 @@ mod tests {
 
     #[test]
     fn values_are_pinned() {
-        let parameter = Parameter { name: "w".into(), shape: vec![2, 3], fan_in: 3 };
+        let parameter =
+            Parameter { name: "w".into(), shape: vec![2, 3], start: Start::Uniform { fan_in: 3 } };
         assert_eq!(initial_values(7, 0, &parameter)[..4], PINNED_VALUES);
-        let cnn = Architecture::Cnn { channels: vec![2] };
+        let cnn = Architecture::cnn([2]);
         let context = context(cnn, OptimizerName::Adam, 0.0);
         let file = initial_checkpoint(&context, 7, Lineage::initial(7)).unwrap();
         assert_eq!(Digest::of(&file).to_string(), PINNED_DIGEST);
@@ -88,7 +97,7 @@ mod tests {
     #[test]
     fn the_file_is_the_layouts() {
         for name in [OptimizerName::Sgd, OptimizerName::Adam, OptimizerName::Adamw] {
-            let context = context(Architecture::Mlp { hidden: vec![7, 5] }, name, 0.9);
+            let context = context(Architecture::mlp([7, 5]), name, 0.9);
             let layout = CheckpointLayout::of(&context).unwrap();
             let file = initial_checkpoint(&context, 3, Lineage::initial(3)).unwrap();
             assert_eq!(file.len() as u64, layout.file_bytes());
@@ -108,7 +117,11 @@ mod tests {
 
     #[test]
     fn values_fill_their_bounds_and_nothing_else() {
-        let parameter = Parameter { name: "w".into(), shape: vec![100, 100], fan_in: 100 };
+        let parameter = Parameter {
+            name: "w".into(),
+            shape: vec![100, 100],
+            start: Start::Uniform { fan_in: 100 },
+        };
         let values = initial_values(1, 0, &parameter);
         assert!(values.iter().all(|value| value.abs() <= 0.1));
         let mean: f32 = values.iter().sum::<f32>() / 10_000.0;

@@ -4,22 +4,23 @@
 //! assimilator checks checkpoints against it; so all three mean the same model by the same words.
 //!
 //! ```text
-//! Architecture + row shape + outputs --> Network (layers) --> CheckpointLayout (tensors of a file)
+//! Architecture + row shape + outputs --> Network (steps)  --> CheckpointLayout (tensors of a file)
 //!                                              |                     |
 //!                                        flops_per_row        initial_checkpoint
 //! ```
 
+mod build;
 mod checkpoint;
 mod error;
 mod initial;
+mod layer;
 mod lineage;
 mod network;
 
 pub use checkpoint::{CheckpointLayout, LINEAGE, optimizer_slots};
 pub use error::ModelError;
 pub use initial::{initial_checkpoint, initial_values};
+pub use layer::{Layer, LayerKind, Parameter, Start};
 pub use lineage::Lineage;
-pub use network::{
-    Layer, LayerKind, MAX_PARAMETERS, Network, Parameter, Pooling, flops_per_row, validate,
-};
+pub use network::{MAX_PARAMETERS, Network, Step, flops_per_row, validate};
 pub use sojourn_codec::{Dtype, TensorSpec};

@@ -5,7 +5,7 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    OptimizerName,
+    OptimizerName, Pool, Share,
     dimension::{Dimension, Range, Spread},
 };
 
@@ -87,6 +87,27 @@ impl Element for u32 {
     fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
         let low = u32::from(!bounds.hold(0.0));
         node.integer(low, u32::MAX)
+    }
+}
+
+impl Element for Share {
+    const RANGES: bool = true;
+    fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
+        f64::read(node, bounds).map(Share)
+    }
+}
+
+impl Element for bool {
+    const RANGES: bool = false;
+    fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
+        node.boolean()
+    }
+}
+
+impl Element for Pool {
+    const RANGES: bool = false;
+    fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
+        node.word(&[("max", Pool::Max), ("average", Pool::Average), ("none", Pool::None)])
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::parse;
 use crate::spec::{
-    Dimension, Goal, Loss, Metric, ModelSpace, OptimizerName, OrderChoice, Scale, ScheduleName,
-    SearchMethod, Split,
+    CnnSpace, Dimension, Goal, Loss, Metric, MlpSpace, ModelSpace, OptimizerName, OrderChoice,
+    Pool, ResnetSpace, Scale, ScheduleName, SearchMethod, Share, Split,
     dimension::{Range, Spread},
 };
 
@@ -99,8 +99,8 @@ fn every_key_is_read() {
     assert_eq!(
         job.models,
         [
-            ModelSpace::Mlp { hidden: Dimension::Choice(vec![vec![64], vec![]]) },
-            ModelSpace::Cnn { channels: Dimension::Fixed(vec![16, 32]) },
+            ModelSpace::mlp(Dimension::Choice(vec![vec![64], vec![]])),
+            ModelSpace::cnn(Dimension::Fixed(vec![16, 32])),
         ]
     );
     assert_eq!(job.training.batch_size, Dimension::Choice(vec![32, 64]));
@@ -120,6 +120,91 @@ fn every_key_is_read() {
     assert_eq!(job.placement.order, OrderChoice::Hop);
     assert!(!job.placement.reproducible);
     assert_eq!(job.placement.threads, 2);
+}
+
+#[test]
+fn the_options_of_models_are_read() {
+    let text = FULL.replace(
+        "channels = [16, 32]",
+        "channels = [16, 32]
+pool = { choice = [\"average\", \"none\"] }
+pool_every = 2
+hidden = [64]
+batch_norm = { choice = [false, true] }
+dropout = { uniform = [0, 0.5] }
+[[model]]
+arch = \"resnet\"
+depth = { choice = [11, 20] }
+[[model]]
+arch = \"mlp\"
+hidden = []
+batch_norm = true
+dropout = 0.25",
+    );
+    let range = Range { spread: Spread::Uniform, low: 0.0, high: 0.5, points: None };
+    let cnn = CnnSpace {
+        channels: vec![16, 32].into(),
+        pool: Dimension::Choice(vec![Pool::Average, Pool::None]),
+        pool_every: 2.into(),
+        hidden: vec![64].into(),
+        batch_norm: Dimension::Choice(vec![false, true]),
+        dropout: Dimension::Range(range),
+    };
+    let resnet = ResnetSpace { depth: Dimension::Choice(vec![11, 20]), width: 16.into() };
+    let mlp =
+        MlpSpace { hidden: vec![].into(), batch_norm: true.into(), dropout: Share(0.25).into() };
+    assert_eq!(
+        parse(&text).unwrap().models[1..],
+        [ModelSpace::Cnn(cnn), ModelSpace::Resnet(resnet), ModelSpace::Mlp(mlp)]
+    );
+}
+
+#[test]
+fn options_that_make_no_model_are_refused() {
+    let cnn = |line: &str| {
+        let shape = "label = \"y\"\nshape = [1, 8, 8]";
+        let table = format!("arch = \"cnn\"\nchannels = [8]\n{line}");
+        said(&SMALL.replace("label = \"y\"", shape).replace("arch = \"mlp\"\nhidden = [8]", &table))
+    };
+    assert_eq!(
+        cnn("pool = \"mean\""),
+        "9: `model[0].pool` is `\"mean\"`; one of `max`, `average`, `none` is wanted"
+    );
+    assert_eq!(
+        cnn("pool_every = 0"),
+        "9: `model[0].pool_every` is 0; a whole number, at least 1, is wanted"
+    );
+    assert_eq!(
+        cnn("dropout = 1"),
+        "9: `model[0].dropout` is 1; a number of at least 0 and below 1 is wanted"
+    );
+    assert_eq!(
+        cnn("batch_norm = 1"),
+        "9: `model[0].batch_norm` is a whole number (`1`); `true` or `false` is wanted"
+    );
+    assert_eq!(cnn("depth = 20"), "9: `model[0].depth` is a key of `arch = \"resnet\"`");
+    let resnet = |lines: &str| {
+        let shape = "label = \"y\"\nshape = [1, 8, 8]";
+        let table = format!("arch = \"resnet\"\n{lines}");
+        said(&SMALL.replace("label = \"y\"", shape).replace("arch = \"mlp\"\nhidden = [8]", &table))
+    };
+    assert_eq!(
+        resnet("depth = { choice = [20, 21] }"),
+        "8: `model[0].depth` is 21; 9n + 2 is wanted: 11, 20, 29, and so on"
+    );
+    assert_eq!(
+        resnet("depth = { int = [11, 20] }"),
+        "8: `model[0].depth` can't be a range: it must be 9n + 2; `choice` is the way to search over it"
+    );
+    assert_eq!(resnet(""), "6: `model[0].depth` is missing: 9n + 2: 11, 20, 29, and so on");
+    assert_eq!(
+        resnet("depth = 11\nbatch_norm = true"),
+        "9: `model[0].batch_norm` is a key of `arch = \"mlp\"` and `arch = \"cnn\"`"
+    );
+    assert_eq!(
+        told("arch = \"mlp\"\nhidden = [8]", "arch = \"resnet\"\ndepth = 11"),
+        "6: `model[0].arch` is `\"resnet\"`, which needs `data.shape = [channels, height, width]`"
+    );
 }
 
 #[test]
@@ -367,7 +452,7 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
     let placement = |line: &str| told("epochs = 2", &format!("epochs = 2\n[placement]\n{line}"));
     assert_eq!(
         told("arch = \"mlp\"", "arch = \"mpl\""),
-        "6: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn` is wanted"
+        "6: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn`, `resnet` is wanted"
     );
     assert_eq!(
         told("epochs = 2", "epochs = 2\noptimizer = \"adm\""),
@@ -414,8 +499,9 @@ fn keys_that_contradict_each_other_are_refused() {
         "12: `search.metric` is `\"valid/accuracy\"`, which needs classes; with `training.loss = \"mse\"` the metric is `\"valid/loss\"`"
     );
     assert_eq!(
-        told("arch = \"mlp\"", "arch = \"cnn\""),
-        "7: `model[0].hidden` is a key of `arch = \"mlp\"`"
+        told("arch = \"mlp\"", "arch = \"resnet\"\ndepth = 11"),
+        "6: `model[0].arch` is `\"resnet\"`, which needs `data.shape = [channels, height, width]`\n\
+         8: `model[0].hidden` is a key of `arch = \"mlp\"` and `arch = \"cnn\"`"
     );
     assert_eq!(
         told("arch = \"mlp\"\nhidden = [8]", "arch = \"cnn\"\nchannels = [8]"),

@@ -4,7 +4,20 @@
 pub(super) const TABLES: &[(&str, &[&str])] = &[
     ("", &["name", "seed", "data", "model", "training", "search", "placement"]),
     ("data", &["train", "label", "shape", "scale", "valid", "test", "shards"]),
-    ("model", &["arch", "hidden", "channels"]),
+    (
+        "model",
+        &[
+            "arch",
+            "hidden",
+            "channels",
+            "pool",
+            "pool_every",
+            "batch_norm",
+            "dropout",
+            "depth",
+            "width",
+        ],
+    ),
     ("training", &["epochs", "batch_size", "loss", "optimizer", "schedule", "clip_norm"]),
     ("training.optimizer", &["name", "lr", "momentum", "beta1", "beta2", "eps", "weight_decay"]),
     ("training.schedule", &["name", "warmup", "every", "gamma", "floor"]),

@@ -2,7 +2,7 @@
 //!
 //! The job file's reader says the same with line and key; this is the last word, at the server.
 
-use super::{Architecture, Optimizer, Schedule, TrainingConfig, TrialConfig};
+use super::{Architecture, Optimizer, Schedule, Share, TrainingConfig, TrialConfig};
 
 impl TrialConfig {
     /// Is every value one that can be trained with?
@@ -10,11 +10,30 @@ impl TrialConfig {
     /// # Errors
     /// The first one that can't, by its key and value.
     pub fn check(&self) -> Result<(), String> {
-        match &self.model {
-            Architecture::Mlp { hidden } => each_positive("model.hidden", hidden)?,
-            Architecture::Cnn { channels } => each_positive("model.channels", channels)?,
-        }
+        self.model.check()?;
         self.training.check()
+    }
+}
+
+impl Architecture {
+    fn check(&self) -> Result<(), String> {
+        let dropout = |Share(share)| want("model.dropout", share, (0.0..1.0).contains(&share));
+        match self {
+            Architecture::Mlp(mlp) => {
+                each_positive("model.hidden", &mlp.hidden)?;
+                dropout(mlp.dropout)
+            }
+            Architecture::Cnn(cnn) => {
+                each_positive("model.channels", &cnn.channels)?;
+                each_positive("model.pool_every", &[cnn.pool_every])?;
+                each_positive("model.hidden", &cnn.hidden)?;
+                dropout(cnn.dropout)
+            }
+            Architecture::Resnet(resnet) => {
+                want("model.depth", f64::from(resnet.depth), resnet.blocks().is_some())?;
+                each_positive("model.width", &[resnet.width])
+            }
+        }
     }
 }
 

@@ -83,9 +83,27 @@ impl Value for u32 {
     }
 }
 
+impl Value for bool {
+    fn from_number(_: f64) -> Option<Self> {
+        None
+    }
+}
+
 impl Value for Vec<u32> {
     fn from_number(_: f64) -> Option<Self> {
         None
+    }
+}
+
+impl<T> Dimension<T> {
+    /// The values that are written out: one, or those of a choice; none of a range.
+    #[must_use]
+    pub fn values(&self) -> &[T] {
+        match self {
+            Dimension::Fixed(value) => std::slice::from_ref(value),
+            Dimension::Choice(values) => values,
+            Dimension::Range(_) => &[],
+        }
     }
 }
 
@@ -103,8 +121,19 @@ impl<T: Value> Dimension<T> {
     }
 }
 
+impl<T: Default> Default for Dimension<T> {
+    fn default() -> Self {
+        Dimension::Fixed(T::default())
+    }
+}
+
 impl<T> From<T> for Dimension<T> {
     fn from(value: T) -> Self {
         Dimension::Fixed(value)
     }
+}
+
+/// Is a field what it is where nothing is said? Then it isn't written.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

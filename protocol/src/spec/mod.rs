@@ -7,14 +7,18 @@ mod architecture;
 mod check;
 pub mod dimension;
 mod job;
+mod model;
+mod share;
 mod training;
 
-pub use architecture::{Architecture, ModelSpace};
+pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use dimension::Dimension;
 pub use job::{
     DataSpec, Goal, JobSpec, Metric, OrderChoice, PlacementSpec, Scale, SearchMethod, SearchSpec,
     Split,
 };
+pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
+pub use share::Share;
 pub use training::{
     Loss, Optimizer, OptimizerName, OptimizerSpace, Schedule, ScheduleName, ScheduleSpace,
     TrainingConfig, TrainingSpace,

@@ -115,6 +115,15 @@ pub struct TrainingConfig {
     pub clip_norm: Option<f64>,
 }
 
+impl TrainingConfig {
+    /// Training at a constant rate, with nothing that may be left out.
+    #[must_use]
+    pub const fn new(epochs: u32, batch_size: u32, loss: Loss, optimizer: Optimizer) -> Self {
+        let schedule = Schedule::CONSTANT;
+        Self { epochs, batch_size, loss, optimizer, schedule, clip_norm: None }
+    }
+}
+
 /// `[training]` with open dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

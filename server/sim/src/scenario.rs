@@ -132,7 +132,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32, reproducible: bool) ->
             test: None,
             shards,
         },
-        models: vec![ModelSpace::Mlp { hidden: vec![4].into() }],
+        models: vec![ModelSpace::mlp(vec![4])],
         training: TrainingSpace {
             epochs,
             batch_size: 8.into(),

@@ -1,0 +1,166 @@
+//! `[[model]]` tables: architectures whose dimensions are still open.
+
+use super::{
+    architecture::{Architecture, Cnn, Mlp, Pool, Resnet},
+    dimension::{Chooser, Dimension, is_default},
+    share::Share,
+};
+use serde::{Deserialize, Serialize};
+
+/// One `[[model]]` table: an architecture with its own dimensions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "arch", rename_all = "snake_case")]
+pub enum ModelSpace {
+    /// See [`Mlp`].
+    Mlp(MlpSpace),
+    /// See [`Cnn`].
+    Cnn(CnnSpace),
+    /// See [`Resnet`].
+    Resnet(ResnetSpace),
+}
+
+/// [`Mlp`] with open dimensions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "see the fields of `Mlp`")]
+pub struct MlpSpace {
+    pub hidden: Dimension<Vec<u32>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub batch_norm: Dimension<bool>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub dropout: Dimension<Share>,
+}
+
+/// [`Cnn`] with open dimensions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "see the fields of `Cnn`")]
+pub struct CnnSpace {
+    pub channels: Dimension<Vec<u32>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pool: Dimension<Pool>,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pool_every: Dimension<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hidden: Dimension<Vec<u32>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub batch_norm: Dimension<bool>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub dropout: Dimension<Share>,
+}
+
+/// [`Resnet`] with open dimensions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "see the fields of `Resnet`")]
+pub struct ResnetSpace {
+    pub depth: Dimension<u32>,
+    pub width: Dimension<u32>,
+}
+
+impl ModelSpace {
+    /// An [`Mlp`] with nothing but hidden layers.
+    #[must_use]
+    pub fn mlp(hidden: impl Into<Dimension<Vec<u32>>>) -> Self {
+        ModelSpace::Mlp(MlpSpace { hidden: hidden.into(), ..MlpSpace::default() })
+    }
+
+    /// A [`Cnn`] with nothing but convolutions and 2x2 max pooling after each.
+    #[must_use]
+    pub fn cnn(channels: impl Into<Dimension<Vec<u32>>>) -> Self {
+        ModelSpace::Cnn(CnnSpace {
+            channels: channels.into(),
+            pool: Dimension::default(),
+            pool_every: one(),
+            hidden: Dimension::default(),
+            batch_norm: Dimension::default(),
+            dropout: Dimension::default(),
+        })
+    }
+
+    /// The concrete architecture that `chooser` takes; dimension names start with `prefix`.
+    pub fn close(&self, prefix: &str, chooser: &mut dyn Chooser) -> Option<Architecture> {
+        let name = |key: &str| format!("{prefix}.{key}");
+        Some(match self {
+            ModelSpace::Mlp(space) => Architecture::Mlp(Mlp {
+                hidden: space.hidden.close(&name("hidden"), chooser)?,
+                batch_norm: space.batch_norm.close(&name("batch_norm"), chooser)?,
+                dropout: space.dropout.close(&name("dropout"), chooser)?,
+            }),
+            ModelSpace::Cnn(space) => Architecture::Cnn(Cnn {
+                channels: space.channels.close(&name("channels"), chooser)?,
+                pool: space.pool.close(&name("pool"), chooser)?,
+                pool_every: space.pool_every.close(&name("pool_every"), chooser)?,
+                hidden: space.hidden.close(&name("hidden"), chooser)?,
+                batch_norm: space.batch_norm.close(&name("batch_norm"), chooser)?,
+                dropout: space.dropout.close(&name("dropout"), chooser)?,
+            }),
+            ModelSpace::Resnet(space) => Architecture::Resnet(Resnet {
+                depth: space.depth.close(&name("depth"), chooser)?,
+                width: space.width.close(&name("width"), chooser)?,
+            }),
+        })
+    }
+}
+
+const fn one() -> Dimension<u32> {
+    Dimension::Fixed(1)
+}
+
+fn is_one(dimension: &Dimension<u32>) -> bool {
+    *dimension == one()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A job's key is a digest of its JSON: what was stored before an option was there must stay.
+    #[test]
+    fn what_is_left_at_its_default_is_not_written() {
+        for (model, json) in [
+            (Architecture::mlp([64, 32]), r#"{"arch":"mlp","hidden":[64,32]}"#),
+            (Architecture::cnn([8]), r#"{"arch":"cnn","channels":[8]}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&model).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Architecture>(json).unwrap(), model);
+        }
+        for (space, json) in [
+            (ModelSpace::mlp(vec![64]), r#"{"arch":"mlp","hidden":{"fixed":[64]}}"#),
+            (
+                ModelSpace::cnn(Dimension::Choice(vec![vec![8], vec![]])),
+                r#"{"arch":"cnn","channels":{"choice":[[8],[]]}}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&space).unwrap(), json);
+            assert_eq!(serde_json::from_str::<ModelSpace>(json).unwrap(), space);
+        }
+    }
+
+    #[test]
+    fn every_option_survives_the_wire_and_unknown_ones_are_refused() {
+        let cnn = Cnn {
+            pool: Pool::None,
+            pool_every: 2,
+            hidden: vec![16],
+            batch_norm: true,
+            dropout: Share(0.5),
+            ..Cnn::new([8])
+        };
+        let json = serde_json::to_string(&Architecture::Cnn(cnn.clone())).unwrap();
+        assert_eq!(serde_json::from_str::<Architecture>(&json).unwrap(), Architecture::Cnn(cnn));
+        let resnet = Architecture::Resnet(Resnet { depth: 20, width: 16 });
+        assert_eq!(
+            serde_json::to_string(&resnet).unwrap(),
+            r#"{"arch":"resnet","depth":20,"width":16}"#
+        );
+        for unknown in [
+            r#"{"arch":"mlp","hidden":[8],"pool":"max"}"#,
+            r#"{"arch":"cnn","channels":[8],"depth":20}"#,
+            r#"{"arch":"resnet","depth":20}"#,
+            r#"{"arch":"vit"}"#,
+        ] {
+            assert!(serde_json::from_str::<Architecture>(unknown).is_err(), "{unknown}");
+        }
+    }
+}

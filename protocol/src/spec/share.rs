@@ -1,0 +1,44 @@
+//! A share of a whole, with a total order.
+
+use super::dimension::Value;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// A number from 0 on and below 1. Unlike `f64` it has a total order, so that what holds it can be a key.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Share(pub f64);
+
+impl Share {
+    /// Is it 0?
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        self.0 == 0.0
+    }
+}
+
+impl Ord for Share {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Share {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Share {}
+
+impl Value for Share {
+    fn from_number(number: f64) -> Option<Self> {
+        Some(Share(number))
+    }
+}
