@@ -8,7 +8,6 @@ use super::{
 };
 use serde::Serialize;
 use sojourn_ingest::Summary;
-use sojourn_model::Network;
 use sojourn_protocol::manifest::Labels;
 use sojourn_workgen::Trial;
 use std::{collections::BTreeMap, path::PathBuf};
@@ -92,7 +91,7 @@ pub(crate) fn check_models(
 ) -> Result<BTreeMap<(u64, String), usize>, Failure> {
     let mut models = BTreeMap::new();
     for (index, trial) in trials.iter().enumerate() {
-        let network = Network::of(&trial.config.model, shape, outputs).map_err(|error| {
+        let network = sojourn_model::validate(&trial.config, shape, outputs).map_err(|error| {
             let choices = words::choices(&trial.choices);
             let arch = trial.config.model.name();
             Failure::call(format!("trial {index} ({arch} {choices}) can't be built: {error}"))

@@ -4,7 +4,7 @@ use crate::{error::TrainError, model::Model};
 use sojourn_model::{Layer, LayerKind, Step};
 use sojourn_protocol::spec::Loss;
 use std::slice;
-use tch::{Reduction, Tensor};
+use tch::{Kind, Reduction, Tensor};
 
 /// The weight of a batch's mean and variance in the running ones: PyTorch's default.
 const MOMENTUM: f64 = 0.1;
@@ -20,7 +20,10 @@ pub(crate) enum Mode {
     Evaluate,
 }
 
-/// The outputs `[rows, outputs]` for `x`, `[rows, features]`.
+/// The outputs `[rows, outputs]` for `x`, `[rows, features]`, both in single precision.
+///
+/// A fully connected layer or convolution computes in the precision of its weights, and batch norm in
+/// that of its input; nothing else asks.
 pub(crate) fn forward(model: &Model, x: &Tensor, mode: Mode) -> Result<Tensor, TrainError> {
     let mut layers = Layers { leaves: model.leaves.iter(), buffers: model.buffers.iter(), mode };
     let mut flow = x.shallow_clone();
@@ -56,7 +59,11 @@ pub(crate) fn forward(model: &Model, x: &Tensor, mode: Mode) -> Result<Tensor, T
             }
         };
     }
-    Ok(flow)
+    as_kind(flow, Kind::Float)
+}
+
+fn as_kind(tensor: Tensor, kind: Kind) -> Result<Tensor, TrainError> {
+    if tensor.f_kind()? == kind { Ok(tensor) } else { Ok(tensor.f_to_kind(kind)?) }
 }
 
 /// The layers of a model, one after another, each with its own tensors.
@@ -73,8 +80,12 @@ impl Layers<'_> {
         let weight = self.leaves.next().ok_or_else(lacks)?;
         let bias = if layer.bias { Some(self.leaves.next().ok_or_else(lacks)?) } else { None };
         match layer.kind {
-            LayerKind::Linear => Ok(input.f_linear(weight, bias)?),
+            LayerKind::Linear => {
+                let input = as_kind(input.shallow_clone(), weight.f_kind()?)?;
+                Ok(input.f_linear(weight, bias)?)
+            }
             LayerKind::Convolution { kernel, stride, .. } => {
+                let input = as_kind(input.shallow_clone(), weight.f_kind()?)?;
                 let (stride, padding) = (i64::try_from(stride)?, i64::try_from(kernel / 2)?);
                 Ok(input.f_conv2d(weight, bias, [stride; 2], [padding; 2], [1, 1], 1)?)
             }

@@ -10,6 +10,7 @@
 //! Nothing here decides what is trained or whether it counts; a unit says all, and the same unit on
 //! the same arithmetic gives the same bytes. A bad unit is answered, never a reason to end.
 
+mod augment;
 mod calibrate;
 mod data;
 mod error;

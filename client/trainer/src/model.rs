@@ -2,13 +2,15 @@
 //!
 //! Every parameter is a leaf that shares its numbers with a slice of `weights`, and its gradient is
 //! copied into the same slice of `gradient`; so an optimiser does its few operations once, not once
-//! per parameter.
+//! per parameter. Where the trial computes in `bf16`, the leaves of fully connected layers and convolutions
+//! are slices of a rounded copy of `weights` instead.
 
 use crate::{error::TrainError, places::Places};
 use sojourn_codec::decode;
-use sojourn_model::{CheckpointLayout, LINEAGE, Lineage, Network, optimizer_slots};
+use sojourn_model::{CheckpointLayout, LINEAGE, LayerKind, Lineage, Network, optimizer_slots};
 use sojourn_protocol::{
     digest::{BlobRef, Hasher},
+    spec::Precision,
     unit::TrialContext,
 };
 use std::{
@@ -16,7 +18,7 @@ use std::{
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 /// Parameters, buffers, gradient and optimiser state of one trial.
 #[derive(Debug)]
@@ -30,7 +32,9 @@ pub(crate) struct Model {
     pub(crate) gradient: Tensor,
     /// The optimiser's state, one tensor per slot, in the places of the parameters.
     pub(crate) state: Vec<Tensor>,
-    /// The parameters one by one, each layer's weight before its bias.
+    /// All parameters rounded, where the trial computes in rounded numbers.
+    rounded: Option<Tensor>,
+    /// The parameters one by one as the model computes with them, each layer's weight before its bias.
     pub(crate) leaves: Vec<Tensor>,
     gradients: Vec<Tensor>,
     buffer_places: Places,
@@ -70,9 +74,11 @@ impl Model {
         let state = slots.iter().map(|slot| flat(slot)).collect::<Result<Vec<_>, _>>()?;
         let gradient = weights.f_zeros_like()?;
         let gradients = places.slices(&gradient)?;
-        let leaf =
-            |slice: Tensor| Ok::<_, TrainError>(slice.f_detach()?.f_set_requires_grad(true)?);
-        let leaves = places.slices(&weights)?.into_iter().map(leaf).collect::<Result<_, _>>()?;
+        let rounded = match context.config.training.precision {
+            Precision::F32 => None,
+            Precision::Bf16 => Some(weights.f_to_kind(Kind::BFloat16)?),
+        };
+        let leaves = leaves(layout.network(), &places, &weights, rounded.as_ref())?;
         let buffer_places = Places::of(layout.buffers())?;
         let running = buffer_places.flat(|name| find(name).map(|view| view.data))?;
         let buffers = buffer_places.slices(&running)?;
@@ -83,6 +89,7 @@ impl Model {
             weights,
             gradient,
             state,
+            rounded,
             leaves,
             gradients,
             buffer_places,
@@ -102,6 +109,14 @@ impl Model {
         let gradients = Tensor::f_run_backward(&[loss], &self.leaves, false, false)?;
         for (place, gradient) in self.gradients.iter_mut().zip(&gradients) {
             place.f_copy_(gradient)?;
+        }
+        Ok(())
+    }
+
+    /// To be called when the weights have moved: rounds them anew, where the model computes with that.
+    pub(crate) fn round(&mut self) -> Result<(), TrainError> {
+        if let Some(rounded) = &mut self.rounded {
+            rounded.f_copy_(&self.weights)?;
         }
         Ok(())
     }
@@ -194,6 +209,28 @@ impl Model {
         flat.f_copy_data_u8(&mut bytes, numel)?;
         Ok(bytes)
     }
+}
+
+/// The tensors that gradients are for.
+fn leaves(
+    network: &Network,
+    places: &Places,
+    weights: &Tensor,
+    rounded: Option<&Tensor>,
+) -> Result<Vec<Tensor>, TrainError> {
+    let exact = places.slices(weights)?;
+    let rounded = places.slices(rounded.unwrap_or(weights))?;
+    // Batch norm's parameters are exact in any precision.
+    let of_norm = network.layers().flat_map(|layer| {
+        let norm = matches!(layer.kind, LayerKind::BatchNorm { .. });
+        std::iter::repeat_n(norm, if layer.bias { 2 } else { 1 })
+    });
+    let pairs = exact.into_iter().zip(rounded).zip(of_norm);
+    let leaves = pairs.map(|((exact, rounded), norm)| {
+        let slice = if norm { exact } else { rounded };
+        Ok(slice.f_detach()?.f_set_requires_grad(true)?)
+    });
+    leaves.collect()
 }
 
 fn missing(name: &str) -> TrainError {

@@ -1,6 +1,7 @@
 //! One hop: a shard's batches, forward, backward, update.
 
 use crate::{
+    augment::Augmenter,
     data::Dataset,
     error::TrainError,
     forward::{Mode, forward, loss},
@@ -30,16 +31,22 @@ pub(crate) fn train(
     let config = &hop.context.config.training;
     let mut update = Update::new(config.optimizer, config.clip_norm, model)?;
     let mut rows = Rows::new(hop, data)?;
+    let augmenter = Augmenter::of(&hop.context)?;
     let mut sums = Sums { correct: classes(config.loss).then_some(0), ..Sums::default() };
     for batch in hop.start.batch..until {
-        tch::manual_seed(seeds::batch(hop.seed, batch));
-        let (x, y) = rows.batch(batch)?;
+        let seed = seeds::batch(hop.seed, batch);
+        tch::manual_seed(seed);
+        let (mut x, y) = rows.batch(batch)?;
+        if let Some(augmenter) = &augmenter {
+            x = augmenter.apply(&x, seed.cast_unsigned())?;
+        }
         let outputs = forward(model, &x, Mode::Train)?;
         let mean = loss(config.loss, &outputs, &y, Reduction::Mean)?;
         model.backward(&mean)?;
         let step = hop.position_at(batch).step;
         let factor = schedule::factor(&config.schedule, step, hop.context.total_steps);
         update.step(model, step + 1, factor)?;
+        model.round()?;
 
         // On a CPU there is no queue of work that reading a number would wait for.
         let mean = mean.f_double_value(&[])?;

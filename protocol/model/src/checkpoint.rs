@@ -1,6 +1,11 @@
 //! The tensors of a trial's checkpoints: parameters, buffers, optimiser state, lineage.
 
-use crate::{error::ModelError, layer::Parameter, lineage::Lineage, network::Network};
+use crate::{
+    error::ModelError,
+    layer::Parameter,
+    lineage::Lineage,
+    network::{Network, validate},
+};
 use sojourn_codec::{Dtype, Layout, TensorSpec};
 use sojourn_protocol::{
     spec::{Optimizer, OptimizerName},
@@ -40,7 +45,7 @@ impl CheckpointLayout {
     /// # Errors
     /// What [`crate::validate`] refuses.
     pub fn of(context: &TrialContext) -> Result<Self, ModelError> {
-        let network = Network::of(&context.config.model, &context.shape, context.outputs)?;
+        let network = validate(&context.config, &context.shape, context.outputs)?;
         let spec = |tensor: Parameter| TensorSpec::new(tensor.name, Dtype::F32, tensor.shape);
         let parameters: Vec<TensorSpec> = network.parameters().map(spec).collect();
         let buffers: Vec<TensorSpec> = network.buffers().map(spec).collect();

@@ -24,6 +24,14 @@ pub enum ModelError {
         /// The deepest that is accepted.
         limit: u32,
     },
+    /// A crop that could leave nothing of an image.
+    #[error("`crop` is {crop}, more than the images' shorter side, {side}")]
+    Crop {
+        /// What was asked for.
+        crop: u32,
+        /// Height or width, whichever is less.
+        side: u32,
+    },
     /// A `cnn` without a convolution is another model.
     #[error("`cnn` needs at least one entry in `channels`")]
     NoChannels,

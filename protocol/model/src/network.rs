@@ -5,7 +5,7 @@ use crate::{
     error::ModelError,
     layer::{Layer, Parameter},
 };
-use sojourn_protocol::spec::{Architecture, Share};
+use sojourn_protocol::spec::{Architecture, Augment, Share, TrialConfig};
 
 /// The most parameters that a model may have.
 pub const MAX_PARAMETERS: u64 = 1 << 31;
@@ -142,17 +142,24 @@ impl Network {
     }
 }
 
-/// Can this architecture be built for rows of `shape` and this many outputs?
+/// The network of a configuration for rows of `shape` and this many outputs, where the one fits the
+/// other.
 ///
 /// # Errors
-/// Empty rows or layers, `cnn` or `resnet` over anything but `[channels, height, width]`, a depth
-/// that isn't 9n + 2, more than [`MAX_PARAMETERS`].
-pub fn validate(
-    architecture: &Architecture,
-    shape: &[u32],
-    outputs: u32,
-) -> Result<(), ModelError> {
-    Network::of(architecture, shape, outputs).map(|_| ())
+/// Empty rows or layers; `cnn`, `resnet` or `augment` over anything but `[channels, height, width]`; a
+/// depth that isn't 9n + 2; more than [`MAX_PARAMETERS`]; a crop that is wider than the image.
+pub fn validate(config: &TrialConfig, shape: &[u32], outputs: u32) -> Result<Network, ModelError> {
+    let network = Network::of(&config.model, shape, outputs)?;
+    if let Some(Augment { crop, .. }) = config.training.augment {
+        let &[_, height, width] = shape else {
+            return Err(ModelError::NotAnImage { what: "augment", shape: shape.to_vec() });
+        };
+        let side = height.min(width);
+        if crop > side {
+            return Err(ModelError::Crop { crop, side });
+        }
+    }
+    Ok(network)
 }
 
 /// Floating-point operations of one row's forward pass; training takes about three times as many.

@@ -3,7 +3,9 @@
 use super::*;
 use crate::layer::{LayerKind, Start};
 use proptest::prelude::*;
-use sojourn_protocol::spec::{Cnn, Mlp, Pool, Resnet};
+use sojourn_protocol::spec::{
+    Cnn, Loss, Mlp, Optimizer, OptimizerName, Pool, Resnet, TrainingConfig,
+};
 
 fn mlp_of(hidden: &[u32]) -> Architecture {
     Architecture::mlp(hidden)
@@ -163,7 +165,7 @@ fn a_residual_network_costs_what_its_convolutions_do() {
 fn a_residual_network_takes_images_of_any_size() {
     for (height, width) in [(1, 1), (1, 5), (7, 3), (28, 28), (33, 31)] {
         for channels in [1, 3] {
-            validate(&resnet_of(11, 2), &[channels, height, width], 4).unwrap();
+            Network::of(&resnet_of(11, 2), &[channels, height, width], 4).unwrap();
         }
     }
 }
@@ -171,7 +173,7 @@ fn a_residual_network_takes_images_of_any_size() {
 #[test]
 fn what_cannot_be_built_is_refused_with_the_reason() {
     let refusal = |a: &Architecture, shape: &[u32], outputs| {
-        validate(a, shape, outputs).unwrap_err().to_string()
+        Network::of(a, shape, outputs).unwrap_err().to_string()
     };
     assert_eq!(
         refusal(&cnn_of(&[4]), &[64], 2),
@@ -203,6 +205,23 @@ fn what_cannot_be_built_is_refused_with_the_reason() {
     assert!(refusal(&mlp_of(&[1 << 16, 1 << 16]), &[8], 2).contains("more than"));
 }
 
+#[test]
+fn augmentation_takes_images_that_are_wide_enough() {
+    let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+    let plain = TrainingConfig::new(1, 8, Loss::CrossEntropy, optimizer);
+    let told = |crop, shape: &[u32]| {
+        let augment = Some(Augment { crop, flip: true });
+        let training = TrainingConfig { augment, ..plain };
+        let config = TrialConfig { model: mlp_of(&[4]), training };
+        validate(&config, shape, 2).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(told(4, &[3, 4, 9]), Ok(()));
+    let narrow = "`crop` is 5, more than the images' shorter side, 4";
+    assert_eq!(told(5, &[3, 4, 9]), Err(narrow.into()));
+    let flat = "`augment` needs rows of shape [channels, height, width], these are [108]";
+    assert_eq!(told(1, &[108]), Err(flat.into()));
+}
+
 proptest! {
     #[test]
     fn counts_are_those_of_the_parameters(
@@ -230,10 +249,10 @@ proptest! {
         shape in prop::collection::vec(any::<u32>(), 0..5),
         outputs in any::<u32>(),
     ) {
-        let _ = validate(&mlp_of(&sizes), &shape, outputs);
-        let _ = validate(&cnn_of(&sizes), &shape, outputs);
+        let _ = Network::of(&mlp_of(&sizes), &shape, outputs);
+        let _ = Network::of(&cnn_of(&sizes), &shape, outputs);
         let first = sizes.first().copied().unwrap_or(11);
-        let _ = validate(&resnet_of(first, first), &shape, outputs);
-        let _ = validate(&resnet_of(11, first), &shape, outputs);
+        let _ = Network::of(&resnet_of(first, first), &shape, outputs);
+        let _ = Network::of(&resnet_of(11, first), &shape, outputs);
     }
 }

@@ -5,7 +5,7 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    OptimizerName, Pool, Share,
+    OptimizerName, Pool, Precision, Share,
     dimension::{Dimension, Range, Spread},
 };
 
@@ -108,6 +108,13 @@ impl Element for Pool {
     const RANGES: bool = false;
     fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
         node.word(&[("max", Pool::Max), ("average", Pool::Average), ("none", Pool::None)])
+    }
+}
+
+impl Element for Precision {
+    const RANGES: bool = false;
+    fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
+        node.word(&[("f32", Precision::F32), ("bf16", Precision::Bf16)])
     }
 }
 

@@ -58,8 +58,9 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>) -> Option<JobSpec> {
     let data = root.required_section("data").and_then(|section| data::read(&section));
     let shape = data.as_ref().and_then(|data| data.shape.as_deref());
     let models = model::read(&root, method, data.is_some().then_some(shape));
-    let training =
-        root.required_section("training").and_then(|section| training::read(&section, method));
+    let training = root
+        .required_section("training")
+        .and_then(|section| training::read(&section, method, data.is_some().then_some(shape)));
     let loss = training.as_ref().map(|training| training.loss);
     let search = search::read(search_node.as_ref(), method, loss);
     let placement = search::placement(&root);

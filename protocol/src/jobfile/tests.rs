@@ -2,8 +2,8 @@
 
 use super::parse;
 use crate::spec::{
-    CnnSpace, Dimension, Goal, Loss, Metric, MlpSpace, ModelSpace, OptimizerName, OrderChoice,
-    Pool, ResnetSpace, Scale, ScheduleName, SearchMethod, Share, Split,
+    AugmentSpace, CnnSpace, Dimension, Goal, Loss, Metric, MlpSpace, ModelSpace, OptimizerName,
+    OrderChoice, Pool, Precision, ResnetSpace, Scale, ScheduleName, SearchMethod, Share, Split,
     dimension::{Range, Spread},
 };
 
@@ -168,7 +168,7 @@ fn options_that_make_no_model_are_refused() {
     };
     assert_eq!(
         cnn("pool = \"mean\""),
-        "9: `model[0].pool` is `\"mean\"`; one of `max`, `average`, `none` is wanted"
+        "9: `model[0].pool` is `\"mean\"`; did you mean `max`? one of `max`, `average`, `none` is wanted"
     );
     assert_eq!(
         cnn("pool_every = 0"),
@@ -208,9 +208,57 @@ fn options_that_make_no_model_are_refused() {
 }
 
 #[test]
-fn the_job_of_the_examples_is_read() {
+fn augmentation_and_precision_are_read() {
+    let lines = "clip_norm = 0
+precision = { choice = [\"f32\", \"bf16\"] }
+augment = { crop = { int = [0, 2] }, flip = true }";
+    let text = FULL.replace("clip_norm = { uniform = [0, 1.5], points = 2 }", lines);
+    let training = parse(&text).unwrap().training;
+    assert_eq!(training.precision, Dimension::Choice(vec![Precision::F32, Precision::Bf16]));
+    let range = Range { spread: Spread::Integer, low: 0.0, high: 2.0, points: None };
+    let augment = AugmentSpace { crop: Dimension::Range(range), flip: true.into() };
+    assert_eq!(training.augment, augment);
+    let training = parse(FULL).unwrap().training;
+    assert_eq!(training.augment, AugmentSpace::default());
+    assert_eq!(training.precision, Dimension::Fixed(Precision::F32));
+}
+
+#[test]
+fn augmentation_and_precision_that_make_no_sense_are_refused() {
+    let training = |line: &str| told("epochs = 2", &format!("epochs = 2\n{line}"));
+    assert_eq!(
+        training("augment = { flip = true }"),
+        "10: `training.augment` takes images: `data.shape = [channels, height, width]` is wanted"
+    );
+    assert_eq!(
+        training("augment = true"),
+        "10: `training.augment` is a boolean (`true`); a table is wanted"
+    );
+    assert_eq!(
+        training("precision = \"fp16\""),
+        "10: `training.precision` is `\"fp16\"`; did you mean `bf16`? one of `f32`, `bf16` is wanted"
+    );
+    let image = |line: &str| said(&FULL.replace("epochs = 3", &format!("epochs = 3\n{line}")));
+    assert_eq!(
+        image("augment = { crop = 9 }"),
+        "19: `training.augment.crop` goes up to 9, more than the images' shorter side, 8"
+    );
+    assert_eq!(
+        image("augment = { crops = 2 }"),
+        "19: `training.augment.crops` is no known key; did you mean `crop`?"
+    );
+    assert_eq!(
+        image("augment = { flip = 1 }"),
+        "19: `training.augment.flip` is a whole number (`1`); `true` or `false` is wanted"
+    );
+}
+
+#[test]
+fn the_jobs_of_the_examples_are_read() {
     let job = parse(include_str!("../../../examples/digits/job.toml")).unwrap();
     assert_eq!((job.name.as_str(), job.models.len()), ("digits", 2));
+    let job = parse(include_str!("../../../examples/digits/resnet.toml")).unwrap();
+    assert_eq!((job.name.as_str(), job.models.len()), ("digits-deep", 2));
 }
 
 #[test]

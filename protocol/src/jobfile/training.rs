@@ -6,7 +6,8 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    Dimension, Loss, OptimizerName, OptimizerSpace, ScheduleName, ScheduleSpace, TrainingSpace,
+    AugmentSpace, Dimension, Loss, OptimizerName, OptimizerSpace, Precision, ScheduleName,
+    ScheduleSpace, TrainingSpace,
 };
 
 const DEFAULT_BATCH_SIZE: u32 = 32;
@@ -15,7 +16,12 @@ const MAX_EPOCHS: u32 = 1_000_000;
 const ADAMW_WEIGHT_DECAY: f64 = 0.01;
 
 /// Reads `[training]`.
-pub(super) fn read(section: &Section<'_>, method: Option<Method>) -> Option<TrainingSpace> {
+/// `shape` is the shape of a row, where `[data]` could be read.
+pub(super) fn read(
+    section: &Section<'_>,
+    method: Option<Method>,
+    shape: Option<Option<&[u32]>>,
+) -> Option<TrainingSpace> {
     let epochs = section
         .required("epochs", "how often to pass over the training data")
         .and_then(|node| node.integer(1, MAX_EPOCHS));
@@ -31,6 +37,10 @@ pub(super) fn read(section: &Section<'_>, method: Option<Method>) -> Option<Trai
         .optional("schedule")
         .map_or_else(|| Some(ScheduleSpace::default()), |node| schedule(&node, method));
     let clip_norm = number(section, "clip_norm", Bounds::NotNegative, method, 0.0);
+    let augment = section
+        .optional("augment")
+        .map_or_else(|| Some(AugmentSpace::default()), |node| augment(&node, method, shape));
+    let precision = number(section, "precision", Bounds::NotNegative, method, Precision::F32);
     Some(TrainingSpace {
         epochs: epochs?,
         batch_size: batch_size?,
@@ -38,7 +48,36 @@ pub(super) fn read(section: &Section<'_>, method: Option<Method>) -> Option<Trai
         optimizer: optimizer?,
         schedule: schedule?,
         clip_norm: clip_norm?,
+        augment: augment?,
+        precision: precision?,
     })
+}
+
+fn augment(
+    node: &Node<'_>,
+    method: Option<Method>,
+    shape: Option<Option<&[u32]>>,
+) -> Option<AugmentSpace> {
+    let section = node.section()?;
+    let crop = number(&section, "crop", Bounds::NotNegative, method, 0);
+    let flip = number(&section, "flip", Bounds::NotNegative, method, false);
+    let space = AugmentSpace { crop: crop?, flip: flip? };
+    let image = match shape {
+        Some(Some([_, height, width])) => Some(height.min(width)),
+        Some(_) => {
+            return node.refuse("takes images: `data.shape = [channels, height, width]` is wanted");
+        }
+        None => None,
+    };
+    let most = match &space.crop {
+        Dimension::Range(range) => range.high,
+        written => written.values().iter().max().map_or(0.0, |crop| f64::from(*crop)),
+    };
+    if let Some(side) = image.filter(|side| most > f64::from(**side)) {
+        let text = format!("goes up to {most}, more than the images' shorter side, {side}");
+        return section.refuse("crop", text);
+    }
+    Some(space)
 }
 
 fn number<T: Element>(

@@ -4,6 +4,7 @@
 //! [`Chooser`](dimension::Chooser) closes them all and gives a [`TrialConfig`].
 
 mod architecture;
+mod augment;
 mod check;
 pub mod dimension;
 mod job;
@@ -12,6 +13,7 @@ mod share;
 mod training;
 
 pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
+pub use augment::{Augment, AugmentSpace};
 pub use dimension::Dimension;
 pub use job::{
     DataSpec, Goal, JobSpec, Metric, OrderChoice, PlacementSpec, Scale, SearchMethod, SearchSpec,
@@ -20,8 +22,8 @@ pub use job::{
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use share::Share;
 pub use training::{
-    Loss, Optimizer, OptimizerName, OptimizerSpace, Schedule, ScheduleName, ScheduleSpace,
-    TrainingConfig, TrainingSpace,
+    Loss, Optimizer, OptimizerName, OptimizerSpace, Precision, Schedule, ScheduleName,
+    ScheduleSpace, TrainingConfig, TrainingSpace,
 };
 
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,9 @@
 //! How a trial is trained: loss, optimiser, schedule.
 
-use super::dimension::{Chooser, Dimension, Value};
+use super::{
+    augment::{Augment, AugmentSpace},
+    dimension::{Chooser, Dimension, Value, is_default},
+};
 use serde::{Deserialize, Serialize};
 
 /// What is minimised.
@@ -11,6 +14,26 @@ pub enum Loss {
     CrossEntropy,
     /// Mean squared error of one output against a numeric label.
     Mse,
+}
+
+/// The numbers that a model computes in. Parameters, buffers, optimiser state and checkpoints are
+/// `f32` whatever this is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// Single precision.
+    #[default]
+    F32,
+    /// As PyTorch's autocast to `bfloat16`: fully connected layers and convolutions take rounded
+    /// inputs and weights and give rounded outputs; what follows them takes what it gets. Batch norm's
+    /// parameters and statistics, the loss and the update stay `f32`. Training and evaluation alike.
+    Bf16,
+}
+
+impl Value for Precision {
+    fn from_number(_: f64) -> Option<Self> {
+        None
+    }
 }
 
 /// The optimisers, with the update rules of PyTorch 2.11's classes of the same names.
@@ -113,6 +136,12 @@ pub struct TrainingConfig {
     /// Gradients are scaled down to this global L2 norm, above 0, where given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<f64>,
+    /// Random changes to training images, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub augment: Option<Augment>,
+    /// The numbers that the model computes in.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub precision: Precision,
 }
 
 impl TrainingConfig {
@@ -120,7 +149,8 @@ impl TrainingConfig {
     #[must_use]
     pub const fn new(epochs: u32, batch_size: u32, loss: Loss, optimizer: Optimizer) -> Self {
         let schedule = Schedule::CONSTANT;
-        Self { epochs, batch_size, loss, optimizer, schedule, clip_norm: None }
+        let (augment, precision) = (None, Precision::F32);
+        Self { epochs, batch_size, loss, optimizer, schedule, clip_norm: None, augment, precision }
     }
 }
 
@@ -140,6 +170,12 @@ pub struct TrainingSpace {
     pub schedule: ScheduleSpace,
     /// Largest gradient norm; 0 switches clipping off.
     pub clip_norm: Dimension<f64>,
+    /// Random changes to training images.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub augment: AugmentSpace,
+    /// The numbers that models compute in.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub precision: Dimension<Precision>,
 }
 
 /// `optimizer` with open dimensions.
@@ -187,6 +223,8 @@ impl TrainingSpace {
         let optimizer = self.optimizer.close(chooser)?;
         let schedule = self.schedule.close(chooser)?;
         let clip_norm = self.clip_norm.close("training.clip_norm", chooser)?;
+        let augment = self.augment.close(chooser)?;
+        let precision = self.precision.close("training.precision", chooser)?;
         Some(TrainingConfig {
             epochs: self.epochs,
             batch_size,
@@ -194,6 +232,8 @@ impl TrainingSpace {
             optimizer,
             schedule,
             clip_norm: (clip_norm > 0.0).then_some(clip_norm),
+            augment,
+            precision,
         })
     }
 }

@@ -3,7 +3,11 @@
 //! All in whole nanoseconds per row, so that what they decide is the same on any machine.
 
 use crate::state::Trial;
-use sojourn_protocol::{ids::HostId, spec::Architecture, time::Millis};
+use sojourn_protocol::{
+    ids::HostId,
+    spec::{Architecture, Precision},
+    time::Millis,
+};
 use std::collections::BTreeMap;
 
 /// Forward and backward together cost about three forward passes.
@@ -19,11 +23,11 @@ pub(crate) struct Estimates {
 }
 
 /// What units have in common that take the same time per row.
-type Kind = (Architecture, u32);
+type Kind = (Architecture, u32, Precision);
 
 fn kind(trial: &Trial) -> Kind {
     let config = &trial.context.config;
-    (config.model.clone(), config.training.batch_size)
+    (config.model.clone(), config.training.batch_size, config.training.precision)
 }
 
 impl Estimates {

@@ -6,9 +6,9 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard},
     seeds,
     spec::{
-        DataSpec, Dimension, Goal, JobSpec, Loss, Metric, ModelSpace, OptimizerName,
-        OptimizerSpace, OrderChoice, PlacementSpec, Scale, ScheduleSpace, SearchMethod, SearchSpec,
-        Split, TrainingSpace,
+        AugmentSpace, DataSpec, Dimension, Goal, JobSpec, Loss, Metric, ModelSpace, OptimizerName,
+        OptimizerSpace, OrderChoice, PlacementSpec, Precision, Scale, ScheduleSpace, SearchMethod,
+        SearchSpec, Split, TrainingSpace,
     },
     time::Millis,
 };
@@ -148,6 +148,8 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32, reproducible: bool) ->
             },
             schedule: ScheduleSpace::default(),
             clip_norm: 0.0.into(),
+            augment: AugmentSpace::default(),
+            precision: Precision::F32.into(),
         },
         search: SearchSpec {
             method: SearchMethod::Grid,

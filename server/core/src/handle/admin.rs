@@ -112,8 +112,7 @@ impl Core {
         }
         let trials = sojourn_workgen::trials(spec).map_err(|error| invalid(error.to_string()))?;
         for (n, trial) in trials.iter().enumerate() {
-            let model = &trial.config.model;
-            sojourn_model::validate(model, &data.shape, data.labels.outputs())
+            sojourn_model::validate(&trial.config, &data.shape, data.labels.outputs())
                 .map_err(|error| invalid(format!("trial {n}: {error}")))?;
             trial.config.check().map_err(|error| invalid(format!("trial {n}: {error}")))?;
         }
