@@ -13,7 +13,9 @@ use sojourn_protocol::{
     manifest::{Scaling, Shard},
     position::Position,
     seeds,
-    spec::{Architecture, Cnn, Loss, Mlp, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
+    spec::{
+        Architecture, Cnn, Loss, Mlp, Optimizer, OptimizerName, Resnet, TrainingConfig, TrialConfig,
+    },
     trainer::{RunUnit, TrainerLine, TrainerRequest},
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -25,7 +27,7 @@ use std::{
 };
 use tch::{
     Device, Kind, Tensor,
-    nn::{self, Module, OptimizerConfig},
+    nn::{self, Module, ModuleT, OptimizerConfig},
 };
 
 const TURNS: usize = 5;
@@ -54,6 +56,12 @@ fn main() {
             rows: 6_000,
         },
         Case { name: "cnn 16-32 8x8", model: cnn(&[16, 32]), shape: [1, 8, 8], rows: 10_000 },
+        Case {
+            name: "resnet 20 3x32x32",
+            model: Architecture::Resnet(Resnet { depth: 20, width: Resnet::WIDTH }),
+            shape: [3, 32, 32],
+            rows: 512,
+        },
         Case { name: "cnn 32-64 3x32x32", model: cnn(&[32, 64]), shape: [3, 32, 32], rows: 1_000 },
     ];
     let (mut process, mut requests, mut lines) = start();
@@ -135,7 +143,7 @@ fn hand_written(case: &Case, x: &[f32], y: &[i64]) -> f64 {
         let count = BATCH.min(rows - at);
         let pick = order.narrow(0, at, count);
         let (x, y) = (x.index_select(0, &pick), y.index_select(0, &pick));
-        let outputs = model.forward(&x);
+        let outputs = model.forward_t(&x, true);
         let loss = outputs.cross_entropy_for_logits(&y);
         optimizer.backward_step(&loss);
         losses += loss.double_value(&[]);
@@ -147,10 +155,10 @@ fn hand_written(case: &Case, x: &[f32], y: &[i64]) -> f64 {
     speed(u64::from(case.rows), micros)
 }
 
-fn network(root: &nn::Path<'_>, case: &Case, shape: [i64; 3]) -> nn::Sequential {
+fn network(root: &nn::Path<'_>, case: &Case, shape: [i64; 3]) -> nn::SequentialT {
     let [depth, mut height, mut width] = shape;
     let classes = i64::from(CLASSES);
-    let mut net = nn::seq();
+    let mut net = nn::seq_t();
     match &case.model {
         Architecture::Mlp(Mlp { hidden, .. }) => {
             let mut inputs = depth * height * width;
@@ -176,7 +184,48 @@ fn network(root: &nn::Path<'_>, case: &Case, shape: [i64; 3]) -> nn::Sequential 
             net = net.add_fn(move |x| x.view([-1, flat]));
             net.add(nn::linear(root / "last", flat, classes, nn::LinearConfig::default()))
         }
+        Architecture::Resnet(resnet) => {
+            net = net.add_fn(move |x| x.view([-1, depth, height, width]));
+            let filters = i64::from(resnet.width);
+            net = net.add(conv(&(root / "stem"), depth, filters, 3, 1));
+            net = norm_relu(net, &(root / "stem-norm"), filters);
+            let mut inputs = filters;
+            for stage in 0..3 {
+                let outputs = filters * (4 << stage);
+                let inner = if stage == 0 { filters } else { outputs / 2 };
+                for block in 0..i64::from(resnet.blocks().unwrap()) {
+                    let stride = if stage > 0 && block == 0 { 2 } else { 1 };
+                    let root = root / stage / block;
+                    let mut inside = norm_relu(nn::seq_t(), &(&root / "n1"), inputs);
+                    inside = inside.add(conv(&(&root / "c1"), inputs, inner, 1, stride));
+                    inside = norm_relu(inside, &(&root / "n2"), inner);
+                    inside = inside.add(conv(&(&root / "c2"), inner, inner, 3, 1));
+                    inside = norm_relu(inside, &(&root / "n3"), inner);
+                    inside = inside.add(conv(&(&root / "c3"), inner, outputs, 1, 1));
+                    let skip =
+                        (block == 0).then(|| conv(&(&root / "s"), inputs, outputs, 1, stride));
+                    net = net.add_fn_t(move |x, train| {
+                        let kept =
+                            skip.as_ref().map_or_else(|| x.shallow_clone(), |s| s.forward(x));
+                        inside.forward_t(x, train) + kept
+                    });
+                    inputs = outputs;
+                }
+            }
+            net = norm_relu(net, &(root / "norm"), inputs);
+            net = net.add_fn(|x| x.mean_dim([2i64, 3].as_slice(), false, None));
+            net.add(nn::linear(root / "last", inputs, classes, nn::LinearConfig::default()))
+        }
     }
+}
+
+fn conv(root: &nn::Path<'_>, inputs: i64, outputs: i64, kernel: i64, stride: i64) -> nn::Conv2D {
+    let config = nn::ConvConfig { padding: kernel / 2, stride, ..nn::ConvConfig::default() };
+    nn::conv2d(root, inputs, outputs, kernel, config)
+}
+
+fn norm_relu(net: nn::SequentialT, root: &nn::Path<'_>, channels: i64) -> nn::SequentialT {
+    net.add(nn::batch_norm2d(root, channels, nn::BatchNormConfig::default())).add_fn(Tensor::relu)
 }
 
 fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> TrainerRequest {
