@@ -169,9 +169,14 @@ impl Server {
         ));
 
         let tokens = Tokens::of(&enrol_token, &admin_token);
-        let traffic = Arc::new(http::Traffic::default());
-        let shell_handle = shell.handle().clone();
-        let site = web::Data::new(Site { shell: shell_handle, keeper, uploads, tokens, traffic });
+        let site = web::Data::new(Site {
+            shell: shell.handle().clone(),
+            keeper,
+            uploads,
+            tokens,
+            known: Arc::default(),
+            traffic: Arc::default(),
+        });
         let server = HttpServer::new(move || {
             App::new().app_data(site.clone()).wrap(from_fn(http::protocol)).configure(http::routes)
         })

@@ -88,9 +88,15 @@ impl FromRequest for Host {
         let (token, site) = (bearer(request), site(request));
         Box::pin(async move {
             let (token_sha256, site) = (token?, site?);
+            if let Some(host) = site.known.get(token_sha256) {
+                return Ok(Self(host));
+            }
             let query = Query::HostByToken { token_sha256 };
             match site.shell.call(|to| Command::Query { to, query }).await? {
-                Answer::HostByToken(Some(host)) => Ok(Self(host)),
+                Answer::HostByToken(Some(host)) => {
+                    site.known.insert(token_sha256, host);
+                    Ok(Self(host))
+                }
                 _ => Err(unknown()),
             }
         })

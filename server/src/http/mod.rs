@@ -7,10 +7,12 @@ mod bytes;
 mod error;
 mod hosts;
 mod jobs;
+mod known;
 mod protocol;
 mod traffic;
 
 pub(crate) use auth::Tokens;
+pub(crate) use known::KnownHosts;
 pub(crate) use traffic::Traffic;
 
 use crate::{keeper::Keeper, shell::ShellHandle};
@@ -33,6 +35,7 @@ pub(crate) struct Site {
     pub(crate) keeper: Keeper,
     pub(crate) uploads: Uploads,
     pub(crate) tokens: Tokens,
+    pub(crate) known: Arc<KnownHosts>,
     pub(crate) traffic: Arc<Traffic>,
 }
 

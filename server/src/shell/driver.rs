@@ -16,6 +16,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
+        atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, Sender},
     },
     thread::JoinHandle,
@@ -65,6 +66,8 @@ pub(super) struct Driver {
 
 struct RunningWriter {
     number: u64,
+    /// The position up to which all is durable, as the writer says.
+    durable: Arc<AtomicU64>,
     items: Sender<Vec<Item>>,
     thread: JoinHandle<()>,
 }
@@ -114,7 +117,9 @@ impl Driver {
         self.writers += 1;
         let number = self.writers;
         let (items, receiver) = std::sync::mpsc::channel();
+        let durable = Arc::new(AtomicU64::new(journal.tail().0));
         let writer = Writer {
+            durable: Arc::clone(&durable),
             journal,
             config: self.config,
             errands: self.errands.clone(),
@@ -126,7 +131,7 @@ impl Driver {
             .name("journal".to_owned())
             .spawn(move || writer.run(&receiver))
             .map_err(ShellError::Thread)?;
-        self.writer = Some(RunningWriter { number, items, thread });
+        self.writer = Some(RunningWriter { number, durable, items, thread });
         Ok(())
     }
 
@@ -216,12 +221,24 @@ impl Driver {
             Effect::Reply { to, after, answer } => {
                 // Whoever hung up gets none.
                 let reply = self.waiting.remove(&to)?;
-                Item::Reply { after, reply, answer: answer.map(|answer| *answer) }
+                let answer = answer.map(|answer| *answer);
+                if self.is_durable(after) {
+                    // Whoever asked may have gone.
+                    drop(reply.send(answer));
+                    return None;
+                }
+                Item::Reply { after, reply, answer }
             }
             Effect::Assimilate => Item::Errand(Errand::Assimilate),
             Effect::Delete(blob) => Item::Errand(Errand::Delete(blob)),
             Effect::DropUpload(lease) => Item::Errand(Errand::DropUpload(lease)),
         })
+    }
+
+    /// Does it last already? Then nothing waits for the writer.
+    fn is_durable(&self, position: JournalPosition) -> bool {
+        let durable = self.writer.as_ref().map(|writer| writer.durable.load(Ordering::Acquire));
+        durable.is_some_and(|durable| position.0 <= durable)
     }
 
     fn snapshot(&mut self) -> Item {

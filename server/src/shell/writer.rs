@@ -10,7 +10,11 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::JobId,
 };
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+    mpsc::{Receiver, Sender},
+};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 /// Where an answer goes.
@@ -32,6 +36,8 @@ pub(super) enum Item {
 
 pub(super) struct Writer {
     pub(super) journal: Box<dyn Journal>,
+    /// Says up to where all is durable.
+    pub(super) durable: Arc<AtomicU64>,
     pub(super) config: ShellConfig,
     pub(super) errands: UnboundedSender<Errand>,
     /// Told once when the journal fails; the number says which writer it was.
@@ -73,6 +79,7 @@ impl Writer {
         }
         if !records.is_empty() {
             self.journal.append(&records)?;
+            self.durable.store(self.journal.tail().0, Ordering::Release);
         }
         for item in waiting {
             self.release(item);
@@ -142,7 +149,9 @@ mod tests {
         let (errands, _) = tokio::sync::mpsc::unbounded_channel();
         let (driver, _) = std::sync::mpsc::channel();
         let journal = Box::new(MemoryJournal::default());
-        let mut writer = Writer { journal, config, errands, driver, number: 1, verified: None };
+        let durable = Arc::default();
+        let mut writer =
+            Writer { journal, durable, config, errands, driver, number: 1, verified: None };
         let good =
             Snapshot { position: JournalPosition(0), bytes: Core::new(config.core).snapshot() };
         writer.snapshot(&good).unwrap();
