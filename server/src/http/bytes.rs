@@ -8,7 +8,7 @@ use actix_web::{
 };
 use bytes::BytesMut;
 use futures::StreamExt as _;
-use sojourn_blobs::{Encoding, Upload, UploadName};
+use sojourn_blobs::{Encoding, Upload, UploadError, UploadName};
 use sojourn_protocol::{
     api::{BYTES_HEADER, SHA256_HEADER, UploadState},
     digest::{BlobRef, Digest},
@@ -70,11 +70,8 @@ pub(super) async fn receive(
     let taken = match encoding(request) {
         Ok(encoding) => {
             let uploads = site.uploads.clone();
-            let begun = web::block(move || uploads.begin(name, declared, offset, encoding)).await?;
-            match begun {
-                Ok(upload) => feed(site, upload, &mut body).await,
-                Err(error) => Err(error.into()),
-            }
+            let begin = move || uploads.begin(name, declared, offset, encoding);
+            feed(site, begin, &mut body).await
         }
         Err(error) => Err(error),
     };
@@ -90,39 +87,66 @@ pub(super) async fn receive(
     taken
 }
 
+/// How a group of bytes ended.
+enum End {
+    /// It is full.
+    More,
+    /// With the body.
+    Whole,
+    /// With the connection, or worse.
+    Broken(HttpError),
+}
+
+/// An upload before or after a group was written.
+enum Fed {
+    Upload(Upload),
+    Ended(UploadState),
+}
+
+/// Each group is one trip to the threads that may block; most bodies are one group.
 async fn feed(
     site: &Site,
-    mut upload: Upload,
+    begin: impl FnOnce() -> Result<Upload, UploadError> + Send + 'static,
     body: &mut web::Payload,
 ) -> Result<UploadState, HttpError> {
+    let (mut group, mut end) = gather(site, body).await;
+    let mut whole = matches!(end, End::Whole);
+    let mut fed =
+        web::block(move || begin().and_then(|upload| write(upload, &group, whole))).await??;
+    loop {
+        let upload = match (fed, end) {
+            (Fed::Ended(state), _) => return Ok(state),
+            // What came before a break is kept: the upload goes on there.
+            (Fed::Upload(_), End::Broken(error)) => return Err(error),
+            (Fed::Upload(upload), End::More | End::Whole) => upload,
+        };
+        (group, end) = gather(site, body).await;
+        whole = matches!(end, End::Whole);
+        fed = web::block(move || write(upload, &group, whole)).await??;
+    }
+}
+
+/// The next bytes of a body, as many as are given to the disk at once.
+async fn gather(site: &Site, body: &mut web::Payload) -> (BytesMut, End) {
     let mut group = BytesMut::new();
-    let mut broken = None;
-    while let Some(chunk) = body.next().await {
-        match chunk {
-            Ok(chunk) => {
+    while group.len() < GROUP {
+        match body.next().await {
+            Some(Ok(chunk)) => {
                 site.traffic.received(chunk.len());
                 group.extend_from_slice(&chunk);
             }
-            Err(error) => {
-                broken = Some(invalid(format!("the body broke off: {error}")));
-                break;
+            Some(Err(error)) => {
+                return (group, End::Broken(invalid(format!("the body broke off: {error}"))));
             }
-        }
-        if group.len() >= GROUP {
-            upload = write(upload, group.split()).await?;
+            None => return (group, End::Whole),
         }
     }
-    // What came before a break is kept: the upload goes on there.
-    upload = write(upload, group).await?;
-    if let Some(error) = broken {
-        return Err(error);
-    }
-    Ok(web::block(move || upload.finish()).await??)
+    (group, End::More)
 }
 
-async fn write(mut upload: Upload, bytes: BytesMut) -> Result<Upload, HttpError> {
-    let written = web::block(move || upload.write(&bytes).map(|()| upload)).await?;
-    Ok(written?)
+fn write(mut upload: Upload, bytes: &[u8], whole: bool) -> Result<Fed, UploadError> {
+    upload.write(bytes)?;
+    if whole { upload.finish().map(Fed::Ended) } else { Ok(Fed::Upload(upload)) }
 }
 
 /// What of a blob is asked for.
