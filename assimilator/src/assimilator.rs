@@ -1,6 +1,7 @@
 //! One assimilation: from the upload to the offer.
 
 use crate::queue::{Fault, Offer, Queue, QueueError, Unit};
+use bytes::Bytes;
 use sojourn_blobs::{BlobError, BlobStore, UploadError, UploadName, Uploads};
 use sojourn_model::CheckpointLayout;
 use sojourn_rules::{Next, Refusal, replace, screen};
@@ -88,7 +89,7 @@ impl<Q: Queue> Assimilator<Q> {
         let (lease, checkpoint) = (unit.lease, unit.trained.checkpoint);
         let name = UploadName::Lease(lease);
         let bytes = match self.uploads.read(name, checkpoint) {
-            Ok(bytes) => bytes,
+            Ok(bytes) => Bytes::from(bytes),
             Err(error) if is_lost(&error) => return self.lost(unit, &error),
             Err(error) => return Err(Trouble::Upload(error)),
         };
@@ -96,10 +97,9 @@ impl<Q: Queue> Assimilator<Q> {
             Ok(next) => next,
             Err(refusal) => return self.reject(unit, Fault::Host, refusal.to_string()),
         };
-        let file = self.uploads.complete(name, checkpoint).map_err(Trouble::Upload)?;
         // Until the offer is answered: a deletion in between would leave a version without bytes.
         let _hold = self.runtime.block_on(self.blobs.hold(next.checkpoint.sha256));
-        match self.runtime.block_on(self.blobs.publish(next.checkpoint, &file)) {
+        match self.runtime.block_on(self.blobs.publish_bytes(next.checkpoint, bytes)) {
             Ok(()) => {}
             Err(error @ BlobError::Unverified { .. }) => return self.lost(unit, &error),
             Err(error) => return Err(Trouble::Store(error)),

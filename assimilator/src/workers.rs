@@ -39,8 +39,14 @@ impl Bell {
         self.rung.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ring(&self, change: impl FnOnce(&mut Rung)) {
-        change(&mut self.rung());
+    /// For one of them: who is at work looks again before it waits.
+    fn ring(&self) {
+        self.rung().times += 1;
+        self.changed.notify_one();
+    }
+
+    fn stop(&self) {
+        self.rung().stop = true;
         self.changed.notify_all();
     }
 
@@ -78,13 +84,13 @@ impl Workers {
 
     /// There is work.
     pub fn wake(&self) {
-        self.bell.ring(|rung| rung.times += 1);
+        self.bell.ring();
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.bell.ring(|rung| rung.stop = true);
+        self.bell.stop();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("an assimilator thread panicked");

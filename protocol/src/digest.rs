@@ -51,7 +51,14 @@ impl FromStr for Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or_default();
+        let text: [u8; 64] = std::array::from_fn(|at| {
+            let byte = self.0.get(at / 2).copied().unwrap_or_default();
+            digit(if at % 2 == 0 { byte >> 4 } else { byte & 15 })
+        });
+        // Digits are ASCII.
+        f.write_str(str::from_utf8(&text).unwrap_or_default())
     }
 }
 

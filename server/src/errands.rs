@@ -8,6 +8,7 @@ use sojourn_assimilator::Workers;
 use sojourn_blobs::{UploadName, Uploads};
 use std::time::{Duration, SystemTime};
 use tokio::{
+    runtime::Handle,
     sync::mpsc::UnboundedReceiver,
     time::{Instant, MissedTickBehavior, interval_at},
 };
@@ -21,42 +22,52 @@ const STALE_LEASES: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Carries out what the core wants done outside, until the core has ended.
 pub(crate) async fn run(
-    mut errands: UnboundedReceiver<Errand>,
+    errands: UnboundedReceiver<Errand>,
     workers: Workers,
     shell: ShellHandle,
     keeper: Keeper,
     uploads: Uploads,
 ) {
+    let spool = uploads.clone();
+    let runtime = Handle::current();
+    let mut carried = tokio::task::spawn_blocking(move || {
+        carry_out(errands, &workers, &keeper, &spool, &runtime);
+        // Ends the assimilators' threads, each after the unit that it is at.
+        drop(workers);
+    });
     let mut sweeps = interval_at(Instant::now() + SWEEP_EVERY, SWEEP_EVERY);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let errand = tokio::select! {
-            errand = errands.recv() => errand,
-            _ = sweeps.tick() => {
-                drop(tokio::spawn(sweep(shell.clone(), uploads.clone())));
-                continue;
-            }
-        };
+        tokio::select! {
+            _ = &mut carried => return,
+            _ = sweeps.tick() => drop(tokio::spawn(sweep(shell.clone(), uploads.clone()))),
+        }
+    }
+}
+
+/// On a thread of its own: every hop has its errands, and most of them block for a moment.
+fn carry_out(
+    mut errands: UnboundedReceiver<Errand>,
+    workers: &Workers,
+    keeper: &Keeper,
+    uploads: &Uploads,
+    runtime: &Handle,
+) {
+    while let Some(errand) = errands.blocking_recv() {
         match errand {
-            None => break,
-            Some(Errand::Assimilate) => workers.wake(),
-            Some(Errand::Delete(blob)) => {
+            Errand::Assimilate => workers.wake(),
+            Errand::Delete(blob) => {
                 let keeper = keeper.clone();
-                drop(tokio::spawn(async move { keeper.delete(blob).await }));
+                drop(runtime.spawn(async move { keeper.delete(blob).await }));
             }
-            Some(Errand::DropUpload(lease)) => {
-                let uploads = uploads.clone();
-                let dropped =
-                    tokio::task::spawn_blocking(move || uploads.remove(UploadName::Lease(lease)));
-                if let Ok(Err(error)) = dropped.await {
+            Errand::DropUpload(lease) => {
+                if let Err(error) = uploads.remove(UploadName::Lease(lease)) {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(error, "an upload could not be dropped");
                 }
             }
         }
     }
-    // Ends the threads, each after the unit that it is at.
-    let _ = tokio::task::spawn_blocking(move || drop(workers)).await;
 }
 
 /// Throws away uploads that nobody is going to need. A complete result whose lease the core may

@@ -141,17 +141,9 @@ impl BlobStore {
         let mut part = next_part(&mut source).await.map_err(file_error)?;
         hasher.update(&part);
         total += part.len() as u64;
-        let unverified = |found, bytes| BlobError::Unverified { blob, found, bytes };
 
         if part.len() < PART {
-            let found = hasher.finish();
-            if found != blob.sha256 || total != blob.bytes {
-                return Err(unverified(found, total));
-            }
-            let payload = PutPayload::from(part);
-            let put = self.store.put(&key(blob.sha256), payload).await.map_err(BlobError::store)?;
-            self.remember(blob.sha256, put.e_tag);
-            return Ok(());
+            return self.put(blob, part, hasher.finish()).await;
         }
 
         let upload = self.store.put_multipart(&key(blob.sha256)).await;
@@ -166,7 +158,7 @@ impl BlobStore {
             }
             let found = hasher.finish();
             if found != blob.sha256 || total != blob.bytes {
-                return Err(unverified(found, total));
+                return Err(BlobError::Unverified { blob, found, bytes: total });
             }
             upload.complete().await.map_err(BlobError::store)
         };
@@ -181,6 +173,26 @@ impl BlobStore {
                 Err(error)
             }
         }
+    }
+
+    /// As [`BlobStore::publish`], of bytes in memory.
+    ///
+    /// # Errors
+    /// [`BlobError::Unverified`], [`BlobError::Full`], or trouble with the store.
+    pub async fn publish_bytes(&self, blob: BlobRef, bytes: Bytes) -> Result<(), BlobError> {
+        let found = Digest::of(&bytes);
+        self.put(blob, bytes, found).await
+    }
+
+    /// Stores bytes whose digest was `found`, in one request.
+    async fn put(&self, blob: BlobRef, bytes: Bytes, found: Digest) -> Result<(), BlobError> {
+        let total = bytes.len() as u64;
+        if found != blob.sha256 || total != blob.bytes {
+            return Err(BlobError::Unverified { blob, found, bytes: total });
+        }
+        let put = self.store.put(&key(blob.sha256), PutPayload::from(bytes)).await;
+        self.remember(blob.sha256, put.map_err(BlobError::store)?.e_tag);
+        Ok(())
     }
 
     /// Waits until nobody else changes this blob, then keeps others from it. Reading needs no hold,
