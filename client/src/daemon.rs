@@ -43,6 +43,8 @@ pub async fn run_with<R: UnitRunner>(
         set_up = set_up(config, url, folder, make_runner, fatal) => set_up?,
     };
     let _stopper = StopOnDrop(Arc::clone(&host));
+    let warmed = Arc::clone(&host);
+    host.spawn(async move { warm_up(&warmed).await });
     for finished in undelivered {
         let lease = finished.report.lease;
         host.table.restore(lease, finished.heartbeat_every);
@@ -132,6 +134,15 @@ async fn set_up<R: UnitRunner>(
         tasks: std::sync::Mutex::default(),
     };
     Ok((Arc::new(host), undelivered))
+}
+
+/// Starts the trainers of all slots that are free, which takes each a moment, rather than with their first
+/// units. One that can't start says so with its unit.
+async fn warm_up<R: UnitRunner>(host: &Host<R>) {
+    let free: Vec<_> = std::iter::from_fn(|| host.seats.take_free()).collect();
+    let hellos =
+        free.into_iter().map(|mut seat| async move { seat.runner().hello().await.map(drop) });
+    futures::future::join_all(hellos).await;
 }
 
 /// Stops units, gives their leases back, and lets results on their way arrive, within the time for it.

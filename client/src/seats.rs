@@ -29,13 +29,22 @@ impl<R> Seats<R> {
     pub(crate) async fn take(&self) -> Seat<'_, R> {
         loop {
             // Never closed, so an error can't come; going round again would only wait.
-            if let Ok(permit) = self.permits.acquire().await {
-                let runner = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                if runner.is_some() {
-                    return Seat { runner, seats: self, _permit: permit };
-                }
+            if let Ok(permit) = self.permits.acquire().await
+                && let Some(seat) = self.seat(permit)
+            {
+                return seat;
             }
         }
+    }
+
+    /// A slot, where one is free now.
+    pub(crate) fn take_free(&self) -> Option<Seat<'_, R>> {
+        self.seat(self.permits.try_acquire().ok()?)
+    }
+
+    fn seat<'a>(&'a self, permit: SemaphorePermit<'a>) -> Option<Seat<'a, R>> {
+        let runner = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        runner.is_some().then_some(Seat { runner, seats: self, _permit: permit })
     }
 }
 

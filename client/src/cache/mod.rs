@@ -14,8 +14,13 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
+
+/// A file of so many bytes is read through in less time than it takes to have another thread do it.
+const SMALL: u64 = 128 << 10;
+/// Uses that are no further apart are one.
+const JUST_NOW: Duration = Duration::from_secs(60);
 
 /// The cache of one daemon.
 #[derive(Debug)]
@@ -106,27 +111,32 @@ impl Cache {
             (entry, self.path(&blob.sha256, entry.class))
         };
         let pin = Pin { cache: Arc::clone(self), digest: blob.sha256, path };
-        let whole = fs::metadata(&pin.path).is_ok_and(|meta| meta.len() == blob.bytes);
+        let meta = fs::metadata(&pin.path);
+        let whole = meta.as_ref().is_ok_and(|meta| meta.len() == blob.bytes);
         let right = match entry.trust {
             Trust::Checked => whole,
             Trust::Unchecked if !whole => false,
+            Trust::Unchecked if blob.bytes <= SMALL => is_right(&pin.path, blob),
             Trust::Unchecked => {
                 let path = pin.path.clone();
-                let read = tokio::task::spawn_blocking(move || digest_of_file(&path)).await;
+                let read = tokio::task::spawn_blocking(move || is_right(&path, blob)).await;
                 // Not read at all: the program is ending, and the file is not to blame.
-                let Ok(digest) = read else { return None };
-                digest.is_ok_and(|digest| digest == blob.sha256)
+                let Ok(right) = read else { return None };
+                right
             }
         };
         let mut state = self.lock();
         if right {
             state.index.check(&blob.sha256);
             drop(state);
-            // Remembered over restarts as the time of last use; nothing depends on it being right.
-            let _ = fs::File::options()
-                .append(true)
-                .open(&pin.path)
-                .and_then(|file| file.set_modified(SystemTime::now()));
+            let used = meta.and_then(|meta| meta.modified()).ok();
+            if used.and_then(|used| used.elapsed().ok()).is_none_or(|since| since >= JUST_NOW) {
+                // Remembered over restarts as the time of last use; nothing depends on it being right.
+                let _ = fs::File::options()
+                    .append(true)
+                    .open(&pin.path)
+                    .and_then(|file| file.set_modified(SystemTime::now()));
+            }
             return Some(pin);
         }
         tracing::warn!(blob = %blob.sha256.short(), "a cached blob is damaged; it is fetched again");
@@ -238,6 +248,11 @@ impl Cache {
             }
         }
     }
+}
+
+/// Does the file have the blob's bytes? Blocks.
+fn is_right(path: &Path, blob: BlobRef) -> bool {
+    digest_of_file(path).is_ok_and(|digest| digest == blob.sha256)
 }
 
 impl Pin {
