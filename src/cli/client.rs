@@ -46,7 +46,12 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         trainer: args.trainer.clone(),
         timing: Timing::default(),
     };
-    sojourn_client::run(config, shutdown::requested()).await.map_err(|error| failure(&error))
+    // On the runtime's own thread, beside everything that it starts.
+    let daemon = tokio::spawn(sojourn_client::run(config, shutdown::requested()));
+    match daemon.await {
+        Ok(ended) => ended.map_err(|error| failure(&error)),
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
 }
 
 /// Trouble that passes never ends the daemon; what does is the call's fault or this machine's.

@@ -91,7 +91,12 @@ enum Command {
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     start_log(&cli.command);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Command::Client(_) = &cli.command {
+        // The cores are the trainers'; bytes are moved by one thread, which needs to wake no other.
+        runtime.worker_threads(1);
+    }
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Failure::work(format!("no runtime: {error}")).report(),
     };

@@ -8,7 +8,11 @@ use sojourn_protocol::{
 };
 use std::time::{Duration, Instant};
 
-const ASK_EVERY: Duration = Duration::from_millis(500);
+/// The shortest and the longest pause between two looks; in between it is a share of the time that the
+/// wait has taken, so that what is soon over is soon seen.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+const SHARE: u32 = 40;
 /// How long a server may be away before waiting is given up.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -25,6 +29,7 @@ pub(crate) async fn until_end(
     job: JobId,
     mut watch: impl AsyncFnMut(Watched<'_>) -> Result<(), Failure>,
 ) -> Result<JobView, Failure> {
+    let begun = Instant::now();
     let mut away_since: Option<Instant> = None;
     loop {
         match client.job(job).await {
@@ -45,7 +50,7 @@ pub(crate) async fn until_end(
             },
             Err(failure) => return Err(failure.into()),
         }
-        tokio::time::sleep(ASK_EVERY).await;
+        tokio::time::sleep((begun.elapsed() / SHARE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)).await;
     }
 }
 
