@@ -256,4 +256,10 @@ pub struct Health {
     /// Bytes of blobs that have gone out since the server started.
     #[serde(default)]
     pub sent_bytes: u64,
+    /// Requests of hosts that brought a checkpoint, or a part of one, since the server started.
+    #[serde(default)]
+    pub checkpoint_uploads: u64,
+    /// Requests of hosts that got a blob, or a part of one, since the server started.
+    #[serde(default)]
+    pub blob_downloads: u64,
 }

@@ -32,6 +32,7 @@ pub(super) async fn get(
     let blob = digest(&path)?;
     if let Reader::Host(host) = reader {
         site.shell.call(|to| Command::AuthorizeRead { to, host, blob }).await?;
+        site.traffic.downloaded();
     }
     let bytes = match site.keeper.blobs().size(blob).await {
         Ok(bytes) => bytes.ok_or(BlobError::Missing(blob)),

@@ -84,6 +84,7 @@ pub(super) async fn put_checkpoint(
     let blob = BlobRef { sha256: declared_digest(&request)?, bytes: declared_bytes(&request)? };
     let bytes = blob.bytes;
     site.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    site.traffic.uploaded();
     let name = UploadName::Lease(lease);
     Ok(web::Json(receive(&site, name, blob, query.offset, &request, body).await?))
 }

@@ -22,14 +22,16 @@ pub(super) fn unexpected(answer: &Answer) -> HttpError {
 }
 
 pub(super) async fn health(site: web::Data<Site>) -> Result<web::Json<Health>, HttpError> {
-    let (received_bytes, sent_bytes) = site.traffic.totals();
+    let totals = site.traffic.totals();
     match site.shell.call(|to| Command::Query { to, query: Query::Position }).await? {
         Answer::Position(position) => Ok(web::Json(Health {
             status: "ready".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             journal_position: position.0,
-            received_bytes,
-            sent_bytes,
+            received_bytes: totals.received_bytes,
+            sent_bytes: totals.sent_bytes,
+            checkpoint_uploads: totals.uploads,
+            blob_downloads: totals.downloads,
         })),
         other => Err(unexpected(&other)),
     }

@@ -1,12 +1,23 @@
-//! Bytes of blobs that have gone in and out since the server started.
+//! What has gone in and out since the server started: bytes of blobs, and hosts' transfers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Two counters.
+/// Four counters.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     received: AtomicU64,
     sent: AtomicU64,
+    uploads: AtomicU64,
+    downloads: AtomicU64,
+}
+
+/// The counters at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Totals {
+    pub(super) received_bytes: u64,
+    pub(super) sent_bytes: u64,
+    pub(super) uploads: u64,
+    pub(super) downloads: u64,
 }
 
 impl Traffic {
@@ -20,8 +31,24 @@ impl Traffic {
         self.sent.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// (received, sent).
-    pub(super) fn totals(&self) -> (u64, u64) {
-        (self.received.load(Ordering::Relaxed), self.sent.load(Ordering::Relaxed))
+    /// Counts a request that brought a host's checkpoint.
+    pub(super) fn uploaded(&self) {
+        self.uploads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request that got a host a blob.
+    pub(super) fn downloaded(&self) {
+        self.downloads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All of them.
+    pub(super) fn totals(&self) -> Totals {
+        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Totals {
+            received_bytes: now(&self.received),
+            sent_bytes: now(&self.sent),
+            uploads: now(&self.uploads),
+            downloads: now(&self.downloads),
+        }
     }
 }

@@ -1,0 +1,63 @@
+//! The jobs that are measured, over the digits in `examples`.
+
+/// A job file's text and the data beside it.
+pub(crate) struct Job {
+    pub(crate) text: String,
+}
+
+pub(crate) const DIGITS: &str = include_str!("../../examples/digits/digits.csv");
+
+impl Job {
+    /// Six mlps and six cnns, each with six learning rates.
+    pub(crate) fn search(epochs: u32) -> Self {
+        Self::of(
+            "[[model]]\narch = \"mlp\"\nhidden = [64]\n\n[[model]]\narch = \"cnn\"\nchannels = [16, 32]",
+            2,
+            epochs,
+            6,
+        )
+    }
+
+    /// Eight cnns whose hops take about a second.
+    pub(crate) fn heavy() -> Self {
+        Self::of("[[model]]\narch = \"cnn\"\nchannels = [128, 192]", 2, 3, 8)
+    }
+
+    /// One mlp, a chain of 200 hops with an evaluation after every twentieth.
+    pub(crate) fn chain() -> Self {
+        Self::of("[[model]]\narch = \"mlp\"\nhidden = [64]", 20, 10, 1)
+    }
+
+    fn of(models: &str, shards: u32, epochs: u32, rates: u32) -> Self {
+        let lr = match rates {
+            1 => "1e-3".to_owned(),
+            rates => format!("{{ log_uniform = [1e-3, 1e-2], points = {rates} }}"),
+        };
+        let text = format!(
+            r#"name = "bench"
+seed = 7
+
+[data]
+train = "digits.csv"
+label = "label"
+shape = [1, 8, 8]
+scale = "standard"
+valid = 0.2
+shards = {shards}
+
+{models}
+
+[training]
+epochs = {epochs}
+batch_size = 32
+optimizer = {{ name = "adam", lr = {lr} }}
+
+[search]
+method = "grid"
+metric = "valid/accuracy"
+goal = "max"
+"#
+        );
+        Self { text }
+    }
+}

@@ -1,0 +1,133 @@
+//! The main job as a whole, with the programs that people run: `sojourn serve`, `sojourn client`,
+//! `sojourn submit`, and a trainer for each slot. Prints one JSON line per figure.
+//!
+//! ```text
+//! whole search     12 trials on digits, from the first process to the leader board, for two lengths
+//! busy slots       two clients, units of about a second: the share of the time in which slots train
+//! cost of a hop    one trial on one slot: what passes between hops, beside their training
+//! ```
+//!
+//! With names of figures as arguments only those are measured. `SOJOURN_BENCH_PYTHON` names a Python with
+//! `torch`: the programs in `benches/anchors` are then measured beside the search.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a bench ends at what it did not expect"
+)]
+
+mod anchor;
+mod job;
+mod site;
+
+use job::Job;
+use serde_json::{Value, json};
+use site::Site;
+use std::time::Instant;
+
+/// What the issue wants where there is no program to run beside.
+const BUSY: f64 = 0.95;
+const HOP_MILLIS: f64 = 8.0;
+const RESIDENT_MB: f64 = 350.0;
+const TRANSFERS: f64 = 1.05;
+const SEARCH_SECONDS: f64 = 16.0;
+const SHORT_SECONDS: f64 = 3.0;
+
+/// How often the whole search is run; the middle one counts.
+const TURNS: usize = 3;
+
+fn main() {
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|want| want == name);
+    if is_wanted("search") {
+        search(60, SEARCH_SECONDS);
+    }
+    if is_wanted("short") {
+        search(3, SHORT_SECONDS);
+    }
+    if is_wanted("busy") {
+        busy();
+    }
+    if is_wanted("hop") {
+        hop();
+    }
+}
+
+/// From nothing to the leader board; the last turn also says what was moved and what memory it took.
+fn search(epochs: u32, target: f64) {
+    let mut turns = Vec::new();
+    let mut last = None;
+    for _ in 0..TURNS {
+        let begun = Instant::now();
+        let site = Site::start(&Job::search(epochs));
+        site.client("client", 2);
+        let job = site.submit_and_wait();
+        let board = site.read(&["trials", "1"]);
+        turns.push(begun.elapsed().as_secs_f64());
+        assert_eq!(board.as_array().map(Vec::len), Some(12), "every trial is on the board");
+        assert_eq!(job.pointer("/outcome/state").and_then(Value::as_str), Some("finished"));
+        eprintln!("search of {epochs} epochs: {:.2} s; {}", turns[turns.len() - 1], site.cost());
+        last = Some(site);
+    }
+    let name = format!("whole search, 12 trials x {epochs} epochs, cold, 2 slots");
+    let took = middle(&mut turns);
+    figure(&format!("{name}; beside the target"), took, "s", target);
+    for (program, seconds) in anchor::searches(epochs) {
+        figure(&format!("{name}; beside {program}"), took, "s", seconds);
+    }
+    let Some(site) = last.filter(|_| epochs == 60) else { return };
+    let (uploads, downloads) = site.transfers();
+    figure("checkpoint uploads over hops; beside the target", uploads, "1", TRANSFERS);
+    figure("downloads over hops and evaluations; beside the target", downloads, "1", TRANSFERS);
+    figure("resident memory per slot; beside the target", site.resident_mb(), "MB", RESIDENT_MB);
+}
+
+/// Two clients with a slot each, and units of about a second.
+fn busy() {
+    let site = Site::start(&Job::heavy());
+    site.client("client-1", 1);
+    site.client("client-2", 1);
+    site.await_hosts(2);
+    site.submit_and_wait();
+    let events = site.events();
+    let begun = site::at(site::first(&events, "lease-granted"));
+    let ended = site::at(site::last(&events, "evaluated"));
+    let detail = site.read(&["status", "1"]);
+    let trained = detail["summary"]["train_micros"].as_f64().unwrap() / 1e6;
+    let units = events.iter().filter(|event| site::kind(event) == "lease-granted").count();
+    #[expect(clippy::cast_precision_loss, reason = "a hundred units")]
+    let each = trained / units as f64;
+    let share = trained / (2.0 * (ended - begun) / 1e3);
+    eprintln!("busy slots: {units} units of {each:.2} s on average; {}", site.cost());
+    figure("share of the time in which two slots train; beside the target", share, "1", BUSY);
+}
+
+/// One trial on one slot: nothing overlaps, so that the time between versions is the cost of a hop.
+fn hop() {
+    let site = Site::start(&Job::chain());
+    site.client("client", 1);
+    site.await_hosts(1);
+    site.submit_and_wait();
+    let events = site.events();
+    let mut beyond = site::beyond_training(&events);
+    eprintln!("cost of a hop: {} hops; {}", beyond.len(), site.cost());
+    let name = "wall time of a hop beyond its training, median; beside the target";
+    figure(name, middle(&mut beyond), "ms", HOP_MILLIS);
+}
+
+fn middle(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn figure(name: &str, value: f64, unit: &str, anchor: f64) {
+    let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
+    println!(
+        "{}",
+        json!({
+            "name": name, "value": rounded(value), "unit": unit, "anchor": rounded(anchor),
+            "ratio": rounded(value / anchor),
+        })
+    );
+}

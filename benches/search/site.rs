@@ -1,0 +1,246 @@
+//! A server, clients and a job as processes in a folder of their own, and what they cost.
+
+use crate::job::{DIGITS, Job};
+use serde_json::Value;
+use std::{
+    cell::RefCell,
+    fs::{self, File},
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(300);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// Clock ticks a second in `/proc/PID/stat`, on every Linux that this runs on.
+const TICKS: f64 = 100.0;
+
+/// A process that is killed with its site.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The folder and the processes.
+pub(crate) struct Site {
+    folder: TempDir,
+    server: Process,
+    clients: RefCell<Vec<Process>>,
+    url: String,
+}
+
+impl Site {
+    /// Starts a server, with the job's files beside it.
+    pub(crate) fn start(job: &Job) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("job.toml"), &job.text).unwrap();
+        fs::write(folder.path().join("digits.csv"), DIGITS).unwrap();
+        let data = folder.path().join("server");
+        let mut command = program();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&data);
+        let server = spawn(command, &folder.path().join("server.log"));
+        let address = data.join("address");
+        await_that("the server starts", || address.exists());
+        let url = format!("http://{}", fs::read_to_string(address).unwrap().trim());
+        Self { folder, server, clients: RefCell::default(), url }
+    }
+
+    /// Starts a client.
+    pub(crate) fn client(&self, name: &str, slots: u32) {
+        let mut command = program();
+        command
+            .args(["client", "--server", &self.url, "--name", name])
+            .args(["--slots", &slots.to_string(), "--token", &self.token("enrol-token"), "--data"])
+            .arg(self.folder.path().join(name));
+        let log = self.folder.path().join(format!("{name}.log"));
+        self.clients.borrow_mut().push(spawn(command, &log));
+    }
+
+    /// Waits until so many hosts have been heard of with their trainers ready.
+    pub(crate) fn await_hosts(&self, count: usize) {
+        await_that("the clients start", || {
+            let hosts = self.read(&["hosts"]);
+            let hosts = hosts.as_array().cloned().unwrap_or_default();
+            hosts.iter().filter(|host| !host["numeric_class"].is_null()).count() == count
+        });
+    }
+
+    /// Submits the job and waits for its end; what the command says.
+    pub(crate) fn submit_and_wait(&self) -> Value {
+        let job = self.folder.path().join("job.toml");
+        self.read(&["submit", job.to_str().unwrap(), "--wait"])
+    }
+
+    /// What a command says with `--json`.
+    pub(crate) fn read(&self, args: &[&str]) -> Value {
+        serde_json::from_slice(&self.run(args)).unwrap()
+    }
+
+    /// The job's events.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let text = self.run(&["events", "1"]);
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+    }
+
+    /// Checkpoint uploads over hops, and downloads over hops and evaluations.
+    pub(crate) fn transfers(&self) -> (f64, f64) {
+        let health = self.health();
+        let job = self.read(&["status", "1"])["summary"].take();
+        let count = |value: &Value, name: &str| value[name].as_f64().unwrap();
+        let hops = count(&job, "hops");
+        let units = hops + count(&job, "evaluations");
+        (count(&health, "checkpoint_uploads") / hops, count(&health, "blob_downloads") / units)
+    }
+
+    /// The largest resident memory of a client and its trainers so far, over its slots.
+    pub(crate) fn resident_mb(&self) -> f64 {
+        let clients = self.clients.borrow();
+        let peaks = clients.iter().map(|client| {
+            let trainers = children(client.0.id());
+            let slots = u32::try_from(trainers.len()).unwrap();
+            let all = trainers.into_iter().chain([client.0.id()]).map(peak_mb);
+            all.sum::<f64>() / f64::from(slots)
+        });
+        peaks.fold(0.0, f64::max)
+    }
+
+    /// Processor time of each part so far, for people.
+    pub(crate) fn cost(&self) -> String {
+        let clients = self.clients.borrow();
+        let pids: Vec<u32> = clients.iter().map(|client| client.0.id()).collect();
+        let trainers: f64 = pids.iter().flat_map(|pid| children(*pid)).map(seconds).sum();
+        let daemons: f64 = pids.iter().map(|pid| seconds(*pid)).sum();
+        let server = seconds(self.server.0.id());
+        format!(
+            "processor seconds: server {server:.2}, clients {daemons:.2}, trainers {trainers:.2}"
+        )
+    }
+
+    fn health(&self) -> Value {
+        let address = self.url.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET /v1/health HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+
+    fn token(&self, name: &str) -> String {
+        let text = fs::read_to_string(self.folder.path().join("server").join(name)).unwrap();
+        text.trim().to_owned()
+    }
+
+    fn run(&self, args: &[&str]) -> Vec<u8> {
+        let output = program()
+            .args(args)
+            .args(["--json", "--server", &self.url])
+            .env("SOJOURN_TOKEN", self.token("admin-token"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "`sojourn {}` failed: {said}", args.join(" "));
+        output.stdout
+    }
+}
+
+/// What kind of event it is.
+pub(crate) fn kind(event: &Value) -> &str {
+    event["kind"].as_str().unwrap()
+}
+
+/// When it was, in milliseconds.
+pub(crate) fn at(event: &Value) -> f64 {
+    event["at"].as_f64().unwrap()
+}
+
+pub(crate) fn first<'a>(events: &'a [Value], wanted: &str) -> &'a Value {
+    events.iter().find(|event| kind(event) == wanted).unwrap()
+}
+
+pub(crate) fn last<'a>(events: &'a [Value], wanted: &str) -> &'a Value {
+    events.iter().rfind(|event| kind(event) == wanted).unwrap()
+}
+
+/// Of each hop that directly follows another: the milliseconds from one version to the next, without
+/// those of its training.
+pub(crate) fn beyond_training(events: &[Value]) -> Vec<f64> {
+    let mut beyond = Vec::new();
+    let (mut before, mut trained) = (None, 0.0);
+    for event in events {
+        match kind(event) {
+            "report-acknowledged" => {
+                let outcome = &event["event"]["report"]["outcome"];
+                match outcome.pointer("/trained/train_micros").and_then(Value::as_f64) {
+                    Some(micros) => trained = micros / 1e3,
+                    // The slot was at an evaluation meanwhile.
+                    None => before = None,
+                }
+            }
+            "assimilated" => {
+                let now = at(event);
+                beyond.extend(before.map(|before: f64| now - before - trained));
+                before = Some(now);
+            }
+            _ => {}
+        }
+    }
+    beyond
+}
+
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
+    for variable in ["SERVER", "TOKEN", "ENROL_TOKEN", "DATA", "LOG", "TRAINER"] {
+        command.env_remove(format!("SOJOURN_{variable}"));
+    }
+    command
+}
+
+fn spawn(mut command: Command, log: &Path) -> Process {
+    let log = File::create(log).unwrap();
+    let output = log.try_clone().unwrap();
+    let child = command.stdin(Stdio::null()).stdout(output).stderr(log).spawn();
+    Process(child.unwrap())
+}
+
+fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < PATIENCE, "waited too long until {what}");
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let texts: Vec<String> =
+        tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok()).collect();
+    texts
+        .iter()
+        .flat_map(|text| text.split_whitespace())
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+/// User and system time of a process.
+fn seconds(pid: u32) -> f64 {
+    let stat = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat"))).unwrap_or_default();
+    // The name may hold anything; the numbers follow its closing bracket.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let times = fields.split_whitespace().skip(11).take(2);
+    times.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / TICKS
+}
+
+fn peak_mb(pid: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<f64>().unwrap() * 1024.0 / 1e6
+}
