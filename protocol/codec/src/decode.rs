@@ -3,7 +3,7 @@
 use crate::{
     error::CodecError,
     layout::{Layout, MAX_HEADER_BYTES, METADATA},
-    tensor::{Dtype, TensorSpec},
+    tensor::{Dtype, Tensor, TensorSpec},
 };
 use serde::{
     Deserialize, Deserializer,
@@ -49,6 +49,13 @@ impl TensorView<'_> {
     #[must_use]
     pub fn spec(&self) -> TensorSpec {
         TensorSpec { name: self.name.clone(), dtype: self.dtype, shape: self.shape.clone() }
+    }
+
+    /// The tensor with a copy of its data.
+    #[must_use]
+    pub fn to_tensor(&self) -> Tensor {
+        let TensorSpec { name, dtype, shape } = self.spec();
+        Tensor { name, dtype, shape, data: self.data.to_vec() }
     }
 
     fn expect_dtype(&self, expected: Dtype) -> Result<(), CodecError> {
@@ -188,7 +195,7 @@ impl<'de> Deserialize<'de> for Entries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{encode, tensor::Tensor};
+    use crate::encode;
     use proptest::prelude::*;
 
     fn sample() -> Vec<Tensor> {
@@ -313,10 +320,7 @@ mod tests {
         fn any_tensors_round_trip(tensors in tensors()) {
             let file = encode(&tensors).unwrap();
             let views = decode(&file).unwrap();
-            let again: Vec<Tensor> = views
-                .iter()
-                .map(|v| Tensor { name: v.name.clone(), dtype: v.dtype, shape: v.shape.clone(), data: v.data.to_vec() })
-                .collect();
+            let again: Vec<Tensor> = views.iter().map(TensorView::to_tensor).collect();
             prop_assert_eq!(encode(&again).unwrap(), file.clone());
             let mut sorted = tensors;
             sorted.sort_by(|a, b| a.name.cmp(&b.name));
@@ -330,10 +334,7 @@ mod tests {
             let at = at.index(file.len());
             file[at] = byte;
             if let Ok(views) = decode(&file) {
-                let again: Vec<Tensor> = views
-                    .iter()
-                    .map(|v| Tensor { name: v.name.clone(), dtype: v.dtype, shape: v.shape.clone(), data: v.data.to_vec() })
-                    .collect();
+                let again: Vec<Tensor> = views.iter().map(TensorView::to_tensor).collect();
                 prop_assert_eq!(encode(&again).unwrap(), file);
             }
         }

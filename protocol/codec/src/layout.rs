@@ -29,7 +29,15 @@ impl Layout {
     /// # Errors
     /// Names that can't be used or are there twice, sizes over 64 bits, a header over
     /// [`MAX_HEADER_BYTES`].
-    pub fn new(mut specs: Vec<TensorSpec>) -> Result<Self, CodecError> {
+    pub fn new(specs: Vec<TensorSpec>) -> Result<Self, CodecError> {
+        Self::described(specs, None)
+    }
+
+    /// The layout of a file that also says something of itself, which no canonical file does.
+    fn described(
+        mut specs: Vec<TensorSpec>,
+        description: Option<Description<'_>>,
+    ) -> Result<Self, CodecError> {
         specs.sort_by(|a, b| a.name.cmp(&b.name));
         for pair in specs.windows(2) {
             if let [a, b] = pair
@@ -50,7 +58,7 @@ impl Layout {
             placed.push((spec, at..end));
             at = end;
         }
-        let header = write_header(&placed)?;
+        let header = write_header(&placed, description)?;
         let start = u64::try_from(header.len()).unwrap_or(u64::MAX);
         let too_large = || CodecError::TooLarge("the whole file".into());
         let file_bytes = start.checked_add(at).ok_or_else(too_large)?;
@@ -107,6 +115,30 @@ pub fn file_bytes(specs: &[TensorSpec]) -> Result<u64, CodecError> {
 /// # Errors
 /// As [`Layout::new`]; and data that doesn't fit its shape.
 pub fn encode(tensors: &[Tensor]) -> Result<Vec<u8>, CodecError> {
+    write_file(tensors, None)
+}
+
+/// The same file with a text of its own in its header, in the format's place for that: `__metadata__`,
+/// where one key leaves no order open. Readers of the format read it; [`crate::decode`] refuses it,
+/// because it is for people's hands and no blob.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_described(tensors: &[Tensor], key: &str, text: &str) -> Result<Vec<u8>, CodecError> {
+    write_file(tensors, Some(Description { key, text }))
+}
+
+/// What `__metadata__` says.
+#[derive(Debug, Clone, Copy)]
+struct Description<'a> {
+    key: &'a str,
+    text: &'a str,
+}
+
+fn write_file(
+    tensors: &[Tensor],
+    description: Option<Description<'_>>,
+) -> Result<Vec<u8>, CodecError> {
     for tensor in tensors {
         let expected = tensor.spec().bytes()?;
         let actual = u64::try_from(tensor.data.len()).unwrap_or(u64::MAX);
@@ -115,7 +147,8 @@ pub fn encode(tensors: &[Tensor]) -> Result<Vec<u8>, CodecError> {
             return Err(CodecError::DataLength { tensor, expected, actual });
         }
     }
-    let layout = Layout::new(tensors.iter().map(Tensor::spec).collect())?;
+    let specs = tensors.iter().map(Tensor::spec).collect();
+    let layout = Layout::described(specs, description)?;
     let mut ordered: Vec<&Tensor> = tensors.iter().collect();
     ordered.sort_by(|a, b| a.name.cmp(&b.name));
     let mut file = layout.header;
@@ -128,11 +161,19 @@ pub fn encode(tensors: &[Tensor]) -> Result<Vec<u8>, CodecError> {
 }
 
 /// Offsets in `placed` count from the end of the header, as the format has it.
-fn write_header(placed: &[(TensorSpec, Range<u64>)]) -> Result<Vec<u8>, CodecError> {
+fn write_header(
+    placed: &[(TensorSpec, Range<u64>)],
+    description: Option<Description<'_>>,
+) -> Result<Vec<u8>, CodecError> {
     let refuse = |error: &dyn std::fmt::Display| CodecError::Header(error.to_string());
     let mut json = String::from("{");
-    for (index, (spec, range)) in placed.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
+    if let Some(Description { key, text }) = description {
+        let key = serde_json::to_string(key).map_err(|error| refuse(&error))?;
+        let text = serde_json::to_string(text).map_err(|error| refuse(&error))?;
+        write!(json, r#""{METADATA}":{{{key}:{text}}}"#).map_err(|error| refuse(&error))?;
+    }
+    for (spec, range) in placed {
+        let comma = if json.len() == 1 { "" } else { "," };
         let name = serde_json::to_string(&spec.name).map_err(|error| refuse(&error))?;
         let shape = serde_json::to_string(&spec.shape).map_err(|error| refuse(&error))?;
         let (dtype, begin, end) = (spec.dtype, range.start, range.end);
@@ -186,6 +227,24 @@ mod tests {
         assert_eq!(layout.range("x"), Some(size - 20..size - 8));
         assert_eq!(&file[file.len() - 8..], &9i64.to_le_bytes());
         assert_eq!(layout.range("z"), None);
+    }
+
+    #[test]
+    fn a_described_file_is_for_other_readers_alone() {
+        let tensors = [Tensor::f32("x", [1u64], &[1.0])];
+        let file = encode_described(&tensors, "about", "a \"text\"\n").unwrap();
+        let (_, metadata) = safetensors::SafeTensors::read_metadata(&file).unwrap();
+        let metadata = metadata.metadata().clone().unwrap();
+        assert_eq!(
+            metadata.into_iter().collect::<Vec<_>>(),
+            [("about".into(), "a \"text\"\n".into())]
+        );
+        let theirs = safetensors::SafeTensors::deserialize(&file).unwrap();
+        assert_eq!(theirs.tensor("x").unwrap().data(), 1f32.to_le_bytes());
+        assert_eq!(crate::decode(&file), Err(CodecError::Metadata));
+        assert_eq!(u64::from_le_bytes(file[..8].try_into().unwrap()) % 8, 0);
+        let empty = encode_described(&[], "about", "").unwrap();
+        assert!(safetensors::SafeTensors::deserialize(&empty).unwrap().is_empty());
     }
 
     #[test]

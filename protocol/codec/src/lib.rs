@@ -11,6 +11,8 @@
 //!
 //! Whatever else is valid safetensors is refused by [`decode`], because two encodings of one model
 //! would be two blobs. Every reader of the format reads what is written here.
+//!
+//! [`encode_described`] writes a file for people, with a text in `__metadata__`; it never is a blob.
 
 mod bounded;
 mod decode;
@@ -21,5 +23,5 @@ mod tensor;
 pub use bounded::{BoundedDecoder, compress, decompress_bounded};
 pub use decode::{TensorView, decode, decode_header};
 pub use error::CodecError;
-pub use layout::{Layout, MAX_HEADER_BYTES, encode, file_bytes, header};
+pub use layout::{Layout, MAX_HEADER_BYTES, encode, encode_described, file_bytes, header};
 pub use tensor::{Dtype, Tensor, TensorSpec};
