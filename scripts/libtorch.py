@@ -168,20 +168,20 @@ def install(cache):
     return folder
 
 
-def link(checkout, folder):
-    """`.cache/libtorch` in the checkout, which `.cargo/config.toml` names."""
+def link(checkout, name, folder):
+    """`.cache/NAME` in the checkout, where builds and tests look; False if it was there."""
     place = checkout / ".cache"
     place.mkdir(exist_ok=True)
-    target = place / "libtorch"
+    target = place / name
     if target.is_symlink() and os.readlink(target) == str(folder):
-        return
+        return False
     if target.exists() and not target.is_symlink():
         raise SetupError(f"{target} is in the way: remove it")
-    fresh = place / f"libtorch.{os.getpid()}"
+    fresh = place / f"{name}.{os.getpid()}"
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(folder)
     fresh.replace(target)
-    say("this checkout is ready: `cargo build`")
+    return True
 
 
 def main():
@@ -193,7 +193,8 @@ def main():
         cache.mkdir(parents=True, exist_ok=True)
         with locked(cache / "setup.lock"):
             folder = install(cache)
-        link(arguments.checkout.resolve(), folder)
+        # `.cargo/config.toml` names this one.
+        link(arguments.checkout.resolve(), "libtorch", folder)
     except (SetupError, OSError, zipfile.BadZipFile) as error:
         print(f"setup: {error}", file=sys.stderr)
         return 1
