@@ -4,7 +4,7 @@
 use crate::{
     digest::Digest,
     report::{Evaluated, Failure, Trained},
-    unit::Unit,
+    unit::{TrialContext, Unit},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
@@ -36,6 +36,25 @@ pub const CLASS_THREADS: u32 = 1;
 pub enum TrainerRequest {
     /// Do this unit.
     Run(Box<RunUnit>),
+    /// Put these rows through a model.
+    Predict(Box<Predict>),
+}
+
+/// Rows, and the model that they go through.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Predict {
+    /// What the model is and how its rows are scaled.
+    pub context: TrialContext,
+    /// A checkpoint of that context.
+    pub checkpoint: Digest,
+    /// Where the checkpoint and the scaling lie, verified.
+    pub files: BTreeMap<Digest, PathBuf>,
+    /// A canonical file with `x`, `F32 [rows, features]`, unscaled.
+    pub rows: PathBuf,
+    /// Where to write the canonical file with `outputs`, `F32 [rows, outputs]`, before any softmax; a
+    /// file there is replaced.
+    pub output: PathBuf,
 }
 
 /// A unit with its files.
@@ -65,6 +84,8 @@ pub enum TrainerLine {
     Trained(Trained),
     /// The unit is evaluated.
     Evaluated(Evaluated),
+    /// The rows have gone through and the outputs are written.
+    Predicted(Predicted),
     /// The unit could not be done; the trainer is ready for the next.
     Failed(Failure),
 }
@@ -83,6 +104,14 @@ pub struct Hello {
     pub numeric_class: Digest,
     /// Measured floating-point operations per second of that training.
     pub flops: f64,
+}
+
+/// Rows that went through a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Predicted {
+    /// How many.
+    pub rows: u64,
 }
 
 /// How far the running unit is.

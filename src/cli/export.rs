@@ -1,28 +1,30 @@
 //! `sojourn export`: a trial's model as a `.safetensors` file that any reader of the format opens.
 //!
-//! The file holds the parameters and, where the job scales its features, `scaling.mean` and
-//! `scaling.std`: a row goes into the model as `(x - mean) / std`. The optimiser's state stays behind.
+//! The file holds the parameters, the scaling of the features, and a description of both; see
+//! [`sojourn_model::portable`]. The optimiser's state stays behind.
 
 use super::{
     connection::Connection,
     failure::{Failure, with_sources},
     meter::{Meter, Unit},
+    newfile::NewFile,
     output, words,
 };
 use crate::api_client::ApiClient;
 use serde::Serialize;
-use sojourn_codec::{Tensor, TensorView, decode, encode};
-use sojourn_model::CheckpointLayout;
+use sojourn_codec::decode;
+use sojourn_model::{
+    LINEAGE, Lineage,
+    portable::{Description, FORMAT, FileScaling, Origin, write_model},
+};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, TrialId},
-    manifest::{DataManifest, Scaling},
+    manifest::Scaling,
+    unit::TrialContext,
+    view::JobDetail,
 };
-use std::{
-    fs,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -71,7 +73,7 @@ struct Chosen {
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let detail = client.job(args.job).await?;
-    let chosen = match (args.trial, detail.summary.best) {
+    let chosen = match (args.trial, &detail.summary.best) {
         (Some(trial), _) => of_trial(&client, args.job, trial).await?,
         (None, Some(best)) => Chosen {
             trial: best.trial,
@@ -85,15 +87,15 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let context = client.history(args.job, chosen.trial).await?.context;
-    let layout = CheckpointLayout::of(&context).map_err(|error| bad(&error))?;
     let checkpoint = fetch(&client, chosen.checkpoint).await?;
-    let names: Vec<&str> = layout.model().map(|spec| spec.name.as_str()).collect();
-    let tensors = decode(&checkpoint).map_err(|error| bad(&error))?;
-    let mut tensors: Vec<Tensor> =
-        tensors.iter().filter(|tensor| names.contains(&tensor.name.as_str())).map(owned).collect();
-    tensors.extend(scaling(&client, &detail.data).await?);
-    let file = encode(&tensors).map_err(|error| bad(&error))?;
-    write(&args.output, &file)?;
+    let scaling = match context.scaling {
+        Scaling::Standard(blob) => Some(fetch(&client, blob).await?),
+        Scaling::None | Scaling::Constant(_) => None,
+    };
+    let description = describe(&detail, context, &chosen, steps(&checkpoint)?);
+    let file = write_model(&description, &checkpoint, scaling.as_deref());
+    let file = file.map_err(|error| bad(&error))?;
+    NewFile::write(&args.output, &file)?;
     let report = Report {
         job: args.job,
         trial: chosen.trial,
@@ -125,7 +127,10 @@ async fn of_trial(client: &ApiClient, job: JobId, trial: TrialId) -> Result<Chos
             "trial {trial} has no checkpoint yet: nothing was trained"
         )));
     };
-    Ok(Chosen { trial, epoch: None, value: None, checkpoint })
+    // Of other checkpoints than the best nothing is remembered but where they are.
+    let best = view.best.as_ref().filter(|best| best.checkpoint == checkpoint);
+    let (epoch, value) = (best.map(|best| best.epoch), best.map(|best| best.value));
+    Ok(Chosen { trial, epoch, value, checkpoint })
 }
 
 async fn fetch(client: &ApiClient, blob: BlobRef) -> Result<Vec<u8>, Failure> {
@@ -133,63 +138,45 @@ async fn fetch(client: &ApiClient, blob: BlobRef) -> Result<Vec<u8>, Failure> {
     Ok(client.download(blob, &mut |received| meter.set(received, blob.bytes, "")).await?)
 }
 
-fn owned(view: &TensorView<'_>) -> Tensor {
-    Tensor {
-        name: view.name.clone(),
-        dtype: view.dtype,
-        shape: view.shape.clone(),
-        data: view.data.to_vec(),
-    }
+/// Optimiser steps in a checkpoint.
+fn steps(checkpoint: &[u8]) -> Result<u64, Failure> {
+    let tensors = decode(checkpoint).map_err(|error| bad(&error))?;
+    let lineage = tensors.iter().find(|tensor| tensor.name == LINEAGE);
+    let lineage =
+        lineage.ok_or_else(|| Failure::work("the checkpoint can't be used: it has no lineage"))?;
+    let numbers: Vec<i64> = lineage.i64s().map_err(|error| bad(&error))?.collect();
+    let lineage = Lineage::from_numbers(&numbers).map_err(|error| bad(&error))?;
+    Ok(lineage.position.step)
 }
 
-/// The tensors that say how features are scaled; none where they aren't.
-async fn scaling(client: &ApiClient, data: &DataManifest) -> Result<Vec<Tensor>, Failure> {
-    let blob = match data.scaling {
-        Scaling::None => return Ok(Vec::new()),
-        Scaling::Constant(factor) => {
-            #[expect(clippy::cast_possible_truncation, reason = "tensors are single precision")]
-            let std = (1.0 / factor) as f32;
-            let count = data.features.len();
-            let shape = [u64::try_from(count).unwrap_or(u64::MAX)];
-            return Ok(vec![
-                Tensor::f32("scaling.mean", shape, &vec![0.0; count]),
-                Tensor::f32("scaling.std", shape, &vec![std; count]),
-            ]);
-        }
-        Scaling::Standard(blob) => blob,
-    };
-    let bytes = fetch(client, blob).await?;
-    let tensors = decode(&bytes).map_err(|error| bad(&error))?;
-    let named =
-        tensors.iter().map(|view| Tensor { name: format!("scaling.{}", view.name), ..owned(view) });
-    Ok(named.collect())
-}
-
-/// Writes a file so that its name never stands for half of it.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed =
-        |error: std::io::Error| Failure::work(format!("can't write `{}`: {error}", path.display()));
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if path.is_dir() {
-        return Err(Failure::call(format!("`{}` is a folder; a file is wanted", path.display())));
+fn describe(detail: &JobDetail, context: TrialContext, chosen: &Chosen, steps: u64) -> Description {
+    let JobDetail { summary, spec, data } = detail;
+    Description {
+        format: FORMAT,
+        architecture: context.config.model,
+        shape: context.shape,
+        outputs: context.outputs,
+        labels: data.labels.clone(),
+        label: spec.data.label.clone(),
+        features: data.features.clone(),
+        scaling: match context.scaling {
+            Scaling::None => FileScaling::None,
+            Scaling::Constant(factor) => FileScaling::Constant(factor),
+            Scaling::Standard(_) => FileScaling::Standard,
+        },
+        loss: context.config.training.loss,
+        precision: context.config.training.precision,
+        origin: Origin {
+            job: summary.job,
+            name: spec.name.clone(),
+            trial: chosen.trial,
+            epoch: chosen.epoch,
+            steps,
+            metric: summary.metric.clone(),
+            value: chosen.value,
+            checkpoint: chosen.checkpoint.sha256,
+        },
     }
-    if !folder.is_dir() {
-        return Err(Failure::call(format!("there is no folder `{}`", folder.display())));
-    }
-    let mut file = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        // Others may read it, as with any file that a person makes; the process's mask still holds.
-        use std::os::unix::fs::PermissionsExt as _;
-        file.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut file = file.prefix(".sojourn-").tempfile_in(folder).map_err(failed)?;
-    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
 }
 
 fn text(report: &Report) -> String {

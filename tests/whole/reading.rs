@@ -3,7 +3,7 @@
 use crate::support::{Answer, FakeServer, Folder, sojourn};
 use serde_json::{Value, json};
 use sojourn_codec::{Tensor, decode, encode};
-use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint};
+use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint, portable::ModelFile};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, ShardId, TrialId, Version},
@@ -11,6 +11,7 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard},
     position::Position,
     report::Sums,
+    spec::Architecture,
     time::UnixMillis,
     unit::TrialContext,
     view::{
@@ -117,6 +118,7 @@ impl World {
                 context,
                 data: data.clone(),
                 numeric_class: None,
+                given: None,
                 hops: vec![HopRecord {
                     version: Version(1),
                     lease: sojourn_protocol::ids::LeaseId(1),
@@ -267,7 +269,7 @@ fn watching_goes_on_until_the_end_and_fails_with_the_job() {
 }
 
 #[test]
-fn an_exported_model_has_parameters_and_scaling_alone() {
+fn an_exported_model_has_parameters_scaling_and_what_they_are() {
     let world = World::new();
     let layout = CheckpointLayout::of(&world.histories[1].context).unwrap();
     let checkpoint = world.blobs[&world.trials[1].checkpoint.unwrap().sha256].clone();
@@ -281,24 +283,30 @@ fn an_exported_model_has_parameters_and_scaling_alone() {
     let file = std::fs::read(path).unwrap();
     assert_eq!(report["sha256"], Digest::of(&file).to_string());
     assert_eq!(folder.names(), ["m.safetensors"], "no temporary file is left");
-
-    let exported = decode(&file).unwrap();
-    let original = decode(&checkpoint).unwrap();
-    let mut expected: Vec<String> =
-        layout.parameters().iter().map(|spec| spec.name.clone()).collect();
-    expected.extend(["scaling.mean".into(), "scaling.std".into()]);
-    expected.sort();
-    let names: Vec<String> = exported.iter().map(|tensor| tensor.name.clone()).collect();
-    assert_eq!(names, expected);
-    assert!(original.len() > layout.parameters().len(), "there was more in the checkpoint");
-    for spec in layout.parameters() {
-        let find = |tensors: &[sojourn_codec::TensorView<'_>]| {
-            tensors.iter().find(|tensor| tensor.name == spec.name).unwrap().data.to_vec()
-        };
-        assert_eq!(find(&exported), find(&original));
+    let exported = ModelFile::read(&file).unwrap();
+    let description = &exported.description;
+    assert_eq!(description.architecture, Architecture::mlp([8]));
+    assert_eq!((&description.shape, description.outputs), (&vec![2], 3));
+    assert_eq!(
+        (&description.features, description.label.as_str()),
+        (&vec!["a".into(), "b".into()], "y")
+    );
+    assert_eq!((description.origin.epoch, description.origin.value), (Some(Epoch(0)), Some(0.8)));
+    let (parameters, scaling) =
+        (exported.parameters().unwrap(), exported.scaling().unwrap().unwrap());
+    let (exported, original) = (decode(&parameters).unwrap(), decode(&checkpoint).unwrap());
+    assert!(original.len() > exported.len(), "there was more in the checkpoint");
+    let mut names: Vec<&str> = layout.parameters().iter().map(|spec| spec.name.as_str()).collect();
+    names.sort_unstable();
+    assert!(exported.iter().map(|tensor| tensor.name.as_str()).eq(names));
+    for tensor in &exported {
+        assert!(original.contains(tensor), "{}", tensor.name);
     }
-    let mean = exported.iter().find(|tensor| tensor.name == "scaling.mean").unwrap();
-    assert_eq!(mean.data, [1.0f32.to_le_bytes(), 2.0f32.to_le_bytes()].concat());
+    let mean = decode(&scaling).unwrap()[0].data.to_vec();
+    assert_eq!(mean, [1.0f32.to_le_bytes(), 2.0f32.to_le_bytes()].concat());
+    let again = folder.path().join("again");
+    printed(&server, &["export", "1", "--trial", "1", "-o", again.to_str().unwrap()]);
+    assert_eq!(std::fs::read(again).unwrap(), file, "the same trial, the same bytes");
 }
 
 #[test]

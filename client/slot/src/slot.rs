@@ -7,7 +7,7 @@ use crate::{
 };
 use sojourn_protocol::{
     report::{Failure, FailureKind, Outcome},
-    trainer::{Hello, Progress, RunUnit, TrainerLine, TrainerRequest},
+    trainer::{Hello, Predict, Predicted, Progress, RunUnit, TrainerLine, TrainerRequest},
 };
 
 /// A place where one unit runs.
@@ -46,33 +46,70 @@ impl Slot {
     pub async fn run(
         &mut self,
         unit: RunUnit,
-        mut on_progress: impl FnMut(Progress),
+        on_progress: impl FnMut(Progress),
     ) -> Result<Outcome, SlotError> {
         let mode = self.mode(unit.unit.context().pinned_threads);
         let request = TrainerRequest::Run(Box::new(unit));
+        Ok(match self.ask(mode, &request, on_progress).await? {
+            TrainerLine::Trained(trained) => Outcome::Trained(trained),
+            TrainerLine::Evaluated(evaluated) => Outcome::Evaluated(evaluated),
+            TrainerLine::Failed(failure) => Outcome::Failed(failure),
+            other => Outcome::Failed(self.strange(&other)),
+        })
+    }
+
+    /// Puts rows through a model. A trainer that refuses or dies of it is an inner error.
+    ///
+    /// # Errors
+    /// [`SlotError`] where there is no trainer to try it with.
+    pub async fn predict(
+        &mut self,
+        request: Predict,
+    ) -> Result<Result<Predicted, Failure>, SlotError> {
+        let mode = self.mode(request.context.pinned_threads);
+        let request = TrainerRequest::Predict(Box::new(request));
+        Ok(match self.ask(mode, &request, |_| {}).await? {
+            TrainerLine::Predicted(predicted) => Ok(predicted),
+            TrainerLine::Failed(failure) => Err(failure),
+            other => Err(self.strange(&other)),
+        })
+    }
+
+    /// Sends a request and waits for the line that ends it; one that the trainer dies of has failed.
+    async fn ask(
+        &mut self,
+        mode: Mode,
+        request: &TrainerRequest,
+        mut on_progress: impl FnMut(Progress),
+    ) -> Result<TrainerLine, SlotError> {
         let mut child = self.take(mode).await?;
-        if child.is_dead() || child.send(&request).await.is_err() {
-            // It died while it was idle: nothing that this unit did.
+        if child.is_dead() || child.send(request).await.is_err() {
+            // It died while it was idle: nothing that this request did.
             child = Child::start(&self.config, mode).await?;
-            if child.send(&request).await.is_err() {
+            if child.send(request).await.is_err() {
                 return Ok(died(child.end(Broken::Ended).await));
             }
         }
-        let outcome = loop {
+        let answer = loop {
             match child.line().await {
                 Ok(TrainerLine::Progress(progress)) => on_progress(progress),
-                Ok(TrainerLine::Trained(trained)) => break Outcome::Trained(trained),
-                Ok(TrainerLine::Evaluated(evaluated)) => break Outcome::Evaluated(evaluated),
-                Ok(TrainerLine::Failed(failure)) => break Outcome::Failed(failure),
                 Ok(TrainerLine::Hello(_)) => {
                     let garbage = Broken::Garbage("hello again".into());
                     return Ok(died(child.end(garbage).await));
                 }
+                Ok(answer) => break answer,
                 Err(broken) => return Ok(died(child.end(broken).await)),
             }
         };
         self.child = Some(child);
-        Ok(outcome)
+        Ok(answer)
+    }
+
+    /// The failure of a trainer that answers another question; it isn't asked again.
+    fn strange(&mut self, answer: &TrainerLine) -> Failure {
+        self.child = None;
+        let message = format!("the trainer answered another question: {answer:?}");
+        Failure { kind: FailureKind::Died, message }
     }
 
     fn mode(&self, pinned: Option<u32>) -> Mode {
@@ -96,6 +133,6 @@ impl Slot {
     }
 }
 
-fn died(message: String) -> Outcome {
-    Outcome::Failed(Failure { kind: FailureKind::Died, message })
+fn died(message: String) -> TrainerLine {
+    TrainerLine::Failed(Failure { kind: FailureKind::Died, message })
 }

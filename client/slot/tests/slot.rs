@@ -7,9 +7,9 @@ use sojourn_protocol::{
     ids::{Epoch, JobId, ShardId, TrialId, Version},
     manifest::{Scaling, Shard},
     position::Position,
-    report::{FailureKind, Outcome, Sums, Trained},
+    report::{Failure, FailureKind, Outcome, Sums, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
-    trainer::{Hello, Progress, RunUnit, TRAINER_PROTOCOL, TrainerLine},
+    trainer::{Hello, Predict, Predicted, Progress, RunUnit, TRAINER_PROTOCOL, TrainerLine},
     unit::{Base, Hop, TrialContext, Unit},
 };
 use sojourn_slot::{Slot, SlotConfig, SlotError};
@@ -142,6 +142,33 @@ async fn a_trainer_that_dies_fails_the_unit_with_the_end_of_its_log_and_is_repla
             "{message}"
         );
     }
+}
+
+#[tokio::test]
+async fn rows_are_predicted_refused_or_answered_beside_the_question() {
+    let folder = TempDir::new().unwrap();
+    let done = line(&TrainerLine::Predicted(Predicted { rows: 7 }));
+    let refusal = Failure { kind: FailureKind::Trainer, message: "no such rows".into() };
+    let failed = line(&TrainerLine::Failed(refusal.clone()));
+    let strange = line(&TrainerLine::Trained(trained()));
+    let script = format!(
+        "{}for answer in 1 2 3; do read request; case $answer in\n1) {done} ;;\n2) {failed};;\n3) {strange};;\nesac; done\n",
+        hello(TRAINER_PROTOCOL)
+    );
+    let mut slot = slot(&folder, &script);
+    let Unit::Train(hop) = unit(None).unit else { panic!("a hop") };
+    let request = Predict {
+        context: hop.context,
+        checkpoint: Digest::of(b"model"),
+        files: Default::default(),
+        rows: "rows".into(),
+        output: "outputs".into(),
+    };
+    assert_eq!(slot.predict(request.clone()).await.unwrap(), Ok(Predicted { rows: 7 }));
+    assert_eq!(slot.predict(request.clone()).await.unwrap(), Err(refusal));
+    let failure = slot.predict(request).await.unwrap().unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Died);
+    assert!(failure.message.contains("another question"), "{}", failure.message);
 }
 
 #[tokio::test]

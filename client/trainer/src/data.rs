@@ -162,7 +162,8 @@ fn unit(message: impl Into<String>) -> TrainError {
     TrainError::Unit(message.into())
 }
 
-fn tensor(view: &TensorView<'_>) -> Result<Tensor, TrainError> {
+/// A copy of a decoded tensor.
+pub(crate) fn tensor(view: &TensorView<'_>) -> Result<Tensor, TrainError> {
     let shape =
         view.shape.iter().map(|side| i64::try_from(*side)).collect::<Result<Vec<_>, _>>()?;
     let kind = match view.dtype {
@@ -172,7 +173,8 @@ fn tensor(view: &TensorView<'_>) -> Result<Tensor, TrainError> {
     Ok(Tensor::f_from_data_size(view.data, &shape, kind)?)
 }
 
-fn scale(mut x: Tensor, scaling: &Scaling, files: &Files) -> Result<Tensor, TrainError> {
+/// Rows as a model takes them, in place.
+pub(crate) fn scale(mut x: Tensor, scaling: &Scaling, files: &Files) -> Result<Tensor, TrainError> {
     let blob = match scaling {
         Scaling::None => return Ok(x),
         Scaling::Constant(factor) => return Ok(x.f_mul_scalar_(*factor)?),

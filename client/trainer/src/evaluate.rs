@@ -7,6 +7,7 @@ use crate::{
     model::Model,
     train::{classes, count_correct},
 };
+use sojourn_model::Network;
 use sojourn_protocol::{report::Sums, spec::Loss};
 use tch::{Kind, Reduction};
 
@@ -23,8 +24,7 @@ pub(crate) fn evaluate(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Sums, TrainError> {
     let (rows, _) = data.x.size2()?;
-    let at_once = NUMBERS / model.network().widest().max(1);
-    let at_once = i64::try_from(at_once.clamp(1, MAX_ROWS))?;
+    let at_once = rows_at_once(model.network())?;
     let mut sums = Sums { correct: classes(kind).then_some(0), ..Sums::default() };
     tch::no_grad(|| {
         let mut start = 0;
@@ -46,4 +46,10 @@ pub(crate) fn evaluate(
         }
         Err(TrainError::NonFinite(format!("the loss of the evaluation is {}", sums.loss)))
     })
+}
+
+/// Rows that go through a network at once: enough to keep the machine busy, in bounded memory.
+pub(crate) fn rows_at_once(network: &Network) -> Result<i64, TrainError> {
+    let at_once = NUMBERS / network.widest().max(1);
+    Ok(i64::try_from(at_once.clamp(1, MAX_ROWS))?)
 }

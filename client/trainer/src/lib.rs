@@ -4,7 +4,8 @@
 //! stdin --lines--> serve -- one unit --> unit --> data       shards, scaled, kept in memory
 //!                    |                    |-----> model      flat parameters, buffers, optimiser state
 //!                 stdout <-- progress ----|-----> train      batches: forward, backward, update
-//!                                         '-----> evaluate   sums over validation shards
+//!                    |                    '-----> evaluate   sums over validation shards
+//!                    '-- some rows -----> predict            outputs, for people
 //! ```
 //!
 //! Nothing here decides what is trained or whether it counts; a unit says all, and the same unit on
@@ -20,6 +21,7 @@ mod model;
 mod optimizer;
 mod options;
 mod places;
+mod predict;
 mod schedule;
 mod serve;
 mod train;

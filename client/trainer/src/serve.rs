@@ -3,7 +3,14 @@
 //! A thread reads stdin so that its end ends the process at once, in the middle of a unit too: a
 //! trainer must not outlive the daemon that started it.
 
-use crate::{calibrate::calibrate, data::Shards, error::TrainError, options::Options, unit};
+use crate::{
+    calibrate::calibrate,
+    data::Shards,
+    error::TrainError,
+    options::Options,
+    predict::{LastModel, predict},
+    unit,
+};
 use rustix::process::{Signal, getpid, kill_process};
 use sojourn_protocol::{
     report::{Failure, FailureKind},
@@ -64,6 +71,7 @@ fn answer_all(requests: &mpsc::Receiver<String>, hello: Hello, life: &Life) -> i
     life.busy.store(false, Ordering::SeqCst);
     put(&TrainerLine::Hello(hello))?;
     let mut shards = Shards::default();
+    let mut last = LastModel::default();
     while let Ok(line) = requests.recv() {
         life.busy.store(true, Ordering::SeqCst);
         if life.ended.load(Ordering::SeqCst) {
@@ -71,6 +79,8 @@ fn answer_all(requests: &mpsc::Receiver<String>, hello: Hello, life: &Life) -> i
         }
         let answer = match serde_json::from_str(&line) {
             Ok(TrainerRequest::Run(request)) => answer(&request, &mut shards),
+            Ok(TrainerRequest::Predict(request)) => catch(|| predict(&request, &mut last))
+                .map_or_else(TrainerLine::Failed, TrainerLine::Predicted),
             Err(error) => TrainerLine::Failed(Failure {
                 kind: FailureKind::Trainer,
                 message: format!("the request can't be understood: {error}"),

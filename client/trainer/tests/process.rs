@@ -145,7 +145,7 @@ fn a_unit_that_stops_early_is_gone_on_with() {
     let mut trainer = Trainer::start();
     let expected = trainer.train(&whole).checkpoint;
 
-    let TrainerRequest::Run(mut part) = whole;
+    let TrainerRequest::Run(mut part) = whole else { panic!("a unit") };
     part.until = Some(5);
     part.output = folder.path().join("partial");
     let partial = trainer.train(&TrainerRequest::Run(part.clone()));
@@ -167,7 +167,7 @@ fn bad_requests_are_answered_and_the_next_is_done() {
     let folder = TempDir::new().unwrap();
     let good = request(folder.path(), 20, 8);
     let mut trainer = Trainer::start();
-    let TrainerRequest::Run(mut absent) = good.clone();
+    let TrainerRequest::Run(mut absent) = good.clone() else { panic!("a unit") };
     absent.files.clear();
     let absent = serde_json::to_string(&TrainerRequest::Run(absent)).unwrap();
     for bad in ["", "no json", "{\"run\":{}}", "{\"walk\":1}", &absent] {
@@ -175,7 +175,7 @@ fn bad_requests_are_answered_and_the_next_is_done() {
         let TrainerLine::Failed(failure) = trainer.answer() else { panic!("`{bad}` was taken") };
         assert_eq!(failure.kind, FailureKind::Trainer);
     }
-    let TrainerRequest::Run(mut nowhere) = good.clone();
+    let TrainerRequest::Run(mut nowhere) = good.clone() else { panic!("a unit") };
     nowhere.output = folder.path().join("no/such/folder/output");
     trainer.send(&serde_json::to_string(&TrainerRequest::Run(nowhere)).unwrap());
     let TrainerLine::Failed(failure) = trainer.answer() else { panic!("written nowhere") };

@@ -60,6 +60,22 @@ pub enum ModelError {
         /// The limit.
         limit: u64,
     },
+    /// Parameters without one of the model's.
+    #[error("tensor `{0}` of the model is missing")]
+    LacksTensor(String),
+    /// A parameter of another type or shape than the model's.
+    #[error("tensor `{name}` is {actual}, the model's is {expected}")]
+    OtherTensor {
+        /// Its name.
+        name: String,
+        /// Its type and shape.
+        actual: String,
+        /// The model's.
+        expected: String,
+    },
+    /// A parameter that the model hasn't got.
+    #[error("tensor `{0}` is none of the model's")]
+    ForeignTensor(String),
     /// A lineage tensor that isn't one.
     #[error("the lineage {0}")]
     Lineage(String),

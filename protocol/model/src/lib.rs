@@ -6,19 +6,24 @@
 //! ```text
 //! Architecture + row shape + outputs --> Network (steps)  --> CheckpointLayout (tensors of a file)
 //!                                              |                     |
-//!                                        flops_per_row        initial_checkpoint
+//!                                        flops_per_row        initial_checkpoint, given_checkpoint
 //! ```
+//!
+//! [`portable`] is the file that an exported model lies in.
 
 mod build;
 mod checkpoint;
 mod error;
+mod given;
 mod initial;
 mod layer;
 mod lineage;
 mod network;
+pub mod portable;
 
 pub use checkpoint::{CheckpointLayout, LINEAGE, optimizer_slots};
 pub use error::ModelError;
+pub use given::{given_checkpoint, given_parameters};
 pub use initial::{initial_checkpoint, initial_values};
 pub use layer::{Layer, LayerKind, Parameter, Start};
 pub use lineage::Lineage;

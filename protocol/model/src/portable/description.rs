@@ -1,0 +1,154 @@
+//! What a model file says of itself.
+
+use super::{FORMAT, error::ModelFileError};
+use crate::checkpoint::CheckpointLayout;
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{Epoch, JobId, TrialId},
+    manifest::{Labels, Scaling},
+    spec::{Architecture, Loss, Optimizer, OptimizerName, Precision, TrainingConfig, TrialConfig},
+    unit::TrialContext,
+};
+
+/// All that is needed to use the tensors, and where they come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The architecture and its sizes.
+    pub architecture: Architecture,
+    /// Shape of one row.
+    pub shape: Vec<u32>,
+    /// Outputs of the model: classes, or 1.
+    pub outputs: u32,
+    /// What labels are: the classes' names in the order of the outputs, or numbers.
+    pub labels: Labels,
+    /// Name of the label column.
+    pub label: String,
+    /// Names of the feature columns, in the order of a row; none where the values have no names.
+    pub features: Vec<String>,
+    /// How features are scaled before they go in.
+    pub scaling: FileScaling,
+    /// What was minimised.
+    pub loss: Loss,
+    /// The precision that it was evaluated in.
+    #[serde(default, skip_serializing_if = "is_single")]
+    pub precision: Precision,
+    /// Where the model comes from.
+    pub origin: Origin,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_single(precision: &Precision) -> bool {
+    *precision == Precision::F32
+}
+
+/// How features are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileScaling {
+    /// Not at all.
+    None,
+    /// Times a constant.
+    Constant(f64),
+    /// `(x - mean) / std`, by the file's `scaling.mean` and `scaling.std`; a feature whose `std` is 0
+    /// becomes 0.
+    Standard,
+}
+
+/// The trial that a model comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// The job.
+    pub job: JobId,
+    /// Its name.
+    pub name: String,
+    /// The trial.
+    pub trial: TrialId,
+    /// The epoch that the checkpoint ended (from 0), where it was evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<Epoch>,
+    /// Optimiser steps that it took.
+    pub steps: u64,
+    /// What trials of the job were compared by.
+    pub metric: String,
+    /// What it reached there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// The checkpoint.
+    pub checkpoint: Digest,
+}
+
+impl Description {
+    pub(super) fn parse(text: &str) -> Result<Self, ModelFileError> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u64,
+        }
+        let unreadable = |error: serde_json::Error| ModelFileError::Description(error.to_string());
+        let Format { format } = serde_json::from_str(text).map_err(unreadable)?;
+        if format != u64::from(FORMAT) {
+            return Err(ModelFileError::Format { found: format });
+        }
+        let description: Self = serde_json::from_str(text).map_err(unreadable)?;
+        description.check()?;
+        Ok(description)
+    }
+
+    /// Does it agree with itself? What its tensors must be is checked against them.
+    fn check(&self) -> Result<(), ModelFileError> {
+        let refuse = |text: String| Err(ModelFileError::Contradiction(text));
+        let features = self.features.len();
+        if self.values() == u64::MAX || features > 0 && u64::try_from(features) != Ok(self.values())
+        {
+            return refuse(format!("{features} features in rows of shape {:?}", self.shape));
+        }
+        if self.labels.outputs() != self.outputs {
+            let labels = self.labels.outputs();
+            return refuse(format!("{} outputs for {labels} labels", self.outputs));
+        }
+        match (&self.labels, self.loss) {
+            (Labels::Classes(_), Loss::CrossEntropy) | (Labels::Number, Loss::Mse) => {}
+            (Labels::Classes(_), Loss::Mse) => return refuse("classes and `mse`".into()),
+            (Labels::Number, Loss::CrossEntropy) => {
+                return refuse("numbers and `cross-entropy`".into());
+            }
+        }
+        match self.scaling {
+            FileScaling::Constant(factor) if !factor.is_finite() || factor == 0.0 => {
+                refuse(format!("features times {factor}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Numbers in a row; `u64::MAX` where they are too many to count.
+    #[must_use]
+    pub fn values(&self) -> u64 {
+        self.shape.iter().fold(1, |all: u64, side| all.saturating_mul(u64::from(*side)))
+    }
+
+    /// A context in which the model can be run: its own architecture and data, with an optimiser that
+    /// keeps no state.
+    #[must_use]
+    pub fn context(&self, scaling: Scaling) -> TrialContext {
+        let optimizer = Optimizer::new(OptimizerName::Sgd, 1.0);
+        let mut training = TrainingConfig::new(1, 1, self.loss, optimizer);
+        training.precision = self.precision;
+        TrialContext {
+            config: TrialConfig { model: self.architecture.clone(), training },
+            shape: self.shape.clone(),
+            outputs: self.outputs,
+            scaling,
+            total_steps: 1,
+            pinned_threads: None,
+        }
+    }
+
+    pub(super) fn layout(&self) -> Result<CheckpointLayout, ModelFileError> {
+        Ok(CheckpointLayout::of(&self.context(Scaling::None))?)
+    }
+}

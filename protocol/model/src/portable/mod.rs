@@ -1,0 +1,186 @@
+//! Model files: what `export` writes, and `predict` and `init` read.
+//!
+//! ```text
+//! | header: __metadata__ { "sojourn": description } | parameters, buffers, scaling.mean, scaling.std |
+//! ```
+//!
+//! Any reader of safetensors reads them, and the description (JSON) says the rest: architecture, shape
+//! of a row, names of features and classes, scaling, and where the model comes from. The same trial
+//! gives the same bytes. Files that another program wrote again are read too, whatever their order of
+//! tensors; whatever the bytes, a reader here neither panics nor takes more memory than they do.
+
+mod description;
+mod error;
+
+pub use description::{Description, FileScaling, Origin};
+pub use error::ModelFileError;
+
+use crate::given::{given_parameters, same_tensors};
+use safetensors::{SafeTensors, tensor::Metadata};
+use sojourn_codec::{
+    Dtype, MAX_HEADER_BYTES, Tensor, TensorSpec, TensorView, decode, encode, encode_described,
+};
+
+/// The key of the description in a file's metadata.
+pub const KEY: &str = "sojourn";
+/// The version of the description.
+pub const FORMAT: u32 = 1;
+
+const MEAN: &str = "mean";
+const STD: &str = "std";
+/// Prefix of a scaling's tensors in a model file.
+const SCALING: &str = "scaling.";
+
+/// What a file's first bytes say, before the rest is read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelHeader {
+    /// What the file says of itself.
+    pub description: Description,
+    /// Bytes that the whole file must have.
+    pub file_bytes: u64,
+}
+
+impl ModelHeader {
+    /// How many bytes to read for [`ModelHeader::read`], from a file's first eight.
+    ///
+    /// # Errors
+    /// [`ModelFileError::NotSafetensors`] where they can't be a model file's.
+    pub fn bytes(prefix: [u8; 8]) -> Result<u64, ModelFileError> {
+        let bytes = u64::from_le_bytes(prefix);
+        if bytes > MAX_HEADER_BYTES {
+            let text = format!("a header of {bytes} bytes; at most {MAX_HEADER_BYTES} are read");
+            return Err(ModelFileError::NotSafetensors(text));
+        }
+        Ok(8 + bytes)
+    }
+
+    /// Reads the description in a file's header.
+    ///
+    /// # Errors
+    /// Whatever makes it no model file.
+    pub fn read(start: &[u8]) -> Result<Self, ModelFileError> {
+        let broken = |text: &str| ModelFileError::NotSafetensors(text.into());
+        let (prefix, rest) =
+            start.split_first_chunk::<8>().ok_or_else(|| broken("it is too short"))?;
+        let end = Self::bytes(*prefix)?;
+        let json = usize::try_from(end - 8).ok().and_then(|bytes| rest.get(..bytes));
+        let json = json.ok_or_else(|| broken("it ends within its header"))?;
+        let metadata: Metadata = serde_json::from_slice(json)
+            .map_err(|error| ModelFileError::NotSafetensors(error.to_string()))?;
+        let said = metadata.metadata().as_ref().and_then(|said| said.get(KEY));
+        let description = Description::parse(said.ok_or(ModelFileError::NotOurs)?)?;
+        let data = u64::try_from(metadata.data_len()).ok();
+        let file_bytes = data.and_then(|data| end.checked_add(data));
+        let file_bytes = file_bytes.ok_or_else(|| broken("it would be too large"))?;
+        Ok(Self { description, file_bytes })
+    }
+}
+
+/// A model file that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelFile<'a> {
+    /// What it says of itself.
+    pub description: Description,
+    model: Vec<TensorView<'a>>,
+    scaling: Option<[TensorView<'a>; 2]>,
+}
+
+impl<'a> ModelFile<'a> {
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    /// Whatever makes it no model file: another format, no description, tensors that aren't those of
+    /// its architecture, numbers that aren't finite.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, ModelFileError> {
+        let description = ModelHeader::read(bytes)?.description;
+        let broken =
+            |error: &dyn std::fmt::Display| ModelFileError::NotSafetensors(error.to_string());
+        let file = SafeTensors::deserialize(bytes).map_err(|error| broken(&error))?;
+        let mut views = Vec::with_capacity(file.len());
+        for (name, view) in file.tensors() {
+            views.push(checked(name, &view)?);
+        }
+        views.sort_by(|a, b| a.name.cmp(&b.name));
+        let (scaling, model): (Vec<_>, Vec<_>) =
+            views.into_iter().partition(|view| view.name.starts_with(SCALING));
+        let specs: Vec<TensorSpec> = model.iter().map(TensorView::spec).collect();
+        let layout = description.layout()?;
+        same_tensors(&specs, &layout.model_tensors())?;
+        let specs: Vec<TensorSpec> = scaling.iter().map(TensorView::spec).collect();
+        same_tensors(&specs, &scaling_tensors(&description))?;
+        Ok(Self { description, model, scaling: scaling.try_into().ok() })
+    }
+
+    /// The blob of its parameters (and buffers) that a trial can start from.
+    ///
+    /// # Errors
+    /// What can't be encoded.
+    pub fn parameters(&self) -> Result<Vec<u8>, ModelFileError> {
+        Ok(encode(&self.model.iter().map(TensorView::to_tensor).collect::<Vec<_>>())?)
+    }
+
+    /// The scaling blob that a trainer takes, where there is one.
+    ///
+    /// # Errors
+    /// What can't be encoded.
+    pub fn scaling(&self) -> Result<Option<Vec<u8>>, ModelFileError> {
+        let Some(views) = &self.scaling else { return Ok(None) };
+        let [mean, std] = views.each_ref().map(TensorView::to_tensor);
+        let tensors = [Tensor { name: MEAN.into(), ..mean }, Tensor { name: STD.into(), ..std }];
+        Ok(Some(encode(&tensors)?))
+    }
+}
+
+/// The file of a checkpoint's model, with the scaling blob where the description asks for one.
+///
+/// # Errors
+/// What [`ModelFile::read`] would refuse.
+pub fn write_model(
+    description: &Description,
+    checkpoint: &[u8],
+    scaling: Option<&[u8]>,
+) -> Result<Vec<u8>, ModelFileError> {
+    let parameters = given_parameters(checkpoint)?;
+    let mut tensors: Vec<Tensor> = decode(&parameters)?.iter().map(TensorView::to_tensor).collect();
+    if let Some(scaling) = scaling {
+        let named = |view: &TensorView<'_>| Tensor {
+            name: format!("{SCALING}{}", view.name),
+            ..view.to_tensor()
+        };
+        tensors.extend(decode(scaling)?.iter().map(named));
+    }
+    let text = serde_json::to_string(description)
+        .map_err(|error| ModelFileError::Description(error.to_string()))?;
+    let file = encode_described(&tensors, KEY, &text)?;
+    // What this program can't read it doesn't write.
+    ModelFile::read(&file)?;
+    Ok(file)
+}
+
+fn scaling_tensors(description: &Description) -> Vec<TensorSpec> {
+    let values = description.values();
+    let spec = |name: &str| TensorSpec::new(format!("{SCALING}{name}"), Dtype::F32, [values]);
+    match description.scaling {
+        FileScaling::Standard => vec![spec(MEAN), spec(STD)],
+        FileScaling::None | FileScaling::Constant(_) => Vec::new(),
+    }
+}
+
+fn checked<'a>(
+    name: String,
+    view: &safetensors::tensor::TensorView<'a>,
+) -> Result<TensorView<'a>, ModelFileError> {
+    if view.dtype() != safetensors::Dtype::F32 {
+        let dtype = view.dtype().to_string();
+        return Err(ModelFileError::Dtype { tensor: name, dtype });
+    }
+    let shape = view.shape().iter().map(|side| u64::try_from(*side).unwrap_or(u64::MAX)).collect();
+    let view = TensorView { name, dtype: Dtype::F32, shape, data: view.data() };
+    if view.f32s()?.any(|value| !value.is_finite()) {
+        return Err(ModelFileError::NotFinite(view.name));
+    }
+    Ok(view)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+use super::*;
+use crate::{Lineage, checkpoint::tests::context, given_checkpoint, initial_checkpoint};
+use proptest::prelude::*;
+use safetensors::tensor::TensorView as TheirView;
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, TrialId},
+    manifest::{Labels, Scaling},
+    spec::{Architecture, Loss, OptimizerName, Precision},
+};
+use std::collections::BTreeMap;
+
+fn description(scaling: FileScaling) -> Description {
+    Description {
+        format: FORMAT,
+        architecture: Architecture::cnn([2]),
+        shape: vec![1, 4, 4],
+        outputs: 3,
+        labels: Labels::Classes(["a", "b", "c"].map(str::to_owned).to_vec()),
+        label: "y".into(),
+        features: (0..16).map(|n| format!("x{n}")).collect(),
+        scaling,
+        loss: Loss::CrossEntropy,
+        precision: Precision::F32,
+        origin: Origin {
+            job: JobId(3),
+            name: "small".into(),
+            trial: TrialId(1),
+            epoch: Some(Epoch(4)),
+            steps: 50,
+            metric: "valid/accuracy".into(),
+            value: Some(0.1 + 0.2),
+            checkpoint: Digest::of(b"checkpoint"),
+        },
+    }
+}
+
+fn checkpoint() -> Vec<u8> {
+    let context = context(Architecture::cnn([2]), OptimizerName::Adam, 0.0);
+    initial_checkpoint(&context, 7, Lineage::initial(7)).unwrap()
+}
+
+fn scaling() -> Vec<u8> {
+    let (mean, std) = (vec![1.5; 16], vec![0.5; 16]);
+    encode(&[Tensor::f32(MEAN, [16], &mean), Tensor::f32(STD, [16], &std)]).unwrap()
+}
+
+fn sample() -> Vec<u8> {
+    write_model(&description(FileScaling::Standard), &checkpoint(), Some(&scaling())).unwrap()
+}
+
+#[test]
+fn what_is_written_is_read_and_gives_the_same_model() {
+    let file = sample();
+    assert_eq!(file, sample(), "the same model, the same bytes");
+    let model = ModelFile::read(&file).unwrap();
+    assert_eq!(model.description, description(FileScaling::Standard));
+    assert_eq!(model.scaling().unwrap(), Some(scaling()), "the very blob");
+    let blob = BlobRef { sha256: Digest::of(b""), bytes: 0 };
+    let context = model.description.context(Scaling::Standard(blob));
+    let start = given_checkpoint(&context, &model.parameters().unwrap(), Lineage::initial(0));
+    let original = checkpoint();
+    for (made, known) in decode(&start.unwrap()).unwrap().iter().zip(decode(&original).unwrap()) {
+        if made.name.starts_with("layers.") {
+            assert_eq!(*made, known);
+        }
+    }
+    let header = ModelHeader::read(&file[..file.len() - 1]).unwrap();
+    assert_eq!(header.file_bytes, file.len() as u64);
+}
+
+#[test]
+fn a_constant_is_in_the_description_alone() {
+    for scaling in [FileScaling::None, FileScaling::Constant(0.0625)] {
+        let nameless = Description { features: Vec::new(), ..description(scaling) };
+        let file = write_model(&nameless, &checkpoint(), None).unwrap();
+        let model = ModelFile::read(&file).unwrap();
+        assert_eq!((model.description.scaling, model.scaling()), (scaling, Ok(None)));
+    }
+    let lacking = write_model(&description(FileScaling::Standard), &checkpoint(), None);
+    assert_eq!(lacking.unwrap_err().to_string(), "tensor `scaling.mean` of the model is missing");
+    let extra = write_model(&description(FileScaling::None), &checkpoint(), Some(&scaling()));
+    assert_eq!(extra.unwrap_err().to_string(), "tensor `scaling.mean` is none of the model's");
+}
+
+#[test]
+fn the_description_is_pinned() {
+    // Other programs read it: whoever changes it raises `FORMAT`.
+    let text = serde_json::to_string(&Description {
+        features: vec!["x0".into()],
+        ..description(FileScaling::Constant(0.5))
+    });
+    assert_eq!(
+        text.unwrap(),
+        concat!(
+            r#"{"format":1,"architecture":{"arch":"cnn","channels":[2]},"shape":[1,4,4],"outputs":3,"#,
+            r#""labels":{"classes":["a","b","c"]},"label":"y","features":["x0"],"#,
+            r#""scaling":{"constant":0.5},"loss":"cross-entropy","origin":{"job":3,"name":"small","#,
+            r#""trial":1,"epoch":4,"steps":50,"metric":"valid/accuracy","value":0.30000000000000004,"#,
+            r#""checkpoint":"47320987f9a49d5b00119b960f247a956773f57543982b8bfcb6da5bb3afd9ef"}}"#
+        )
+    );
+}
+
+/// The sample as another program would write it, changed by `change`.
+fn rewritten(
+    change: impl FnOnce(&mut BTreeMap<String, (safetensors::Dtype, Vec<usize>, Vec<u8>)>),
+    said: Option<(&str, String)>,
+) -> Vec<u8> {
+    let file = sample();
+    let theirs = SafeTensors::deserialize(&file).unwrap();
+    let mut tensors: BTreeMap<_, _> = theirs
+        .tensors()
+        .into_iter()
+        .map(|(name, view)| (name, (view.dtype(), view.shape().to_vec(), view.data().to_vec())))
+        .collect();
+    change(&mut tensors);
+    // Backwards, as nobody here would write them.
+    let views = tensors.iter().rev().map(|(name, (dtype, shape, data))| {
+        (name.clone(), TheirView::new(*dtype, shape.clone(), data).unwrap())
+    });
+    let said = said.map(|(key, text)| [(key.to_owned(), text)].into_iter().collect());
+    safetensors::serialize(views, said).unwrap()
+}
+
+fn said(change: impl FnOnce(&mut Description)) -> Option<(&'static str, String)> {
+    let mut description = description(FileScaling::Standard);
+    change(&mut description);
+    Some((KEY, serde_json::to_string(&description).unwrap()))
+}
+
+#[test]
+fn another_programs_copy_is_the_same_model() {
+    let copy = rewritten(|_| {}, said(|_| {}));
+    let original = sample();
+    assert_eq!(ModelFile::read(&copy).unwrap(), ModelFile::read(&original).unwrap());
+}
+
+#[test]
+fn what_is_no_model_is_refused_with_the_reason() {
+    let refusal = |file: &[u8]| ModelFile::read(file).unwrap_err().to_string();
+    let same = |file: Vec<u8>| refusal(&file);
+    assert_eq!(
+        same(rewritten(|_| {}, None)),
+        "not written by `sojourn export`: its metadata has no `sojourn`"
+    );
+    assert_eq!(
+        same(rewritten(|_| {}, Some((KEY, r#"{"format":2,"new":1}"#.into())))),
+        "its format is 2, this program reads 1"
+    );
+    for text in ["", "[]", r#"{"format":1}"#, r#"{"format":-1}"#] {
+        let told = same(rewritten(|_| {}, Some((KEY, text.into()))));
+        assert!(told.starts_with("its description can't be read: "), "{told}");
+    }
+    let contradiction = |change: fn(&mut Description)| {
+        let told = same(rewritten(|_| {}, said(change)));
+        told.strip_prefix("its description contradicts itself: ").unwrap_or(&told).to_owned()
+    };
+    assert_eq!(contradiction(|d| d.shape = vec![1, 4]), "16 features in rows of shape [1, 4]");
+    assert_eq!(contradiction(|d| d.outputs = 4), "4 outputs for 3 labels");
+    assert_eq!(contradiction(|d| d.loss = Loss::Mse), "classes and `mse`");
+    let numbers = contradiction(|d| (d.labels, d.outputs) = (Labels::Number, 1));
+    assert_eq!(numbers, "numbers and `cross-entropy`");
+    let nothing = contradiction(|d| d.scaling = FileScaling::Constant(0.0));
+    assert_eq!(nothing, "features times 0");
+    let unbuilt = said(|d| d.architecture = Architecture::cnn([]));
+    assert!(same(rewritten(|_| {}, unbuilt)).contains("at least one entry"));
+    let wider = said(|d| d.architecture = Architecture::cnn([3]));
+    assert_eq!(
+        same(rewritten(|_| {}, wider)),
+        "tensor `layers.0.bias` is F32 [2], the model's is F32 [3]"
+    );
+    let lacking = rewritten(|all| drop(all.remove("layers.1.bias")), said(|_| {}));
+    assert_eq!(refusal(&lacking), "tensor `layers.1.bias` of the model is missing");
+    let nan = |all: &mut BTreeMap<String, (safetensors::Dtype, Vec<usize>, Vec<u8>)>| {
+        all.get_mut("layers.1.bias").unwrap().2[..4].copy_from_slice(&f32::NAN.to_le_bytes());
+    };
+    assert_eq!(
+        same(rewritten(nan, said(|_| {}))),
+        "tensor `layers.1.bias` has a value that isn't finite"
+    );
+    let whole = |all: &mut BTreeMap<String, (safetensors::Dtype, Vec<usize>, Vec<u8>)>| {
+        all.get_mut("layers.1.bias").unwrap().0 = safetensors::Dtype::I32;
+    };
+    assert_eq!(same(rewritten(whole, said(|_| {}))), "tensor `layers.1.bias` holds I32, not F32");
+}
+
+#[test]
+fn half_a_file_and_other_formats_are_told_apart_from_models() {
+    let file = sample();
+    for end in 0..file.len() {
+        let told = ModelFile::read(&file[..end]).unwrap_err().to_string();
+        assert!(told.starts_with("not a whole safetensors file: "), "{end} bytes: {told}");
+    }
+    let told = ModelFile::read(b"PK\x03\x04 this is another format").unwrap_err().to_string();
+    assert!(told.contains("a header of"), "{told}");
+    assert!(ModelFile::read(b"\x02\0\0\0\0\0\0\0{}").is_err());
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = ModelFile::read(&bytes);
+    }
+
+    #[test]
+    fn a_changed_byte_is_refused_or_read(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut file = sample();
+        let at = at.index(file.len());
+        file[at] = byte;
+        if let Ok(model) = ModelFile::read(&file) {
+            prop_assert!(model.parameters().is_ok() && model.scaling().is_ok());
+        }
+    }
+
+    #[test]
+    fn random_descriptions_never_panic(
+        hidden in prop::collection::vec(any::<u32>(), 0..4),
+        shape in prop::collection::vec(any::<u32>(), 0..4),
+        outputs in any::<u32>(),
+    ) {
+        let changed = said(|d| {
+            d.architecture = Architecture::mlp(hidden);
+            d.shape = shape;
+            d.outputs = outputs;
+        });
+        let refused = ModelFile::read(&rewritten(|_| {}, changed)).is_err();
+        prop_assert!(refused);
+    }
+}
