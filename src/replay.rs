@@ -105,8 +105,7 @@ pub(crate) async fn replay(
     }
     let mut replayed = replayed;
     let mut files = Files::fetch(client, history, folder).await?;
-    let seed = seeds::initial_weights(history.job_seed, history.trial);
-    let mut base = Base::Initial { seed };
+    let mut base = history.first_base();
     for record in &history.hops {
         let unit = Unit::Train(hop(history, record, base)?);
         let run = RunUnit {
@@ -185,7 +184,7 @@ impl Files {
             _ => None,
         };
         let mut known = BTreeMap::new();
-        for blob in visited.chain(scaling) {
+        for blob in visited.chain(scaling).chain(history.given) {
             if known.contains_key(&blob.sha256) {
                 continue;
             }

@@ -19,6 +19,15 @@ pub enum Base {
         /// Seed of the initial weights.
         seed: u64,
     },
+    /// Version 0 of a trial that starts from given parameters: made where it is needed, by
+    /// `sojourn-model`. A variant of its own, so that a client that doesn't know it can't pass over
+    /// the parameters and train from others.
+    Given {
+        /// The trial's seed, for the checkpoint's lineage alone.
+        seed: u64,
+        /// The canonical file of the model's parameters and buffers.
+        parameters: BlobRef,
+    },
     /// A stored checkpoint.
     Checkpoint {
         /// Its number.
@@ -29,11 +38,20 @@ pub enum Base {
 }
 
 impl Base {
+    /// Version 0 of a trial with this seed, from given parameters where there are some.
+    #[must_use]
+    pub const fn first(seed: u64, given: Option<BlobRef>) -> Self {
+        match given {
+            Some(parameters) => Base::Given { seed, parameters },
+            None => Base::Initial { seed },
+        }
+    }
+
     /// The version that this is.
     #[must_use]
     pub const fn version(&self) -> Version {
         match self {
-            Base::Initial { .. } => Version(0),
+            Base::Initial { .. } | Base::Given { .. } => Version(0),
             Base::Checkpoint { version, .. } => *version,
         }
     }
@@ -43,6 +61,7 @@ impl Base {
     pub const fn blob(&self) -> Option<BlobRef> {
         match self {
             Base::Initial { .. } => None,
+            Base::Given { parameters, .. } => Some(*parameters),
             Base::Checkpoint { blob, .. } => Some(*blob),
         }
     }

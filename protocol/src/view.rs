@@ -6,9 +6,10 @@ use crate::{
     manifest::DataManifest,
     position::Position,
     report::Sums,
+    seeds,
     spec::{Choices, JobSpec},
     time::{Millis, UnixMillis},
-    unit::TrialContext,
+    unit::{Base, TrialContext},
 };
 use serde::{Deserialize, Serialize};
 
@@ -249,8 +250,19 @@ pub struct TrialHistory {
     pub data: DataManifest,
     /// The numeric class of the hops, where one class made all of them.
     pub numeric_class: Option<Digest>,
+    /// The parameters that the trial started from, where they were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<BlobRef>,
     /// The hops (or parts of hops) in the order in which they made versions 1, 2, ...
     pub hops: Vec<HopRecord>,
+}
+
+impl TrialHistory {
+    /// What version 1 was made from.
+    #[must_use]
+    pub fn first_base(&self) -> Base {
+        Base::first(seeds::initial_weights(self.job_seed, self.trial), self.given)
+    }
 }
 
 /// One part of a trial's history: what made a version.

@@ -1,10 +1,17 @@
-//! Reads a job file from disk, for `validate` and `submit`.
+//! Reads a job file from disk, with the models that it starts from, for `validate` and `submit`.
 
-use super::failure::Failure;
+use super::{
+    failure::Failure,
+    modelfile::{self, Model},
+};
 use serde::Serialize;
-use sojourn_protocol::{jobfile, spec::JobSpec};
+use sojourn_protocol::{
+    jobfile::{self, GivenModel},
+    spec::JobSpec,
+};
 use sojourn_workgen::Trial;
 use std::{
+    collections::{BTreeMap, btree_map::Entry},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -13,6 +20,8 @@ use std::{
 pub(crate) struct Job {
     pub(crate) spec: JobSpec,
     pub(crate) trials: Vec<Trial>,
+    /// The models that it starts from, by their names in the job file.
+    pub(crate) given: BTreeMap<String, Model>,
     /// What the paths in it are relative to.
     pub(crate) folder: PathBuf,
 }
@@ -38,7 +47,23 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
             _ => format!("can't read the job file `{shown}`: {error}"),
         })
     })?;
-    let spec = jobfile::parse(&text).map_err(|error| {
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let mut given = BTreeMap::new();
+    let mut open = |file: &str| {
+        let model = match given.entry(file.to_owned()) {
+            Entry::Occupied(model) => &*model.into_mut(),
+            Entry::Vacant(place) => {
+                let model = modelfile::read(&folder.join(file));
+                &*place.insert(model.map_err(|why| format!("is `{file}`, which {why}"))?)
+            }
+        };
+        Ok(GivenModel {
+            architecture: model.description.architecture.clone(),
+            parameters: modelfile::blob(&model.parameters),
+            scale: model.scale(),
+        })
+    };
+    let spec = jobfile::parse_with(&text, &mut open).map_err(|error| {
         let lines =
             error.problems().map(|problem| format!("{shown}:{}: {problem}", problem.line()));
         let problems = error.problems().map(|problem| Problem {
@@ -50,6 +75,5 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
     })?;
     let trials =
         sojourn_workgen::trials(&spec).map_err(|error| plain(format!("{shown}: {error}")))?;
-    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-    Ok(Job { spec, trials, folder })
+    Ok(Job { spec, trials, given, folder })
 }

@@ -3,7 +3,7 @@
 use super::{
     connection::Connection,
     failure::Failure,
-    jobfile,
+    given, jobfile,
     meter::{Meter, Unit},
     output, validate,
     wait::{self, Watched},
@@ -15,7 +15,7 @@ use serde::Serialize;
 use sojourn_ingest::Ingested;
 use sojourn_protocol::{
     api::{MissingRequest, SubmitRequest, Submitted},
-    digest::BlobRef,
+    digest::{BlobRef, Digest},
     ids::JobId,
     view::JobView,
 };
@@ -77,7 +77,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     })?;
     let manifest = &ingested.manifest;
     validate::check_models(&job.trials, &manifest.shape, manifest.labels.outputs())?;
-    let sent = upload(&client, &ingested).await?;
+    given::check(&job, &manifest.shape, &manifest.labels, &manifest.features)?;
+    let mut files = ingested.files.clone();
+    files.extend(given::write(&job, workspace.path())?);
+    let blobs = manifest.blobs().chain(job.spec.blobs());
+    let sent = upload(&client, blobs.map(|blob| (blob.sha256, blob)).collect(), &files).await?;
     let request = SubmitRequest {
         spec: job.spec,
         data: ingested.manifest.clone(),
@@ -91,7 +95,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         job: answer.job,
         trials: answer.trials,
         submitted: answer.submitted,
-        blobs: ingested.files.len(),
+        blobs: files.len(),
         blobs_sent: sent.blobs,
         bytes_sent: sent.bytes,
         outcome: None,
@@ -116,9 +120,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Sends the blobs that the server lacks.
-async fn upload(client: &ApiClient, ingested: &Ingested) -> Result<Sent, Failure> {
-    let blobs: BTreeMap<_, BlobRef> =
-        ingested.manifest.blobs().map(|blob| (blob.sha256, blob)).collect();
+async fn upload(
+    client: &ApiClient,
+    blobs: BTreeMap<Digest, BlobRef>,
+    files: &BTreeMap<Digest, PathBuf>,
+) -> Result<Sent, Failure> {
     let request = MissingRequest { blobs: blobs.values().copied().collect() };
     let missing = client.missing(&request).await?.missing;
     let missing: Vec<BlobRef> =
@@ -127,8 +133,8 @@ async fn upload(client: &ApiClient, ingested: &Ingested) -> Result<Sent, Failure
     let mut meter = Meter::new("uploading", Unit::Bytes, total);
     let mut before = 0;
     for blob in &missing {
-        let Some(path) = ingested.files.get(&blob.sha256) else {
-            return Err(Failure::work(format!("the shard {} was not made", blob.sha256)));
+        let Some(path) = files.get(&blob.sha256) else {
+            return Err(Failure::work(format!("the blob {} was not made", blob.sha256)));
         };
         client.upload(*blob, path, &mut |sent| meter.set(before + sent, total, "")).await?;
         before += blob.bytes;

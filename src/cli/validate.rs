@@ -2,6 +2,7 @@
 
 use super::{
     failure::Failure,
+    given,
     jobfile::{self, Job, Problem},
     meter::{Meter, Unit},
     output, words,
@@ -61,6 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let job = jobfile::read(&args.file).map_err(|(failure, problems)| told(failure, problems))?;
     let summary = check_data(&job).and_then(|summary| {
         let models = check_models(&job.trials, &summary.shape, summary.labels.outputs())?;
+        given::check(&job, &summary.shape, &summary.labels, &summary.features)?;
         Ok((summary, models))
     });
     let (summary, models) = summary.map_err(|failure| {
@@ -113,7 +115,7 @@ fn report(job: &Job, summary: Summary, models: BTreeMap<(u64, String), usize>) -
         trials,
         epochs,
         hops: u64::try_from(trials).unwrap_or(u64::MAX) * u64::from(epochs) * shards,
-        features: summary.features,
+        features: summary.features.len(),
         classes: match &summary.labels {
             Labels::Classes(names) => Some(names.len()),
             Labels::Number => None,

@@ -7,6 +7,7 @@
 //! | `calls`, `validate`, `submit`, `reading` | what is said, on which stream, with which exit code |
 //! | `server` | the commands against a real server |
 //! | `people` | a job from its submission to a model, with real clients |
+//! | `models` | what an exported model is good for |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
 //! | `support`, `site` | a fake server; a real one with clients |
 
@@ -19,6 +20,7 @@
 
 mod calls;
 mod chaos;
+mod models;
 mod people;
 mod reading;
 mod server;

@@ -7,7 +7,7 @@ use crate::{
     unit,
 };
 use sojourn_codec::{Tensor as Plain, decode, encode};
-use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint};
+use sojourn_model::{CheckpointLayout, Lineage, given_parameters, initial_checkpoint};
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, JobId, TrialId, Version},
@@ -110,6 +110,32 @@ fn other_seeds_train_to_other_bytes() {
     let (one, _) = world.train(&hop, hop.batches()).unwrap();
     let (two, _) = world.train(&Hop { seed: 78, ..hop.clone() }, hop.batches()).unwrap();
     assert_ne!(one.checkpoint, two.checkpoint);
+}
+
+#[test]
+fn given_parameters_are_trained_as_the_same_ones_from_a_seed() {
+    for model in [mlp(), cnn()].into_iter().chain(deep(Share(0.25))) {
+        let mut world = World::new();
+        let from_seed = world.hop(context(model));
+        let Base::Initial { seed } = from_seed.base else { panic!("{from_seed:?}") };
+        let initial = initial_checkpoint(&from_seed.context, seed, Lineage::initial(seed)).unwrap();
+        let parameters = world.put(&given_parameters(&initial).unwrap());
+        let given = Hop { base: Base::Given { seed, parameters }, ..from_seed.clone() };
+        let made = world.train(&given, given.batches()).unwrap();
+        assert_eq!(made, world.train(&from_seed, from_seed.batches()).unwrap());
+    }
+}
+
+#[test]
+fn given_parameters_of_another_model_are_refused() {
+    let mut world = World::new();
+    let other = context(Architecture::mlp([3]));
+    let other = initial_checkpoint(&other, 1, Lineage::initial(1)).unwrap();
+    let parameters = world.put(&given_parameters(&other).unwrap());
+    let base = Base::Given { seed: 1, parameters };
+    let hop = Hop { base, ..world.hop(context(Architecture::mlp([7]))) };
+    let refused = world.train(&hop, 1).unwrap_err().to_string();
+    assert_eq!(refused, "tensor `layers.0.bias` is F32 [3], the model's is F32 [7]");
 }
 
 #[test]

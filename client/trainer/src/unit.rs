@@ -7,7 +7,7 @@ use crate::{
     model::Model,
     train::train,
 };
-use sojourn_model::{Lineage, initial_checkpoint};
+use sojourn_model::{Lineage, given_checkpoint, initial_checkpoint};
 use sojourn_protocol::{
     manifest::Shard,
     position::batches,
@@ -52,6 +52,10 @@ pub(crate) fn run_hop(
     let data = shards.get(&hop.shard, &hop.context, &request.files)?;
     let checkpoint = match hop.base {
         Base::Initial { seed } => initial_checkpoint(&hop.context, seed, Lineage::initial(seed))?,
+        Base::Given { seed, parameters } => {
+            let parameters = read(&request.files, parameters.sha256)?;
+            given_checkpoint(&hop.context, &parameters, Lineage::initial(seed))?
+        }
         Base::Checkpoint { blob, .. } => read(&request.files, blob.sha256)?,
     };
     let mut model = Model::load(&hop.context, &checkpoint)?;
@@ -109,7 +113,7 @@ fn check_base(hop: &Hop, lineage: &Lineage) -> Result<(), TrainError> {
         let (is, must) = (says.step, start.step);
         return refuse(format!("the base checkpoint is at step {is}, the unit starts at {must}"));
     }
-    if matches!(hop.base, Base::Initial { .. }) {
+    if matches!(hop.base, Base::Initial { .. } | Base::Given { .. }) {
         return Ok(());
     }
     if lineage.trial != hop.trial {

@@ -10,11 +10,13 @@
 //! | `reader` | any table and value: types, unknown keys, the collected problems |
 //! | `dimension` | a plain value, `{ choice = … }`, `{ uniform = … }`, `{ log_uniform = … }`, `{ int = … }` |
 //! | `data`, `model`, `training`, `search` | the tables of those names (`search` also `[placement]`) |
+//! | `given` | `init` of a `[[model]]` |
 //! | `vocabulary` | every key there is, and the nearest word to a mistyped one |
 
 mod data;
 mod dimension;
 mod error;
+mod given;
 mod model;
 mod reader;
 mod search;
@@ -22,17 +24,27 @@ mod training;
 mod vocabulary;
 
 pub use error::{JobFileError, Problem};
+pub use given::{GivenModel, OpenModel};
 pub use vocabulary::nearest;
 
 use crate::spec::JobSpec;
 use reader::{Problems, Section};
 use toml::de::DeTable;
 
-/// Reads a job file's text.
+/// Reads a job file's text, whose models all start from random weights.
 ///
 /// # Errors
 /// Every problem that was found, in the order of their lines.
 pub fn parse(text: &str) -> Result<JobSpec, JobFileError> {
+    parse_with(text, &mut |_| Err("can't be read here".to_owned()))
+}
+
+/// Reads a job file's text; `open` gives what there is in the model file that an `init` names, or says
+/// why it can't (a text that follows the key: `isn't there`).
+///
+/// # Errors
+/// Every problem that was found, in the order of their lines.
+pub fn parse_with(text: &str, open: &mut OpenModel<'_>) -> Result<JobSpec, JobFileError> {
     let problems = Problems::new(text);
     let (root, syntax) = DeTable::parse_recoverable(text);
     for error in &syntax {
@@ -40,7 +52,7 @@ pub fn parse(text: &str) -> Result<JobSpec, JobFileError> {
         problems.add(start, "", format!("no valid TOML here: {}", error.message()));
     }
     // What follows a syntax error is guesswork; report that alone.
-    let spec = if syntax.is_empty() { read(root.get_ref(), &problems) } else { None };
+    let spec = if syntax.is_empty() { read(root.get_ref(), &problems, open) } else { None };
     match (spec, problems.into_error()) {
         (Some(spec), None) => Ok(spec),
         (_, Some(error)) => Err(error),
@@ -49,7 +61,7 @@ pub fn parse(text: &str) -> Result<JobSpec, JobFileError> {
 }
 
 /// Reads all tables; `None` only after a problem was reported.
-fn read(root: &DeTable<'_>, problems: &Problems<'_>) -> Option<JobSpec> {
+fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -> Option<JobSpec> {
     let root = Section::root(root, problems);
     let name = root.required("name", "a name for people").and_then(|node| data::name(&node));
     let seed = root.optional("seed").map_or(Some(0), |node| node.integer(0, u64::MAX));
@@ -57,23 +69,34 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>) -> Option<JobSpec> {
     let method = search::method(search_node.as_ref());
     let data = root.required_section("data").and_then(|section| data::read(&section));
     let shape = data.as_ref().and_then(|data| data.shape.as_deref());
-    let models = model::read(&root, method, data.is_some().then_some(shape));
+    let models = model::read(&root, method, data.is_some().then_some(shape), open);
+    let says_scale =
+        root.optional("data").and_then(|data| data.peek()?.optional("scale")).is_some();
+    let given_scale = models.as_deref().filter(|_| !says_scale).map(|all| given::scale(&root, all));
     let training = root
         .required_section("training")
         .and_then(|section| training::read(&section, method, data.is_some().then_some(shape)));
     let loss = training.as_ref().map(|training| training.loss);
     let search = search::read(search_node.as_ref(), method, loss);
     let placement = search::placement(&root);
+    let mut data = data?;
+    if let Some(scale) = given_scale {
+        data.scale = scale?;
+    }
+    let (models, init) = given::split(models?);
     Some(JobSpec {
         name: name?,
         seed: seed?,
-        data: data?,
-        models: models?,
+        data,
+        models,
+        init,
         training: training?,
         search: search?,
         placement: placement?,
     })
 }
 
+#[cfg(test)]
+mod given_tests;
 #[cfg(test)]
 mod tests;

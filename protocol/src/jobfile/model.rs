@@ -2,19 +2,22 @@
 
 use super::{
     dimension::{self, Bounds, Element},
-    reader::{Node, Section},
+    given::{self, Model, OpenModel},
+    reader::Section,
     search::Method,
 };
 use crate::spec::{CnnSpace, Dimension, MlpSpace, ModelSpace, Resnet, ResnetSpace};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Arch {
+pub(super) enum Arch {
     Mlp,
     Cnn,
     Resnet,
 }
 
-const ARCHS: &[(&str, Arch)] = &[("mlp", Arch::Mlp), ("cnn", Arch::Cnn), ("resnet", Arch::Resnet)];
+/// The architectures by their words.
+pub(super) const ARCHS: &[(&str, Arch)] =
+    &[("mlp", Arch::Mlp), ("cnn", Arch::Cnn), ("resnet", Arch::Resnet)];
 
 /// The keys that not every architecture has, and those that have them.
 const KEYS: &[(&str, &[&str])] = &[
@@ -33,7 +36,8 @@ pub(super) fn read(
     root: &Section<'_>,
     method: Option<Method>,
     shape: Option<Option<&[u32]>>,
-) -> Option<Vec<ModelSpace>> {
+    open: &mut OpenModel<'_>,
+) -> Option<Vec<Model>> {
     let node = root.required("model", "at least one `[[model]]` table")?;
     if node.is_table() {
         return node
@@ -43,17 +47,17 @@ pub(super) fn read(
     if tables.is_empty() {
         return node.refuse("is empty; at least one `[[model]]` table is wanted");
     }
-    let models: Vec<Option<ModelSpace>> =
-        tables.iter().map(|table| model(table, method, shape)).collect();
+    let models: Vec<Option<Model>> =
+        tables.iter().map(|table| given::read(table, method, shape, open)).collect();
     models.into_iter().collect()
 }
 
-fn model(
-    node: &Node<'_>,
+/// The space of one `[[model]]`.
+pub(super) fn space(
+    section: Section<'_>,
     method: Option<Method>,
     shape: Option<Option<&[u32]>>,
 ) -> Option<ModelSpace> {
-    let section = node.section()?;
     let arch = section.required("arch", "`mlp`, `cnn` or `resnet`")?.word(ARCHS)?;
     let name = ARCHS.iter().find(|(_, other)| *other == arch).map_or("", |(name, _)| *name);
     let table = Table { section, method };

@@ -72,6 +72,11 @@ impl<'a> Section<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
+    /// Are these all the keys that are there?
+    pub(super) fn has_only(&self, keys: &[&str]) -> bool {
+        self.table.keys().all(|key| keys.contains(&key.get_ref().as_ref()))
+    }
+
     /// The value of `key`, if there.
     pub(super) fn optional(&self, key: &str) -> Option<Node<'a>> {
         let (name, value) = self.table.get_key_value(key)?;

@@ -8,6 +8,7 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
         "model",
         &[
             "arch",
+            "init",
             "hidden",
             "channels",
             "pool",

@@ -1,6 +1,7 @@
 //! A whole job, as its user means it.
 
 use super::{ModelSpace, TrainingSpace};
+use crate::digest::BlobRef;
 use serde::{Deserialize, Serialize};
 
 /// A job: data, models, training, search, placement.
@@ -15,12 +16,40 @@ pub struct JobSpec {
     pub data: DataSpec,
     /// One entry per `[[model]]` table, at least one.
     pub models: Vec<ModelSpace>,
+    /// What trials of some of these tables start from, where not from random weights.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub init: Vec<Init>,
     /// How trials are trained.
     pub training: TrainingSpace,
     /// How the space is searched.
     pub search: SearchSpec,
     /// On which machines and in which order.
     pub placement: PlacementSpec,
+}
+
+impl JobSpec {
+    /// The parameters that trials of a `[[model]]` table start from, where they are given.
+    #[must_use]
+    pub fn given(&self, model: u32) -> Option<BlobRef> {
+        self.init.iter().find(|init| init.model == model).map(|init| init.parameters)
+    }
+
+    /// Every blob that the job needs besides its data.
+    pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
+        self.init.iter().map(|init| init.parameters)
+    }
+}
+
+/// `init` of a `[[model]]` table: its trials start from an exported model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Init {
+    /// The table, counted from 0.
+    pub model: u32,
+    /// The model file, relative to the job file; for people.
+    pub file: String,
+    /// The canonical file of its parameters and buffers.
+    pub parameters: BlobRef,
 }
 
 /// `[data]`: read where `submit` runs, and kept with the job for people.
@@ -56,6 +85,8 @@ pub enum Scale {
     Standard,
     /// Times a constant.
     Constant(f64),
+    /// As the model was that a job starts from: by this scaling blob (see [`crate::manifest`]).
+    Given(BlobRef),
 }
 
 /// Rows set aside.

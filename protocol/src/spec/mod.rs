@@ -16,8 +16,8 @@ pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
 pub use dimension::Dimension;
 pub use job::{
-    DataSpec, Goal, JobSpec, Metric, OrderChoice, PlacementSpec, Scale, SearchMethod, SearchSpec,
-    Split,
+    DataSpec, Goal, Init, JobSpec, Metric, OrderChoice, PlacementSpec, Scale, SearchMethod,
+    SearchSpec, Split,
 };
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use share::Share;

@@ -58,6 +58,32 @@ pub struct ResnetSpace {
     pub width: Dimension<u32>,
 }
 
+impl From<Architecture> for ModelSpace {
+    /// The space of this architecture alone.
+    fn from(architecture: Architecture) -> Self {
+        match architecture {
+            Architecture::Mlp(Mlp { hidden, batch_norm, dropout }) => ModelSpace::Mlp(MlpSpace {
+                hidden: hidden.into(),
+                batch_norm: batch_norm.into(),
+                dropout: dropout.into(),
+            }),
+            Architecture::Cnn(Cnn { channels, pool, pool_every, hidden, batch_norm, dropout }) => {
+                ModelSpace::Cnn(CnnSpace {
+                    channels: channels.into(),
+                    pool: pool.into(),
+                    pool_every: pool_every.into(),
+                    hidden: hidden.into(),
+                    batch_norm: batch_norm.into(),
+                    dropout: dropout.into(),
+                })
+            }
+            Architecture::Resnet(Resnet { depth, width }) => {
+                ModelSpace::Resnet(ResnetSpace { depth: depth.into(), width: width.into() })
+            }
+        }
+    }
+}
+
 impl ModelSpace {
     /// An [`Mlp`] with nothing but hidden layers.
     #[must_use]

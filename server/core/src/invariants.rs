@@ -147,7 +147,7 @@ impl Core {
     fn blobs_referenced(&self) -> Result<(), Violation> {
         let mut counts: BTreeMap<Digest, u32> = BTreeMap::new();
         for job in self.state.jobs.values() {
-            let data = job.data.blobs().map(|blob| blob.sha256);
+            let data = job.blobs().map(|blob| blob.sha256);
             for digest in data.chain(job.trials.iter().flat_map(Trial::blobs)) {
                 *counts.entry(digest).or_default() += 1;
             }

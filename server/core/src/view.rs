@@ -51,6 +51,7 @@ impl Core {
             data: job.data.clone(),
             // Arithmetic that nothing pinned has no class.
             numeric_class: trial.class.filter(|_| !trial.mixed && job.spec.placement.reproducible),
+            given: trial.given,
             hops: trial.history.clone(),
         })
     }

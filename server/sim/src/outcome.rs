@@ -77,6 +77,7 @@ fn check_trials(state: &State) -> Result<(), String> {
                 context: trial.context.clone(),
                 data: job.data.clone(),
                 numeric_class: trial.class,
+                given: trial.given,
                 hops: trial.history.clone(),
             };
             let made: Vec<Digest> = trial.history.iter().map(|hop| hop.checkpoint.sha256).collect();

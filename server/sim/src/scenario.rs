@@ -133,6 +133,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32, reproducible: bool) ->
             shards,
         },
         models: vec![ModelSpace::mlp(vec![4])],
+        init: Vec::new(),
         training: TrainingSpace {
             epochs,
             batch_size: 8.into(),

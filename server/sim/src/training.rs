@@ -16,8 +16,7 @@ pub fn train(hop: &Hop, end: u32, bytes: u64) -> BlobRef {
 /// The digests that one machine gets that trains a trial's history alone, hop after hop.
 #[must_use]
 pub fn replay(history: &TrialHistory) -> Vec<Digest> {
-    let seed = sojourn_protocol::seeds::initial_weights(history.job_seed, history.trial);
-    let mut at = base(&Base::Initial { seed });
+    let mut at = base(&history.first_base());
     let mut digests = Vec::new();
     for hop in &history.hops {
         let seed =
@@ -40,6 +39,7 @@ pub fn evaluate(checkpoint: &Digest, rows: u32) -> Sums {
 fn base(base: &Base) -> Digest {
     match base {
         Base::Initial { seed } => Digest::of(&seed.to_le_bytes()),
+        Base::Given { parameters, .. } => parameters.sha256,
         Base::Checkpoint { blob, .. } => blob.sha256,
     }
 }

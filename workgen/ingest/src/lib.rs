@@ -57,8 +57,8 @@ pub struct Ingested {
 pub struct Summary {
     /// Shape of one row.
     pub shape: Vec<u32>,
-    /// Feature columns.
-    pub features: usize,
+    /// Names of the feature columns in order.
+    pub features: Vec<String>,
     /// What labels are.
     pub labels: Labels,
     /// Rows of each training shard.
@@ -95,6 +95,8 @@ pub fn ingest(
     let scaling = match spec.data.scale {
         Scale::None => Scaling::None,
         Scale::Constant(factor) => Scaling::Constant(factor),
+        // The caller has it: it came with a model.
+        Scale::Given(blob) => Scaling::Standard(blob),
         Scale::Standard => Scaling::Standard(shards.add_blob(&moments.encode()?)?),
     };
     let (blobs, files) = shards.publish(out_dir)?;
@@ -132,7 +134,7 @@ pub fn check(
         train: rows_of(Part::Train),
         valid: rows_of(Part::Valid),
         test: rows_of(Part::Test),
-        features: data.features.len(),
+        features: data.features,
         shape: data.shape,
         labels: data.labels,
     })

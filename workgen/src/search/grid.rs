@@ -8,7 +8,7 @@ use sojourn_protocol::spec::{
 
 pub(super) fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
     let mut trials = Vec::new();
-    for model in 0..spec.models.len() {
+    for (index, model) in (0u32..).zip(0..spec.models.len()) {
         let mut odometer = Odometer::default();
         loop {
             odometer.begin();
@@ -21,7 +21,8 @@ pub(super) fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
             if trials.len() == MOST_TRIALS {
                 return Err(SearchError::TooMany);
             }
-            trials.push(Trial { config, choices: std::mem::take(&mut odometer.choices) });
+            let choices = std::mem::take(&mut odometer.choices);
+            trials.push(Trial { model: index, config, choices });
             if !odometer.advance() {
                 break;
             }

@@ -17,6 +17,8 @@ pub const MOST_TRIALS: usize = 65_536;
 /// A trial: its configuration, and what it took in the dimensions that vary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
+    /// The `[[model]]` table that it is of, counted from 0.
+    pub model: u32,
     /// The configuration.
     pub config: TrialConfig,
     /// The values of the dimensions that vary.

@@ -26,7 +26,8 @@ fn one(spec: &JobSpec, trial: u32) -> Result<Trial, SearchError> {
     }
     let config =
         config.ok_or_else(|| SearchError::Empty { dimension: format!("model[{model}]") })?;
-    Ok(Trial { config, choices: chooser.choices })
+    let model = u32::try_from(model).unwrap_or(u32::MAX);
+    Ok(Trial { model, config, choices: chooser.choices })
 }
 
 struct Streams {

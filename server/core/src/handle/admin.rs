@@ -8,6 +8,7 @@ use crate::{
     event::{Event, LeaseEnd},
     state::{Job, JobEnd, Trial},
 };
+use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{
     api::{SubmitAnswer, Submitted},
     digest::Digest,
@@ -72,10 +73,10 @@ impl Core {
             let answer = SubmitAnswer { job, trials, submitted: Submitted::Existing };
             return self.reply(to, Ok(Answer::Submitted(answer)));
         }
-        let missing = data.blobs().find(|blob| !self.state.blobs.is_published(blob));
+        let missing =
+            data.blobs().chain(spec.blobs()).find(|blob| !self.state.blobs.is_published(blob));
         if let Some(missing) = missing {
-            let message =
-                format!("blob {} of the job's data isn't here: upload it first", missing.sha256);
+            let message = format!("blob {} of the job isn't here: upload it first", missing.sha256);
             return self.refuse(to, ErrorKind::Conflict, message);
         }
         let job = self.state.jobs.keys().next_back().copied().unwrap_or_default().next();
@@ -110,11 +111,25 @@ impl Core {
         if spec.search.metric == Metric::Accuracy && data.labels == Labels::Number {
             return Err(invalid("metric `valid/accuracy` needs labels that are classes".into()));
         }
+        for (n, init) in spec.init.iter().enumerate() {
+            let model = usize::try_from(init.model).ok().and_then(|at| spec.models.get(at));
+            if model.is_none() {
+                return Err(invalid(format!(
+                    "`init` names model {}, which isn't there",
+                    init.model
+                )));
+            }
+            if spec.init.iter().take(n).any(|earlier| earlier.model == init.model) {
+                return Err(invalid(format!("`init` names model {} twice", init.model)));
+            }
+        }
         let trials = sojourn_workgen::trials(spec).map_err(|error| invalid(error.to_string()))?;
         for (n, trial) in trials.iter().enumerate() {
             sojourn_model::validate(&trial.config, &data.shape, data.labels.outputs())
                 .map_err(|error| invalid(format!("trial {n}: {error}")))?;
             trial.config.check().map_err(|error| invalid(format!("trial {n}: {error}")))?;
+            check_given(spec, data, trial)
+                .map_err(|error| invalid(format!("trial {n}: {error}")))?;
         }
         u32::try_from(trials.len()).map_err(|_| invalid("too many trials".into()))
     }
@@ -136,6 +151,24 @@ impl Core {
             None => self.refuse(to, ErrorKind::NotFound, format!("no job {job}")),
         }
     }
+}
+
+/// Has the blob that the trial starts from the size of its model's parameters? What is in it the
+/// trainer sees.
+fn check_given(
+    spec: &JobSpec,
+    data: &DataManifest,
+    trial: &sojourn_workgen::Trial,
+) -> Result<(), String> {
+    let Some(given) = spec.given(trial.model) else { return Ok(()) };
+    let context = crate::state::context(spec, data, trial.config.clone());
+    let layout = CheckpointLayout::of(&context).and_then(|layout| layout.given_layout());
+    let expected = layout.map_err(|error| error.to_string())?.file_bytes();
+    if given.bytes == expected {
+        return Ok(());
+    }
+    let actual = given.bytes;
+    Err(format!("`init` has {actual} bytes, the parameters of its model take {expected}"))
 }
 
 /// A job that failed or was cancelled doesn't stand in the way of the same job again.

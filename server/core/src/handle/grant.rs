@@ -195,12 +195,12 @@ impl Core {
         own == 0 || others.all(|other| count(other) >= own)
     }
 
-    /// A blob of the job's data that the store has lost.
+    /// A blob of the job's data, or one that its trials start from, that the store has lost.
     pub(crate) fn lost_data(&self, job: &Job) -> Option<Digest> {
         if !self.state.blobs.any_lost() {
             return None;
         }
-        self.state.blobs.first_lost(job.data.blobs().map(|blob| blob.sha256))
+        self.state.blobs.first_lost(job.blobs().map(|blob| blob.sha256))
     }
 
     /// Hosts in contact, of the class where one is asked for; resting ones too.

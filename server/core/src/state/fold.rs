@@ -43,7 +43,7 @@ impl State {
             Event::BlobLost { blob } => self.blobs.lost(*blob, at),
             Event::JobSubmitted { job, spec, data, key, nonce } => {
                 let new = Job::new(*job, spec.as_ref().clone(), data.as_ref().clone(), *key, at);
-                for blob in new.data.blobs() {
+                for blob in new.blobs() {
                     self.blobs.retain(blob.sha256);
                 }
                 self.jobs.insert(*job, new);

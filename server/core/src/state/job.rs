@@ -3,12 +3,12 @@
 use super::trial::{Best, Trial, TrialEnd, is_better};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
-    digest::Digest,
+    digest::{BlobRef, Digest},
     ids::{JobId, ShardId, TrialId},
     manifest::DataManifest,
     report::Sums,
     seeds,
-    spec::JobSpec,
+    spec::{JobSpec, TrialConfig},
     time::UnixMillis,
     unit::TrialContext,
 };
@@ -96,6 +96,11 @@ impl Job {
         self.trials.get_mut(usize::try_from(trial.0).ok()?)
     }
 
+    /// Every blob that its trials train on or start from.
+    pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
+        self.data.blobs().chain(self.spec.blobs())
+    }
+
     /// Not finished, failed or cancelled.
     #[must_use]
     pub fn is_running(&self) -> bool {
@@ -157,6 +162,19 @@ impl Job {
     }
 }
 
+/// What the units of a trial with this configuration have in common.
+pub(crate) fn context(spec: &JobSpec, data: &DataManifest, config: TrialConfig) -> TrialContext {
+    let training = config.training;
+    TrialContext {
+        config,
+        shape: data.shape.clone(),
+        outputs: data.labels.outputs(),
+        scaling: data.scaling,
+        total_steps: u64::from(training.epochs) * data.steps_per_epoch(training.batch_size),
+        pinned_threads: spec.placement.reproducible.then_some(spec.placement.threads),
+    }
+}
+
 fn new_trial(
     spec: &JobSpec,
     data: &DataManifest,
@@ -164,15 +182,7 @@ fn new_trial(
     trial: sojourn_workgen::Trial,
 ) -> Trial {
     let training = trial.config.training;
-    let total_steps = u64::from(training.epochs) * data.steps_per_epoch(training.batch_size);
-    let context = TrialContext {
-        config: trial.config,
-        shape: data.shape.clone(),
-        outputs: data.labels.outputs(),
-        scaling: data.scaling,
-        total_steps,
-        pinned_threads: spec.placement.reproducible.then_some(spec.placement.threads),
-    };
+    let context = context(spec, data, trial.config);
     let checkpoint_bytes =
         sojourn_model::CheckpointLayout::of(&context).map_or(0, |layout| layout.file_bytes());
     let flops_per_row =
@@ -182,6 +192,7 @@ fn new_trial(
         id,
         choices: trial.choices,
         initial_seed: seeds::initial_weights(spec.seed, id),
+        given: spec.given(trial.model),
         checkpoint_bytes,
         flops_per_row,
         chain: Chain::new(training.epochs, training.batch_size, &data.train),

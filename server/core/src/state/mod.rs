@@ -13,6 +13,7 @@ mod trial;
 
 pub use blob::{BlobStatus, Blobs};
 pub use host::Host;
+pub(crate) use job::context;
 pub use job::{Counters, Job, JobEnd};
 pub use lease::{Lease, Past, PastState};
 pub use trial::{Best, FailedBy, PendingEvaluation, Trial, TrialEnd};

@@ -25,6 +25,9 @@ pub struct Trial {
     pub choices: Choices,
     /// Seed of the initial weights.
     pub initial_seed: u64,
+    /// The parameters that it starts from, where they are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<BlobRef>,
     /// Exact bytes of its checkpoints.
     pub checkpoint_bytes: u64,
     /// Floating-point operations of one row, forward.
@@ -144,7 +147,7 @@ impl Trial {
     pub fn base(&self) -> Base {
         match self.checkpoint {
             Some(blob) => Base::Checkpoint { version: self.version, blob },
-            None => Base::Initial { seed: self.initial_seed },
+            None => Base::first(self.initial_seed, self.given),
         }
     }
 
