@@ -46,9 +46,19 @@ struct Report {
 
 #[derive(Debug, Serialize)]
 struct ModelReport {
-    arch: String,
-    parameters: u64,
+    #[serde(flatten)]
+    model: ModelSize,
     trials: usize,
+}
+
+/// An architecture over given data, by its size.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct ModelSize {
+    /// Batch norm's running statistics among them.
+    parameters: u64,
+    /// Those that are trained.
+    trainable: u64,
+    arch: &'static str,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -85,12 +95,12 @@ fn check_data(job: &Job) -> Result<Summary, Failure> {
     Ok(sojourn_ingest::check(&job.spec, &job.folder, &mut progress)?)
 }
 
-/// Can every trial's model be built for this data? Their parameters and trials by architecture.
+/// Can every trial's model be built for this data? Their sizes, and the trials of each.
 pub(crate) fn check_models(
     trials: &[Trial],
     shape: &[u32],
     outputs: u32,
-) -> Result<BTreeMap<(u64, String), usize>, Failure> {
+) -> Result<BTreeMap<ModelSize, usize>, Failure> {
     let mut models = BTreeMap::new();
     for (index, trial) in trials.iter().enumerate() {
         let network = sojourn_model::validate(&trial.config, shape, outputs).map_err(|error| {
@@ -98,13 +108,17 @@ pub(crate) fn check_models(
             let arch = trial.config.model.name();
             Failure::call(format!("trial {index} ({arch} {choices}) can't be built: {error}"))
         })?;
-        let key = (network.parameter_count(), trial.config.model.name().to_owned());
-        *models.entry(key).or_insert(0) += 1;
+        let size = ModelSize {
+            parameters: network.parameter_count(),
+            trainable: network.trainable_count(),
+            arch: trial.config.model.name(),
+        };
+        *models.entry(size).or_insert(0) += 1;
     }
     Ok(models)
 }
 
-fn report(job: &Job, summary: Summary, models: BTreeMap<(u64, String), usize>) -> Report {
+fn report(job: &Job, summary: Summary, models: BTreeMap<ModelSize, usize>) -> Report {
     let epochs = job.spec.training.epochs;
     let trials = job.trials.len();
     let shards = u64::try_from(summary.train.len()).unwrap_or(u64::MAX);
@@ -124,9 +138,7 @@ fn report(job: &Job, summary: Summary, models: BTreeMap<(u64, String), usize>) -
         train: summary.train,
         valid_rows: summary.valid,
         test: summary.test,
-        models: models
-            .map(|((parameters, arch), trials)| ModelReport { arch, parameters, trials })
-            .collect(),
+        models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
     }
 }
 
@@ -147,8 +159,13 @@ fn text(args: &Args, report: &Report) -> String {
     }
     for model in &report.models {
         let trials = words::counted(u64::try_from(model.trials).unwrap_or(u64::MAX), "trial");
-        let parameters = words::count(model.parameters);
-        lines.push(format!("model   {}, {parameters} parameters, {trials}", model.arch));
+        let ModelSize { parameters, trainable, arch } = &model.model;
+        let trained = match parameters == trainable {
+            true => String::new(),
+            false => format!(" ({} trained)", words::count(*trainable)),
+        };
+        let parameters = words::count(*parameters);
+        lines.push(format!("model   {arch}, {parameters} parameters{trained}, {trials}"));
     }
     let trials = words::counted(u64::try_from(report.trials).unwrap_or(u64::MAX), "trial");
     let epochs = words::counted(u64::from(report.epochs), "epoch");

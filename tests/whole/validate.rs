@@ -47,6 +47,22 @@ fn a_good_job_is_described() {
     );
 }
 
+/// DESIGN section 13: the network of depth 164 over images of 3x32x32.
+#[test]
+fn a_network_with_batch_norm_is_told_with_what_is_trained() {
+    let names: Vec<String> = (0..3 * 32 * 32).map(|feature| format!("p{feature}")).collect();
+    let row = "1,".repeat(names.len());
+    let rows: String = (0..40).map(|n| format!("{row}{}\n", n % 10)).collect();
+    let csv = format!("{},y\n{rows}", names.join(","));
+    let job = "name = \"deep\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\nshape = [3, 32, 32]\n\
+               shards = 1\n[[model]]\narch = \"resnet\"\ndepth = 164\n[training]\nepochs = 1\n";
+    let folder = Folder::with(&[("job.toml", job), ("t.csv", &csv)]);
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let line = "model   resnet, 4,972,746 parameters (4,941,578 trained), 1 trial\n";
+    assert!(said.contains(line), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn the_same_as_json_and_from_another_folder() {
     let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv())]);
