@@ -9,6 +9,7 @@
 //! | `people` | a job from its submission to a model, with real clients |
 //! | `models` | what an exported model is good for |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
+//! | `deep` | deeper nets through all of it |
 //! | `support`, `site` | a fake server; a real one with clients |
 
 #![expect(
@@ -20,6 +21,7 @@
 
 mod calls;
 mod chaos;
+mod deep;
 mod models;
 mod people;
 mod reading;
