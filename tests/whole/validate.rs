@@ -92,7 +92,7 @@ fn problems_of_the_file_are_told_with_their_lines_all_at_once() {
     let job = JOB.replace("epochs", "epoch").replace("\"mlp\"", "\"mpl\"");
     assert_eq!(
         refused(&job, &csv()),
-        "error: job.toml:7: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn` is wanted\n\
+        "error: job.toml:7: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn`, `resnet` is wanted\n\
          error: job.toml:9: `training.epochs` is missing: how often to pass over the training data\n\
          error: job.toml:10: `training.epoch` is no known key; did you mean `epochs`?\n"
     );
