@@ -9,6 +9,8 @@ use std::{fmt, path::PathBuf, time::Duration};
 pub struct ClientConfig {
     /// The server's address, e.g. `https://sojourn.example:7070`; a path is kept as a prefix.
     pub server: String,
+    /// A PEM file of authorities to trust instead of the system's; only for `https`.
+    pub ca: Option<PathBuf>,
     /// The enrolment token; needed only until the machine has an identity.
     pub token: Option<String>,
     /// The machine's name, for people.
@@ -60,6 +62,7 @@ impl fmt::Debug for ClientConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConfig")
             .field("server", &self.server)
+            .field("ca", &self.ca)
             .field("name", &self.name)
             .field("data", &self.data)
             .field("slots", &self.slots)
@@ -75,7 +78,7 @@ impl ClientConfig {
     /// path that ends in `/`.
     ///
     /// # Errors
-    /// An address that isn't `http` or `https`, or no slots.
+    /// An address that isn't `http` or `https` (or isn't `https`, with authorities to trust), or no slots.
     pub fn validate(&self) -> Result<Url, ClientError> {
         let refuse = |reason: &str| ClientError::Address {
             url: self.server.clone(),
@@ -87,6 +90,11 @@ impl ClientConfig {
         let mut url = Url::parse(&self.server).map_err(|error| refuse(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refuse("it must start with `http://` or `https://`"));
+        }
+        if self.ca.is_some() && url.scheme() == "http" {
+            return Err(refuse(
+                "it must start with `https://` where the certificate of an authority is named",
+            ));
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(refuse("it must end with its path"));
@@ -105,6 +113,7 @@ mod tests {
     fn config(server: &str, slots: u32) -> ClientConfig {
         ClientConfig {
             server: server.into(),
+            ca: None,
             token: None,
             name: "m".into(),
             data: PathBuf::new(),
@@ -132,6 +141,10 @@ mod tests {
                 "{error}"
             );
         }
+        let trusting = |server| ClientConfig { ca: Some("ca.pem".into()), ..config(server, 1) };
+        trusting("https://example.org").validate().unwrap();
+        let error = trusting("http://example.org").validate().unwrap_err();
+        assert!(error.to_string().contains("must start with `https://` where"), "{error}");
         assert!(matches!(config("http://a", 0).validate(), Err(ClientError::NoSlots)));
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the server answers: says so once per change, and ends everyone's pause when it is back.
+//! Whether the server answers, and can be trusted: says so once per change, and ends everyone's pause when it is back.
 
 use crate::{api::ApiFailure, backoff::Backoff};
 use std::{
@@ -12,16 +12,26 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct Contact {
     away: AtomicBool,
+    /// It is away because it can't be trusted.
+    distrusted: AtomicBool,
+    ever_made: AtomicBool,
     returns: watch::Sender<u64>,
 }
 
 impl Contact {
     pub(crate) fn new() -> Self {
-        Self { away: AtomicBool::new(false), returns: watch::Sender::new(0) }
+        Self {
+            away: AtomicBool::new(false),
+            distrusted: AtomicBool::new(false),
+            ever_made: AtomicBool::new(false),
+            returns: watch::Sender::new(0),
+        }
     }
 
     /// The server has answered.
     pub(crate) fn made(&self) {
+        self.ever_made.store(true, Ordering::Release);
+        self.distrusted.store(false, Ordering::Release);
         if self.away.swap(false, Ordering::AcqRel) {
             tracing::info!("the server is back");
             self.returns.send_modify(|count| *count += 1);
@@ -30,10 +40,17 @@ impl Contact {
 
     /// The server has not answered, or can't serve now.
     pub(crate) fn lost(&self, failure: &ApiFailure) {
-        if !self.away.swap(true, Ordering::AcqRel) {
+        let distrusted = matches!(failure, ApiFailure::Untrusted(_));
+        let before = self.distrusted.swap(distrusted, Ordering::AcqRel);
+        if !self.away.swap(true, Ordering::AcqRel) || (distrusted && !before) {
             let cause = failure.whole_story();
             tracing::warn!(cause, "the server is away; keeping what is held and trying again");
         }
+    }
+
+    /// Has the server answered at least once?
+    pub(crate) fn was_made(&self) -> bool {
+        self.ever_made.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_away(&self) -> bool {

@@ -17,10 +17,10 @@ use crate::{
     runner::{RunnerError, UnitRunner},
     seats::Seats,
     table::Table,
+    tls::Authorities,
     transfer::Fetcher,
     work,
 };
-use reqwest::Url;
 use sojourn_protocol::{api::ReleaseRequest, trainer::Hello};
 use std::{io, path::PathBuf, pin::pin, sync::Arc};
 use tokio::{sync::mpsc, task::spawn_blocking};
@@ -35,12 +35,14 @@ pub async fn run_with<R: UnitRunner>(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
     let url = config.validate()?;
+    let authorities = config.ca.as_deref().map(Authorities::read).transpose()?;
+    let api = Api::new(url, authorities.as_ref(), config.timing)?;
     let folder = Folder::open(&config.data)?;
     let mut shutdown = pin!(shutdown);
     let (fatal, mut failed) = mpsc::unbounded_channel();
     let (host, undelivered) = tokio::select! {
         () = &mut shutdown => return Ok(()),
-        set_up = set_up(config, url, folder, make_runner, fatal) => set_up?,
+        set_up = set_up(config, api, folder, make_runner, fatal) => set_up?,
     };
     let _stopper = StopOnDrop(Arc::clone(&host));
     let warmed = Arc::clone(&host);
@@ -79,7 +81,7 @@ impl<R: UnitRunner> Drop for StopOnDrop<R> {
 
 async fn set_up<R: UnitRunner>(
     config: ClientConfig,
-    url: Url,
+    api: Api,
     folder: Folder,
     make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     fatal: mpsc::UnboundedSender<ClientError>,
@@ -101,7 +103,6 @@ async fn set_up<R: UnitRunner>(
 
     let timing = config.timing;
     let contact = Arc::new(Contact::new());
-    let api = Api::new(url, timing)?;
     let identity = Identity::load_or_enrol(
         &folder.identity(),
         &config.name,

@@ -1,6 +1,9 @@
 //! Why the daemon ends other than by being asked to: every variant is for a person to act on.
 
-use crate::runner::RunnerError;
+use crate::{
+    runner::RunnerError,
+    tls::{AuthoritiesError, TlsFault},
+};
 use std::{io, path::PathBuf};
 
 /// What ends the daemon. Trouble that passes (a server that is away, a full disk) never does.
@@ -17,6 +20,17 @@ pub enum ClientError {
     /// Zero slots.
     #[error("a client needs at least one slot")]
     NoSlots,
+    /// The authorities to trust can't be had.
+    #[error(transparent)]
+    Authorities(#[from] AuthoritiesError),
+    /// The server at the address isn't one that this machine can speak with securely.
+    #[error("the server at `{url}` can't be trusted: {fault}")]
+    Untrusted {
+        /// The address.
+        url: String,
+        /// What is wrong.
+        fault: TlsFault,
+    },
     /// There is no identity yet and no token to get one with.
     #[error("this machine is not enrolled yet and there is no enrolment token")]
     NoToken,

@@ -193,6 +193,10 @@ impl<R: UnitRunner> Host<R> {
         let reason = failure.to_string();
         match failure {
             ApiFailure::Protocol { .. } => Some(ClientError::Protocol { reason }),
+            // A server that was there is waited for, whatever its certificate has become.
+            ApiFailure::Untrusted(fault) if fault.is_the_callers() && !self.contact.was_made() => {
+                Some(self.api.untrusted(fault))
+            }
             ApiFailure::Refused { error, .. } if failure.remedy() == Remedy::End => {
                 Some(match error.kind {
                     sojourn_protocol::error::ErrorKind::UnsupportedProtocol => {

@@ -111,7 +111,10 @@ async fn enrol(
                 _ => {}
             },
             ApiFailure::Protocol { .. } => return Err(ClientError::Protocol { reason }),
-            ApiFailure::Unreachable(_) | ApiFailure::Garbage { .. } => {}
+            ApiFailure::Untrusted(fault) if fault.is_the_callers() => {
+                return Err(api.untrusted(fault));
+            }
+            ApiFailure::Unreachable(_) | ApiFailure::Untrusted(_) | ApiFailure::Garbage { .. } => {}
         }
         contact.lost(&failure);
         contact.pause(backoff, failure.retry_after()).await;

@@ -28,6 +28,7 @@ mod runner;
 mod seats;
 mod slot_runner;
 mod table;
+pub mod tls;
 mod transfer;
 mod unit;
 mod work;

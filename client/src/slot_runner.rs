@@ -76,6 +76,7 @@ mod tests {
     fn config(dir: &Path, trainer: &Path) -> ClientConfig {
         ClientConfig {
             server: "http://127.0.0.1:1".into(),
+            ca: None,
             token: Some("t".into()),
             name: "m".into(),
             data: dir.join("data"),

@@ -16,6 +16,8 @@ mod keeper;
 mod queue;
 mod serve;
 pub mod shell;
+mod tls;
 
 pub use folder::{DataFolder, FolderError};
-pub use serve::{ServeConfig, ServeError, ServeReady, Server, serve};
+pub use serve::{ServeConfig, ServeError, ServeReady, Server, Transport, serve};
+pub use tls::{TlsError, TlsFiles};

@@ -8,13 +8,14 @@ use crate::{
     keeper::Keeper,
     queue::CoreQueue,
     shell::{Clock, OpenJournal, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
+    tls::{Certificates, TlsError, TlsFiles},
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use sojourn_assimilator::{Assimilator, Workers};
 use sojourn_blobs::{BlobError, BlobStore, Disk, RealDisk, UploadError, Uploads};
 use std::{
     fmt, io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     path::PathBuf,
     sync::Arc,
 };
@@ -26,6 +27,8 @@ pub struct ServeConfig {
     pub data: PathBuf,
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Certificate and key; `None` serves in the clear.
+    pub tls: Option<TlsFiles>,
     /// The shell's and the core's settings.
     pub shell: ShellConfig,
     /// The clock.
@@ -49,7 +52,7 @@ impl ServeConfig {
     pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
         let clock = Arc::new(SteadyClock::machine());
         let (shell, disk) = (ShellConfig::default(), Arc::new(RealDisk));
-        Self { data, listen, shell, clock, journal: None, disk }
+        Self { data, listen, tls: None, shell, clock, journal: None, disk }
     }
 }
 
@@ -66,6 +69,9 @@ pub enum ServeError {
     /// The blobs can't be used.
     #[error(transparent)]
     Blobs(#[from] BlobError),
+    /// The certificate can't be served.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The uploads can't be used.
     #[error(transparent)]
     Uploads(#[from] UploadError),
@@ -89,11 +95,27 @@ pub enum ServeError {
     CoreEnded,
 }
 
+/// How connections are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// In the clear.
+    Http,
+    /// Over TLS.
+    Https {
+        /// A name that the certificate has, the address itself where it can be called by that.
+        name: Option<String>,
+        /// The certificate's file, where it signed itself and so is what clients must trust.
+        own_authority: Option<PathBuf>,
+    },
+}
+
 /// What whoever started the server wants to tell people.
 #[derive(Debug, Clone)]
 pub struct ServeReady {
     /// Where it listens.
     pub address: SocketAddr,
+    /// How connections are made.
+    pub transport: Transport,
     /// The token with which machines become hosts.
     pub enrol_token: String,
     /// The file with the token of users.
@@ -101,10 +123,11 @@ pub struct ServeReady {
 }
 
 impl ServeReady {
-    /// The line that starts a client on this machine.
+    /// The server's address for people on this machine. Over TLS it has a name of the certificate, where
+    /// there is one.
     #[must_use]
-    pub fn client_line(&self) -> String {
-        let (mut address, token) = (self.address, &self.enrol_token);
+    pub fn url(&self) -> String {
+        let mut address = self.address;
         if address.ip().is_unspecified() {
             address.set_ip(if address.is_ipv4() {
                 Ipv4Addr::LOCALHOST.into()
@@ -112,7 +135,25 @@ impl ServeReady {
                 Ipv6Addr::LOCALHOST.into()
             });
         }
-        format!("sojourn client --server http://{address} --token {token}")
+        match &self.transport {
+            Transport::Http => format!("http://{address}"),
+            Transport::Https { name: Some(name), .. } if name.parse::<IpAddr>().is_err() => {
+                format!("https://{name}:{}", address.port())
+            }
+            Transport::Https { .. } => format!("https://{address}"),
+        }
+    }
+
+    /// The line that starts a client on this machine.
+    #[must_use]
+    pub fn client_line(&self) -> String {
+        let line = format!("sojourn client --server {} --token {}", self.url(), self.enrol_token);
+        match &self.transport {
+            Transport::Https { own_authority: Some(file), .. } => {
+                format!("{line} --ca {}", file.display())
+            }
+            _ => line,
+        }
     }
 }
 
@@ -137,6 +178,8 @@ impl Server {
         let folder = DataFolder::take(&config.data)?;
         let admin_token = folder.token(&folder.admin_token_file())?;
         let enrol_token = folder.token(&folder.enrol_token_file())?;
+        let certificates = config.tls.map(Certificates::open).transpose()?.map(Arc::new);
+        let tls = certificates.as_ref().map(Certificates::config).transpose()?;
         let listener = listen(config.listen)?;
         let address = listener.local_addr().map_err(ServeError::System)?;
         let blobs = BlobStore::open(&folder.blobs())?;
@@ -183,16 +226,26 @@ impl Server {
         .disable_signals()
         // A host that hangs up while it waits for work must be noticed.
         .h1_allow_half_closed(false)
-        .shutdown_timeout(2)
-        .listen(listener)
+        .shutdown_timeout(2);
+        let server = match tls {
+            Some(tls) => server.listen_rustls_0_23(listener, tls),
+            None => server.listen(listener),
+        }
         .map_err(|source| ServeError::Listen { address, source })?
         .run();
         let http = server.handle();
         let http_task = tokio::spawn(server);
         folder.write_address(address)?;
         let admin_token_file = folder.admin_token_file();
-        let ready = ServeReady { address, enrol_token, admin_token_file };
-        tracing::info!(%address, "serving");
+        let transport = match certificates {
+            Some(certificates) => Transport::Https {
+                name: certificates.name(address.ip()),
+                own_authority: certificates.own_authority(),
+            },
+            None => Transport::Http,
+        };
+        let ready = ServeReady { address, transport, enrol_token, admin_token_file };
+        tracing::info!(address = ready.url(), "serving");
         Ok(Self { ready, admin_token, shell, http, http_task, errands, _folder: folder })
     }
 

@@ -1,6 +1,7 @@
 //! Why there is no answer to use.
 
 use reqwest::{StatusCode, Url};
+use sojourn_client::tls::TlsFault;
 use sojourn_protocol::{
     PROTOCOL_VERSION,
     digest::Digest,
@@ -13,6 +14,8 @@ use std::{error::Error, io, path::PathBuf};
 pub(crate) enum ApiFailure {
     /// No connection, or it broke.
     Unreachable { server: String, cause: String },
+    /// Something answers, but not in a way that this machine can trust.
+    Untrusted { server: String, fault: TlsFault },
     /// Something answers that is no Sojourn server, or an answer of it got damaged on the way.
     Garbage { server: String, status: StatusCode, detail: String },
     /// The server speaks another version.
@@ -27,6 +30,9 @@ pub(crate) enum ApiFailure {
 
 impl ApiFailure {
     pub(super) fn unreachable(server: &Url, error: reqwest::Error) -> Self {
+        if let Some(fault) = TlsFault::of(&error) {
+            return ApiFailure::Untrusted { server: shown(server), fault };
+        }
         // The outer messages repeat the address; the innermost one says what happened.
         let mut cause: &dyn Error = &error;
         while let Some(inner) = cause.source() {
@@ -79,10 +85,9 @@ fn shown(server: &Url) -> String {
 impl std::fmt::Display for ApiFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            ApiFailure::Unreachable { server, cause } if cause.contains("certificate") => write!(
-                f,
-                "the certificate of {server} isn't trusted ({cause}); the variable SSL_CERT_FILE names a file of authorities to trust"
-            ),
+            ApiFailure::Untrusted { server, fault } => {
+                write!(f, "the server at {server} can't be trusted: {fault}")
+            }
             ApiFailure::Unreachable { server, cause } => {
                 write!(f, "no server at {server} ({cause}); start one with `sojourn serve`")
             }

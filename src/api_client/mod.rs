@@ -10,6 +10,7 @@ pub(crate) use failure::ApiFailure;
 
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, header};
 use serde::{Serialize, de::DeserializeOwned};
+use sojourn_client::tls::{Authorities, http_client};
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
     api::{Health, MissingAnswer, MissingRequest, SubmitAnswer, SubmitRequest},
@@ -17,7 +18,7 @@ use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     view::{EventView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
-use std::{net::IpAddr, time::Duration};
+use std::time::Duration;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an answer may stand still.
@@ -41,29 +42,25 @@ pub(crate) struct ApiClient {
     token: Option<String>,
 }
 
-/// Is this address on this machine?
-pub(crate) fn is_loopback(server: &Url) -> bool {
-    let host = server.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-}
-
 impl ApiClient {
-    /// A client for the server at `server`, which may have a path before `/v1`.
-    pub(crate) fn new(server: &Url, token: Option<String>) -> Result<Self, ApiFailure> {
+    /// A client for the server at `server`, which may have a path before `/v1`. Certificates are checked
+    /// against `authorities`, or the system's.
+    pub(crate) fn new(
+        server: &Url,
+        authorities: Option<&Authorities>,
+        token: Option<String>,
+    ) -> Result<Self, ApiFailure> {
         let mut server = server.clone();
         if !server.path().ends_with('/') {
             server.set_path(&format!("{}/", server.path()));
         }
-        let mut builder = Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT)
-            .user_agent(concat!("sojourn/", env!("CARGO_PKG_VERSION")));
-        if is_loopback(&server) {
-            builder = builder.no_proxy();
-        }
-        let unreachable = |error| ApiFailure::unreachable(&server, error);
-        let http = builder.build().map_err(unreachable)?;
+        let http = http_client(&server, authorities, |builder| {
+            builder
+                .connect_timeout(CONNECT_TIMEOUT)
+                .read_timeout(READ_TIMEOUT)
+                .user_agent(concat!("sojourn/", env!("CARGO_PKG_VERSION")))
+        });
+        let http = http.map_err(|error| ApiFailure::unreachable(&server, error))?;
         Ok(Self { http, server, token })
     }
 

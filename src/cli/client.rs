@@ -1,7 +1,7 @@
 //! `sojourn client`: the daemon of this machine. Everything that it does is in `sojourn-client`.
 
 use super::{
-    connection::{self, DEFAULT_SERVER},
+    connection::{self, DEFAULT_SERVER, Trust},
     failure::{Failure, with_sources},
     shutdown,
 };
@@ -13,6 +13,8 @@ pub(crate) struct Args {
     /// The server's address.
     #[arg(long, env = "SOJOURN_SERVER", value_name = "URL", default_value = DEFAULT_SERVER)]
     server: String,
+    #[command(flatten)]
+    trust: Trust,
     /// The enrolment token (not the admin token, which SOJOURN_TOKEN is for), needed once. For a server
     /// on this machine, the one in its default data folder if left out.
     #[arg(long, env = "SOJOURN_ENROL_TOKEN", hide_env_values = true, value_name = "TOKEN")]
@@ -38,6 +40,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let given = args.token.clone().filter(|token| !token.is_empty());
     let config = ClientConfig {
         server: args.server.clone(),
+        ca: args.trust.file(),
         token: given.or_else(|| connection::local_token(&args.server, "enrol-token")),
         name: args.name.clone().unwrap_or_else(host_name),
         data: args.data.clone().unwrap_or_else(|| connection::data_folder("client")),

@@ -1,8 +1,9 @@
 //! Which server to talk to, and with which token.
 
-use super::failure::Failure;
-use crate::api_client::{ApiClient, is_loopback};
+use super::failure::{Failure, with_sources};
+use crate::api_client::ApiClient;
 use reqwest::Url;
+use sojourn_client::tls::{Authorities, is_loopback};
 use std::{fs, net::SocketAddr, path::PathBuf};
 
 /// Where a server listens by default.
@@ -21,6 +22,24 @@ pub(crate) struct Connection {
     /// The admin token. For a server on this machine, the one in its default data folder if left out.
     #[arg(long, env = "SOJOURN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<String>,
+    #[command(flatten)]
+    trust: Trust,
+}
+
+/// Whose certificates are believed, for whatever speaks with a server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trust {
+    /// A PEM file with the certificate of the authority, or of the server itself, to trust instead of the
+    /// system's authorities.
+    #[arg(long, env = "SOJOURN_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+impl Trust {
+    /// The file; a variable without a value names none.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        self.ca.clone().filter(|file| !file.as_os_str().is_empty())
+    }
 }
 
 impl Connection {
@@ -34,14 +53,25 @@ impl Connection {
         {
             return Err(Failure::call("the token has characters that no token has"));
         }
-        Ok(ApiClient::new(&server, token)?)
+        let ca = self.trust.file();
+        if ca.is_some() && server.scheme() == "http" {
+            return Err(refused(
+                &self.server,
+                "it must begin with https:// where the certificate of an authority is named",
+            ));
+        }
+        let authorities = ca.map(|file| Authorities::read(&file)).transpose();
+        let authorities = authorities.map_err(|error| Failure::call(with_sources(&error)))?;
+        Ok(ApiClient::new(&server, authorities.as_ref(), token)?)
     }
 }
 
+fn refused(server: &str, why: &str) -> Failure {
+    Failure::call(format!("`{server}` is no server's address: {why}"))
+}
+
 fn server_url(text: &str) -> Result<Url, Failure> {
-    let refuse = |why: &str| {
-        Failure::call(format!("`{text}` is no server's address: {why}, e.g. {DEFAULT_SERVER}"))
-    };
+    let refuse = |why: &str| refused(text, &format!("{why}, e.g. {DEFAULT_SERVER}"));
     let url = Url::parse(text).map_err(|error| refuse(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refuse("it must begin with http:// or https://"));

@@ -86,6 +86,8 @@ impl From<ApiFailure> for Failure {
     fn from(failure: ApiFailure) -> Self {
         let exit = match &failure {
             ApiFailure::Unreachable { .. } | ApiFailure::Garbage { .. } => Exit::Server,
+            ApiFailure::Untrusted { fault, .. } if fault.is_the_callers() => Exit::Call,
+            ApiFailure::Untrusted { .. } => Exit::Server,
             ApiFailure::Protocol { .. } => Exit::Call,
             ApiFailure::Damaged { .. } | ApiFailure::File { .. } => Exit::Work,
             ApiFailure::Refused { error, .. } => match error.kind {

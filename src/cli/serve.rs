@@ -7,21 +7,25 @@ use super::{
 };
 use sojourn_core::CoreConfig;
 use sojourn_protocol::time::Millis;
-use sojourn_server::{ServeConfig, ServeError, ServeReady};
+use sojourn_server::{ServeConfig, ServeError, ServeReady, TlsFiles, Transport};
 use sojourn_workgen::PolicyName;
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-};
+use std::{net::SocketAddr, path::PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where journal, blobs and tokens lie; for one server at a time.
     #[arg(long, env = "SOJOURN_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where to listen. The connection isn't encrypted: let others in through a TLS proxy.
+    /// Where to listen. Without a certificate the connection isn't encrypted.
     #[arg(long, env = "SOJOURN_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8642")]
     listen: SocketAddr,
+    /// Serve over TLS with this certificate: a PEM file, the server's own first, then those that lead to
+    /// its authority. A renewed file is taken up while the server runs.
+    #[arg(long, env = "SOJOURN_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key: a PEM file without a passphrase.
+    #[arg(long, env = "SOJOURN_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Seconds after which a machine that isn't heard of loses its work to others.
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -41,6 +45,11 @@ enum Policy {
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let data = args.data.clone().unwrap_or_else(|| connection::data_folder("server"));
     let mut config = ServeConfig::new(data, args.listen);
+    config.tls = args
+        .tls_cert
+        .clone()
+        .zip(args.tls_key.clone())
+        .map(|(certificate, key)| TlsFiles::new(certificate, key));
     config.shell.core = CoreConfig {
         policy: match args.policy {
             Policy::Ltrp => PolicyName::Ltrp,
@@ -53,38 +62,28 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 
 /// Says on stdout where the server is and how machines and people come in.
 fn announce(ready: &ServeReady) {
-    let address = ready.address;
+    let scheme = match ready.transport {
+        Transport::Http => "http",
+        Transport::Https { .. } => "https",
+    };
     let text = format!(
-        "serving at http://{address}\n\
+        "serving at {scheme}://{}\n\
          a machine joins with:  {}\n\
          the admin token is in  {}",
-        client_line(ready),
+        ready.address,
+        ready.client_line(),
         ready.admin_token_file.display()
     );
     // The server runs on where nobody reads this.
     let _ = output::line(&text);
 }
-
-/// The line that starts a client; an address that means "every one of mine" can't be called.
-fn client_line(ready: &ServeReady) -> String {
-    let line = ready.client_line();
-    let any = match ready.address.ip() {
-        IpAddr::V4(ip) => ip.is_unspecified(),
-        IpAddr::V6(ip) => ip.is_unspecified(),
-    };
-    if !any {
-        return line;
-    }
-    let port = ready.address.port();
-    line.replace(&ready.address.to_string(), &format!("ADDRESS-OF-THIS-MACHINE:{port}"))
-}
-
 fn failure(error: &ServeError) -> Failure {
     let message = with_sources(error);
     match error {
-        ServeError::AddressInUse(_) | ServeError::Listen { .. } | ServeError::Folder(_) => {
-            Failure::call(message)
-        }
+        ServeError::AddressInUse(_)
+        | ServeError::Listen { .. }
+        | ServeError::Folder(_)
+        | ServeError::Tls(_) => Failure::call(message),
         _ => Failure::work(message),
     }
 }

@@ -35,8 +35,8 @@ impl Machine {
         let file = File::options().create(true).append(true).open(&log).map_err(failed)?;
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
-        for variable in ["SOJOURN_SERVER", "SOJOURN_TOKEN", "SOJOURN_ENROL_TOKEN"] {
-            command.env_remove(variable);
+        for variable in ["SERVER", "TOKEN", "ENROL_TOKEN", "CA", "TLS_CERT", "TLS_KEY"] {
+            command.env_remove(format!("SOJOURN_{variable}"));
         }
         if let Some(token) = token {
             command.env("SOJOURN_ENROL_TOKEN", token);

@@ -105,7 +105,7 @@ impl<'a> Stage<'a> {
         let url = format!("http://{address}");
         say(&format!("a server listens on {url}"));
         let parsed = Url::parse(&url).map_err(|error| Failure::work(error.to_string()))?;
-        let api = ApiClient::new(&parsed, Some(token.clone()))?;
+        let api = ApiClient::new(&parsed, None, Some(token.clone()))?;
         let mut stage = Self {
             folder,
             address,
@@ -168,6 +168,7 @@ impl<'a> Stage<'a> {
         let output = tokio::process::Command::new(program)
             .args(args)
             .env("SOJOURN_SERVER", self.url())
+            .env_remove("SOJOURN_CA")
             .env("SOJOURN_TOKEN", &self.token)
             .output()
             .await

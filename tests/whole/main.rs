@@ -8,6 +8,7 @@
 //! | `server` | the commands against a real server |
 //! | `people` | a job from its submission to a model, with real clients |
 //! | `models` | what an exported model is good for |
+//! | `tls` | certificates that are right, and those that aren't |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
 //! | `deep` | deeper nets through all of it |
 //! | `support`, `site` | a fake server; a real one with clients |
@@ -29,5 +30,6 @@ mod server;
 mod site;
 mod submit;
 mod support;
+mod tls;
 mod validate;
 mod verdicts;

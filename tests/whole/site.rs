@@ -34,6 +34,11 @@ impl Process {
         self.0.wait().unwrap().code()
     }
 
+    /// Its exit code, when it ends by itself.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        self.0.wait().unwrap().code()
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.0.try_wait().unwrap().is_none()
     }
@@ -73,18 +78,36 @@ pub(crate) struct Site {
     pub(crate) token: String,
     pub(crate) enrolment: String,
     listen: String,
+    secured: Option<Secured>,
+}
+
+/// What a server that speaks TLS is started with, and what its clients are to trust.
+pub(crate) struct Secured {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) ca: PathBuf,
 }
 
 impl Site {
     /// Starts a server with leases of two seconds.
     pub(crate) fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::with(tempfile::tempdir().unwrap(), None)
+    }
+
+    /// The same over TLS, at `localhost`; `folder` is where the certificates are.
+    pub(crate) fn start_secured(folder: TempDir, secured: Secured) -> Self {
+        let site = Self::with(folder, Some(secured));
+        let url = site.listen.replace("127.0.0.1", "https://localhost");
+        Self { url, ..site }
+    }
+
+    fn with(folder: TempDir, secured: Option<Secured>) -> Self {
         let data = folder.path().join("server");
-        let (server, listen) = serve(folder.path(), &data, "127.0.0.1:0");
+        let (server, listen) = serve(folder.path(), &data, "127.0.0.1:0", secured.as_ref());
         let read = |name: &str| fs::read_to_string(data.join(name)).unwrap().trim().to_owned();
         let (token, enrolment) = (read("admin-token"), read("enrol-token"));
         let url = format!("http://{listen}");
-        Self { folder, server, url, token, enrolment, listen }
+        Self { folder, server, url, token, enrolment, listen, secured }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -99,7 +122,8 @@ impl Site {
     pub(crate) fn restart(&mut self) {
         self.server.kill();
         fs::remove_file(self.data().join("address")).unwrap();
-        let (server, listen) = serve(self.path(), &self.data(), &self.listen);
+        let (server, listen) =
+            serve(self.path(), &self.data(), &self.listen, self.secured.as_ref());
         assert_eq!(listen, self.listen);
         self.server = server;
     }
@@ -112,6 +136,9 @@ impl Site {
             .args(["client", "--server", &self.url, "--token", &self.enrolment])
             .args(["--name", name, "--slots", "1", "--data"])
             .arg(data);
+        if let Some(Secured { ca, .. }) = &self.secured {
+            command.arg("--ca").arg(ca);
+        }
         spawn(command, &self.path().join(format!("{name}.log")))
     }
 
@@ -124,6 +151,9 @@ impl Site {
             .env("SOJOURN_TOKEN", &self.token)
             .env("XDG_CACHE_HOME", self.path().join("cache"))
             .current_dir(self.path());
+        if let Some(Secured { ca, .. }) = &self.secured {
+            command.env("SOJOURN_CA", ca);
+        }
         command.output().unwrap()
     }
 
@@ -214,9 +244,12 @@ optimizer = {{ name = "adam", lr = {{ choice = {rates} }} }}
 }
 
 /// Starts a server and waits for its address.
-fn serve(folder: &Path, data: &Path, listen: &str) -> (Process, String) {
+fn serve(folder: &Path, data: &Path, listen: &str, secured: Option<&Secured>) -> (Process, String) {
     let mut command = Command::new(program());
     command.args(["serve", "--listen", listen, "--lease-seconds", "2", "--data"]).arg(data);
+    if let Some(Secured { certificate, key, .. }) = secured {
+        command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
+    }
     let log = folder.join("server.log");
     let mut server = spawn(command, &log);
     loop {
@@ -231,7 +264,7 @@ fn serve(folder: &Path, data: &Path, listen: &str) -> (Process, String) {
     }
 }
 
-fn spawn(mut command: Command, log: &Path) -> Process {
+pub(crate) fn spawn(mut command: Command, log: &Path) -> Process {
     let file = File::options().create(true).append(true).open(log).unwrap();
     let child = command
         .env("SOJOURN_LOG", "info")

@@ -1,5 +1,6 @@
 //! Why a call to the server failed, sorted by what a caller can do about it.
 
+use crate::tls::TlsFault;
 use sojourn_protocol::{
     PROTOCOL_VERSION,
     error::{ApiError, ErrorKind, Retry},
@@ -12,6 +13,9 @@ pub(crate) enum ApiFailure {
     /// No connection, or it broke, or took too long.
     #[error("no answer from the server")]
     Unreachable(#[source] reqwest::Error),
+    /// Something answers, but not in a way that this machine can trust.
+    #[error("the server can't be trusted: {0}")]
+    Untrusted(TlsFault),
     /// An answer that the server can't have meant: something stands between.
     #[error("an answer that is not understood (status {status}): {detail}")]
     Garbage { status: u16, detail: String, retry_after: Option<Duration> },
@@ -43,18 +47,23 @@ impl ApiFailure {
         Self::Garbage { status: 0, detail, retry_after: None }
     }
 
+    /// A request that got no answer.
+    pub(crate) fn unanswered(error: reqwest::Error) -> Self {
+        TlsFault::of(&error).map_or_else(|| Self::Unreachable(error), Self::Untrusted)
+    }
+
     /// What the server named as a pause.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Garbage { retry_after, .. } | Self::Refused { retry_after, .. } => *retry_after,
-            Self::Unreachable(_) | Self::Protocol { .. } => None,
+            Self::Unreachable(_) | Self::Untrusted(_) | Self::Protocol { .. } => None,
         }
     }
 
     /// What can be done.
     pub(crate) fn remedy(&self) -> Remedy {
         match self {
-            Self::Unreachable(_) | Self::Garbage { .. } => Remedy::Later,
+            Self::Unreachable(_) | Self::Untrusted(_) | Self::Garbage { .. } => Remedy::Later,
             Self::Protocol { .. } => Remedy::End,
             Self::Refused { error, .. } => match error.kind {
                 ErrorKind::Unauthorized | ErrorKind::UnsupportedProtocol => Remedy::End,

@@ -5,7 +5,11 @@ mod failure;
 
 pub(crate) use failure::{ApiFailure, Remedy};
 
-use crate::{config::Timing, error::ClientError};
+use crate::{
+    config::Timing,
+    error::ClientError,
+    tls::{Authorities, TlsFault, http_client},
+};
 use bytes::Bytes;
 use reqwest::{
     Body, Client, Method, RequestBuilder, Response, StatusCode, Url,
@@ -23,7 +27,7 @@ use sojourn_protocol::{
     ids::LeaseId,
     report::Report,
 };
-use std::{fmt, net::IpAddr, time::Duration};
+use std::{fmt, time::Duration};
 
 /// Most bytes of an answer that isn't a blob.
 const LARGEST_ANSWER: usize = 64 << 20;
@@ -56,26 +60,20 @@ impl fmt::Debug for Api {
 }
 
 impl Api {
-    /// A client of the server at `base`, without a token yet.
-    pub(crate) fn new(base: Url, timing: Timing) -> Result<Self, ClientError> {
-        // An error says only that the program has installed a provider already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let here = base.host_str().is_some_and(is_loopback);
-        let builder = || {
-            let builder = Client::builder();
-            // A proxy of the environment's can't reach this machine's own addresses.
-            let builder = if here { builder.no_proxy() } else { builder };
+    /// A client of the server at `base`, without a token yet. Certificates are checked against
+    /// `authorities`, or the system's.
+    pub(crate) fn new(
+        base: Url,
+        authorities: Option<&Authorities>,
+        timing: Timing,
+    ) -> Result<Self, ClientError> {
+        let http = http_client(&base, authorities, |builder| {
             builder
                 .tcp_nodelay(true)
                 .connect_timeout(timing.connect)
                 .pool_idle_timeout(IDLE_CONNECTION)
                 .user_agent(concat!("sojourn-client/", env!("CARGO_PKG_VERSION")))
-        };
-        let http = match builder().build() {
-            // A machine without root certificates can still speak to a server without TLS.
-            Err(_) if base.scheme() == "http" => builder().tls_certs_only([]).build(),
-            built => built,
-        };
+        });
         Ok(Self { http: http.map_err(ClientError::Http)?, base, token: None, timing })
     }
 
@@ -145,7 +143,7 @@ impl Api {
             .header(CONTENT_LENGTH, blob.bytes.saturating_sub(offset))
             .header(CONTENT_TYPE, "application/octet-stream")
             .body(body);
-        let response = request.send().await.map_err(ApiFailure::Unreachable)?;
+        let response = request.send().await.map_err(ApiFailure::unanswered)?;
         understood(response).await
     }
 
@@ -156,12 +154,17 @@ impl Api {
             request = request.header(RANGE, format!("bytes={from}-"));
         }
         let response = match tokio::time::timeout(self.timing.answer, request.send()).await {
-            Ok(sent) => sent.map_err(ApiFailure::Unreachable)?,
+            Ok(sent) => sent.map_err(ApiFailure::unanswered)?,
             Err(_) => return Err(ApiFailure::silent(self.timing.answer)),
         };
         let response = successful(response).await?;
         let partial = response.status() == StatusCode::PARTIAL_CONTENT;
         Ok(Download { from: if partial { from } else { 0 }, response, stall: self.timing.answer })
+    }
+
+    /// What ends the daemon where the server can't be trusted.
+    pub(crate) fn untrusted(&self, fault: &TlsFault) -> ClientError {
+        ClientError::Untrusted { url: self.base.to_string(), fault: fault.clone() }
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -192,7 +195,7 @@ impl Api {
         request: RequestBuilder,
         limit: Duration,
     ) -> Result<B, ApiFailure> {
-        let response = request.timeout(limit).send().await.map_err(ApiFailure::Unreachable)?;
+        let response = request.timeout(limit).send().await.map_err(ApiFailure::unanswered)?;
         understood(response).await
     }
 }
@@ -201,15 +204,10 @@ impl Download {
     /// The next bytes; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiFailure> {
         match tokio::time::timeout(self.stall, self.response.chunk()).await {
-            Ok(chunk) => chunk.map_err(ApiFailure::Unreachable),
+            Ok(chunk) => chunk.map_err(ApiFailure::unanswered),
             Err(_) => Err(ApiFailure::silent(self.stall)),
         }
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// The answer's body, if the answer is a success.
@@ -255,7 +253,7 @@ async fn successful(response: Response) -> Result<Response, ApiFailure> {
 
 async fn read_bounded(mut response: Response) -> Result<Vec<u8>, ApiFailure> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(ApiFailure::Unreachable)? {
+    while let Some(chunk) = response.chunk().await.map_err(ApiFailure::unanswered)? {
         if body.len() + chunk.len() > LARGEST_ANSWER {
             return Err(ApiFailure::Garbage {
                 status: response.status().as_u16(),

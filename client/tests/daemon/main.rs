@@ -39,6 +39,7 @@ struct Daemon {
 fn config(server: &Server, dir: &TempDir) -> ClientConfig {
     ClientConfig {
         server: server.url.clone(),
+        ca: None,
         token: Some(ENROLMENT.into()),
         name: "test".into(),
         data: dir.path().join("client"),

@@ -15,7 +15,7 @@ use sojourn_protocol::{
     view::{EventView, HostView, JobView, TrialHistory, TrialView},
 };
 use sojourn_server::{
-    ServeConfig, ServeError, ServeReady, Server,
+    ServeConfig, ServeError, ServeReady, Server, Transport,
     journal::{Fault, MemoryJournal},
 };
 use std::sync::Arc;
@@ -521,6 +521,7 @@ async fn uploads_that_nobody_needs_are_gone_after_a_restart() {
 fn the_line_that_starts_a_client_can_be_typed() {
     let ready = ServeReady {
         address: "0.0.0.0:8181".parse().unwrap(),
+        transport: Transport::Http,
         enrol_token: "abc".to_owned(),
         admin_token_file: "admin-token".into(),
     };
