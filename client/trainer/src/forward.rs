@@ -38,7 +38,10 @@ pub(crate) fn forward(model: &Model, x: &Tensor, mode: Mode) -> Result<Tensor, T
             Step::Layer(layer) => layers.next(layer, &flow)?,
             // In place: what comes before doesn't need its own output for its gradient.
             Step::Relu => flow.f_relu_()?,
-            Step::MaxPool => flow.f_max_pool2d([2, 2], [2, 2], [0, 0], [1, 1], false)?,
+            Step::MaxPool => match mode {
+                Mode::Train => max_pool(&flow)?,
+                Mode::Evaluate => max_pool_of_places(&flow)?,
+            },
             Step::AveragePool => flow.f_avg_pool2d([2, 2], [2, 2], [0, 0], false, true, None)?,
             Step::Dropout(share) => flow.f_dropout(share.0, mode == Mode::Train)?,
             Step::Flatten => flow.f_flatten(1, -1)?,
@@ -60,6 +63,18 @@ pub(crate) fn forward(model: &Model, x: &Tensor, mode: Mode) -> Result<Tensor, T
         };
     }
     as_kind(flow, Kind::Float)
+}
+
+fn max_pool(images: &Tensor) -> Result<Tensor, TrainError> {
+    Ok(images.f_max_pool2d([2, 2], [2, 2], [0, 0], [1, 1], false)?)
+}
+
+/// The same numbers in the same order as [`max_pool`] gives, in less than half of the time: libtorch's kernel
+/// for images whose channels lie side by side takes eight numbers at once. The copies there and back cost
+/// little beside that, unless gradients have to come back the same way.
+fn max_pool_of_places(images: &Tensor) -> Result<Tensor, TrainError> {
+    let places = images.f_permute([0, 2, 3, 1])?.f_contiguous()?;
+    Ok(max_pool(&places.f_permute([0, 3, 1, 2])?)?.f_contiguous()?)
 }
 
 fn as_kind(tensor: Tensor, kind: Kind) -> Result<Tensor, TrainError> {

@@ -160,3 +160,15 @@ fn a_resnet_computes_what_was_published() {
     assert!(leaves.next().is_none());
     close(&forward(&model, &x, Mode::Train).unwrap(), &expected);
 }
+
+#[test]
+fn pooling_without_a_gradient_gives_the_same_bytes() {
+    for (channels, height, width) in [(1, 8, 8), (3, 5, 7), (16, 8, 8), (32, 2, 3)] {
+        let count = 4 * channels * height * width;
+        let images = (Tensor::arange(count, (Kind::Float, Device::Cpu)) * 0.7).sin();
+        let images = images.view([4, channels, height, width]);
+        let (one, other) = (max_pool(&images).unwrap(), max_pool_of_places(&images).unwrap());
+        assert_eq!(one, other, "{channels} x {height} x {width}");
+        assert!(other.is_contiguous());
+    }
+}
