@@ -17,6 +17,7 @@ use sojourn_protocol::{
         ReleaseRequest, ReportAnswer, UploadState, WorkAnswer, WorkRequest,
     },
     digest::{BlobRef, Digest},
+    error::ErrorKind,
     ids::{HostId, LeaseId},
     report::{Outcome, Report},
     view::HostView,
@@ -97,12 +98,14 @@ pub(super) async fn checkpoint_state(
     let lease = LeaseId(path.into_inner());
     let uploads = site.uploads.clone();
     let state = web::block(move || uploads.state(UploadName::Lease(lease))).await?;
-    let Some((blob, state)) = state else {
-        return Ok(web::Json(UploadState { offset: 0, complete: false }));
-    };
-    let bytes = blob.bytes;
-    site.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
-    Ok(web::Json(state))
+    let bytes = state.map_or(0, |(blob, _)| blob.bytes);
+    let may = site.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await;
+    match (state, may) {
+        (Some((_, state)), may) => may.map(|_| web::Json(state)).map_err(HttpError::from),
+        (None, Err(error)) if error.kind == ErrorKind::Unauthorized => Err(error.into()),
+        // Nothing has come: whatever is wrong with the lease, the upload will say.
+        (None, _) => Ok(web::Json(UploadState { offset: 0, complete: false })),
+    }
 }
 
 pub(super) async fn report(

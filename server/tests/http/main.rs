@@ -81,6 +81,8 @@ async fn a_result_goes_from_lease_to_version_and_everyone_can_see_it() {
     assert!(kinds.contains(&"report-acknowledged") && kinds.contains(&"assimilated"), "{kinds:?}");
     let page = format!("/v1/jobs/{job}/events?after={}&limit=1", events[0].position);
     assert_eq!(world.get(&page, &world.admin).await.json::<Vec<EventView>>(), [events[1].clone()]);
+    let health: Health = world.get("/v1/health", "").await.json();
+    assert_eq!((health.checkpoint_uploads, health.blob_downloads), (2, 2), "of hosts alone");
     world.server.stop().await;
 
     // All of it is there after a restart, and the tokens are the same.
@@ -111,9 +113,13 @@ async fn tokens_open_only_their_own_doors() {
     let health: Health = world.get("/v1/health", "").await.json();
     assert_eq!(health.status, "ready");
 
+    // A token that has opened doors opens none once its host is revoked.
+    let upload = "/v1/leases/1/checkpoint";
+    assert_eq!(world.get(upload, &host.token).await.status, 200);
     let revoke = format!("/v1/hosts/{}/revoke", host.host);
     assert_eq!(world.post(&revoke, &world.admin, &()).await.status, 200);
     world.post("/v1/work", &host.token, &ask(0)).await.refused(ErrorKind::Unauthorized);
+    world.get(upload, &host.token).await.refused(ErrorKind::Unauthorized);
 
     #[cfg(unix)]
     for file in ["admin-token", "enrol-token"] {
