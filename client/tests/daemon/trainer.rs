@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, watch};
 pub struct Trainer {
     /// Units may end while there are permits.
     pub gate: Semaphore,
+    pub greeted: watch::Sender<usize>,
     pub started: watch::Sender<usize>,
     pub stopped: watch::Sender<usize>,
     pub at_once: AtomicUsize,
@@ -40,6 +41,7 @@ impl Trainer {
     pub fn gated(permits: usize) -> Arc<Self> {
         Arc::new(Self {
             gate: Semaphore::new(permits),
+            greeted: watch::Sender::new(0),
             started: watch::Sender::new(0),
             stopped: watch::Sender::new(0),
             at_once: AtomicUsize::new(0),
@@ -57,11 +59,12 @@ impl Trainer {
     }
 
     pub fn runner(self: &Arc<Self>) -> Runner {
-        Runner(Arc::clone(self))
+        Runner(Arc::clone(self), false)
     }
 }
 
-pub struct Runner(Arc<Trainer>);
+/// A slot of the fake, and whether it has said hello.
+pub struct Runner(Arc<Trainer>, bool);
 
 /// What the fake makes of a unit: so many bytes, each unit's own.
 pub fn checkpoint(seed: u64, bytes: u64) -> Vec<u8> {
@@ -87,6 +90,9 @@ impl Drop for Running<'_> {
 
 impl UnitRunner for Runner {
     async fn hello(&mut self) -> Result<Hello, RunnerError> {
+        if !std::mem::replace(&mut self.1, true) {
+            self.0.greeted.send_modify(|greeted| *greeted += 1);
+        }
         Ok(Hello {
             protocol: TRAINER_PROTOCOL,
             libtorch: "none".into(),
