@@ -192,7 +192,7 @@ mod tests {
             base: Version(3),
             checkpoint,
             end: start,
-            sums: Sums { rows: 8, loss: 0.1 + 0.2, correct: Some(3) },
+            sums: Sums { rows: 8, loss: 0.1 + 0.2, correct: Some(3), ..Sums::default() },
             train_micros: 5,
         });
         Report { lease: LeaseId(lease), outcome }

@@ -12,6 +12,7 @@
 //! | [`jobfile`] | `job.toml` to [`spec::JobSpec`], with messages that name line and key |
 //! | [`manifest`] | what ingest made of the data: shards, classes, scaling |
 //! | [`unit`], [`report`] | work that is handed out, and what comes back |
+//! | [`metrics`] | what follows from the counts of an evaluation |
 //! | [`api`], [`view`], [`error`] | requests, answers, what reading commands see, and errors over HTTP |
 //! | [`trainer`] | the JSON lines between a slot and its trainer child |
 //! | [`seeds`] | every seed and permutation, derived from the job's seed |
@@ -22,6 +23,7 @@ pub mod error;
 pub mod ids;
 pub mod jobfile;
 pub mod manifest;
+pub mod metrics;
 pub mod position;
 pub mod report;
 pub mod seeds;

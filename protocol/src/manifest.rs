@@ -50,6 +50,28 @@ pub enum Scaling {
     Standard(BlobRef),
 }
 
+/// Rows that models are evaluated on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataSplit {
+    /// The search compares trials on these.
+    #[default]
+    Valid,
+    /// The search never sees these.
+    Test,
+}
+
+impl DataSplit {
+    /// How texts call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            DataSplit::Valid => "validation",
+            DataSplit::Test => "test",
+        }
+    }
+}
+
 /// A job's data, as ingest left it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,6 +102,15 @@ impl DataManifest {
         };
         let shards = self.train.iter().chain(&self.valid).chain(&self.test);
         shards.map(|shard| shard.blob).chain(scaling)
+    }
+
+    /// The shards of a split.
+    #[must_use]
+    pub fn split(&self, split: DataSplit) -> &[Shard] {
+        match split {
+            DataSplit::Valid => &self.valid,
+            DataSplit::Test => &self.test,
+        }
     }
 
     /// Rows in all training shards.

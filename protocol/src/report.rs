@@ -3,6 +3,7 @@
 use crate::{
     digest::BlobRef,
     ids::{LeaseId, Version},
+    metrics::ByClass,
     position::Position,
 };
 use serde::{Deserialize, Serialize};
@@ -53,8 +54,19 @@ pub struct Evaluated {
     pub version: Version,
     /// One entry per shard, in the order of the unit's shards.
     pub shards: Vec<Sums>,
+    /// Over all shards, by class; as much as the unit asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_class: Option<ByClass>,
     /// Microseconds of evaluating alone.
     pub train_micros: u64,
+}
+
+impl Evaluated {
+    /// Over all shards.
+    #[must_use]
+    pub fn sums(&self) -> Sums {
+        self.shards.iter().fold(Sums::default(), |all, sums| all.plus(*sums))
+    }
 }
 
 /// Sums over rows; they combine over batches and shards by addition.
@@ -68,10 +80,13 @@ pub struct Sums {
     /// Rows whose largest output is the label's; `None` where labels are numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correct: Option<u64>,
+    /// Rows whose label is among the k largest outputs, where a unit asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<u64>,
 }
 
 impl Sums {
-    /// Both together. `correct` survives only where both have it (or one has no rows).
+    /// Both together. Hits survive only where both have them (or one has no rows).
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         if self.rows == 0 {
@@ -84,6 +99,7 @@ impl Sums {
             rows: self.rows + other.rows,
             loss: self.loss + other.loss,
             correct: self.correct.zip(other.correct).map(|(a, b)| a + b),
+            top_k: self.top_k.zip(other.top_k).map(|(a, b)| a + b),
         }
     }
 
@@ -99,6 +115,13 @@ impl Sums {
     #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
     pub fn accuracy(&self) -> Option<f64> {
         self.correct.map(|correct| correct as f64 / self.rows as f64)
+    }
+
+    /// Share of rows whose label is among the k largest outputs.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
+    pub fn top_k_accuracy(&self) -> Option<f64> {
+        self.top_k.map(|hits| hits as f64 / self.rows as f64)
     }
 }
 

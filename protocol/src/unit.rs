@@ -3,7 +3,8 @@
 use crate::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
-    manifest::{Scaling, Shard},
+    manifest::{DataSplit, Scaling, Shard},
+    metrics::{Counting, is_default},
     position::{Position, batches},
     spec::TrialConfig,
     time::{Millis, UnixMillis},
@@ -120,7 +121,7 @@ impl Hop {
     }
 }
 
-/// Evaluate one checkpoint over all validation shards.
+/// Evaluate one checkpoint over all shards of a split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
@@ -136,6 +137,12 @@ pub struct Evaluation {
     pub checkpoint: BlobRef,
     /// The data.
     pub shards: Vec<Shard>,
+    /// Which rows those are.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub split: DataSplit,
+    /// What to count beside loss and hits.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub counting: Counting,
     /// What the trial's units have in common.
     pub context: TrialContext,
 }

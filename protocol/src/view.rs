@@ -155,6 +155,9 @@ pub struct CurvePoint {
     pub train: Sums,
     /// On the validation shards, after it.
     pub valid: Sums,
+    /// Macro F1 there, where the job's metric needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub f1: Option<f64>,
 }
 
 /// A host.

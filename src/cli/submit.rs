@@ -76,6 +76,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         Ok(sojourn_ingest::ingest(&job.spec, &job.folder, workspace.path(), &mut progress)?)
     })?;
     let manifest = &ingested.manifest;
+    job.spec.search.check(&manifest.labels).map_err(Failure::call)?;
     validate::check_models(&job.trials, &manifest.shape, manifest.labels.outputs())?;
     given::check(&job, &manifest.shape, &manifest.labels, &manifest.features)?;
     let mut files = ingested.files.clone();

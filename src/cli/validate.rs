@@ -71,6 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let job = jobfile::read(&args.file).map_err(|(failure, problems)| told(failure, problems))?;
     let summary = check_data(&job).and_then(|summary| {
+        job.spec.search.check(&summary.labels).map_err(Failure::call)?;
         let models = check_models(&job.trials, &summary.shape, summary.labels.outputs())?;
         given::check(&job, &summary.shape, &summary.labels, &summary.features)?;
         Ok((summary, models))

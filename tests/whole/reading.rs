@@ -93,7 +93,8 @@ impl World {
             let seed = u64::from(id.0);
             let checkpoint =
                 keep(initial_checkpoint(&context, seed, Lineage::initial(seed)).unwrap());
-            let sums = Sums { rows: 10, loss: 5.0, correct: Some(7 + u64::from(id.0)) };
+            let sums =
+                Sums { rows: 10, loss: 5.0, correct: Some(7 + u64::from(id.0)), ..Sums::default() };
             let value = sums.accuracy().unwrap();
             trials.push(TrialView {
                 trial: id,
@@ -106,7 +107,7 @@ impl World {
                 version: Version(1),
                 checkpoint: Some(checkpoint),
                 numeric_class: None,
-                curve: vec![CurvePoint { epoch: Epoch(0), train: sums, valid: sums }],
+                curve: vec![CurvePoint { epoch: Epoch(0), train: sums, valid: sums, f1: None }],
                 best: Some(BestView { trial: id, epoch: Epoch(0), value, checkpoint }),
                 waiting: None,
             });

@@ -31,7 +31,7 @@ fn trained() -> Trained {
         base: Version(0),
         checkpoint: BlobRef { sha256: Digest::of(b"out"), bytes: 3 },
         end: Position { epoch: Epoch(0), shard: ShardId(0), batch: 2, step: 2 },
-        sums: Sums { rows: 16, loss: 1.0, correct: Some(3) },
+        sums: Sums { rows: 16, loss: 1.0, correct: Some(3), ..Sums::default() },
         train_micros: 5,
     }
 }

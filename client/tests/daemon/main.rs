@@ -18,7 +18,8 @@ use sojourn_client::{ClientConfig, ClientError, Timing, run_with};
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
-    manifest::{Scaling, Shard},
+    manifest::{DataSplit, Scaling, Shard},
+    metrics::Counting,
     position::Position,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     time::{Millis, UnixMillis},
@@ -143,6 +144,8 @@ fn evaluation(lease: u64, checkpoint: BlobRef, shards: &[BlobRef]) -> Lease {
         version: Version(1),
         checkpoint,
         shards,
+        split: DataSplit::Valid,
+        counting: Counting::default(),
         context: context(CHECKPOINT),
     });
     Lease { unit, upload_bytes: 0, ..hop(lease, checkpoint) }

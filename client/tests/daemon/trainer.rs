@@ -148,6 +148,7 @@ pub fn trained(run: &RunUnit) -> Outcome {
         Unit::Evaluate(evaluation) => Outcome::Evaluated(Evaluated {
             version: evaluation.version,
             shards: vec![Sums::default(); evaluation.shards.len()],
+            by_class: None,
             train_micros: 1,
         }),
     }

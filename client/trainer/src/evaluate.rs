@@ -1,14 +1,15 @@
-//! One checkpoint over a shard: sums of loss and hits.
+//! One checkpoint over a shard: sums of loss and hits, and what else is asked for.
 
 use crate::{
     data::Dataset,
     error::TrainError,
     forward::{Mode, forward, loss},
     model::Model,
-    train::{classes, count_correct},
+    tally::{ClassTally, count_hits, count_top_k, predict},
+    train::classes,
 };
 use sojourn_model::Network;
-use sojourn_protocol::{report::Sums, spec::Loss};
+use sojourn_protocol::{metrics::Counting, report::Sums, spec::Loss};
 use tch::{Kind, Reduction};
 
 /// Numbers that the largest layer may put out at once.
@@ -16,27 +17,45 @@ const NUMBERS: u64 = 1 << 22;
 /// Rows that are enough to keep the machine busy.
 const MAX_ROWS: u64 = 1024;
 
-/// Evaluates the model over all rows of a shard; `progress` hears how many are done, after each chunk.
+/// What to compute.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measure {
+    /// The loss; it says what labels are.
+    pub(crate) loss: Loss,
+    /// What to count beside it.
+    pub(crate) counting: Counting,
+}
+
+/// Evaluates the model over all rows of a shard; `by_class` gets what is counted by class, and
+/// `progress` hears how many rows are done, after each chunk.
 pub(crate) fn evaluate(
     model: &Model,
-    kind: Loss,
+    measure: Measure,
     data: &Dataset,
+    by_class: &mut ClassTally,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Sums, TrainError> {
     let (rows, _) = data.x.size2()?;
     let at_once = rows_at_once(model.network())?;
-    let mut sums = Sums { correct: classes(kind).then_some(0), ..Sums::default() };
+    let correct = classes(measure.loss).then_some(0);
+    let top_k = correct.and(measure.counting.top_k).map(|_| 0);
+    let mut sums = Sums { correct, top_k, ..Sums::default() };
     tch::no_grad(|| {
         let mut start = 0;
         while start < rows {
             let count = at_once.min(rows - start);
             let (x, y) = (data.x.f_narrow(0, start, count)?, data.y.f_narrow(0, start, count)?);
             let outputs = forward(model, &x, Mode::Evaluate)?;
-            let losses = loss(kind, &outputs, &y, Reduction::None)?;
+            let losses = loss(measure.loss, &outputs, &y, Reduction::None)?;
             sums.rows += u64::try_from(count)?;
             sums.loss += losses.f_sum(Kind::Double)?.f_double_value(&[])?;
             if let Some(correct) = &mut sums.correct {
-                *correct += count_correct(&outputs, &y)?;
+                let predicted = predict(&outputs)?;
+                *correct += count_hits(&predicted, &y)?;
+                by_class.take(&predicted, &y)?;
+            }
+            if let (Some(hits), Some(k)) = (&mut sums.top_k, measure.counting.top_k) {
+                *hits += count_top_k(&outputs, &y, k)?;
             }
             start += count;
             progress(sums.rows);

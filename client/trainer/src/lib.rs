@@ -4,7 +4,7 @@
 //! stdin --lines--> serve -- one unit --> unit --> data       shards, scaled, kept in memory
 //!                    |                    |-----> model      flat parameters, buffers, optimiser state
 //!                 stdout <-- progress ----|-----> train      batches: forward, backward, update
-//!                    |                    '-----> evaluate   sums over validation shards
+//!                    |                    '-----> evaluate   sums over the shards of a split
 //!                    '-- some rows -----> predict            outputs, for people
 //! ```
 //!
@@ -24,6 +24,7 @@ mod places;
 mod predict;
 mod schedule;
 mod serve;
+mod tally;
 mod train;
 mod unit;
 

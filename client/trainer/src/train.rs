@@ -8,6 +8,7 @@ use crate::{
     model::Model,
     optimizer::Update,
     schedule,
+    tally::{count_hits, predict},
 };
 use sojourn_protocol::{report::Sums, seeds, spec::Loss, unit::Hop};
 use std::ops::Range;
@@ -75,11 +76,7 @@ pub(crate) fn classes(loss: Loss) -> bool {
 
 /// Rows whose largest output is the label's.
 pub(crate) fn count_correct(outputs: &Tensor, y: &Tensor) -> Result<u64, TrainError> {
-    let hits = tch::no_grad(|| -> Result<i64, TrainError> {
-        let best = outputs.f_argmax(-1, false)?;
-        Ok(best.f_eq_tensor(y)?.f_count_nonzero(None)?.f_int64_value(&[])?)
-    })?;
-    Ok(u64::try_from(hits)?)
+    tch::no_grad(|| count_hits(&predict(outputs)?, y))
 }
 
 /// A shard's rows in the order of a hop.

@@ -11,7 +11,8 @@ use sojourn_model::{CheckpointLayout, Lineage, given_parameters, initial_checkpo
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, JobId, TrialId, Version},
-    manifest::{Scaling, Shard},
+    manifest::{DataSplit, Scaling, Shard},
+    metrics::{ClassDetail, Counting},
     spec::{
         Architecture, Augment, Cnn, Mlp, Optimizer, OptimizerName, Pool, Precision, Resnet, Share,
     },
@@ -162,6 +163,8 @@ fn a_model_learns_and_evaluation_says_so() {
             version: Version(24),
             checkpoint: last.unwrap().checkpoint,
             shards: vec![world.shard, world.shard],
+            split: DataSplit::Test,
+            counting: Counting { top_k: Some(2), by_class: ClassDetail::Confusion },
             context: hop.context.clone(),
         };
         let request = world.request(Unit::Evaluate(evaluation));
@@ -173,6 +176,11 @@ fn a_model_learns_and_evaluation_says_so() {
         assert_eq!(one, two);
         assert!(one.accuracy().unwrap() > 0.9, "{one:?}");
         assert!(one.mean_loss() < 0.5, "{one:?}");
+        assert!(one.top_k >= one.correct && one.top_k <= Some(one.rows), "{one:?}");
+        let by_class = evaluated.by_class.unwrap();
+        assert_eq!(by_class.detail(), ClassDetail::Confusion);
+        assert_eq!(by_class.fault(3, &one.plus(two)), None, "all shards' rows are in it");
+        assert!(by_class.macro_f1() > 0.9, "{by_class:?}");
     }
 }
 
@@ -360,6 +368,8 @@ fn an_evaluation_tells_batches_of_all_its_shards_as_they_are_done() {
         version: Version(1),
         checkpoint: world.put(&checkpoint.unwrap()),
         shards: vec![world.shard; 2],
+        split: DataSplit::Valid,
+        counting: Counting::default(),
         context,
     };
     let request = world.request(Unit::Evaluate(evaluation));

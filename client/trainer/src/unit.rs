@@ -3,8 +3,9 @@
 use crate::{
     data::{Shards, read},
     error::TrainError,
-    evaluate::evaluate,
+    evaluate::{Measure, evaluate},
     model::Model,
+    tally::ClassTally,
     train::train,
 };
 use sojourn_model::{Lineage, given_checkpoint, initial_checkpoint};
@@ -90,11 +91,13 @@ fn run_evaluation(
     let of = evaluation.shards.iter().map(batches_of).fold(0, u32::saturating_add);
     let mut before = 0u32;
     let started = Instant::now();
+    let measure = Measure { loss: training.loss, counting: evaluation.counting };
+    let mut by_class = ClassTally::new(evaluation.counting.by_class, evaluation.context.outputs)?;
     let mut sums = Vec::with_capacity(evaluation.shards.len());
     for shard in &evaluation.shards {
         let data = shards.get(shard, &evaluation.context, &request.files)?;
         let all = batches_of(shard);
-        sums.push(evaluate(&model, training.loss, &data, &mut |rows| {
+        sums.push(evaluate(&model, measure, &data, &mut by_class, &mut |rows| {
             let whole = rows / u64::from(training.batch_size.max(1));
             let done = if rows < u64::from(shard.rows) { whole } else { u64::from(all) };
             let done = u32::try_from(done).unwrap_or(all);
@@ -102,7 +105,9 @@ fn run_evaluation(
         })?);
         before = before.saturating_add(all);
     }
-    Ok(Evaluated { version: evaluation.version, shards: sums, train_micros: micros(started) })
+    let by_class = by_class.finish()?;
+    let train_micros = micros(started);
+    Ok(Evaluated { version: evaluation.version, shards: sums, by_class, train_micros })
 }
 
 /// Is the base where the unit starts? A wrong one would be trained and only then refused.

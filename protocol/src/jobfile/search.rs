@@ -1,6 +1,6 @@
 //! `[search]` and `[placement]`.
 
-use super::reader::{Node, Section};
+use super::reader::{Node, Section, list};
 use crate::spec::{Goal, Loss, Metric, OrderChoice, PlacementSpec, SearchMethod, SearchSpec};
 
 /// The search procedure's word; its own keys are read later.
@@ -14,6 +14,8 @@ const METHODS: &[(&str, Method)] = &[("grid", Method::Grid), ("random", Method::
 /// Words of the design that this version refuses instead of passing over.
 const LATER_METHODS: &[&str] = &["tpe", "asha", "hyperband", "pbt"];
 const MAX_TRIALS: u32 = 1_000_000;
+/// Far beyond what anybody compares by; the number of classes is known later.
+const MAX_TOP_K: u32 = 1_000;
 
 /// The word of `search.method`, reporting nothing: [`read`] does that.
 pub(super) fn method(search: Option<&Node<'_>>) -> Option<Method> {
@@ -38,7 +40,8 @@ pub(super) fn read(
         return Some(SearchSpec {
             method: SearchMethod::Grid,
             metric: by_loss,
-            goal: goal_of(by_loss),
+            goal: by_loss.goal(),
+            top_k: None,
         });
     };
     let section = node.section()?;
@@ -48,17 +51,17 @@ pub(super) fn read(
         Some(node) => metric(&node, loss),
     };
     let goal = match section.optional("goal") {
-        None => metric.map(goal_of),
+        None => metric.map(Metric::goal),
         Some(node) => node.word(&[("min", Goal::Min), ("max", Goal::Max)]),
     };
-    Some(SearchSpec { method: method?, metric: metric?, goal: goal? })
-}
-
-fn goal_of(metric: Metric) -> Goal {
-    match metric {
-        Metric::Accuracy => Goal::Max,
-        Metric::Loss => Goal::Min,
-    }
+    let top_k = match section.optional("top_k") {
+        None => Some(None),
+        Some(node) if loss == Some(Loss::Mse) => {
+            node.refuse("needs classes; `training.loss` is `\"mse\"`")
+        }
+        Some(node) => node.integer(1, MAX_TOP_K).map(Some),
+    };
+    Some(SearchSpec { method: method?, metric: metric?, goal: goal?, top_k: top_k? })
 }
 
 fn procedure(section: &Section<'_>, method: Option<Method>) -> Option<SearchMethod> {
@@ -86,14 +89,20 @@ fn procedure(section: &Section<'_>, method: Option<Method>) -> Option<SearchMeth
 }
 
 fn metric(node: &Node<'_>, loss: Option<Loss>) -> Option<Metric> {
-    let words = [Metric::Accuracy, Metric::Loss].map(|metric| (metric.name(), metric));
+    let words = Metric::ALL.map(|metric| (metric.name(), metric));
     let metric = node.word(&words)?;
-    if metric == Metric::Accuracy && loss == Some(Loss::Mse) {
-        return node.refuse(
-            "is `\"valid/accuracy\"`, which needs classes; with `training.loss = \"mse\"` the metric is `\"valid/loss\"`",
-        );
-    }
-    Some(metric)
+    let Some(loss) = loss.filter(|loss| !metric.suits(*loss)) else { return Some(metric) };
+    let (needs, said) = match loss {
+        Loss::Mse => ("classes", "mse"),
+        Loss::CrossEntropy => ("numbers", "cross-entropy"),
+    };
+    let names = words.iter().filter(|(_, other)| other.suits(loss)).map(|(name, _)| *name);
+    let names: Vec<&str> = names.collect();
+    node.refuse(format!(
+        "is `\"{}\"`, which needs labels that are {needs}; with `training.loss = \"{said}\"` one of {} is wanted",
+        metric.name(),
+        list(&names)
+    ))
 }
 
 /// Reads `[placement]`; all of it may be left out.

@@ -51,6 +51,7 @@ method = "random"
 trials = 5
 metric = "valid/loss"
 goal = "min"
+top_k = 3
 [placement]
 order = "hop"
 reproducible = false
@@ -117,6 +118,7 @@ fn every_key_is_read() {
     );
     assert_eq!(job.search.method, SearchMethod::Random { trials: 5 });
     assert_eq!((job.search.metric, job.search.goal), (Metric::Loss, Goal::Min));
+    assert_eq!(job.search.top_k, Some(3));
     assert_eq!(job.placement.order, OrderChoice::Hop);
     assert!(!job.placement.reproducible);
     assert_eq!(job.placement.threads, 2);
@@ -272,6 +274,72 @@ fn an_optimizer_may_be_a_word_and_adamw_decays_by_default() {
 fn mse_is_compared_by_loss() {
     let job = parse(&SMALL.replace("epochs = 2", "epochs = 2\nloss = \"mse\"")).unwrap();
     assert_eq!((job.search.metric, job.search.goal), (Metric::Loss, Goal::Min));
+}
+
+#[test]
+fn every_metric_has_its_direction_and_top_k_its_k() {
+    let job = |loss: &str, search: &str| {
+        let table = format!("epochs = 2\nloss = \"{loss}\"\n[search]\n{search}");
+        parse(&SMALL.replace("epochs = 2", &table)).unwrap()
+    };
+    for (loss, metric, goal) in [
+        ("cross-entropy", "valid/accuracy", Goal::Max),
+        ("cross-entropy", "valid/top-k", Goal::Max),
+        ("cross-entropy", "valid/f1", Goal::Max),
+        ("cross-entropy", "valid/loss", Goal::Min),
+        ("mse", "valid/loss", Goal::Min),
+        ("mse", "valid/rmse", Goal::Min),
+    ] {
+        let search = job(loss, &format!("metric = \"{metric}\"")).search;
+        assert_eq!((search.metric.name(), search.goal, search.top_k), (metric, goal, None));
+    }
+    let search = job("cross-entropy", "metric = \"valid/top-k\"\ntop_k = 3").search;
+    assert_eq!((search.metric, search.top_k), (Metric::TopK, Some(3)));
+}
+
+#[test]
+fn what_a_search_counts_follows_from_its_metric_and_the_labels() {
+    use crate::{
+        manifest::Labels,
+        metrics::{ClassDetail, Counting},
+    };
+    let classes = |count: u32| Labels::Classes((0..count).map(|n| n.to_string()).collect());
+    let search = |metric, top_k| {
+        let search = parse(SMALL).unwrap().search;
+        crate::spec::SearchSpec { metric, top_k, ..search }
+    };
+    let plain = search(Metric::Accuracy, None);
+    assert_eq!(plain.counting(&classes(10)), Counting::default(), "epochs cost nothing more");
+    let all = |top_k, by_class| Counting { top_k, by_class };
+    assert_eq!(plain.full_counting(&classes(10)), all(Some(5), ClassDetail::Confusion));
+    assert_eq!(plain.full_counting(&classes(5)), all(None, ClassDetail::Confusion));
+    assert_eq!(plain.full_counting(&classes(300)), all(Some(5), ClassDetail::Totals));
+    assert_eq!(plain.full_counting(&Labels::Number), Counting::default());
+    let three = search(Metric::TopK, Some(3));
+    assert_eq!(three.counting(&classes(10)), all(Some(3), ClassDetail::Nothing));
+    let f1 = search(Metric::F1, None);
+    assert_eq!(f1.counting(&classes(10)), all(None, ClassDetail::Totals));
+
+    let refused = |search: &crate::spec::SearchSpec, labels| search.check(&labels).unwrap_err();
+    assert_eq!(three.check(&classes(4)), Ok(()));
+    assert_eq!(refused(&three, classes(3)), "`search.top_k` is 3; of 3 classes, 1 to 2 is wanted");
+    assert_eq!(
+        refused(&search(Metric::TopK, None), classes(5)),
+        "metric `valid/top-k` with k = 5 says nothing about 5 classes: give a smaller `search.top_k`"
+    );
+    assert_eq!(
+        refused(&f1, classes(16_385)),
+        "metric `valid/f1` takes at most 16384 classes, not 16385"
+    );
+    assert_eq!(
+        refused(&search(Metric::Loss, Some(2)), Labels::Number),
+        "`search.top_k` needs labels that are classes"
+    );
+    assert_eq!(
+        refused(&search(Metric::Rmse, None), classes(2)),
+        "metric `valid/rmse` needs labels that are numbers"
+    );
+    assert_eq!(refused(&f1, Labels::Number), "metric `valid/f1` needs labels that are classes");
 }
 
 #[test]
@@ -520,7 +588,7 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
     }
     assert_eq!(
         search("metric = \"accuracy\""),
-        "11: `search.metric` is `\"accuracy\"`; did you mean `valid/accuracy`? one of `valid/accuracy`, `valid/loss` is wanted"
+        "11: `search.metric` is `\"accuracy\"`; did you mean `valid/accuracy`? one of `valid/accuracy`, `valid/top-k`, `valid/f1`, `valid/loss`, `valid/rmse` is wanted"
     );
     assert_eq!(
         placement("order = \"merge\""),
@@ -544,7 +612,15 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
 fn keys_that_contradict_each_other_are_refused() {
     assert_eq!(
         told("epochs = 2", "epochs = 2\nloss = \"mse\"\n[search]\nmetric = \"valid/accuracy\""),
-        "12: `search.metric` is `\"valid/accuracy\"`, which needs classes; with `training.loss = \"mse\"` the metric is `\"valid/loss\"`"
+        "12: `search.metric` is `\"valid/accuracy\"`, which needs labels that are classes; with `training.loss = \"mse\"` one of `valid/loss`, `valid/rmse` is wanted"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\n[search]\nmetric = \"valid/rmse\""),
+        "11: `search.metric` is `\"valid/rmse\"`, which needs labels that are numbers; with `training.loss = \"cross-entropy\"` one of `valid/accuracy`, `valid/top-k`, `valid/f1`, `valid/loss` is wanted"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\nloss = \"mse\"\n[search]\ntop_k = 3"),
+        "12: `search.top_k` needs classes; `training.loss` is `\"mse\"`"
     );
     assert_eq!(
         told("arch = \"mlp\"", "arch = \"resnet\"\ndepth = 11"),

@@ -35,7 +35,7 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
     ("training.augment", &["crop", "flip"]),
     ("training.optimizer", &["name", "lr", "momentum", "beta1", "beta2", "eps", "weight_decay"]),
     ("training.schedule", &["name", "warmup", "every", "gamma", "floor"]),
-    ("search", &["method", "trials", "metric", "goal"]),
+    ("search", &["method", "trials", "metric", "goal", "top_k"]),
     ("placement", &["order", "merge", "reproducible", "threads"]),
 ];
 

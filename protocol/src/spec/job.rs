@@ -1,6 +1,6 @@
 //! A whole job, as its user means it.
 
-use super::{ModelSpace, TrainingSpace};
+use super::{Loss, ModelSpace, TrainingSpace};
 use crate::digest::BlobRef;
 use serde::{Deserialize, Serialize};
 
@@ -109,7 +109,13 @@ pub struct SearchSpec {
     pub metric: Metric,
     /// Is more better?
     pub goal: Goal,
+    /// k of top-k accuracy; `None` is [`DEFAULT_TOP_K`] where there are more classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<u32>,
 }
+
+/// k of top-k accuracy where a job doesn't say: ImageNet's.
+pub const DEFAULT_TOP_K: u32 = 5;
 
 /// A search procedure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,18 +136,55 @@ pub enum Metric {
     /// Share of rows whose largest output is the label's; for classes only.
     #[serde(rename = "valid/accuracy")]
     Accuracy,
+    /// Share of rows whose label is among the k largest outputs; for classes only.
+    #[serde(rename = "valid/top-k")]
+    TopK,
+    /// Macro F1; for classes only.
+    #[serde(rename = "valid/f1")]
+    F1,
     /// Mean loss over rows.
     #[serde(rename = "valid/loss")]
     Loss,
+    /// Root of the mean squared error; for numbers only.
+    #[serde(rename = "valid/rmse")]
+    Rmse,
 }
 
 impl Metric {
+    /// All of them, in the order in which texts name them.
+    pub const ALL: [Metric; 5] =
+        [Metric::Accuracy, Metric::TopK, Metric::F1, Metric::Loss, Metric::Rmse];
+
     /// The name that job files and tables use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Metric::Accuracy => "valid/accuracy",
+            Metric::TopK => "valid/top-k",
+            Metric::F1 => "valid/f1",
             Metric::Loss => "valid/loss",
+            Metric::Rmse => "valid/rmse",
+        }
+    }
+
+    /// The direction in which it gets better.
+    #[must_use]
+    pub const fn goal(self) -> Goal {
+        match self {
+            Metric::Accuracy | Metric::TopK | Metric::F1 => Goal::Max,
+            Metric::Loss | Metric::Rmse => Goal::Min,
+        }
+    }
+
+    /// Can it be computed for models that are trained with this loss?
+    #[must_use]
+    pub const fn suits(self, loss: Loss) -> bool {
+        match (self, loss) {
+            (Metric::Loss, _)
+            | (Metric::Accuracy | Metric::TopK | Metric::F1, Loss::CrossEntropy)
+            | (Metric::Rmse, Loss::Mse) => true,
+            (Metric::Accuracy | Metric::TopK | Metric::F1, Loss::Mse)
+            | (Metric::Rmse, Loss::CrossEntropy) => false,
         }
     }
 }

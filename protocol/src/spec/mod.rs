@@ -9,6 +9,7 @@ mod check;
 pub mod dimension;
 mod job;
 mod model;
+mod search;
 mod share;
 mod training;
 
@@ -16,8 +17,8 @@ pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
 pub use dimension::Dimension;
 pub use job::{
-    DataSpec, Goal, Init, JobSpec, Metric, OrderChoice, PlacementSpec, Scale, SearchMethod,
-    SearchSpec, Split,
+    DEFAULT_TOP_K, DataSpec, Goal, Init, JobSpec, Metric, OrderChoice, PlacementSpec, Scale,
+    SearchMethod, SearchSpec, Split,
 };
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use share::Share;

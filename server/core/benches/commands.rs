@@ -80,7 +80,12 @@ impl Bench {
                     base: hop.base.version(),
                     checkpoint,
                     end: hop.position_at(hop.batches()),
-                    sums: Sums { rows: u64::from(hop.shard.rows), loss: 1.0, correct: Some(1) },
+                    sums: Sums {
+                        rows: u64::from(hop.shard.rows),
+                        loss: 1.0,
+                        correct: Some(1),
+                        ..Sums::default()
+                    },
                     train_micros: 1_000_000,
                 };
                 (Outcome::Trained(trained), Some(checkpoint))
@@ -90,10 +95,12 @@ impl Bench {
                     rows: u64::from(shard.rows),
                     loss: 1.0,
                     correct: Some(1),
+                    ..Sums::default()
                 });
                 let evaluated = Evaluated {
                     version: evaluation.version,
                     shards: shards.collect(),
+                    by_class: None,
                     train_micros: 1000,
                 };
                 (Outcome::Evaluated(evaluated), None)

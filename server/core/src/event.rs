@@ -137,7 +137,14 @@ pub enum Event {
     /// A trained checkpoint became its trial's next version.
     Assimilated { lease: LeaseId, version: Version, checkpoint: BlobRef },
     /// An evaluation's metrics were taken.
-    Evaluated { lease: LeaseId, epoch: Epoch, valid: Sums },
+    Evaluated {
+        lease: LeaseId,
+        epoch: Epoch,
+        valid: Sums,
+        /// Macro F1, where classes were counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        f1: Option<f64>,
+    },
     /// An acknowledged report was refused.
     Rejected {
         lease: LeaseId,

@@ -188,6 +188,7 @@ impl Host {
                 Outcome::Evaluated(Evaluated {
                     version: evaluation.version,
                     shards: shards.map(|shard| training::evaluate(sha256, shard.rows)).collect(),
+                    by_class: None,
                     train_micros: 1000,
                 })
             }

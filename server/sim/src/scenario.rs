@@ -156,6 +156,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32, reproducible: bool) ->
             method: SearchMethod::Grid,
             metric: Metric::Accuracy,
             goal: Goal::Max,
+            top_k: None,
         },
         placement: PlacementSpec { order: OrderChoice::Hop, reproducible, threads: 1 },
     }

@@ -33,7 +33,7 @@ pub fn replay(history: &TrialHistory) -> Vec<Digest> {
 pub fn evaluate(checkpoint: &Digest, rows: u32) -> Sums {
     let chance = u64::from(checkpoint.0.first().copied().unwrap_or(0));
     let rows = u64::from(rows);
-    Sums { rows, loss: 1.0, correct: Some(rows * chance / 255) }
+    Sums { rows, loss: 1.0, correct: Some(rows * chance / 255), ..Sums::default() }
 }
 
 fn base(base: &Base) -> Digest {

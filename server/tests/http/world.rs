@@ -265,7 +265,8 @@ pub(crate) fn trained(lease: &Lease, seed: u64) -> (Vec<u8>, Report) {
 /// A report that says that `bytes` are the unit's result.
 pub(crate) fn report_of(lease: &Lease, bytes: &[u8]) -> Report {
     let hop = hop(lease);
-    let sums = Sums { rows: u64::from(hop.shard.rows), loss: 5.0, correct: Some(5) };
+    let sums =
+        Sums { rows: u64::from(hop.shard.rows), loss: 5.0, correct: Some(5), ..Sums::default() };
     let outcome = Outcome::Trained(Trained {
         base: hop.base.version(),
         checkpoint: blob(bytes),

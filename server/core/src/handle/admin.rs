@@ -15,7 +15,7 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, LeaseId},
     manifest::{DataManifest, Labels},
-    spec::{JobSpec, Loss, Metric},
+    spec::{JobSpec, Loss},
 };
 
 impl Core {
@@ -108,9 +108,7 @@ impl Core {
                 return Err(invalid("loss `cross-entropy` needs labels that are classes".into()));
             }
         }
-        if spec.search.metric == Metric::Accuracy && data.labels == Labels::Number {
-            return Err(invalid("metric `valid/accuracy` needs labels that are classes".into()));
-        }
+        spec.search.check(&data.labels).map_err(invalid)?;
         for (n, init) in spec.init.iter().enumerate() {
             let model = usize::try_from(init.model).ok().and_then(|at| spec.models.get(at));
             if model.is_none() {

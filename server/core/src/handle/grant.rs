@@ -9,6 +9,7 @@ use crate::{
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
+    manifest::DataSplit,
     position::Position,
     seeds,
     time::Millis,
@@ -258,6 +259,8 @@ impl Core {
                     version: evaluation.version,
                     checkpoint: evaluation.checkpoint,
                     shards: job.data.valid.clone(),
+                    split: DataSplit::Valid,
+                    counting: job.spec.search.counting(&job.data.labels),
                     context: trial.context.clone(),
                 })
             }

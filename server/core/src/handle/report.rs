@@ -13,6 +13,7 @@ use sojourn_protocol::{
     error::ErrorKind,
     ids::{HostId, JobId, LeaseId, TrialId},
     manifest::Labels,
+    metrics::{ByClass, ClassDetail},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Sums, Trained},
     time::Millis,
     unit::shard_index,
@@ -106,8 +107,9 @@ impl Core {
             (Outcome::Trained(trained), UnitKey::Train { .. }) => wrong_base(lease, trained)
                 .or_else(|| wrong_position(lease, trial, trained))
                 .or_else(|| wrong_rows(job, lease, trial, trained))
-                .or_else(|| wrong_sums(job, std::slice::from_ref(&trained.sums))),
+                .or_else(|| wrong_sums(job, &[trained.sums], None)),
             (Outcome::Evaluated(evaluated), UnitKey::Evaluate { .. }) => {
+                let counting = job.spec.search.counting(&job.data.labels);
                 let rows: Vec<u64> =
                     job.data.valid.iter().map(|shard| u64::from(shard.rows)).collect();
                 let counted: Vec<u64> = evaluated.shards.iter().map(|sums| sums.rows).collect();
@@ -117,7 +119,8 @@ impl Core {
                 } else if rows != counted {
                     Some(format!("rows {counted:?} were evaluated instead of {rows:?}"))
                 } else {
-                    wrong_sums(job, &evaluated.shards)
+                    wrong_sums(job, &evaluated.shards, counting.top_k)
+                        .or_else(|| wrong_classes(job, evaluated, counting.by_class))
                 }
             }
             (Outcome::Trained(_), UnitKey::Evaluate { .. }) => {
@@ -145,8 +148,9 @@ impl Core {
         let others = self.state.trial(job, trial).and_then(|trial| trial.evaluations.get(&epoch));
         let others: Vec<LeaseId> =
             others.map(|others| others.live.iter().copied().collect()).unwrap_or_default();
-        let valid = evaluated.shards.iter().fold(Sums::default(), |all, sums| all.plus(*sums));
-        self.emit(Event::Evaluated { lease: lease.id, epoch, valid });
+        let valid = evaluated.sums();
+        let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
+        self.emit(Event::Evaluated { lease: lease.id, epoch, valid, f1 });
         for other in others {
             self.end_lease(other, LeaseEnd::Revoked);
         }
@@ -268,8 +272,9 @@ fn wrong_rows(job: &Job, lease: &Lease, trial: &Trial, trained: &Trained) -> Opt
     (is != wanted).then(|| format!("{is} rows were trained instead of {wanted}"))
 }
 
-/// Losses that sums over a whole job can hold, and no more hits than rows.
-fn wrong_sums(job: &Job, sums: &[Sums]) -> Option<String> {
+/// Losses that sums over a whole job can hold, and no more hits than rows. `top_k`: the k of hits
+/// among the largest outputs, where they were to be counted.
+fn wrong_sums(job: &Job, sums: &[Sums], top_k: Option<u32>) -> Option<String> {
     let classes = matches!(job.data.labels, Labels::Classes(_));
     sums.iter().find_map(|sums| {
         if !(0.0..=LARGEST_LOSS).contains(&sums.loss) {
@@ -278,8 +283,23 @@ fn wrong_sums(job: &Job, sums: &[Sums]) -> Option<String> {
             Some("hits are counted for classes, and for nothing else".into())
         } else if sums.correct.is_some_and(|correct| correct > sums.rows) {
             Some("more rows are correct than there are".into())
+        } else if sums.top_k.is_some() != top_k.is_some() {
+            Some("hits among the largest outputs are counted where that is asked for".into())
+        } else if sums.top_k.is_some_and(|hits| hits > sums.rows || Some(hits) < sums.correct) {
+            Some("the hits among the largest outputs can't be so many".into())
         } else {
             None
         }
     })
+}
+
+/// What was counted by class is what was to be counted, over the rows of the sums.
+fn wrong_classes(job: &Job, evaluated: &Evaluated, asked: ClassDetail) -> Option<String> {
+    let Some(by_class) = &evaluated.by_class else {
+        return (asked != ClassDetail::Nothing).then(|| "nothing was counted by class".into());
+    };
+    if by_class.detail() != asked {
+        return Some("something else was counted by class than what was asked for".into());
+    }
+    by_class.fault(job.data.labels.outputs(), &evaluated.sums())
 }

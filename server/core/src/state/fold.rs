@@ -2,8 +2,7 @@
 
 use super::{
     Best, FailedBy, Host, Job, JobEnd, Lease, Past, PastState, PendingEvaluation, State, Trial,
-    TrialEnd,
-    trial::{is_better, metric_value},
+    TrialEnd, trial::is_better,
 };
 use crate::event::{Event, Fault, LeaseEnd, Record, UnitKey};
 use sojourn_protocol::{
@@ -70,7 +69,9 @@ impl State {
             Event::Assimilated { lease, version, checkpoint } => {
                 self.assimilated(*lease, *version, *checkpoint, at);
             }
-            Event::Evaluated { lease, epoch, valid } => self.evaluated(*lease, *epoch, *valid, at),
+            Event::Evaluated { lease, epoch, valid, f1 } => {
+                self.evaluated(*lease, *epoch, *valid, *f1, at);
+            }
             Event::Rejected { lease, reason, fault } => {
                 let host = self.end_report(
                     *lease,
@@ -228,7 +229,14 @@ impl State {
         }
     }
 
-    fn evaluated(&mut self, id: LeaseId, epoch: Epoch, valid: Sums, at: UnixMillis) {
+    fn evaluated(
+        &mut self,
+        id: LeaseId,
+        epoch: Epoch,
+        valid: Sums,
+        f1: Option<f64>,
+        at: UnixMillis,
+    ) {
         let Some(past) = self.past.get(&id) else { return };
         let lease = past.lease.clone();
         let micros = match &past.state {
@@ -247,8 +255,8 @@ impl State {
         self.change_trial(lease.unit.job(), lease.unit.trial(), at, |trial| {
             let Some(done) = trial.evaluations.remove(&epoch) else { return };
             let place = trial.curve.partition_point(|point| point.epoch < epoch);
-            trial.curve.insert(place, CurvePoint { epoch, train: done.train, valid });
-            let value = metric_value(search.metric, &valid);
+            trial.curve.insert(place, CurvePoint { epoch, train: done.train, valid, f1 });
+            let value = search.metric.value(&valid, f1);
             let current = trial.best.map(|best| (best.value, best.epoch));
             let earlier = current.is_some_and(|(best, at)| best == value && epoch < at);
             if earlier || is_better(search.goal, value, current.map(|(best, _)| best)) {

@@ -7,7 +7,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, LeaseId, TrialId, Version},
     report::{Failure, FailureKind, Sums},
-    spec::{Choices, Goal, Metric},
+    spec::{Choices, Goal},
     unit::{Base, TrialContext},
     view::{CurvePoint, HopRecord},
 };
@@ -205,15 +205,6 @@ impl Trial {
         let best = self.best.map(|best| best.checkpoint);
         let evaluations = self.evaluations.values().map(|evaluation| evaluation.checkpoint);
         self.checkpoint.into_iter().chain(best).chain(evaluations).map(|blob| blob.sha256)
-    }
-}
-
-/// The metric's value in these sums.
-#[must_use]
-pub(super) fn metric_value(metric: Metric, valid: &Sums) -> f64 {
-    match metric {
-        Metric::Accuracy => valid.accuracy().unwrap_or(f64::NAN),
-        Metric::Loss => valid.mean_loss(),
     }
 }
 

@@ -224,8 +224,10 @@ pub(crate) fn done(lease: &Lease) -> Report {
                     rows: u64::from(shard.rows),
                     loss: 2.0,
                     correct: Some(u64::from(shard.rows) - 1),
+                    ..Sums::default()
                 })
                 .collect(),
+            by_class: None,
             train_micros: 10,
         }),
     };
@@ -247,7 +249,7 @@ pub(crate) fn trained(lease: &Lease, end: u32) -> Trained {
         base: hop.base.version(),
         checkpoint: BlobRef { sha256: Digest::of(name.as_bytes()), bytes: lease.upload_bytes },
         end: hop.position_at(end),
-        sums: Sums { rows: rows(hop, end), loss: 3.0, correct: Some(1) },
+        sums: Sums { rows: rows(hop, end), loss: 3.0, correct: Some(1), ..Sums::default() },
         train_micros: 1000,
     }
 }

@@ -1,0 +1,325 @@
+//! What is said of a model: metrics over rows and classes, each computed here and nowhere else.
+//!
+//! Hosts report counts and sums, which combine by addition; the values follow from them.
+//!
+//! | metric | is |
+//! |---|---|
+//! | loss | mean of the training loss over rows |
+//! | accuracy | share of rows whose largest output is the label's; of equal outputs the first counts |
+//! | top-k accuracy | share of rows whose label is among the k largest outputs, the first of equals first |
+//! | macro F1 | mean of `2 TP / (2 TP + FP + FN)` over classes ([`ByClass::macro_f1`]) |
+//! | RMSE | root of the mean squared error, for labels that are numbers |
+
+use crate::{
+    report::Sums,
+    spec::{Loss, Metric},
+};
+use serde::{Deserialize, Serialize};
+
+/// Classes up to which the whole confusion matrix is counted.
+pub const MOST_CONFUSED: u32 = 256;
+/// Classes up to which anything is counted by class.
+pub const MOST_COUNTED: u32 = 16_384;
+
+/// How much an evaluation counts class by class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClassDetail {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// [`ClassTotals`].
+    Totals,
+    /// [`Confusion`].
+    Confusion,
+}
+
+impl ClassDetail {
+    /// As much as is counted for so many classes.
+    #[must_use]
+    pub const fn fullest(classes: u32) -> Self {
+        if classes <= MOST_CONFUSED {
+            ClassDetail::Confusion
+        } else if classes <= MOST_COUNTED {
+            ClassDetail::Totals
+        } else {
+            ClassDetail::Nothing
+        }
+    }
+}
+
+/// What an evaluation counts beside the loss and the rows whose largest output is the label's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counting {
+    /// Rows whose label is among this many largest outputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<u32>,
+    /// Rows by class.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub by_class: ClassDetail,
+}
+
+/// Is it what a missing field means?
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Rows by their label's class and the class that the model took them for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ByClass {
+    /// Three numbers for each class.
+    Totals(ClassTotals),
+    /// A number for each pair of classes.
+    Confusion(Confusion),
+}
+
+/// Rows of each class, in index order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassTotals {
+    /// Rows with this label: TP + FN.
+    pub labelled: Vec<u64>,
+    /// Rows that the model took for it: TP + FP.
+    pub predicted: Vec<u64>,
+    /// Rows of both: TP.
+    pub correct: Vec<u64>,
+}
+
+/// The confusion matrix: a line for each class of labels, in it a number for each predicted class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Confusion(pub Vec<Vec<u64>>);
+
+impl Confusion {
+    /// The sums of its lines, its columns and the diagonal.
+    #[must_use]
+    pub fn totals(&self) -> ClassTotals {
+        let add = |sum: u64, count: &u64| sum.saturating_add(*count);
+        let labelled = self.0.iter().map(|line| line.iter().fold(0, add)).collect();
+        let mut predicted = vec![0; self.0.len()];
+        for line in &self.0 {
+            for (sum, count) in predicted.iter_mut().zip(line) {
+                *sum = add(*sum, count);
+            }
+        }
+        let diagonal = self.0.iter().enumerate();
+        let correct = diagonal.map(|(class, line)| line.get(class).copied().unwrap_or(0)).collect();
+        ClassTotals { labelled, predicted, correct }
+    }
+}
+
+impl ByClass {
+    /// How much it says.
+    #[must_use]
+    pub const fn detail(&self) -> ClassDetail {
+        match self {
+            ByClass::Totals(_) => ClassDetail::Totals,
+            ByClass::Confusion(_) => ClassDetail::Confusion,
+        }
+    }
+
+    /// Why it can't be what was counted over `sums` and so many classes.
+    #[must_use]
+    pub fn fault(&self, classes: u32, sums: &Sums) -> Option<String> {
+        let classes = usize::try_from(classes).unwrap_or(usize::MAX);
+        let (totals, shaped) = match self {
+            ByClass::Totals(totals) => {
+                let ClassTotals { labelled, predicted, correct } = totals;
+                let shaped = [labelled, predicted, correct].iter().all(|of| of.len() == classes);
+                (totals.clone(), shaped)
+            }
+            ByClass::Confusion(matrix) => {
+                let square = matrix.0.iter().all(|line| line.len() == classes);
+                (matrix.totals(), square && matrix.0.len() == classes)
+            }
+        };
+        if !shaped {
+            return Some(format!("rows aren't counted for {classes} classes"));
+        }
+        let sum = |of: &[u64]| of.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
+        let both = totals.labelled.iter().zip(&totals.predicted).zip(&totals.correct);
+        let within = both
+            .clone()
+            .all(|((labelled, predicted), correct)| correct <= labelled && correct <= predicted);
+        let whole = sum(&totals.labelled) == Some(sums.rows)
+            && sum(&totals.predicted) == Some(sums.rows)
+            && sum(&totals.correct) == sums.correct;
+        (!whole || !within).then(|| "the rows of the classes aren't those of the sums".into())
+    }
+
+    /// Macro F1: the mean over classes of `2 TP / (2 TP + FP + FN)`.
+    ///
+    /// A class that is neither a label nor predicted is left out of the mean, as scikit-learn's
+    /// `f1_score(average="macro")` does when it isn't told of other labels. (Opitz and Burst, "Macro F1
+    /// and Macro F1", 2019: this is the mean of F1 values, not the F1 of mean precision and recall.)
+    /// NaN where there are no rows.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
+    pub fn macro_f1(&self) -> f64 {
+        let totals = match self {
+            ByClass::Totals(totals) => totals.clone(),
+            ByClass::Confusion(matrix) => matrix.totals(),
+        };
+        let both = totals.labelled.iter().zip(&totals.predicted);
+        let (mut sum, mut classes) = (0.0, 0u32);
+        for ((labelled, predicted), correct) in both.zip(&totals.correct) {
+            let seen = labelled.saturating_add(*predicted);
+            if seen > 0 {
+                sum += 2.0 * *correct as f64 / seen as f64;
+                classes += 1;
+            }
+        }
+        sum / f64::from(classes)
+    }
+}
+
+/// The values of all metrics that an evaluation gives.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Rows that were evaluated.
+    pub rows: u64,
+    /// Mean loss.
+    pub loss: f64,
+    /// Accuracy; for classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+    /// Top-k accuracy; for more than k classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<TopK>,
+    /// Macro F1; for classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub f1: Option<f64>,
+    /// RMSE; for numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rmse: Option<f64>,
+}
+
+/// Top-k accuracy.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TopK {
+    /// How many outputs may be the label's.
+    pub k: u32,
+    /// The share of rows where one of them is.
+    pub accuracy: f64,
+}
+
+impl Metrics {
+    /// All that follows from what was counted. `k`: what [`Sums::top_k`] was counted with.
+    #[must_use]
+    pub fn of(loss: Loss, sums: &Sums, by_class: Option<&ByClass>, k: Option<u32>) -> Self {
+        let top_k = k.zip(sums.top_k_accuracy());
+        Self {
+            rows: sums.rows,
+            loss: sums.mean_loss(),
+            accuracy: sums.accuracy(),
+            top_k: top_k.map(|(k, accuracy)| TopK { k, accuracy }),
+            f1: by_class.map(ByClass::macro_f1),
+            rmse: (loss == Loss::Mse).then(|| root_mean(sums)),
+        }
+    }
+}
+
+/// The root of the mean loss; where the loss is the squared error, RMSE.
+fn root_mean(sums: &Sums) -> f64 {
+    sums.mean_loss().sqrt()
+}
+
+impl Metric {
+    /// Its value; NaN where what it needs wasn't counted. `f1`: [`ByClass::macro_f1`].
+    #[must_use]
+    pub fn value(self, sums: &Sums, f1: Option<f64>) -> f64 {
+        match self {
+            Metric::Accuracy => sums.accuracy().unwrap_or(f64::NAN),
+            Metric::TopK => sums.top_k_accuracy().unwrap_or(f64::NAN),
+            Metric::F1 => f1.unwrap_or(f64::NAN),
+            Metric::Loss => sums.mean_loss(),
+            Metric::Rmse => root_mean(sums),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn confusion(lines: &[&[u64]]) -> ByClass {
+        ByClass::Confusion(Confusion(lines.iter().map(|line| line.to_vec()).collect()))
+    }
+
+    fn totals(matrix: &ByClass) -> ByClass {
+        match matrix {
+            ByClass::Confusion(matrix) => ByClass::Totals(matrix.totals()),
+            ByClass::Totals(_) => matrix.clone(),
+        }
+    }
+
+    fn sums(rows: u64, correct: u64) -> Sums {
+        Sums { rows, correct: Some(correct), ..Sums::default() }
+    }
+
+    #[test]
+    fn macro_f1_is_scikit_learns() {
+        // Its documentation's example: y_true = [0, 1, 2, 0, 1, 2], y_pred = [0, 2, 1, 0, 0, 1].
+        let example = confusion(&[&[2, 0, 0], &[1, 0, 1], &[0, 2, 0]]);
+        assert!((example.macro_f1() - 0.266_666_666_666_666_7).abs() < 1e-15);
+        // F1 of the classes: 6/7, 4/5, 0; the last is a label that was never predicted.
+        let uneven = confusion(&[&[3, 0, 0], &[0, 2, 0], &[1, 1, 0]]);
+        assert!((uneven.macro_f1() - (6.0 / 7.0 + 0.8) / 3.0).abs() < 1e-15);
+        // A fourth class that nobody has or predicts changes nothing.
+        let absent = confusion(&[&[3, 0, 0, 0], &[0, 2, 0, 0], &[1, 1, 0, 0], &[0, 0, 0, 0]]);
+        assert_eq!(absent.macro_f1().to_bits(), uneven.macro_f1().to_bits());
+        for matrix in [example, uneven, absent] {
+            assert_eq!(totals(&matrix).macro_f1().to_bits(), matrix.macro_f1().to_bits());
+        }
+        assert!(confusion(&[&[0, 0], &[0, 0]]).macro_f1().is_nan(), "no rows, no value");
+    }
+
+    #[test]
+    fn counts_that_can_not_be_are_told_from_those_that_can() {
+        let good = confusion(&[&[3, 1], &[0, 2]]);
+        let totals = totals(&good);
+        for counts in [&good, &totals] {
+            assert_eq!(counts.fault(2, &sums(6, 5)), None);
+            assert!(counts.fault(3, &sums(6, 5)).unwrap().contains("3 classes"));
+            assert!(counts.fault(2, &sums(7, 5)).is_some(), "a row is missing");
+            assert!(counts.fault(2, &sums(6, 4)).is_some(), "another number of hits");
+        }
+        assert!(confusion(&[&[3, 1], &[2]]).fault(2, &sums(6, 3)).is_some(), "not square");
+        let vast = confusion(&[&[u64::MAX, 7], &[0, 0]]);
+        assert!(vast.fault(2, &sums(6, 5)).is_some(), "sums don't wrap around");
+        let mut more =
+            ClassTotals { labelled: vec![2, 4], predicted: vec![3, 3], correct: vec![2, 3] };
+        assert_eq!(ByClass::Totals(more.clone()).fault(2, &sums(6, 5)), None);
+        more.correct = vec![3, 2];
+        assert!(ByClass::Totals(more).fault(2, &sums(6, 5)).is_some(), "3 hits of 2 rows");
+    }
+
+    #[test]
+    fn all_values_follow_from_the_counts() {
+        let counted = Sums { rows: 8, loss: 2.0, correct: Some(4), top_k: Some(6) };
+        let matrix = confusion(&[&[2, 2], &[2, 2]]);
+        let metrics = Metrics::of(Loss::CrossEntropy, &counted, Some(&matrix), Some(5));
+        let top_k = Some(TopK { k: 5, accuracy: 0.75 });
+        let (accuracy, f1) = (Some(0.5), Some(0.5));
+        assert_eq!(metrics, Metrics { rows: 8, loss: 0.25, accuracy, top_k, f1, rmse: None });
+        let squares = Sums { rows: 8, loss: 2.0, correct: None, top_k: None };
+        let metrics = Metrics::of(Loss::Mse, &squares, None, None);
+        assert_eq!((metrics.accuracy, metrics.top_k, metrics.f1), (None, None, None));
+        assert_eq!(metrics.rmse, Some(0.5));
+        let value = |metric: Metric, sums: &Sums| metric.value(sums, Some(0.5));
+        assert_eq!(value(Metric::Rmse, &squares), 0.5);
+        assert_eq!(value(Metric::TopK, &counted), 0.75);
+        assert_eq!(value(Metric::F1, &counted), 0.5);
+        assert!(value(Metric::TopK, &squares).is_nan());
+        assert!(Metric::F1.value(&counted, None).is_nan());
+    }
+
+    #[test]
+    fn what_is_counted_is_bounded_by_the_number_of_classes() {
+        assert_eq!(ClassDetail::fullest(256), ClassDetail::Confusion);
+        assert_eq!(ClassDetail::fullest(257), ClassDetail::Totals);
+        assert_eq!(ClassDetail::fullest(16_385), ClassDetail::Nothing);
+    }
+}
