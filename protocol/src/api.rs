@@ -15,8 +15,9 @@
 //! | `POST /v1/blobs/missing` | admin | [`MissingRequest`] -> [`MissingAnswer`] |
 //! | `POST /v1/jobs` | admin | [`SubmitRequest`] -> [`SubmitAnswer`] |
 //! | `POST /v1/jobs/{job}/cancel` | admin | -> [`crate::view::JobView`] |
+//! | `POST /v1/jobs/{job}/trials/{trial}/evaluate` | admin | [`EvaluateRequest`] -> [`crate::view::EvaluationView`] |
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
-//! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/hosts` | admin | see [`crate::view`] |
+//! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/jobs/{job}/trials/{trial}/evaluations`, `/v1/hosts` | admin | see [`crate::view`] |
 //! | `GET /v1/health` | anyone | [`Health`] |
 //!
 //! Tokens travel as `Authorization: Bearer`. Answers that aren't 2xx carry [`crate::error::ApiError`].
@@ -24,7 +25,7 @@
 use crate::{
     digest::{BlobRef, Digest},
     ids::{HostId, JobId, LeaseId},
-    manifest::DataManifest,
+    manifest::{DataManifest, DataSplit},
     report::ReportState,
     spec::JobSpec,
     time::Millis,
@@ -239,6 +240,15 @@ pub enum Submitted {
     New,
     /// The identical job that was there already is named.
     Existing,
+}
+
+/// Evaluates a trial's best checkpoint, once: the same request again asks how far that is. One that
+/// failed begins anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluateRequest {
+    /// On which rows.
+    pub split: DataSplit,
 }
 
 /// The server is alive.

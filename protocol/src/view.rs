@@ -1,5 +1,9 @@
 //! What the reading commands and the web page see.
 
+mod evaluation;
+
+pub use evaluation::{EvaluationResult, EvaluationState, EvaluationView};
+
 use crate::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
@@ -70,6 +74,9 @@ pub struct JobView {
     pub train_micros: u64,
     /// The best trial so far.
     pub best: Option<BestView>,
+    /// The best trial on the test data, which the search doesn't see: once the search has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<EvaluationView>,
     /// Why it stands still, where it does.
     pub waiting: Option<String>,
 }
@@ -142,6 +149,9 @@ pub struct TrialView {
     pub curve: Vec<CurvePoint>,
     /// The best epoch by the job's metric.
     pub best: Option<BestView>,
+    /// Its last evaluation on the test data, which the search doesn't see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<EvaluationView>,
     /// Why it stands still, where it does.
     pub waiting: Option<String>,
 }

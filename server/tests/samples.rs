@@ -32,6 +32,9 @@ fn kind(event: &Event) -> &'static str {
         Event::Superseded { .. } => "superseded",
         Event::UnitFailed { .. } => "unit-failed",
         Event::TrialFailed { .. } => "trial-failed",
+        Event::ExtraAsked { .. } => "extra-asked",
+        Event::ExtraEvaluated { .. } => "extra-evaluated",
+        Event::ExtraFailed { .. } => "extra-failed",
     }
 }
 
@@ -60,5 +63,5 @@ fn events_of_every_version_still_read_and_write_the_same() {
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert!(holds(&value(&written), &value(line)), "{line} is written as {written}");
     }
-    assert_eq!(kinds.len(), 20, "{kinds:?}");
+    assert_eq!(kinds.len(), 23, "{kinds:?}");
 }

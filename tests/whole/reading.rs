@@ -109,6 +109,7 @@ impl World {
                 numeric_class: None,
                 curve: vec![CurvePoint { epoch: Epoch(0), train: sums, valid: sums, f1: None }],
                 best: Some(BestView { trial: id, epoch: Epoch(0), value, checkpoint }),
+                test: None,
                 waiting: None,
             });
             let position = Position { epoch: Epoch(0), shard: ShardId(0), batch: 1, step: 1 };
@@ -151,6 +152,7 @@ impl World {
             rejected: 0,
             train_micros: 1_500_000,
             best: trials[1].best.clone(),
+            test: None,
             waiting: None,
         };
         Self { detail: JobDetail { summary, spec, data }, trials, histories, blobs }

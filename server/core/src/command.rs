@@ -6,7 +6,7 @@ use sojourn_protocol::{
     api::{Held, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{HostId, JobId, LeaseId, TrialId, Version},
-    manifest::DataManifest,
+    manifest::{DataManifest, DataSplit},
     report::Report,
     spec::JobSpec,
     time::UnixMillis,
@@ -83,6 +83,8 @@ pub enum Command {
     },
     /// A user ends a job.
     Cancel { to: ReplyTo, job: JobId },
+    /// A user asks for an evaluation of a trial's best checkpoint.
+    Evaluate { to: ReplyTo, job: JobId, trial: TrialId, split: DataSplit },
     /// Somebody looks.
     Query { to: ReplyTo, query: Query },
 }
@@ -99,6 +101,8 @@ pub enum Query {
     Trials { job: JobId },
     /// What a trial was trained on, in order.
     History { job: JobId, trial: TrialId },
+    /// A trial's evaluations outside the search.
+    Evaluations { job: JobId, trial: TrialId },
     /// All hosts.
     Hosts,
     /// The host that a token's hash belongs to, if it isn't revoked.

@@ -150,6 +150,7 @@ impl Core {
         self.chance = ChaCha8Rng::seed_from_u64(input.seed);
         self.expire();
         self.handle(input.command);
+        self.fail_lost_extras();
         self.answer_parked();
         debug_assert_eq!(self.check_cheap_invariants(), Ok(()));
         std::mem::take(&mut self.effects)
@@ -192,6 +193,7 @@ impl Core {
                 self.submit(to, spec, data, again, nonce);
             }
             Command::Cancel { to, job } => self.cancel(to, job),
+            Command::Evaluate { to, job, trial, split } => self.evaluate(to, job, trial, split),
             Command::Query { to, query } => self.query(to, query),
         }
     }
@@ -203,6 +205,9 @@ impl Core {
             Query::Trials { job } => self.trials_view(job).map(Answer::Trials),
             Query::History { job, trial } => {
                 self.history(job, trial).map(|history| Answer::History(Box::new(history)))
+            }
+            Query::Evaluations { job, trial } => {
+                self.evaluations_view(job, trial).map(Answer::Evaluations)
             }
             Query::Hosts => Ok(Answer::Hosts(self.hosts_view())),
             Query::HostByToken { token_sha256 } => {

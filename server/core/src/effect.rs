@@ -9,7 +9,7 @@ use sojourn_protocol::{
     position::Position,
     report::Trained,
     unit::Hop,
-    view::{HostView, JobDetail, JobView, TrialHistory, TrialView},
+    view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 
 /// The number of a journalled event, from 1; 0 is the empty journal.
@@ -77,6 +77,8 @@ pub enum Answer {
     JobSummary(Box<JobView>),
     Trials(Vec<TrialView>),
     History(Box<TrialHistory>),
+    Evaluation(Box<EvaluationView>),
+    Evaluations(Vec<EvaluationView>),
     Hosts(Vec<HostView>),
     Host(Box<HostView>),
     HostByToken(Option<HostId>),

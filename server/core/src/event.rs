@@ -1,6 +1,9 @@
 //! What has happened: durable, versioned, folded into the state.
 
-use crate::effect::JournalPosition;
+use crate::{
+    effect::JournalPosition,
+    state::{AtEnd, ExtraName},
+};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -12,7 +15,8 @@ use sojourn_protocol::{
 };
 use std::ops::RangeInclusive;
 
-/// The version of [`Record`]'s encoding that is written. Version 2 has jobs that are paused and extended.
+/// The version of [`Record`]'s encoding that is written. Version 2 has jobs that are paused and extended,
+/// and evaluations outside the search.
 pub const EVENT_VERSION: u32 = 2;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
@@ -38,6 +42,8 @@ pub enum UnitKey {
     Train { job: JobId, trial: TrialId, epoch: Epoch, shard: ShardId, from: u32 },
     /// An evaluation of the checkpoint that an epoch ended with.
     Evaluate { job: JobId, trial: TrialId, epoch: Epoch },
+    /// An evaluation outside the search.
+    Extra { job: JobId, name: ExtraName },
 }
 
 impl UnitKey {
@@ -45,7 +51,9 @@ impl UnitKey {
     #[must_use]
     pub const fn job(&self) -> JobId {
         match self {
-            UnitKey::Train { job, .. } | UnitKey::Evaluate { job, .. } => *job,
+            UnitKey::Train { job, .. }
+            | UnitKey::Evaluate { job, .. }
+            | UnitKey::Extra { job, .. } => *job,
         }
     }
 
@@ -54,6 +62,7 @@ impl UnitKey {
     pub const fn trial(&self) -> TrialId {
         match self {
             UnitKey::Train { trial, .. } | UnitKey::Evaluate { trial, .. } => *trial,
+            UnitKey::Extra { name, .. } => name.trial,
         }
     }
 }
@@ -113,6 +122,8 @@ pub enum Event {
         key: Digest,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nonce: Option<String>,
+        #[serde(default, skip_serializing_if = "does_nothing")]
+        at_end: AtEnd,
     },
     /// A job's user ended it.
     JobCancelled { job: JobId },
@@ -158,4 +169,14 @@ pub enum Event {
     UnitFailed { lease: LeaseId, failure: Failure },
     /// A trial ended with an error.
     TrialFailed { job: JobId, trial: TrialId, error: String },
+    /// Somebody asked for an evaluation outside the search.
+    ExtraAsked { job: JobId, name: ExtraName },
+    /// Such an evaluation's counts were taken; those by class are in the report.
+    ExtraEvaluated { lease: LeaseId, sums: Sums },
+    /// Such an evaluation ended with an error.
+    ExtraFailed { job: JobId, name: ExtraName, error: String },
+}
+
+fn does_nothing(at_end: &AtEnd) -> bool {
+    *at_end == AtEnd::Nothing
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 use sojourn_protocol::{
     digest::Digest,
-    ids::{Epoch, HostId, ShardId},
+    ids::{Epoch, ShardId},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,12 +112,12 @@ impl Core {
 
     /// L1: one live lease per unit (merging and duplicates may ask for more, never two on one host).
     fn lease_counts(&self) -> Result<(), Violation> {
-        let mut units: BTreeMap<UnitName, u32> = BTreeMap::new();
+        let mut units: BTreeMap<UnitKey, u32> = BTreeMap::new();
         for lease in self.state.leases.values() {
             *units.entry(unit_name(lease)).or_default() += 1;
-            let trial = self.state.trial(lease.unit.job(), lease.unit.trial());
-            let known = trial.is_some_and(|trial| trial.live_leases().contains(&lease.id));
-            holds("L1", known, || format!("live lease {} isn't its trial's", lease.id))?;
+            let live = self.state.jobs.get(&lease.unit.job()).and_then(|j| j.live_of(&lease.unit));
+            let known = live.is_some_and(|live| live.contains(&lease.id));
+            holds("L1", known, || format!("live lease {} isn't its unit's", lease.id))?;
             let host = self.state.hosts.get(&lease.host);
             let of_host = host.is_some_and(|host| host.live.contains(&lease.id) && !host.revoked);
             holds("L1", of_host, || format!("live lease {} isn't its host's", lease.id))?;
@@ -148,7 +148,8 @@ impl Core {
         let mut counts: BTreeMap<Digest, u32> = BTreeMap::new();
         for job in self.state.jobs.values() {
             let data = job.blobs().map(|blob| blob.sha256);
-            for digest in data.chain(job.trials.iter().flat_map(Trial::blobs)) {
+            let extras = job.extras.iter().map(|extra| extra.checkpoint.sha256);
+            for digest in data.chain(job.trials.iter().flat_map(Trial::blobs)).chain(extras) {
                 *counts.entry(digest).or_default() += 1;
             }
         }
@@ -163,13 +164,13 @@ impl Core {
     }
 }
 
-type UnitName = (bool, u64, u32, Epoch, HostId);
-
-fn unit_name(lease: &Lease) -> UnitName {
-    // A trial has one next hop, whatever the shard; so a hop's unit is named by its trial.
+fn unit_name(lease: &Lease) -> UnitKey {
     match lease.unit {
-        UnitKey::Train { job, trial, .. } => (true, job.0, trial.0, Epoch(0), HostId(0)),
-        UnitKey::Evaluate { job, trial, epoch } => (false, job.0, trial.0, epoch, HostId(0)),
+        // A trial has one next hop, whatever the shard; so a hop's unit is named by its trial.
+        UnitKey::Train { job, trial, .. } => {
+            UnitKey::Train { job, trial, epoch: Epoch(0), shard: ShardId(0), from: 0 }
+        }
+        UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => lease.unit,
     }
 }
 

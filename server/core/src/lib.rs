@@ -24,6 +24,7 @@ mod invariants;
 mod soft;
 pub mod state;
 mod view;
+mod view_extra;
 
 pub use command::{Command, Envelope, Query, ReplyTo};
 pub use config::CoreConfig;
@@ -31,4 +32,4 @@ pub use core::{Core, RecoverError};
 pub use effect::{Answer, AssimilationUnit, Effect, JournalPosition, Offered};
 pub use event::{EVENT_VERSION, Event, Fault, LeaseEnd, READ_VERSIONS, Record, UnitKey};
 pub use invariants::Violation;
-pub use state::{BlobStatus, State};
+pub use state::{AtEnd, BlobStatus, ExtraName, State};

@@ -9,8 +9,8 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
     view::{
-        BestView, HeldView, HostState, HostView, JobDetail, JobState, JobView, TrialHistory,
-        TrialState, TrialView,
+        BestView, EvaluationView, HeldView, HostState, HostView, JobDetail, JobState, JobView,
+        TrialHistory, TrialState, TrialView,
     },
 };
 
@@ -29,7 +29,8 @@ impl Core {
 
     pub(crate) fn job_detail(&self, job: JobId) -> Result<JobDetail, ApiError> {
         let job = self.job(job)?;
-        let summary = self.summary(job);
+        let mut summary = self.summary(job);
+        summary.test = job.test_of_best().and_then(|test| self.evaluation_view(job, &test));
         Ok(JobDetail { summary, spec: job.spec.clone(), data: job.data.clone() })
     }
 
@@ -39,10 +40,7 @@ impl Core {
     }
 
     pub(crate) fn history(&self, job: JobId, trial: TrialId) -> Result<TrialHistory, ApiError> {
-        let job = self.job(job)?;
-        let known = job.trial(trial);
-        let trial =
-            known.ok_or_else(|| none_such(format!("job {} has no trial {trial}", job.id)))?;
+        let (job, trial) = self.known_trial(job, trial)?;
         Ok(TrialHistory {
             job: job.id,
             trial: trial.id,
@@ -107,6 +105,9 @@ impl Core {
                 format!("train epoch {epoch} shard {shard} from batch {from}")
             }
             UnitKey::Evaluate { epoch, .. } => format!("evaluate epoch {epoch}"),
+            UnitKey::Extra { name, .. } => {
+                format!("evaluate epoch {} on the {} data", name.epoch, name.split.name())
+            }
         };
         let term = self.soft.terms.get(&lease.id);
         HeldView {
@@ -117,6 +118,18 @@ impl Core {
             running: term.is_some_and(|term| term.started && !term.finished),
             age: self.now - lease.granted_at,
         }
+    }
+
+    pub(crate) fn known_trial(
+        &self,
+        job: JobId,
+        trial: TrialId,
+    ) -> Result<(&Job, &Trial), ApiError> {
+        let job = self.job(job)?;
+        let known = job.trial(trial);
+        let trial =
+            known.ok_or_else(|| none_such(format!("job {} has no trial {trial}", job.id)))?;
+        Ok((job, trial))
     }
 
     fn job(&self, job: JobId) -> Result<&Job, ApiError> {
@@ -163,6 +176,10 @@ impl Core {
                 value: best.value,
                 checkpoint: best.checkpoint,
             }),
+            test: job
+                .test_of_best()
+                .and_then(|test| self.evaluation_view(job, &test))
+                .map(EvaluationView::brief),
             waiting: self.job_waits(job),
         }
     }
@@ -171,14 +188,29 @@ impl Core {
         if !job.is_running() {
             return None;
         }
-        if let Some(lost) = self.lost_data(job) {
-            return Some(format!(
-                "the server's store has lost blob {lost} of the job's data: submit the job again to send it anew"
-            ));
-        }
-        if job.counters.leases_live > 0 {
-            return None;
-        }
+        let testing = job
+            .search_ended()
+            .then(|| "the best trial is being evaluated on the test data".to_owned());
+        self.data_waits(job).or_else(|| {
+            if job.counters.leases_live > 0 {
+                return testing;
+            }
+            self.hosts_wait()
+                .or(testing)
+                .or_else(|| job.trials.iter().find_map(|trial| self.trial_waits(job, trial)))
+        })
+    }
+
+    /// Why nothing of a job can be done, where its data is missing.
+    pub(crate) fn data_waits(&self, job: &Job) -> Option<String> {
+        let lost = self.lost_data(job)?;
+        Some(format!(
+            "the server's store has lost blob {lost} of the job's data: submit the job again to send it anew"
+        ))
+    }
+
+    /// Why no host takes work, where none does.
+    pub(crate) fn hosts_wait(&self) -> Option<String> {
         let resting = self.soft.resting.iter().find(|(_, until)| **until > self.now);
         if let Some((host, _)) = resting {
             let host = self.state.hosts.get(host)?;
@@ -190,10 +222,7 @@ impl Core {
             .contacts
             .keys()
             .filter(|host| self.soft.is_live(**host, self.now, self.config.lease_term));
-        if live.next().is_none() {
-            return Some("no host is in contact".into());
-        }
-        job.trials.iter().find_map(|trial| self.trial_waits(job, trial))
+        live.next().is_none().then(|| "no host is in contact".into())
     }
 
     fn trial_waits(&self, job: &Job, trial: &Trial) -> Option<String> {
@@ -231,6 +260,7 @@ impl Core {
                 value: best.value,
                 checkpoint: best.checkpoint,
             }),
+            test: self.test_of(job, trial).map(EvaluationView::brief),
             waiting: self.trial_waits(job, trial),
         }
     }

@@ -5,7 +5,7 @@ use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState, Inventory, WorkAnswer, WorkRequest},
     digest::Digest,
     ids::{HostId, LeaseId},
-    report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Trained},
+    report::{Failure, FailureKind, Outcome, Report, ReportState, Trained},
     time::{Millis, UnixMillis},
     unit::{Hop, Lease, Unit},
 };
@@ -182,16 +182,7 @@ impl Host {
         let outcome = match (fate, &lease.unit) {
             (Fate::Fails, _) => failed(FailureKind::Trainer, "the trainer failed"),
             (Fate::Explodes, Unit::Train(_)) => failed(FailureKind::NonFinite, "the loss is NaN"),
-            (_, Unit::Evaluate(evaluation)) => {
-                let sha256 = &evaluation.checkpoint.sha256;
-                let shards = evaluation.shards.iter();
-                Outcome::Evaluated(Evaluated {
-                    version: evaluation.version,
-                    shards: shards.map(|shard| training::evaluate(sha256, shard.rows)).collect(),
-                    by_class: None,
-                    train_micros: 1000,
-                })
-            }
+            (_, Unit::Evaluate(evaluation)) => Outcome::Evaluated(training::evaluated(evaluation)),
             (Fate::Done | Fate::Part | Fate::Lies, Unit::Train(hop)) => {
                 let batches = hop.batches();
                 let half = hop.start.batch + (batches - hop.start.batch).div_ceil(2);
@@ -200,7 +191,7 @@ impl Host {
                     base: hop.base.version(),
                     checkpoint: training::train(hop, end, lease.upload_bytes),
                     end: hop.position_at(end),
-                    sums: training::evaluate(&Digest::of(b"sums"), rows(hop, end)),
+                    sums: training::sums(&Digest::of(b"sums"), rows(hop, end)),
                     train_micros: u64::from(end - hop.start.batch) * self.millis_per_batch * 1000,
                 };
                 if fate == Fate::Lies {

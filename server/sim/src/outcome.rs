@@ -1,10 +1,14 @@
 //! What must hold when all is done.
 
 use crate::training;
-use sojourn_core::{Core, Record, State};
+use sojourn_core::{
+    Core, Record, State,
+    state::{ExtraEnd, Job, JobEnd, Trial},
+};
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, LeaseId, ShardId},
+    report::Sums,
     view::TrialHistory,
 };
 use std::collections::BTreeSet;
@@ -20,6 +24,8 @@ pub struct Outcome {
     pub finished: u64,
     /// Leases that ran out.
     pub expired: u64,
+    /// Evaluations outside the search.
+    pub extras: u64,
     /// Results that came too late.
     pub superseded: u64,
     /// Results that were refused.
@@ -69,7 +75,9 @@ pub(crate) fn check(
 
 fn check_trials(state: &State) -> Result<(), String> {
     for job in state.jobs.values() {
+        check_test(job)?;
         for trial in &job.trials {
+            check_extras(job, trial)?;
             let history = TrialHistory {
                 job: job.id,
                 trial: trial.id,
@@ -86,6 +94,37 @@ fn check_trials(state: &State) -> Result<(), String> {
             }
             if trial.end == Some(sojourn_core::state::TrialEnd::Finished) {
                 check_whole(&history, job.spec.training.epochs, trial.curve.len())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The best trial of a finished job was tested, or its test was given up after errors.
+fn check_test(job: &Job) -> Result<(), String> {
+    let finished = matches!(job.end, Some((JobEnd::Finished, _)));
+    let Some(test) = job.test_of_best().filter(|_| finished && !job.data.test.is_empty()) else {
+        return Ok(());
+    };
+    let tested = job.extra_result(&test).is_some();
+    tested.then_some(()).ok_or_else(|| format!("job {} has ended without its test", job.id))
+}
+
+/// Every evaluation outside the search is of what the trial's history has, over the rows of its split.
+fn check_extras(job: &Job, trial: &Trial) -> Result<(), String> {
+    for result in &trial.extras {
+        let mut of_epoch = trial.history.iter().filter(|hop| hop.epoch() == result.name.epoch);
+        if of_epoch.next_back().map(|hop| hop.checkpoint) != Some(result.checkpoint) {
+            return Err(format!("{result:?} isn't of the checkpoint of its epoch"));
+        }
+        if let ExtraEnd::Evaluated { sums, by_class } = &result.end {
+            let shards = job.data.split(result.name.split).iter();
+            let wanted = shards.fold(Sums::default(), |all, shard| {
+                all.plus(training::sums(&result.checkpoint.sha256, shard.rows))
+            });
+            let fault = by_class.as_ref().map(|by_class| by_class.fault(2, sums));
+            if *sums != wanted || fault != Some(None) {
+                return Err(format!("{result:?} isn't what its checkpoint gives"));
             }
         }
     }

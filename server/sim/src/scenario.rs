@@ -73,6 +73,8 @@ pub struct Scenario {
     pub spec: JobSpec,
     /// Its data.
     pub data: DataManifest,
+    /// How often, in thousandths of a host's beats, somebody asks for an evaluation.
+    pub curious: u32,
 }
 
 impl Scenario {
@@ -99,6 +101,8 @@ impl Scenario {
         let (trials, shards, epochs) = (1 + rate(7), 1 + rate(5), 1 + rate(3));
         let reproducible = rate(3) > 0;
         let rows: Vec<u32> = (0..shards).map(|_| 1 + rate(60)).collect();
+        let test = rate(3);
+        let curious = rate(20);
         Self {
             seed,
             hosts,
@@ -107,7 +111,8 @@ impl Scenario {
             faults_end: Millis::from_secs(120),
             lease_term,
             spec: spec(seed, trials, epochs, shards, reproducible),
-            data: data(&mut chance, &rows),
+            data: data(&mut chance, &rows, test),
+            curious,
         }
     }
 
@@ -162,7 +167,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32, reproducible: bool) ->
     }
 }
 
-fn data(chance: &mut ChaCha8Rng, rows: &[u32]) -> DataManifest {
+fn data(chance: &mut ChaCha8Rng, rows: &[u32], test: u32) -> DataManifest {
     let mut shard = |rows: u32| {
         let digest = Digest::of(&seeds::below(chance, u32::MAX).to_le_bytes());
         Shard { blob: BlobRef { sha256: digest, bytes: 1000 }, rows }
@@ -174,6 +179,6 @@ fn data(chance: &mut ChaCha8Rng, rows: &[u32]) -> DataManifest {
         scaling: Scaling::None,
         train: rows.iter().map(|rows| shard(*rows)).collect(),
         valid: vec![shard(20), shard(7)],
-        test: Vec::new(),
+        test: (0..test).map(|n| shard(5 + n)).collect(),
     }
 }

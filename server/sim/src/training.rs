@@ -2,8 +2,9 @@
 
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    report::Sums,
-    unit::{Base, Hop},
+    metrics::{ByClass, ClassDetail, Confusion},
+    report::{Evaluated, Sums},
+    unit::{Base, Evaluation, Hop},
     view::TrialHistory,
 };
 
@@ -28,9 +29,27 @@ pub fn replay(history: &TrialHistory) -> Vec<Digest> {
     digests
 }
 
-/// A made-up metric that depends on the checkpoint alone.
+/// What a host says of an evaluation: made-up metrics that depend on the checkpoint alone.
 #[must_use]
-pub fn evaluate(checkpoint: &Digest, rows: u32) -> Sums {
+pub fn evaluated(evaluation: &Evaluation) -> Evaluated {
+    let of = |rows| sums(&evaluation.checkpoint.sha256, rows);
+    let shards = evaluation.shards.iter().map(|shard| of(shard.rows)).collect();
+    let mut evaluated =
+        Evaluated { version: evaluation.version, shards, by_class: None, train_micros: 1000 };
+    let sums = evaluated.sums();
+    let correct = sums.correct.unwrap_or(0);
+    let matrix = Confusion(vec![vec![correct, sums.rows - correct], vec![0, 0]]);
+    evaluated.by_class = match evaluation.counting.by_class {
+        ClassDetail::Nothing => None,
+        ClassDetail::Totals => Some(ByClass::Totals(matrix.totals())),
+        ClassDetail::Confusion => Some(ByClass::Confusion(matrix)),
+    };
+    evaluated
+}
+
+/// Made-up sums over `rows`.
+#[must_use]
+pub fn sums(checkpoint: &Digest, rows: u32) -> Sums {
     let chance = u64::from(checkpoint.0.first().copied().unwrap_or(0));
     let rows = u64::from(rows);
     Sums { rows, loss: 1.0, correct: Some(rows * chance / 255), ..Sums::default() }

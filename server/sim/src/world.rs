@@ -10,7 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_core::{Answer, Command, CoreConfig, Fault, ReplyTo};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{HostId, JobId, LeaseId},
+    ids::{HostId, JobId, LeaseId, TrialId},
+    manifest::DataSplit,
     report::{Outcome as UnitOutcome, Report, ReportState},
     seeds,
     time::{Millis, UnixMillis},
@@ -116,16 +117,18 @@ impl World {
             self.outcome.expired += job.counters.leases_expired;
             self.outcome.superseded += job.counters.superseded;
             self.outcome.rejected += job.counters.rejected;
+            let extras = job.trials.iter().map(|trial| trial.extras.len()).sum::<usize>();
+            self.outcome.extras += u64::try_from(extras).unwrap_or(u64::MAX);
         }
         self.outcome.events = state.position.0;
         Ok(self.outcome)
     }
 
-    /// Done when every trial has ended and no host has anything left to say.
+    /// Done when every trial has ended, nothing that was asked for is open, and no host has anything left to say.
     fn is_done(&self) -> bool {
         let Some(core) = self.server.core() else { return false };
         let state = core.state();
-        state.jobs.values().all(|job| !job.is_running())
+        state.jobs.values().all(|job| !job.is_running() && job.extras.is_empty())
             && self.hosts.iter().all(|host| !host.is_busy())
     }
 
@@ -234,6 +237,11 @@ impl World {
         }
         for report in reports {
             self.send_report(index, id, report);
+        }
+        if self.faulty() && self.happens(self.scenario.curious) {
+            let trial = TrialId(self.below(8));
+            let split = if self.below(2) == 0 { DataSplit::Valid } else { DataSplit::Test };
+            self.send(Command::Evaluate { to: ReplyTo(0), job: JobId(1), trial, split });
         }
         let to = self.caller(index, None);
         self.send(Command::Heartbeat { to, host: id, holding, reported });

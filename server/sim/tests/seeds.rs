@@ -23,6 +23,7 @@ fn two_hundred_worlds_keep_all_promises() {
         all.server_crashes += outcome.server_crashes;
         all.host_faults += outcome.host_faults;
         all.finished += outcome.finished;
+        all.extras += outcome.extras;
     }
     // The worlds are as hard as they are meant to be.
     assert!(all.expired > 100, "{all:?}");
@@ -31,6 +32,7 @@ fn two_hundred_worlds_keep_all_promises() {
     assert!(all.server_crashes > 100, "{all:?}");
     assert!(all.host_faults > 100, "{all:?}");
     assert!(all.finished > 400, "{all:?}");
+    assert!(all.extras > 200, "{all:?}");
 }
 
 #[test]

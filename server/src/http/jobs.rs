@@ -4,10 +4,10 @@ use super::{Site, auth::Admin, error::HttpError};
 use actix_web::web;
 use sojourn_core::{Answer, Command, JournalPosition, Query, Record};
 use sojourn_protocol::{
-    api::{Health, SubmitAnswer, SubmitRequest},
+    api::{EvaluateRequest, Health, SubmitAnswer, SubmitRequest},
     error::ErrorKind,
     ids::{JobId, TrialId},
-    view::{EventView, JobDetail, JobView, TrialHistory, TrialView},
+    view::{EvaluationView, EventView, JobDetail, JobView, TrialHistory, TrialView},
 };
 
 /// Events in one answer, where the request says nothing.
@@ -58,6 +58,32 @@ pub(super) async fn cancel(
     let job = JobId(path.into_inner());
     match site.shell.call(|to| Command::Cancel { to, job }).await? {
         Answer::JobSummary(job) => Ok(web::Json(*job)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn evaluate(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<(u64, u32)>,
+    request: web::Json<EvaluateRequest>,
+) -> Result<web::Json<EvaluationView>, HttpError> {
+    let (job, trial) = path.into_inner();
+    let (job, trial, split) = (JobId(job), TrialId(trial), request.split);
+    match site.shell.call(|to| Command::Evaluate { to, job, trial, split }).await? {
+        Answer::Evaluation(view) => Ok(web::Json(*view)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn evaluations(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<(u64, u32)>,
+) -> Result<web::Json<Vec<EvaluationView>>, HttpError> {
+    let (job, trial) = path.into_inner();
+    match query(&site, Query::Evaluations { job: JobId(job), trial: TrialId(trial) }).await? {
+        Answer::Evaluations(evaluations) => Ok(web::Json(evaluations)),
         other => Err(unexpected(&other)),
     }
 }

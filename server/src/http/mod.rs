@@ -94,6 +94,14 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(
             resource("/v1/jobs/{job}/trials/{trial}/history").route(web::get().to(jobs::history)),
         )
+        .service(
+            resource("/v1/jobs/{job}/trials/{trial}/evaluate")
+                .route(web::post().to(jobs::evaluate)),
+        )
+        .service(
+            resource("/v1/jobs/{job}/trials/{trial}/evaluations")
+                .route(web::get().to(jobs::evaluations)),
+        )
         .service(resource("/v1/hosts").route(web::get().to(hosts::all)))
         .service(resource("/v1/hosts/{host}/revoke").route(web::post().to(hosts::revoke)))
         .default_service(web::to(|| async {

@@ -29,12 +29,15 @@ pub(super) const fn owner(event: &Event) -> Owner {
         | Event::JobCancelled { job }
         | Event::JobPaused { job }
         | Event::JobResumed { job }
-        | Event::TrialFailed { job, .. } => Owner::Job(*job),
+        | Event::TrialFailed { job, .. }
+        | Event::ExtraAsked { job, .. }
+        | Event::ExtraFailed { job, .. } => Owner::Job(*job),
         Event::LeaseGranted { lease, unit, .. } => Owner::Grants(*lease, unit.job()),
         Event::ReportAcknowledged { report, .. } => Owner::Lease(report.lease),
         Event::LeaseEnded { lease, .. }
         | Event::Assimilated { lease, .. }
         | Event::Evaluated { lease, .. }
+        | Event::ExtraEvaluated { lease, .. }
         | Event::Rejected { lease, .. }
         | Event::Superseded { lease }
         | Event::UnitFailed { lease, .. } => Owner::Lease(*lease),
@@ -47,6 +50,7 @@ pub(super) const fn ended(event: &Event) -> Option<LeaseId> {
         Event::LeaseEnded { lease, .. }
         | Event::Assimilated { lease, .. }
         | Event::Evaluated { lease, .. }
+        | Event::ExtraEvaluated { lease, .. }
         | Event::Rejected { lease, .. }
         | Event::Superseded { lease }
         | Event::UnitFailed { lease, .. } => Some(*lease),

@@ -6,7 +6,7 @@ use crate::{
     core::Core,
     effect::Answer,
     event::{Event, LeaseEnd},
-    state::{Job, JobEnd, Trial},
+    state::{AtEnd, Job, JobEnd, Trial},
 };
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{
@@ -80,7 +80,8 @@ impl Core {
             return self.refuse(to, ErrorKind::Conflict, message);
         }
         let job = self.state.jobs.keys().next_back().copied().unwrap_or_default().next();
-        self.emit(Event::JobSubmitted { job, spec, data, key, nonce });
+        let at_end = if data.test.is_empty() { AtEnd::Nothing } else { AtEnd::Test };
+        self.emit(Event::JobSubmitted { job, spec, data, key, nonce, at_end });
         self.soft.work_changed = true;
         let answer = SubmitAnswer { job, trials, submitted: Submitted::New };
         self.reply(to, Ok(Answer::Submitted(answer)));
@@ -136,10 +137,12 @@ impl Core {
         let Some(known) = self.state.jobs.get(&job) else {
             return self.refuse(to, ErrorKind::NotFound, format!("no job {job}"));
         };
-        if known.is_running() {
+        if known.is_running() || !known.extras.is_empty() {
             let running = known.trials.iter().filter(|trial| trial.is_running());
             let cleanups: Vec<_> = running.map(|trial: &Trial| cleanup_of(trial)).collect();
+            let extras = known.extras.iter().flat_map(|extra| &extra.live).copied().collect();
             self.emit(Event::JobCancelled { job });
+            self.revoke(extras);
             for cleanup in cleanups {
                 self.clean_up(cleanup);
             }

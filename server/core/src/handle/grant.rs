@@ -81,10 +81,14 @@ impl Core {
 
     /// Units that could be granted to somebody.
     fn supply(&self) -> usize {
-        let jobs = self.state.jobs.values().filter(|job| job.is_open());
-        jobs.flat_map(|job| &job.trials)
+        let open = self.state.jobs.values().filter(|job| job.is_open());
+        let of_trials: usize = open
+            .flat_map(|job| &job.trials)
             .map(|trial| usize::from(trial.is_runnable()) + trial.open_evaluations().count())
-            .sum()
+            .sum();
+        let jobs = self.state.jobs.values().filter(|job| job.has_open_extras());
+        let extras = jobs.flat_map(|job| &job.extras);
+        of_trials + extras.filter(|extra| extra.live.is_empty()).count()
     }
 
     /// Idle slots of other hosts that wait for work.
@@ -100,12 +104,18 @@ impl Core {
         }
         let contact = self.soft.contacts.get(&host)?;
         let class = contact.numeric_class?;
-        let open = self.state.jobs.values().filter(|job| job.is_open());
+        let open = self.state.jobs.values().filter(|job| job.is_open() || job.has_open_extras());
         let mut jobs: Vec<&Job> = open.collect();
         // Fair turns: the job with the fewest live leases goes first.
         jobs.sort_by_key(|job| (job.counters.leases_live, job.id));
         for job in jobs {
             if self.lost_data(job).is_some() {
+                continue;
+            }
+            if let Some(chosen) = self.extra_for(job, host) {
+                return Some(chosen);
+            }
+            if !job.is_running() {
                 continue;
             }
             let evaluation = self.evaluation_for(job, host);
@@ -143,6 +153,17 @@ impl Core {
             }
         }
         None
+    }
+
+    /// The first evaluation outside the search that the host may do: somebody waits for it.
+    fn extra_for(&self, job: &Job, host: HostId) -> Option<Chosen> {
+        let mut open = job.extras.iter().filter(|extra| extra.live.is_empty());
+        let extra = open.find(|extra| self.may_retry(None, &extra.failures, host))?;
+        Some(Chosen {
+            unit: UnitKey::Extra { job: job.id, name: extra.name },
+            base: extra.version,
+            why: format!("evaluation on the {} data, outside the search", extra.name.split.name()),
+        })
     }
 
     /// The oldest evaluation that the host may do, and how many there are.
@@ -240,7 +261,7 @@ impl Core {
             heartbeat_every: self.config.heartbeat_every,
             upload_bytes: match known.unit {
                 UnitKey::Train { job, trial, .. } => self.state.trial(job, trial)?.checkpoint_bytes,
-                UnitKey::Evaluate { .. } => 0,
+                UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => 0,
             },
         })
     }
@@ -261,6 +282,20 @@ impl Core {
                     shards: job.data.valid.clone(),
                     split: DataSplit::Valid,
                     counting: job.spec.search.counting(&job.data.labels),
+                    context: trial.context.clone(),
+                })
+            }
+            UnitKey::Extra { name, .. } => {
+                let extra = job.extra(&name)?;
+                Unit::Evaluate(Evaluation {
+                    job: job.id,
+                    trial: trial.id,
+                    epoch: name.epoch,
+                    version: extra.version,
+                    checkpoint: extra.checkpoint,
+                    shards: job.data.split(name.split).to_vec(),
+                    split: name.split,
+                    counting: job.spec.search.full_counting(&job.data.labels),
                     context: trial.context.clone(),
                 })
             }
@@ -288,15 +323,16 @@ impl Core {
         let Some(lease) = self.state.leases.get(&lease) else { return Millis(0) };
         let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return Millis(0) };
         let Some(trial) = job.trial(lease.unit.trial()) else { return Millis(0) };
+        let evaluated =
+            |split| job.data.split(split).iter().map(|shard| u64::from(shard.rows)).sum();
         let rows = match lease.unit {
             UnitKey::Train { shard, .. } => job
                 .data
                 .train
                 .get(unit::shard_index(shard))
                 .map_or(0, |shard| u64::from(shard.rows)),
-            UnitKey::Evaluate { .. } => {
-                job.data.valid.iter().map(|shard| u64::from(shard.rows)).sum()
-            }
+            UnitKey::Evaluate { .. } => evaluated(DataSplit::Valid),
+            UnitKey::Extra { name, .. } => evaluated(name.split),
         };
         let flops = self.soft.contacts.get(&lease.host).map_or(0.0, |contact| contact.flops);
         self.soft.estimates.training(lease.host, flops, trial, rows)

@@ -232,7 +232,7 @@ impl Core {
             UnitKey::Train { job, trial, .. } => {
                 self.state.trial(job, trial).map(|trial| trial.checkpoint_bytes)
             }
-            UnitKey::Evaluate { .. } => None,
+            UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,
         };
         if of_host != host {
             self.refuse(to, ErrorKind::Forbidden, format!("lease {lease} is another host's"));

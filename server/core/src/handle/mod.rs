@@ -5,6 +5,7 @@ mod ask;
 mod assimilate;
 mod blobs;
 mod deadline;
+mod extra;
 mod grant;
 mod lease;
 mod report;

@@ -12,8 +12,8 @@ use sojourn_protocol::{
     digest::BlobRef,
     error::ErrorKind,
     ids::{HostId, JobId, LeaseId, TrialId},
-    manifest::Labels,
-    metrics::{ByClass, ClassDetail},
+    manifest::{DataSplit, Labels},
+    metrics::{ByClass, ClassDetail, Counting},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Sums, Trained},
     time::Millis,
     unit::shard_index,
@@ -86,7 +86,10 @@ impl Core {
     fn end_or_queue(&mut self, lease: &Lease, outcome: Outcome, wanted: bool) {
         match outcome {
             Outcome::Failed(failure) if wanted => self.unit_failed(lease, failure),
-            Outcome::Evaluated(evaluated) if wanted => self.evaluated(lease, &evaluated),
+            Outcome::Evaluated(evaluated) if wanted => match lease.unit {
+                UnitKey::Extra { .. } => self.extra_evaluated(lease, &evaluated),
+                _ => self.evaluated(lease, &evaluated),
+            },
             Outcome::Trained(trained) if wanted => {
                 self.measure(lease, trained.sums.rows, trained.train_micros);
                 self.queue_assimilation(lease.id);
@@ -110,20 +113,13 @@ impl Core {
                 .or_else(|| wrong_sums(job, &[trained.sums], None)),
             (Outcome::Evaluated(evaluated), UnitKey::Evaluate { .. }) => {
                 let counting = job.spec.search.counting(&job.data.labels);
-                let rows: Vec<u64> =
-                    job.data.valid.iter().map(|shard| u64::from(shard.rows)).collect();
-                let counted: Vec<u64> = evaluated.shards.iter().map(|sums| sums.rows).collect();
-                if evaluated.version != lease.base {
-                    let (is, wanted) = (evaluated.version, lease.base);
-                    Some(format!("version {is} was evaluated instead of {wanted}"))
-                } else if rows != counted {
-                    Some(format!("rows {counted:?} were evaluated instead of {rows:?}"))
-                } else {
-                    wrong_sums(job, &evaluated.shards, counting.top_k)
-                        .or_else(|| wrong_classes(job, evaluated, counting.by_class))
-                }
+                wrong_evaluation(job, lease, evaluated, DataSplit::Valid, counting)
             }
-            (Outcome::Trained(_), UnitKey::Evaluate { .. }) => {
+            (Outcome::Evaluated(evaluated), UnitKey::Extra { name, .. }) => {
+                let counting = job.spec.search.full_counting(&job.data.labels);
+                wrong_evaluation(job, lease, evaluated, name.split, counting)
+            }
+            (Outcome::Trained(_), UnitKey::Evaluate { .. } | UnitKey::Extra { .. }) => {
                 Some("a hop was reported for an evaluation".into())
             }
             (Outcome::Evaluated(_), UnitKey::Train { .. }) => {
@@ -144,16 +140,12 @@ impl Core {
     }
 
     fn evaluated(&mut self, lease: &Lease, evaluated: &Evaluated) {
-        let UnitKey::Evaluate { job, trial, epoch } = lease.unit else { return };
-        let others = self.state.trial(job, trial).and_then(|trial| trial.evaluations.get(&epoch));
-        let others: Vec<LeaseId> =
-            others.map(|others| others.live.iter().copied().collect()).unwrap_or_default();
+        let UnitKey::Evaluate { epoch, .. } = lease.unit else { return };
+        let others = self.live_attempts(&lease.unit);
         let valid = evaluated.sums();
         let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
         self.emit(Event::Evaluated { lease: lease.id, epoch, valid, f1 });
-        for other in others {
-            self.end_lease(other, LeaseEnd::Revoked);
-        }
+        self.revoke(others);
     }
 
     fn measure(&mut self, lease: &Lease, rows: u64, micros: u64) {
@@ -167,22 +159,27 @@ impl Core {
         let (job, trial) = (lease.unit.job(), lease.unit.trial());
         self.emit(Event::UnitFailed { lease: lease.id, failure: failure.clone() });
         self.effect(Effect::DropUpload(lease.id));
-        let failures = self.state.trial(job, trial).and_then(|t| t.failures_of(&lease.unit));
+        let failures = self.state.jobs.get(&job).and_then(|job| job.failures_of(&lease.unit));
         let hosts = failures.map_or(0, |failures| failures.len());
+        let count = failures.map_or(0, |failures| failures.values().map(|f| f.count).sum());
         let non_finite = failures.map_or(0, |failures| {
             let finals = failures.values().filter(|f| f.last.kind == FailureKind::NonFinite);
             finals.count()
         });
         let ends = match failure.kind {
             FailureKind::NonFinite => non_finite >= 2 || !self.has_other_host(lease),
-            FailureKind::Trainer | FailureKind::Died | FailureKind::Damaged => {
-                u32::try_from(hosts).is_ok_and(|hosts| hosts >= MOST_FAILURES)
-            }
+            FailureKind::Trainer | FailureKind::Died | FailureKind::Damaged => match lease.unit {
+                // Nothing is lost with it, and somebody waits: so whoever's fault it is.
+                UnitKey::Extra { .. } => count >= MOST_FAILURES,
+                UnitKey::Train { .. } | UnitKey::Evaluate { .. } => {
+                    u32::try_from(hosts).is_ok_and(|hosts| hosts >= MOST_FAILURES)
+                }
+            },
         };
-        if ends {
-            self.fail_trial(job, trial, failure.message);
-        } else {
-            self.rest_if_failing(lease.host);
+        match lease.unit {
+            UnitKey::Extra { name, .. } if ends => self.fail_extra(job, name, failure.message),
+            _ if ends => self.fail_trial(job, trial, failure.message),
+            _ => self.rest_if_failing(lease.host),
         }
     }
 
@@ -260,6 +257,28 @@ fn wrong_position(lease: &Lease, trial: &Trial, trained: &Trained) -> Option<Str
         return Some(format!("the checkpoint has {is} bytes instead of {wanted}"));
     }
     chain.advance(start, trained.end).err().map(|error| error.to_string())
+}
+
+/// The version, the rows and the counts are those that were asked for.
+fn wrong_evaluation(
+    job: &Job,
+    lease: &Lease,
+    evaluated: &Evaluated,
+    split: DataSplit,
+    counting: Counting,
+) -> Option<String> {
+    let shards = job.data.split(split);
+    let rows: Vec<u64> = shards.iter().map(|shard| u64::from(shard.rows)).collect();
+    let counted: Vec<u64> = evaluated.shards.iter().map(|sums| sums.rows).collect();
+    if evaluated.version != lease.base {
+        let (is, wanted) = (evaluated.version, lease.base);
+        Some(format!("version {is} was evaluated instead of {wanted}"))
+    } else if rows != counted {
+        Some(format!("rows {counted:?} were evaluated instead of {rows:?}"))
+    } else {
+        wrong_sums(job, &evaluated.shards, counting.top_k)
+            .or_else(|| wrong_classes(job, evaluated, counting.by_class))
+    }
 }
 
 /// The rows that were trained are those of the batches that were.

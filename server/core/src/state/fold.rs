@@ -1,13 +1,15 @@
 //! How each event changes the state.
 
 use super::{
-    Best, FailedBy, Host, Job, JobEnd, Lease, Past, PastState, PendingEvaluation, State, Trial,
-    TrialEnd, trial::is_better,
+    Best, ExtraEnd, ExtraName, ExtraResult, FailedBy, Host, Job, JobEnd, Lease, Past, PastState,
+    PendingEvaluation, State, Trial, TrialEnd,
+    trial::{is_better, marks},
 };
 use crate::event::{Event, Fault, LeaseEnd, Record, UnitKey};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
+    metrics::ByClass,
     report::{Failure, FailureKind, Outcome, Report, ReportEnd, Sums, Trained},
     time::{Millis, UnixMillis},
     view::{CurvePoint, HopRecord},
@@ -40,8 +42,9 @@ impl State {
             Event::BlobDoomed { blob } => self.blobs.doom(*blob, at),
             Event::BlobDeleted { blob } => self.blobs.deleted(*blob),
             Event::BlobLost { blob } => self.blobs.lost(*blob, at),
-            Event::JobSubmitted { job, spec, data, key, nonce } => {
-                let new = Job::new(*job, spec.as_ref().clone(), data.as_ref().clone(), *key, at);
+            Event::JobSubmitted { job, spec, data, key, nonce, at_end } => {
+                let (spec, data) = (spec.as_ref().clone(), data.as_ref().clone());
+                let new = Job::new(*job, spec, data, *key, *at_end, at);
                 for blob in new.blobs() {
                     self.blobs.retain(blob.sha256);
                 }
@@ -93,6 +96,19 @@ impl State {
                 self.pardon(&failures.unwrap_or_default());
                 self.end_trial(*job, *trial, TrialEnd::Failed(error.clone()), at);
             }
+            Event::ExtraAsked { job, name } => {
+                let job = self.jobs.get_mut(job);
+                if let Some(checkpoint) = job.and_then(|job| job.open_extra(*name)) {
+                    self.blobs.retain(checkpoint.sha256);
+                }
+            }
+            Event::ExtraEvaluated { lease, sums } => self.extra_evaluated(*lease, *sums, at),
+            Event::ExtraFailed { job, name, error } => {
+                let unit = UnitKey::Extra { job: *job, name: *name };
+                let failures = self.jobs.get(job).and_then(|job| job.failures_of(&unit));
+                self.pardon(&marks(failures));
+                self.end_extra(*job, *name, ExtraEnd::Failed { error: error.clone() }, at);
+            }
         }
         self.forget_old_leases();
     }
@@ -101,8 +117,7 @@ impl State {
         self.last_lease = self.last_lease.max(lease.id);
         if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
             job.counters.leases_live += 1;
-            let trial = job.trial_mut(lease.unit.trial());
-            if let Some(live) = trial.and_then(|trial| trial.live_mut(&lease.unit)) {
+            if let Some((live, _)) = job.attempts_mut(&lease.unit) {
                 live.insert(lease.id);
             }
         }
@@ -120,8 +135,7 @@ impl State {
         }
         if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
             job.counters.leases_live -= 1;
-            let trial = job.trial_mut(lease.unit.trial());
-            if let Some(live) = trial.and_then(|trial| trial.live_mut(&lease.unit)) {
+            if let Some((live, _)) = job.attempts_mut(&lease.unit) {
                 live.remove(&lease.id);
             }
         }
@@ -237,18 +251,7 @@ impl State {
         f1: Option<f64>,
         at: UnixMillis,
     ) {
-        let Some(past) = self.past.get(&id) else { return };
-        let lease = past.lease.clone();
-        let micros = match &past.state {
-            PastState::Acknowledged(outcome) => match outcome.as_ref() {
-                Outcome::Evaluated(evaluated) => evaluated.train_micros,
-                Outcome::Trained(_) | Outcome::Failed(_) => 0,
-            },
-            PastState::Lapsed(_) | PastState::Failed(_) | PastState::Ended(_) => 0,
-        };
-        let end = ReportEnd::Assimilated { version: lease.base };
-        self.end_report(id, PastState::Ended(end), at);
-        self.host_used(lease.host, lease.unit.job(), micros);
+        let Some((lease, _)) = self.take_evaluation(id, at) else { return };
         self.count(id, |counters| counters.evaluations += 1);
         let Some(job) = self.jobs.get(&lease.unit.job()) else { return };
         let search = job.spec.search.clone();
@@ -266,8 +269,50 @@ impl State {
                 trial.end = Some(TrialEnd::Finished);
             }
         });
-        if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
-            job.settle(at);
+        self.settle(lease.unit.job(), at);
+    }
+
+    /// Ends an acknowledged evaluation as one that was used; says what was counted by class.
+    fn take_evaluation(&mut self, id: LeaseId, at: UnixMillis) -> Option<(Lease, Option<ByClass>)> {
+        let past = self.past.get(&id)?;
+        let lease = past.lease.clone();
+        let (micros, by_class) = match &past.state {
+            PastState::Acknowledged(outcome) => match outcome.as_ref() {
+                Outcome::Evaluated(evaluated) => {
+                    (evaluated.train_micros, evaluated.by_class.clone())
+                }
+                Outcome::Trained(_) | Outcome::Failed(_) => (0, None),
+            },
+            PastState::Lapsed(_) | PastState::Failed(_) | PastState::Ended(_) => (0, None),
+        };
+        let end = ReportEnd::Assimilated { version: lease.base };
+        self.end_report(id, PastState::Ended(end), at);
+        self.host_used(lease.host, lease.unit.job(), micros);
+        Some((lease, by_class))
+    }
+
+    fn extra_evaluated(&mut self, id: LeaseId, sums: Sums, at: UnixMillis) {
+        let Some((lease, by_class)) = self.take_evaluation(id, at) else { return };
+        let UnitKey::Extra { job, name } = lease.unit else { return };
+        self.end_extra(job, name, ExtraEnd::Evaluated { sums, by_class }, at);
+    }
+
+    fn end_extra(&mut self, job: JobId, name: ExtraName, end: ExtraEnd, at: UnixMillis) {
+        let Some(known) = self.jobs.get_mut(&job) else { return };
+        let Some(place) = known.extras.iter().position(|extra| extra.name == name) else { return };
+        let checkpoint = known.extras.remove(place).checkpoint;
+        if let Some(trial) = known.trial_mut(name.trial) {
+            trial.extras.push(ExtraResult { name, checkpoint, at, end });
+        }
+        self.blobs.release(checkpoint.sha256, at);
+        self.settle(job, at);
+    }
+
+    /// Ends a job where it is the time, or opens its test.
+    fn settle(&mut self, job: JobId, at: UnixMillis) {
+        let opened = self.jobs.get_mut(&job).and_then(|job| job.settle(at));
+        if let Some(checkpoint) = opened {
+            self.blobs.retain(checkpoint.sha256);
         }
     }
 
@@ -291,8 +336,8 @@ impl State {
             // The model's doing, whoever computes it.
             host.failures_in_a_row = host.failures_in_a_row.saturating_sub(1);
         }
-        let trial = self.trial_mut(unit.job(), unit.trial());
-        if let Some(failures) = trial.and_then(|trial| trial.failures_mut(&unit)) {
+        let job = self.jobs.get_mut(&unit.job());
+        if let Some((_, failures)) = job.and_then(|job| job.attempts_mut(&unit)) {
             let entry = failures
                 .entry(host)
                 .or_insert_with(|| FailedBy { count: 0, last: failure.clone() });
@@ -309,15 +354,19 @@ impl State {
         });
         if let Some(job) = self.jobs.get_mut(&job) {
             job.recount_load();
-            job.settle(at);
         }
+        self.settle(job, at);
     }
 
     fn cancel(&mut self, job: JobId, at: UnixMillis) {
-        let Some(trials) = self.jobs.get(&job).map(|job| job.trials.len()) else { return };
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.end_as(JobEnd::Cancelled, at);
+        let Some(known) = self.jobs.get_mut(&job) else { return };
+        if known.is_running() {
+            known.end_as(JobEnd::Cancelled, at);
         }
+        for extra in std::mem::take(&mut known.extras) {
+            self.blobs.release(extra.checkpoint.sha256, at);
+        }
+        let trials = known.trials.len();
         for trial in (0u32..).map(TrialId).take(trials) {
             if self.trial(job, trial).is_some_and(Trial::is_running) {
                 self.end_trial(job, trial, TrialEnd::Cancelled, at);

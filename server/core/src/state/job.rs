@@ -1,11 +1,14 @@
 //! One job: its trials and its counts.
 
-use super::trial::{Best, Trial, TrialEnd, is_better};
+use super::{
+    AtEnd, ExtraEvaluation, ExtraName,
+    trial::{Best, Trial, TrialEnd, is_better},
+};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{JobId, ShardId, TrialId},
-    manifest::DataManifest,
+    manifest::{DataManifest, DataSplit},
     report::Sums,
     seeds,
     spec::{JobSpec, TrialConfig},
@@ -13,6 +16,7 @@ use sojourn_protocol::{
     unit::TrialContext,
 };
 use sojourn_workgen::Chain;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A job's durable state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,8 +36,14 @@ pub struct Job {
     /// Since when it is paused, where it is; a job that has ended isn't.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<UnixMillis>,
+    /// What it does when its search has ended.
+    #[serde(default)]
+    pub at_end: AtEnd,
     /// Its trials; a [`TrialId`] is an index here.
     pub trials: Vec<Trial>,
+    /// Evaluations outside the search that are to be done, in the order in which they were asked for.
+    #[serde(default)]
+    pub extras: Vec<ExtraEvaluation>,
     /// Visits that each shard still gets, from all running trials.
     pub load: Vec<u64>,
     /// Counts.
@@ -72,6 +82,7 @@ impl Job {
         spec: JobSpec,
         data: DataManifest,
         key: Digest,
+        at_end: AtEnd,
         at: UnixMillis,
     ) -> Self {
         let trials = sojourn_workgen::trials(&spec).unwrap_or_default();
@@ -82,8 +93,20 @@ impl Job {
         let visits = u64::try_from(trials.len()).unwrap_or(0) * u64::from(spec.training.epochs);
         let load = vec![visits; data.train.len()];
         let counters = Counters::default();
-        let (end, paused_at) = (None, None);
-        Self { id, spec, data, key, submitted_at: at, end, paused_at, trials, load, counters }
+        Self {
+            id,
+            spec,
+            data,
+            key,
+            submitted_at: at,
+            end: None,
+            paused_at: None,
+            at_end,
+            trials,
+            extras: Vec::new(),
+            load,
+            counters,
+        }
     }
 
     /// A trial by id.
@@ -147,18 +170,52 @@ impl Job {
         self.load = load;
     }
 
-    /// Ends the job where all its trials have.
-    pub(super) fn settle(&mut self, at: UnixMillis) {
-        if self.end.is_some() || self.trials.iter().any(Trial::is_running) {
-            return;
+    /// Has every trial ended?
+    #[must_use]
+    pub fn search_ended(&self) -> bool {
+        !self.trials.iter().any(Trial::is_running)
+    }
+
+    /// The evaluation of the best trial on the test data.
+    #[must_use]
+    pub fn test_of_best(&self) -> Option<ExtraName> {
+        let (trial, best) = self.best()?;
+        Some(ExtraName { trial, split: DataSplit::Test, epoch: best.epoch })
+    }
+
+    /// Ends the job where all its trials have, and where its best trial was tested if it is to be. Opens
+    /// that test and gives its checkpoint, which is referred to from now on, where it is the time for it.
+    pub(super) fn settle(&mut self, at: UnixMillis) -> Option<BlobRef> {
+        if self.end.is_some() || !self.search_ended() {
+            return None;
         }
         let finished = self.trials.iter().any(|trial| trial.end == Some(TrialEnd::Finished));
+        if finished
+            && self.at_end == AtEnd::Test
+            && let Some(test) = self.test_of_best()
+        {
+            if self.extra(&test).is_some() {
+                return None;
+            }
+            if self.extra_result(&test).is_none()
+                && let Some(checkpoint) = self.open_extra(test)
+            {
+                return Some(checkpoint);
+            }
+        }
         self.end_as(if finished { JobEnd::Finished } else { JobEnd::Failed }, at);
+        None
     }
 
     pub(super) fn end_as(&mut self, end: JobEnd, at: UnixMillis) {
         self.end = Some((end, at));
         self.paused_at = None;
+    }
+
+    /// Not paused, and evaluations outside the search are to be done.
+    #[must_use]
+    pub fn has_open_extras(&self) -> bool {
+        self.paused_at.is_none() && !self.extras.is_empty()
     }
 }
 
@@ -206,9 +263,10 @@ fn new_trial(
         train_sums: Sums::default(),
         curve: Vec::new(),
         best: None,
-        evaluations: std::collections::BTreeMap::new(),
-        live: std::collections::BTreeSet::new(),
+        extras: Vec::new(),
+        evaluations: BTreeMap::new(),
+        live: BTreeSet::new(),
         awaiting: std::collections::VecDeque::new(),
-        failures: std::collections::BTreeMap::new(),
+        failures: BTreeMap::new(),
     }
 }

@@ -5,17 +5,21 @@
 //! implies (a trial's end, a job's end, references to blobs) is derived here and not journalled twice.
 
 mod blob;
+mod extra;
 mod fold;
 mod host;
 mod job;
 mod lease;
 mod trial;
+mod units;
 
 pub use blob::{BlobStatus, Blobs};
+pub use extra::{AtEnd, ExtraEnd, ExtraEvaluation, ExtraName, ExtraResult};
 pub use host::Host;
 pub(crate) use job::context;
 pub use job::{Counters, Job, JobEnd};
 pub use lease::{Lease, Past, PastState};
+pub(crate) use trial::marks;
 pub use trial::{Best, FailedBy, PendingEvaluation, Trial, TrialEnd};
 
 use crate::effect::JournalPosition;
@@ -94,7 +98,6 @@ impl State {
     /// version; for an evaluation, is it still to be done?
     #[must_use]
     pub fn is_wanted(&self, lease: &Lease) -> bool {
-        let Some(trial) = self.trial(lease.unit.job(), lease.unit.trial()) else { return false };
-        trial.wants(lease)
+        self.jobs.get(&lease.unit.job()).is_some_and(|job| job.wants(lease))
     }
 }

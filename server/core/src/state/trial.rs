@@ -1,7 +1,6 @@
 //! One trial: its chain, its version, its evaluations, and the results that wait for it.
 
-use super::lease::Lease;
-use crate::event::UnitKey;
+use super::{ExtraName, ExtraResult};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -52,6 +51,9 @@ pub struct Trial {
     pub curve: Vec<CurvePoint>,
     /// The best of them.
     pub best: Option<Best>,
+    /// Evaluations outside the search that have ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extras: Vec<ExtraResult>,
     /// Evaluations to do.
     pub evaluations: BTreeMap<Epoch, PendingEvaluation>,
     /// Live leases of the next hop.
@@ -132,14 +134,17 @@ impl Trial {
         open.map(|(epoch, evaluation)| (*epoch, evaluation))
     }
 
-    /// See [`super::State::is_wanted`].
+    /// The version that an epoch ended with.
     #[must_use]
-    pub fn wants(&self, lease: &Lease) -> bool {
-        self.is_running()
-            && match lease.unit {
-                UnitKey::Train { .. } => !self.chain.is_done() && lease.base == self.version,
-                UnitKey::Evaluate { epoch, .. } => self.evaluations.contains_key(&epoch),
-            }
+    pub fn version_after(&self, epoch: Epoch) -> Option<Version> {
+        let mut of_epoch = self.history.iter().rev().filter(|record| record.epoch() == epoch);
+        of_epoch.next().map(|record| record.version)
+    }
+
+    /// Its evaluation outside the search of this name, once it has ended.
+    #[must_use]
+    pub fn extra_result(&self, name: &ExtraName) -> Option<&ExtraResult> {
+        self.extras.iter().find(|result| result.name == *name)
     }
 
     /// The checkpoint that its next hop starts from.
@@ -151,46 +156,11 @@ impl Trial {
         }
     }
 
-    /// Trainer errors at a unit; `None` where the unit isn't open.
-    #[must_use]
-    pub fn failures_of(&self, unit: &UnitKey) -> Option<&BTreeMap<HostId, FailedBy>> {
-        match unit {
-            UnitKey::Train { .. } => Some(&self.failures),
-            UnitKey::Evaluate { epoch, .. } => self.evaluations.get(epoch).map(|e| &e.failures),
-        }
-    }
-
     /// Trainer errors other than diverging at all its open units, by host.
     #[must_use]
     pub fn all_failures(&self) -> BTreeMap<HostId, FailedBy> {
         let evaluations = self.evaluations.values().map(|evaluation| &evaluation.failures);
-        let mut all: BTreeMap<HostId, FailedBy> = BTreeMap::new();
-        for (host, failed) in std::iter::once(&self.failures).chain(evaluations).flatten() {
-            if failed.last.kind != FailureKind::NonFinite {
-                let entry = all.entry(*host).or_insert_with(|| failed.clone());
-                entry.count = entry.count.max(failed.count);
-            }
-        }
-        all
-    }
-
-    pub(super) fn failures_mut(
-        &mut self,
-        unit: &UnitKey,
-    ) -> Option<&mut BTreeMap<HostId, FailedBy>> {
-        match unit {
-            UnitKey::Train { .. } => Some(&mut self.failures),
-            UnitKey::Evaluate { epoch, .. } => {
-                self.evaluations.get_mut(epoch).map(|e| &mut e.failures)
-            }
-        }
-    }
-
-    pub(super) fn live_mut(&mut self, unit: &UnitKey) -> Option<&mut BTreeSet<LeaseId>> {
-        match unit {
-            UnitKey::Train { .. } => Some(&mut self.live),
-            UnitKey::Evaluate { epoch, .. } => self.evaluations.get_mut(epoch).map(|e| &mut e.live),
-        }
+        marks(std::iter::once(&self.failures).chain(evaluations))
     }
 
     /// Live leases of its next hop and of its evaluations.
@@ -206,6 +176,21 @@ impl Trial {
         let evaluations = self.evaluations.values().map(|evaluation| evaluation.checkpoint);
         self.checkpoint.into_iter().chain(best).chain(evaluations).map(|blob| blob.sha256)
     }
+}
+
+/// Trainer errors that count against hosts: others than diverging, the most at one unit.
+#[must_use]
+pub(crate) fn marks<'a>(
+    units: impl IntoIterator<Item = &'a BTreeMap<HostId, FailedBy>>,
+) -> BTreeMap<HostId, FailedBy> {
+    let mut all: BTreeMap<HostId, FailedBy> = BTreeMap::new();
+    for (host, failed) in units.into_iter().flatten() {
+        if failed.last.kind != FailureKind::NonFinite {
+            let entry = all.entry(*host).or_insert_with(|| failed.clone());
+            entry.count = entry.count.max(failed.count);
+        }
+    }
+    all
 }
 
 /// Is `value` better than `other`? Nothing that isn't finite is better than anything.

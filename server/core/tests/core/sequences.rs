@@ -3,7 +3,7 @@
 //! The commands are nonsense half of the time: leases of others, results of long ago, offers of
 //! nothing. Nothing here has to finish; `sojourn-sim` has worlds in which it must.
 
-use crate::support::{Bench, HOST, JOB, OTHER, data, done, request, trained};
+use crate::support::{Bench, HOST, JOB, OTHER, data_with_test, done, request, trained};
 use proptest::prelude::*;
 use sojourn_core::{
     Answer, Command, Core, CoreConfig, Effect, Envelope, Fault, Query, ReplyTo, Violation,
@@ -12,6 +12,7 @@ use sojourn_protocol::{
     api::{Held, HeldState},
     digest::Digest,
     ids::{HostId, JobId, LeaseId, TrialId},
+    manifest::DataSplit,
     report::{Failure, FailureKind, Outcome, Report},
     time::{Millis, UnixMillis},
     unit::{Lease, Unit},
@@ -29,6 +30,7 @@ enum Step {
     Pass { millis: u64 },
     Restart,
     Cancel { job: u64 },
+    Evaluate { job: u64, trial: u32, test: bool },
     Submit { trials: u32, again: bool },
     Revoke { host: u8 },
     Lose { blob: usize },
@@ -50,6 +52,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0u64..20_000).prop_map(|millis| Step::Pass { millis }),
         1 => Just(Step::Restart),
         1 => (1u64..4).prop_map(|job| Step::Cancel { job }),
+        2 => (1u64..3, 0u32..4, any::<bool>())
+            .prop_map(|(job, trial, test)| Step::Evaluate { job, trial, test }),
         1 => (1u32..4, any::<bool>()).prop_map(|(trials, again)| Step::Submit { trials, again }),
         1 => (0u8..12).prop_map(|host| Step::Revoke { host }),
         1 => any::<usize>().prop_map(|blob| Step::Lose { blob }),
@@ -78,7 +82,7 @@ fn host(n: u8) -> HostId {
 
 impl Run {
     fn new() -> Self {
-        let bench = Bench::with_job(3, 2);
+        let bench = Bench::with_tested_job(3, 2);
         let start = bench.core.snapshot();
         let mut run = Self {
             bench,
@@ -169,11 +173,16 @@ impl Run {
             }
             Step::Restart => self.restart(),
             Step::Cancel { job } => self.apply(Command::Cancel { to, job: JobId(job) }),
+            Step::Evaluate { job, trial, test } => {
+                let (job, trial) = (JobId(job), TrialId(trial));
+                let split = if test { DataSplit::Test } else { DataSplit::Valid };
+                self.apply(Command::Evaluate { to, job, trial, split });
+            }
             Step::Submit { trials, again } => {
                 let spec = self.bench.core.state().jobs[&JOB].spec.clone();
                 let mut spec = Box::new(spec);
                 spec.seed = u64::from(trials);
-                let data = Box::new(data());
+                let data = Box::new(data_with_test());
                 self.apply(Command::Submit { to, spec, data, again, nonce: None });
             }
             // Rarely: afterwards little happens.
@@ -187,7 +196,7 @@ impl Run {
                 self.apply(Command::Deleted { blob });
             }
             Step::Publish { blob } => {
-                let blobs: Vec<_> = data().blobs().collect();
+                let blobs: Vec<_> = data_with_test().blobs().collect();
                 let blob = blobs[blob % blobs.len()];
                 self.apply(Command::Published { to, blob });
             }
@@ -197,6 +206,7 @@ impl Run {
                     Query::Hosts,
                     Query::Trials { job: JOB },
                     Query::History { job: JOB, trial: TrialId(0) },
+                    Query::Evaluations { job: JOB, trial: TrialId(0) },
                 ] {
                     self.apply(Command::Query { to, query });
                 }

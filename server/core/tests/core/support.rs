@@ -8,7 +8,9 @@ use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, Version},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
+    metrics::{ByClass, ClassDetail, Confusion, Counting},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, Sums, Trained},
+    spec::JobSpec,
     time::{Millis, UnixMillis},
     unit::{Evaluation, Hop, Lease, Unit},
     view::{JobView, TrialView},
@@ -40,11 +42,23 @@ impl Bench {
 
     /// With a job of `trials` mlps over shards of 20 and 12 rows, batches of 8, `epochs` epochs.
     pub(crate) fn with_job(trials: u32, epochs: u32) -> Self {
+        Self::with_job_on(data(), trials, epochs, "")
+    }
+
+    /// The same with test data.
+    pub(crate) fn with_tested_job(trials: u32, epochs: u32) -> Self {
+        Self::with_job_on(data_with_test(), trials, epochs, "")
+    }
+
+    /// The same on other data, with more text in its job file.
+    pub(crate) fn with_job_on(data: DataManifest, trials: u32, epochs: u32, more: &str) -> Self {
         let mut bench = Self::new();
-        for blob in data().blobs() {
+        for blob in data.blobs() {
             bench.events(Command::Published { to: ReplyTo(1), blob });
         }
-        let answer = bench.submit(trials, epochs, false).unwrap();
+        let (spec, data) = (Box::new(spec(trials, epochs, more)), Box::new(data));
+        let submit = Command::Submit { to: ReplyTo(1), spec, data, again: false, nonce: None };
+        let answer = bench.answer(submit).unwrap();
         assert!(matches!(answer, Answer::Submitted(_)), "{answer:?}");
         bench
     }
@@ -55,12 +69,7 @@ impl Bench {
         epochs: u32,
         again: bool,
     ) -> Result<Answer, ApiError> {
-        let rates: Vec<String> = (1..=trials).map(|n| format!("0.{n}")).collect();
-        let text = format!(
-            "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = {epochs}\nbatch_size = 8\noptimizer = {{ name = \"sgd\", lr = {{ choice = [{}] }} }}\n",
-            rates.join(", ")
-        );
-        let spec = Box::new(jobfile::parse(&text).unwrap());
+        let spec = Box::new(spec(trials, epochs, ""));
         let data = Box::new(data());
         self.answer(Command::Submit { to: ReplyTo(1), spec, data, again, nonce: None })
     }
@@ -159,11 +168,25 @@ pub(crate) fn events(effects: Vec<Effect>) -> Vec<Event> {
     persisted.collect()
 }
 
+fn spec(trials: u32, epochs: u32, more: &str) -> JobSpec {
+    let rates: Vec<String> = (1..=trials).map(|n| format!("0.{n}")).collect();
+    let text = format!(
+        "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = {epochs}\nbatch_size = 8\noptimizer = {{ name = \"sgd\", lr = {{ choice = [{}] }} }}\n{more}",
+        rates.join(", ")
+    );
+    jobfile::parse(&text).unwrap()
+}
+
+fn shard(name: &str, rows: u32) -> Shard {
+    Shard { blob: BlobRef { sha256: Digest::of(name.as_bytes()), bytes: 100 }, rows }
+}
+
+/// [`data`], and test shards.
+pub(crate) fn data_with_test() -> DataManifest {
+    DataManifest { test: vec![shard("t0", 6), shard("t1", 2)], ..data() }
+}
+
 pub(crate) fn data() -> DataManifest {
-    let shard = |name: &str, rows| Shard {
-        blob: BlobRef { sha256: Digest::of(name.as_bytes()), bytes: 100 },
-        rows,
-    };
     DataManifest {
         shape: vec![4],
         features: ["a", "b", "c", "d"].map(String::from).to_vec(),
@@ -215,23 +238,35 @@ pub(crate) fn evaluation(lease: &Lease) -> &Evaluation {
 pub(crate) fn done(lease: &Lease) -> Report {
     let outcome = match &lease.unit {
         Unit::Train(hop) => Outcome::Trained(trained(lease, hop.batches())),
-        Unit::Evaluate(evaluation) => Outcome::Evaluated(Evaluated {
-            version: evaluation.version,
-            shards: evaluation
-                .shards
-                .iter()
-                .map(|shard| Sums {
-                    rows: u64::from(shard.rows),
-                    loss: 2.0,
-                    correct: Some(u64::from(shard.rows) - 1),
-                    ..Sums::default()
-                })
-                .collect(),
-            by_class: None,
-            train_micros: 10,
-        }),
+        Unit::Evaluate(evaluation) => Outcome::Evaluated(evaluated(evaluation, 1)),
     };
     Report { lease: lease.id, outcome }
+}
+
+/// What a host says of an evaluation with so many misses in each shard; labels are all of class 0.
+pub(crate) fn evaluated(evaluation: &Evaluation, misses: u64) -> Evaluated {
+    let Counting { top_k, by_class } = evaluation.counting;
+    let sums = evaluation.shards.iter().map(|shard| Sums {
+        rows: u64::from(shard.rows),
+        loss: 2.0,
+        correct: Some(u64::from(shard.rows) - misses),
+        top_k: top_k.map(|_| u64::from(shard.rows)),
+    });
+    let mut evaluated = Evaluated {
+        version: evaluation.version,
+        shards: sums.collect(),
+        by_class: None,
+        train_micros: 10,
+    };
+    let sums = evaluated.sums();
+    let correct = sums.correct.unwrap();
+    let matrix = Confusion(vec![vec![correct, sums.rows - correct], vec![0, 0]]);
+    evaluated.by_class = match by_class {
+        ClassDetail::Nothing => None,
+        ClassDetail::Totals => Some(ByClass::Totals(matrix.totals())),
+        ClassDetail::Confusion => Some(ByClass::Confusion(matrix)),
+    };
+    evaluated
 }
 
 /// Rows of a hop's batches before `end`.

@@ -1,0 +1,79 @@
+//! Evaluations outside the search: on the test data when it ends, and whenever somebody asks.
+
+use crate::{
+    digest::BlobRef,
+    ids::{Epoch, TrialId},
+    manifest::DataSplit,
+    metrics::{ByClass, Metrics},
+    time::UnixMillis,
+};
+use serde::{Deserialize, Serialize};
+
+/// An evaluation of a checkpoint that was its trial's best.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationView {
+    /// The trial.
+    pub trial: TrialId,
+    /// The rows.
+    pub split: DataSplit,
+    /// The epoch that the checkpoint ended.
+    pub epoch: Epoch,
+    /// The checkpoint.
+    pub checkpoint: BlobRef,
+    /// How far it is.
+    pub state: EvaluationState,
+}
+
+/// How far an evaluation is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvaluationState {
+    /// It waits for a host.
+    Waiting {
+        /// Why it stands still, where it does.
+        reason: Option<String>,
+    },
+    /// A host has it.
+    Running,
+    /// It is done.
+    Done(EvaluationResult),
+    /// It was given up.
+    Failed {
+        /// The last error.
+        error: String,
+    },
+}
+
+/// What an evaluation gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationResult {
+    /// When it was done.
+    pub at: UnixMillis,
+    /// The metrics: means and shares, not sums.
+    pub metrics: Metrics,
+    /// Rows by class, in the order of the job's classes. Lists of jobs and of trials leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_class: Option<ByClass>,
+}
+
+impl EvaluationView {
+    /// What it gave, once it is done.
+    #[must_use]
+    pub const fn result(&self) -> Option<&EvaluationResult> {
+        match &self.state {
+            EvaluationState::Done(result) => Some(result),
+            EvaluationState::Waiting { .. }
+            | EvaluationState::Running
+            | EvaluationState::Failed { .. } => None,
+        }
+    }
+
+    /// Without what lists leave out.
+    #[must_use]
+    pub fn brief(mut self) -> Self {
+        if let EvaluationState::Done(result) = &mut self.state {
+            result.by_class = None;
+        }
+        self
+    }
+}

@@ -1,0 +1,98 @@
+//! A job's units by name: which are open, who is at them, and who has failed.
+
+use super::{ExtraEvaluation, ExtraName, ExtraResult, FailedBy, Job, Lease};
+use crate::event::UnitKey;
+use sojourn_protocol::{
+    digest::BlobRef,
+    ids::{HostId, LeaseId},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Job {
+    /// An open evaluation outside the search.
+    #[must_use]
+    pub fn extra(&self, name: &ExtraName) -> Option<&ExtraEvaluation> {
+        self.extras.iter().find(|extra| extra.name == *name)
+    }
+
+    /// An evaluation outside the search that has ended.
+    #[must_use]
+    pub fn extra_result(&self, name: &ExtraName) -> Option<&ExtraResult> {
+        self.trial(name.trial)?.extra_result(name)
+    }
+
+    /// Opens an evaluation of what is its trial's best checkpoint now; one that failed begins anew. Gives
+    /// the checkpoint, which is referred to from now on.
+    pub(super) fn open_extra(&mut self, name: ExtraName) -> Option<BlobRef> {
+        let trial = self.trial_mut(name.trial)?;
+        let checkpoint = trial.best.filter(|best| best.epoch == name.epoch)?.checkpoint;
+        let version = trial.version_after(name.epoch)?;
+        trial.extras.retain(|result| result.name != name);
+        self.extras.push(ExtraEvaluation {
+            name,
+            version,
+            checkpoint,
+            live: BTreeSet::new(),
+            failures: BTreeMap::new(),
+        });
+        Some(checkpoint)
+    }
+
+    /// See [`super::State::is_wanted`].
+    #[must_use]
+    pub fn wants(&self, lease: &Lease) -> bool {
+        let Some(trial) = self.trial(lease.unit.trial()) else { return false };
+        match &lease.unit {
+            UnitKey::Train { .. } => {
+                trial.is_running() && !trial.chain.is_done() && lease.base == trial.version
+            }
+            UnitKey::Evaluate { epoch, .. } => {
+                trial.is_running() && trial.evaluations.contains_key(epoch)
+            }
+            UnitKey::Extra { name, .. } => self.extra(name).is_some(),
+        }
+    }
+
+    /// Live leases of a unit; `None` where the unit isn't open.
+    #[must_use]
+    pub fn live_of(&self, unit: &UnitKey) -> Option<&BTreeSet<LeaseId>> {
+        let trial = self.trial(unit.trial())?;
+        match unit {
+            UnitKey::Train { .. } => Some(&trial.live),
+            UnitKey::Evaluate { epoch, .. } => trial.evaluations.get(epoch).map(|e| &e.live),
+            UnitKey::Extra { name, .. } => self.extra(name).map(|extra| &extra.live),
+        }
+    }
+
+    /// Trainer errors at a unit; `None` where the unit isn't open.
+    #[must_use]
+    pub fn failures_of(&self, unit: &UnitKey) -> Option<&BTreeMap<HostId, FailedBy>> {
+        let trial = self.trial(unit.trial())?;
+        match unit {
+            UnitKey::Train { .. } => Some(&trial.failures),
+            UnitKey::Evaluate { epoch, .. } => trial.evaluations.get(epoch).map(|e| &e.failures),
+            UnitKey::Extra { name, .. } => self.extra(name).map(|extra| &extra.failures),
+        }
+    }
+
+    /// Live leases of an open unit, and the trainer errors at it.
+    pub(super) fn attempts_mut(
+        &mut self,
+        unit: &UnitKey,
+    ) -> Option<(&mut BTreeSet<LeaseId>, &mut BTreeMap<HostId, FailedBy>)> {
+        match unit {
+            UnitKey::Train { trial, .. } => {
+                let trial = self.trial_mut(*trial)?;
+                Some((&mut trial.live, &mut trial.failures))
+            }
+            UnitKey::Evaluate { trial, epoch, .. } => {
+                let evaluation = self.trial_mut(*trial)?.evaluations.get_mut(epoch)?;
+                Some((&mut evaluation.live, &mut evaluation.failures))
+            }
+            UnitKey::Extra { name, .. } => {
+                let extra = self.extras.iter_mut().find(|extra| extra.name == *name)?;
+                Some((&mut extra.live, &mut extra.failures))
+            }
+        }
+    }
+}
