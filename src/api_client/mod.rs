@@ -13,10 +13,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use sojourn_client::tls::{Authorities, http_client};
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
-    api::{Health, MissingAnswer, MissingRequest, SubmitAnswer, SubmitRequest},
+    api::{EvaluateRequest, Health, MissingAnswer, MissingRequest, SubmitAnswer, SubmitRequest},
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
-    view::{EventView, HostView, JobDetail, JobView, TrialHistory, TrialView},
+    view::{EvaluationView, EventView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 use std::time::Duration;
 
@@ -92,6 +92,24 @@ impl ApiClient {
         trial: TrialId,
     ) -> Result<TrialHistory, ApiFailure> {
         self.get(&format!("jobs/{job}/trials/{trial}/history")).await
+    }
+
+    /// Asks for an evaluation, or how far it is.
+    pub(crate) async fn evaluate(
+        &self,
+        job: JobId,
+        trial: TrialId,
+        request: &EvaluateRequest,
+    ) -> Result<EvaluationView, ApiFailure> {
+        self.post(&format!("jobs/{job}/trials/{trial}/evaluate"), request).await
+    }
+
+    pub(crate) async fn evaluations(
+        &self,
+        job: JobId,
+        trial: TrialId,
+    ) -> Result<Vec<EvaluationView>, ApiFailure> {
+        self.get(&format!("jobs/{job}/trials/{trial}/evaluations")).await
     }
 
     /// The events of a job that come after a journal position; not all at once where they are many.

@@ -16,6 +16,7 @@ mod client;
 mod completions;
 mod connection;
 mod demo;
+mod evaluate;
 mod events;
 mod export;
 mod failure;
@@ -29,6 +30,7 @@ mod newfile;
 mod output;
 mod replay;
 mod revoke;
+mod scores;
 mod serve;
 mod shutdown;
 mod status;
@@ -80,6 +82,8 @@ enum Command {
     Events(events::Args),
     /// Write a trial's model into a file.
     Export(export::Args),
+    /// Evaluate a trial on the test data, which the search never sees.
+    Evaluate(evaluate::Args),
     /// Train a trial again on this machine and compare every checkpoint.
     Replay(replay::Args),
     /// End a job.
@@ -122,6 +126,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Revoke(args) => revoke::run(&args).await,
         Command::Events(args) => events::run(&args).await,
         Command::Export(args) => export::run(&args).await,
+        Command::Evaluate(args) => evaluate::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
         Command::Demo(args) => demo::run(&args).await,

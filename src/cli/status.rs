@@ -4,15 +4,16 @@ use super::{
     connection::Connection,
     failure::Failure,
     output::{self, Column, Grid},
-    trials,
+    scores, trials,
     wait::{self, Watched},
     words,
 };
 use crate::api_client::ApiClient;
 use sojourn_protocol::{
     ids::JobId,
+    manifest::Labels,
     spec::Goal,
-    view::{JobDetail, JobView, TrialView},
+    view::{EvaluationView, JobDetail, JobView, TrialView},
 };
 
 /// Trials that are shown.
@@ -43,11 +44,12 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         return output::json(&detail);
     }
     let trials = client.trials(args.job).await?;
-    output::line(&page(&detail.summary, detail.spec.search.goal, trials))
+    let goal = detail.spec.search.goal;
+    output::line(&page(&detail.summary, goal, &detail.data.labels, trials))
 }
 
 async fn watch(args: &Args, client: &ApiClient) -> Result<(), Failure> {
-    let JobDetail { spec, .. } = client.job(args.job).await?;
+    let JobDetail { spec, data, .. } = client.job(args.job).await?;
     let mut drawn = 0;
     let mut last: Option<JobView> = None;
     let ended = wait::until_end(client, args.job, async |watched| {
@@ -71,7 +73,7 @@ async fn watch(args: &Args, client: &ApiClient) -> Result<(), Failure> {
         }
         // A server that goes away between two requests is noticed by the next.
         let Ok(trials) = client.trials(args.job).await else { return Ok(()) };
-        let page = page(view, spec.search.goal, trials);
+        let page = page(view, spec.search.goal, &data.labels, trials);
         wait::redraw(drawn, &page)?;
         drawn = page.lines().count();
         Ok(())
@@ -93,7 +95,7 @@ fn summary_line(view: &JobView) -> String {
     )
 }
 
-fn page(view: &JobView, goal: Goal, mut trials: Vec<TrialView>) -> String {
+fn page(view: &JobView, goal: Goal, labels: &Labels, mut trials: Vec<TrialView>) -> String {
     let mut lines =
         vec![format!("job {} `{}` {}", view.job, view.name, words::job_state(view.state))];
     if let Some(reason) = &view.waiting {
@@ -117,6 +119,9 @@ fn page(view: &JobView, goal: Goal, mut trials: Vec<TrialView>) -> String {
     ));
     lines.push(format!("trained      {}", words::duration(view.train_micros / 1000)));
     lines.push(format!("best         {}", words::best(view)));
+    if let Some(test) = &view.test {
+        lines.push(format!("test         {}", scores::test(test)));
+    }
     trials.sort_by(|a, b| words::leader_board(goal, a, b));
     let hidden = trials.len().saturating_sub(BOARD);
     let mut grid = Grid::new(&[
@@ -141,6 +146,11 @@ fn page(view: &JobView, goal: Goal, mut trials: Vec<TrialView>) -> String {
     }
     if hidden > 0 {
         lines.push(format!("and {hidden} more: `sojourn trials {}`", view.job));
+    }
+    if let (Some(result), Labels::Classes(names)) =
+        (view.test.as_ref().and_then(EvaluationView::result), labels)
+    {
+        lines.extend(scores::confusion(result, Some(names)));
     }
     lines.join("\n")
 }

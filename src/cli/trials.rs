@@ -4,7 +4,7 @@ use super::{
     connection::Connection,
     failure::Failure,
     output::{self, Column, Grid},
-    words,
+    scores, words,
 };
 use sojourn_protocol::{ids::JobId, view::TrialView};
 
@@ -39,7 +39,14 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     for trial in &trials {
         grid.row(board_fields(trial));
     }
-    output::line(&grid.text())
+    let mut lines = vec![grid.text()];
+    let tests: Vec<String> =
+        trials.iter().filter_map(|trial| trial.test.as_ref()).map(scores::test).collect();
+    if !tests.is_empty() {
+        lines.push("\non the test data".to_owned());
+        lines.extend(tests);
+    }
+    output::line(&lines.join("\n"))
 }
 
 /// A trial's line of a leader board.

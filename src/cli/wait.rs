@@ -1,7 +1,7 @@
 //! Waits for a job to end, through server restarts.
 
-use super::{failure::Failure, output, words};
-use crate::api_client::ApiClient;
+use super::{failure::Failure, output, scores, words};
+use crate::api_client::{ApiClient, ApiFailure};
 use sojourn_protocol::{
     ids::JobId,
     view::{JobState, JobView},
@@ -29,21 +29,45 @@ pub(crate) async fn until_end(
     job: JobId,
     mut watch: impl AsyncFnMut(Watched<'_>) -> Result<(), Failure>,
 ) -> Result<JobView, Failure> {
+    poll(
+        async || client.job(job).await,
+        async |polled| match polled {
+            Polled::Answer(detail) => {
+                watch(Watched::View(&detail.summary)).await?;
+                Ok((detail.summary.state != JobState::Running).then_some(detail.summary))
+            }
+            Polled::Away(reason) => watch(Watched::Away(reason)).await.map(|()| None),
+        },
+    )
+    .await
+}
+
+/// What one look gave.
+pub(crate) enum Polled<A> {
+    Answer(A),
+    /// The server has gone away just now.
+    Away(String),
+}
+
+/// Asks again and again until `look` has seen what it waits for.
+pub(crate) async fn poll<A, T>(
+    mut ask: impl AsyncFnMut() -> Result<A, ApiFailure>,
+    mut look: impl AsyncFnMut(Polled<A>) -> Result<Option<T>, Failure>,
+) -> Result<T, Failure> {
     let begun = Instant::now();
     let mut away_since: Option<Instant> = None;
     loop {
-        match client.job(job).await {
-            Ok(detail) => {
+        match ask().await {
+            Ok(answer) => {
                 away_since = None;
-                watch(Watched::View(&detail.summary)).await?;
-                if detail.summary.state != JobState::Running {
-                    return Ok(detail.summary);
+                if let Some(seen) = look(Polled::Answer(answer)).await? {
+                    return Ok(seen);
                 }
             }
             Err(failure) if failure.is_away() => match away_since {
                 None => {
                     away_since = Some(Instant::now());
-                    watch(Watched::Away(failure.to_string())).await?;
+                    look(Polled::Away(failure.to_string())).await?;
                 }
                 Some(since) if since.elapsed() > PATIENCE => return Err(failure.into()),
                 Some(_) => {}
@@ -70,8 +94,12 @@ pub(crate) fn verdict(view: &JobView) -> Result<(), Failure> {
 pub(crate) fn outcome_text(view: &JobView) -> String {
     let took = view.ended_at.map(|end| words::duration((end - view.submitted_at).0));
     let took = took.map_or_else(String::new, |took| format!(" after {took}"));
+    let test = view
+        .test
+        .as_ref()
+        .map_or_else(String::new, |test| format!("\ntest data: {}", scores::test(test)));
     format!(
-        "job {} {}{took}: {} of {} trials finished; best {}",
+        "job {} {}{took}: {} of {} trials finished; best {}{test}",
         view.job,
         words::job_state(view.state),
         view.trials_finished,

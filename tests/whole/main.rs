@@ -23,6 +23,7 @@
 mod calls;
 mod chaos;
 mod deep;
+mod evaluations;
 mod models;
 mod people;
 mod reading;

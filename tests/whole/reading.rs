@@ -46,15 +46,15 @@ fn blob(bytes: &[u8]) -> BlobRef {
 }
 
 /// Everything that a server knows of one job with two trials.
-struct World {
-    detail: JobDetail,
-    trials: Vec<TrialView>,
+pub(crate) struct World {
+    pub(crate) detail: JobDetail,
+    pub(crate) trials: Vec<TrialView>,
     histories: Vec<TrialHistory>,
     blobs: BTreeMap<Digest, Vec<u8>>,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let spec = jobfile::parse(JOB).unwrap();
         let mut blobs = BTreeMap::new();
         let mut keep = |bytes: Vec<u8>| {
@@ -158,7 +158,7 @@ impl World {
         Self { detail: JobDetail { summary, spec, data }, trials, histories, blobs }
     }
 
-    fn answer(&self, path: &str) -> Answer {
+    pub(crate) fn answer(&self, path: &str) -> Answer {
         let ok = |value: Value| Answer::json(200, value.to_string());
         let history = |path: &str| path.split('/').nth(5)?.parse::<usize>().ok();
         match path {
@@ -186,20 +186,20 @@ impl World {
         }
     }
 
-    fn serve(self) -> FakeServer {
+    pub(crate) fn serve(self) -> FakeServer {
         FakeServer::start(move |request| self.answer(request.line.split_once(' ').unwrap().1))
     }
 }
 
 /// What a command prints; it must succeed.
-fn printed(server: &FakeServer, args: &[&str]) -> String {
+pub(crate) fn printed(server: &FakeServer, args: &[&str]) -> String {
     let output = sojourn(args).args(["--server", &server.url]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.status.code(), Some(0));
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn words(line: &str) -> Vec<&str> {
+pub(crate) fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
