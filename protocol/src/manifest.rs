@@ -78,7 +78,8 @@ impl DataSplit {
 pub struct DataManifest {
     /// Shape of one row; its product is the number of features.
     pub shape: Vec<u32>,
-    /// Names of the feature columns in order.
+    /// Names of the feature columns in order; none where the data is arrays, whose values have no
+    /// names.
     pub features: Vec<String>,
     /// What labels are.
     pub labels: Labels,

@@ -2,7 +2,7 @@
 
 use super::output;
 use crate::api_client::ApiFailure;
-use sojourn_ingest::IngestError;
+use sojourn_ingest::{FetchError, IngestError};
 use sojourn_protocol::error::ErrorKind;
 use sojourn_slot::SlotError;
 use std::{error::Error, io, process::ExitCode};
@@ -126,6 +126,9 @@ impl From<IngestError> for Failure {
                 | io::ErrorKind::FileTooLarge => Exit::Work,
                 _ => Exit::Call,
             },
+            IngestError::Fetch { source: FetchError::Cut { .. } | FetchError::Mixed, .. } => {
+                Exit::Work
+            }
             _ => Exit::Call,
         };
         Self { exit, messages: vec![with_sources(&error)] }

@@ -6,6 +6,7 @@
 //! | `failure` | messages and exit codes |
 //! | `output` | tables, JSON and colours on stdout |
 //! | `meter` | progress on stderr |
+//! | `reading` | progress of reading data |
 //! | `words` | how sizes, times and states are written |
 //!
 //! Every subcommand has `Args` and `run`. Exit codes: 0 done, 1 the work failed, 2 the call was wrong,
@@ -28,6 +29,7 @@ mod meter;
 mod modelfile;
 mod newfile;
 mod output;
+mod reading;
 mod replay;
 mod revoke;
 mod scores;

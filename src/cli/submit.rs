@@ -5,14 +5,16 @@ use super::{
     failure::Failure,
     given, jobfile,
     meter::{Meter, Unit},
-    output, validate,
+    output,
+    reading::Reading,
+    validate,
     wait::{self, Watched},
     words,
     workspace::Workspace,
 };
 use crate::api_client::ApiClient;
 use serde::Serialize;
-use sojourn_ingest::Ingested;
+use sojourn_ingest::{Ingested, Progress};
 use sojourn_protocol::{
     api::{MissingRequest, SubmitRequest, Submitted},
     digest::{BlobRef, Digest},
@@ -70,10 +72,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 
     let workspace = Workspace::new()?;
     let ingested = tokio::task::block_in_place(|| -> Result<Ingested, Failure> {
-        let mut meter = Meter::new("reading data", Unit::Bytes, 0);
-        let mut progress =
-            |progress: sojourn_ingest::Progress| meter.set(progress.bytes, progress.of, "");
-        Ok(sojourn_ingest::ingest(&job.spec, &job.folder, workspace.path(), &mut progress)?)
+        let mut reading = Reading::new();
+        let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+        Ok(sojourn_ingest::ingest(&job.spec, &job.folder, workspace.path(), tell)?)
     })?;
     let manifest = &ingested.manifest;
     job.spec.search.check(&manifest.labels).map_err(Failure::call)?;

@@ -4,11 +4,12 @@ use super::{
     failure::Failure,
     given,
     jobfile::{self, Job, Problem},
-    meter::{Meter, Unit},
-    output, words,
+    output,
+    reading::Reading,
+    words, workspace,
 };
 use serde::Serialize;
-use sojourn_ingest::Summary;
+use sojourn_ingest::{Progress, Summary};
 use sojourn_protocol::manifest::Labels;
 use sojourn_workgen::Trial;
 use std::{collections::BTreeMap, path::PathBuf};
@@ -90,10 +91,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn check_data(job: &Job) -> Result<Summary, Failure> {
-    let mut meter = Meter::new("reading data", Unit::Bytes, 0);
-    let mut progress =
-        |progress: sojourn_ingest::Progress| meter.set(progress.bytes, progress.of, "");
-    Ok(sojourn_ingest::check(&job.spec, &job.folder, &mut progress)?)
+    let mut reading = Reading::new();
+    let spool = workspace::parent();
+    let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+    Ok(sojourn_ingest::check(&job.spec, &job.folder, &spool, tell)?)
 }
 
 /// Can every trial's model be built for this data? Their sizes, and the trials of each.
@@ -130,7 +131,7 @@ fn report(job: &Job, summary: Summary, models: BTreeMap<ModelSize, usize>) -> Re
         trials,
         epochs,
         hops: u64::try_from(trials).unwrap_or(u64::MAX) * u64::from(epochs) * shards,
-        features: summary.features.len(),
+        features: summary.width,
         classes: match &summary.labels {
             Labels::Classes(names) => Some(names.len()),
             Labels::Number => None,
@@ -151,7 +152,7 @@ fn text(args: &Args, report: &Report) -> String {
     };
     let mut lines = vec![
         format!("{file} is good: job `{}`", report.name),
-        format!("data    {} features, {labels}", report.features),
+        format!("data    {}, {labels}", features(report)),
         format!("train   {}", shards(&report.train)),
         format!("valid   {}", shards(&report.valid_rows)),
     ];
@@ -172,6 +173,14 @@ fn text(args: &Args, report: &Report) -> String {
     let epochs = words::counted(u64::from(report.epochs), "epoch");
     lines.push(format!("work    {trials}, {epochs}, {} hops", words::count(report.hops)));
     lines.join("\n")
+}
+
+/// `784 features, [1, 28, 28]`; the shape of a flat row is said by their number.
+fn features(report: &Report) -> String {
+    match report.shape.as_slice() {
+        [_] => format!("{} features", report.features),
+        shape => format!("{} features, {shape:?}", report.features),
+    }
 }
 
 fn shards(rows: &[u32]) -> String {

@@ -25,7 +25,7 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// Makes a folder, and removes those that killed processes left.
     pub(crate) fn new() -> Result<Self, Failure> {
-        Self::below(&cache_folder().join("sojourn").join("submit"))
+        Self::below(&parent())
     }
 
     fn below(parent: &Path) -> Result<Self, Failure> {
@@ -45,6 +45,11 @@ impl Workspace {
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
+}
+
+/// Where such folders are made.
+pub(crate) fn parent() -> PathBuf {
+    cache_folder().join("sojourn").join("submit")
 }
 
 fn cache_folder() -> PathBuf {

@@ -1,6 +1,6 @@
 //! `sojourn validate`, whole process: what good and bad jobs are told, on which stream, with which code.
 
-use crate::support::{Folder, sojourn};
+use crate::support::{Answer, FakeServer, Folder, sojourn};
 
 const JOB: &str = r#"name = "small"
 [data]
@@ -150,4 +150,76 @@ fn files_that_are_not_there() {
     assert!(run("none.toml").starts_with("error: can't read the job file `none.toml`: "));
     std::fs::write(folder.path().join("latin.toml"), b"name = \"\xe9\"").unwrap();
     assert_eq!(run("latin.toml"), "error: `latin.toml` isn't UTF-8 text\n");
+}
+
+/// An IDX file of bytes.
+fn idx(shape: &[u8], bytes: impl Iterator<Item = u8>) -> Vec<u8> {
+    let mut file = vec![0, 0, 8, u8::try_from(shape.len()).unwrap()];
+    file.extend(shape.iter().flat_map(|side| u32::from(*side).to_be_bytes()));
+    file.extend(bytes);
+    file
+}
+
+#[test]
+fn images_are_described_with_their_shape() {
+    let job = JOB.replace("t.csv", "t-images-idx3-ubyte").replace("label = \"y\"", "");
+    let job = job.replace("\"mlp\"\nhidden = { choice = [[4], [8]] }", "\"cnn\"\nchannels = [2]");
+    let folder = Folder::with(&[("job.toml", &job)]);
+    let images = idx(&[20, 4, 6], (0..480u32).map(|pixel| u8::try_from(pixel % 200).unwrap()));
+    std::fs::write(folder.path().join("t-images-idx3-ubyte"), images).unwrap();
+    let labels = idx(&[20], (0..20).map(|label| label % 3));
+    std::fs::write(folder.path().join("t-labels-idx1-ubyte"), labels).unwrap();
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("data    24 features, [1, 4, 6], 3 classes\n"), "{text}");
+}
+
+#[test]
+fn what_a_url_leads_to_is_copied_and_told() {
+    let server = FakeServer::start(|request| match request.line.as_str() {
+        "GET /data/t.csv" => Answer { status: 200, headers: String::new(), body: csv().into() },
+        _ => Answer { status: 404, headers: String::new(), body: Vec::new() },
+    });
+    let validate = |path: &str, variables: &[(&str, &str)]| {
+        let folder = Folder::with(&[("job.toml", &JOB.replace("t.csv", path))]);
+        let cache = folder.path().join("cache");
+        let output = sojourn(&["validate", "job.toml"])
+            .current_dir(folder.path())
+            .env("XDG_CACHE_HOME", &cache)
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        let left = std::fs::read_dir(cache.join("sojourn").join("submit")).unwrap().count();
+        assert_eq!(left, 0, "nothing is left behind");
+        let told = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), told.replace(&cache.display().to_string(), "CACHE"))
+    };
+    let url = format!("{}/data/t.csv", server.url);
+    let size = csv().len();
+    assert_eq!(
+        validate(&url, &[]),
+        (
+            Some(0),
+            format!("{url}: {size} B copied to a temporary file in `CACHE/sojourn/submit`\n")
+        )
+    );
+    let gone = format!("{}/none.csv", server.url);
+    assert_eq!(
+        validate(&gone, &[]),
+        (Some(2), format!("error: can't fetch `{gone}`: the server answers 404 Not Found\n"))
+    );
+    let variables = [
+        ("AWS_ENDPOINT_URL", server.url.as_str()),
+        ("AWS_ACCESS_KEY_ID", "me"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+    ];
+    assert_eq!(
+        validate("s3://data/none.csv", &variables),
+        (
+            Some(2),
+            "error: can't fetch `s3://data/none.csv`: there is no such object, or no such bucket\n"
+                .to_owned()
+        )
+    );
 }

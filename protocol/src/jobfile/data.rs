@@ -1,7 +1,10 @@
 //! `[data]`, and the job's name.
 
-use super::reader::{Node, Section};
-use crate::spec::{DataSpec, Scale, Split};
+use super::{
+    reader::{Node, Section, list},
+    vocabulary::nearest,
+};
+use crate::spec::{Channels, DataSpec, FileKind, Scale, SourceSpec, Split, data::DEFAULT_LABEL};
 
 const DEFAULT_VALID: f64 = 0.2;
 const DEFAULT_SHARDS: u32 = 4;
@@ -23,23 +26,26 @@ pub(super) fn name(node: &Node<'_>) -> Option<String> {
 /// Reads `[data]`.
 pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
     let train = section
-        .required("train", "a CSV file or a folder of CSV files")
+        .required("train", "a data file, a folder of them, or a URL")
         .and_then(|node| path(&node));
-    let label = section.required("label", "the name of the label column").and_then(|node| {
-        let label = node.string("the name of a column")?;
-        if label.is_empty() { node.refuse("is empty") } else { Some(label.to_owned()) }
-    });
-    let shape = match section.optional("shape") {
-        None => Some(None),
-        Some(node) => shape(&node).map(Some),
+    let kind = train.as_deref().and_then(FileKind::named);
+    let label = match section.optional("label") {
+        None if kind.is_some_and(|kind| kind != FileKind::Csv) => Some(DEFAULT_LABEL.to_owned()),
+        _ => {
+            section.required("label", "the name of the label column").and_then(|node| label(&node))
+        }
     };
+    let features = optional(section, "features", word);
+    let labels = optional(section, "labels", path);
+    let fitting = fitting(section, kind);
+    let shape = optional(section, "shape", shape);
+    let channels = section.optional("channels").map_or(Some(Channels::First), |node| {
+        node.word(&[("first", Channels::First), ("last", Channels::Last)])
+    });
     let scale = section.optional("scale").map_or(Some(Scale::None), |node| scale(&node));
     let valid =
         section.optional("valid").map_or(Some(Split::Share(DEFAULT_VALID)), |node| split(&node));
-    let test = match section.optional("test") {
-        None => Some(None),
-        Some(node) => split(&node).map(Some),
-    };
+    let test = optional(section, "test", split);
     let shards = section.optional("shards").map_or(Some(DEFAULT_SHARDS), |node| shards(&node));
     if let (Some(Split::Share(valid)), Some(Some(Split::Share(test)))) = (&valid, &test)
         && valid + test >= 1.0
@@ -51,10 +57,14 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
             ),
         );
     }
+    fitting?;
     Some(DataSpec {
         train: train?,
+        features: features?,
         label: label?,
+        labels: labels?,
         shape: shape?,
+        channels: channels?,
         scale: scale?,
         valid: valid?,
         test: test?,
@@ -62,17 +72,77 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
     })
 }
 
+/// The shape of a row as far as the job file says it: of arrays the file itself knows it.
+pub(super) fn known_shape(data: &DataSpec) -> Option<Option<&[u32]>> {
+    let is_table = FileKind::named(&data.train) == Some(FileKind::Csv);
+    (data.shape.is_some() || is_table).then_some(data.shape.as_deref())
+}
+
+/// The value of a key that may be left out; `None` after a problem.
+fn optional<T>(
+    section: &Section<'_>,
+    key: &str,
+    read: fn(&Node<'_>) -> Option<T>,
+) -> Option<Option<T>> {
+    section.optional(key).map_or(Some(None), |node| read(&node).map(Some))
+}
+
+/// Refuses the keys that say nothing about files of this kind.
+fn fitting(section: &Section<'_>, kind: Option<FileKind>) -> Option<()> {
+    let arrays = "names an array of an NPZ or safetensors file";
+    let files = "is the file of labels beside an IDX or NPY file; here the labels are in the same \
+                 file, and `label` names them";
+    let foreign: &[(&str, &str)] = match kind {
+        Some(FileKind::Csv) => &[
+            (
+                "features",
+                "names an array; of a CSV file every column beside the label is a feature",
+            ),
+            ("labels", files),
+            ("channels", "is for arrays of images; of a CSV file `shape` says what a row is"),
+        ],
+        Some(FileKind::Npz | FileKind::Safetensors) => &[("labels", files)],
+        Some(FileKind::Idx | FileKind::Npy) => &[("features", arrays), ("label", arrays)],
+        None => &[],
+    };
+    let refused: Vec<Option<()>> = foreign
+        .iter()
+        .filter_map(|(key, reason)| Some(section.optional(key)?.refuse(*reason)))
+        .collect();
+    refused.into_iter().collect()
+}
+
 fn path(node: &Node<'_>) -> Option<String> {
-    let path = node.string("the path of a CSV file or of a folder of them")?;
+    const SCHEMES: [&str; 3] = ["http", "https", "s3"];
+    let path = node.string("a path or a URL")?;
     if path.is_empty() {
-        return node.refuse("is empty; a path is wanted");
+        return node.refuse("is empty; a path or a URL is wanted");
     }
-    if path.contains("://") {
-        return node.refuse(format!(
-            "is `\"{path}\"`; this version reads local files only: download it first"
-        ));
+    if let Some((scheme, rest)) = path.split_once("://") {
+        if !SCHEMES.contains(&scheme) {
+            let near = nearest(scheme, SCHEMES);
+            let hint = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            return node.refuse(format!(
+                "is `\"{path}\"`; {hint}a path, or a URL of {} is wanted",
+                list(&SCHEMES)
+            ));
+        }
+        if rest.split('/').next().is_none_or(str::is_empty) {
+            let what = if scheme == "s3" { "bucket" } else { "host" };
+            return node.refuse(format!("is `\"{path}\"`, which names no {what}"));
+        }
     }
     Some(path.to_owned())
+}
+
+fn word(node: &Node<'_>) -> Option<String> {
+    let word = node.string("the name of an array")?;
+    if word.is_empty() { node.refuse("is empty") } else { Some(word.to_owned()) }
+}
+
+fn label(node: &Node<'_>) -> Option<String> {
+    let label = node.string("the name of a column")?;
+    if label.is_empty() { node.refuse("is empty") } else { Some(label.to_owned()) }
 }
 
 fn shape(node: &Node<'_>) -> Option<Vec<u32>> {
@@ -110,17 +180,32 @@ fn split(node: &Node<'_>) -> Option<Split> {
     if node.is_string() {
         return path(node).map(Split::File);
     }
-    if node.is_table() || node.is_list() {
-        return node.refuse(format!(
-            "is {}; a share above 0 and below 1, or the path of a file is wanted",
-            node.describe()
-        ));
+    if node.is_table() {
+        return source(&node.section_of(&["data", "features", "label", "labels"])?)
+            .map(Split::Source);
+    }
+    if node.is_list() {
+        return node.refuse(
+            "is a list; a share above 0 and below 1, a path or URL, or `{ data = \"...\" }` is wanted",
+        );
     }
     let share = node.number()?;
     if share > 0.0 && share < 1.0 {
         return Some(Split::Share(share));
     }
     node.refuse(format!("is {share}; a share above 0 and below 1 is wanted, or the path of a file"))
+}
+
+fn source(section: &Section<'_>) -> Option<SourceSpec> {
+    let data = section
+        .required("data", "a data file, a folder of them, or a URL")
+        .and_then(|node| path(&node));
+    let fitting = fitting(section, data.as_deref().and_then(FileKind::named));
+    let (features, label) =
+        (optional(section, "features", word), optional(section, "label", label));
+    let labels = optional(section, "labels", path);
+    fitting?;
+    Some(SourceSpec { data: data?, features: features?, label: label?, labels: labels? })
 }
 
 fn shards(node: &Node<'_>) -> Option<u32> {

@@ -68,14 +68,14 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     let search_node = root.optional("search");
     let method = search::method(search_node.as_ref());
     let data = root.required_section("data").and_then(|section| data::read(&section));
-    let shape = data.as_ref().and_then(|data| data.shape.as_deref());
-    let models = model::read(&root, method, data.is_some().then_some(shape), open);
+    let shape = data.as_ref().and_then(data::known_shape);
+    let models = model::read(&root, method, shape, open);
     let says_scale =
         root.optional("data").and_then(|data| data.peek()?.optional("scale")).is_some();
     let given_scale = models.as_deref().filter(|_| !says_scale).map(|all| given::scale(&root, all));
     let training = root
         .required_section("training")
-        .and_then(|section| training::read(&section, method, data.is_some().then_some(shape)));
+        .and_then(|section| training::read(&section, method, shape));
     let loss = training.as_ref().map(|training| training.loss);
     let search = search::read(search_node.as_ref(), method, loss);
     let placement = search::placement(&root);

@@ -3,7 +3,13 @@
 /// The keys of each table, by the table's path (`model` for every `[[model]]`).
 pub(super) const TABLES: &[(&str, &[&str])] = &[
     ("", &["name", "seed", "data", "model", "training", "search", "placement"]),
-    ("data", &["train", "label", "shape", "scale", "valid", "test", "shards"]),
+    (
+        "data",
+        &[
+            "train", "features", "label", "labels", "shape", "channels", "scale", "valid", "test",
+            "shards",
+        ],
+    ),
     (
         "model",
         &[

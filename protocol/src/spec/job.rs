@@ -1,6 +1,6 @@
 //! A whole job, as its user means it.
 
-use super::{Loss, ModelSpace, TrainingSpace};
+use super::{DataSpec, Loss, ModelSpace, TrainingSpace};
 use crate::digest::BlobRef;
 use serde::{Deserialize, Serialize};
 
@@ -50,53 +50,6 @@ pub struct Init {
     pub file: String,
     /// The canonical file of its parameters and buffers.
     pub parameters: BlobRef,
-}
-
-/// `[data]`: read where `submit` runs, and kept with the job for people.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DataSpec {
-    /// A CSV file or a folder of CSV parts, relative to the job file.
-    pub train: String,
-    /// Name of the label column.
-    pub label: String,
-    /// Shape of one row; `None` is a flat vector.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shape: Option<Vec<u32>>,
-    /// How features are scaled before training.
-    pub scale: Scale,
-    /// Validation rows: always there.
-    pub valid: Split,
-    /// Test rows: kept apart, never used by the search.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<Split>,
-    /// Shards of the training rows, at least 1.
-    pub shards: u32,
-}
-
-/// How features are scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scale {
-    /// Taken as they are.
-    None,
-    /// Per feature, minus the mean and over the standard deviation of the training rows; a feature
-    /// that doesn't vary becomes 0.
-    Standard,
-    /// Times a constant.
-    Constant(f64),
-    /// As the model was that a job starts from: by this scaling blob (see [`crate::manifest`]).
-    Given(BlobRef),
-}
-
-/// Rows set aside.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Split {
-    /// This share of the rows of `train`, in `(0, 1)`.
-    Share(f64),
-    /// A file or folder of its own, relative to the job file.
-    File(String),
 }
 
 /// `[search]`.

@@ -6,6 +6,7 @@
 mod architecture;
 mod augment;
 mod check;
+pub mod data;
 pub mod dimension;
 mod job;
 mod model;
@@ -15,10 +16,11 @@ mod training;
 
 pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
+pub use data::{Channels, DataSpec, FileKind, Scale, SourceSpec, Split};
 pub use dimension::Dimension;
 pub use job::{
-    DEFAULT_TOP_K, DataSpec, Goal, Init, JobSpec, Metric, OrderChoice, PlacementSpec, Scale,
-    SearchMethod, SearchSpec, Split,
+    DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, OrderChoice, PlacementSpec, SearchMethod,
+    SearchSpec,
 };
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use share::Share;

@@ -6,9 +6,9 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard},
     seeds,
     spec::{
-        AugmentSpace, DataSpec, Dimension, Goal, JobSpec, Loss, Metric, ModelSpace, OptimizerName,
-        OptimizerSpace, OrderChoice, PlacementSpec, Precision, Scale, ScheduleSpace, SearchMethod,
-        SearchSpec, Split, TrainingSpace,
+        AugmentSpace, Channels, DataSpec, Dimension, Goal, JobSpec, Loss, Metric, ModelSpace,
+        OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision, Scale, ScheduleSpace,
+        SearchMethod, SearchSpec, Split, TrainingSpace,
     },
     time::Millis,
 };
@@ -130,8 +130,11 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32, reproducible: bool) ->
         seed,
         data: DataSpec {
             train: "train.csv".into(),
+            features: None,
             label: "label".into(),
+            labels: None,
             shape: None,
+            channels: Channels::First,
             scale: Scale::None,
             valid: Split::Share(0.2),
             test: None,

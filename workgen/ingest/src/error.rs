@@ -23,12 +23,38 @@ pub enum IngestError {
         path: PathBuf,
     },
     /// A folder without data.
-    #[error("`{key}`: the folder `{path}` holds no `.csv` file")]
+    #[error("`{key}`: the folder `{path}` holds no `.csv`, `.npz` or `.safetensors` file")]
     NoParts {
         /// The key of the job file.
         key: &'static str,
         /// The folder.
         path: PathBuf,
+    },
+    /// A folder with parts of several kinds.
+    #[error("`{key}`: the folder `{path}` holds files of several kinds: `{}` and `{}`", files.0, files.1)]
+    MixedParts {
+        /// The key of the job file.
+        key: &'static str,
+        /// The folder.
+        path: PathBuf,
+        /// Two of different kinds.
+        files: Box<(String, String)>,
+    },
+    /// No labels beside images.
+    #[error("the labels were looked for in `{labels}`; another file is named by `labels`")]
+    NoSibling {
+        /// The file that the images' name suggests.
+        labels: String,
+        /// Why it wasn't it.
+        source: Box<IngestError>,
+    },
+    /// A URL that couldn't be fetched.
+    #[error("can't fetch `{url}`")]
+    Fetch {
+        /// The URL, without what may be secret in it.
+        url: String,
+        /// Why.
+        source: FetchError,
     },
     /// The job's shape doesn't fit the columns.
     #[error(
@@ -41,6 +67,16 @@ pub enum IngestError {
         values: u32,
         /// Columns besides the label.
         features: u32,
+        /// The training data.
+        file: String,
+    },
+    /// The job's shape isn't that of the array's rows.
+    #[error("`data.shape` is {shape:?}, but a row of `{file}` is {actual:?}")]
+    ArrayShape {
+        /// What the job asks for.
+        shape: Vec<u32>,
+        /// Shape of a row.
+        actual: Vec<u32>,
         /// The training data.
         file: String,
     },
@@ -91,7 +127,45 @@ impl IngestError {
     }
 }
 
-/// A place in a file, as people write it: `file:line: column: `.
+/// Why a URL couldn't be fetched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// It isn't one.
+    #[error("it is no URL: {0}")]
+    BadUrl(String),
+    /// The server said no.
+    #[error("the server answers {status}{hint}")]
+    Status {
+        /// Its status, with the reason.
+        status: String,
+        /// What can be done about it.
+        hint: &'static str,
+    },
+    /// The server could not be reached, or the connection was cut again and again.
+    #[error("{attempts} attempts failed after {bytes} bytes: {reason}")]
+    Cut {
+        /// Attempts since the last byte.
+        attempts: u32,
+        /// Bytes that had come.
+        bytes: u64,
+        /// Of the last attempt.
+        reason: String,
+    },
+    /// What lies there changed during the download, or the server mixed up the parts.
+    #[error("the server sent another part, or another version, than it was asked for")]
+    Mixed,
+    /// Nothing says who is asking.
+    #[error(
+        "no credentials: set `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or `AWS_SKIP_SIGNATURE=true` for a public bucket ({0})"
+    )]
+    NoCredentials(String),
+    /// The object store said no.
+    #[error("{0}")]
+    Store(String),
+}
+
+/// A place in a file, as people write it: `file:line: column: `, or `file: element: `.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file, as the job names it.
@@ -100,6 +174,20 @@ pub struct Place {
     pub line: Option<u64>,
     /// The column's name, where it is about one.
     pub column: Option<String>,
+    /// An array, or an element of it counted from 0: `x[31, 0, 7]`.
+    pub element: Option<String>,
+}
+
+impl Place {
+    /// A file as a whole.
+    pub(crate) fn of(file: &str) -> Self {
+        Self { file: file.to_owned(), line: None, column: None, element: None }
+    }
+
+    /// A problem there.
+    pub(crate) fn refuse(self, problem: Problem) -> IngestError {
+        IngestError::Data { at: Box::new(self), problem }
+    }
 }
 
 impl fmt::Display for Place {
@@ -109,9 +197,10 @@ impl fmt::Display for Place {
             write!(f, ":{line}")?;
         }
         f.write_str(": ")?;
-        match &self.column {
-            Some(column) => write!(f, "column `{column}`: "),
-            None => Ok(()),
+        match (&self.column, &self.element) {
+            (Some(column), _) => write!(f, "column `{column}`: "),
+            (None, Some(element)) => write!(f, "`{element}`: "),
+            (None, None) => Ok(()),
         }
     }
 }
@@ -169,4 +258,60 @@ pub enum Problem {
     OneClass(String),
     #[error("the file changed while it was read")]
     Changed,
+    #[error("no column `{name}`{}{hint}", and_more(*.more))]
+    NoColumn { name: String, more: usize, hint: String },
+    #[error("the {how} data is damaged or cut off ({reason})")]
+    Damaged { how: &'static str, reason: String },
+    #[error("the file isn't {wanted}, as its name or the files beside it say")]
+    NotAs { wanted: &'static str },
+    #[error("{0}")]
+    BadHeader(&'static str),
+    #[error("its elements are {0}, no numbers")]
+    Dtype(String),
+    #[error("its elements are in Fortran's order; save it with `numpy.ascontiguousarray(...)`")]
+    FortranOrder,
+    #[error("it is encrypted, or compressed by something else than deflate")]
+    Compression,
+    #[error("no array `{name}` (`{key}`); {hint}")]
+    NoArray { name: String, key: &'static str, hint: String },
+    #[error("it has no rows")]
+    NoArrayRows,
+    #[error("its rows are empty")]
+    NoArrayFeatures,
+    #[error("it is one number, no rows")]
+    Scalar,
+    #[error("its elements are text; features must be numbers")]
+    TextFeatures,
+    #[error("a row of over {limit} values")]
+    WideRow { limit: u64 },
+    #[error("labels must be one a row, [rows] or [rows, 1], not {0:?}")]
+    LabelShape(Vec<u64>),
+    #[error("{labels} labels for the {rows} rows of {of}")]
+    Counts { labels: u64, rows: u64, of: String },
+    #[error("there is no file of labels; name it by `labels`")]
+    NoLabelsFile,
+    #[error("a folder; `labels` must name one file")]
+    FolderOfLabels,
+    #[error("a row is {actual:?}, {expected:?} as in `{of}` is wanted")]
+    RowShape { actual: Vec<u32>, expected: Vec<u32>, of: String },
+    #[error("a row is {0:?}; `channels = \"last\"` needs [height, width, channels]")]
+    NoChannels(Vec<u32>),
+    #[error(
+        "a row is {0:?}, which looks like [height, width, channels]; set `data.channels = \"last\"`, or `data.shape` to that if it isn't"
+    )]
+    ChannelsLast(Vec<u64>),
+    #[error("the shape {shape:?} needs {wanted} bytes, there are {there}")]
+    Size { shape: Vec<u64>, wanted: u64, there: u64 },
+    #[error("the data ends or is damaged at row {row} of {rows} ({reason})")]
+    CutOff { row: u64, rows: u64, reason: String },
+    #[error("there is more data after the {rows} rows")]
+    MoreData { rows: u64 },
+}
+
+fn and_more(count: usize) -> String {
+    if count == 0 {
+        String::new()
+    } else {
+        format!(" and {count} more that the model was trained on")
+    }
 }

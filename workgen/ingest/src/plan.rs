@@ -65,7 +65,7 @@ impl Plan {
         let total = rows_of(Part::Train);
         let split = |part, split: Option<&Split>| match split {
             None => None,
-            Some(Split::File(_)) => Some((part, part, rows_of(part))),
+            Some(Split::File(_) | Split::Source(_)) => Some((part, part, rows_of(part))),
             Some(Split::Share(share)) => Some((part, Part::Train, share_of(total, *share))),
         };
         let valid = split(Part::Valid, Some(&data.valid));
@@ -151,13 +151,16 @@ fn share_of(rows: u64, share: f64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sojourn_protocol::spec::Scale;
+    use sojourn_protocol::spec::{Channels, Scale};
 
     fn data(valid: Split, test: Option<Split>, shards: u32) -> DataSpec {
         DataSpec {
             train: "t".into(),
+            features: None,
             label: "y".into(),
+            labels: None,
             shape: None,
+            channels: Channels::First,
             scale: Scale::None,
             valid,
             test,

@@ -1,9 +1,9 @@
 //! The first pass over a file: how many rows, how wide, and which labels.
 
 use crate::{
+    csv::shown,
     error::{IngestError, Problem},
-    fields::shown,
-    table::Table,
+    table::{Pass, Table},
 };
 use sojourn_protocol::spec::Loss;
 use std::collections::BTreeSet;
@@ -43,35 +43,37 @@ impl Classes {
 impl Survey {
     /// Surveys `table`. Labels must be among `known`, where given.
     pub(crate) fn of(
-        table: &Table,
+        table: &dyn Table,
         loss: Loss,
         known: Option<&Classes>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self, IngestError> {
-        let mut rows = 0u64;
+        let mut count = 0u64;
         let mut found = Classes::default();
-        let mut label = Vec::new();
-        table.rows(progress, |row| {
-            rows += 1;
-            row.check(&mut label)?;
+        let mut rows = table.rows(Pass::Labels)?;
+        while rows.advance()? {
+            count += 1;
+            progress(rows.bytes_read());
             if loss == Loss::Mse {
-                return row.label_number(&label).map(|_| ());
+                rows.label_number()?;
+                continue;
             }
-            let name = class(&label).map_err(|problem| row.refuse_label(problem))?;
+            let name = class(rows.label()).map_err(|problem| rows.refuse_label(problem))?;
             match known {
-                Some(known) if known.0.contains(name) => Ok(()),
-                Some(_) => Err(row.refuse_label(Problem::UnseenLabel(shown(&label)))),
-                None if found.0.contains(name) => Ok(()),
+                Some(known) if known.0.contains(name) => {}
+                Some(_) => {
+                    return Err(rows.refuse_label(Problem::UnseenLabel(shown(rows.label()))));
+                }
+                None if found.0.contains(name) => {}
                 None if found.0.len() == MAX_CLASSES => {
-                    Err(row.refuse_label(Problem::TooManyClasses { limit: MAX_CLASSES }))
+                    return Err(rows.refuse_label(Problem::TooManyClasses { limit: MAX_CLASSES }));
                 }
                 None => {
                     found.0.insert(name.to_owned());
-                    Ok(())
                 }
             }
-        })?;
-        if rows == 0 {
+        }
+        if count == 0 {
             return Err(table.refuse(Problem::NoRows));
         }
         let classes = (loss == Loss::CrossEntropy && known.is_none()).then_some(found);
@@ -79,9 +81,9 @@ impl Survey {
             && names.len() == 1
         {
             let name = names.first().map(|name| shown(name.as_bytes())).unwrap_or_default();
-            return Err(table.refuse_column(Problem::OneClass(name)));
+            return Err(table.labels_place().refuse(Problem::OneClass(name)));
         }
-        Ok(Self { rows, classes })
+        Ok(Self { rows: count, classes })
     }
 }
 

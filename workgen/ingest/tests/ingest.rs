@@ -9,7 +9,7 @@
 )]
 
 use sojourn_codec::decode;
-use sojourn_ingest::{IngestError, Ingested, check, ingest};
+use sojourn_ingest::{IngestError, Ingested, Progress, check, ingest};
 use sojourn_protocol::{
     digest::Digest,
     jobfile,
@@ -51,7 +51,7 @@ fn make(spec: &JobSpec, files: &[(&str, &str)]) -> Result<(Ingested, TempDir), I
     let dir = folder(files);
     let out = TempDir::new().unwrap();
     let made = ingest(spec, dir.path(), out.path(), &mut |_| {});
-    let checked = check(spec, dir.path(), &mut |_| {});
+    let checked = check(spec, dir.path(), dir.path(), &mut |_| {});
     match made {
         Ok(made) => {
             let checked = checked.expect("what can be ingested passes the check");
@@ -201,10 +201,13 @@ fn progress_rises_to_the_end() {
     let csv = format!("x0,x1,y\n{}", rows(0..50));
     let dir = folder(&[("t.csv", &csv)]);
     let mut told = Vec::new();
-    check(&job(""), dir.path(), &mut |progress| told.push(progress)).unwrap();
-    assert!(told.is_sorted_by_key(|progress| progress.bytes));
-    let last = told.last().unwrap();
-    assert_eq!((last.bytes, last.of), (2 * csv.len() as u64, 2 * csv.len() as u64));
+    let mut tell = |progress: Progress<'_>| match progress {
+        Progress::Reading { bytes, of } => told.push((bytes, of)),
+        other => panic!("nothing is copied: {other:?}"),
+    };
+    check(&job(""), dir.path(), dir.path(), &mut tell).unwrap();
+    assert!(told.is_sorted());
+    assert_eq!(told.last(), Some(&(2 * csv.len() as u64, 2 * csv.len() as u64)));
 }
 
 #[test]
@@ -280,9 +283,17 @@ fn binary_and_endless_lines_are_refused() {
     let path = dir.path().join("t.csv");
     let said = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        told(&check(&job(""), dir.path(), &mut |_| {}).unwrap_err())
+        told(&check(&job(""), dir.path(), dir.path(), &mut |_| {}).unwrap_err())
     };
-    assert_eq!(said(b"\x1f\x8b\x08\x00"), "t.csv: the file is compressed by gzip, no CSV text");
+    assert_eq!(
+        said(b"PK\x03\x04"),
+        "t.csv: the file is a ZIP archive or a spreadsheet, no CSV text"
+    );
+    assert_eq!(said(b"<!DOCTYPE html><p>"), "t.csv: the file is an HTML page, no CSV text");
+    assert_eq!(
+        said(b"\x93NUMPY\x01\x00"),
+        "t.csv: the file isn't CSV, as its name or the files beside it say"
+    );
     assert_eq!(said(b"\xff\xfex\x00"), "t.csv: the file is UTF-16 text, no CSV text");
     assert_eq!(said(b"x\xff,y\n1,2\n"), "t.csv:1: the text isn't UTF-8");
     assert_eq!(said(b"x,y\n1,\xff\n"), "t.csv:2: column `y`: the text isn't UTF-8");
@@ -297,16 +308,19 @@ fn files_that_are_not_there_and_parts_that_differ() {
     let spec = job("");
     let dir = folder(&[]);
     let path = dir.path().join("t.csv");
-    let error = check(&spec, dir.path(), &mut |_| {}).unwrap_err();
+    let error = check(&spec, dir.path(), dir.path(), &mut |_| {}).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("`data.train`: there is no file or folder `{}`", path.display())
     );
     fs::create_dir(&path).unwrap();
-    let error = check(&spec, dir.path(), &mut |_| {}).unwrap_err();
+    let error = check(&spec, dir.path(), dir.path(), &mut |_| {}).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("`data.train`: the folder `{}` holds no `.csv` file", path.display())
+        format!(
+            "`data.train`: the folder `{}` holds no `.csv`, `.npz` or `.safetensors` file",
+            path.display()
+        )
     );
     let a = format!("x0,x1,y\n{}", rows(0..9));
     assert_eq!(

@@ -1,0 +1,235 @@
+//! `[data]`: where rows lie, what is in them, and which are set aside.
+
+use crate::digest::BlobRef;
+use serde::{Deserialize, Serialize};
+
+/// `[data]`: read where `submit` runs, and kept with the job for people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataSpec {
+    /// A file, a folder of parts, or a URL (`http`, `https`, `s3`); paths are relative to the job
+    /// file.
+    pub train: String,
+    /// The array of rows in an NPZ or safetensors file; `None` is [`DEFAULT_FEATURES`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<String>,
+    /// Name of the label column, or of the array of labels.
+    pub label: String,
+    /// The file of labels beside one of images (IDX) or rows (NPY); `None` is what the images'
+    /// name suggests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<String>,
+    /// Shape of one row; `None` is the shape that the file has, a flat vector for a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<u32>>,
+    /// Where the channels of an image are in a row of an array.
+    #[serde(default, skip_serializing_if = "Channels::is_first")]
+    pub channels: Channels,
+    /// How features are scaled before training.
+    pub scale: Scale,
+    /// Validation rows: always there.
+    pub valid: Split,
+    /// Test rows: kept apart, never used by the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<Split>,
+    /// Shards of the training rows, at least 1.
+    pub shards: u32,
+}
+
+/// The array of rows where a job names none.
+pub const DEFAULT_FEATURES: &str = "x";
+/// The array of labels where a job names none.
+pub const DEFAULT_LABEL: &str = "y";
+
+impl DataSpec {
+    /// Where the training rows lie.
+    #[must_use]
+    pub fn train_source(&self) -> SourceSpec {
+        SourceSpec {
+            data: self.train.clone(),
+            features: self.features.clone(),
+            label: Some(self.label.clone()),
+            labels: self.labels.clone(),
+        }
+    }
+
+    /// Where the rows of a split lie, names that it leaves out as for the training rows; `None`
+    /// where they are a share of those.
+    #[must_use]
+    pub fn source_of(&self, split: &Split) -> Option<SourceSpec> {
+        let source = match split {
+            Split::Share(_) => return None,
+            Split::File(path) => {
+                SourceSpec { data: path.clone(), features: None, label: None, labels: None }
+            }
+            Split::Source(source) => source.clone(),
+        };
+        Some(SourceSpec {
+            features: source.features.or_else(|| self.features.clone()),
+            label: source.label.or_else(|| Some(self.label.clone())),
+            ..source
+        })
+    }
+}
+
+/// Where the channels of an image are in a row of an array.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Channels {
+    /// `[channels, height, width]`, as models take them.
+    #[default]
+    First,
+    /// `[height, width, channels]`, turned round when it is read.
+    Last,
+}
+
+impl Channels {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    fn is_first(&self) -> bool {
+        *self == Channels::First
+    }
+}
+
+/// How features are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Taken as they are.
+    None,
+    /// Per feature, minus the mean and over the standard deviation of the training rows; a feature
+    /// that doesn't vary becomes 0.
+    Standard,
+    /// Times a constant.
+    Constant(f64),
+    /// As the model was that a job starts from: by this scaling blob (see [`crate::manifest`]).
+    Given(BlobRef),
+}
+
+/// Rows set aside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Split {
+    /// This share of the rows of `train`, in `(0, 1)`.
+    Share(f64),
+    /// A file, folder or URL of its own, as `train` is one.
+    File(String),
+    /// The same with names of its own.
+    Source(SourceSpec),
+}
+
+/// Where rows lie, and what they are called there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSpec {
+    /// A file, a folder of parts, or a URL.
+    pub data: String,
+    /// The array of rows in an NPZ or safetensors file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<String>,
+    /// The label column, or the array of labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The file of labels beside one of images (IDX) or rows (NPY).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<String>,
+}
+
+/// What kind of file a name says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Text, a row a line.
+    Csv,
+    /// NumPy's archive of arrays.
+    Npz,
+    /// One NumPy array.
+    Npy,
+    /// One array as MNIST has it.
+    Idx,
+    /// Tensors by name.
+    Safetensors,
+}
+
+impl FileKind {
+    /// The kind that a path or URL says by its ending, `.gz` and `.zst` left aside.
+    #[must_use]
+    pub fn named(path: &str) -> Option<Self> {
+        // What follows in a URL is no part of its name.
+        let path = match path.contains("://") {
+            true => path.split(['?', '#']).next().unwrap_or(path),
+            false => path,
+        };
+        let path = path.to_ascii_lowercase();
+        let path = [".gz", ".zst"].iter().find_map(|end| path.strip_suffix(end)).unwrap_or(&path);
+        let endings = [
+            (".csv", FileKind::Csv),
+            (".npz", FileKind::Npz),
+            (".npy", FileKind::Npy),
+            (".safetensors", FileKind::Safetensors),
+            (".idx", FileKind::Idx),
+            ("-ubyte", FileKind::Idx),
+        ];
+        endings.iter().find(|(end, _)| path.ends_with(end)).map(|(_, kind)| *kind)
+    }
+
+    /// The name that people know it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            FileKind::Csv => "CSV",
+            FileKind::Npz => "NPZ",
+            FileKind::Npy => "NPY",
+            FileKind::Idx => "IDX",
+            FileKind::Safetensors => "safetensors",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_files_are() {
+        for (path, kind) in [
+            ("a/t.csv", Some(FileKind::Csv)),
+            ("T.CSV.gz", Some(FileKind::Csv)),
+            ("t.npz", Some(FileKind::Npz)),
+            ("s3://bucket/t.npy.zst", Some(FileKind::Npy)),
+            ("https://host/model.safetensors?download=true#top", Some(FileKind::Safetensors)),
+            ("t10k-images-idx3-ubyte.gz", Some(FileKind::Idx)),
+            ("train-images.idx3-ubyte", Some(FileKind::Idx)),
+            ("folder", None),
+            ("https://host/data", None),
+            ("what?.csv", Some(FileKind::Csv)),
+        ] {
+            assert_eq!(FileKind::named(path), kind, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_split_takes_the_names_that_it_leaves_out_from_the_training_rows() {
+        let spec: DataSpec = serde_json::from_str(
+            r#"{"train":"t.npz","features":"a","label":"b","scale":"none","valid":{"file":"v.npz"},
+                "test":{"source":{"data":"t.npz","features":"c"}},"shards":1}"#,
+        )
+        .unwrap();
+        let named = |data: &str, features: &str| SourceSpec {
+            data: data.into(),
+            features: Some(features.into()),
+            label: Some("b".into()),
+            labels: None,
+        };
+        assert_eq!(spec.train_source(), named("t.npz", "a"));
+        assert_eq!(spec.source_of(&spec.valid), Some(named("v.npz", "a")));
+        assert_eq!(spec.source_of(&spec.test.clone().unwrap()), Some(named("t.npz", "c")));
+        assert_eq!(spec.source_of(&Split::Share(0.5)), None);
+    }
+
+    #[test]
+    fn a_table_is_stored_as_it_always_was() {
+        let stored =
+            r#"{"train":"t.csv","label":"y","scale":"none","valid":{"share":0.2},"shards":4}"#;
+        let spec: DataSpec = serde_json::from_str(stored).unwrap();
+        assert_eq!(serde_json::to_string(&spec).unwrap(), stored);
+    }
+}

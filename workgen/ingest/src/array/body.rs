@@ -1,0 +1,97 @@
+//! An array's bytes: somewhere in a file, or in a member of a ZIP archive.
+
+use super::Array;
+use crate::{error::IngestError, source::SourceFile};
+use flate2::{Crc, bufread::DeflateDecoder};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
+
+const READ_BUFFER: usize = 256 << 10;
+
+/// Where an array's bytes are.
+#[derive(Debug, Clone)]
+pub(super) enum Body {
+    /// From this unpacked byte of the file on.
+    At {
+        start: u64,
+        /// Does the file end with it?
+        is_last: bool,
+    },
+    /// In a member of a ZIP archive, behind this many bytes of it.
+    Member { member: Member, skip: u64 },
+}
+
+/// A member of a ZIP archive.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) name: String,
+    /// Its first byte in the archive.
+    pub(super) start: u64,
+    /// Bytes in the archive.
+    pub(super) stored: u64,
+    /// Bytes unpacked.
+    pub(super) bytes: u64,
+    pub(super) crc: u32,
+    pub(super) is_deflated: bool,
+}
+
+impl Member {
+    /// Its bytes, unpacked; whoever reads to the end knows that they are whole.
+    pub(super) fn open(&self, file: &SourceFile) -> Result<Box<dyn Read + Send>, IngestError> {
+        let mut raw = file.raw()?;
+        raw.seek(SeekFrom::Start(self.start)).map_err(|error| file.failed(error))?;
+        let stored = raw.take(self.stored);
+        let stream: Box<dyn Read + Send> = match self.is_deflated {
+            true => Box::new(DeflateDecoder::new(BufReader::with_capacity(READ_BUFFER, stored))),
+            false => Box::new(stored),
+        };
+        // One byte more than it should have shows that it has too many.
+        let stream = stream.take(self.bytes.saturating_add(1));
+        Ok(Box::new(Checked {
+            stream,
+            bytes: self.bytes,
+            crc: self.crc,
+            found: Crc::new(),
+            read: 0,
+        }))
+    }
+}
+
+impl Array {
+    /// The array's bytes, and whether what follows them must be the end.
+    pub(super) fn open(&self) -> Result<(Box<dyn Read + Send>, bool), IngestError> {
+        match &self.body {
+            Body::At { start, is_last } => Ok((Box::new(self.file.read_from(*start)?), *is_last)),
+            Body::Member { member, skip } => {
+                let mut stream = member.open(&self.file)?;
+                io::copy(&mut stream.by_ref().take(*skip), &mut io::sink())
+                    .map_err(|error| self.file.failed(error))?;
+                Ok((stream, true))
+            }
+        }
+    }
+}
+
+/// Compares size and checksum at the end.
+struct Checked {
+    stream: Take<Box<dyn Read + Send>>,
+    bytes: u64,
+    crc: u32,
+    found: Crc,
+    read: u64,
+}
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.stream.read(buffer)?;
+        self.found.update(buffer.get(..count).unwrap_or_default());
+        self.read = self.read.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        let is_at_end = count == 0 && !buffer.is_empty();
+        if self.read > self.bytes || (is_at_end && self.read < self.bytes) {
+            return Err(io::Error::other("its size isn't what the archive says"));
+        }
+        if is_at_end && self.found.sum() != self.crc {
+            return Err(io::Error::other("its checksum isn't what the archive says"));
+        }
+        Ok(count)
+    }
+}

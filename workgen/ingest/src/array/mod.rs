@@ -1,0 +1,272 @@
+//! Arrays: NPZ, NPY, IDX and safetensors, which differ only in where an array begins.
+//!
+//! An array of rows and one of labels are two streams, read side by side. Each format finds its arrays
+//! ([`npz`], [`npy`], [`idx`], [`tensors`]); from there on they are one thing ([`Array`]).
+
+mod body;
+mod dtype;
+mod idx;
+mod npy;
+mod npz;
+mod rows;
+mod shape;
+mod tensors;
+
+use crate::{
+    error::{IngestError, Place, Problem},
+    source::{Finder, SourceFile},
+    table::{Pass, Rows, Schema, Table, Wanted},
+};
+use body::Body;
+use dtype::{Dtype, Encoding};
+use rows::ArrayRows;
+use sojourn_protocol::{
+    jobfile::nearest,
+    spec::{Channels, FileKind, SourceSpec, data::DEFAULT_FEATURES},
+};
+
+/// One array of a file, not yet read.
+#[derive(Debug, Clone)]
+pub(crate) struct Array {
+    file: SourceFile,
+    /// Its name in messages.
+    name: String,
+    encoding: Encoding,
+    shape: Vec<u64>,
+    body: Body,
+}
+
+impl Array {
+    /// A problem of the array as a whole.
+    fn refuse(&self, problem: Problem) -> IngestError {
+        self.place().refuse(problem)
+    }
+
+    fn place(&self) -> Place {
+        Place { element: Some(self.name.clone()), ..Place::of(self.file.shown()) }
+    }
+
+    fn rows(&self) -> u64 {
+        self.shape.first().copied().unwrap_or(0)
+    }
+
+    /// Bytes of a row.
+    fn stride(&self) -> u64 {
+        let elements = self.shape.iter().skip(1).fold(1u64, |all, side| all.saturating_mul(*side));
+        elements.saturating_mul(self.encoding.dtype.bytes())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.rows().saturating_mul(self.stride())
+    }
+}
+
+/// The rows and labels of one file, or of two that belong together.
+#[derive(Debug, Clone)]
+struct Part {
+    x: Array,
+    y: Option<Array>,
+}
+
+/// Rows as arrays: a file, or a folder of parts.
+#[derive(Debug, Clone)]
+pub(crate) struct Arrays {
+    parts: Vec<Part>,
+    schema: Schema,
+    channels: Channels,
+}
+
+impl Arrays {
+    /// Finds the arrays of `parts`, which are files of `kind`.
+    pub(crate) fn open(
+        finder: &mut Finder<'_>,
+        kind: FileKind,
+        parts: Vec<SourceFile>,
+        source: &SourceSpec,
+        channels: Channels,
+        wanted: Wanted<'_>,
+    ) -> Result<Self, IngestError> {
+        let parts = parts
+            .into_iter()
+            .map(|file| Part::open(finder, kind, file, source, wanted))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut schema = Schema { shown: source.data.clone(), ..Schema::default() };
+        for part in &parts {
+            let shape = shape::of_row(&part.x, channels)?;
+            if schema.shape.is_empty() {
+                schema.width = shape::width(&part.x, &shape)?;
+                schema.first = part.x.file.shown().to_owned();
+                schema.has_labels = part.y.is_some();
+                schema.shape = shape;
+            } else if schema.shape != shape {
+                return Err(part.x.refuse(Problem::RowShape {
+                    actual: shape,
+                    expected: schema.shape,
+                    of: schema.first,
+                }));
+            }
+        }
+        Ok(Self { parts, schema, channels })
+    }
+
+    /// Refuses rows that look like images with their channels last, where nobody said so.
+    pub(crate) fn refuse_channels_last(&self) -> Result<(), IngestError> {
+        match self.parts.first() {
+            Some(part) if self.channels == Channels::First => shape::refuse_channels_last(&part.x),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Part {
+    fn open(
+        finder: &mut Finder<'_>,
+        kind: FileKind,
+        file: SourceFile,
+        source: &SourceSpec,
+        wanted: Wanted<'_>,
+    ) -> Result<Self, IngestError> {
+        let features = source.features.as_deref().unwrap_or(DEFAULT_FEATURES);
+        let must = matches!(wanted, Wanted::Labelled);
+        let label = |names: &[String]| match &source.label {
+            Some(label) if must || names.contains(label) => Some(label.clone()),
+            _ => None,
+        };
+        let (x, y) = match kind {
+            FileKind::Npz => {
+                let archive = npz::Archive::open(finder, file)?;
+                let y = label(&archive.names()).map(|label| archive.array("label", &label));
+                (archive.array("features", features)?, y.transpose()?)
+            }
+            FileKind::Safetensors => {
+                let tensors = tensors::Tensors::open(file)?;
+                let y = label(&tensors.names()).map(|label| tensors.array("label", &label));
+                (tensors.array("features", features)?, y.transpose()?)
+            }
+            FileKind::Npy => {
+                let x = npy::open(file, "rows")?;
+                let y = match &source.labels {
+                    Some(labels) => Some(npy::open(one(finder, labels)?, "labels")?),
+                    None if must => return Err(x.refuse(Problem::NoLabelsFile)),
+                    None => None,
+                };
+                (x, y)
+            }
+            FileKind::Idx | FileKind::Csv => {
+                let x = idx::open(file, "images")?;
+                (x, idx::labels(finder, source, must)?)
+            }
+        };
+        x.check_features()?;
+        if let Some(y) = &y {
+            y.check_labels(&x)?;
+        }
+        Ok(Self { x, y })
+    }
+}
+
+impl Array {
+    fn check_features(&self) -> Result<(), IngestError> {
+        if matches!(self.encoding.dtype, Dtype::Utf32(_) | Dtype::Text(_)) {
+            return Err(self.refuse(Problem::TextFeatures));
+        }
+        match self.shape.first() {
+            None => Err(self.refuse(Problem::Scalar)),
+            Some(0) => Err(self.refuse(Problem::NoArrayRows)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn check_labels(&self, x: &Array) -> Result<(), IngestError> {
+        if !matches!(self.shape.as_slice(), [_] | [_, 1]) {
+            return Err(self.refuse(Problem::LabelShape(self.shape.clone())));
+        }
+        if self.rows() == x.rows() {
+            return Ok(());
+        }
+        let of = match self.file.shown() == x.file.shown() {
+            true => format!("`{}`", x.name),
+            false => format!("`{}` in `{}`", x.name, x.file.shown()),
+        };
+        Err(self.refuse(Problem::Counts { labels: self.rows(), rows: x.rows(), of }))
+    }
+}
+
+/// The one file that a path or URL of labels names.
+fn one(finder: &mut Finder<'_>, name: &str) -> Result<SourceFile, IngestError> {
+    let found = finder.find("data.labels", name)?;
+    match <[SourceFile; 1]>::try_from(found) {
+        Ok([file]) => Ok(file),
+        Err(_) => Err(Place::of(name).refuse(Problem::FolderOfLabels)),
+    }
+}
+
+/// That a file has no array of that name: what it has instead.
+fn no_array(file: &SourceFile, key: &'static str, name: &str, names: &[String]) -> IngestError {
+    let hint = match (nearest(name, names.iter().map(String::as_str)), names) {
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, []) => "it has none".to_owned(),
+        (None, names) => {
+            const SHOWN: usize = 8;
+            let list: Vec<String> =
+                names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+            let more = if names.len() > SHOWN { ", ..." } else { "" };
+            format!("it has {}{more}", list.join(", "))
+        }
+    };
+    file.refuse(Problem::NoArray { name: name.to_owned(), key, hint })
+}
+
+impl Table for Arrays {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn bytes(&self, pass: Pass) -> u64 {
+        let of = |part: &Part| {
+            let x = if pass == Pass::All { part.x.bytes() } else { 0 };
+            x.saturating_add(part.y.as_ref().map_or(0, Array::bytes))
+        };
+        self.parts.iter().fold(0u64, |all, part| all.saturating_add(of(part)))
+    }
+
+    fn rows(&self, pass: Pass) -> Result<Box<dyn Rows + '_>, IngestError> {
+        Ok(Box::new(ArrayRows::new(&self.parts, self.schema.width, self.channels, pass)))
+    }
+
+    fn fits(&self, train: &Schema) -> Result<(), IngestError> {
+        let is_same = match train.columns.is_empty() {
+            true => self.schema.shape == train.shape,
+            // A table knows no shape.
+            false => self.schema.width == train.width,
+        };
+        if is_same {
+            return Ok(());
+        }
+        Err(self.refuse(Problem::RowShape {
+            actual: self.schema.shape.clone(),
+            expected: train.shape.clone(),
+            of: train.first.clone(),
+        }))
+    }
+
+    fn labels_place(&self) -> Place {
+        let y = self.parts.first().and_then(|part| part.y.as_ref());
+        y.map_or_else(|| Place::of(&self.schema.shown), Array::place)
+    }
+}
+
+/// What kind of arrays a file has that begins so.
+pub(crate) fn kind(start: &[u8]) -> Option<FileKind> {
+    if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
+        Some(FileKind::Npz)
+    } else if start.starts_with(npy::MAGIC) {
+        Some(FileKind::Npy)
+    } else if idx::begins(start) {
+        Some(FileKind::Idx)
+    } else if tensors::begins(start) {
+        Some(FileKind::Safetensors)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,142 @@
+//! The first line: columns, and what each is for.
+
+use super::{
+    fields::{shown, visit},
+    rows::Lines,
+};
+use crate::{
+    error::{IngestError, Place, Problem},
+    source::SourceFile,
+};
+use sojourn_protocol::jobfile::nearest;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a column is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The number at this place of a row.
+    Feature(usize),
+    Label,
+    /// Nobody asked for it.
+    Ignored,
+}
+
+/// A problem of a header.
+fn refuse(file: &str, problem: Problem) -> IngestError {
+    Place { line: Some(1), ..Place::of(file) }.refuse(problem)
+}
+
+/// The column names of one file.
+pub(super) fn read(part: &SourceFile) -> Result<Vec<String>, IngestError> {
+    let mut lines = Lines::open(part)?;
+    let Some((_, line)) = lines.next()? else {
+        return Err(part.refuse(Problem::Empty));
+    };
+    let mut columns: Vec<String> = Vec::new();
+    let mut first_at = BTreeMap::new();
+    visit(line, |index, field| {
+        let name = std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?.trim();
+        let second = index + 1;
+        if name.is_empty() {
+            return Err(Problem::UnnamedColumn { number: second });
+        }
+        if let Some(first) = first_at.insert(name.to_owned(), second) {
+            return Err(Problem::DuplicateColumn { name: shown(field), first, second });
+        }
+        columns.push(name.to_owned());
+        Ok(())
+    })
+    .map_err(|(_, problem)| refuse(part.shown(), problem))?;
+    Ok(columns)
+}
+
+/// Which column the label is.
+pub(super) fn find_label(
+    file: &str,
+    columns: &[String],
+    label: &str,
+) -> Result<usize, IngestError> {
+    let Some(index) = columns.iter().position(|column| column == label) else {
+        let hint = match (nearest(label, columns.iter().map(String::as_str)), columns) {
+            (_, [only]) if only.contains([';', '\t']) => {
+                "; the header has no comma: are columns separated by something else?".to_owned()
+            }
+            (Some(near), _) => format!("; did you mean `{near}`?"),
+            (None, [.., last]) => {
+                let (count, last) = (columns.len(), shown(last.as_bytes()));
+                format!("; there are {count} columns, the last is `{last}`")
+            }
+            (None, []) => String::new(),
+        };
+        return Err(refuse(file, Problem::NoLabel { label: label.to_owned(), hint }));
+    };
+    if columns.len() == 1 {
+        return Err(refuse(file, Problem::NoFeatures));
+    }
+    Ok(index)
+}
+
+/// What each column is for: `wanted` ones are features at their place there, all where there are
+/// none.
+pub(super) fn roles(
+    file: &str,
+    columns: &[String],
+    label: Option<usize>,
+    wanted: &[String],
+) -> Result<Vec<Role>, IngestError> {
+    let places: BTreeMap<&str, usize> =
+        wanted.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
+    let there: BTreeSet<&str> = columns.iter().map(String::as_str).collect();
+    if let Some(missing) = wanted.iter().find(|name| !there.contains(name.as_str())) {
+        let near = nearest(missing, columns.iter().map(String::as_str));
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let more = wanted.iter().filter(|name| !there.contains(name.as_str())).count() - 1;
+        return Err(refuse(file, Problem::NoColumn { name: missing.clone(), more, hint }));
+    }
+    let mut next = 0;
+    let role = |(index, name): (usize, &String)| {
+        if let Some(place) = places.get(name.as_str()) {
+            return Role::Feature(*place);
+        }
+        if label == Some(index) {
+            return Role::Label;
+        }
+        if !wanted.is_empty() {
+            return Role::Ignored;
+        }
+        next += 1;
+        Role::Feature(next - 1)
+    };
+    Ok(columns.iter().enumerate().map(role).collect())
+}
+
+/// Refuses where the columns of `part` aren't `expected`, which are those of the file `of`.
+pub(super) fn same(
+    part: &SourceFile,
+    columns: &[String],
+    expected: &[String],
+    of: &str,
+) -> Result<(), IngestError> {
+    let refuse = |problem| Err(refuse(part.shown(), problem));
+    let of = of.to_owned();
+    if columns.len() != expected.len() {
+        return refuse(Problem::HeaderWidth {
+            actual: columns.len(),
+            expected: expected.len(),
+            of,
+        });
+    }
+    let mut pairs = (1..).zip(columns.iter().zip(expected));
+    match pairs.find(|(_, (actual, expected))| actual != expected) {
+        None => Ok(()),
+        Some((number, (actual, expected))) => {
+            let shown = |name: &String| shown(name.as_bytes());
+            refuse(Problem::HeaderName {
+                number,
+                actual: shown(actual),
+                expected: shown(expected),
+                of,
+            })
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! CSV: a file, or a folder of parts with one header.
+
+mod fields;
+mod header;
+mod rows;
+
+pub(crate) use fields::{number, shown};
+
+use crate::{
+    error::{IngestError, Place, Problem},
+    source::SourceFile,
+    table::{Pass, Rows, Schema, Table, Wanted},
+};
+use header::Role;
+use rows::CsvRows;
+
+/// Rows as text.
+#[derive(Debug, Clone)]
+pub(crate) struct Csv {
+    parts: Vec<SourceFile>,
+    schema: Schema,
+    /// What each column is for.
+    roles: Vec<Role>,
+    label: Option<usize>,
+}
+
+impl Csv {
+    /// Reads the headers of `parts`.
+    pub(crate) fn open(
+        shown: &str,
+        parts: Vec<SourceFile>,
+        label: Option<&str>,
+        wanted: Wanted<'_>,
+    ) -> Result<Self, IngestError> {
+        let mut columns: Vec<String> = Vec::new();
+        for part in &parts {
+            let found = header::read(part)?;
+            match parts.first() {
+                Some(first) if !columns.is_empty() => {
+                    header::same(part, &found, &columns, first.shown())?;
+                }
+                _ => columns = found,
+            }
+        }
+        let first = parts.first().map_or(shown, SourceFile::shown);
+        let label = match wanted {
+            Wanted::Labelled => {
+                let label = label.unwrap_or_default();
+                Some(header::find_label(first, &columns, label)?)
+            }
+            Wanted::Features(_) => columns.iter().position(|name| Some(name.as_str()) == label),
+        };
+        let names = match wanted {
+            Wanted::Features(names) => names,
+            Wanted::Labelled => &[],
+        };
+        let roles = header::roles(first, &columns, label, names)?;
+        let named = |wanted: fn(&Role) -> bool| -> Vec<String> {
+            let columns = columns.iter().zip(&roles);
+            columns.filter(|(_, role)| wanted(role)).map(|(name, _)| name.clone()).collect()
+        };
+        let features = match names {
+            [] => named(|role| matches!(role, Role::Feature(_))),
+            names => names.to_vec(),
+        };
+        let schema = Schema {
+            shown: shown.to_owned(),
+            first: first.to_owned(),
+            ignored: named(|role| matches!(role, Role::Ignored)),
+            shape: vec![u32::try_from(features.len()).unwrap_or(u32::MAX)],
+            width: features.len(),
+            features,
+            columns,
+            has_labels: label.is_some(),
+        };
+        Ok(Self { parts, schema, roles, label })
+    }
+
+    fn label_name(&self) -> Option<String> {
+        self.label.and_then(|index| self.schema.columns.get(index)).cloned()
+    }
+}
+
+impl Table for Csv {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn bytes(&self, _: Pass) -> u64 {
+        self.parts.iter().map(SourceFile::bytes).sum()
+    }
+
+    fn rows(&self, pass: Pass) -> Result<Box<dyn Rows + '_>, IngestError> {
+        Ok(Box::new(CsvRows::new(self, pass)))
+    }
+
+    fn fits(&self, train: &Schema) -> Result<(), IngestError> {
+        match self.parts.first() {
+            Some(part) if !train.columns.is_empty() => {
+                header::same(part, &self.schema.columns, &train.columns, &train.first)
+            }
+            _ if self.schema.width == train.width => Ok(()),
+            _ => Err(self.refuse(Problem::RowShape {
+                actual: self.schema.shape.clone(),
+                expected: train.shape.clone(),
+                of: train.first.clone(),
+            })),
+        }
+    }
+
+    fn labels_place(&self) -> Place {
+        Place { column: self.label_name(), ..Place::of(&self.schema.shown) }
+    }
+}

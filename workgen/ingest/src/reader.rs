@@ -1,0 +1,150 @@
+//! Rows of a data file for anything else than training: what `predict` reads.
+
+use crate::{
+    error::{IngestError, Place},
+    format::{self, Reading},
+    progress::Progress,
+    source::Finder,
+    table::{Pass, Rows, Table, Wanted},
+};
+use sojourn_protocol::spec::{Channels, SourceSpec};
+use std::path::Path;
+
+/// How a data file is to be read.
+#[derive(Debug, Clone)]
+pub struct ReadOptions<'a> {
+    /// The columns of a table that make up a row, in this order; all but the label where it is empty.
+    /// Arrays have no names and are taken whole.
+    pub features: &'a [String],
+    /// Where the channels of an image are in a row of an array.
+    pub channels: Channels,
+    /// What paths are relative to.
+    pub base_dir: &'a Path,
+    /// Where a remote file is copied to, until the reader is dropped; made where it isn't there.
+    pub spool: &'a Path,
+}
+
+/// A data file (a folder, a URL), to be read as often as asked, in bounded memory.
+///
+/// ```no_run
+/// use sojourn_ingest::{ReadOptions, Reader};
+/// use sojourn_protocol::spec::{Channels, SourceSpec};
+/// use std::path::Path;
+///
+/// let source = SourceSpec {
+///     data: "digits.csv".into(), features: None, label: Some("label".into()), labels: None,
+/// };
+/// let options = ReadOptions {
+///     features: &[], channels: Channels::First, base_dir: Path::new(""), spool: Path::new("/tmp"),
+/// };
+/// let reader = Reader::open(&source, &options, &mut |_| {})?;
+/// let mut rows = reader.rows()?;
+/// while let Some(row) = rows.next_row()? {
+///     println!("{:?} {:?}", row.numbers, row.label);
+/// }
+/// # Ok::<(), sojourn_ingest::IngestError>(())
+/// ```
+pub struct Reader {
+    table: Box<dyn Table>,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<'a> {
+    /// Its features, unscaled, as many as the product of [`Reader::shape`].
+    pub numbers: &'a [f32],
+    /// Its label as text, where the file has labels: classes are compared by it.
+    pub label: Option<&'a [u8]>,
+}
+
+impl Reader {
+    /// Finds the file and reads its header. Labels are read where they are there, and not missed
+    /// where they aren't. Blocks; inside an async runtime it must be called where blocking is allowed.
+    ///
+    /// # Errors
+    /// A file that isn't there or can't be read as any format; a column that is missing.
+    pub fn open(
+        source: &SourceSpec,
+        options: &ReadOptions<'_>,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Self, IngestError> {
+        let mut finder = Finder::new(options.base_dir, options.spool, progress);
+        let reading = Reading {
+            channels: options.channels,
+            wanted: Wanted::Features(options.features),
+            has_shape: true,
+        };
+        Ok(Self { table: format::open(&mut finder, "data", source, reading)? })
+    }
+
+    /// Shape of a row; a table's is flat.
+    #[must_use]
+    pub fn shape(&self) -> &[u32] {
+        &self.table.schema().shape
+    }
+
+    /// Names of a row's numbers; none for arrays.
+    #[must_use]
+    pub fn features(&self) -> &[String] {
+        &self.table.schema().features
+    }
+
+    /// Columns that are neither asked for nor the label.
+    #[must_use]
+    pub fn ignored(&self) -> &[String] {
+        &self.table.schema().ignored
+    }
+
+    /// Does every row have a label?
+    #[must_use]
+    pub fn has_labels(&self) -> bool {
+        self.table.schema().has_labels
+    }
+
+    /// Bytes that a pass reads, for progress.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.table.bytes(Pass::All)
+    }
+
+    /// Begins a pass over the rows, in the file's order.
+    ///
+    /// # Errors
+    /// Whatever the disk says.
+    pub fn rows(&self) -> Result<RowReader<'_>, IngestError> {
+        let has_labels = self.has_labels();
+        Ok(RowReader { rows: self.table.rows(Pass::All)?, has_labels })
+    }
+}
+
+/// A pass over rows.
+pub struct RowReader<'a> {
+    rows: Box<dyn Rows + 'a>,
+    has_labels: bool,
+}
+
+impl RowReader<'_> {
+    /// The next row; `None` after the last.
+    ///
+    /// # Errors
+    /// What is wrong with it, with file and line or row.
+    pub fn next_row(&mut self) -> Result<Option<Row<'_>>, IngestError> {
+        if !self.rows.advance()? {
+            return Ok(None);
+        }
+        let label = self.has_labels.then(|| self.rows.label());
+        Ok(Some(Row { numbers: self.rows.numbers(), label }))
+    }
+
+    /// Where the label of the last row is.
+    #[must_use]
+    pub fn label_place(&self) -> Place {
+        self.rows.label_place()
+    }
+
+    /// Bytes read so far.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.rows.bytes_read()
+    }
+}

@@ -1,0 +1,206 @@
+//! One file of bytes, read in streams, as often as asked, and unpacked on the way.
+
+use crate::error::{IngestError, Place, Problem};
+use std::{
+    fs::File,
+    io::{self, BufReader, Read, Seek, SeekFrom},
+    os::unix::fs::FileExt,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+const READ_BUFFER: usize = 256 << 10;
+/// As many bytes as formats are told by.
+const START: usize = 512;
+
+/// One file, here or copied here.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceFile {
+    shown: String,
+    location: Location,
+    bytes: u64,
+    packing: Packing,
+}
+
+#[derive(Debug, Clone)]
+enum Location {
+    /// Opened whenever it is read: a folder may have more parts than a process may have files open.
+    Path(PathBuf),
+    /// A file without a name, gone with its last handle.
+    Copy(Arc<File>),
+}
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    fn of(start: &[u8]) -> Self {
+        match start {
+            [0x1f, 0x8b, ..] => Packing::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
+            _ => Packing::None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Packing::None => "stored",
+            Packing::Gzip => "gzip",
+            Packing::Zstd => "zstd",
+        }
+    }
+}
+
+impl SourceFile {
+    /// The file at `path`, which the job calls `shown`.
+    pub(crate) fn at(path: PathBuf, shown: &str) -> Result<Self, IngestError> {
+        Self::new(Location::Path(path), shown)
+    }
+
+    /// A copy that was made here of what the job calls `shown`.
+    pub(crate) fn copied(file: File, shown: &str) -> Result<Self, IngestError> {
+        Self::new(Location::Copy(Arc::new(file)), shown)
+    }
+
+    fn new(location: Location, shown: &str) -> Result<Self, IngestError> {
+        let mut file = Self { shown: shown.to_owned(), location, bytes: 0, packing: Packing::None };
+        let mut raw = file.raw()?;
+        file.bytes = raw.file.metadata().map_err(|error| file.failed(error))?.len();
+        let mut start = Vec::new();
+        raw.by_ref().take(4).read_to_end(&mut start).map_err(|error| file.failed(error))?;
+        file.packing = Packing::of(&start);
+        Ok(file)
+    }
+
+    /// Its name, as the job writes it.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Its bytes as they lie there, packed or not.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn is_packed(&self) -> bool {
+        self.packing != Packing::None
+    }
+
+    /// Its bytes as they lie there.
+    pub(crate) fn raw(&self) -> Result<Raw, IngestError> {
+        let file = match &self.location {
+            Location::Copy(file) => Arc::clone(file),
+            Location::Path(path) => {
+                Arc::new(File::open(path).map_err(IngestError::io("open", path))?)
+            }
+        };
+        Ok(Raw { file, at: 0, read: Arc::default() })
+    }
+
+    /// Its bytes, unpacked.
+    pub(crate) fn read(&self) -> Result<Unpacked, IngestError> {
+        self.read_from(0)
+    }
+
+    /// Its bytes, unpacked, without the first `skip`.
+    pub(crate) fn read_from(&self, skip: u64) -> Result<Unpacked, IngestError> {
+        let mut raw = self.raw()?;
+        let read = Arc::clone(&raw.read);
+        let mut stream: Box<dyn Read + Send> = match self.packing {
+            Packing::None => {
+                raw.at = skip;
+                return Ok(Unpacked { stream: Box::new(raw), read });
+            }
+            Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(
+                BufReader::with_capacity(READ_BUFFER, raw),
+            )),
+            Packing::Zstd => {
+                let buffered = BufReader::with_capacity(READ_BUFFER, raw);
+                let decoder = zstd::stream::read::Decoder::with_buffer(buffered);
+                Box::new(decoder.map_err(|error| self.failed(error))?)
+            }
+        };
+        let mut skipped = stream.by_ref().take(skip);
+        io::copy(&mut skipped, &mut io::sink()).map_err(|error| self.failed(error))?;
+        Ok(Unpacked { stream, read })
+    }
+
+    /// Its first unpacked bytes, by which formats are told.
+    pub(crate) fn start(&self) -> Result<Vec<u8>, IngestError> {
+        let mut start = Vec::new();
+        let limit = u64::try_from(START).unwrap_or(u64::MAX);
+        self.read()?.take(limit).read_to_end(&mut start).map_err(|error| self.failed(error))?;
+        Ok(start)
+    }
+
+    /// What a failed read means: the disk's fault, or the data's.
+    pub(crate) fn failed(&self, error: io::Error) -> IngestError {
+        if let (Some(_), Location::Path(path)) = (error.raw_os_error(), &self.location) {
+            return IngestError::io("read", path)(error);
+        }
+        let how = self.packing.name();
+        self.refuse(Problem::Damaged { how, reason: error.to_string() })
+    }
+
+    /// A problem of the whole file.
+    pub(crate) fn refuse(&self, problem: Problem) -> IngestError {
+        Place::of(&self.shown).refuse(problem)
+    }
+}
+
+/// A file's bytes as they lie there. Handles share no position.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    file: Arc<File>,
+    at: u64,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Raw {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.at)?;
+        let moved = u64::try_from(count).unwrap_or(u64::MAX);
+        self.at = self.at.saturating_add(moved);
+        self.read.fetch_add(moved, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+impl Seek for Raw {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+        };
+        self.at = target.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        Ok(self.at)
+    }
+}
+
+/// A file's bytes, unpacked.
+pub(crate) struct Unpacked {
+    stream: Box<dyn Read + Send>,
+    read: Arc<AtomicU64>,
+}
+
+impl Unpacked {
+    /// How many of the bytes that lie there have been read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(buffer)
+    }
+}

@@ -1,0 +1,171 @@
+//! `http` and `https`: one GET, taken up again where it was cut.
+//!
+//! A cut connection is resumed by a range request, with the validator of the first answer (RFC 9110,
+//! section 13.1.5), so that two versions are never mixed; a server that knows no ranges begins again.
+
+use super::remote::{Copy, Failed};
+use crate::{error::FetchError, progress::Progress};
+use reqwest::{
+    Client, Response, StatusCode, Url,
+    header::{CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE},
+};
+use std::{error::Error, time::Duration};
+
+/// Attempts without a new byte before it ends.
+const ATTEMPTS: u32 = 4;
+const CONNECT: Duration = Duration::from_secs(10);
+/// Longest silence in the middle.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Why one attempt ended early.
+enum Attempt {
+    /// Another may do better.
+    Again(String),
+    Never(Failed),
+}
+
+impl From<Failed> for Attempt {
+    fn from(failed: Failed) -> Self {
+        Attempt::Never(failed)
+    }
+}
+
+impl From<reqwest::Error> for Attempt {
+    fn from(error: reqwest::Error) -> Self {
+        // The innermost cause says most; the URL is said anyway.
+        let mut cause: &dyn Error = &error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        let reason = cause.to_string();
+        match error.is_redirect() || error.is_builder() {
+            true => Attempt::Never(FetchError::Store(reason).into()),
+            false => Attempt::Again(reason),
+        }
+    }
+}
+
+/// Copies what `url` leads to. After an attempt without a new byte there is a pause, twice as long
+/// after each.
+pub(super) async fn fetch(
+    url: &Url,
+    pause: Duration,
+    copy: &mut Copy,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), Failed> {
+    let client = Client::builder()
+        .connect_timeout(CONNECT)
+        .read_timeout(SILENCE)
+        .build()
+        .map_err(|error| FetchError::Store(error.to_string()))?;
+    let mut download = Download { client, url, validator: None, total: None };
+    let (mut attempts, mut best) = (0, 0);
+    loop {
+        let reason = match download.attempt(copy, progress).await {
+            Ok(()) => return Ok(()),
+            Err(Attempt::Never(failed)) => return Err(failed),
+            Err(Attempt::Again(reason)) => reason,
+        };
+        if copy.bytes() > best {
+            (best, attempts) = (copy.bytes(), 0);
+            continue;
+        }
+        attempts += 1;
+        if attempts == ATTEMPTS {
+            return Err(FetchError::Cut { attempts, bytes: copy.bytes(), reason }.into());
+        }
+        tokio::time::sleep(pause * (1 << (attempts - 1))).await;
+    }
+}
+
+/// A download over several answers.
+struct Download<'a> {
+    client: Client,
+    url: &'a Url,
+    /// What names the version that the first bytes were of.
+    validator: Option<HeaderValue>,
+    total: Option<u64>,
+}
+
+impl Download<'_> {
+    async fn attempt(
+        &mut self,
+        copy: &mut Copy,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), Attempt> {
+        let mut request = self.client.get(self.url.clone());
+        if copy.bytes() > 0 {
+            request = request.header(RANGE, format!("bytes={}-", copy.bytes()));
+            if let Some(validator) = &self.validator {
+                request = request.header(IF_RANGE, validator);
+            }
+        }
+        let mut answer = request.send().await?;
+        self.take_up(&answer, copy)?;
+        while let Some(bytes) = answer.chunk().await? {
+            copy.push(&bytes, progress)?;
+        }
+        match self.total {
+            Some(total) if copy.bytes() < total => {
+                Err(Attempt::Again("the connection was closed early".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges an answer by its head: does it go on where the copy ends, or begin again?
+    fn take_up(&mut self, answer: &Response, copy: &mut Copy) -> Result<(), Attempt> {
+        match answer.status() {
+            StatusCode::PARTIAL_CONTENT => {
+                let range =
+                    answer.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
+                let range = range.and_then(parse_range);
+                let goes_on = range.is_some_and(|(start, total)| {
+                    start == copy.bytes()
+                        && (total.is_none() || self.total.is_none() || total == self.total)
+                });
+                if !goes_on {
+                    return Err(Attempt::Never(FetchError::Mixed.into()));
+                }
+            }
+            status if status.is_success() => {
+                copy.restart()?;
+                self.total = answer.content_length();
+                copy.expect(self.total);
+                let headers = answer.headers();
+                let strong = |tag: &&HeaderValue| !tag.as_bytes().starts_with(b"W/");
+                let tag = headers.get(ETAG).filter(strong);
+                self.validator = tag.or_else(|| headers.get(LAST_MODIFIED)).cloned();
+            }
+            // What was there at first is there no longer, or is shorter now.
+            StatusCode::RANGE_NOT_SATISFIABLE => {
+                return Err(Attempt::Never(FetchError::Mixed.into()));
+            }
+            status if is_passing(status) => return Err(Attempt::Again(format!("status {status}"))),
+            status => {
+                let hint = match status {
+                    StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                        "; what needs a login must be downloaded first"
+                    }
+                    _ => "",
+                };
+                let status = status.to_string();
+                return Err(Attempt::Never(FetchError::Status { status, hint }.into()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Is it worth asking again?
+fn is_passing(status: StatusCode) -> bool {
+    status.is_server_error()
+        || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
+}
+
+/// `bytes 10-99/100`: where the part starts, and the whole's size.
+fn parse_range(text: &str) -> Option<(u64, Option<u64>)> {
+    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (start, _) = range.split_once('-')?;
+    Some((start.parse().ok()?, total.parse().ok()))
+}

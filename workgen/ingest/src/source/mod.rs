@@ -1,0 +1,117 @@
+//! Where bytes come from: files and folders here, and URLs, which are copied once.
+//!
+//! ```text
+//! path, folder ------------------------.
+//! http(s)://, s3:// -> a temporary copy +-> SourceFile -> unpacked (gzip, zstd) -> a format's reader
+//! ```
+//!
+//! Files are read in streams, as often as asked. Only two things are ever copied, to a file without a
+//! name that ends with the process: what a URL leads to, as it lies there; and a compressed NPZ, whose
+//! table of contents is at its end, unpacked. Knows no formats.
+
+mod file;
+mod http;
+#[cfg(test)]
+mod loopback;
+mod remote;
+#[cfg(test)]
+mod remote_tests;
+mod s3;
+
+pub(crate) use file::{SourceFile, Unpacked};
+
+use crate::{error::IngestError, progress::Progress};
+use remote::Remote;
+use sojourn_protocol::spec::FileKind;
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// Finds what the job names, and copies what has to be.
+pub(crate) struct Finder<'a> {
+    /// What paths are relative to.
+    base_dir: &'a Path,
+    /// Where copies are made.
+    spool: PathBuf,
+    progress: &'a mut dyn FnMut(Progress<'_>),
+    /// A URL that is named twice (an NPZ with all of the data) is fetched once.
+    fetched: BTreeMap<String, SourceFile>,
+}
+
+impl<'a> Finder<'a> {
+    pub(crate) fn new(
+        base_dir: &'a Path,
+        spool: &Path,
+        progress: &'a mut dyn FnMut(Progress<'_>),
+    ) -> Self {
+        Self { base_dir, spool: spool.to_owned(), progress, fetched: BTreeMap::new() }
+    }
+
+    /// The files that `key` of the job names: one, or the parts of a folder in name order.
+    pub(crate) fn find(
+        &mut self,
+        key: &'static str,
+        name: &str,
+    ) -> Result<Vec<SourceFile>, IngestError> {
+        if name.contains("://") {
+            return self.fetch(key, name).map(|file| vec![file]);
+        }
+        let path = self.base_dir.join(name);
+        let metadata = fs::metadata(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => IngestError::NotFound { key, path: path.clone() },
+            _ => IngestError::io("look at", &path)(error),
+        })?;
+        if metadata.is_dir() {
+            parts(key, &path, name)
+        } else {
+            Ok(vec![SourceFile::at(path, name)?])
+        }
+    }
+
+    /// An unpacked copy of a packed file.
+    pub(crate) fn unpack(&mut self, packed: &SourceFile) -> Result<SourceFile, IngestError> {
+        let name = packed.shown().to_owned();
+        let mut copy = remote::Copy::new(&self.spool, &name, self.progress)?;
+        let mut bytes = packed.read()?;
+        copy.fill(&mut bytes, self.progress, |error| packed.failed(error))?;
+        copy.finish(self.progress)
+    }
+
+    fn fetch(&mut self, key: &'static str, url: &str) -> Result<SourceFile, IngestError> {
+        if let Some(file) = self.fetched.get(url) {
+            return Ok(file.clone());
+        }
+        let file = Remote::parse(key, url)?.fetch(&self.spool, self.progress)?;
+        self.fetched.insert(url.to_owned(), file.clone());
+        Ok(file)
+    }
+}
+
+/// A folder's data files in name order, which must all be of one kind.
+fn parts(key: &'static str, folder: &Path, shown: &str) -> Result<Vec<SourceFile>, IngestError> {
+    let mut found: Vec<(PathBuf, String, FileKind)> = Vec::new();
+    for entry in fs::read_dir(folder).map_err(IngestError::io("list", folder))? {
+        let path = entry.map_err(IngestError::io("list", folder))?.path();
+        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
+            continue;
+        };
+        let kind = FileKind::named(&name)
+            .filter(|kind| matches!(kind, FileKind::Csv | FileKind::Npz | FileKind::Safetensors));
+        let Some(kind) = kind.filter(|_| !name.starts_with('.')) else { continue };
+        let metadata = fs::metadata(&path).map_err(IngestError::io("look at", &path))?;
+        if metadata.is_file() {
+            found.push((path, format!("{}/{name}", shown.trim_end_matches('/')), kind));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    let Some((_, first, kind)) = found.first() else {
+        return Err(IngestError::NoParts { key, path: folder.to_owned() });
+    };
+    if let Some((_, other, _)) = found.iter().find(|(.., of)| of != kind) {
+        let files = Box::new((first.clone(), other.clone()));
+        return Err(IngestError::MixedParts { key, path: folder.to_owned(), files });
+    }
+    found.into_iter().map(|(path, shown, _)| SourceFile::at(path, &shown)).collect()
+}

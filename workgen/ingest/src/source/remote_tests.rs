@@ -1,0 +1,219 @@
+//! Downloads, from servers on loopback that behave and that don't.
+
+use super::{
+    Finder, http,
+    loopback::{Answer, Request, Server},
+    remote::{Copy, Failed},
+    s3,
+};
+use crate::{
+    error::{FetchError, IngestError},
+    progress::Progress,
+};
+use reqwest::Url;
+use std::{error::Error, io::Read, path::Path, time::Duration};
+
+fn body() -> Vec<u8> {
+    (0..300_000u32).map(|index| u8::try_from(index * 7 % 251).unwrap()).collect()
+}
+
+/// What a server answers that knows ranges.
+fn part(request: &Request, of: &[u8]) -> Answer {
+    let (start, all) = (request.start(), of.len());
+    let head = match start {
+        0 => "200 OK\r\netag: \"a\"".to_owned(),
+        start => {
+            format!(
+                "206 Partial Content\r\netag: \"a\"\r\ncontent-range: bytes {start}-{}/{all}",
+                all - 1
+            )
+        }
+    };
+    Answer::whole(&head, &of[start..])
+}
+
+fn cut(answer: Answer, sent: usize) -> Answer {
+    Answer { sent, ..answer }
+}
+
+fn find(url: &str) -> Result<Vec<u8>, IngestError> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let spool = tempfile::tempdir().unwrap();
+    let mut progress = |_: Progress<'_>| {};
+    let mut finder = Finder::new(Path::new(""), spool.path(), &mut progress);
+    let files = finder.find("data.train", url)?;
+    // Asked for a second time, it is there.
+    finder.find("data.test", url)?;
+    let mut bytes = Vec::new();
+    files[0].read()?.read_to_end(&mut bytes).unwrap();
+    assert_eq!(std::fs::read_dir(spool.path()).unwrap().count(), 0, "the copy has no name");
+    Ok(bytes)
+}
+
+fn told(error: &dyn Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", told(source)),
+        None => error.to_string(),
+    }
+}
+
+#[test]
+fn a_url_is_copied_once() {
+    let server = Server::start(|_, request| part(request, &body()));
+    assert_eq!(find(&server.url("t.csv?signature=secret")).unwrap(), body());
+    let lines: Vec<String> = server.requests().into_iter().map(|request| request.line).collect();
+    assert_eq!(lines, ["GET /t.csv?signature=secret HTTP/1.1"]);
+}
+
+#[test]
+fn a_redirect_is_followed() {
+    let server = Server::start(|before, request| match before {
+        0 => Answer::whole("302 Found\r\nlocation: /there", b""),
+        _ => part(request, &body()),
+    });
+    assert_eq!(find(&server.url("here")).unwrap(), body());
+    assert_eq!(server.requests()[1].line, "GET /there HTTP/1.1");
+}
+
+#[test]
+fn what_is_not_there_or_not_for_us_is_told_at_once() {
+    let server = Server::start(|_, _| Answer::whole("404 Not Found", b"nothing"));
+    let url = server.url("t.csv");
+    let error = find(&format!("{url}?signature=secret")).unwrap_err();
+    assert_eq!(told(&error), format!("can't fetch `{url}`: the server answers 404 Not Found"));
+    assert_eq!(server.requests().len(), 1);
+    let server = Server::start(|_, _| Answer::whole("403 Forbidden", b""));
+    let error = told(&find(&server.url("t.csv")).unwrap_err());
+    assert!(
+        error.ends_with("403 Forbidden; what needs a login must be downloaded first"),
+        "{error}"
+    );
+    let error = told(&find("http://[nowhere/t.csv").unwrap_err());
+    assert!(
+        error.starts_with("can't fetch `data.train = http://[nowhere/t.csv`: it is no URL: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_cut_connection_goes_on_where_it_was_cut() {
+    let server = Server::start(|before, request| {
+        let answer = part(request, &body());
+        if before < 2 { cut(answer, 100_000) } else { answer }
+    });
+    assert_eq!(find(&server.url("t.csv")).unwrap(), body());
+    let requests = server.requests();
+    let asked: Vec<(usize, Option<&str>)> =
+        requests.iter().map(|request| (request.start(), request.header("if-range"))).collect();
+    assert_eq!(asked, [(0, None), (100_000, Some("\"a\"")), (200_000, Some("\"a\""))]);
+}
+
+#[test]
+fn a_server_without_ranges_begins_again() {
+    let server = Server::start(|before, _| {
+        let answer = Answer::whole("200 OK", &body());
+        if before == 0 { cut(answer, 100_000) } else { answer }
+    });
+    assert_eq!(find(&server.url("t.csv")).unwrap(), body());
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn versions_are_never_mixed() {
+    // A part of a file of another size.
+    let server = Server::start(|before, request| match before {
+        0 => cut(part(request, &body()), 100_000),
+        _ => part(request, &body()[..200_000]),
+    });
+    let error = find(&server.url("t.csv")).unwrap_err();
+    assert!(matches!(error, IngestError::Fetch { source: FetchError::Mixed, .. }), "{error:?}");
+}
+
+/// The attempts of a download without pauses, and how it ended.
+fn attempts(server: &Server) -> (usize, FetchError) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let spool = tempfile::tempdir().unwrap();
+    let mut copy = Copy::new(spool.path(), "t", &mut |_| {}).unwrap();
+    let url = Url::parse(&server.url("t.csv")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ended = runtime.block_on(http::fetch(&url, Duration::ZERO, &mut copy, &mut |_| {}));
+    match ended {
+        Err(Failed::Fetch(error)) => (server.requests().len(), error),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn attempts_without_a_new_byte_are_counted() {
+    let server = Server::start(|_, request| match request.start() {
+        0 => cut(part(request, &body()), 1_000),
+        _ => cut(part(request, &body()), 0),
+    });
+    let (requests, error) = attempts(&server);
+    assert!(matches!(error, FetchError::Cut { attempts: 4, bytes: 1_000, .. }), "{error:?}");
+    assert_eq!(requests, 5);
+    let server = Server::start(|_, _| Answer::whole("503 Service Unavailable", b""));
+    let (requests, error) = attempts(&server);
+    assert_eq!(requests, 4);
+    let said = error.to_string();
+    assert_eq!(said, "4 attempts failed after 0 bytes: status 503 Service Unavailable");
+    // Without ranges, and always cut at one place: no new byte either.
+    let server = Server::start(|_, _| cut(Answer::whole("200 OK", &body()), 1_000));
+    assert_eq!(attempts(&server).0, 5);
+}
+
+/// Fetches `s3://bucket/{key}` with these variables beside the endpoint.
+fn from_s3(server: &Server, key: &str, variables: &[(&str, &str)]) -> Result<u64, FetchError> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let spool = tempfile::tempdir().unwrap();
+    let mut copy = Copy::new(spool.path(), "t", &mut |_| {}).unwrap();
+    let url = Url::parse(&format!("s3://bucket/{key}")).unwrap();
+    let endpoint = format!("http://{}", server.address);
+    let all = variables.iter().copied().chain([("AWS_ENDPOINT_URL", endpoint.as_str())]);
+    let all: Vec<(String, String)> =
+        all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    match runtime.block_on(s3::fetch(&url, all.into_iter(), &mut copy, &mut |_| {})) {
+        Ok(()) => Ok(copy.bytes()),
+        Err(Failed::Fetch(error)) => Err(error),
+        Err(Failed::Disk(error)) => panic!("{error}"),
+    }
+}
+
+const KEYS: &[(&str, &str)] = &[("AWS_ACCESS_KEY_ID", "me"), ("AWS_SECRET_ACCESS_KEY", "secret")];
+
+fn object() -> Answer {
+    Answer::whole("200 OK\r\netag: \"a\"\r\nlast-modified: Tue, 15 Nov 1994 08:12:31 GMT", &body())
+}
+
+#[test]
+fn an_object_is_fetched_with_a_signature() {
+    let server = Server::start(|_, _| object());
+    assert_eq!(from_s3(&server, "folder/t%20u.csv", KEYS).unwrap(), 300_000);
+    let request = &server.requests()[0];
+    assert_eq!(request.line, "GET /bucket/folder/t%20u.csv HTTP/1.1");
+    let signature = request.header("authorization").unwrap();
+    assert!(signature.starts_with("AWS4-HMAC-SHA256 Credential=me/"), "{signature}");
+    let public = from_s3(&server, "t.csv", &[("AWS_SKIP_SIGNATURE", "true")]);
+    assert_eq!(public.unwrap(), 300_000);
+    assert_eq!(server.requests()[1].header("authorization"), None);
+}
+
+#[test]
+fn what_an_object_store_refuses_is_told() {
+    let said = |head: &'static str, key: &str, variables: &[(&str, &str)]| {
+        let server = Server::start(move |_, _| Answer::whole(head, b""));
+        from_s3(&server, key, variables).unwrap_err().to_string()
+    };
+    assert_eq!(said("404 Not Found", "t.csv", KEYS), "there is no such object, or no such bucket");
+    assert_eq!(said("403 Forbidden", "t.csv", KEYS), "these credentials may not read it");
+    assert_eq!(
+        said("200 OK", "folder/", KEYS),
+        "it is no URL: it names no object: s3://BUCKET/KEY is wanted"
+    );
+    // Nothing in the environment, and no machine of AWS's to ask.
+    let nobody = Server::start(|_, _| Answer::whole("404 Not Found", b""));
+    let metadata = format!("http://{}", nobody.address);
+    let said = said("403 Forbidden", "t.csv", &[("AWS_METADATA_ENDPOINT", &metadata)]);
+    assert!(said.starts_with("no credentials: set `AWS_ACCESS_KEY_ID` and"), "{said}");
+}

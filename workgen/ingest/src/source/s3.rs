@@ -1,0 +1,141 @@
+//! `s3://bucket/key`, through `object_store`, which resumes what is cut by itself.
+//!
+//! Settings and credentials are AWS's environment variables; `AWS_ENDPOINT_URL` leads to another
+//! service of the kind, and only that may be without TLS.
+
+use super::remote::{Copy, Failed};
+use crate::{error::FetchError, progress::Progress};
+use futures::TryStreamExt;
+use object_store::{
+    ObjectStoreExt, RetryConfig,
+    aws::{AmazonS3Builder, AmazonS3ConfigKey},
+    path::Path,
+};
+use reqwest::Url;
+use std::{error::Error, time::Duration};
+
+const RETRIES: usize = 3;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Copies what `url` leads to; `variables` are those of the environment.
+pub(super) async fn fetch(
+    url: &Url,
+    variables: impl Iterator<Item = (String, String)>,
+    copy: &mut Copy,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), Failed> {
+    let bucket = url.host_str().unwrap_or_default();
+    let key = percent_decoded(url.path().trim_start_matches('/'));
+    if key.is_empty() || key.ends_with('/') {
+        let reason = "it names no object: s3://BUCKET/KEY is wanted".to_owned();
+        return Err(FetchError::BadUrl(reason).into());
+    }
+    let path = Path::parse(key).map_err(|error| FetchError::BadUrl(error.to_string()))?;
+    let settings = Settings::of(variables);
+    let failed = |error: object_store::Error| settings.told(&error);
+    let store = settings.builder(bucket).build().map_err(failed)?;
+    let answer = store.get(&path).await.map_err(failed)?;
+    copy.expect(Some(answer.meta.size));
+    let mut bytes = answer.into_stream();
+    while let Some(part) = bytes.try_next().await.map_err(failed)? {
+        copy.push(&part, progress)?;
+    }
+    Ok(())
+}
+
+/// What the environment says.
+struct Settings {
+    known: Vec<(AmazonS3ConfigKey, String)>,
+}
+
+impl Settings {
+    fn of(variables: impl Iterator<Item = (String, String)>) -> Self {
+        let known = variables.filter(|(name, value)| name.starts_with("AWS_") && !value.is_empty());
+        let known = known.filter_map(|(name, value)| {
+            let key = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>().ok()?;
+            Some((key, value))
+        });
+        Self { known: known.collect() }
+    }
+
+    fn has(&self, wanted: &[AmazonS3ConfigKey]) -> bool {
+        self.known.iter().any(|(key, _)| wanted.contains(key))
+    }
+
+    /// Does the environment say who is asking? Else only the machine itself may, where it is AWS's.
+    fn has_credentials(&self) -> bool {
+        self.has(&[
+            AmazonS3ConfigKey::AccessKeyId,
+            AmazonS3ConfigKey::SkipSignature,
+            AmazonS3ConfigKey::WebIdentityTokenFile,
+            AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
+            AmazonS3ConfigKey::ContainerCredentialsFullUri,
+        ])
+    }
+
+    fn builder(&self, bucket: &str) -> AmazonS3Builder {
+        let endpoint = [AmazonS3ConfigKey::Endpoint, AmazonS3ConfigKey::S3Endpoint];
+        let is_plain = self
+            .known
+            .iter()
+            .any(|(key, value)| endpoint.contains(key) && value.starts_with("http://"));
+        let retry = RetryConfig {
+            max_retries: if self.has_credentials() { RETRIES } else { 0 },
+            retry_timeout: PATIENCE,
+            ..RetryConfig::default()
+        };
+        let builder = AmazonS3Builder::new().with_bucket_name(bucket).with_retry(retry);
+        let settings = self.known.iter();
+        let builder = settings
+            .fold(builder, |builder, (key, value)| builder.with_config(*key, value.clone()));
+        if is_plain { builder.with_allow_http(true) } else { builder }
+    }
+
+    /// What an error of the store is told as.
+    fn told(&self, error: &object_store::Error) -> FetchError {
+        match error {
+            object_store::Error::NotFound { .. } => {
+                FetchError::Store("there is no such object, or no such bucket".to_owned())
+            }
+            object_store::Error::PermissionDenied { .. }
+            | object_store::Error::Unauthenticated { .. } => {
+                FetchError::Store("these credentials may not read it".to_owned())
+            }
+            error => {
+                let mut cause: &dyn Error = error;
+                while let Some(source) = cause.source() {
+                    cause = source;
+                }
+                let reason = cause.to_string();
+                if self.has_credentials() {
+                    FetchError::Store(reason)
+                } else {
+                    FetchError::NoCredentials(reason)
+                }
+            }
+        }
+    }
+}
+
+/// A key as S3 knows it: what can't stand in a URL is written there as `%20`.
+fn percent_decoded(text: &str) -> String {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).filter(|_| *first == b'%');
+        let byte = hex
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match byte {
+            Some(byte) => {
+                decoded.push(byte);
+                rest = tail.get(2..).unwrap_or_default();
+            }
+            None => {
+                decoded.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}

@@ -1,0 +1,80 @@
+//! Rows for anything else than training: what `predict` reads.
+
+use super::{folder, told, write::*};
+use sojourn_ingest::{IngestError, ReadOptions, Reader};
+use sojourn_protocol::spec::{Channels, SourceSpec};
+use std::path::Path;
+use zip::CompressionMethod::Deflated;
+
+fn open(base: &Path, data: &str, features: &[&str]) -> Result<Reader, IngestError> {
+    let source =
+        SourceSpec { data: data.into(), features: None, label: Some("y".into()), labels: None };
+    let features: Vec<String> = features.iter().map(|name| (*name).to_owned()).collect();
+    let options =
+        ReadOptions { features: &features, channels: Channels::First, base_dir: base, spool: base };
+    Reader::open(&source, &options, &mut |_| {})
+}
+
+fn all(reader: &Reader) -> Vec<(Vec<f32>, Option<String>)> {
+    let mut rows = reader.rows().unwrap();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next_row().unwrap() {
+        let label = row.label.map(|label| String::from_utf8(label.to_vec()).unwrap());
+        found.push((row.numbers.to_vec(), label));
+    }
+    assert!(rows.bytes_read() <= reader.bytes());
+    found
+}
+
+#[test]
+fn columns_are_found_by_name_and_labels_may_be_missing() {
+    let dir = folder(&[
+        ("t.csv", b"b,id,a,y\n2,7,1,u\n4,8,3,v\n".to_vec()),
+        ("bare.csv", b"a,b\n1,2\n".to_vec()),
+        ("one.csv", b"a\n1\n\n2\n".to_vec()),
+    ]);
+    let reader = open(dir.path(), "t.csv", &["a", "b"]).unwrap();
+    assert_eq!((reader.shape(), reader.ignored()), (&[2][..], &["id".to_owned()][..]));
+    let expected =
+        vec![(vec![1.0, 2.0], Some("u".to_owned())), (vec![3.0, 4.0], Some("v".to_owned()))];
+    assert_eq!(all(&reader), expected);
+    assert_eq!(all(&reader), expected, "as often as asked");
+    let whole = open(dir.path(), "t.csv", &[]).unwrap();
+    assert_eq!(whole.features(), ["b", "id", "a"]);
+    let bare = open(dir.path(), "bare.csv", &["b", "a"]).unwrap();
+    assert!(!bare.has_labels());
+    assert_eq!(all(&bare), [(vec![2.0, 1.0], None)]);
+    let missing = open(dir.path(), "bare.csv", &["aa", "b", "z"]).err().unwrap();
+    assert_eq!(
+        told(&missing),
+        "bare.csv:1: no column `aa` and 1 more that the model was trained on; did you mean `a`?"
+    );
+    // With one column an empty line may be a row, and is one without a value.
+    let one = open(dir.path(), "one.csv", &["a"]).unwrap();
+    let mut rows = one.rows().unwrap();
+    assert!(rows.next_row().unwrap().is_some());
+    let error = rows.next_row().err().unwrap();
+    assert_eq!(told(&error), "one.csv:3: column `a`: a value is missing");
+}
+
+#[test]
+fn arrays_need_no_labels() {
+    let dir = folder(&[
+        ("both.npz", npz_of_both(Deflated)),
+        ("x.npz", npz(&[("x.npy", npy_pixels())], Deflated)),
+        ("x.npy", npy_pixels()),
+        ("images.idx", idx_images()),
+    ]);
+    let pixels: Vec<Vec<f32>> =
+        pixels().chunks(6).map(|row| row.iter().map(|pixel| f32::from(*pixel)).collect()).collect();
+    for (file, has_labels) in
+        [("both.npz", true), ("x.npz", false), ("x.npy", false), ("images.idx", false)]
+    {
+        let reader = open(dir.path(), file, &["names", "that", "arrays", "lack"]).unwrap();
+        assert_eq!((reader.has_labels(), reader.shape()), (has_labels, &[1, 2, 3][..]), "{file}");
+        let (numbers, texts): (Vec<_>, Vec<_>) = all(&reader).into_iter().unzip();
+        assert_eq!(numbers, pixels, "{file}");
+        let expected = labels().into_iter().map(|label| has_labels.then(|| label.to_string()));
+        assert_eq!(texts, expected.collect::<Vec<_>>(), "{file}");
+    }
+}
