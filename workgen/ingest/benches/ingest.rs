@@ -1,12 +1,15 @@
-//! How fast data is cut into shards, and in how much memory: one JSON line for each kind of data. The
-//! anchor is reading and hashing the same file.
+//! How fast data is cut into shards, and in how much memory: a JSON line for each kind of data, and
+//! one for the memory at the end. The anchor of a speed is reading and hashing the same file; that of
+//! the memory is the size of the largest file.
 //!
 //! `--gigabytes N` makes files of N GB instead of 0.2, to see that memory doesn't grow with them.
 
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a benchmark ends at what it did not expect"
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a benchmark ends at what it did not expect, and makes small numbers"
 )]
 
 use sojourn_ingest::ingest;
@@ -17,37 +20,55 @@ use std::{
     path::Path,
     time::Instant,
 };
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 const COLUMNS: u32 = 64;
+/// Bytes of an image: 3 x 32 x 32.
+const IMAGE: usize = 3072;
 
 fn main() {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--gigabytes");
     let gigabytes: f64 = arguments.nth(1).map_or(0.2, |number| number.parse().unwrap());
+    let bytes = gigabytes * 1e9;
     // Pixels: small whole numbers. Measurements: eight digits with a point.
-    run("pixels", gigabytes, |value| format!("{}", value % 256));
-    run("measurements", gigabytes, |value| format!("{}.{:06}", value % 10, value % 1_000_000));
+    run("pixels as CSV", "t.csv", |path| write(path, bytes, |value| format!("{}", value % 256)));
+    run("measurements as CSV", "t.csv", |path| {
+        write(path, bytes, |value| format!("{}.{:06}", value % 10, value % 1_000_000))
+    });
+    run("images as NPZ", "t.npz", |path| write_npz(path, bytes, CompressionMethod::Stored));
+    run("images as NPZ, deflated", "t.npz", |path| {
+        write_npz(path, bytes, CompressionMethod::Deflated)
+    });
+    let peak = peak_memory().unwrap_or(f64::NAN) / 1e3;
+    line("ingest, peak memory", peak, "MB", bytes / 1e6);
 }
 
-fn run(kind: &str, gigabytes: f64, text: impl Fn(u64) -> String) {
+/// Prints a figure beside its anchor.
+fn line(name: &str, value: f64, unit: &str, anchor: f64) {
+    let ratio = value / anchor;
+    println!(
+        "{{\"name\":\"{name}\",\"value\":{value:.0},\"unit\":\"{unit}\",\"anchor\":{anchor:.0},\
+         \"ratio\":{ratio:.3}}}"
+    );
+}
+
+/// Cuts the file that `write` makes, of so many bytes as rows, and says how many of them a second.
+fn run(kind: &str, name: &str, write: impl FnOnce(&Path) -> f64) {
     let folder = tempfile::tempdir().unwrap();
-    let bytes = write(&folder.path().join("t.csv"), gigabytes * 1e9, text);
-    let job = jobfile::parse(
-        "name = \"bench\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\nscale = \"standard\"\nshards = 16\n\
+    let path = folder.path().join(name);
+    let bytes = write(&path);
+    let job = jobfile::parse(&format!(
+        "name = \"bench\"\n[data]\ntrain = \"{name}\"\nlabel = \"y\"\nscale = \"standard\"\nshards = 16\n\
          [[model]]\narch = \"mlp\"\nhidden = []\n[training]\nepochs = 1\n",
-    )
+    ))
     .unwrap();
+    // Of text both passes read all; of arrays the first reads labels alone.
+    let passes = if name == "t.csv" { 2.0 } else { 1.0 };
     let start = Instant::now();
     let made = ingest(&job, folder.path(), &folder.path().join("out"), &mut |_| {}).unwrap();
-    let seconds = start.elapsed().as_secs_f64();
-    let megabytes_a_second = 2.0 * bytes / 1e6 / seconds;
-    let anchor = hashing(&folder.path().join("t.csv"));
-    println!(
-        "{{\"name\":\"ingest of {kind}, a pass\",\"value\":{megabytes_a_second:.0},\"unit\":\"MB/s\",\
-         \"anchor\":{anchor:.0},\"ratio\":{:.3},\"rows\":{},\"peak_memory_kilobytes\":{}}}",
-        megabytes_a_second / anchor,
-        made.manifest.train_rows(),
-        peak_memory().map_or_else(|| "null".to_owned(), |kilobytes| kilobytes.to_string()),
-    );
+    let megabytes_a_second = passes * bytes / 1e6 / start.elapsed().as_secs_f64();
+    assert!(made.manifest.train_rows() > 0);
+    line(&format!("ingest of {kind}, a pass"), megabytes_a_second, "MB/s", hashing(&path));
 }
 
 /// The anchor: megabytes a second of reading and hashing the same file.
@@ -94,8 +115,40 @@ fn write(path: &Path, wanted: f64, text: impl Fn(u64) -> String) -> f64 {
     bytes
 }
 
-/// The most memory that the process ever held, where the system says it.
-fn peak_memory() -> Option<u64> {
+/// Images of noise in an archive; their bytes.
+fn write_npz(path: &Path, wanted: f64, method: CompressionMethod) -> f64 {
+    let mut state = 1u64;
+    // Noise of sixteen values, so that there is something to deflate.
+    let noise: Vec<u8> = (0..IMAGE * 512)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 60) as u8
+        })
+        .collect();
+    let rounds = (wanted / (IMAGE * 512) as f64).ceil() as usize;
+    let rows = rounds * 512;
+    let header = |shape: String| {
+        let text = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let length = u16::try_from(text.len()).unwrap().to_le_bytes();
+        [b"\x93NUMPY\x01\x00", length.as_slice(), text.as_bytes()].concat()
+    };
+    let mut archive = ZipWriter::new(File::create(path).unwrap());
+    let options = SimpleFileOptions::default().compression_method(method).large_file(true);
+    archive.start_file("x.npy", options).unwrap();
+    archive.write_all(&header(format!("({rows}, 3, 32, 32)"))).unwrap();
+    for _ in 0..rounds {
+        archive.write_all(&noise).unwrap();
+    }
+    archive.start_file("y.npy", options).unwrap();
+    archive.write_all(&header(format!("({rows},)"))).unwrap();
+    let labels: Vec<u8> = (0..rows).map(|row| (row % 10) as u8).collect();
+    archive.write_all(&labels).unwrap();
+    archive.finish().unwrap();
+    (rows * IMAGE) as f64
+}
+
+/// Kilobytes of the most memory that the process ever held, where the system says it.
+fn peak_memory() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse().ok()
