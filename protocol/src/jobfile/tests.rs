@@ -333,7 +333,7 @@ fn the_jobs_of_the_examples_are_read() {
     let job = parse(include_str!("../../../examples/mnist/job.toml")).unwrap();
     assert_eq!((job.name.as_str(), job.models.len()), ("mnist", 2));
     let job = parse(include_str!("../../../examples/cifar10/job.toml")).unwrap();
-    assert_eq!((job.name.as_str(), job.models.len()), ("cifar10", 1));
+    assert_eq!((job.name.as_str(), job.models.len()), ("cifar10", 2));
 }
 
 #[test]
