@@ -94,7 +94,9 @@ fn check_data(job: &Job) -> Result<Summary, Failure> {
     let mut reading = Reading::new();
     let spool = workspace::parent();
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
-    Ok(sojourn_ingest::check(&job.spec, &job.folder, &spool, tell)?)
+    let summary =
+        tokio::task::block_in_place(|| sojourn_ingest::check(&job.spec, &job.folder, &spool, tell));
+    Ok(summary?)
 }
 
 /// Can every trial's model be built for this data? Their sizes, and the trials of each.
