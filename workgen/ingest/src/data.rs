@@ -20,6 +20,9 @@ use std::{collections::HashMap, path::Path};
 /// How often progress is told, in bytes.
 const TELL_EVERY: u64 = 4 << 20;
 
+/// The sources, each by the part that it is named for.
+type Tables = Vec<(Part, Box<dyn Table>)>;
+
 /// A job's sources, and what is to be made of them.
 pub(crate) struct Data {
     tables: Vec<(Part, Box<dyn Table>, u64)>,
@@ -142,10 +145,7 @@ impl Data {
 }
 
 /// The sources that the job names, training rows first.
-fn open_all(
-    spec: &JobSpec,
-    finder: &mut Finder<'_>,
-) -> Result<Vec<(Part, Box<dyn Table>)>, IngestError> {
+fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables, IngestError> {
     let data = &spec.data;
     let reading = Reading {
         channels: data.channels,
