@@ -158,6 +158,8 @@ fn describe(detail: &JobDetail, context: TrialContext, chosen: &Chosen, steps: u
         outputs: context.outputs,
         labels: data.labels.clone(),
         label: spec.data.label.clone(),
+        array: spec.data.features.clone(),
+        channels: spec.data.channels,
         features: data.features.clone(),
         scaling: match context.scaling {
             Scaling::None => FileScaling::None,

@@ -29,6 +29,7 @@ mod meter;
 mod modelfile;
 mod newfile;
 mod output;
+mod predict;
 mod reading;
 mod replay;
 mod revoke;
@@ -86,6 +87,8 @@ enum Command {
     Export(export::Args),
     /// Evaluate a trial on the test data, which the search never sees.
     Evaluate(evaluate::Args),
+    /// Run an exported model over a data file, on this machine.
+    Predict(predict::Args),
     /// Train a trial again on this machine and compare every checkpoint.
     Replay(replay::Args),
     /// End a job.
@@ -129,6 +132,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Events(args) => events::run(&args).await,
         Command::Export(args) => export::run(&args).await,
         Command::Evaluate(args) => evaluate::run(&args).await,
+        Command::Predict(args) => predict::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
         Command::Demo(args) => demo::run(&args).await,

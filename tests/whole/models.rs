@@ -1,11 +1,11 @@
-//! What an exported model is good for: the start of another job.
+//! What an exported model is good for: the start of another job, and predictions.
 
 use crate::{
     site::Site,
     support::{Folder, sojourn},
 };
 use serde_json::Value;
-use std::fs;
+use std::{fs, process::Command};
 
 /// A job whose two tables start from exported models, of trials that hardly move.
 const FROM_FILES: &str = r#"name = "again"
@@ -119,6 +119,148 @@ fn a_model_that_cannot_be_a_start_is_refused_with_the_reason() {
     assert_eq!(scaled.status.code(), Some(0), "{scaled:?}");
 }
 
+/// All that a `cnn` can have.
+const EVERYTHING: &str = r#"[[model]]
+arch = "cnn"
+channels = [4, 6]
+pool = "average"
+pool_every = 2
+hidden = [16]
+batch_norm = true
+dropout = 0.1
+"#;
+
+/// The models of one job, and the validation file whose accuracy they reached.
+#[test]
+fn a_model_predicts_as_it_was_evaluated_and_as_readmes_numpy_does() {
+    let site = Site::start();
+    let _client = site.client("client-1");
+    let digits = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/digits/digits.csv");
+    let digits = fs::read_to_string(digits).unwrap();
+    let (header, rows) = digits.split_once('\n').unwrap();
+    let (train, valid): (Vec<_>, Vec<_>) =
+        rows.lines().enumerate().partition(|(row, _)| row % 5 > 0);
+    for (name, rows) in [("train.csv", train), ("valid.csv", valid)] {
+        let rows: Vec<&str> = rows.into_iter().map(|(_, row)| row).collect();
+        fs::write(site.path().join(name), format!("{header}\n{}\n", rows.join("\n"))).unwrap();
+    }
+    let job = FROM_FILES
+        .replace("digits.csv", "train.csv")
+        .replace("valid = 0.2", "valid = \"valid.csv\"\nscale = \"standard\"")
+        .replace("init = \"models/mlp.safetensors\"", "arch = \"mlp\"\nhidden = [32]")
+        .replace("init = \"models/cnn.safetensors\"", "channels = [4, 6]")
+        .replace("[training]", &format!("{EVERYTHING}\n[training]"))
+        .replace("1e-12", "3e-3");
+    fs::write(site.path().join("job.toml"), job).unwrap();
+    let job = site.json(&["submit", "job.toml"])["job"].to_string();
+    site.wait(&job, |view| view["state"] == "finished");
+    fs::write(site.path().join("predict.py"), snippet()).unwrap();
+    for trial in ["0", "1", "2"] {
+        let exported = site.json(&["export", &job, "--trial", trial, "-o", "m.safetensors"]);
+        let arguments = ["predict", "m.safetensors", "valid.csv", "-o", "p.csv"];
+        let said = site.json(&arguments);
+        assert_eq!((&said["rows"], &said["unknown"]), (&360.into(), &0.into()), "{said}");
+        assert_eq!(said["accuracy"], exported["value"], "as it was evaluated");
+
+        let python = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/python/bin/python");
+        let theirs = Command::new(python)
+            .args(["predict.py", "m.safetensors", "valid.csv"])
+            .current_dir(site.path())
+            .output()
+            .expect("`make setup` makes the Python environment");
+        assert!(theirs.status.success(), "{}", String::from_utf8_lossy(&theirs.stderr));
+        let ours = fs::read_to_string(site.path().join("p.csv")).unwrap();
+        assert_eq!(ours.lines().count(), 361);
+        assert_same(&ours, &String::from_utf8(theirs.stdout).unwrap());
+    }
+}
+
+/// The Python that README shows.
+fn snippet() -> String {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let (_, rest) = readme.split_once("```python\n").expect("a snippet");
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+/// Refuses tables that differ in a word, or by more than rounding in a number.
+fn assert_same(ours: &str, theirs: &str) {
+    assert_eq!(ours.lines().count(), theirs.lines().count());
+    for (ours, theirs) in ours.lines().zip(theirs.lines()) {
+        let numbers = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let (ours, theirs) = (numbers(ours), numbers(theirs));
+        assert_eq!(ours.len(), theirs.len());
+        for (our, their) in ours.iter().zip(&theirs) {
+            match (our.parse::<f64>(), their.parse::<f64>()) {
+                (Ok(a), Ok(b)) => assert!((a - b).abs() <= 1e-5, "{ours:?} {theirs:?}"),
+                _ => assert_eq!(our, their),
+            }
+        }
+    }
+}
+
+/// What `predict m DATA` with more arguments ends with: exit code, stdout, stderr.
+fn predict(folder: &Folder, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let cache = Folder::with(&[]);
+    let output = sojourn(&["predict", "m"])
+        .args(arguments)
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", cache.path())
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn columns_are_found_by_their_names_and_labels_are_compared() {
+    let folder = Folder::with(&[
+        ("t.csv", "a,b,y\n1,2,1\n3,4,0\n5,-6,0\n"),
+        ("moved.csv", "y,more,b,a\n1,x,2,1\n0,x,4,3\n,x,-6,5\n"),
+        ("bare.csv", "a,b\n1,2\n3,4\n5,-6\n"),
+        ("lacking.csv", "a,y\n1,0\n"),
+        ("broken.csv", "a,b\n1,2\n3,none\n"),
+    ]);
+    fs::write(folder.path().join("m"), sample(&["a", "b"], &["0", "1"])).unwrap();
+    let (code, table, told) = predict(&folder, &["t.csv"]);
+    assert_eq!(code, Some(0), "{told}");
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("row,prediction,p_0,p_1", 4));
+    assert!(told.starts_with("accuracy ") && told.ends_with(" over 3 labelled rows\n"), "{told}");
+
+    let (_, moved, told) = predict(&folder, &["moved.csv"]);
+    assert_eq!(moved, table);
+    assert!(told.contains("1 column ignored: `more`"), "{told}");
+    assert!(told.contains("over 2 labelled rows; 1 row with labels that the model doesn't know"));
+    assert_eq!(predict(&folder, &["bare.csv"]), (Some(0), table.clone(), String::new()));
+    let (_, one_by_one, _) = predict(&folder, &["t.csv", "--batch", "1"]);
+    assert_same(&one_by_one, &table);
+    let (code, said, told) = predict(&folder, &["t.csv", "-o", "p.csv", "--json"]);
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&said["rows"], &said["labelled"]), (&3.into(), &3.into()));
+    assert_eq!(fs::read_to_string(folder.path().join("p.csv")).unwrap(), table);
+
+    for (arguments, problem) in [
+        (&["lacking.csv"][..], "`b`"),
+        (&["bare.csv", "--label", "z"], "`z`"),
+        (&["none.csv"], "none.csv"),
+        (&["t.csv", "-o", "no/p.csv"], "there is no folder `no`"),
+        (&["broken.csv", "-o", "p.csv"], "broken.csv:3: column `b`: `none` is no number"),
+        (&["t.csv", "--json"], "--output"),
+    ] {
+        let (code, said, told) = predict(&folder, arguments);
+        assert_eq!((code, said.as_str()), (Some(2), ""), "{told}");
+        assert!(told.contains(problem), "{told}");
+    }
+    let kept = fs::read_to_string(folder.path().join("p.csv")).unwrap();
+    assert_eq!(kept, table, "a run that fails leaves the old file");
+    fs::write(folder.path().join("m"), "no model").unwrap();
+    let (code, _, told) = predict(&folder, &["t.csv"]);
+    assert_eq!(code, Some(2));
+    assert!(told.starts_with("error: `m` is no model: not a whole safetensors file"), "{told}");
+}
+
 /// An mlp without hidden layers, as a file.
 fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
     use sojourn_model::{Lineage, initial_checkpoint, portable};
@@ -126,7 +268,7 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
         digest::Digest,
         ids::{JobId, TrialId},
         manifest::{Labels, Scaling},
-        spec::{Architecture, Loss, Precision},
+        spec::{Architecture, Channels, Loss, Precision},
     };
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let description = portable::Description {
@@ -136,6 +278,8 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
         outputs: u32::try_from(classes.len()).unwrap(),
         labels: Labels::Classes(names(classes)),
         label: "y".into(),
+        array: None,
+        channels: Channels::First,
         features: names(features),
         scaling: portable::FileScaling::Constant(0.5),
         loss: Loss::CrossEntropy,

@@ -7,7 +7,10 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, JobId, TrialId},
     manifest::{Labels, Scaling},
-    spec::{Architecture, Loss, Optimizer, OptimizerName, Precision, TrainingConfig, TrialConfig},
+    spec::{
+        Architecture, Channels, Loss, Optimizer, OptimizerName, Precision, TrainingConfig,
+        TrialConfig,
+    },
     unit::TrialContext,
 };
 
@@ -25,8 +28,14 @@ pub struct Description {
     pub outputs: u32,
     /// What labels are: the classes' names in the order of the outputs, or numbers.
     pub labels: Labels,
-    /// Name of the label column.
+    /// Name of the label column, or of the array of labels.
     pub label: String,
+    /// Name of the array of rows, where the data was arrays of other names than usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<String>,
+    /// Where the channels of an image were in a row of an array.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub channels: Channels,
     /// Names of the feature columns, in the order of a row; none where the values have no names.
     pub features: Vec<String>,
     /// How features are scaled before they go in.
@@ -38,6 +47,11 @@ pub struct Description {
     pub precision: Precision,
     /// Where the model comes from.
     pub origin: Origin,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first(channels: &Channels) -> bool {
+    *channels == Channels::First
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

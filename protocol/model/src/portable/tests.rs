@@ -6,7 +6,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, TrialId},
     manifest::{Labels, Scaling},
-    spec::{Architecture, Loss, OptimizerName, Precision},
+    spec::{Architecture, Channels, Loss, OptimizerName, Precision},
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +18,8 @@ fn description(scaling: FileScaling) -> Description {
         outputs: 3,
         labels: Labels::Classes(["a", "b", "c"].map(str::to_owned).to_vec()),
         label: "y".into(),
+        array: None,
+        channels: Channels::First,
         features: (0..16).map(|n| format!("x{n}")).collect(),
         scaling,
         loss: Loss::CrossEntropy,

@@ -1,0 +1,213 @@
+//! `sojourn predict`: an exported model over a data file, on this machine, to CSV.
+//!
+//! ```text
+//! Reader -- some rows --> Predictor (a trainer child) -- outputs --> Table -- CSV --> stdout or a file
+//!    '------ their labels, where there are some ------------------> Score ------> stderr
+//! ```
+//!
+//! Rows go through in chunks, so that files may be larger than the memory.
+
+mod predictor;
+mod score;
+mod table;
+
+use super::{
+    failure::Failure,
+    meter::{Meter, Unit},
+    modelfile::{self, Model},
+    newfile::NewFile,
+    output,
+    reading::Reading,
+    words,
+    workspace::Workspace,
+};
+use predictor::Predictor;
+use score::{Score, Scored};
+use serde::Serialize;
+use sojourn_ingest::{Progress, ReadOptions, Reader, RowReader};
+use sojourn_protocol::spec::SourceSpec;
+use std::{
+    io::{self, Write},
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+};
+use table::Table;
+
+/// Numbers that are read before they go through the model, where `--batch` says nothing.
+const NUMBERS: usize = 1 << 22;
+/// Rows of a chunk are at most so many, however narrow they are.
+const MAX_ROWS: usize = 1 << 16;
+
+/// Writes a line for each row of the data: its number, the prediction, and for classes the
+/// probability of each. Columns of a table are found by the names that the model was trained on; what
+/// else there is, is ignored. Where the data has labels, they are compared with the predictions.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The model, as `sojourn export` writes it.
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// The data: a file, a folder of parts or a URL, in any format that jobs read.
+    #[arg(value_name = "DATA")]
+    data: String,
+    /// The CSV file to write, in the place of one that is there; stdout if left out.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The label column, or the array of labels; the name that the model's had if left out.
+    #[arg(long, value_name = "NAME")]
+    label: Option<String>,
+    /// Rows that are read and go through the model at once; about 4 million numbers if left out.
+    #[arg(long, value_name = "N")]
+    batch: Option<NonZeroUsize>,
+    /// Print one JSON object about what was done; the predictions go to a file then.
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Report {
+    rows: u64,
+    file: PathBuf,
+    #[serde(flatten)]
+    scored: Option<Scored>,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let model = modelfile::read(&args.model)
+        .map_err(|why| Failure::call(format!("`{}` {why}", args.model.display())))?;
+    let workspace = Workspace::new()?;
+    let reader = tokio::task::block_in_place(|| open(args, &model, workspace.path()))?;
+    let mut predictor = Predictor::new(&model, workspace.path())?;
+    let mut sink = match &args.output {
+        Some(path) => Sink::File(NewFile::create(path)?),
+        None => Sink::Stdout(io::stdout()),
+    };
+    let mut table = Table::new(&mut sink, &model.description.labels)?;
+    let mut score = Score::new(&model.description.labels);
+    let width = reader.shape().iter().map(|side| usize::try_from(*side).unwrap_or(1)).product();
+    let at_once =
+        args.batch.map_or((NUMBERS / usize::max(width, 1)).clamp(1, MAX_ROWS), usize::from);
+    let mut rows = reader.rows()?;
+    let mut meter = Meter::new("predicting", Unit::Bytes, reader.bytes());
+    loop {
+        let chunk = tokio::task::block_in_place(|| Chunk::read(&mut rows, at_once))?;
+        if chunk.rows == 0 {
+            break;
+        }
+        let outputs = predictor.outputs(&chunk.numbers, chunk.rows).await?;
+        for (row, outputs) in outputs.chunks_exact(predictor.columns()).enumerate() {
+            table.write(outputs)?;
+            if let Some(label) = chunk.labels.get(row) {
+                score.add(outputs, label);
+            }
+        }
+        meter.set(rows.bytes_read(), reader.bytes(), "");
+    }
+    drop(meter);
+    let rows = table.finish()?;
+    if let Sink::File(file) = sink {
+        file.finish()?;
+    }
+    let scored = score.finish();
+    if args.json {
+        let file = args.output.clone().unwrap_or_default();
+        return output::json(&Report { rows, file, scored });
+    }
+    if let Some(path) = &args.output {
+        output::line(&format!("{}: {}", path.display(), words::counted(rows, "row")))?;
+    }
+    if let Some(scored) = scored {
+        output::remark(&scored.text());
+    }
+    Ok(())
+}
+
+/// Finds the data and checks that it is rows of the model.
+fn open(args: &Args, model: &Model, spool: &Path) -> Result<Reader, Failure> {
+    let description = &model.description;
+    let label = args.label.clone().unwrap_or_else(|| description.label.clone());
+    let source = SourceSpec {
+        data: args.data.clone(),
+        features: description.array.clone(),
+        label: Some(label.clone()),
+        labels: None,
+    };
+    let options = ReadOptions {
+        features: &description.features,
+        channels: description.channels,
+        base_dir: Path::new(""),
+        spool,
+    };
+    let mut reading = Reading::new();
+    let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+    let reader = Reader::open(&source, &options, tell)?;
+    drop(reading);
+    let values = |shape: &[u32]| shape.iter().map(|side| u64::from(*side)).product::<u64>();
+    let (is, wanted) = (reader.shape(), &description.shape);
+    // A table's rows are flat; arrays must have the very shape, but for sides of 1.
+    let core = |shape: &[u32]| shape.iter().copied().filter(|side| *side != 1).collect::<Vec<_>>();
+    if values(is) != description.values() || is.len() > 1 && core(is) != core(wanted) {
+        return Err(Failure::call(format!(
+            "`{}` has rows of shape {is:?}, the model takes {wanted:?}",
+            args.data
+        )));
+    }
+    if !reader.has_labels() && args.label.is_some() {
+        return Err(Failure::call(format!("`{}` has no labels `{label}`", args.data)));
+    }
+    if !reader.ignored().is_empty() {
+        let names = reader.ignored().iter().take(5).map(|name| format!("`{name}`"));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let more = if reader.ignored().len() > 5 { ", ..." } else { "" };
+        let count = u64::try_from(reader.ignored().len()).unwrap_or(u64::MAX);
+        let columns = words::counted(count, "column");
+        output::remark(&format!("{columns} ignored: {names}{more}"));
+    }
+    Ok(reader)
+}
+
+/// Where the predictions go.
+enum Sink {
+    File(NewFile),
+    Stdout(io::Stdout),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::File(file) => file.write(bytes),
+            Sink::Stdout(stdout) => stdout.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::File(file) => file.flush(),
+            Sink::Stdout(stdout) => stdout.flush(),
+        }
+    }
+}
+
+/// Some rows of the data.
+#[derive(Default)]
+struct Chunk {
+    rows: usize,
+    numbers: Vec<f32>,
+    /// One a row, or none.
+    labels: Vec<String>,
+}
+
+impl Chunk {
+    /// Up to `at_once` rows.
+    fn read(rows: &mut RowReader<'_>, at_once: usize) -> Result<Self, Failure> {
+        let mut chunk = Self::default();
+        while chunk.rows < at_once
+            && let Some(row) = rows.next_row()?
+        {
+            chunk.rows += 1;
+            chunk.numbers.extend_from_slice(row.numbers);
+            chunk.labels.extend(row.label.map(|label| String::from_utf8_lossy(label).into_owned()));
+        }
+        Ok(chunk)
+    }
+}
