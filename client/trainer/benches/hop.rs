@@ -60,7 +60,7 @@ fn main() {
             name: "resnet 20 3x32x32",
             model: Architecture::Resnet(Resnet { depth: 20, width: Resnet::WIDTH }),
             shape: [3, 32, 32],
-            rows: 512,
+            rows: 256,
         },
         Case { name: "cnn 32-64 3x32x32", model: cnn(&[32, 64]), shape: [3, 32, 32], rows: 1_000 },
     ];
