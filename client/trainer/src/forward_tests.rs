@@ -8,12 +8,19 @@ use sojourn_protocol::spec::{Architecture, Cnn, Mlp, Pool, Resnet, Share};
 use std::sync::PoisonError;
 use tch::{Device, Kind};
 
-/// A model with its initial weights, and rows for it.
+/// A model with its initial weights, and rows of shape `[1, 4, 4]` for it.
 fn model(architecture: Architecture, rows: i64) -> (Model, Tensor) {
-    let context = context(architecture);
+    model_over(architecture, 1, rows)
+}
+
+/// The same over so many channels.
+fn model_over(architecture: Architecture, channels: u32, rows: i64) -> (Model, Tensor) {
+    let mut context = context(architecture);
+    context.shape = vec![channels, 4, 4];
     let checkpoint = initial_checkpoint(&context, 3, Lineage::initial(3)).unwrap();
     let model = Model::load(&context, &checkpoint).unwrap();
-    let x = Tensor::arange(rows * 16, (Kind::Float, Device::Cpu)).view([rows, 16]);
+    let features = i64::from(channels) * 16;
+    let x = Tensor::arange(rows * features, (Kind::Float, Device::Cpu)).view([rows, features]);
     (model, (x * 0.7).sin())
 }
 
@@ -125,7 +132,14 @@ fn pooling_takes_the_largest_or_the_mean_or_all() {
 /// The published network, written out by its own names and from its description alone.
 #[test]
 fn a_resnet_computes_what_was_published() {
-    let (model, x) = model(Architecture::Resnet(Resnet { depth: 20, width: 3 }), 6);
+    for channels in [1, 3] {
+        compare_with_the_published(channels);
+    }
+}
+
+fn compare_with_the_published(channels: u32) {
+    let resnet = Architecture::Resnet(Resnet { depth: 20, width: 3 });
+    let (model, x) = model_over(resnet, channels, 6);
     let mut leaves = model.leaves.iter();
     let mut next = || leaves.next().unwrap();
     let norm_relu = |x: &Tensor, gamma: &Tensor, beta: &Tensor| {
@@ -139,7 +153,7 @@ fn a_resnet_computes_what_was_published() {
         let padding = weight.size()[2] / 2;
         x.conv2d(weight, Some(bias), [stride; 2], [padding; 2], [1, 1], 1)
     };
-    let mut flow = conv(&x.view([6, 1, 4, 4]), next(), next(), 1);
+    let mut flow = conv(&x.view([6, i64::from(channels), 4, 4]), next(), next(), 1);
     flow = norm_relu(&flow, next(), next());
     for stage in 0..3 {
         for block in 0..2 {
