@@ -84,7 +84,9 @@ impl Core {
         if !READ_VERSIONS.contains(&version) {
             return Err(RecoverError::Version { found: version });
         }
-        let snapshot: Snapshot = serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;
+        let mut snapshot: Snapshot =
+            serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;
+        snapshot.state.index();
         let mut core = Self::with_state(snapshot.state, config);
         core.soft.recovering = true;
         Ok(core)
@@ -223,7 +225,7 @@ impl Core {
     #[must_use]
     pub fn next_deadline(&self) -> Option<UnixMillis> {
         let lease = self.soft.expiry.first().map(|(at, _)| *at);
-        let parked = self.soft.parked.values().map(|parked| parked.until).min();
+        let parked = self.soft.parked.first_until();
         let assimilating = self.soft.assimilating.values().copied().min();
         let resting = self.soft.resting.values().copied().min();
         let idle = self.state.blobs.oldest_idle().map(|(at, _)| at + self.config.condemn_after);

@@ -5,7 +5,7 @@
 use crate::{
     core::Core,
     event::UnitKey,
-    state::{BlobStatus, Job, Lease, PastState, Trial},
+    state::{BlobStatus, Job, Lease, Open, PastState, Trial},
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -38,6 +38,9 @@ impl Core {
                 completeness(job, trial)?;
                 self.isolation(trial)?;
             }
+            holds("L3", job.open == Open::of(&job.trials), || {
+                format!("the index of job {}'s open units differs from a recount", job.id)
+            })?;
             let live =
                 self.state.leases.values().filter(|lease| lease.unit.job() == job.id).count();
             let counted = job.counters.leases_live;

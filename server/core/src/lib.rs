@@ -21,6 +21,7 @@ mod estimate;
 mod event;
 mod handle;
 mod invariants;
+mod parked;
 mod soft;
 pub mod state;
 mod view;

@@ -2,9 +2,8 @@
 //!
 //! All of it may be lost with the server and comes back by itself: hosts say it again.
 
-use crate::{command::ReplyTo, estimate::Estimates};
+use crate::{estimate::Estimates, parked::ParkedAsks};
 use sojourn_protocol::{
-    api::WorkRequest,
     digest::Digest,
     ids::{HostId, LeaseId},
     time::{Millis, UnixMillis},
@@ -20,10 +19,8 @@ pub(crate) struct Soft {
     pub(crate) terms: BTreeMap<LeaseId, Term>,
     /// The same by time (L2).
     pub(crate) expiry: BTreeSet<(UnixMillis, LeaseId)>,
-    /// Hosts whose ask is held open, and the order in which they came.
-    pub(crate) parked: BTreeMap<HostId, Parked>,
-    /// Counts parked asks.
-    pub(crate) parked_count: u64,
+    /// Asks that are held open.
+    pub(crate) parked: ParkedAsks,
     /// Acknowledged results to hand to assimilators.
     pub(crate) to_assimilate: VecDeque<LeaseId>,
     /// Results that an assimilator has, and until when.
@@ -86,19 +83,6 @@ pub(crate) struct Contact {
     pub(crate) flops: f64,
 }
 
-/// An ask that is held open.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Parked {
-    /// Whom to answer.
-    pub(crate) to: ReplyTo,
-    /// What was asked.
-    pub(crate) request: WorkRequest,
-    /// Answer by then.
-    pub(crate) until: UnixMillis,
-    /// Its place among those that wait.
-    pub(crate) order: u64,
-}
-
 impl Soft {
     /// Sets when a lease runs out.
     pub(crate) fn set_term(&mut self, lease: LeaseId, term: Term) {
@@ -117,7 +101,7 @@ impl Soft {
     /// Was the host heard of within `term`, or does it wait for an answer?
     #[must_use]
     pub(crate) fn is_live(&self, host: HostId, now: UnixMillis, term: Millis) -> bool {
-        self.parked.contains_key(&host)
+        self.parked.waits(host)
             || self.contacts.get(&host).is_some_and(|contact| contact.seen_at + term >= now)
     }
 

@@ -40,7 +40,7 @@ impl Core {
         for lease in leases {
             self.end_lease(lease, LeaseEnd::Revoked);
         }
-        if let Some(parked) = self.soft.parked.remove(&host) {
+        if let Some(parked) = self.soft.parked.take(host) {
             self.refuse(parked.to, ErrorKind::Unauthorized, format!("host {host} is revoked"));
         }
         match self.host_view(host) {

@@ -1,10 +1,10 @@
 //! A host asks for work: what it should hold, what it shouldn't, what is new; or it waits.
 
-use crate::{command::ReplyTo, core::Core, effect::Answer, event::LeaseEnd, soft::Parked};
+use crate::{command::ReplyTo, core::Core, effect::Answer, event::LeaseEnd};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
     ids::{HostId, LeaseId},
-    time::{Millis, UnixMillis},
+    time::Millis,
 };
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ impl Core {
         }
         request.slots = request.slots.min(MOST_SLOTS);
         request.idle = request.idle.min(request.slots);
-        if let Some(older) = self.soft.parked.remove(&host) {
+        if let Some(older) = self.soft.parked.take(host) {
             self.reply(older.to, Ok(Answer::Work(self.nothing(host))));
         }
         self.soft.contacts.entry(host).or_default().slots = request.slots;
@@ -37,53 +37,54 @@ impl Core {
             return self.reply(to, Ok(Answer::Work(answer)));
         }
         let until = self.now + Millis(wait);
-        let order = self.soft.parked_count;
-        self.soft.parked_count += 1;
         self.soft.notify.remove(&host);
-        self.soft.parked.insert(host, Parked { to, request, until, order });
+        self.soft.parked.park(host, to, request, until);
     }
 
     pub(crate) fn hang_up(&mut self, to: ReplyTo) {
-        self.soft.parked.retain(|_, parked| parked.to != to);
+        self.soft.parked.forget(to);
     }
 
-    /// Answers parked hosts for which something has changed, in the order in which they came.
+    /// Answers parked hosts for which something has changed, in the order in which they came: while there
+    /// is work, whoever waits for it; then those that have something else to hear.
     pub(crate) fn answer_parked(&mut self) {
         let work = std::mem::take(&mut self.soft.work_changed);
         let notify = std::mem::take(&mut self.soft.notify);
-        if !work && notify.is_empty() {
-            return;
+        let mut place = 0;
+        while work
+            && self.supply() > 0
+            && let Some((at, host)) = self.soft.parked.at_or_behind(place)
+        {
+            place = at + 1;
+            self.answer_if_possible(host);
         }
-        let parked = self.soft.parked.iter().filter(|(host, _)| work || notify.contains(host));
-        let mut waiting: Vec<(u64, HostId)> =
-            parked.map(|(host, parked)| (parked.order, *host)).collect();
-        waiting.sort_unstable();
-        for (_, host) in waiting {
-            let Some(parked) = self.soft.parked.remove(&host) else { continue };
-            let answer = self.work(host, &parked.request);
-            if says_something(&answer) {
-                self.reply(parked.to, Ok(Answer::Work(answer)));
-            } else {
-                self.soft.parked.insert(host, parked);
-            }
+        let mut rest: Vec<(u64, HostId)> = notify
+            .into_iter()
+            .filter_map(|host| Some((self.soft.parked.place(host)?, host)))
+            .filter(|(at, _)| *at >= place)
+            .collect();
+        rest.sort_unstable();
+        for (_, host) in rest {
+            self.answer_if_possible(host);
+        }
+    }
+
+    /// Answers a parked host where there is something to say; else it goes on waiting.
+    fn answer_if_possible(&mut self, host: HostId) {
+        let Some(parked) = self.soft.parked.take(host) else { return };
+        let answer = self.work(host, &parked.request);
+        if says_something(&answer) {
+            self.reply(parked.to, Ok(Answer::Work(answer)));
+        } else {
+            self.soft.parked.put_back(host, parked);
         }
     }
 
     pub(crate) fn expire_parked(&mut self) {
-        let due = |until: UnixMillis| until <= self.now;
-        let due: Vec<HostId> = self
-            .soft
-            .parked
-            .iter()
-            .filter(|(_, parked)| due(parked.until))
-            .map(|(host, _)| *host)
-            .collect();
-        for host in due {
-            if let Some(parked) = self.soft.parked.remove(&host) {
-                // It waited here all the time.
-                self.touch(host, &[]);
-                self.reply(parked.to, Ok(Answer::Work(self.nothing(host))));
-            }
+        while let Some((host, parked)) = self.soft.parked.take_due(self.now) {
+            // It waited here all the time.
+            self.touch(host, &[]);
+            self.reply(parked.to, Ok(Answer::Work(self.nothing(host))));
         }
     }
 

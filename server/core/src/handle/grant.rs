@@ -28,13 +28,20 @@ struct Chosen {
 /// What the policy may know of one job's shards and of the asking host.
 struct JobCache<'a> {
     job: &'a Job,
-    contact: &'a Contact,
+    /// By shard: does the host hold it? A policy asks again for each trial.
+    held: Vec<bool>,
+}
+
+impl<'a> JobCache<'a> {
+    fn new(job: &'a Job, contact: &Contact) -> Self {
+        let shards = job.data.train.iter();
+        Self { job, held: shards.map(|s| contact.cached.contains(&s.blob.sha256)).collect() }
+    }
 }
 
 impl HostCache for JobCache<'_> {
     fn holds(&self, shard: ShardId) -> bool {
-        let shard = self.job.data.train.get(unit::shard_index(shard));
-        shard.is_some_and(|shard| self.contact.cached.contains(&shard.blob.sha256))
+        self.held.get(unit::shard_index(shard)).copied().unwrap_or(false)
     }
 
     fn load(&self, shard: ShardId) -> u64 {
@@ -48,7 +55,7 @@ impl Core {
     pub(crate) fn grant(&mut self, host: HostId, idle: u32, wanted: u32) -> Vec<unit::Lease> {
         let mut leases = Vec::new();
         for n in 0..wanted {
-            if n >= idle && self.supply() <= self.idle_elsewhere(host) {
+            if n >= idle && self.supply() <= self.soft.parked.idle_beside(host) {
                 break;
             }
             let Some(chosen) = self.choose(host) else { break };
@@ -80,22 +87,12 @@ impl Core {
     }
 
     /// Units that could be granted to somebody.
-    fn supply(&self) -> usize {
+    pub(crate) fn supply(&self) -> usize {
         let open = self.state.jobs.values().filter(|job| job.is_open());
-        let of_trials: usize = open
-            .flat_map(|job| &job.trials)
-            .map(|trial| usize::from(trial.is_runnable()) + trial.open_evaluations().count())
-            .sum();
+        let of_trials: usize = open.map(|job| job.open.count()).sum();
         let jobs = self.state.jobs.values().filter(|job| job.has_open_extras());
         let extras = jobs.flat_map(|job| &job.extras);
         of_trials + extras.filter(|extra| extra.live.is_empty()).count()
-    }
-
-    /// Idle slots of other hosts that wait for work.
-    fn idle_elsewhere(&self, host: HostId) -> usize {
-        let others = self.soft.parked.iter().filter(|(other, _)| **other != host);
-        let idle: u32 = others.map(|(_, parked)| parked.request.idle).sum();
-        usize::try_from(idle).unwrap_or(usize::MAX)
     }
 
     fn choose(&mut self, host: HostId) -> Option<Chosen> {
@@ -120,22 +117,23 @@ impl Core {
             }
             let evaluation = self.evaluation_for(job, host);
             if let Some((_, backlog)) = evaluation
-                && backlog > self.slots_in_contact().saturating_mul(2)
+                && self.is_backlog(backlog)
             {
                 return evaluation
                     .map(|(chosen, _)| evaluate(job.id, chosen, "a backlog of evaluations"));
             }
             let candidates: Vec<Candidate<'_>> = job
-                .trials
-                .iter()
-                .filter(|trial| trial.is_runnable() && self.may_train(job, trial, host, class))
+                .open
+                .hops()
+                .filter_map(|trial| job.trial(trial))
+                .filter(|trial| self.may_train(job, trial, host, class))
                 .map(|trial| Candidate {
                     trial: trial.id,
                     chain: &trial.chain,
                     remaining: self.soft.estimates.remaining_micros(trial),
                 })
                 .collect();
-            let cache = JobCache { job, contact };
+            let cache = JobCache::new(job, contact);
             if let Some(choice) = self.policy.choose(&candidates, &cache, &mut self.chance) {
                 let trial = job.trial(choice.trial)?;
                 let start = trial.chain.next(choice.shard)?;
@@ -166,28 +164,21 @@ impl Core {
         })
     }
 
-    /// The oldest evaluation that the host may do, and how many there are.
+    /// The oldest evaluation that the host may do, and how many there are for all.
     fn evaluation_for(
         &self,
         job: &Job,
         host: HostId,
     ) -> Option<((TrialId, Epoch, Version), usize)> {
-        let open = job.trials.iter().flat_map(|trial| {
-            trial.open_evaluations().map(move |(epoch, evaluation)| (trial, epoch, evaluation))
+        let open = job.open.evaluations();
+        let count = open.len();
+        let first = open.filter_map(|(epoch, trial)| {
+            let evaluation = job.trial(trial)?.evaluations.get(&epoch)?;
+            let may = !self.state.blobs.is_lost(&evaluation.checkpoint.sha256)
+                && self.may_retry(None, &evaluation.failures, host);
+            may.then_some((trial, epoch, evaluation.version))
         });
-        let open = open.filter(|(_, _, e)| {
-            !self.state.blobs.is_lost(&e.checkpoint.sha256)
-                && self.may_retry(None, &e.failures, host)
-        });
-        let mut first = None;
-        let mut count = 0;
-        for (trial, epoch, evaluation) in open {
-            count += 1;
-            if first.is_none_or(|(_, oldest, _)| epoch < oldest) {
-                first = Some((trial.id, epoch, evaluation.version));
-            }
-        }
-        first.map(|first| (first, count))
+        first.take(1).next().map(|first| (first, count))
     }
 
     fn may_train(&self, job: &Job, trial: &Trial, host: HostId, class: Digest) -> bool {
@@ -241,13 +232,17 @@ impl Core {
             .map(|(host, _)| *host)
     }
 
-    fn slots_in_contact(&self) -> usize {
-        let live = self
-            .soft
-            .contacts
-            .iter()
+    /// Are these more evaluations than twice the slots in contact?
+    fn is_backlog(&self, evaluations: usize) -> bool {
+        let contacts = self.soft.contacts.iter();
+        let mut live = contacts
             .filter(|(host, _)| self.soft.is_live(**host, self.now, self.config.lease_term));
-        usize::try_from(live.map(|(_, contact)| contact.slots).sum::<u32>()).unwrap_or(usize::MAX)
+        // A few evaluations are settled by the first few hosts.
+        let enough = live.try_fold(evaluations, |left, (_, contact)| {
+            let twice = usize::try_from(contact.slots).unwrap_or(usize::MAX).saturating_mul(2);
+            left.checked_sub(twice).filter(|left| *left > 0)
+        });
+        enough.is_some()
     }
 
     /// A live lease as it goes over the wire.

@@ -1,8 +1,8 @@
 //! How each event changes the state.
 
 use super::{
-    Best, ExtraEnd, ExtraName, ExtraResult, FailedBy, Host, Job, JobEnd, Lease, Past, PastState,
-    PendingEvaluation, State, Trial, TrialEnd,
+    Best, ExtraEnd, ExtraName, ExtraResult, FailedBy, Host, Job, JobEnd, Lease, Open, Past,
+    PastState, PendingEvaluation, State, Trial, TrialEnd,
     trial::{is_better, marks},
 };
 use crate::event::{Event, Fault, LeaseEnd, Record, UnitKey};
@@ -110,7 +110,50 @@ impl State {
                 self.end_extra(*job, *name, ExtraEnd::Failed { error: error.clone() }, at);
             }
         }
+        self.renew_open(&record.event);
         self.forget_old_leases();
+    }
+
+    /// Keeps the index of open units, after an event that concerned one.
+    fn renew_open(&mut self, event: &Event) {
+        let lease = match event {
+            Event::TrialFailed { job, .. } | Event::JobCancelled { job } => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.open = Open::of(&job.trials);
+                }
+                return;
+            }
+            Event::LeaseGranted { lease, .. }
+            | Event::LeaseEnded { lease, .. }
+            | Event::Assimilated { lease, .. }
+            | Event::Evaluated { lease, .. }
+            | Event::Rejected { lease, .. }
+            | Event::Superseded { lease }
+            | Event::UnitFailed { lease, .. } => *lease,
+            Event::ReportAcknowledged { report, .. } => report.lease,
+            Event::HostEnrolled { .. }
+            | Event::HostRevoked { .. }
+            | Event::BlobPublished { .. }
+            | Event::BlobCondemned { .. }
+            | Event::BlobDoomed { .. }
+            | Event::BlobDeleted { .. }
+            | Event::BlobLost { .. }
+            | Event::JobSubmitted { .. }
+            | Event::JobPaused { .. }
+            | Event::JobResumed { .. }
+            | Event::ExtraAsked { .. }
+            | Event::ExtraEvaluated { .. }
+            | Event::ExtraFailed { .. } => return,
+        };
+        let past = || self.past.get(&lease).map(|past| past.lease.unit);
+        let unit = self.leases.get(&lease).map(|lease| lease.unit).or_else(past);
+        let Some(unit @ (UnitKey::Train { epoch, .. } | UnitKey::Evaluate { epoch, .. })) = unit
+        else {
+            return;
+        };
+        if let Some(job) = self.jobs.get_mut(&unit.job()) {
+            job.renew_open(unit.trial(), epoch);
+        }
     }
 
     fn granted(&mut self, lease: Lease) {

@@ -2,12 +2,13 @@
 
 use super::{
     AtEnd, ExtraEvaluation, ExtraName,
+    open::Open,
     trial::{Best, Trial, TrialEnd, is_better},
 };
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{JobId, ShardId, TrialId},
+    ids::{Epoch, JobId, ShardId, TrialId},
     manifest::{DataManifest, DataSplit},
     report::Sums,
     seeds,
@@ -44,6 +45,9 @@ pub struct Job {
     /// Evaluations outside the search that are to be done, in the order in which they were asked for.
     #[serde(default)]
     pub extras: Vec<ExtraEvaluation>,
+    /// Units that could be granted now.
+    #[serde(skip)]
+    pub open: Open,
     /// Visits that each shard still gets, from all running trials.
     pub load: Vec<u64>,
     /// Counts.
@@ -102,6 +106,7 @@ impl Job {
             end: None,
             paused_at: None,
             at_end,
+            open: Open::of(&trials),
             trials,
             extras: Vec::new(),
             load,
@@ -122,6 +127,14 @@ impl Job {
     /// Every blob that its trials train on or start from.
     pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
         self.data.blobs().chain(self.spec.blobs())
+    }
+
+    /// Something has happened to a trial's hop or evaluation in this epoch.
+    pub(super) fn renew_open(&mut self, trial: TrialId, epoch: Epoch) {
+        let trial = usize::try_from(trial.0).ok().and_then(|index| self.trials.get(index));
+        if let Some(trial) = trial {
+            self.open.renew(trial, epoch);
+        }
     }
 
     /// Not finished, failed or cancelled.

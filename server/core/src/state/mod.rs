@@ -10,6 +10,7 @@ mod fold;
 mod host;
 mod job;
 mod lease;
+mod open;
 mod trial;
 mod units;
 
@@ -19,6 +20,7 @@ pub use host::Host;
 pub(crate) use job::context;
 pub use job::{Counters, Job, JobEnd};
 pub use lease::{Lease, Past, PastState};
+pub use open::Open;
 pub(crate) use trial::marks;
 pub use trial::{Best, FailedBy, PendingEvaluation, Trial, TrialEnd};
 
@@ -81,6 +83,13 @@ impl State {
             past_order: BTreeSet::new(),
             blobs: Blobs::default(),
             last_lease: LeaseId(0),
+        }
+    }
+
+    /// Makes what follows from the rest, after the rest was read.
+    pub(crate) fn index(&mut self) {
+        for job in self.jobs.values_mut() {
+            job.open = Open::of(&job.trials);
         }
     }
 

@@ -1,0 +1,159 @@
+//! Asks that are held open, in the order in which they came and by when they must be answered.
+
+use crate::command::ReplyTo;
+use sojourn_protocol::{api::WorkRequest, ids::HostId, time::UnixMillis};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An ask that is held open.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Parked {
+    /// Whom to answer.
+    pub(crate) to: ReplyTo,
+    /// What was asked.
+    pub(crate) request: WorkRequest,
+    /// Answer by then.
+    pub(crate) until: UnixMillis,
+    /// Its place among those that wait.
+    pub(crate) order: u64,
+}
+
+/// All of them, one a host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ParkedAsks {
+    asks: BTreeMap<HostId, Parked>,
+    by_order: BTreeMap<u64, HostId>,
+    by_until: BTreeSet<(UnixMillis, HostId)>,
+    /// Idle slots of all of them.
+    idle: usize,
+    /// The next one's place.
+    next: u64,
+}
+
+impl ParkedAsks {
+    /// Holds a new ask open, behind all others.
+    pub(crate) fn park(
+        &mut self,
+        host: HostId,
+        to: ReplyTo,
+        request: WorkRequest,
+        until: UnixMillis,
+    ) {
+        let order = self.next;
+        self.next += 1;
+        self.put_back(host, Parked { to, request, until, order });
+    }
+
+    /// Holds an ask open that was taken, in its old place.
+    pub(crate) fn put_back(&mut self, host: HostId, parked: Parked) {
+        self.take(host);
+        self.by_order.insert(parked.order, host);
+        self.by_until.insert((parked.until, host));
+        self.idle += idle(&parked);
+        self.asks.insert(host, parked);
+    }
+
+    /// Takes a host's ask out.
+    pub(crate) fn take(&mut self, host: HostId) -> Option<Parked> {
+        let parked = self.asks.remove(&host)?;
+        self.by_order.remove(&parked.order);
+        self.by_until.remove(&(parked.until, host));
+        self.idle -= idle(&parked);
+        Some(parked)
+    }
+
+    /// Takes the ask out that must be answered by `now`, if there is one.
+    pub(crate) fn take_due(&mut self, now: UnixMillis) -> Option<(HostId, Parked)> {
+        let (_, host) = self.by_until.first().copied().filter(|(until, _)| *until <= now)?;
+        Some((host, self.take(host)?))
+    }
+
+    /// Nobody waits for this reply any more.
+    pub(crate) fn forget(&mut self, to: ReplyTo) {
+        let host = self.asks.iter().find(|(_, parked)| parked.to == to).map(|(host, _)| *host);
+        if let Some(host) = host {
+            self.take(host);
+        }
+    }
+
+    /// Does an ask of this host wait?
+    #[must_use]
+    pub(crate) fn waits(&self, host: HostId) -> bool {
+        self.asks.contains_key(&host)
+    }
+
+    /// When the first one must be answered.
+    #[must_use]
+    pub(crate) fn first_until(&self) -> Option<UnixMillis> {
+        self.by_until.first().map(|(until, _)| *until)
+    }
+
+    /// The place of a host's ask.
+    #[must_use]
+    pub(crate) fn place(&self, host: HostId) -> Option<u64> {
+        self.asks.get(&host).map(|parked| parked.order)
+    }
+
+    /// The first ask at this place or behind it.
+    #[must_use]
+    pub(crate) fn at_or_behind(&self, place: u64) -> Option<(u64, HostId)> {
+        self.by_order.range(place..).next().map(|(order, host)| (*order, *host))
+    }
+
+    /// Idle slots that wait, without those of this host.
+    #[must_use]
+    pub(crate) fn idle_beside(&self, host: HostId) -> usize {
+        self.idle - self.asks.get(&host).map_or(0, idle)
+    }
+}
+
+fn idle(parked: &Parked) -> usize {
+    usize::try_from(parked.request.idle).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_protocol::time::Millis;
+
+    fn request(idle: u32) -> WorkRequest {
+        WorkRequest {
+            slots: idle,
+            idle,
+            wanted: idle,
+            holding: Vec::new(),
+            reported: Vec::new(),
+            wait: Millis(10),
+            inventory: None,
+        }
+    }
+
+    #[test]
+    fn they_are_found_by_place_and_by_time_until_they_are_taken() {
+        let mut asks = ParkedAsks::default();
+        let [a, b, c] = [HostId(3), HostId(1), HostId(2)];
+        asks.park(a, ReplyTo(1), request(1), UnixMillis(30));
+        asks.park(b, ReplyTo(2), request(2), UnixMillis(10));
+        asks.park(c, ReplyTo(3), request(4), UnixMillis(20));
+        assert_eq!((asks.idle_beside(b), asks.idle_beside(HostId(9))), (5, 7));
+        assert_eq!(asks.at_or_behind(0), Some((0, a)));
+        assert_eq!(asks.at_or_behind(1), Some((1, b)));
+        assert_eq!(asks.first_until(), Some(UnixMillis(10)));
+
+        let taken = asks.take(a).unwrap();
+        assert_eq!(
+            (asks.waits(a), asks.place(a), asks.at_or_behind(0)),
+            (false, None, Some((1, b)))
+        );
+        asks.put_back(a, taken);
+        assert_eq!((asks.place(a), asks.at_or_behind(0)), (Some(0), Some((0, a))));
+
+        assert_eq!(asks.take_due(UnixMillis(9)), None);
+        assert_eq!(asks.take_due(UnixMillis(20)).map(|(host, _)| host), Some(b));
+        assert_eq!(asks.take_due(UnixMillis(20)).map(|(host, _)| host), Some(c));
+        assert_eq!(asks.take_due(UnixMillis(20)), None);
+        asks.forget(ReplyTo(7));
+        assert!(asks.waits(a));
+        asks.forget(ReplyTo(1));
+        assert_eq!(asks, ParkedAsks { next: 3, ..ParkedAsks::default() });
+    }
+}

@@ -1,0 +1,63 @@
+//! Which of a job's units could be granted now: kept from event to event, so that a request for work
+//! needn't look at every trial.
+
+use super::trial::Trial;
+use sojourn_protocol::ids::{Epoch, TrialId};
+use std::collections::BTreeSet;
+
+/// A job's open units. It follows from the trials, so it isn't stored with them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Open {
+    /// Trials whose next hop nobody has.
+    hops: BTreeSet<TrialId>,
+    /// Evaluations that nobody has, oldest first.
+    evaluations: BTreeSet<(Epoch, TrialId)>,
+}
+
+impl Open {
+    /// The open units of these trials.
+    #[must_use]
+    pub(crate) fn of(trials: &[Trial]) -> Self {
+        let mut open = Self::default();
+        for trial in trials {
+            open.renew_hop(trial);
+            open.evaluations.extend(trial.open_evaluations().map(|(epoch, _)| (epoch, trial.id)));
+        }
+        open
+    }
+
+    /// Something has happened to a trial's hop or evaluation in this epoch.
+    pub(super) fn renew(&mut self, trial: &Trial, epoch: Epoch) {
+        self.renew_hop(trial);
+        let waits = trial.evaluations.get(&epoch).is_some_and(|e| e.live.is_empty());
+        if waits && trial.is_running() {
+            self.evaluations.insert((epoch, trial.id));
+        } else {
+            self.evaluations.remove(&(epoch, trial.id));
+        }
+    }
+
+    fn renew_hop(&mut self, trial: &Trial) {
+        if trial.is_runnable() {
+            self.hops.insert(trial.id);
+        } else {
+            self.hops.remove(&trial.id);
+        }
+    }
+
+    /// Trials whose next hop could be granted now, in order.
+    pub fn hops(&self) -> impl Iterator<Item = TrialId> + '_ {
+        self.hops.iter().copied()
+    }
+
+    /// Evaluations that could be granted now, oldest first.
+    pub fn evaluations(&self) -> impl ExactSizeIterator<Item = (Epoch, TrialId)> + '_ {
+        self.evaluations.iter().copied()
+    }
+
+    /// How many units these are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.hops.len() + self.evaluations.len()
+    }
+}
