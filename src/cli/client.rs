@@ -1,9 +1,10 @@
 //! `sojourn client`: the daemon of this machine. Everything that it does is in `sojourn-client`.
 
 use super::{
-    connection::{self, DEFAULT_SERVER, Trust},
     failure::{Failure, with_sources},
+    local::{self, DEFAULT_SERVER},
     shutdown,
+    trust::Trust,
 };
 use sojourn_client::{ClientConfig, ClientError, Timing};
 use std::{fs, path::PathBuf, str::FromStr};
@@ -41,9 +42,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let config = ClientConfig {
         server: args.server.clone(),
         ca: args.trust.file(),
-        token: given.or_else(|| connection::local_token(&args.server, "enrol-token")),
+        token: given.or_else(|| local::local_token(&args.server, "enrol-token")),
         name: args.name.clone().unwrap_or_else(host_name),
-        data: args.data.clone().unwrap_or_else(|| connection::data_folder("client")),
+        data: args.data.clone().unwrap_or_else(|| local::data_folder("client")),
         slots: args.slots,
         cache_bytes: args.cache.0,
         trainer: args.trainer.clone(),

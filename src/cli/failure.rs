@@ -1,10 +1,6 @@
 //! What ends a command early: a message, and the exit code that says whose fault it is.
 
 use super::output;
-use crate::api_client::ApiFailure;
-use sojourn_ingest::{FetchError, IngestError};
-use sojourn_protocol::error::ErrorKind;
-use sojourn_slot::SlotError;
 use std::{error::Error, io, process::ExitCode};
 
 /// Why a command stops.
@@ -17,7 +13,7 @@ pub(crate) struct Failure {
 
 /// The exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Exit {
+pub(super) enum Exit {
     /// Whoever read our output has seen enough.
     Done,
     /// The work failed.
@@ -73,65 +69,17 @@ impl Failure {
         Self { messages: Vec::new(), ..self }
     }
 
+    /// As the other kinds of failure say it.
+    pub(super) fn new(exit: Exit, message: String) -> Self {
+        Self { exit, messages: vec![message] }
+    }
+
     /// Prints the messages; the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         for message in &self.messages {
             output::error(message);
         }
         ExitCode::from(self.exit.code())
-    }
-}
-
-impl From<ApiFailure> for Failure {
-    fn from(failure: ApiFailure) -> Self {
-        let exit = match &failure {
-            ApiFailure::Unreachable { .. } | ApiFailure::Garbage { .. } => Exit::Server,
-            ApiFailure::Untrusted { fault, .. } if fault.is_the_callers() => Exit::Call,
-            ApiFailure::Untrusted { .. } => Exit::Server,
-            ApiFailure::Protocol { .. } => Exit::Call,
-            ApiFailure::Damaged { .. } | ApiFailure::File { .. } => Exit::Work,
-            ApiFailure::Refused { error, .. } => match error.kind {
-                ErrorKind::Unavailable => Exit::Server,
-                ErrorKind::Internal | ErrorKind::StorageFull | ErrorKind::DigestMismatch => {
-                    Exit::Work
-                }
-                ErrorKind::Invalid
-                | ErrorKind::UnsupportedProtocol
-                | ErrorKind::Unauthorized
-                | ErrorKind::Forbidden
-                | ErrorKind::NotFound
-                | ErrorKind::Conflict
-                | ErrorKind::WrongOffset
-                | ErrorKind::TooLarge
-                | ErrorKind::RangeNotSatisfiable => Exit::Call,
-            },
-        };
-        Self { exit, messages: vec![failure.to_string()] }
-    }
-}
-
-impl From<SlotError> for Failure {
-    fn from(error: SlotError) -> Self {
-        Self::work(with_sources(&error))
-    }
-}
-
-impl From<IngestError> for Failure {
-    fn from(error: IngestError) -> Self {
-        // A disk that takes no more is no fault of the call; a file that can't be read may be.
-        let exit = match &error {
-            IngestError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull
-                | io::ErrorKind::QuotaExceeded
-                | io::ErrorKind::FileTooLarge => Exit::Work,
-                _ => Exit::Call,
-            },
-            IngestError::Fetch { source: FetchError::Cut { .. } | FetchError::Mixed, .. } => {
-                Exit::Work
-            }
-            _ => Exit::Call,
-        };
-        Self { exit, messages: vec![with_sources(&error)] }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::{
     connection::Connection,
     failure::Failure,
-    output::{self, Column, Grid},
-    words,
+    grid::{Column, Grid},
+    output, words,
 };
 
 #[derive(Debug, clap::Args)]

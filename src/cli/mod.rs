@@ -2,17 +2,21 @@
 //!
 //! | file | is about |
 //! |---|---|
-//! | `connection` | which server, with which token |
-//! | `failure` | messages and exit codes |
-//! | `output` | tables, JSON and colours on stdout |
+//! | `local` | what this machine knows of itself |
+//! | `connection`, `trust` | which server, with which token, believed by which certificates |
+//! | `failure`, `causes` | messages and exit codes |
+//! | `output`, `grid` | JSON, colours and tables on stdout |
 //! | `meter` | progress on stderr |
 //! | `reading` | progress of reading data |
 //! | `words` | how sizes, times and states are written |
 //!
 //! Every subcommand has `Args` and `run`. Exit codes: 0 done, 1 the work failed, 2 the call was wrong,
 //! 3 the server could not be reached.
+//!
+//! Without the feature `full` there is but the daemon: `small.rs` stands in for this file then.
 
 mod cancel;
+mod causes;
 mod client;
 mod completions;
 mod connection;
@@ -22,9 +26,12 @@ mod events;
 mod export;
 mod failure;
 mod given;
+mod grid;
 mod hosts;
 mod jobfile;
 mod jobs;
+mod local;
+mod log;
 mod meter;
 mod modelfile;
 mod newfile;
@@ -39,19 +46,19 @@ mod shutdown;
 mod status;
 mod submit;
 mod trials;
+mod trust;
 mod validate;
 mod wait;
 pub(crate) mod words;
 mod workspace;
 
 pub(crate) use failure::Failure;
+pub(crate) use grid::{Column, Grid};
 pub(crate) use meter::{Meter, Unit};
-pub(crate) use output::{Column, Grid};
 pub(crate) use replay::{of_trial as replay_trial, text as replay_text};
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
 
 /// Trains many deep-learning models on machines that come and go.
 #[derive(Debug, Parser)]
@@ -102,7 +109,10 @@ enum Command {
 /// Parses the command line and does what it says.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
-    start_log(&cli.command);
+    log::start(match cli.command {
+        Command::Serve(_) | Command::Client(_) => "info,actix_server=warn",
+        _ => "warn",
+    });
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Command::Client(_) = &cli.command {
         // The cores are the trainers'; bytes are moved by one thread, which needs to wake no other.
@@ -138,23 +148,6 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(&args).await,
         Command::Completions(args) => completions::run(&args),
     }
-}
-
-/// Logs go to stderr; `SOJOURN_LOG` says how much, e.g. `debug` or `sojourn_server=trace`.
-fn start_log(command: &Command) {
-    let default = match command {
-        Command::Serve(_) | Command::Client(_) => "info,actix_server=warn",
-        _ => "warn",
-    };
-    let filter = EnvFilter::try_from_env("SOJOURN_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        // A log that can't be written is no reason to end: by default its own trouble is printed to
-        // stderr, which panics where that is what broke.
-        .log_internal_errors(false)
-        .with_ansi(output::colours(&std::io::stderr()))
-        .with_writer(std::io::stderr)
-        .init();
 }
 
 #[cfg(test)]

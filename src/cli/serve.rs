@@ -1,9 +1,8 @@
 //! `sojourn serve`: the server of this machine. Everything that it does is in `sojourn-server`.
 
 use super::{
-    connection,
     failure::{Failure, with_sources},
-    output,
+    local, output,
 };
 use sojourn_core::CoreConfig;
 use sojourn_protocol::time::Millis;
@@ -43,7 +42,7 @@ enum Policy {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let data = args.data.clone().unwrap_or_else(|| connection::data_folder("server"));
+    let data = args.data.clone().unwrap_or_else(|| local::data_folder("server"));
     let mut config = ServeConfig::new(data, args.listen);
     config.tls = args
         .tls_cert

@@ -3,8 +3,8 @@
 use super::{
     connection::Connection,
     failure::Failure,
-    output::{self, Column, Grid},
-    scores, trials,
+    grid::{Column, Grid},
+    output, scores, trials,
     wait::{self, Watched},
     words,
 };

@@ -3,8 +3,8 @@
 use super::{
     connection::Connection,
     failure::Failure,
-    output::{self, Column, Grid},
-    scores, words,
+    grid::{Column, Grid},
+    output, scores, words,
 };
 use sojourn_protocol::{ids::JobId, view::TrialView};
 

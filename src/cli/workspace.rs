@@ -3,7 +3,7 @@
 //! A process that is killed can't tidy up, so each folder holds a lock, and the next submission removes
 //! those whose lock nobody holds.
 
-use super::{connection::absolute, failure::Failure};
+use super::{failure::Failure, local::absolute};
 use std::{
     fs::{self, File},
     io,
