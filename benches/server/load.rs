@@ -1,0 +1,201 @@
+//! What 64 hosts do to a server, each over one connection: as fast as it answers.
+
+use super::{
+    connection::Connection,
+    past::{self, HOSTS},
+    program::{Program, Syncs},
+};
+use sojourn_model::{Lineage, initial_checkpoint};
+use sojourn_protocol::{
+    api::{
+        BYTES_HEADER, HeartbeatRequest, Inventory, ReportAnswer, SHA256_HEADER, WorkAnswer,
+        WorkRequest,
+    },
+    digest::{BlobRef, Digest},
+    ids::LeaseId,
+    report::{Outcome, Report, ReportState},
+    time::Millis,
+    unit::{Lease, Unit},
+};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+/// How long it is watched, after it has gone on for a while.
+const WATCHED: Duration = Duration::from_secs(5);
+const BEFORE: Duration = Duration::from_secs(1);
+
+/// What a cycle is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Units {
+    /// Two requests of a cycle's size, to the plain program.
+    Nothing,
+    /// Evaluations: a request for work, a result.
+    Evaluations,
+    /// Hops: a request for work, an upload, a result.
+    Hops,
+}
+
+/// What was measured.
+pub(crate) struct Load {
+    /// A second.
+    pub(crate) cycles: f64,
+    pub(crate) per_sync: f64,
+    /// The 99th percentile of all requests' times.
+    pub(crate) slow_millis: f64,
+}
+
+/// Loads a program with cycles.
+pub(crate) fn run(program: &Program, units: Units, syncs: &Syncs) -> Load {
+    let stop = AtomicBool::new(false);
+    let begin = Instant::now() + BEFORE;
+    let (hosts, synced, took) = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..=HOSTS)
+            .map(|host| {
+                let mut host = Host::connect(program, host, begin);
+                let stop = &stop;
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        if !host.cycle(units) {
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                    }
+                    host
+                })
+            })
+            .collect();
+        std::thread::sleep(BEFORE);
+        let (watched, before) = (Instant::now(), syncs.count());
+        while watched.elapsed() < WATCHED && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let (took, synced) = (watched.elapsed().as_secs_f64(), syncs.count() - before);
+        stop.store(true, Ordering::Relaxed);
+        let hosts: Vec<Host> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        (hosts, synced, took)
+    });
+    assert!(took > 1.0, "the work ran out before anything was seen");
+    let cycles: u64 = hosts.iter().map(|host| host.cycles).sum();
+    let mut times: Vec<Duration> = hosts.into_iter().flat_map(|host| host.times).collect();
+    times.sort_unstable();
+    let slow = times[times.len() * 99 / 100];
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+    Load {
+        cycles: cycles as f64 / took,
+        per_sync: times.len() as f64 / synced as f64,
+        slow_millis: slow.as_secs_f64() * 1e3,
+    }
+}
+
+/// Milliseconds of the longest heartbeat while a server makes a snapshot, and of the middle one: one host
+/// sends heartbeats without a pause, while work is asked for once, which is the event that was missing.
+pub(crate) fn longest_heartbeat(program: &Program) -> (f64, f64) {
+    let mut host = Host::connect(program, 1, Instant::now());
+    let mut asker = Host::connect(program, 2, Instant::now());
+    assert!(asker.ask().is_some(), "there is work");
+    let body = HeartbeatRequest { holding: Vec::new(), reported: Vec::new() };
+    let body = serde_json::to_vec(&body).unwrap();
+    let begun = Instant::now();
+    while begun.elapsed() < WATCHED {
+        host.call("POST", "/v1/heartbeat", "", &body);
+    }
+    host.times.sort_unstable();
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
+    (millis(host.times[host.times.len() - 1]), millis(host.times[host.times.len() / 2]))
+}
+
+struct Host {
+    connection: Connection,
+    reported: Vec<LeaseId>,
+    new: bool,
+    begin: Instant,
+    cycles: u64,
+    times: Vec<Duration>,
+}
+
+impl Host {
+    fn connect(program: &Program, host: u64, begin: Instant) -> Self {
+        let connection = Connection::open(program.address, &past::token(host));
+        let (reported, times) = (Vec::new(), Vec::new());
+        Self { connection, reported, new: true, begin, cycles: 0, times }
+    }
+
+    fn call(&mut self, method: &str, path: &str, more: &str, body: &[u8]) -> &[u8] {
+        let sent = Instant::now();
+        let answer = self.connection.call(method, path, more, body);
+        if sent >= self.begin {
+            self.times.push(sent.elapsed());
+        }
+        answer
+    }
+
+    /// One cycle; whether there was work for it.
+    fn cycle(&mut self, units: Units) -> bool {
+        if units == Units::Nothing {
+            self.call("POST", "/work", "", &[b'x'; 120]);
+            self.call("POST", "/results", "", &[b'x'; 200]);
+        } else {
+            let Some(lease) = self.ask() else { return false };
+            self.finish(&lease);
+        }
+        self.cycles += u64::from(Instant::now() >= self.begin);
+        true
+    }
+
+    fn ask(&mut self) -> Option<Lease> {
+        let inventory = self.new.then(|| Inventory {
+            cached: Vec::new(),
+            numeric_class: Digest::of(b"class"),
+            flops: 1e9,
+            client: "bench".to_owned(),
+        });
+        self.new = false;
+        // Where hops wait for their assimilation the answer may hold nothing but what became of a report.
+        for _ in 0..1000 {
+            let request = WorkRequest {
+                slots: 1,
+                idle: 1,
+                wanted: 1,
+                holding: Vec::new(),
+                reported: self.reported.clone(),
+                wait: Millis::from_secs(2),
+                inventory: inventory.clone(),
+            };
+            let body = serde_json::to_vec(&request).unwrap();
+            let answer: WorkAnswer =
+                serde_json::from_slice(self.call("POST", "/v1/work", "", &body)).unwrap();
+            let ended = answer.reports.iter().map(|report| report.lease);
+            let ended: Vec<LeaseId> = ended.collect();
+            self.reported.retain(|lease| !ended.contains(lease));
+            if let Some(lease) = answer.leases.into_iter().next() {
+                return Some(lease);
+            }
+            if ended.is_empty() {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn finish(&mut self, lease: &Lease) {
+        let (mut outcome, _) = past::outcome(lease);
+        if let (Unit::Train(hop), Outcome::Trained(trained)) = (&lease.unit, &mut outcome) {
+            let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position: trained.end };
+            let bytes = initial_checkpoint(&hop.context, lease.id.0, lineage).unwrap();
+            let length = u64::try_from(bytes.len()).unwrap();
+            trained.checkpoint = BlobRef { sha256: Digest::of(&bytes), bytes: length };
+            let path = format!("/v1/leases/{}/checkpoint?offset=0", lease.id);
+            let sha256 = trained.checkpoint.sha256;
+            let headers = format!("{SHA256_HEADER}: {sha256}\r\n{BYTES_HEADER}: {length}\r\n");
+            self.call("PUT", &path, &headers, &bytes);
+        }
+        let report = Report { lease: lease.id, outcome };
+        let body = serde_json::to_vec(&report).unwrap();
+        let answer = self.call("POST", "/v1/results", "", &body);
+        let answer: ReportAnswer = serde_json::from_slice(answer).unwrap();
+        if answer.state == ReportState::Acknowledged {
+            self.reported.push(lease.id);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The server under load and after a kill: the real program, over loopback TCP, on a journal that was
+//! written beforehand. Prints one JSON line per figure.
+//!
+//! ```text
+//! cycles    64 connections, each a host: a request for work answered with a lease, its result
+//!           acknowledged. Twice: with 5 ms added to each fsync of the server, and without.
+//!           Units are evaluations, whose results need no upload; then hops, with their uploads
+//!           and assimilations.
+//! restart   from the start of the program to a healthy answer, after SIGKILL, with 1,000,000 events
+//!           in the journal, as far from a snapshot as snapshots are apart
+//! ```
+//!
+//! The anchor of the cycles is a plain program (`plain.rs`) under the same load: it decides nothing, and
+//! answers each request once a group of them is written and synced. The anchor of the restart is reading
+//! and hashing the journal's file. With names of figures as arguments only those are measured.
+
+#![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
+#![expect(clippy::indexing_slicing, reason = "a bench ends at what it did not expect")]
+
+mod connection;
+mod load;
+mod past;
+mod plain;
+mod program;
+
+use load::{Load, Units};
+use past::{Past, Shape};
+use program::{Program, Syncs};
+use sojourn_protocol::digest::Hasher;
+use std::{
+    fs::File,
+    io::Read as _,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// What is added to each fsync.
+const SLOW: Duration = Duration::from_millis(5);
+/// Evaluations that wait when the load begins: more than can be done while it lasts.
+const BACKLOG: Shape = Shape { trials: 6_250, epochs: 8, shards: 1 };
+/// What hops are taken from.
+const HOPS: Shape = Shape { trials: 256, epochs: 20, shards: 64 };
+const EVENTS: u64 = 1_000_000;
+/// Turns of a restart; the middle one counts.
+const TURNS: usize = 3;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, folder] = arguments.as_slice()
+        && flag == plain::FLAG
+    {
+        return plain::serve(Path::new(folder));
+    }
+    let wanted: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| *word == name);
+    if is_wanted("cycles") {
+        cycles();
+    }
+    if is_wanted("restart") {
+        restart();
+    }
+}
+
+fn cycles() {
+    let disks = [("5 ms added to each fsync", SLOW), ("the disk as it is", Duration::ZERO)];
+    for (disk, added) in disks {
+        let plain = {
+            let folder = tempfile::tempdir().unwrap();
+            let syncs = Syncs::new(added);
+            let program = Program::plain(folder.path(), &syncs);
+            load::run(&program, Units::Nothing, &syncs)
+        };
+        for (units, shape) in [(Units::Evaluations, BACKLOG), (Units::Hops, HOPS)] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut past = Past::begin(folder.path(), &shape);
+            if units == Units::Evaluations {
+                past.train_all();
+            }
+            past.end();
+            let syncs = Syncs::new(added);
+            let program = Program::serve(folder.path(), &syncs);
+            let ours = load::run(&program, units, &syncs);
+            let what = match units {
+                Units::Evaluations => "lease + result",
+                _ => "lease + upload + result",
+            };
+            report(what, disk, &ours, &plain);
+        }
+    }
+}
+
+fn report(what: &str, disk: &str, ours: &Load, plain: &Load) {
+    let name = |figure: &str| format!("{figure}, {what} over HTTP, 64 connections, {disk}");
+    figure(&name("cycles"), ours.cycles, "1/s", plain.cycles);
+    figure(&name("requests per fsync"), ours.per_sync, "1", plain.per_sync);
+    figure(&name("99th percentile of a request"), ours.slow_millis, "ms", plain.slow_millis);
+}
+
+fn restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut past = Past::begin(folder.path(), &Shape { trials: 256, epochs: 40, shards: 64 });
+    past.train_until(EVENTS);
+    past.end();
+    let syncs = Syncs::new(Duration::ZERO);
+    Program::serve(folder.path(), &syncs).kill();
+    let mut turns: Vec<f64> = (0..TURNS)
+        .map(|_| {
+            let begun = Instant::now();
+            let program = Program::serve(folder.path(), &syncs);
+            let took = begun.elapsed().as_secs_f64();
+            program.kill();
+            took
+        })
+        .collect();
+    turns.sort_by(f64::total_cmp);
+    let name = "restart after SIGKILL, 1,000,000 events, beside reading and hashing the journal";
+    figure(name, turns[TURNS / 2], "s", hashing(&folder.path().join("journal.sqlite")));
+    let program = Program::serve(folder.path(), &syncs);
+    let (longest, usual) = load::longest_heartbeat(&program);
+    let name = "longest heartbeat while a snapshot of 1,000,000 events is made, beside the median";
+    figure(name, longest, "ms", usual);
+}
+
+/// Seconds that reading and hashing a file takes.
+fn hashing(path: &Path) -> f64 {
+    let begun = Instant::now();
+    let mut file = File::open(path).unwrap();
+    let (mut hasher, mut buffer) = (Hasher::default(), vec![0; 1 << 20]);
+    loop {
+        let count = file.read(&mut buffer).unwrap();
+        if count == 0 {
+            std::hint::black_box(hasher.finish());
+            return begun.elapsed().as_secs_f64();
+        }
+        hasher.update(&buffer[..count]);
+    }
+}
+
+fn figure(name: &str, value: f64, unit: &str, anchor: f64) {
+    let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
+    println!(
+        "{}",
+        serde_json::json!({
+            "name": name, "value": rounded(value), "unit": unit, "anchor": rounded(anchor),
+            "ratio": rounded(value / anchor),
+        })
+    );
+}

@@ -1,0 +1,95 @@
+//! A server's process, and how slowly its fsyncs go.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// Slows a process's fsyncs down and counts them (`slow_sync.c`).
+pub(crate) struct Syncs {
+    folder: TempDir,
+    added: Duration,
+}
+
+impl Syncs {
+    pub(crate) fn new(added: Duration) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/slow_sync.c");
+        let syncs = Self { folder, added };
+        let mut compiler = Command::new(std::env::var_os("CC").unwrap_or("cc".into()));
+        compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(syncs.library()).arg(source);
+        assert!(compiler.arg("-ldl").status().unwrap().success(), "`slow_sync.c` compiles");
+        syncs
+    }
+
+    fn library(&self) -> PathBuf {
+        self.folder.path().join("slow_sync.so")
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("count")
+    }
+
+    fn slow(&self, command: &mut Command) {
+        command
+            .env("LD_PRELOAD", self.library())
+            .env("SOJOURN_SYNC_COUNT", self.file())
+            .env("SOJOURN_SYNC_MICROS", self.added.as_micros().to_string());
+    }
+
+    /// How many there have been.
+    pub(crate) fn count(&self) -> u64 {
+        let bytes = fs::read(self.file()).unwrap();
+        u64::from_le_bytes(bytes.try_into().unwrap())
+    }
+}
+
+/// A running server; killed when dropped.
+pub(crate) struct Program {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Program {
+    /// `sojourn serve` on a data folder. When this returns, it answers.
+    pub(crate) fn serve(data: &Path, syncs: &Syncs) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+        let program = Self::start(&mut command, syncs);
+        super::connection::Connection::open(program.address, "").call("GET", "/v1/health", "", b"");
+        program
+    }
+
+    /// The plain program.
+    pub(crate) fn plain(folder: &Path, syncs: &Syncs) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        Self::start(command.arg(super::plain::FLAG).arg(folder), syncs)
+    }
+
+    fn start(command: &mut Command, syncs: &Syncs) -> Self {
+        syncs.slow(command);
+        command.env("SOJOURN_LOG", "warn");
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.next().unwrap().unwrap();
+        let address = line.trim_start_matches("serving at http://").parse().unwrap();
+        Self { child, address }
+    }
+
+    /// Ends it with SIGKILL.
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
