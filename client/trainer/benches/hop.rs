@@ -1,11 +1,15 @@
 //! Rows a second of hops in the trainer, beside a hand-written `tch` loop over the same rows, model and
 //! optimiser: both on one thread, Adam, batches of 64, rows in an order made before the clock starts
-//! in the loop and within it in the trainer. The loop counts losses and hits too.
+//! in the loop and within it in the trainer. The loop counts losses and hits too. And beside the same in
+//! PyTorch's eager mode, where it is installed ([`eager`]).
 //!
-//! Prints one JSON line per model; each figure is the best of several turns, taken alternately.
+//! Prints one JSON line per model and anchor; each figure is the best of several turns, taken alternately.
 
 #![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
 
+mod eager;
+
+use eager::Eager;
 use sojourn_codec::{Tensor as Plain, encode};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -65,6 +69,7 @@ fn main() {
         Case { name: "cnn 32-64 3x32x32", model: cnn(&[32, 64]), shape: [3, 32, 32], rows: 1_000 },
     ];
     let (mut process, mut requests, mut lines) = start();
+    let mut eager = Eager::start();
     for case in &cases {
         let features: u32 = case.shape.iter().product();
         let mut rng = seeds::stream("bench", &[u64::from(features)]);
@@ -75,22 +80,33 @@ fn main() {
             (0..case.rows).map(|_| i64::from(seeds::below(&mut rng, CLASSES))).collect();
         let folder = tempfile::tempdir().unwrap();
         let request = request(case, &x, &y, folder.path());
-        let (mut trainer, mut by_hand) = (0.0f64, 0.0f64);
+        let (mut trainer, mut by_hand, mut in_python) = (0.0f64, 0.0f64, None);
         for _ in 0..TURNS {
             trainer = trainer.max(turn(&mut requests, &mut lines, &request));
             by_hand = by_hand.max(hand_written(case, &x, &y));
+            if let Some(eager) = &mut eager {
+                let speed = eager.turn(&case.model, &case.shape, case.rows, BATCH, CLASSES);
+                in_python = Some(speed.max(in_python.unwrap_or(0.0)));
+            }
         }
-        println!(
-            "{}",
-            serde_json::json!({
-                "name": format!("trainer rows, {}", case.name), "value": trainer.round(),
-                "unit": "1/s", "anchor": by_hand.round(),
-                "ratio": (trainer / by_hand * 1000.0).round() / 1000.0,
-            })
-        );
+        figure(case, "a tch loop", trainer, by_hand);
+        if let Some(in_python) = in_python {
+            figure(case, "PyTorch eager", trainer, in_python);
+        }
     }
     drop(requests);
     process.wait().unwrap();
+}
+
+fn figure(case: &Case, beside: &str, value: f64, anchor: f64) {
+    println!(
+        "{}",
+        serde_json::json!({
+            "name": format!("trainer rows, {}, beside {beside}", case.name),
+            "value": value.round(), "unit": "1/s", "anchor": anchor.round(),
+            "ratio": (value / anchor * 1000.0).round() / 1000.0,
+        })
+    );
 }
 
 fn start() -> (Child, ChildStdin, BufReader<ChildStdout>) {
