@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the
 # user's cache folder (scripts/setup, scripts/deny).
 
-.PHONY: help demo dist build test lint verify fix bench advisories setup
+.PHONY: help demo dist build daemon test lint verify fix bench advisories setup
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -11,6 +11,9 @@ setup: ## put libtorch into the user's cache folder and link it into this checko
 
 build: setup ## build the command and the trainer, optimised
 	cargo build --release --locked
+
+daemon: ## build the daemon alone, small: target/daemon/sojourn, for machines that only train
+	cargo build --profile daemon --locked -p sojourn --no-default-features --features client
 
 dist: build ## pack command, trainer and libraries for another machine
 	@scripts/dist
@@ -25,6 +28,7 @@ test: setup ## all tests
 lint: setup ## format, clippy, licences and bans; changes nothing
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p sojourn --no-default-features --features client --locked -- -D warnings
 	@scripts/deny check bans licenses sources
 
 verify: lint test ## what CI runs

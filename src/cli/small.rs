@@ -4,7 +4,6 @@
 mod client;
 #[expect(dead_code, reason = "the full command uses all of it")]
 mod failure;
-#[expect(dead_code, reason = "the full command uses all of it")]
 mod local;
 mod log;
 #[expect(dead_code, reason = "the full command uses all of it")]
