@@ -342,8 +342,8 @@ fn a_journal_without_its_write_ahead_log_is_refused() {
     let path = folder.path().join("journal.sqlite");
     SqliteJournal::open(&path).unwrap().append(&records(1..=40)).unwrap();
     let mut journal = SqliteJournal::open(&path).unwrap();
-    for first in (41..=600).step_by(40) {
-        journal.append(&records(first..=first + 39)).unwrap();
+    for first in (41..=600).step_by(8) {
+        journal.append(&records(first..=first + 7)).unwrap();
     }
     // As a killed server leaves it, less the log.
     let copy = folder.path().join("copy");

@@ -164,6 +164,9 @@ impl Journal for Gated {
     fn tail(&self) -> JournalPosition {
         self.journal.tail()
     }
+    fn anchor(&self) -> JournalPosition {
+        self.journal.anchor()
+    }
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
         self.journal.save_snapshot(snapshot)
     }

@@ -67,6 +67,14 @@ struct Snapshot {
     state: State,
 }
 
+/// A state as [`Core::snapshot`] writes it.
+#[must_use]
+pub fn snapshot_of(state: &State) -> Vec<u8> {
+    let snapshot = SnapshotRef { version: EVENT_VERSION, state };
+    // The state holds nothing that JSON can't: finite numbers and text keys.
+    serde_json::to_vec(&snapshot).unwrap_or_default()
+}
+
 impl Core {
     /// A core to which nothing has happened.
     #[must_use]
@@ -107,9 +115,7 @@ impl Core {
     /// The durable state, as bytes for [`Core::from_snapshot`].
     #[must_use]
     pub fn snapshot(&self) -> Vec<u8> {
-        let snapshot = SnapshotRef { version: EVENT_VERSION, state: &self.state };
-        // The state holds nothing that JSON can't: finite numbers and text keys.
-        serde_json::to_vec(&snapshot).unwrap_or_default()
+        snapshot_of(&self.state)
     }
 
     /// Takes a journalled event in, at recovery.

@@ -29,7 +29,7 @@ mod view_extra;
 
 pub use command::{Command, Envelope, Query, ReplyTo};
 pub use config::CoreConfig;
-pub use core::{Core, RecoverError};
+pub use core::{Core, RecoverError, snapshot_of};
 pub use effect::{Answer, AssimilationUnit, Effect, JournalPosition, Offered};
 pub use event::{EVENT_VERSION, Event, Fault, LeaseEnd, READ_VERSIONS, Record, UnitKey};
 pub use invariants::Violation;

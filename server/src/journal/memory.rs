@@ -139,6 +139,10 @@ impl Journal for MemoryJournal {
         self.shared().tail().0
     }
 
+    fn anchor(&self) -> JournalPosition {
+        self.shared().anchor.0
+    }
+
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
         let mut shared = self.shared();
         let tail = shared.tail().0;

@@ -46,6 +46,9 @@ pub trait Journal: Send {
     /// The position of the last record.
     fn tail(&self) -> JournalPosition;
 
+    /// The position before the first record that is kept.
+    fn anchor(&self) -> JournalPosition;
+
     /// Keeps a snapshot; older ones but the last are dropped.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! A note beside the journal of how far it has come, so that a journal that has gone back is found out:
 //! an emptied file, a write-ahead log that was deleted, an old copy put in its place.
 //!
-//! It is written when the journal is opened, with each snapshot, and every few hundred events: so it may
+//! It is written when the journal is opened, with each snapshot, and now and then as it grows: so it may
 //! lag behind the journal, and is never ahead of it.
 
 use super::JournalError;
@@ -12,14 +12,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Events between two notes: one more fsync among as many is nothing.
-const EVERY: u64 = 256;
+/// Groups of events between two notes: one more fsync among as many is nothing.
+const EVERY: u32 = 64;
 
 /// The note of one journal.
 #[derive(Debug)]
 pub(super) struct Reached {
     path: PathBuf,
-    noted: JournalPosition,
+    /// Groups since the last note.
+    groups: u32,
 }
 
 impl Reached {
@@ -27,7 +28,7 @@ impl Reached {
     pub(super) fn beside(path: &Path) -> Self {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".reached");
-        Self { path: path.with_file_name(name), noted: JournalPosition(0) }
+        Self { path: path.with_file_name(name), groups: 0 }
     }
 
     /// How far the journal had come at the least; none where there was no journal.
@@ -61,12 +62,13 @@ impl Reached {
         }
     }
 
-    /// Notes it where the last note lies far enough back.
+    /// A group was appended, up to there: notes it where the last note lies far enough back.
     pub(super) fn note_now_and_then(
         &mut self,
         position: JournalPosition,
     ) -> Result<(), JournalError> {
-        if position.0 < self.noted.0 + EVERY {
+        self.groups += 1;
+        if self.groups < EVERY {
             return Ok(());
         }
         self.note(position)
@@ -79,7 +81,7 @@ impl Reached {
         let mut file = File::create(&new).map_err(failed)?;
         writeln!(file, "{}", position.0).and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&new, &self.path).map_err(failed)?;
-        self.noted = position;
+        self.groups = 0;
         Ok(())
     }
 }

@@ -48,6 +48,8 @@ pub struct SqliteJournal {
     tail: (JournalPosition, Check),
     /// The note of how far it has come.
     reached: Reached,
+    /// The newest snapshot that was read back, as it was written.
+    read_back: Option<JournalPosition>,
 }
 
 impl SqliteJournal {
@@ -98,7 +100,7 @@ impl SqliteJournal {
         let version = known(&connection, "event-version", READ_VERSIONS)?;
         let anchor = mark(&connection, "anchor")?;
         let tail = mark(&connection, "tail")?;
-        let mut journal = Self { connection, anchor, tail, reached };
+        let mut journal = Self { connection, anchor, tail, reached, read_back: None };
         journal.verify()?;
         journal.reached.check(tail.0)?;
         if version != EVENT_VERSION {
@@ -249,6 +251,10 @@ impl Journal for SqliteJournal {
         self.tail.0
     }
 
+    fn anchor(&self) -> JournalPosition {
+        self.anchor.0
+    }
+
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
         let (position, tail) = (snapshot.position, self.tail.0);
         if position > tail {
@@ -301,6 +307,7 @@ impl Journal for SqliteJournal {
             let digest = Digest(row.get(2)?);
             let bytes: Vec<u8> = row.get(3)?;
             if snapshot_digest(position, &bytes) == digest {
+                self.read_back = self.read_back.max(Some(position));
                 return Ok(Some(Snapshot { position, bytes }));
             }
             tracing::warn!(position = position.0, "a damaged snapshot is passed over");
@@ -309,7 +316,9 @@ impl Journal for SqliteJournal {
     }
 
     fn trim(&mut self, below: JournalPosition) -> Result<(), JournalError> {
-        let covered = self.load_snapshot()?.is_some_and(|newest| newest.position.0 + 1 >= below.0);
+        let covers = |position: JournalPosition| position.0 + 1 >= below.0;
+        let covered = self.read_back.is_some_and(covers)
+            || self.load_snapshot()?.is_some_and(|newest| covers(newest.position));
         if !covered {
             return Err(JournalError::NotCovered { below });
         }

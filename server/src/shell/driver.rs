@@ -5,11 +5,12 @@ use super::{
     Clock, Errand, OpenJournal, ShellConfig,
     error::ShellError,
     handle::unavailable,
-    recover::recover,
+    recover::{Recovered, recover},
+    snapshot,
     wanted::WantedUploads,
     writer::{EventsSender, Item, ReplySender, UploadsSender, Writer},
 };
-use crate::journal::{Journal, Snapshot};
+use crate::journal::Journal;
 use sojourn_core::{Command, Core, Effect, Envelope, JournalPosition, ReplyTo};
 use sojourn_protocol::{ids::JobId, time::UnixMillis};
 use std::{
@@ -62,6 +63,8 @@ pub(super) struct Driver {
     writer: Option<RunningWriter>,
     writers: u64,
     snapshot_at: u64,
+    /// The last snapshot's thread.
+    snapshot: Option<JoinHandle<()>>,
 }
 
 struct RunningWriter {
@@ -95,6 +98,7 @@ impl Driver {
             writer: None,
             writers: 0,
             snapshot_at: 0,
+            snapshot: None,
         };
         driver.start_over()?;
         Ok(driver)
@@ -103,17 +107,22 @@ impl Driver {
     /// Opens the journal and begins with what is in it.
     fn start_over(&mut self) -> Result<(), ShellError> {
         let mut journal = (self.open)()?;
-        let (core, last) = recover(&mut *journal, self.config.core)?;
+        let Recovered { core, snapshot, last } = recover(&mut *journal, self.config.core)?;
         self.clock.at_least(last);
         self.previous = self.previous.max(last);
-        self.snapshot_at = core.position().0 + self.config.snapshot_every;
+        // From the last one on, however often it is started in between.
+        self.snapshot_at = snapshot.0 + self.config.snapshot_every;
         self.core = core;
-        self.start_writer(journal)?;
+        self.start_writer(journal, snapshot)?;
         self.step(Command::Started);
         Ok(())
     }
 
-    fn start_writer(&mut self, journal: Box<dyn Journal>) -> Result<(), ShellError> {
+    fn start_writer(
+        &mut self,
+        journal: Box<dyn Journal>,
+        snapshot: JournalPosition,
+    ) -> Result<(), ShellError> {
         self.writers += 1;
         let number = self.writers;
         let (items, receiver) = std::sync::mpsc::channel();
@@ -125,7 +134,8 @@ impl Driver {
             errands: self.errands.clone(),
             driver: self.inputs.clone(),
             number,
-            verified: None,
+            verified: snapshot,
+            trim_below: JournalPosition(0),
         };
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
@@ -152,8 +162,11 @@ impl Driver {
         }
         // Those who wait find their reply dropped.
         self.waiting.clear();
-        let snapshot = self.snapshot();
-        self.pass(vec![snapshot]);
+        self.end_snapshot();
+        match snapshot::make(self.core.state(), self.config.core) {
+            Ok(snapshot) => self.pass(vec![Item::Snapshot(snapshot)]),
+            Err(error) => snapshot::not_kept(&error),
+        }
         self.end_writer();
     }
 
@@ -209,10 +222,10 @@ impl Driver {
         for effect in effects {
             items.extend(self.item(effect));
         }
-        if self.core.position().0 >= self.snapshot_at {
-            items.push(self.snapshot());
-        }
         self.pass(items);
+        if self.core.position().0 >= self.snapshot_at {
+            self.begin_snapshot();
+        }
     }
 
     fn item(&mut self, effect: Effect) -> Option<Item> {
@@ -241,10 +254,27 @@ impl Driver {
         durable.is_some_and(|durable| position.0 <= durable)
     }
 
-    fn snapshot(&mut self) -> Item {
-        let position = self.core.position();
-        self.snapshot_at = position.0 + self.config.snapshot_every;
-        Item::Snapshot(Snapshot { position, bytes: self.core.snapshot() })
+    /// Has a snapshot made of the state as it is, unless the one before is still being made. What is in
+    /// it has been passed to the writer, so it is durable before the snapshot is kept.
+    fn begin_snapshot(&mut self) {
+        let Some(writer) = &self.writer else { return };
+        if self.snapshot.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        self.snapshot_at = self.core.position().0 + self.config.snapshot_every;
+        let state = self.core.state().clone();
+        match snapshot::send(state, self.config.core, writer.items.clone()) {
+            Ok(thread) => self.snapshot = Some(thread),
+            Err(error) => snapshot::not_kept(&ShellError::Thread(error)),
+        }
+    }
+
+    fn end_snapshot(&mut self) {
+        if let Some(thread) = self.snapshot.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the snapshot's thread panicked");
+        }
     }
 
     fn pass(&self, items: Vec<Item>) {
@@ -258,6 +288,8 @@ impl Driver {
     }
 
     fn end_writer(&mut self) {
+        // It holds an end of the writer's channel.
+        self.end_snapshot();
         if let Some(RunningWriter { items, thread, .. }) = self.writer.take() {
             drop(items);
             if thread.join().is_err() {

@@ -21,6 +21,9 @@ pub enum ShellError {
         /// Where it is.
         holds: JournalPosition,
     },
+    /// A snapshot can't be packed or unpacked.
+    #[error("a snapshot can't be packed or unpacked")]
+    Pack(#[source] std::io::Error),
     /// A thread could not be started.
     #[error("can't start a thread")]
     Thread(#[source] std::io::Error),

@@ -13,6 +13,7 @@ mod driver;
 mod error;
 mod handle;
 mod recover;
+mod snapshot;
 mod wanted;
 mod writer;
 

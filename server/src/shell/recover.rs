@@ -1,6 +1,6 @@
 //! The state from the journal: the newest snapshot that can be read, and all events after it.
 
-use super::error::ShellError;
+use super::{error::ShellError, snapshot::unpack};
 use crate::journal::{Journal, Snapshot};
 use sojourn_core::{Core, CoreConfig, JournalPosition, RecoverError};
 use sojourn_protocol::time::UnixMillis;
@@ -13,7 +13,7 @@ const BATCH: usize = 10_000;
 /// # Errors
 /// Where it holds none, or one at another position than it says.
 pub(super) fn read_snapshot(snapshot: &Snapshot, config: CoreConfig) -> Result<Core, ShellError> {
-    let core = Core::from_snapshot(&snapshot.bytes, config)?;
+    let core = Core::from_snapshot(&unpack(&snapshot.bytes)?, config)?;
     let (position, holds) = (snapshot.position, core.position());
     if position == holds { Ok(core) } else { Err(ShellError::Misplaced { position, holds }) }
 }
@@ -46,12 +46,23 @@ fn start(journal: &mut dyn Journal, config: CoreConfig) -> Result<Core, ShellErr
     }
 }
 
-/// A core with everything in it that the journal holds, and the time of the last event.
+/// What a journal holds.
+pub(super) struct Recovered {
+    /// With everything in it.
+    pub(super) core: Core,
+    /// Where the snapshot was that it began with; 0 without one.
+    pub(super) snapshot: JournalPosition,
+    /// The time of the last event.
+    pub(super) last: UnixMillis,
+}
+
+/// Reads all that the journal holds.
 pub(super) fn recover(
     journal: &mut dyn Journal,
     config: CoreConfig,
-) -> Result<(Core, UnixMillis), ShellError> {
+) -> Result<Recovered, ShellError> {
     let mut core = start(journal, config)?;
+    let snapshot = core.position();
     let mut last = UnixMillis::default();
     loop {
         let records = journal.read(core.position(), BATCH)?;
@@ -66,5 +77,5 @@ pub(super) fn recover(
     if let Err(violation) = core.check_invariants() {
         tracing::error!(%violation, "the recovered state breaks an invariant");
     }
-    Ok((core, last))
+    Ok(Recovered { core, snapshot, last })
 }

@@ -3,6 +3,7 @@
 
 use super::{
     Errand, ShellConfig, WantedUploads, driver::Input, error::ShellError, recover::read_snapshot,
+    snapshot::not_kept,
 };
 use crate::journal::{Journal, JournalError, Snapshot};
 use sojourn_core::{Answer, JournalPosition, Record};
@@ -16,6 +17,9 @@ use std::sync::{
     mpsc::{Receiver, Sender},
 };
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
+
+/// Records that are dropped at once: the journal waits for no more of them.
+const SLICE: u64 = 2_000;
 
 /// Where an answer goes.
 pub(super) type ReplySender = oneshot::Sender<Result<Answer, ApiError>>;
@@ -43,8 +47,10 @@ pub(super) struct Writer {
     /// Told once when the journal fails; the number says which writer it was.
     pub(super) driver: Sender<Input>,
     pub(super) number: u64,
-    /// The last snapshot that this writer has read back.
-    pub(super) verified: Option<JournalPosition>,
+    /// The last snapshot that is known to make a state.
+    pub(super) verified: JournalPosition,
+    /// Records below are to be dropped.
+    pub(super) trim_below: JournalPosition,
 }
 
 impl Writer {
@@ -52,9 +58,7 @@ impl Writer {
     /// finds its reply dropped.
     pub(super) fn run(mut self, items: &Receiver<Vec<Item>>) {
         while let Ok(mut group) = items.recv() {
-            while let Ok(more) = items.try_recv() {
-                group.extend(more);
-            }
+            group.extend(items.try_iter().flatten());
             if let Err(error) = self.write(group) {
                 tracing::error!(error = &error as &dyn std::error::Error, "the journal failed");
                 let _ = self.driver.send(Input::Broken { number: self.number });
@@ -84,6 +88,7 @@ impl Writer {
         for item in waiting {
             self.release(item);
         }
+        self.trim_a_slice();
         Ok(())
     }
 
@@ -103,65 +108,46 @@ impl Writer {
                 drop(reply.send(events));
             }
             Item::Snapshot(snapshot) => {
-                // Without it the journal stays long; nothing is lost.
                 if let Err(error) = self.snapshot(&snapshot) {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "a snapshot could not be kept");
+                    not_kept(&error);
                 }
             }
         }
     }
 
-    /// Keeps a snapshot that can be read, and drops events that the one before it covers: should this
-    /// one be damaged later, that one and all after it are still there.
+    /// Keeps a snapshot, and has events dropped that the one before it covers: should this one be
+    /// damaged later, that one and all after it are still there.
     fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), ShellError> {
-        // First of all: an unreadable one must not take the place of one that is.
-        read_snapshot(snapshot, self.config.core)?;
         self.journal.save_snapshot(snapshot)?;
         if self.journal.load_snapshot()?.as_ref() != Some(snapshot) {
             let reason = "the snapshot isn't what was written";
             return Err(JournalError::Storage(reason.into()).into());
         }
         tracing::info!(position = snapshot.position.0, "snapshot kept");
-        let verified = self.verified.replace(snapshot.position);
+        let verified = std::mem::replace(&mut self.verified, snapshot.position);
         let Some(before) = self.journal.load_snapshot_below(snapshot.position)? else {
             return Ok(());
         };
-        if verified != Some(before.position) {
+        if verified != before.position {
             read_snapshot(&before, self.config.core)?;
         }
         let kept = self.journal.tail().0.saturating_sub(self.config.keep_events);
-        let below = kept.min(before.position.0) + 1;
-        self.journal.trim(JournalPosition(below))?;
+        self.trim_below = JournalPosition(kept.min(before.position.0) + 1);
         Ok(())
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::journal::MemoryJournal;
-    use sojourn_core::Core;
-
-    #[test]
-    fn a_snapshot_that_cannot_be_read_is_not_kept() {
-        let config = ShellConfig::default();
-        let (errands, _) = tokio::sync::mpsc::unbounded_channel();
-        let (driver, _) = std::sync::mpsc::channel();
-        let journal = Box::new(MemoryJournal::default());
-        let durable = Arc::default();
-        let mut writer =
-            Writer { journal, durable, config, errands, driver, number: 1, verified: None };
-        let good =
-            Snapshot { position: JournalPosition(0), bytes: Core::new(config.core).snapshot() };
-        writer.snapshot(&good).unwrap();
-        for bad in [
-            Snapshot { position: JournalPosition(0), bytes: b"{}".to_vec() },
-            Snapshot { position: JournalPosition(0), bytes: Vec::new() },
-            Snapshot { position: JournalPosition(1), ..good.clone() },
-        ] {
-            writer.snapshot(&bad).unwrap_err();
-            assert_eq!(writer.journal.load_snapshot().unwrap().as_ref(), Some(&good));
+    /// Drops some of the records that are to be dropped, the oldest.
+    fn trim_a_slice(&mut self) {
+        let first = self.journal.anchor().0 + 1;
+        if self.trim_below.0 <= first {
+            return;
+        }
+        let below = JournalPosition(self.trim_below.0.min(first + SLICE));
+        if let Err(error) = self.journal.trim(below) {
+            // The next snapshot asks for it again.
+            self.trim_below = JournalPosition(0);
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "old events could not be dropped");
         }
     }
 }
