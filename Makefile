@@ -37,8 +37,9 @@ fix: setup ## format, and mend what clippy can
 	cargo fmt --all
 	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
-bench: setup ## figures, one JSON line each
-	cargo bench --workspace --locked --bench '*'
+bench: ## figures, one JSON line each on stdout and nothing else there
+	@scripts/setup >&2
+	@cargo bench --workspace --locked --bench '*'
 
 advisories: ## known security holes in dependencies (fetches the advisory database)
 	@scripts/deny check advisories

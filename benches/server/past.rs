@@ -236,6 +236,7 @@ pub(crate) fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
             let evaluated = Evaluated {
                 version: evaluation.version,
                 shards: evaluation.shards.iter().map(|shard| sums(shard.rows)).collect(),
+                by_class: None,
                 train_micros: 1_000,
             };
             (Outcome::Evaluated(evaluated), None)
@@ -244,5 +245,5 @@ pub(crate) fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
 }
 
 fn sums(rows: u32) -> Sums {
-    Sums { rows: u64::from(rows), loss: 40.0, correct: Some(30) }
+    Sums { rows: u64::from(rows), loss: 40.0, correct: Some(30), ..Sums::default() }
 }
