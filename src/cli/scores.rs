@@ -1,7 +1,7 @@
 //! How an evaluation's metrics and its confusion matrix are written.
 
 use super::{
-    output::{Column, Grid},
+    grid::{Column, Grid},
     words,
 };
 use sojourn_protocol::{
