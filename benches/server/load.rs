@@ -148,6 +148,7 @@ impl Host {
             cached: Vec::new(),
             numeric_class: Digest::of(b"class"),
             flops: 1e9,
+            device: None,
             client: "bench".to_owned(),
         });
         self.new = false;

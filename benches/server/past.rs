@@ -130,6 +130,7 @@ impl Past {
             cached: Vec::new(),
             numeric_class: Digest::of(b"class"),
             flops: 1e9,
+            device: None,
             client: "bench".to_owned(),
         };
         let request = WorkRequest {

@@ -1,6 +1,6 @@
 //! What the daemon is told at its start, and the one check of it. No environment, no files.
 
-use crate::error::ClientError;
+use crate::{error::ClientError, gpus::GpuChoice};
 use reqwest::Url;
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -17,8 +17,10 @@ pub struct ClientConfig {
     pub name: String,
     /// Where identity, cache and finished results lie; belongs to one daemon at a time.
     pub data: PathBuf,
-    /// Units that run at once.
-    pub slots: u32,
+    /// Units that run at once; one per GPU, or one without GPUs, where left out.
+    pub slots: Option<u32>,
+    /// Which GPUs the slots may use.
+    pub gpus: GpuChoice,
     /// Most bytes that cached blobs may take.
     pub cache_bytes: u64,
     /// The trainer program; looked for beside this program where none is given.
@@ -66,6 +68,7 @@ impl fmt::Debug for ClientConfig {
             .field("name", &self.name)
             .field("data", &self.data)
             .field("slots", &self.slots)
+            .field("gpus", &self.gpus)
             .field("cache_bytes", &self.cache_bytes)
             .field("trainer", &self.trainer)
             .field("timing", &self.timing)
@@ -84,7 +87,7 @@ impl ClientConfig {
             url: self.server.clone(),
             reason: reason.to_owned(),
         };
-        if self.slots == 0 {
+        if self.slots == Some(0) {
             return Err(ClientError::NoSlots);
         }
         let mut url = Url::parse(&self.server).map_err(|error| refuse(&error.to_string()))?;
@@ -117,7 +120,8 @@ mod tests {
             token: None,
             name: "m".into(),
             data: PathBuf::new(),
-            slots,
+            slots: Some(slots),
+            gpus: GpuChoice::Off,
             cache_bytes: 0,
             trainer: None,
             timing: Timing::default(),

@@ -86,13 +86,13 @@ async fn set_up<R: UnitRunner>(
     make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     fatal: mpsc::UnboundedSender<ClientError>,
 ) -> Result<(Arc<Host<R>>, Vec<Finished>), ClientError> {
-    let mut runners: Vec<R> = (0..config.slots)
-        .map(make_runner)
-        .collect::<Result<_, _>>()
-        .map_err(ClientError::Trainer)?;
+    let slots = config.slots.unwrap_or(1);
+    let mut runners: Vec<R> =
+        (0..slots).map(make_runner).collect::<Result<_, _>>().map_err(ClientError::Trainer)?;
     // The last: it is the first to be given a unit.
     let Some(first) = runners.last_mut() else { return Err(ClientError::NoSlots) };
-    let Hello { numeric_class, flops, .. } = first.hello().await.map_err(ClientError::Trainer)?;
+    let hello = first.hello().await.map_err(ClientError::Trainer)?;
+    let Hello { numeric_class, flops, device, .. } = hello;
 
     let limit = config.cache_bytes;
     let cache = blocking(folder.cache(), move |root| Cache::open(root, limit)).await?;
@@ -112,8 +112,8 @@ async fn set_up<R: UnitRunner>(
         &mut Backoff::new(timing.longest_pause),
     )
     .await?;
-    let slots = config.slots;
-    tracing::info!(host = %identity.host, slots, server = config.server, "client started");
+    let server = config.server;
+    tracing::info!(host = %identity.host, slots, device, server, "client started");
     let api = api.with_token(identity.token);
     let fetcher =
         Fetcher::new(api.clone(), Arc::clone(&cache), Arc::clone(&contact), timing.longest_pause);
@@ -131,6 +131,7 @@ async fn set_up<R: UnitRunner>(
         rest: Rest::new(timing.rest),
         numeric_class,
         flops,
+        device,
         fatal,
         tasks: std::sync::Mutex::default(),
     };

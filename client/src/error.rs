@@ -1,6 +1,7 @@
 //! Why the daemon ends other than by being asked to: every variant is for a person to act on.
 
 use crate::{
+    gpus::GpuError,
     runner::RunnerError,
     tls::{AuthoritiesError, TlsFault},
 };
@@ -31,6 +32,9 @@ pub enum ClientError {
         /// What is wrong.
         fault: TlsFault,
     },
+    /// The GPUs that were asked for can't be used.
+    #[error(transparent)]
+    Gpus(#[from] GpuError),
     /// There is no identity yet and no token to get one with.
     #[error("this machine is not enrolled yet and there is no enrolment token")]
     NoToken,

@@ -47,6 +47,7 @@ pub(crate) struct Host<R> {
     /// What the trainers are, for the inventory.
     pub(crate) numeric_class: Digest,
     pub(crate) flops: f64,
+    pub(crate) device: String,
     /// Hears what ends the daemon.
     pub(crate) fatal: mpsc::UnboundedSender<ClientError>,
     pub(crate) tasks: Mutex<JoinSet<()>>,

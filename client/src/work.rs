@@ -128,6 +128,7 @@ impl<R: UnitRunner> Asker<R> {
             cached: self.host.cache.data(),
             numeric_class: self.host.numeric_class,
             flops: self.host.flops,
+            device: Some(self.host.device.clone()),
             client: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }

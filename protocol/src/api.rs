@@ -86,6 +86,9 @@ pub struct Inventory {
     pub numeric_class: Digest,
     /// Floating-point operations per second of one slot, as its trainer measured.
     pub flops: f64,
+    /// What its slots compute on, for people: `cpu`, or a GPU's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Version of the client program.
     pub client: String,
 }

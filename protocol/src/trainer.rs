@@ -25,6 +25,8 @@ pub const PINNED_ENVIRONMENT: &[(&str, &str)] = &[
     ("MKL_ENABLE_INSTRUCTIONS", "AVX2"),
     ("MKL_DYNAMIC", "FALSE"),
     ("OMP_DYNAMIC", "FALSE"),
+    // On a GPU: the same order of sums in every matrix product.
+    ("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),
 ];
 
 /// Threads with which a machine's numeric class is measured, whatever a job pins.
@@ -104,6 +106,13 @@ pub struct Hello {
     pub numeric_class: Digest,
     /// Measured floating-point operations per second of that training.
     pub flops: f64,
+    /// What it computes on: `cpu` or `cuda:N`.
+    #[serde(default = "cpu")]
+    pub device: String,
+}
+
+fn cpu() -> String {
+    "cpu".to_owned()
 }
 
 /// Rows that went through a model.

@@ -185,6 +185,9 @@ pub struct HostView {
     pub slots: u32,
     /// Its numeric class.
     pub numeric_class: Option<Digest>,
+    /// What its slots compute on: `cpu`, or a GPU's name.
+    #[serde(default)]
+    pub device: Option<String>,
     /// Blobs in its cache.
     pub cached: u64,
     /// Leases that it holds.

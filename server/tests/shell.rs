@@ -355,6 +355,7 @@ fn ask(to: sojourn_core::ReplyTo, host: HostId) -> Command {
         cached: vec![],
         numeric_class: Digest::of(b"class"),
         flops: 1e9,
+        device: None,
         client: "test".to_owned(),
     };
     let request = WorkRequest {

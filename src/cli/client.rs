@@ -6,7 +6,7 @@ use super::{
     shutdown,
     trust::Trust,
 };
-use sojourn_client::{ClientConfig, ClientError, Timing};
+use sojourn_client::{ClientConfig, ClientError, GpuChoice, Timing};
 use std::{fs, path::PathBuf, str::FromStr};
 
 #[derive(Debug, clap::Args)]
@@ -26,9 +26,14 @@ pub(crate) struct Args {
     /// Where identity, cache and finished results lie; for one client at a time.
     #[arg(long, env = "SOJOURN_CLIENT_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Units that run at once.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    slots: u32,
+    /// Units that run at once; if left out, one per GPU, or one where there is none.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    slots: Option<u32>,
+    /// GPUs to train on: `auto` (all of the commonest kind that can be used, else the CPU), `none`, or
+    /// numbers such as `0,1`. SOJOURN_TORCH names the folder of a full PyTorch's libraries, where
+    /// `python3` doesn't know it.
+    #[arg(long, env = "SOJOURN_GPUS", value_name = "GPUS", default_value = "auto")]
+    gpus: GpuChoice,
     /// Most bytes that cached shards and checkpoints may take.
     #[arg(long, value_name = "SIZE", default_value = "20GiB")]
     cache: Size,
@@ -46,6 +51,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         name: args.name.clone().unwrap_or_else(host_name),
         data: args.data.clone().unwrap_or_else(|| local::data_folder("client")),
         slots: args.slots,
+        gpus: args.gpus.clone(),
         cache_bytes: args.cache.0,
         trainer: args.trainer.clone(),
         timing: Timing::default(),
@@ -65,9 +71,10 @@ fn failure(error: &ClientError) -> Failure {
         ClientError::NoToken => Failure::call(format!(
             "{message}: pass the one that `sojourn serve` prints as --token or SOJOURN_ENROL_TOKEN"
         )),
-        ClientError::Folder { .. } | ClientError::Trainer(_) | ClientError::Http(_) => {
-            Failure::work(message)
-        }
+        ClientError::Folder { .. }
+        | ClientError::Trainer(_)
+        | ClientError::Http(_)
+        | ClientError::Gpus(_) => Failure::work(message),
         _ => Failure::call(message),
     }
 }

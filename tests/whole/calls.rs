@@ -295,6 +295,7 @@ fn a_client_enrols_with_the_enrolment_token_whatever_the_admin_token_is() {
         threads: 1,
         numeric_class: Digest::of(b"class"),
         flops: 1e9,
+        device: "cpu".into(),
     });
     let hello = serde_json::to_string(&hello).unwrap();
     let script = format!("#!/bin/sh\necho '{hello}'\nread never\n");

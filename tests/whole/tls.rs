@@ -83,6 +83,7 @@ fn trainer(folder: &Path) -> PathBuf {
         threads: 1,
         numeric_class: Digest::of(b"class"),
         flops: 1e9,
+        device: "cpu".into(),
     });
     let hello = serde_json::to_string(&hello).unwrap();
     let path = folder.join("trainer");

@@ -2,6 +2,7 @@
 
 use crate::{
     config::{Mode, SlotConfig},
+    device::Device,
     error::SlotError,
 };
 use sojourn_protocol::trainer::{
@@ -132,6 +133,12 @@ fn command(config: &SlotConfig, mode: Mode) -> Command {
     if let Mode::Pinned { .. } = mode {
         command.envs(PINNED_ENVIRONMENT.iter().copied());
     }
+    if let Device::Cuda { index, library } = &config.device {
+        command.args(["--device", &format!("cuda:{index}")]);
+        // Loaded before the program begins: libtorch looks once, at its first tensor, what there is.
+        // A library that can't be loaded is named in the log and left out; the trainer then finds no GPU.
+        command.env("LD_PRELOAD", library);
+    }
     command
 }
 
@@ -222,7 +229,7 @@ mod tests {
         let trainer = folder.path().join("trainer");
         fs::write(&trainer, "#!/bin/sh\necho 'waiting for a lock' >&2\nread never\n").unwrap();
         fs::set_permissions(&trainer, fs::Permissions::from_mode(0o755)).unwrap();
-        let config = SlotConfig { trainer, threads: 1 };
+        let config = SlotConfig { trainer, threads: 1, device: Device::Cpu };
         let limit = Duration::from_millis(200);
         let started = Child::start_within(&config, Mode::Free { threads: 1 }, limit).await;
         let Err(SlotError::Hello { why, .. }) = started else { panic!("{started:?}") };

@@ -1,6 +1,6 @@
-//! Which trainer program a slot starts, and with how many threads.
+//! Which trainer program a slot starts, with how many threads, on which device.
 
-use crate::error::SlotError;
+use crate::{device::Device, error::SlotError};
 use sojourn_protocol::trainer::TRAINER_PROGRAM;
 use std::path::PathBuf;
 
@@ -11,11 +11,13 @@ pub struct SlotConfig {
     pub trainer: PathBuf,
     /// Threads of units that don't pin them, at least 1.
     pub threads: u32,
+    /// What the trainer computes on.
+    pub device: Device,
 }
 
 impl SlotConfig {
-    /// The trainer beside the running program (or, for a test program, one folder above), one thread;
-    /// the variable `SOJOURN_TRAINER` names another.
+    /// The trainer beside the running program (or, for a test program, one folder above), one thread,
+    /// on the CPU; the variable `SOJOURN_TRAINER` names another.
     ///
     /// # Errors
     /// [`SlotError::Missing`] where there is no such file.
@@ -27,7 +29,7 @@ impl SlotConfig {
         if !trainer.is_file() {
             return Err(SlotError::Missing { trainer });
         }
-        Ok(Self { trainer, threads: 1 })
+        Ok(Self { trainer, threads: 1, device: Device::Cpu })
     }
 }
 

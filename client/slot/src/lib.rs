@@ -7,15 +7,18 @@
 //! | file | holds |
 //! |---|---|
 //! | `config.rs` | which program, how many threads |
+//! | `device.rs` | on which processor |
 //! | `slot.rs` | the slot: units in, outcomes out |
 //! | `child.rs` | one process: its lines, its log, its end |
 //! | `error.rs` | why there is no trainer |
 
 mod child;
 mod config;
+mod device;
 mod error;
 mod slot;
 
 pub use config::{Mode, SlotConfig};
+pub use device::Device;
 pub use error::SlotError;
 pub use slot::Slot;

@@ -12,7 +12,7 @@ use sojourn_protocol::{
     trainer::{Hello, Predict, Predicted, Progress, RunUnit, TRAINER_PROTOCOL, TrainerLine},
     unit::{Base, Hop, TrialContext, Unit},
 };
-use sojourn_slot::{Slot, SlotConfig, SlotError};
+use sojourn_slot::{Device, Slot, SlotConfig, SlotError};
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use tempfile::TempDir;
 
@@ -23,6 +23,7 @@ fn hello(protocol: u32) -> String {
         threads: 1,
         numeric_class: Digest::of(b"class"),
         flops: 1e9,
+        device: "cpu".into(),
     }))
 }
 
@@ -42,7 +43,7 @@ fn line(line: &TrainerLine) -> String {
 
 /// A slot whose trainer is a shell script.
 fn slot(folder: &TempDir, script: &str) -> Slot {
-    Slot::new(SlotConfig { trainer: write(folder.path(), script), threads: 3 })
+    Slot::new(SlotConfig { trainer: write(folder.path(), script), threads: 3, device: Device::Cpu })
 }
 
 fn write(folder: &Path, script: &str) -> std::path::PathBuf {
@@ -243,7 +244,8 @@ async fn a_unit_that_is_given_up_takes_its_trainer_with_it() {
 #[tokio::test]
 async fn no_trainer_or_another_versions_is_an_error_that_names_it() {
     let folder = TempDir::new().unwrap();
-    let missing = SlotConfig { trainer: folder.path().join("nothing"), threads: 1 };
+    let missing =
+        SlotConfig { trainer: folder.path().join("nothing"), threads: 1, device: Device::Cpu };
     let error = Slot::new(missing).hello(Some(1)).await.unwrap_err();
     assert!(matches!(error, SlotError::Start { .. }) && error.to_string().contains("nothing"));
     let error = slot(&folder, &hello(99)).hello(Some(1)).await.unwrap_err();

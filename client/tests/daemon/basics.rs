@@ -48,7 +48,7 @@ async fn a_machine_enrols_once_works_and_leaves_nothing_behind() {
 #[tokio::test]
 async fn every_slots_trainer_is_started_before_there_is_work() {
     let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
-    let daemon = Daemon::start(ClientConfig { slots: 3, ..config(&server, &dir) }, &trainer);
+    let daemon = Daemon::start(ClientConfig { slots: Some(3), ..config(&server, &dir) }, &trainer);
     trainer.greeted.subscribe().wait_for(|greeted| *greeted == 3).await.unwrap();
     daemon.stop().await.unwrap();
     assert_eq!(*trainer.started.borrow(), 0);
@@ -64,7 +64,7 @@ async fn slots_run_side_by_side_and_the_next_units_blobs_come_meanwhile() {
             world.queue.push_back(hop(lease, shard));
         }
     });
-    let daemon = Daemon::start(ClientConfig { slots: 2, ..config(&server, &dir) }, &trainer);
+    let daemon = Daemon::start(ClientConfig { slots: Some(2), ..config(&server, &dir) }, &trainer);
     trainer.until_started(2).await;
     server.until("four downloads", |world| world.count("GET /v1/blobs") == 4).await;
     assert_eq!(server.world().queue.len(), 2, "one unit ahead for each slot, no more");

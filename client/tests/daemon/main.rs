@@ -14,7 +14,7 @@ mod server;
 mod trainer;
 
 use server::{ENROLMENT, Server, World};
-use sojourn_client::{ClientConfig, ClientError, Timing, run_with};
+use sojourn_client::{ClientConfig, ClientError, GpuChoice, Timing, run_with};
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
@@ -44,7 +44,8 @@ fn config(server: &Server, dir: &TempDir) -> ClientConfig {
         token: Some(ENROLMENT.into()),
         name: "test".into(),
         data: dir.path().join("client"),
-        slots: 1,
+        slots: Some(1),
+        gpus: GpuChoice::Off,
         cache_bytes: 1 << 20,
         trainer: None,
         timing: Timing { longest_pause: Duration::from_millis(50), ..Timing::default() },

@@ -10,7 +10,7 @@ async fn a_stop_gives_everything_unfinished_back() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
     server.change(|world| queue_hops(world, 1..=4));
-    let daemon = Daemon::start(ClientConfig { slots: 2, ..config(&server, &dir) }, &trainer);
+    let daemon = Daemon::start(ClientConfig { slots: Some(2), ..config(&server, &dir) }, &trainer);
     trainer.until_started(2).await;
     daemon.stop().await.unwrap();
     assert_eq!(*trainer.stopped.borrow(), 2, "no unit runs on");

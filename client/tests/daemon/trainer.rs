@@ -99,6 +99,7 @@ impl UnitRunner for Runner {
             threads: 1,
             numeric_class: Digest::of(b"fake"),
             flops: 1e9,
+            device: "cpu".into(),
         })
     }
 

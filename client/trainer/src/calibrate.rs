@@ -17,6 +17,7 @@ use sojourn_protocol::{
     unit::{Base, Hop, TrialContext},
 };
 use std::{collections::BTreeMap, time::Instant};
+use tch::Device;
 
 /// What the calibration found.
 #[derive(Debug, Clone, Copy)]
@@ -30,16 +31,16 @@ pub(crate) struct Calibration {
 const CLASSES: u32 = 10;
 const SEED: u64 = 1;
 
-/// Trains both models.
-pub(crate) fn calibrate() -> Result<Calibration, TrainError> {
+/// Trains both models on the device.
+pub(crate) fn calibrate(device: Device) -> Result<Calibration, TrainError> {
     let mlp = Architecture::mlp([256, 128]);
     let cnn = Architecture::cnn([8, 16]);
     let adam = optimizer(OptimizerName::Adam, 1e-3, 0.0);
     let sgd = optimizer(OptimizerName::Sgd, 0.05, 0.9);
     let per_row = flops_per_row(&mlp, &[256], CLASSES)?;
     // The first training pays for libtorch's start; its bytes count, its time doesn't.
-    let (convolved, _) = run(cnn, sgd, &[1, 16, 16], 96)?;
-    let (connected, rows_per_second) = run(mlp, adam, &[256], 768)?;
+    let (convolved, _) = run(cnn, sgd, &[1, 16, 16], 96, device)?;
+    let (connected, rows_per_second) = run(mlp, adam, &[256], 768, device)?;
     let mut hasher = Hasher::default();
     hasher.update(&convolved.0);
     hasher.update(&connected.0);
@@ -55,12 +56,13 @@ fn run(
     optimizer: Optimizer,
     shape: &[u32],
     rows: u32,
+    device: Device,
 ) -> Result<(Digest, f64), TrainError> {
     let shard = shard(shape.iter().product(), rows)?;
-    let data = Dataset::of(&shard, &Scaling::None, &BTreeMap::new())?;
+    let data = Dataset::of(&shard, &Scaling::None, &BTreeMap::new(), device)?;
     let hop = hop(model, optimizer, shape, rows);
     let checkpoint = initial_checkpoint(&hop.context, SEED, Lineage::initial(SEED))?;
-    let mut model = Model::load(&hop.context, &checkpoint)?;
+    let mut model = Model::load(&hop.context, &checkpoint, device)?;
     let started = Instant::now();
     train(&hop, hop.batches(), &mut model, &data, &mut |_| ())?;
     let seconds = started.elapsed().as_secs_f64().max(1e-6);
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn the_same_arithmetic_gives_the_same_class() {
         let _alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
-        let (one, two) = (calibrate().unwrap(), calibrate().unwrap());
+        let (one, two) = (calibrate(Device::Cpu).unwrap(), calibrate(Device::Cpu).unwrap());
         assert_eq!(one.numeric_class, two.numeric_class);
         assert!(one.flops > 0.0 && one.flops.is_finite());
     }

@@ -9,7 +9,7 @@ use sojourn_protocol::{
     unit::TrialContext,
 };
 use std::{collections::BTreeMap, fs, path::PathBuf, rc::Rc};
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// Bytes of tensors that are kept; the shard in use may be larger.
 const CAPACITY: usize = 1 << 30;
@@ -39,8 +39,9 @@ enum Labels {
 pub(crate) type Files = BTreeMap<Digest, PathBuf>;
 
 /// Shards in memory, the most recently used last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shards {
+    device: Device,
     kept: Vec<(Key, Rc<Dataset>)>,
 }
 
@@ -59,6 +60,16 @@ enum ScalingKey {
 }
 
 impl Shards {
+    /// None yet; they will be kept on this device.
+    pub(crate) const fn on(device: Device) -> Self {
+        Self { device, kept: Vec::new() }
+    }
+
+    /// Where they are kept.
+    pub(crate) const fn device(&self) -> Device {
+        self.device
+    }
+
     /// A shard as the trial trains on it, from memory or from its file.
     pub(crate) fn get(
         &mut self,
@@ -75,7 +86,9 @@ impl Shards {
         let found = self.kept.iter().position(|(kept, _)| *kept == key);
         let dataset = match found {
             Some(index) => self.kept.remove(index).1,
-            None => Rc::new(Dataset::load(shard.blob.sha256, &context.scaling, files)?),
+            None => {
+                Rc::new(Dataset::load(shard.blob.sha256, &context.scaling, files, self.device)?)
+            }
         };
         dataset.check(shard, context)?;
         self.kept.push((key, Rc::clone(&dataset)));
@@ -88,12 +101,22 @@ impl Shards {
 }
 
 impl Dataset {
-    fn load(shard: Digest, scaling: &Scaling, files: &Files) -> Result<Self, TrainError> {
-        Self::of(&read(files, shard)?, scaling, files)
+    fn load(
+        shard: Digest,
+        scaling: &Scaling,
+        files: &Files,
+        device: Device,
+    ) -> Result<Self, TrainError> {
+        Self::of(&read(files, shard)?, scaling, files, device)
     }
 
-    /// The dataset in a shard's bytes.
-    pub(crate) fn of(bytes: &[u8], scaling: &Scaling, files: &Files) -> Result<Self, TrainError> {
+    /// The dataset in a shard's bytes, on the device.
+    pub(crate) fn of(
+        bytes: &[u8],
+        scaling: &Scaling,
+        files: &Files,
+        device: Device,
+    ) -> Result<Self, TrainError> {
         let views = decode(bytes).map_err(|source| TrainError::Blob { what: "shard", source })?;
         let [x, y] = views.as_slice() else {
             return Err(unit("a shard must hold exactly `x` and `y`"));
@@ -116,6 +139,7 @@ impl Dataset {
             }
             _ => Labels::Numbers,
         };
+        let (x, y) = (x.f_to_device(device)?, y.f_to_device(device)?);
         Ok(Self { x, y, labels, bytes: bytes.len() })
     }
 

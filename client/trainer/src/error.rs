@@ -48,6 +48,9 @@ pub(crate) enum TrainError {
     /// libtorch refused.
     #[error("libtorch: {}", first_line(.0))]
     Torch(#[from] TchError),
+    /// There is no such GPU, or no library that could use it.
+    #[error("{0}")]
+    Device(String),
     /// A number that doesn't fit libtorch's integers.
     #[error("a size doesn't fit: {0}")]
     Size(#[from] std::num::TryFromIntError),

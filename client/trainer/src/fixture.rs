@@ -114,7 +114,8 @@ impl World {
     pub(crate) fn train(&self, hop: &Hop, until: u32) -> Result<(Trained, Vec<u8>), TrainError> {
         let request = self.request(Unit::Train(hop.clone()));
         let _alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
-        let trained = run_hop(hop, until, &request, &mut Shards::default(), &mut |_| ())?;
+        let trained =
+            run_hop(hop, until, &request, &mut Shards::on(tch::Device::Cpu), &mut |_| ())?;
         Ok((trained, fs::read(&request.output).unwrap()))
     }
 

@@ -18,7 +18,7 @@ fn model_over(architecture: Architecture, channels: u32, rows: i64) -> (Model, T
     let mut context = context(architecture);
     context.shape = vec![channels, 4, 4];
     let checkpoint = initial_checkpoint(&context, 3, Lineage::initial(3)).unwrap();
-    let model = Model::load(&context, &checkpoint).unwrap();
+    let model = Model::load(&context, &checkpoint, Device::Cpu).unwrap();
     let features = i64::from(channels) * 16;
     let x = Tensor::arange(rows * features, (Kind::Float, Device::Cpu)).view([rows, features]);
     (model, (x * 0.7).sin())

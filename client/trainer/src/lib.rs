@@ -14,6 +14,7 @@
 mod augment;
 mod calibrate;
 mod data;
+mod device;
 mod error;
 mod evaluate;
 mod forward;
@@ -24,6 +25,7 @@ mod places;
 mod predict;
 mod schedule;
 mod serve;
+mod sums;
 mod tally;
 mod train;
 mod unit;
@@ -31,5 +33,6 @@ mod unit;
 #[cfg(test)]
 mod fixture;
 
+pub use device::DeviceChoice;
 pub use options::Options;
 pub use serve::serve;

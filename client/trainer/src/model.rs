@@ -18,7 +18,7 @@ use std::{
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// Parameters, buffers, gradient and optimiser state of one trial.
 #[derive(Debug)]
@@ -47,8 +47,12 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// The model in a checkpoint's bytes, ready to be trained.
-    pub(crate) fn load(context: &TrialContext, checkpoint: &[u8]) -> Result<Self, TrainError> {
+    /// The model in a checkpoint's bytes, on the device, ready to be trained.
+    pub(crate) fn load(
+        context: &TrialContext,
+        checkpoint: &[u8],
+        device: Device,
+    ) -> Result<Self, TrainError> {
         let layout = CheckpointLayout::of(context)?;
         let blob = |source| TrainError::Blob { what: "checkpoint", source };
         let views = decode(checkpoint).map_err(blob)?;
@@ -67,7 +71,7 @@ impl Model {
 
         let places = Places::of(layout.parameters())?;
         let flat = |prefix: &str| {
-            places.flat(|name| find(&format!("{prefix}{name}")).map(|view| view.data))
+            places.flat(device, |name| find(&format!("{prefix}{name}")).map(|view| view.data))
         };
         let weights = flat("")?;
         let slots = optimizer_slots(&context.config.training.optimizer);
@@ -80,7 +84,7 @@ impl Model {
         };
         let leaves = leaves(layout.network(), &places, &weights, rounded.as_ref())?;
         let buffer_places = Places::of(layout.buffers())?;
-        let running = buffer_places.flat(|name| find(name).map(|view| view.data))?;
+        let running = buffer_places.flat(device, |name| find(name).map(|view| view.data))?;
         let buffers = buffer_places.slices(&running)?;
         Ok(Self {
             layout,
@@ -206,7 +210,7 @@ impl Model {
     fn flat_bytes(&self, flat: &Tensor) -> Result<Vec<u8>, TrainError> {
         let numel = flat.numel();
         let mut bytes = vec![0; numel * 4];
-        flat.f_copy_data_u8(&mut bytes, numel)?;
+        flat.f_to_device(Device::Cpu)?.f_copy_data_u8(&mut bytes, numel)?;
         Ok(bytes)
     }
 }

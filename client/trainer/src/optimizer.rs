@@ -40,7 +40,8 @@ impl Update {
                 return Err(TrainError::Unit(format!("`{name}` can't be {value}")));
             }
         }
-        let number = |value: f64| Tensor::f_full([0i64; 0], value, (Kind::Float, tch::Device::Cpu));
+        let place = (Kind::Float, model.weights.device());
+        let number = |value: f64| Tensor::f_full([0i64; 0], value, place);
         Ok(Self {
             optimizer,
             clip_norm,

@@ -17,7 +17,8 @@ fn context(optimizer: Optimizer) -> TrialContext {
 
 fn model(optimizer: Optimizer) -> Model {
     let context = context(optimizer);
-    Model::load(&context, &initial_checkpoint(&context, 3, Lineage::initial(3)).unwrap()).unwrap()
+    let checkpoint = initial_checkpoint(&context, 3, Lineage::initial(3)).unwrap();
+    Model::load(&context, &checkpoint, tch::Device::Cpu).unwrap()
 }
 
 /// Sets the first weight and its gradients over the steps, and gives that weight after each.

@@ -1,5 +1,6 @@
 //! The program's arguments.
 
+use crate::device::DeviceChoice;
 use std::ffi::OsString;
 
 /// How the trainer runs.
@@ -7,9 +8,11 @@ use std::ffi::OsString;
 pub struct Options {
     /// Threads of each operation, at least 1.
     pub threads: u32,
+    /// What they compute on.
+    pub device: DeviceChoice,
 }
 
-const USAGE: &str = "usage: sojourn-trainer [--threads N]\n\nTrains units that come as JSON lines \
+const USAGE: &str = "usage: sojourn-trainer [--threads N] [--device cpu|cuda:N]\n\nTrains units that come as JSON lines \
                      on stdin; `sojourn client` starts it.";
 const MAX_THREADS: u32 = 1024;
 
@@ -19,17 +22,25 @@ impl Options {
     /// # Errors
     /// What to tell the one who called it wrongly, or asked for help.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
-        let mut options = Self { threads: 1 };
+        let mut options = Self { threads: 1, device: DeviceChoice::Cpu };
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
-            if argument != "--threads" {
-                return Err(USAGE.into());
-            }
             let value = arguments.next().and_then(|value| value.into_string().ok());
-            options.threads = value
-                .and_then(|text| text.parse().ok())
-                .filter(|threads| (1..=MAX_THREADS).contains(threads))
-                .ok_or_else(|| format!("`--threads` takes a number from 1 to {MAX_THREADS}"))?;
+            let value = value.as_deref();
+            match argument.to_str() {
+                Some("--threads") => {
+                    options.threads = value
+                        .and_then(|text| text.parse().ok())
+                        .filter(|threads| (1..=MAX_THREADS).contains(threads))
+                        .ok_or(format!("`--threads` takes a number from 1 to {MAX_THREADS}"))?;
+                }
+                Some("--device") => {
+                    options.device = value
+                        .and_then(|text| text.parse().ok())
+                        .ok_or("`--device` takes `cpu`, or `cuda:0` and so on")?;
+                }
+                _ => return Err(USAGE.into()),
+            }
         }
         Ok(options)
     }
@@ -42,9 +53,22 @@ mod tests {
     #[test]
     fn arguments_are_read_or_refused() {
         let parse = |words: &[&str]| Options::parse(words.iter().map(OsString::from));
-        assert_eq!(parse(&[]), Ok(Options { threads: 1 }));
-        assert_eq!(parse(&["--threads", "3"]), Ok(Options { threads: 3 }));
-        for bad in [&["--threads", "0"][..], &["--threads"], &["--threads", "x"], &["--help"]] {
+        let cpu = |threads| Ok(Options { threads, device: DeviceChoice::Cpu });
+        assert_eq!(parse(&[]), cpu(1));
+        assert_eq!(parse(&["--threads", "3"]), cpu(3));
+        assert_eq!(parse(&["--device", "cpu"]), cpu(1));
+        let second = Options { threads: 2, device: DeviceChoice::Cuda(1) };
+        assert_eq!(parse(&["--device", "cuda:1", "--threads", "2"]), Ok(second));
+        for bad in [
+            &["--threads", "0"][..],
+            &["--threads"],
+            &["--threads", "x"],
+            &["--help"],
+            &["--device"],
+            &["--device", "cuda"],
+            &["--device", "cuda:-1"],
+            &["--device", "gpu"],
+        ] {
             assert!(parse(bad).is_err(), "{bad:?}");
         }
     }

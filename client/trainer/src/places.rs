@@ -6,7 +6,7 @@
 use crate::error::TrainError;
 use sojourn_model::TensorSpec;
 use std::{collections::BTreeMap, ops::Range};
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// Numbers between the starts of slices are a multiple of this: 64 bytes.
 const ALIGN: usize = 16;
@@ -48,9 +48,10 @@ impl Places {
         Ok(Self { places, by_name, len: end })
     }
 
-    /// The flat tensor of what `bytes` gives for each name.
+    /// The flat tensor of what `bytes` gives for each name, on the device.
     pub(crate) fn flat<'a>(
         &self,
+        device: Device,
         bytes: impl Fn(&str) -> Result<&'a [u8], TrainError>,
     ) -> Result<Tensor, TrainError> {
         let mut all = vec![0u8; self.len * 4];
@@ -59,7 +60,8 @@ impl Places {
                 target.copy_from_slice(bytes(&place.name)?);
             }
         }
-        Ok(Tensor::f_from_data_size(&all, &[i64::try_from(self.len)?], Kind::Float)?)
+        let flat = Tensor::f_from_data_size(&all, &[i64::try_from(self.len)?], Kind::Float)?;
+        Ok(flat.f_to_device(device)?)
     }
 
     /// The tensors one by one, each sharing its numbers with its slice of `flat`.

@@ -13,26 +13,33 @@ use sojourn_protocol::{
     trainer::{Predict, Predicted},
 };
 use std::fs;
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 /// The model of the last request, because requests come in rows of the same.
 #[derive(Debug, Default)]
 pub(crate) struct LastModel(Option<(Digest, Model)>);
 
 impl LastModel {
-    fn get(&mut self, request: &Predict) -> Result<&Model, TrainError> {
+    fn get(&mut self, request: &Predict, device: Device) -> Result<&Model, TrainError> {
         let held = self.0.take().filter(|(digest, _)| *digest == request.checkpoint);
         let model = match held {
             Some((_, model)) => model,
-            None => Model::load(&request.context, &read(&request.files, request.checkpoint)?)?,
+            None => {
+                let checkpoint = read(&request.files, request.checkpoint)?;
+                Model::load(&request.context, &checkpoint, device)?
+            }
         };
         Ok(&self.0.insert((request.checkpoint, model)).1)
     }
 }
 
 /// Puts the rows of a file through a model and writes the outputs into another.
-pub(crate) fn predict(request: &Predict, last: &mut LastModel) -> Result<Predicted, TrainError> {
-    let model = last.get(request)?;
+pub(crate) fn predict(
+    request: &Predict,
+    last: &mut LastModel,
+    device: Device,
+) -> Result<Predicted, TrainError> {
+    let model = last.get(request, device)?;
     let failed = |verb, path: &std::path::Path| {
         let path = path.to_owned();
         move |source| TrainError::File { verb, path, source }
@@ -48,9 +55,9 @@ pub(crate) fn predict(request: &Predict, last: &mut LastModel) -> Result<Predict
             return Err(TrainError::Unit(text));
         }
     };
-    let x = scale(tensor(x)?, &request.context.scaling, &request.files)?;
+    let x = scale(tensor(x)?, &request.context.scaling, &request.files)?.f_to_device(device)?;
     drop(bytes);
-    let outputs = through(model, &x)?;
+    let outputs = through(model, &x)?.f_to_device(Device::Cpu)?;
     let (rows, columns) = outputs.size2()?;
     let (rows, columns) = (u64::try_from(rows)?, u64::try_from(columns)?);
     let mut data = vec![0; outputs.numel() * 4];
@@ -112,7 +119,7 @@ mod tests {
     }
 
     fn outputs(request: &Predict, last: &mut LastModel) -> Vec<f32> {
-        let predicted = predict(request, last).unwrap();
+        let predicted = predict(request, last, Device::Cpu).unwrap();
         let file = fs::read(&request.output).unwrap();
         let views = decode(&file).unwrap();
         let [view] = views.as_slice() else { panic!("{views:?}") };
@@ -165,15 +172,16 @@ mod tests {
 
         for wrong in [Stored::f32("x", [1, 15], &[0.0; 15]), Stored::f32("z", [1, 16], &[0.0; 16])]
         {
-            let refused = predict(&request(&mut world, linear(), &wrong), &mut last).unwrap_err();
+            let refused = predict(&request(&mut world, linear(), &wrong), &mut last, Device::Cpu)
+                .unwrap_err();
             assert_eq!(refused.to_string(), "rows must be `x` alone, F32 of shape [rows, 16]");
         }
         let mut other = request(&mut world, linear(), &x);
         other.context.config.training.loss = Loss::Mse;
         other.checkpoint = Digest::of(b"another");
-        assert!(matches!(predict(&other, &mut last), Err(TrainError::NoFile(_))));
+        assert!(matches!(predict(&other, &mut last, Device::Cpu), Err(TrainError::NoFile(_))));
         fs::write(&first.files[&first.checkpoint], "altered").unwrap();
-        let refused = predict(&first, &mut LastModel::default());
+        let refused = predict(&first, &mut LastModel::default(), Device::Cpu);
         assert!(matches!(refused, Err(TrainError::Damaged(_))));
     }
 }

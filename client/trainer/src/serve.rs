@@ -43,20 +43,28 @@ pub fn serve(options: &Options) -> ExitCode {
     let threads = i32::try_from(options.threads).unwrap_or(1);
     tch::set_num_interop_threads(1);
     tch::set_num_threads(threads);
-    let hello = match catch(calibrate) {
-        Ok(calibration) => Hello {
-            protocol: TRAINER_PROTOCOL,
-            libtorch: LIBTORCH.into(),
-            threads: options.threads,
-            numeric_class: calibration.numeric_class,
-            flops: calibration.flops,
-        },
+    let opened = catch(|| {
+        let device = options.device.open()?;
+        Ok((device, calibrate(device)?))
+    });
+    let (device, hello) = match opened {
+        Ok((device, calibration)) => {
+            let hello = Hello {
+                protocol: TRAINER_PROTOCOL,
+                libtorch: LIBTORCH.into(),
+                threads: options.threads,
+                numeric_class: calibration.numeric_class,
+                flops: calibration.flops,
+                device: options.device.to_string(),
+            };
+            (device, hello)
+        }
         Err(failure) => {
             eprintln!("the calibration training failed: {}", failure.message);
             return ExitCode::FAILURE;
         }
     };
-    match answer_all(&requests, hello, &life) {
+    match answer_all(&requests, hello, Shards::on(device), &life) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("stdout can't be written: {error}");
@@ -65,12 +73,16 @@ pub fn serve(options: &Options) -> ExitCode {
     }
 }
 
-fn answer_all(requests: &mpsc::Receiver<String>, hello: Hello, life: &Life) -> io::Result<()> {
+fn answer_all(
+    requests: &mpsc::Receiver<String>,
+    hello: Hello,
+    mut shards: Shards,
+    life: &Life,
+) -> io::Result<()> {
     // Idle before a line is written, not after: who has read the answer may end stdin at once, and
     // then finds the process ended in order.
     life.busy.store(false, Ordering::SeqCst);
     put(&TrainerLine::Hello(hello))?;
-    let mut shards = Shards::default();
     let mut last = LastModel::default();
     while let Ok(line) = requests.recv() {
         life.busy.store(true, Ordering::SeqCst);
@@ -79,8 +91,10 @@ fn answer_all(requests: &mpsc::Receiver<String>, hello: Hello, life: &Life) -> i
         }
         let answer = match serde_json::from_str(&line) {
             Ok(TrainerRequest::Run(request)) => answer(&request, &mut shards),
-            Ok(TrainerRequest::Predict(request)) => catch(|| predict(&request, &mut last))
-                .map_or_else(TrainerLine::Failed, TrainerLine::Predicted),
+            Ok(TrainerRequest::Predict(request)) => {
+                catch(|| predict(&request, &mut last, shards.device()))
+                    .map_or_else(TrainerLine::Failed, TrainerLine::Predicted)
+            }
             Err(error) => TrainerLine::Failed(Failure {
                 kind: FailureKind::Trainer,
                 message: format!("the request can't be understood: {error}"),

@@ -9,10 +9,14 @@ pub(crate) fn predict(outputs: &Tensor) -> Result<Tensor, TrainError> {
     Ok(outputs.f_argmax(-1, false)?)
 }
 
+/// How many rows' labels were predicted: a number that is still on the device.
+pub(crate) fn hits(predicted: &Tensor, y: &Tensor) -> Result<Tensor, TrainError> {
+    Ok(predicted.f_eq_tensor(y)?.f_count_nonzero(None)?)
+}
+
 /// Rows whose label was predicted.
 pub(crate) fn count_hits(predicted: &Tensor, y: &Tensor) -> Result<u64, TrainError> {
-    let hits = predicted.f_eq_tensor(y)?.f_count_nonzero(None)?.f_int64_value(&[])?;
-    Ok(u64::try_from(hits)?)
+    Ok(u64::try_from(hits(predicted, y)?.f_int64_value(&[])?)?)
 }
 
 /// Rows whose label is among the `k` largest outputs, the first of equal ones first: so a model whose

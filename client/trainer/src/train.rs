@@ -8,7 +8,7 @@ use crate::{
     model::Model,
     optimizer::Update,
     schedule,
-    tally::{count_hits, predict},
+    sums::{Batch, BatchSums},
 };
 use sojourn_protocol::{report::Sums, seeds, spec::Loss, unit::Hop};
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub(crate) fn train(
     let mut update = Update::new(config.optimizer, config.clip_norm, model)?;
     let mut rows = Rows::new(hop, data)?;
     let augmenter = Augmenter::of(&hop.context)?;
-    let mut sums = Sums { correct: classes(config.loss).then_some(0), ..Sums::default() };
+    let mut sums = BatchSums::new(config.loss, data.x.device());
     for batch in hop.start.batch..until {
         let seed = seeds::batch(hop.seed, batch);
         tch::manual_seed(seed);
@@ -49,22 +49,10 @@ pub(crate) fn train(
         update.step(model, step + 1, factor)?;
         model.round()?;
 
-        // On a CPU there is no queue of work that reading a number would wait for.
-        let mean = mean.f_double_value(&[])?;
-        if !mean.is_finite() {
-            let text = format!("the loss of step {step} (batch {batch} of the shard) is {mean}");
-            return Err(TrainError::NonFinite(text));
-        }
-        let count = y.size1()?;
-        sums.rows += u64::try_from(count)?;
-        #[expect(clippy::cast_precision_loss, reason = "a batch has fewer than 2^53 rows")]
-        let weight = count as f64;
-        sums.loss += mean * weight;
-        if let Some(correct) = &mut sums.correct {
-            *correct += count_correct(&outputs, &y)?;
-        }
+        sums.add(Batch { step, batch }, mean, &outputs, &y)?;
         progress(batch + 1 - hop.start.batch);
     }
+    let sums = sums.finish()?;
     model.check_finite()?;
     Ok(sums)
 }
@@ -72,11 +60,6 @@ pub(crate) fn train(
 /// Is the largest output a class?
 pub(crate) fn classes(loss: Loss) -> bool {
     matches!(loss, Loss::CrossEntropy)
-}
-
-/// Rows whose largest output is the label's.
-pub(crate) fn count_correct(outputs: &Tensor, y: &Tensor) -> Result<u64, TrainError> {
-    tch::no_grad(|| count_hits(&predict(outputs)?, y))
 }
 
 /// A shard's rows in the order of a hop.
@@ -102,7 +85,7 @@ impl<'a> Rows<'a> {
         let stretch = u32::try_from(ORDERED_BYTES / batch_bytes.max(1)).unwrap_or(u32::MAX).max(1);
         Ok(Self {
             data,
-            order: Tensor::f_from_slice(&order)?,
+            order: Tensor::f_from_slice(&order)?.f_to_device(data.x.device())?,
             batch_size,
             rows,
             stretch,

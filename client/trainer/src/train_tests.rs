@@ -171,7 +171,7 @@ fn a_model_learns_and_evaluation_says_so() {
             context: hop.context.clone(),
         };
         let request = world.request(Unit::Evaluate(evaluation));
-        let mut shards = Shards::default();
+        let mut shards = Shards::on(tch::Device::Cpu);
         let line = unit::run(&request, &mut shards, &mut |_| ()).unwrap();
         let TrainerLine::Evaluated(evaluated) = line else { panic!("{line:?}") };
         assert_eq!(evaluated.version, Version(24));
@@ -280,7 +280,7 @@ fn scaling_is_what_the_manifest_says() {
     context.shape = vec![3];
     let scaled = |context: &TrialContext, scaling| {
         let context = TrialContext { scaling, ..context.clone() };
-        let data = Shards::default().get(&shard, &context, &world.files).unwrap();
+        let data = Shards::on(tch::Device::Cpu).get(&shard, &context, &world.files).unwrap();
         Vec::<f32>::try_from(data.x.view(-1)).unwrap()
     };
     let standard = scaled(&context, Scaling::Standard(scaling));
@@ -377,7 +377,8 @@ fn an_evaluation_tells_batches_of_all_its_shards_as_they_are_done() {
     };
     let request = world.request(Unit::Evaluate(evaluation));
     let mut told = Vec::new();
-    unit::run(&request, &mut Shards::default(), &mut |progress| told.push(progress)).unwrap();
+    unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut |progress| told.push(progress))
+        .unwrap();
     let of = |done| Progress { done, of: 16 };
     assert_eq!(told, [of(4), of(8), of(12), of(16)]);
 }

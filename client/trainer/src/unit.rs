@@ -59,7 +59,7 @@ pub(crate) fn run_hop(
         }
         Base::Checkpoint { blob, .. } => read(&request.files, blob.sha256)?,
     };
-    let mut model = Model::load(&hop.context, &checkpoint)?;
+    let mut model = Model::load(&hop.context, &checkpoint, shards.device())?;
     drop(checkpoint);
     check_base(hop, &model.lineage)?;
     let of = until - hop.start.batch;
@@ -79,7 +79,7 @@ fn run_evaluation(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Evaluated, TrainError> {
     let checkpoint = read(&request.files, evaluation.checkpoint.sha256)?;
-    let model = Model::load(&evaluation.context, &checkpoint)?;
+    let model = Model::load(&evaluation.context, &checkpoint, shards.device())?;
     drop(checkpoint);
     if model.lineage.trial != evaluation.trial {
         let (is, must) = (model.lineage.trial, evaluation.trial);

@@ -119,6 +119,7 @@ impl Bench {
             cached: cached.collect(),
             numeric_class: Digest::of(b"class"),
             flops: 1e9,
+            device: None,
             client: "bench".into(),
         };
         let request = WorkRequest {

@@ -81,6 +81,8 @@ pub(crate) struct Contact {
     pub(crate) numeric_class: Option<Digest>,
     /// Floating-point operations per second of a slot, as its trainer measured.
     pub(crate) flops: f64,
+    /// What its slots compute on, in its own words.
+    pub(crate) device: Option<String>,
 }
 
 impl Soft {

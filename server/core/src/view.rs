@@ -69,6 +69,7 @@ impl Core {
             seen_at: contact.map(|contact| contact.seen_at),
             slots: contact.map_or(0, |contact| contact.slots),
             numeric_class: contact.and_then(|contact| contact.numeric_class),
+            device: contact.and_then(|contact| contact.device.clone()),
             cached: contact.map_or(0, |c| u64::try_from(c.cached.len()).unwrap_or(u64::MAX)),
             leases: leases.map(|lease| self.held_view(lease)).collect(),
             used: host.used,

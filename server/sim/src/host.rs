@@ -77,6 +77,7 @@ impl Host {
             cached: self.cached.iter().copied().collect(),
             numeric_class: self.class,
             flops: 1e9,
+            device: None,
             client: "sim".into(),
         });
         WorkRequest {

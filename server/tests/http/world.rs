@@ -236,6 +236,7 @@ pub(crate) fn ask(wanted: u32) -> WorkRequest {
             cached: vec![],
             numeric_class: Digest::of(b"class"),
             flops: 1e9,
+            device: None,
             client: "test".to_owned(),
         }),
     }

@@ -29,6 +29,7 @@ impl Core {
             contact.cached = inventory.cached.iter().copied().collect();
             contact.numeric_class = Some(inventory.numeric_class);
             contact.flops = inventory.flops;
+            contact.device.clone_from(&inventory.device);
         }
         self.touch(host, &request.holding);
         let wait = request.wait.0.min(self.config.longest_wait.0);

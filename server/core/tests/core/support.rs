@@ -216,6 +216,7 @@ pub(crate) fn inventory(class: &str) -> Inventory {
         cached: Vec::new(),
         numeric_class: Digest::of(class.as_bytes()),
         flops: 1e9,
+        device: None,
         client: "test".into(),
     }
 }

@@ -1,0 +1,19 @@
+//! What a slot's trainer computes on.
+
+use std::path::PathBuf;
+
+/// A processor that trains.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Device {
+    /// The machine's cores.
+    #[default]
+    Cpu,
+    /// A GPU of NVIDIA's.
+    Cuda {
+        /// Its number, as CUDA counts them.
+        index: u32,
+        /// The `libtorch_cuda.so` of a full installation of PyTorch. The trainer links the CPU's part
+        /// of libtorch alone; this is loaded with it into the same process.
+        library: PathBuf,
+    },
+}

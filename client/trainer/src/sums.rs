@@ -1,0 +1,123 @@
+//! Loss and hits over the batches of a hop, read from the device as rarely as it pays.
+
+use crate::{
+    error::TrainError,
+    tally::{hits, predict},
+    train::classes,
+};
+use sojourn_protocol::{report::Sums, spec::Loss};
+use tch::{Device, Tensor};
+
+/// Batches between two readings on a device with a queue of work, which a reading waits for.
+const QUEUED: usize = 64;
+
+/// Sums over batches.
+#[derive(Debug)]
+pub(crate) struct BatchSums {
+    sums: Sums,
+    unread: Vec<Unread>,
+    /// Read when so many are unread: at once on a CPU, which has no queue.
+    most: usize,
+}
+
+/// Which batch of a hop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Batch {
+    /// The trial's step.
+    pub(crate) step: u64,
+    /// Its number in the shard.
+    pub(crate) batch: u32,
+}
+
+/// What a batch came to, still on the device.
+#[derive(Debug)]
+struct Unread {
+    batch: Batch,
+    rows: i64,
+    mean: Tensor,
+    hits: Option<Tensor>,
+}
+
+impl BatchSums {
+    /// Nothing yet.
+    pub(crate) fn new(loss: Loss, device: Device) -> Self {
+        let sums = Sums { correct: classes(loss).then_some(0), ..Sums::default() };
+        let most = if device == Device::Cpu { 1 } else { QUEUED };
+        Self { sums, unread: Vec::with_capacity(most), most }
+    }
+
+    /// Adds a batch of mean loss `mean`. An error may be that of a batch before.
+    pub(crate) fn add(
+        &mut self,
+        batch: Batch,
+        mean: Tensor,
+        outputs: &Tensor,
+        y: &Tensor,
+    ) -> Result<(), TrainError> {
+        let hits = match self.sums.correct {
+            Some(_) => Some(tch::no_grad(|| hits(&predict(outputs)?, y))?),
+            None => None,
+        };
+        // Not the graph behind it, which would keep the batch in memory.
+        let mean = mean.f_detach()?;
+        self.unread.push(Unread { batch, rows: y.size1()?, mean, hits });
+        if self.unread.len() >= self.most { self.read() } else { Ok(()) }
+    }
+
+    /// The sums of all batches.
+    pub(crate) fn finish(mut self) -> Result<Sums, TrainError> {
+        self.read()?;
+        Ok(self.sums)
+    }
+
+    fn read(&mut self) -> Result<(), TrainError> {
+        for Unread { batch: Batch { step, batch }, rows, mean, hits } in self.unread.drain(..) {
+            let mean = mean.f_double_value(&[])?;
+            if !mean.is_finite() {
+                let text =
+                    format!("the loss of step {step} (batch {batch} of the shard) is {mean}");
+                return Err(TrainError::NonFinite(text));
+            }
+            self.sums.rows += u64::try_from(rows)?;
+            #[expect(clippy::cast_precision_loss, reason = "a batch has fewer than 2^53 rows")]
+            let weight = rows as f64;
+            self.sums.loss += mean * weight;
+            if let (Some(correct), Some(hits)) = (&mut self.sums.correct, hits) {
+                *correct += u64::try_from(hits.f_int64_value(&[])?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_do_not_depend_on_when_they_are_read() {
+        let outputs = Tensor::from_slice2(&[[1.0f32, 2.0], [4.0, 3.0]]);
+        let y = Tensor::from_slice(&[1i64, 1]);
+        let sums = |most| {
+            let mut sums = BatchSums { most, ..BatchSums::new(Loss::CrossEntropy, Device::Cpu) };
+            for (step, mean) in (0u64..).zip([0.25f64, 0.5, 1.5]) {
+                let batch = Batch { step, batch: 0 };
+                sums.add(batch, Tensor::from(mean), &outputs, &y).unwrap();
+            }
+            sums.finish().unwrap()
+        };
+        let expected = Sums { rows: 6, loss: 4.5, correct: Some(3), ..Sums::default() };
+        assert_eq!((sums(1), sums(2), sums(QUEUED)), (expected, expected, expected));
+    }
+
+    #[test]
+    fn the_first_batch_that_is_not_finite_is_named() {
+        let (outputs, y) = (Tensor::from_slice2(&[[1.0f32]]), Tensor::from_slice(&[1.0f32]));
+        let mut sums = BatchSums { most: QUEUED, ..BatchSums::new(Loss::Mse, Device::Cpu) };
+        for (step, mean) in [(7, 1.0), (8, f64::NAN), (9, f64::INFINITY)] {
+            sums.add(Batch { step, batch: 3 }, Tensor::from(mean), &outputs, &y).unwrap();
+        }
+        let error = sums.finish().unwrap_err().to_string();
+        assert_eq!(error, "the loss of step 8 (batch 3 of the shard) is NaN");
+    }
+}
