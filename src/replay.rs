@@ -159,7 +159,7 @@ fn hop(history: &TrialHistory, record: &HopRecord, base: Base) -> Result<Hop, Fa
         start: record.start,
         shard: *data,
         seed: seeds::hop(history.job_seed, history.trial, epoch, shard),
-        context: history.context.clone(),
+        context: history.context_of(record),
     })
 }
 

@@ -16,6 +16,9 @@
 //! | `POST /v1/jobs` | admin | [`SubmitRequest`] -> [`SubmitAnswer`] |
 //! | `POST /v1/jobs/{job}/cancel` | admin | -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/trials/{trial}/evaluate` | admin | [`EvaluateRequest`] -> [`crate::view::EvaluationView`] |
+//! | `POST /v1/jobs/{job}/pause` | admin | [`PauseRequest`] -> [`crate::view::JobView`] |
+//! | `POST /v1/jobs/{job}/resume` | admin | -> [`crate::view::JobView`] |
+//! | `POST /v1/jobs/{job}/extend` | admin | [`ExtendRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/jobs/{job}/trials/{trial}/evaluations`, `/v1/hosts` | admin | see [`crate::view`] |
 //! | `GET /v1/health` | anyone | [`Health`] |
@@ -24,7 +27,7 @@
 
 use crate::{
     digest::{BlobRef, Digest},
-    ids::{HostId, JobId, LeaseId},
+    ids::{HostId, JobId, LeaseId, TrialId},
     manifest::{DataManifest, DataSplit},
     report::ReportState,
     spec::JobSpec,
@@ -252,6 +255,27 @@ pub enum Submitted {
 pub struct EvaluateRequest {
     /// On which rows.
     pub split: DataSplit,
+}
+
+/// A job is to stand still until it is resumed: nothing of it is handed out. Units that machines run
+/// end as usual; those that wait on a machine for their turn are taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseRequest {
+    /// Take back what runs, too: it is done anew after the job is resumed.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// Trials are to train for longer. Saying it again changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendRequest {
+    /// Epochs in all, those that are trained already among them.
+    pub epochs: u32,
+    /// The one trial that is meant; without it, every trial that runs or has finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<TrialId>,
 }
 
 /// The server is alive.

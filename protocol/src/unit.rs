@@ -86,6 +86,33 @@ pub struct TrialContext {
     pub pinned_threads: Option<u32>,
 }
 
+impl TrialContext {
+    /// The context that a lease was granted with, where the trial may have been extended since.
+    /// `former` has the earliest extension first.
+    #[must_use]
+    pub fn as_of(&self, lease: LeaseId, former: &[FormerLength]) -> Self {
+        let mut context = self.clone();
+        if let Some(former) = former.iter().find(|former| lease <= former.until) {
+            context.config.training.epochs = former.epochs;
+            context.total_steps = former.total_steps;
+        }
+        context
+    }
+}
+
+/// How long a trial was to be before it was extended. Units that were granted until then go on by it:
+/// a schedule that depends on the trial's length is that of the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormerLength {
+    /// The last lease that was granted before the extension.
+    pub until: LeaseId,
+    /// Epochs in all, until then.
+    pub epochs: u32,
+    /// Optimiser steps in all, until then.
+    pub total_steps: u64,
+}
+
 /// A hop, or the rest of one: train a trial over one shard's batches from `start.batch` on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

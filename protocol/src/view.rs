@@ -13,7 +13,7 @@ use crate::{
     seeds,
     spec::{Choices, JobSpec},
     time::{Millis, UnixMillis},
-    unit::{Base, TrialContext},
+    unit::{Base, FormerLength, TrialContext},
 };
 use serde::{Deserialize, Serialize};
 
@@ -23,12 +23,25 @@ use serde::{Deserialize, Serialize};
 pub enum JobState {
     /// Trials are left.
     Running,
+    /// Trials are left, and nothing of them is handed out until the job is resumed.
+    Paused,
     /// Every trial has ended, at least one of them finished.
     Finished,
     /// Every trial failed.
     Failed,
     /// Its user ended it.
     Cancelled,
+}
+
+impl JobState {
+    /// Neither running nor paused.
+    #[must_use]
+    pub const fn has_ended(self) -> bool {
+        match self {
+            JobState::Running | JobState::Paused => false,
+            JobState::Finished | JobState::Failed | JobState::Cancelled => true,
+        }
+    }
 }
 
 /// A job in a line, and its counts.
@@ -54,11 +67,11 @@ pub struct JobView {
     pub trials_failed: u32,
     /// Hops whose last part is in its trial's model.
     pub hops: u64,
-    /// Hops of the whole job: trials x epochs x shards.
+    /// Hops of the whole job: shards x the epochs of all its trials.
     pub hops_expected: u64,
     /// Evaluations done.
     pub evaluations: u64,
-    /// Evaluations of the whole job: trials x epochs.
+    /// Evaluations of the whole job: the epochs of all its trials.
     pub evaluations_expected: u64,
     /// Leases live now.
     pub leases_live: u64,
@@ -260,8 +273,11 @@ pub struct TrialHistory {
     pub trial: TrialId,
     /// Seed of the job.
     pub job_seed: u64,
-    /// What the trial's units have in common.
+    /// What the trial's units have in common now; see [`TrialHistory::context_of`].
     pub context: TrialContext,
+    /// How long the trial was to be before each of its extensions, the earliest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<FormerLength>,
     /// The job's data.
     pub data: DataManifest,
     /// The numeric class of the hops, where one class made all of them.
@@ -278,6 +294,12 @@ impl TrialHistory {
     #[must_use]
     pub fn first_base(&self) -> Base {
         Base::first(seeds::initial_weights(self.job_seed, self.trial), self.given)
+    }
+
+    /// What a hop of the history was trained with.
+    #[must_use]
+    pub fn context_of(&self, hop: &HopRecord) -> TrialContext {
+        self.context.as_of(hop.lease, &self.former)
     }
 }
 

@@ -23,6 +23,7 @@ fn kind(event: &Event) -> &'static str {
         Event::JobCancelled { .. } => "job-cancelled",
         Event::JobPaused { .. } => "job-paused",
         Event::JobResumed { .. } => "job-resumed",
+        Event::JobExtended { .. } => "job-extended",
         Event::LeaseGranted { .. } => "lease-granted",
         Event::LeaseEnded { .. } => "lease-ended",
         Event::ReportAcknowledged { .. } => "report-acknowledged",
@@ -63,5 +64,5 @@ fn events_of_every_version_still_read_and_write_the_same() {
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert!(holds(&value(&written), &value(line)), "{line} is written as {written}");
     }
-    assert_eq!(kinds.len(), 23, "{kinds:?}");
+    assert_eq!(kinds.len(), 24, "{kinds:?}");
 }

@@ -13,7 +13,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use sojourn_client::tls::{Authorities, http_client};
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
-    api::{EvaluateRequest, Health, MissingAnswer, MissingRequest, SubmitAnswer, SubmitRequest},
+    api::{
+        EvaluateRequest, ExtendRequest, Health, MissingAnswer, MissingRequest, PauseRequest,
+        SubmitAnswer, SubmitRequest,
+    },
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
     view::{EvaluationView, EventView, HostView, JobDetail, JobView, TrialHistory, TrialView},
@@ -131,6 +134,26 @@ impl ApiClient {
 
     pub(crate) async fn cancel(&self, job: JobId) -> Result<JobView, ApiFailure> {
         self.post(&format!("jobs/{job}/cancel"), &()).await
+    }
+
+    pub(crate) async fn pause(
+        &self,
+        job: JobId,
+        request: &PauseRequest,
+    ) -> Result<JobView, ApiFailure> {
+        self.post(&format!("jobs/{job}/pause"), request).await
+    }
+
+    pub(crate) async fn resume(&self, job: JobId) -> Result<JobView, ApiFailure> {
+        self.post(&format!("jobs/{job}/resume"), &()).await
+    }
+
+    pub(crate) async fn extend(
+        &self,
+        job: JobId,
+        request: &ExtendRequest,
+    ) -> Result<JobView, ApiFailure> {
+        self.post(&format!("jobs/{job}/extend"), request).await
     }
 
     pub(crate) async fn missing(

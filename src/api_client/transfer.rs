@@ -54,9 +54,9 @@ impl ApiClient {
                     if mismatches > 1 {
                         return Err(failure);
                     }
-                    self.resume(name, before, failure, fruitless).await?
+                    self.take_up(name, before, failure, fruitless).await?
                 }
-                Err(failure) => self.resume(name, before, failure, fruitless).await?,
+                Err(failure) => self.take_up(name, before, failure, fruitless).await?,
             };
             sent(offset);
             fruitless = if offset > before { 0 } else { fruitless + 1 };
@@ -68,7 +68,7 @@ impl ApiClient {
 
     /// Where to go on after the piece from `before` on got no good answer; the failure again where that
     /// makes no sense.
-    async fn resume(
+    async fn take_up(
         &self,
         name: Digest,
         before: u64,

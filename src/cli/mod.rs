@@ -24,6 +24,7 @@ mod demo;
 mod evaluate;
 mod events;
 mod export;
+mod extend;
 mod failure;
 mod given;
 mod grid;
@@ -36,9 +37,11 @@ mod meter;
 mod modelfile;
 mod newfile;
 mod output;
+mod pause;
 mod predict;
 mod reading;
 mod replay;
+mod resume;
 mod revoke;
 mod scores;
 mod serve;
@@ -98,6 +101,12 @@ enum Command {
     Predict(predict::Args),
     /// Train a trial again on this machine and compare every checkpoint.
     Replay(replay::Args),
+    /// Let a job stand still until it is resumed.
+    Pause(pause::Args),
+    /// Let a paused job go on.
+    Resume(resume::Args),
+    /// Train a job's trials for more epochs, also after they have finished.
+    Extend(extend::Args),
     /// End a job.
     Cancel(cancel::Args),
     /// Watch a search on machines that are killed under it, and its proof.
@@ -144,6 +153,9 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Evaluate(args) => evaluate::run(&args).await,
         Command::Predict(args) => predict::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,
+        Command::Pause(args) => pause::run(&args).await,
+        Command::Resume(args) => resume::run(&args).await,
+        Command::Extend(args) => extend::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
         Command::Demo(args) => demo::run(&args).await,
         Command::Completions(args) => completions::run(&args),

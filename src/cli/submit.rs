@@ -19,7 +19,7 @@ use sojourn_protocol::{
     api::{MissingRequest, SubmitRequest, Submitted},
     digest::{BlobRef, Digest},
     ids::JobId,
-    view::JobView,
+    view::{JobState, JobView},
 };
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -162,9 +162,14 @@ fn text(report: &Report) -> String {
 
 async fn wait_for(client: &ApiClient, job: JobId) -> Result<JobView, Failure> {
     let mut meter = Meter::new("hops", Unit::Steps, 0);
+    let mut was = JobState::Running;
     wait::until_end(client, job, async |watched| {
         match watched {
             Watched::View(view) => {
+                if view.state != was && !view.state.has_ended() {
+                    meter.remark(&format!("job {job} is {}", words::job_state(view.state)));
+                }
+                was = view.state;
                 meter.set(view.hops, view.hops_expected, &format!("best {}", words::best(view)));
             }
             Watched::Away(reason) => meter.remark(&format!("{reason}; trying again")),

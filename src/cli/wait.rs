@@ -34,7 +34,7 @@ pub(crate) async fn until_end(
         async |polled| match polled {
             Polled::Answer(detail) => {
                 watch(Watched::View(&detail.summary)).await?;
-                Ok((detail.summary.state != JobState::Running).then_some(detail.summary))
+                Ok(detail.summary.state.has_ended().then_some(detail.summary))
             }
             Polled::Away(reason) => watch(Watched::Away(reason)).await.map(|()| None),
         },
@@ -81,7 +81,7 @@ pub(crate) async fn poll<A, T>(
 /// A job that didn't finish makes the command fail.
 pub(crate) fn verdict(view: &JobView) -> Result<(), Failure> {
     match view.state {
-        JobState::Running | JobState::Finished => Ok(()),
+        JobState::Running | JobState::Paused | JobState::Finished => Ok(()),
         JobState::Failed => Err(Failure::work(format!(
             "job {} failed: see `sojourn trials {}`",
             view.job, view.job

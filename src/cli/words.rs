@@ -122,6 +122,7 @@ fn number_text(number: f64) -> String {
 pub(crate) fn job_state(state: JobState) -> &'static str {
     match state {
         JobState::Running => "running",
+        JobState::Paused => "paused",
         JobState::Finished => "finished",
         JobState::Failed => "failed",
         JobState::Cancelled => "cancelled",

@@ -23,7 +23,7 @@ use reqwest::Url;
 use serde_json::Value;
 use sojourn_protocol::{
     ids::JobId,
-    view::{EventView, JobState, JobView},
+    view::{EventView, JobView},
 };
 use std::{
     fs,
@@ -197,7 +197,7 @@ impl<'a> Stage<'a> {
             }
             let view = self.api.job(job).await?.summary;
             meter.set(view.hops, view.hops_expected, &figures::progress(&view));
-            if view.state != JobState::Running {
+            if view.state.has_ended() {
                 break;
             }
             if self.killed.is_none() && share(&view) >= 30 {

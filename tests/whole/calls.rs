@@ -21,6 +21,9 @@ const ASKING: &[&[&str]] = &[
     &["hosts"],
     &["events", "1"],
     &["cancel", "1"],
+    &["pause", "1"],
+    &["resume", "1"],
+    &["extend", "1", "--epochs", "2"],
     &["revoke", "1"],
     &["export", "1", "-o", "m.safetensors"],
 ];

@@ -7,6 +7,7 @@
 //! | `calls`, `validate`, `submit`, `reading` | what is said, on which stream, with which exit code |
 //! | `server` | the commands against a real server |
 //! | `people` | a job from its submission to a model, with real clients |
+//! | `course` | a job that is paused, resumed and extended |
 //! | `models` | what an exported model is good for |
 //! | `tls` | certificates that are right, and those that aren't |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
@@ -22,6 +23,7 @@
 
 mod calls;
 mod chaos;
+mod course;
 mod deep;
 mod evaluations;
 mod models;

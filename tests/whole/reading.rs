@@ -118,6 +118,7 @@ impl World {
                 trial: id,
                 job_seed: 0,
                 context,
+                former: Vec::new(),
                 data: data.clone(),
                 numeric_class: None,
                 given: None,
@@ -259,6 +260,7 @@ fn watching_goes_on_until_the_end_and_fails_with_the_job() {
         let mut detail = world.detail.clone();
         match count.fetch_add(1, Ordering::SeqCst) {
             0 | 1 => detail.summary.state = JobState::Running,
+            2 => detail.summary.state = JobState::Paused,
             _ => detail.summary.state = JobState::Cancelled,
         }
         Answer::json(200, json!(detail).to_string())
@@ -266,7 +268,7 @@ fn watching_goes_on_until_the_end_and_fails_with_the_job() {
     let output = sojourn(&["status", "1", "--watch", "--server", &server.url]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let states: Vec<&str> = text.lines().map(|line| words(line)[2]).collect();
-    assert_eq!(states, ["running:", "cancelled:"]);
+    assert_eq!(states, ["running:", "paused:", "cancelled:"]);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "error: job 1 was cancelled\n");
     assert_eq!(output.status.code(), Some(1));
 }

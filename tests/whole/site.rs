@@ -210,6 +210,7 @@ channels = [4]
 epochs = {epochs}
 batch_size = 32
 optimizer = {{ name = "adam", lr = {{ choice = {rates} }} }}
+schedule = {{ name = "cosine" }}
 [placement]
 {placement}
 "#

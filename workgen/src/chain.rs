@@ -80,6 +80,14 @@ impl Chain {
         }
     }
 
+    /// Goes on to `epochs` epochs in all; fewer than it has change nothing.
+    pub fn extend(&mut self, epochs: u32) {
+        let more = u64::from(epochs.saturating_sub(self.epochs));
+        let per_epoch: u64 = self.sizes.iter().map(|size| u64::from(*size)).sum();
+        self.left += per_epoch * more;
+        self.epochs = self.epochs.max(epochs);
+    }
+
     /// All epochs are trained.
     #[must_use]
     pub fn is_done(&self) -> bool {

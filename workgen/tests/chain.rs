@@ -77,3 +77,32 @@ fn a_part_out_of_place_is_refused() {
     assert_eq!(chain.advance(last, ends_at(last, 1)), Ok(Advance::Epoch(Epoch(0))));
     assert_eq!(chain.next(ShardId(7)), None);
 }
+
+#[test]
+fn an_extended_chain_goes_on_where_it_ended() {
+    let mut chain = Chain::new(1, 8, &shards(&[20, 8]));
+    let hop = |chain: &mut Chain, shard: u32| {
+        let start = chain.next(ShardId(shard)).unwrap();
+        let left = chain.left_of(ShardId(shard));
+        let end =
+            Position { batch: start.batch + left, step: start.step + u64::from(left), ..start };
+        chain.advance(start, end).unwrap()
+    };
+    hop(&mut chain, 1);
+    chain.extend(2);
+    assert_eq!((chain.left(), chain.hops()), (7, 1), "in the middle of an epoch");
+    assert_eq!(hop(&mut chain, 0), Advance::Epoch(Epoch(0)));
+    hop(&mut chain, 0);
+    hop(&mut chain, 1);
+    assert!(chain.is_done());
+    chain.extend(2);
+    assert!(chain.is_done(), "it has as many");
+    chain.extend(3);
+    assert!(!chain.is_done());
+    let start = Position { epoch: Epoch(2), shard: ShardId(1), batch: 0, step: 8 };
+    assert_eq!(chain.next(ShardId(1)), Some(start));
+    assert_eq!((chain.left(), chain.hops()), (4, 4));
+    hop(&mut chain, 1);
+    assert_eq!(hop(&mut chain, 0), Advance::Epoch(Epoch(2)));
+    assert!(chain.is_done());
+}

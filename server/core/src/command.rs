@@ -85,6 +85,12 @@ pub enum Command {
     Cancel { to: ReplyTo, job: JobId },
     /// A user asks for an evaluation of a trial's best checkpoint.
     Evaluate { to: ReplyTo, job: JobId, trial: TrialId, split: DataSplit },
+    /// A user has a job stand still. `now`: units that run are taken back, too.
+    Pause { to: ReplyTo, job: JobId, now: bool },
+    /// A user lets a paused job go on.
+    Resume { to: ReplyTo, job: JobId },
+    /// A user has a trial, or every trial that can, train to `epochs` epochs in all.
+    Extend { to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId> },
     /// Somebody looks.
     Query { to: ReplyTo, query: Query },
 }

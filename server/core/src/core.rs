@@ -202,6 +202,9 @@ impl Core {
             }
             Command::Cancel { to, job } => self.cancel(to, job),
             Command::Evaluate { to, job, trial, split } => self.evaluate(to, job, trial, split),
+            Command::Pause { to, job, now } => self.pause(to, job, now),
+            Command::Resume { to, job } => self.resume(to, job),
+            Command::Extend { to, job, epochs, trial } => self.extend(to, job, epochs, trial),
             Command::Query { to, query } => self.query(to, query),
         }
     }

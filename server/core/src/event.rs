@@ -131,6 +131,8 @@ pub enum Event {
     JobPaused { job: JobId },
     /// A paused job goes on.
     JobResumed { job: JobId },
+    /// Trials, running or finished, train to so many epochs in all.
+    JobExtended { job: JobId, trials: Vec<TrialId>, epochs: u32 },
     /// A host was given a unit on this base version. `class`: the host's numeric class.
     LeaseGranted {
         lease: LeaseId,

@@ -46,6 +46,7 @@ impl Core {
             trial: trial.id,
             job_seed: job.spec.seed,
             context: trial.context.clone(),
+            former: trial.former.clone(),
             data: job.data.clone(),
             // Arithmetic that nothing pinned has no class.
             numeric_class: trial.class.filter(|_| !trial.mixed && job.spec.placement.reproducible),
@@ -133,14 +134,14 @@ impl Core {
         Ok((job, trial))
     }
 
-    fn job(&self, job: JobId) -> Result<&Job, ApiError> {
+    pub(crate) fn job(&self, job: JobId) -> Result<&Job, ApiError> {
         self.state.jobs.get(&job).ok_or_else(|| none_such(format!("no job {job}")))
     }
 
-    fn summary(&self, job: &Job) -> JobView {
+    pub(crate) fn summary(&self, job: &Job) -> JobView {
         let trials = u32::try_from(job.trials.len()).unwrap_or(u32::MAX);
         let shards = u64::try_from(job.data.train.len()).unwrap_or(u64::MAX);
-        let epochs = u64::from(trials) * u64::from(job.spec.training.epochs);
+        let epochs: u64 = job.trials.iter().map(|trial| u64::from(trial.epochs())).sum();
         let ended = |wanted: fn(&TrialEnd) -> bool| {
             let ends = job.trials.iter().filter_map(|trial| trial.end.as_ref());
             u32::try_from(ends.filter(|end| wanted(end)).count()).unwrap_or(u32::MAX)
@@ -150,6 +151,7 @@ impl Core {
             job: job.id,
             name: job.spec.name.clone(),
             state: match job.end {
+                None if job.paused_at.is_some() => JobState::Paused,
                 None => JobState::Running,
                 Some((JobEnd::Finished, _)) => JobState::Finished,
                 Some((JobEnd::Failed, _)) => JobState::Failed,
@@ -189,6 +191,13 @@ impl Core {
         if !job.is_running() {
             return None;
         }
+        if job.paused_at.is_some() {
+            return Some(match job.counters.leases_live {
+                0 => "it is paused: resume it, and it goes on".into(),
+                1 => "it is paused; 1 unit is still with a machine".into(),
+                live => format!("it is paused; {live} units are still with machines"),
+            });
+        }
         let testing = job
             .search_ended()
             .then(|| "the best trial is being evaluated on the test data".to_owned());
@@ -227,6 +236,9 @@ impl Core {
     }
 
     fn trial_waits(&self, job: &Job, trial: &Trial) -> Option<String> {
+        if trial.is_running() && job.paused_at.is_some() {
+            return Some("its job is paused".into());
+        }
         if trial.is_running()
             && let Some(lost) = self.state.blobs.first_lost(trial.blobs())
         {
@@ -249,7 +261,7 @@ impl Core {
             arch: trial.context.config.model.name().into(),
             choices: trial.choices.clone(),
             epoch: trial.chain.epoch(),
-            epochs: trial.context.config.training.epochs,
+            epochs: trial.epochs(),
             hops: trial.chain.hops(),
             version: trial.version,
             checkpoint: trial.checkpoint,

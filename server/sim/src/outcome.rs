@@ -34,6 +34,10 @@ pub struct Outcome {
     pub server_crashes: u64,
     /// Crashes and silences of hosts.
     pub host_faults: u64,
+    /// Pauses that stopped a running job.
+    pub pauses: u64,
+    /// Extensions of trials.
+    pub extensions: u64,
 }
 
 /// A world that didn't, with the line that runs it again.
@@ -83,6 +87,7 @@ fn check_trials(state: &State) -> Result<(), String> {
                 trial: trial.id,
                 job_seed: job.spec.seed,
                 context: trial.context.clone(),
+                former: trial.former.clone(),
                 data: job.data.clone(),
                 numeric_class: trial.class,
                 given: trial.given,
@@ -93,7 +98,7 @@ fn check_trials(state: &State) -> Result<(), String> {
                 return Err(format!("trial {} isn't what its replay makes", trial.id));
             }
             if trial.end == Some(sojourn_core::state::TrialEnd::Finished) {
-                check_whole(&history, job.spec.training.epochs, trial.curve.len())?;
+                check_whole(&history, trial.epochs(), trial.curve.len())?;
             }
         }
     }

@@ -7,11 +7,12 @@ use sojourn_protocol::{
     unit::{Base, Evaluation, Hop},
     view::TrialHistory,
 };
+use std::ops::Range;
 
 /// The checkpoint of a hop trained up to batch `end`.
 #[must_use]
 pub fn train(hop: &Hop, end: u32, bytes: u64) -> BlobRef {
-    step(base(&hop.base), hop.seed, hop.start.batch, end, bytes)
+    step(base(&hop.base), hop.seed, hop.context.total_steps, hop.start.batch..end, bytes)
 }
 
 /// The digests that one machine gets that trains a trial's history alone, hop after hop.
@@ -22,7 +23,9 @@ pub fn replay(history: &TrialHistory) -> Vec<Digest> {
     for hop in &history.hops {
         let seed =
             sojourn_protocol::seeds::hop(history.job_seed, history.trial, hop.epoch(), hop.shard());
-        let made = step(at, seed, hop.start.batch, hop.end.batch, hop.checkpoint.bytes);
+        let batches = hop.start.batch..hop.end.batch;
+        let total = history.context_of(hop).total_steps;
+        let made = step(at, seed, total, batches, hop.checkpoint.bytes);
         at = made.sha256;
         digests.push(at);
     }
@@ -63,12 +66,14 @@ fn base(base: &Base) -> Digest {
     }
 }
 
-fn step(base: Digest, hop_seed: u64, from: u32, end: u32, bytes: u64) -> BlobRef {
+fn step(base: Digest, hop_seed: u64, total: u64, batches: Range<u32>, bytes: u64) -> BlobRef {
     // Batch by batch, so that a hop in two parts gives the digest of the whole.
     let mut at = base;
-    for batch in from..end {
+    for batch in batches {
         let mut text = at.0.to_vec();
         text.extend(hop_seed.to_le_bytes());
+        // As a schedule does, it depends on how long the trial is to be.
+        text.extend(total.to_le_bytes());
         text.extend(batch.to_le_bytes());
         at = Digest::of(&text);
     }

@@ -22,6 +22,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const HOST_BEAT: Millis = Millis(400);
 /// The journal syncs this often.
 const SYNC: Millis = Millis(5);
+/// The job's user comes by this often.
+const USER: Millis = Millis::from_secs(4);
+/// Epochs that a user asks for at most.
+const MOST_EPOCHS: u32 = 6;
 /// All must be done this long after the faults end.
 const PATIENCE: Millis = Millis::from_secs(48 * 3600);
 
@@ -37,6 +41,8 @@ enum Happening {
     Heard { host: usize, boot: u64, answer: Box<Answer> },
     /// A host hears that the server knows nothing of its lease.
     Unknown { host: usize, lease: LeaseId },
+    /// The job's user comes by, while faults are on.
+    User,
     /// An assimilator looks for work.
     Assimilator,
     /// The journal syncs.
@@ -163,6 +169,7 @@ impl World {
         self.server.sync();
         self.later(SYNC, Happening::Sync);
         self.later(Millis(1), Happening::Assimilator);
+        self.later(USER, Happening::User);
         Ok(())
     }
 
@@ -189,6 +196,7 @@ impl World {
                     host.forget(lease);
                 }
             }
+            Happening::User => return self.user(),
             Happening::Assimilator => return self.assimilator(),
             Happening::Sync => self.sync()?,
             Happening::ServerStarts => {
@@ -305,6 +313,33 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    // --- the user ------------------------------------------------------------------------------
+
+    /// Pauses, resumes and extends as it comes; the job is left running when the faults end.
+    fn user(&mut self) -> Result<(), String> {
+        let (to, job) = (ReplyTo(0), JobId(1));
+        let (what, trial, epochs) = (self.below(6), self.below(4), 1 + self.below(MOST_EPOCHS));
+        if !self.faulty() && self.server.core().is_some() {
+            return self.apply(Command::Resume { to, job });
+        }
+        self.later(USER, Happening::User);
+        if self.faults() == Faults::NONE {
+            return Ok(());
+        }
+        let trial = (trial > 0).then_some(TrialId(trial));
+        let before = self.server.core().map_or(0, |core| core.position().0);
+        self.apply(match what {
+            0 => Command::Pause { to, job, now: true },
+            1 => Command::Pause { to, job, now: false },
+            2 | 3 => Command::Extend { to, job, epochs, trial },
+            _ => Command::Resume { to, job },
+        })?;
+        let changed = self.server.core().is_some_and(|core| core.position().0 > before);
+        self.outcome.pauses += u64::from(changed && what < 2);
+        self.outcome.extensions += u64::from(changed && (2..4).contains(&what));
+        Ok(())
     }
 
     // --- server --------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ fn two_hundred_worlds_keep_all_promises() {
         all.host_faults += outcome.host_faults;
         all.finished += outcome.finished;
         all.extras += outcome.extras;
+        all.pauses += outcome.pauses;
+        all.extensions += outcome.extensions;
     }
     // The worlds are as hard as they are meant to be.
     assert!(all.expired > 100, "{all:?}");
@@ -33,6 +35,8 @@ fn two_hundred_worlds_keep_all_promises() {
     assert!(all.host_faults > 100, "{all:?}");
     assert!(all.finished > 400, "{all:?}");
     assert!(all.extras > 200, "{all:?}");
+    assert!(all.pauses > 50, "{all:?}");
+    assert!(all.extensions > 20, "{all:?}");
 }
 
 #[test]

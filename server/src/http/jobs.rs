@@ -4,7 +4,7 @@ use super::{Site, auth::Admin, error::HttpError};
 use actix_web::web;
 use sojourn_core::{Answer, Command, JournalPosition, Query, Record};
 use sojourn_protocol::{
-    api::{EvaluateRequest, Health, SubmitAnswer, SubmitRequest},
+    api::{EvaluateRequest, ExtendRequest, Health, PauseRequest, SubmitAnswer, SubmitRequest},
     error::ErrorKind,
     ids::{JobId, TrialId},
     view::{EvaluationView, EventView, JobDetail, JobView, TrialHistory, TrialView},
@@ -76,6 +76,19 @@ pub(super) async fn evaluate(
     }
 }
 
+pub(super) async fn pause(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<u64>,
+    request: web::Json<PauseRequest>,
+) -> Result<web::Json<JobView>, HttpError> {
+    let (job, PauseRequest { now }) = (JobId(path.into_inner()), request.into_inner());
+    match site.shell.call(|to| Command::Pause { to, job, now }).await? {
+        Answer::JobSummary(job) => Ok(web::Json(*job)),
+        other => Err(unexpected(&other)),
+    }
+}
+
 pub(super) async fn evaluations(
     site: web::Data<Site>,
     _: Admin,
@@ -84,6 +97,31 @@ pub(super) async fn evaluations(
     let (job, trial) = path.into_inner();
     match query(&site, Query::Evaluations { job: JobId(job), trial: TrialId(trial) }).await? {
         Answer::Evaluations(evaluations) => Ok(web::Json(evaluations)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn resume(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<u64>,
+) -> Result<web::Json<JobView>, HttpError> {
+    let job = JobId(path.into_inner());
+    match site.shell.call(|to| Command::Resume { to, job }).await? {
+        Answer::JobSummary(job) => Ok(web::Json(*job)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn extend(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<u64>,
+    request: web::Json<ExtendRequest>,
+) -> Result<web::Json<JobView>, HttpError> {
+    let (job, ExtendRequest { epochs, trial }) = (JobId(path.into_inner()), request.into_inner());
+    match site.shell.call(|to| Command::Extend { to, job, epochs, trial }).await? {
+        Answer::JobSummary(job) => Ok(web::Json(*job)),
         other => Err(unexpected(&other)),
     }
 }

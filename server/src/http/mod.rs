@@ -89,6 +89,9 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         )
         .service(resource("/v1/jobs/{job}").route(web::get().to(jobs::one)))
         .service(resource("/v1/jobs/{job}/cancel").route(web::post().to(jobs::cancel)))
+        .service(resource("/v1/jobs/{job}/pause").route(web::post().to(jobs::pause)))
+        .service(resource("/v1/jobs/{job}/resume").route(web::post().to(jobs::resume)))
+        .service(resource("/v1/jobs/{job}/extend").route(web::post().to(jobs::extend)))
         .service(resource("/v1/jobs/{job}/trials").route(web::get().to(jobs::trials)))
         .service(resource("/v1/jobs/{job}/events").route(web::get().to(jobs::events)))
         .service(

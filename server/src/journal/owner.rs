@@ -29,6 +29,7 @@ pub(super) const fn owner(event: &Event) -> Owner {
         | Event::JobCancelled { job }
         | Event::JobPaused { job }
         | Event::JobResumed { job }
+        | Event::JobExtended { job, .. }
         | Event::TrialFailed { job, .. }
         | Event::ExtraAsked { job, .. }
         | Event::ExtraFailed { job, .. } => Owner::Job(*job),

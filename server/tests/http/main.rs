@@ -12,7 +12,7 @@ use sojourn_protocol::{
     ids::{LeaseId, Version},
     report::{Outcome, ReportEnd, ReportState},
     time::Millis,
-    view::{EventView, HostView, JobView, TrialHistory, TrialView},
+    view::{EventView, HostView, JobState, JobView, TrialHistory, TrialView},
 };
 use sojourn_server::{
     ServeConfig, ServeError, ServeReady, Server, Transport,
@@ -532,4 +532,36 @@ fn the_line_that_starts_a_client_can_be_typed() {
         admin_token_file: "admin-token".into(),
     };
     assert_eq!(ready.client_line(), "sojourn client --server http://127.0.0.1:8181 --token abc");
+}
+
+#[tokio::test]
+async fn a_job_is_paused_resumed_and_extended() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let job = world.submit().await.job;
+    let host = world.enrol("one").await;
+    let path = |what: &str| format!("/v1/jobs/{job}/{what}");
+    let pause = serde_json::json!({ "now": false });
+    world.post(&path("pause"), &host.token, &pause).await.refused(ErrorKind::Unauthorized);
+    world
+        .post(&path("pause"), &world.admin, &serde_json::json!({ "nwo": true }))
+        .await
+        .refused(ErrorKind::Invalid);
+    let view: JobView = world.post(&path("pause"), &world.admin, &pause).await.json();
+    assert_eq!(view.state, JobState::Paused);
+    assert!(world.work(&host.token, &ask(1)).await.leases.is_empty());
+    let view: JobView = world.post(&path("resume"), &world.admin, &()).await.json();
+    assert_eq!(view.state, JobState::Running);
+    world.lease(&host.token).await;
+    let extend = |epochs| serde_json::json!({ "epochs": epochs });
+    let view: JobView = world.post(&path("extend"), &world.admin, &extend(5)).await.json();
+    assert_eq!(view.hops_expected, 10);
+    world.post(&path("extend"), &world.admin, &extend(0)).await.refused(ErrorKind::Invalid);
+    world
+        .post(&path("extend"), &world.admin, &serde_json::json!({}))
+        .await
+        .refused(ErrorKind::Invalid);
+    let unknown = world.post("/v1/jobs/9/resume", &world.admin, &()).await;
+    assert_eq!(unknown.refused(ErrorKind::NotFound).message, "no job 9");
+    world.server.stop().await;
 }

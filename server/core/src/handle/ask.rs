@@ -98,8 +98,8 @@ impl Core {
         let class = self.soft.contacts.get(&host).and_then(|contact| contact.numeric_class);
         for lease in live.difference(&held) {
             let granted_to = self.state.leases.get(lease).and_then(|lease| lease.class);
-            if class.is_some() && granted_to != class {
-                // It began anew with another arithmetic: what it was granted as is no more.
+            if (class.is_some() && granted_to != class) || self.is_paused(*lease) {
+                // It began anew, with another arithmetic or for a job that is to stand still.
                 self.end_lease(*lease, LeaseEnd::Revoked);
                 continue;
             }

@@ -277,7 +277,7 @@ impl Core {
                     shards: job.data.valid.clone(),
                     split: DataSplit::Valid,
                     counting: job.spec.search.counting(&job.data.labels),
-                    context: trial.context.clone(),
+                    context: trial.context_of(lease.id),
                 })
             }
             UnitKey::Extra { name, .. } => {
@@ -291,7 +291,7 @@ impl Core {
                     shards: job.data.split(name.split).to_vec(),
                     split: name.split,
                     counting: job.spec.search.full_counting(&job.data.labels),
-                    context: trial.context.clone(),
+                    context: trial.context_of(lease.id),
                 })
             }
         })
@@ -309,7 +309,7 @@ impl Core {
             start: Position { epoch, shard, batch: from, step: trial.chain.step() },
             shard: *job.data.train.get(unit::shard_index(shard))?,
             seed: seeds::hop(job.spec.seed, trial.id, epoch, shard),
-            context: trial.context.clone(),
+            context: trial.context_of(lease.id),
         })
     }
 

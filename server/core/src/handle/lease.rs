@@ -47,6 +47,9 @@ impl Core {
 
     /// The host lives, and so do the leases that it holds.
     pub(crate) fn touch(&mut self, host: HostId, holding: &[Held]) {
+        for lease in self.to_take_back(host, holding) {
+            self.end_lease(lease, LeaseEnd::Revoked);
+        }
         let contact = self.soft.contacts.entry(host).or_default();
         contact.seen_at = self.now;
         let slots = usize::try_from(contact.slots).unwrap_or(usize::MAX);

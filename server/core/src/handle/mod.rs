@@ -4,6 +4,7 @@ mod admin;
 mod ask;
 mod assimilate;
 mod blobs;
+mod course;
 mod deadline;
 mod extra;
 mod grant;

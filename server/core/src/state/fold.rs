@@ -57,6 +57,12 @@ impl State {
             Event::JobCancelled { job } => self.cancel(*job, at),
             Event::JobPaused { job } => self.pause(*job, Some(at)),
             Event::JobResumed { job } => self.pause(*job, None),
+            Event::JobExtended { job, trials, epochs } => {
+                let until = self.last_lease;
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.extend(trials, *epochs, until);
+                }
+            }
             Event::LeaseGranted { lease, host, unit, base, class, why: _ } => {
                 self.granted(Lease {
                     id: *lease,
@@ -117,7 +123,9 @@ impl State {
     /// Keeps the index of open units, after an event that concerned one.
     fn renew_open(&mut self, event: &Event) {
         let lease = match event {
-            Event::TrialFailed { job, .. } | Event::JobCancelled { job } => {
+            Event::TrialFailed { job, .. }
+            | Event::JobCancelled { job }
+            | Event::JobExtended { job, .. } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.open = Open::of(&job.trials);
                 }

@@ -8,7 +8,7 @@ use super::{
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, JobId, ShardId, TrialId},
+    ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
     manifest::{DataManifest, DataSplit},
     report::Sums,
     seeds,
@@ -174,8 +174,8 @@ impl Job {
         let running = self.trials.iter().filter(|trial| trial.is_running());
         let mut load = vec![0; self.load.len()];
         for trial in running {
-            let later = u64::from(trial.context.config.training.epochs)
-                .saturating_sub(u64::from(trial.chain.epoch().0) + 1);
+            let later =
+                u64::from(trial.epochs()).saturating_sub(u64::from(trial.chain.epoch().0) + 1);
             for (load, shard) in load.iter_mut().zip((0u32..).map(ShardId)) {
                 *load += later + u64::from(trial.chain.next(shard).is_some());
             }
@@ -218,6 +218,19 @@ impl Job {
         }
         self.end_as(if finished { JobEnd::Finished } else { JobEnd::Failed }, at);
         None
+    }
+
+    /// Has these trials go on to `epochs` epochs; the job runs again where it had ended. Leases up to
+    /// `until` have been granted before.
+    pub(super) fn extend(&mut self, trials: &[TrialId], epochs: u32, until: LeaseId) {
+        for id in trials {
+            let index = usize::try_from(id.0).unwrap_or(usize::MAX);
+            let Some(trial) = self.trials.get_mut(index) else { continue };
+            let batch_size = trial.context.config.training.batch_size;
+            trial.extend(epochs, self.data.steps_per_epoch(batch_size), until);
+            self.end = None;
+        }
+        self.recount_load();
     }
 
     pub(super) fn end_as(&mut self, end: JobEnd, at: UnixMillis) {
@@ -267,6 +280,7 @@ fn new_trial(
         flops_per_row,
         chain: Chain::new(training.epochs, training.batch_size, &data.train),
         context,
+        former: Vec::new(),
         version: sojourn_protocol::ids::Version(0),
         checkpoint: None,
         end: None,

@@ -7,7 +7,7 @@ use sojourn_protocol::{
     ids::{Epoch, HostId, LeaseId, TrialId, Version},
     report::{Failure, FailureKind, Sums},
     spec::{Choices, Goal},
-    unit::{Base, TrialContext},
+    unit::{Base, FormerLength, TrialContext},
     view::{CurvePoint, HopRecord},
 };
 use sojourn_workgen::Chain;
@@ -20,6 +20,9 @@ pub struct Trial {
     pub id: TrialId,
     /// What its units have in common.
     pub context: TrialContext,
+    /// How long it was to be before each of its extensions, the earliest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<FormerLength>,
     /// The values of the dimensions that vary.
     pub choices: Choices,
     /// Seed of the initial weights.
@@ -116,6 +119,29 @@ impl Trial {
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.end.is_none()
+    }
+
+    /// Epochs in all.
+    #[must_use]
+    pub fn epochs(&self) -> u32 {
+        self.context.config.training.epochs
+    }
+
+    /// What a lease's unit is done with: what held when it was granted.
+    #[must_use]
+    pub fn context_of(&self, lease: LeaseId) -> TrialContext {
+        self.context.as_of(lease, &self.former)
+    }
+
+    /// Goes on to `epochs` epochs, from the checkpoint that it has. Leases up to `until` were granted
+    /// before, and are done as the trial was then.
+    pub(super) fn extend(&mut self, epochs: u32, steps_per_epoch: u64, until: LeaseId) {
+        let (was, total_steps) = (self.epochs(), self.context.total_steps);
+        self.former.push(FormerLength { until, epochs: was, total_steps });
+        self.context.config.training.epochs = epochs;
+        self.context.total_steps = u64::from(epochs) * steps_per_epoch;
+        self.chain.extend(epochs);
+        self.end = None;
     }
 
     /// Could its next hop be granted now?

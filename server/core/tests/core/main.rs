@@ -7,6 +7,7 @@
     reason = "a test ends at what it did not expect"
 )]
 
+mod course;
 mod extras;
 mod given;
 mod recovery;

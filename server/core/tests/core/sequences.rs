@@ -31,6 +31,9 @@ enum Step {
     Restart,
     Cancel { job: u64 },
     Evaluate { job: u64, trial: u32, test: bool },
+    Pause { job: u64, now: bool },
+    Resume { job: u64 },
+    Extend { job: u64, epochs: u32, trial: u32 },
     Submit { trials: u32, again: bool },
     Revoke { host: u8 },
     Lose { blob: usize },
@@ -54,6 +57,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1u64..4).prop_map(|job| Step::Cancel { job }),
         2 => (1u64..3, 0u32..4, any::<bool>())
             .prop_map(|(job, trial, test)| Step::Evaluate { job, trial, test }),
+        1 => (1u64..3, any::<bool>()).prop_map(|(job, now)| Step::Pause { job, now }),
+        2 => (1u64..3).prop_map(|job| Step::Resume { job }),
+        1 => (1u64..3, 1u32..5, 0u32..5)
+            .prop_map(|(job, epochs, trial)| Step::Extend { job, epochs, trial }),
         1 => (1u32..4, any::<bool>()).prop_map(|(trials, again)| Step::Submit { trials, again }),
         1 => (0u8..12).prop_map(|host| Step::Revoke { host }),
         1 => any::<usize>().prop_map(|blob| Step::Lose { blob }),
@@ -177,6 +184,12 @@ impl Run {
                 let (job, trial) = (JobId(job), TrialId(trial));
                 let split = if test { DataSplit::Test } else { DataSplit::Valid };
                 self.apply(Command::Evaluate { to, job, trial, split });
+            }
+            Step::Pause { job, now } => self.apply(Command::Pause { to, job: JobId(job), now }),
+            Step::Resume { job } => self.apply(Command::Resume { to, job: JobId(job) }),
+            Step::Extend { job, epochs, trial } => {
+                let trial = trial.checked_sub(1).map(TrialId);
+                self.apply(Command::Extend { to, job: JobId(job), epochs, trial });
             }
             Step::Submit { trials, again } => {
                 let spec = self.bench.core.state().jobs[&JOB].spec.clone();

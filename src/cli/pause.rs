@@ -1,0 +1,41 @@
+//! `sojourn pause`: a job stands still, and its machines work for others.
+
+use super::{connection::Connection, failure::Failure, output, words};
+use sojourn_protocol::{api::PauseRequest, ids::JobId, view::JobView};
+
+/// Nothing of the job is handed out until `sojourn resume`; it stays paused when the server restarts.
+/// Units that machines run end as usual, and their results count.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job's number.
+    #[arg(value_name = "JOB")]
+    job: JobId,
+    /// Take running units back from their machines at once; they are done anew later.
+    #[arg(long)]
+    now: bool,
+    /// Print the job as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let request = PauseRequest { now: args.now };
+    let view = args.connection.client()?.pause(args.job, &request).await?;
+    if args.json {
+        return output::json(&view);
+    }
+    output::line(&text(&view))
+}
+
+fn text(view: &JobView) -> String {
+    let paused = format!("job {} `{}` is {}", view.job, view.name, words::job_state(view.state));
+    match view.leases_live {
+        0 => paused,
+        live => {
+            let units = words::counted(live, "unit");
+            format!("{paused}; {units} still with machines (`--now` takes them back)")
+        }
+    }
+}
