@@ -22,6 +22,7 @@ mod event;
 mod handle;
 mod invariants;
 mod parked;
+mod shares;
 mod soft;
 pub mod state;
 mod view;

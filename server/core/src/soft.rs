@@ -2,7 +2,7 @@
 //!
 //! All of it may be lost with the server and comes back by itself: hosts say it again.
 
-use crate::{estimate::Estimates, parked::ParkedAsks};
+use crate::{estimate::Estimates, parked::ParkedAsks, shares::Shares};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, LeaseId},
@@ -37,6 +37,8 @@ pub(crate) struct Soft {
     pub(crate) late: BTreeMap<LeaseId, (u32, UnixMillis)>,
     /// Measured speeds.
     pub(crate) estimates: Estimates,
+    /// Slot time that each job was given.
+    pub(crate) shares: Shares,
     /// Work may have become runnable since parked hosts were last looked at.
     pub(crate) work_changed: bool,
     /// Parked hosts that have something to hear.

@@ -35,6 +35,7 @@ impl Core {
         match self.job_under_way(job, "resume") {
             Ok(known) if known.paused_at.is_some() => {
                 self.emit(Event::JobResumed { job });
+                self.soft.shares.enter(job);
                 self.soft.work_changed = true;
             }
             Ok(_) => {}
@@ -48,6 +49,7 @@ impl Core {
             Ok(trials) if trials.is_empty() => {}
             Ok(trials) => {
                 self.emit(Event::JobExtended { job, trials, epochs });
+                self.soft.shares.enter(job);
                 self.soft.work_changed = true;
             }
             Err(error) => return self.reply(to, Err(error)),

@@ -93,9 +93,14 @@ impl Core {
 
     /// Ends a live lease without a report.
     pub(crate) fn end_lease(&mut self, lease: LeaseId, end: LeaseEnd) {
-        let host = self.state.leases.get(&lease).map(|lease| lease.host);
+        let known = self.state.leases.get(&lease);
+        let known = known.map(|lease| (lease.host, lease.unit.job(), lease.granted_at));
         self.soft.clear_term(lease);
-        if let Some(host) = host {
+        if let Some((host, job, granted_at)) = known {
+            // Its slot can't have been at it for longer, nor is what it lost the job's doing.
+            let held = (self.now - granted_at).0.saturating_mul(1000);
+            let counted = self.soft.shares.counted(lease);
+            self.soft.shares.settle(job, lease, held.min(counted));
             if matches!(end, LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) {
                 self.effect(Effect::DropUpload(lease));
             }

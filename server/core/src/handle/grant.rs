@@ -1,4 +1,4 @@
-//! Which unit a host gets: jobs in fair turn, hops by the policy, evaluations where they fit.
+//! Which unit a host gets: jobs in fair shares, hops by the policy, evaluations where they fit.
 
 use crate::{
     core::Core,
@@ -74,6 +74,8 @@ impl Core {
             let shard = shards.and_then(|shards| shards.get(unit::shard_index(shard)));
             contact.cached.extend(shard.map(|shard| shard.blob.sha256));
         }
+        let job = chosen.unit.job();
+        self.pass_over_before(job);
         self.emit(Event::LeaseGranted {
             lease,
             host,
@@ -83,16 +85,24 @@ impl Core {
             why: chosen.why,
         });
         self.soft.set_term(lease, self.fresh_term(lease));
+        self.soft.shares.give(job, lease, self.estimate(lease).0.saturating_mul(1000));
         self.wire_lease(lease)
+    }
+
+    /// Jobs whose turn was before that of the job that gets the slot could not use it.
+    fn pass_over_before(&mut self, chosen: JobId) {
+        let tag = self.soft.shares.tag(chosen);
+        let open = self.state.jobs.values().filter(|job| job.is_open() || job.has_open_extras());
+        let before = open.filter(|job| self.soft.shares.tag(job.id) < tag);
+        let before: Vec<(JobId, bool)> = before.map(|job| (job.id, job.supply() > 0)).collect();
+        for (job, has_units) in before {
+            self.soft.shares.pass_over(job, tag, has_units);
+        }
     }
 
     /// Units that could be granted to somebody.
     pub(crate) fn supply(&self) -> usize {
-        let open = self.state.jobs.values().filter(|job| job.is_open());
-        let of_trials: usize = open.map(|job| job.open.count()).sum();
-        let jobs = self.state.jobs.values().filter(|job| job.has_open_extras());
-        let extras = jobs.flat_map(|job| &job.extras);
-        of_trials + extras.filter(|extra| extra.live.is_empty()).count()
+        self.state.jobs.values().map(Job::supply).sum()
     }
 
     fn choose(&mut self, host: HostId) -> Option<Chosen> {
@@ -103,8 +113,7 @@ impl Core {
         let class = contact.numeric_class?;
         let open = self.state.jobs.values().filter(|job| job.is_open() || job.has_open_extras());
         let mut jobs: Vec<&Job> = open.collect();
-        // Fair turns: the job with the fewest live leases goes first.
-        jobs.sort_by_key(|job| (job.counters.leases_live, job.id));
+        jobs.sort_by_key(|job| (self.soft.shares.tag(job.id), job.id));
         for job in jobs {
             if self.lost_data(job).is_some() {
                 continue;

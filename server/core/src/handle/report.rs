@@ -69,6 +69,9 @@ impl Core {
         self.soft.work_changed = true;
         let mut report = report;
         self.credit(&lease, &mut report.outcome);
+        if self.state.leases.contains_key(&id) {
+            self.settle_share(&lease, &report.outcome);
+        }
         let outcome = report.outcome.clone();
         self.emit(Event::ReportAcknowledged { report: Box::new(report), host });
         if let Some(reason) = refusal {
@@ -81,6 +84,19 @@ impl Core {
         let state = self.state.past.get(&id).and_then(|past| past.report_state());
         let state = state.unwrap_or(ReportState::Acknowledged);
         self.reply(to, Ok(Answer::Report(ReportAnswer { lease: id, state })));
+    }
+
+    /// What the job's unit took of a slot counts towards its share.
+    fn settle_share(&mut self, lease: &Lease, outcome: &Outcome) {
+        let micros = match outcome {
+            Outcome::Trained(trained) => trained.train_micros,
+            Outcome::Evaluated(evaluated) => evaluated.train_micros,
+            Outcome::Failed(_) => {
+                let held = (self.now - lease.granted_at).0.saturating_mul(1000);
+                held.min(self.soft.shares.counted(lease.id))
+            }
+        };
+        self.soft.shares.settle(lease.unit.job(), lease.id, micros);
     }
 
     fn end_or_queue(&mut self, lease: &Lease, outcome: Outcome, wanted: bool) {

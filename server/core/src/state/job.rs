@@ -149,6 +149,14 @@ impl Job {
         self.is_running() && self.paused_at.is_none()
     }
 
+    /// Units of it that could be granted to somebody.
+    #[must_use]
+    pub fn supply(&self) -> usize {
+        let of_trials = if self.is_open() { self.open.count() } else { 0 };
+        let extras: &[ExtraEvaluation] = if self.has_open_extras() { &self.extras } else { &[] };
+        of_trials + extras.iter().filter(|extra| extra.live.is_empty()).count()
+    }
+
     /// Visits that a shard still gets.
     #[must_use]
     pub fn load_of(&self, shard: ShardId) -> u64 {

@@ -12,5 +12,6 @@ mod extras;
 mod given;
 mod recovery;
 mod sequences;
+mod shares;
 mod support;
 mod units;

@@ -1,0 +1,177 @@
+//! Several jobs at once get slot time in fair shares, whatever their units take.
+
+use crate::support::{Bench, done, request};
+use proptest::prelude::*;
+use sojourn_core::{Answer, Command, Effect, Envelope, ReplyTo};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{HostId, JobId},
+    report::Outcome,
+    time::UnixMillis,
+    unit::Lease,
+};
+use std::collections::BTreeMap;
+
+const TO: ReplyTo = ReplyTo(1);
+/// More than any test trains.
+const EPOCHS: u32 = 1_000_000;
+
+/// Machines of one slot each, whose units take as long as their job says.
+struct Fleet {
+    bench: Bench,
+    hosts: u64,
+    /// Milliseconds of a unit of each job.
+    takes: Vec<u64>,
+    /// What runs, by the time of its end.
+    running: BTreeMap<(u64, HostId), Lease>,
+    /// Milliseconds of slots that each job has had since the last reset.
+    used: Vec<u64>,
+}
+
+impl Fleet {
+    fn new(hosts: u64) -> Self {
+        let mut bench = Bench::with_job(1, 1);
+        bench.apply(Command::Cancel { to: TO, job: JobId(1) });
+        for n in 3..=hosts {
+            let name = n.to_string();
+            let token_sha256 = Digest::of(name.as_bytes());
+            bench.events(Command::Enrol { to: TO, name, token_sha256 });
+        }
+        Self { bench, hosts, takes: vec![0], running: BTreeMap::new(), used: vec![0] }
+    }
+
+    /// One more job of so many trials, whose units take `takes`.
+    fn submit(&mut self, trials: u32, takes: u64) {
+        self.bench.submit(trials, EPOCHS, true).unwrap();
+        self.takes.push(takes);
+        self.used = vec![0; self.takes.len()];
+    }
+
+    /// Every idle machine asks; says whether all of them got something.
+    fn ask(&mut self) -> bool {
+        let idle = (1..=self.hosts).map(HostId);
+        let busy = |fleet: &Self, host| fleet.running.keys().any(|(_, other)| *other == host);
+        let mut all = true;
+        for host in idle {
+            if busy(self, host) {
+                continue;
+            }
+            let ask = Command::Ask { to: TO, host, request: request(1, Vec::new()) };
+            let Answer::Work(work) = self.answer(ask) else { panic!("no work answer") };
+            all &= !work.leases.is_empty();
+            for lease in work.leases {
+                let ends = self.bench.now + self.takes[index(&lease)];
+                self.running.insert((ends, host), lease);
+            }
+        }
+        all
+    }
+
+    /// The next unit ends, and its result is assimilated.
+    fn step(&mut self) {
+        let ((at, host), lease) = self.running.pop_first().unwrap();
+        self.bench.now = at;
+        let job = index(&lease);
+        self.used[job] += self.takes[job];
+        let mut report = done(&lease);
+        let micros = self.takes[job] * 1000;
+        let mut uploaded = None;
+        match &mut report.outcome {
+            Outcome::Trained(trained) => {
+                trained.train_micros = micros;
+                uploaded = Some(trained.checkpoint);
+            }
+            Outcome::Evaluated(evaluated) => evaluated.train_micros = micros,
+            Outcome::Failed(_) => {}
+        }
+        self.answer(Command::Report { to: TO, host, report, uploaded });
+        if let Answer::Assimilation(Some(unit)) = self.answer(Command::TakeAssimilation { to: TO })
+        {
+            let (lease, version) = (unit.lease, unit.version);
+            let checkpoint = unit.trained.checkpoint;
+            self.answer(Command::OfferAssimilated { to: TO, lease, version, checkpoint });
+        }
+    }
+
+    /// Without the invariants, whose cost grows with the history.
+    fn answer(&mut self, command: Command) -> Answer {
+        let at = UnixMillis(self.bench.now);
+        let effects = self.bench.core.apply(Envelope { at, seed: self.bench.now, command });
+        let mut replies = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Reply { to: TO, answer, .. } => Some(*answer.unwrap()),
+            _ => None,
+        });
+        replies.next().unwrap()
+    }
+}
+
+fn index(lease: &Lease) -> usize {
+    usize::try_from(lease.unit.job().0).unwrap() - 1
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn jobs_get_the_same_slot_time_whatever_their_units_take(
+        hosts in 2u64..6,
+        first in 10u64..200,
+        second in 10u64..200,
+        alone in 0usize..60,
+    ) {
+        let trials = u32::try_from(hosts).unwrap() + 1;
+        let mut fleet = Fleet::new(hosts);
+        fleet.submit(trials, first);
+        for _ in 0..alone {
+            prop_assert!(fleet.ask(), "no slot stands idle");
+            fleet.step();
+        }
+        // The second job comes: neither starves, nor is made to wait for what was before.
+        fleet.submit(trials, second);
+        let bound = 2 * (hosts + 1) * (first + second);
+        let end = fleet.bench.now + 10 * bound;
+        while fleet.bench.now < end {
+            prop_assert!(fleet.ask(), "no slot stands idle");
+            fleet.step();
+            let (one, other) = (fleet.used[1], fleet.used[2]);
+            prop_assert!(one.abs_diff(other) <= bound, "{one} ms and {other} ms, {bound} ms apart");
+        }
+        prop_assert!(fleet.used[1] + fleet.used[2] > 5 * bound, "the bound says something");
+    }
+}
+
+#[test]
+fn a_job_with_one_trial_among_large_ones_never_waits_for_a_slot() {
+    let mut fleet = Fleet::new(4);
+    fleet.submit(9, 20);
+    fleet.submit(9, 90);
+    fleet.submit(1, 50);
+    let begin = fleet.bench.now;
+    for _ in 0..2_000 {
+        assert!(fleet.ask(), "no slot stands idle");
+        fleet.step();
+    }
+    let time = fleet.bench.now - begin;
+    // One slot of four is less than its third; the others share the rest.
+    assert!(fleet.used[3] + 200 >= time, "{:?} of {time} ms", fleet.used);
+    assert!(fleet.used[1].abs_diff(fleet.used[2]) <= 2_000, "{:?}", fleet.used);
+}
+
+#[test]
+fn a_job_that_was_paused_is_not_owed_what_passed_meanwhile() {
+    let mut fleet = Fleet::new(2);
+    fleet.submit(4, 30);
+    fleet.submit(4, 30);
+    fleet.bench.apply(Command::Pause { to: TO, job: JobId(2), now: false });
+    for _ in 0..500 {
+        assert!(fleet.ask(), "the other job uses all slots");
+        fleet.step();
+    }
+    assert_eq!(fleet.used[1], 0);
+    fleet.bench.apply(Command::Resume { to: TO, job: JobId(2) });
+    fleet.used.fill(0);
+    for _ in 0..100 {
+        fleet.ask();
+        fleet.step();
+        assert!(fleet.used[1].abs_diff(fleet.used[2]) <= 180, "{:?}", fleet.used);
+    }
+}
