@@ -18,7 +18,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{JobId, LeaseId},
 };
-use std::{ops::RangeInclusive, path::Path};
+use std::{ops::RangeInclusive, path::Path, sync::mpsc::SyncSender};
 
 /// The version of the tables.
 const FORMAT: u32 = 1;
@@ -113,16 +113,24 @@ impl SqliteJournal {
         Ok(journal)
     }
 
-    /// Walks the whole chain.
+    /// Walks the whole chain: one thread reads it, another hashes what was read.
     fn verify(&mut self) -> Result<(), JournalError> {
-        let (mut position, mut check) = self.anchor;
-        loop {
-            let batch = self.rows(position, 10_000)?;
-            let Some(last) = batch.last() else { break };
-            let end = last.0;
-            check = verified(position, check, &batch)?;
-            position = end;
-        }
+        let (batches, inbox) = std::sync::mpsc::sync_channel::<Vec<Row>>(2);
+        let anchor = self.anchor;
+        let (position, check) = std::thread::scope(|scope| {
+            let hashing = scope.spawn(move || {
+                let (mut position, mut check) = anchor;
+                for batch in inbox {
+                    check = verified(position, check, &batch)?;
+                    position = batch.last().map_or(position, |last| last.0);
+                }
+                Ok((position, check))
+            });
+            let read = self.read_all(&batches);
+            drop(batches);
+            let hashed = hashing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            read.and(hashed)
+        })?;
         if position != self.tail.0 {
             let position = JournalPosition(position.0.min(self.tail.0.0) + 1);
             let reason = format!("the journal should end at {}", self.tail.0.0);
@@ -133,6 +141,19 @@ impl SqliteJournal {
             return Err(JournalError::Corrupt { position, reason });
         }
         Ok(())
+    }
+
+    /// Reads all rows, until nobody wants more of them.
+    fn read_all(&self, batches: &SyncSender<Vec<Row>>) -> Result<(), JournalError> {
+        let mut position = self.anchor.0;
+        loop {
+            let batch = self.rows(position, 10_000)?;
+            let Some(last) = batch.last() else { return Ok(()) };
+            position = last.0;
+            if batches.send(batch).is_err() {
+                return Ok(());
+            }
+        }
     }
 
     fn rows(&self, after: JournalPosition, limit: usize) -> Result<Vec<Row>, JournalError> {
