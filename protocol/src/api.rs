@@ -22,6 +22,7 @@
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/jobs/{job}/trials/{trial}/evaluations`, `/v1/hosts` | admin | see [`crate::view`] |
 //! | `GET /v1/health` | anyone | [`Health`] |
+//! | `GET /v1/openapi.json` | anyone | all of this as an OpenAPI document |
 //!
 //! Tokens travel as `Authorization: Bearer`. Answers that aren't 2xx carry [`crate::error::ApiError`].
 
@@ -43,6 +44,7 @@ pub const BYTES_HEADER: &str = "sojourn-bytes";
 
 /// A machine asks to become a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EnrolRequest {
     /// A name for people, usually the machine's.
@@ -51,6 +53,7 @@ pub struct EnrolRequest {
 
 /// The machine is a host now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EnrolAnswer {
     /// Its id.
     pub host: HostId,
@@ -60,6 +63,7 @@ pub struct EnrolAnswer {
 
 /// A host asks for work and says what it has. One at a time per host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkRequest {
     /// Slots in all.
@@ -81,6 +85,7 @@ pub struct WorkRequest {
 
 /// What a host is and has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Inventory {
     /// Digests of cached blobs.
@@ -98,6 +103,7 @@ pub struct Inventory {
 
 /// A lease that a host holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Held {
     /// The lease.
@@ -108,6 +114,7 @@ pub struct Held {
 
 /// How far a held lease is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HeldState {
     /// All its blobs are there, or it hasn't begun to fetch them: it waits for its turn.
@@ -130,6 +137,7 @@ pub enum HeldState {
 
 /// Work, and what else the host must hear.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkAnswer {
     /// New leases, and leases that the host should hold and doesn't.
     pub leases: Vec<Lease>,
@@ -145,6 +153,7 @@ pub struct WorkAnswer {
 
 /// A sign of life for held leases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatRequest {
     /// Every lease that the host holds and has not reported.
@@ -155,6 +164,7 @@ pub struct HeartbeatRequest {
 
 /// The answer to a heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HeartbeatAnswer {
     /// Leases to drop at once.
     pub drop: Vec<LeaseId>,
@@ -164,6 +174,7 @@ pub struct HeartbeatAnswer {
 
 /// A host gives leases back unfinished.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRequest {
     /// Which.
@@ -174,6 +185,7 @@ pub struct ReleaseRequest {
 
 /// The leases are free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReleaseAnswer {
     /// Those that were this host's and live.
     pub released: Vec<LeaseId>,
@@ -181,6 +193,7 @@ pub struct ReleaseAnswer {
 
 /// What became of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReportAnswer {
     /// The lease.
     pub lease: LeaseId,
@@ -190,6 +203,7 @@ pub struct ReportAnswer {
 
 /// How far an upload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UploadState {
     /// Decoded bytes that the server holds; go on from here.
     pub offset: u64,
@@ -199,6 +213,7 @@ pub struct UploadState {
 
 /// Which of these blobs must be uploaded?
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MissingRequest {
     /// The blobs in question.
@@ -207,6 +222,7 @@ pub struct MissingRequest {
 
 /// These.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MissingAnswer {
     /// The blobs that the server lacks (condemned ones included).
     pub missing: Vec<Digest>,
@@ -214,6 +230,7 @@ pub struct MissingAnswer {
 
 /// A new job; its blobs have been uploaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SubmitRequest {
     /// The job.
@@ -229,6 +246,7 @@ pub struct SubmitRequest {
 
 /// The job is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SubmitAnswer {
     /// Its id.
     pub job: JobId,
@@ -240,6 +258,7 @@ pub struct SubmitAnswer {
 
 /// Whether a submission made a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Submitted {
     /// A new job was made.
@@ -251,6 +270,7 @@ pub enum Submitted {
 /// Evaluates a trial's best checkpoint, once: the same request again asks how far that is. One that
 /// failed begins anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EvaluateRequest {
     /// On which rows.
@@ -260,6 +280,7 @@ pub struct EvaluateRequest {
 /// A job is to stand still until it is resumed: nothing of it is handed out. Units that machines run
 /// end as usual; those that wait on a machine for their turn are taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PauseRequest {
     /// Take back what runs, too: it is done anew after the job is resumed.
@@ -269,6 +290,7 @@ pub struct PauseRequest {
 
 /// Trials are to train for longer. Saying it again changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExtendRequest {
     /// Epochs in all, those that are trained already among them.
@@ -280,6 +302,7 @@ pub struct ExtendRequest {
 
 /// The server is alive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Health {
     /// `ready`, or why not.
     pub status: String,

@@ -6,6 +6,8 @@ use std::{fmt, str::FromStr};
 
 /// The SHA-256 of a blob's decoded canonical bytes; written as 64 lowercase hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9a-f]{64}$"))]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
@@ -83,6 +85,7 @@ impl<'de> Deserialize<'de> for Digest {
 
 /// A blob and how many decoded bytes it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BlobRef {
     /// SHA-256 of the decoded bytes.

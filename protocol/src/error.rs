@@ -5,6 +5,7 @@ use std::fmt;
 
 /// What went wrong, in a word that programs can match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorKind {
     /// The request can't be understood or asks for something impossible.
@@ -95,6 +96,7 @@ pub enum Retry {
 
 /// The body of every answer that isn't a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ApiError {
     /// The kind, for programs.
     pub kind: ErrorKind,

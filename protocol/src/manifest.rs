@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A shard: its blob and how many rows it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Shard {
     /// The data.
@@ -19,6 +20,7 @@ pub struct Shard {
 
 /// What labels are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Labels {
     /// Class names in index order: numerically where all are whole numbers, else by bytes.
@@ -40,6 +42,7 @@ impl Labels {
 
 /// How a trainer scales features.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scaling {
     /// Not at all.
@@ -52,6 +55,7 @@ pub enum Scaling {
 
 /// Rows that models are evaluated on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DataSplit {
     /// The search compares trials on these.
@@ -74,6 +78,7 @@ impl DataSplit {
 
 /// A job's data, as ingest left it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DataManifest {
     /// Shape of one row; its product is the number of features.

@@ -23,6 +23,7 @@ pub const MOST_COUNTED: u32 = 16_384;
 
 /// How much an evaluation counts class by class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClassDetail {
     /// Nothing.
@@ -50,6 +51,7 @@ impl ClassDetail {
 
 /// What an evaluation counts beside the loss and the rows whose largest output is the label's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Counting {
     /// Rows whose label is among this many largest outputs.
@@ -67,6 +69,7 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 /// Rows by their label's class and the class that the model took them for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ByClass {
     /// Three numbers for each class.
@@ -77,6 +80,7 @@ pub enum ByClass {
 
 /// Rows of each class, in index order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClassTotals {
     /// Rows with this label: TP + FN.
@@ -89,6 +93,7 @@ pub struct ClassTotals {
 
 /// The confusion matrix: a line for each class of labels, in it a number for each predicted class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct Confusion(pub Vec<Vec<u64>>);
 
@@ -177,6 +182,7 @@ impl ByClass {
 
 /// The values of all metrics that an evaluation gives.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Metrics {
     /// Rows that were evaluated.
     pub rows: u64,
@@ -198,6 +204,7 @@ pub struct Metrics {
 
 /// Top-k accuracy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TopK {
     /// How many outputs may be the label's.
     pub k: u32,

@@ -8,6 +8,7 @@ use std::fmt;
 ///
 /// No random state is stored with a checkpoint; the position says all (DESIGN section 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Position {
     /// The epoch of the hop.

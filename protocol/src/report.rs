@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// The end of a lease, as its host saw it. Idempotent: the same report again gets the same answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// The lease.
@@ -20,6 +21,7 @@ pub struct Report {
 
 /// What happened to a unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// A hop was trained; its checkpoint has been uploaded under the lease.
@@ -32,6 +34,7 @@ pub enum Outcome {
 
 /// A trained hop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Trained {
     /// The version that training started from.
@@ -48,6 +51,7 @@ pub struct Trained {
 
 /// An evaluated checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Evaluated {
     /// The version that was evaluated.
@@ -71,6 +75,7 @@ impl Evaluated {
 
 /// Sums over rows; they combine over batches and shards by addition.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Sums {
     /// Rows seen.
@@ -127,6 +132,7 @@ impl Sums {
 
 /// Why a trainer could not do a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
     /// The class of the error.
@@ -137,6 +143,7 @@ pub struct Failure {
 
 /// Classes of trainer errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
     /// Loss or weights became infinite or NaN.
@@ -152,6 +159,7 @@ pub enum FailureKind {
 
 /// The one end of an acknowledged report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReportEnd {
     /// It made this version, or its metrics were taken.
@@ -170,6 +178,7 @@ pub enum ReportEnd {
 
 /// What a host hears about a lease that it has reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReportState {
     /// Journalled; keep the result until it has ended.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// The checkpoint that a unit starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Base {
     /// Version 0: made where it is needed, by `sojourn-model` from this seed.
@@ -70,6 +71,7 @@ impl Base {
 
 /// What the units of one trial have in common.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrialContext {
     /// The configuration.
@@ -103,6 +105,7 @@ impl TrialContext {
 /// How long a trial was to be before it was extended. Units that were granted until then go on by it:
 /// a schedule that depends on the trial's length is that of the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FormerLength {
     /// The last lease that was granted before the extension.
@@ -115,6 +118,7 @@ pub struct FormerLength {
 
 /// A hop, or the rest of one: train a trial over one shard's batches from `start.batch` on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Hop {
     /// The job.
@@ -150,6 +154,7 @@ impl Hop {
 
 /// Evaluate one checkpoint over all shards of a split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
     /// The job.
@@ -176,6 +181,7 @@ pub struct Evaluation {
 
 /// Work to hand out to a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Train.
@@ -231,6 +237,7 @@ impl Unit {
 
 /// One attempt at a unit by one host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Lease {
     /// Its number, never used again.

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whether a job goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
     /// Trials are left.
@@ -46,6 +47,7 @@ impl JobState {
 
 /// A job in a line, and its counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobView {
     /// Its id.
     pub job: JobId,
@@ -96,6 +98,7 @@ pub struct JobView {
 
 /// The best trial of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BestView {
     /// Which.
     pub trial: TrialId,
@@ -109,6 +112,7 @@ pub struct BestView {
 
 /// A job with all that was submitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobDetail {
     /// The counts.
     pub summary: JobView,
@@ -120,6 +124,7 @@ pub struct JobDetail {
 
 /// Whether a trial goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TrialState {
     /// Hops or evaluations are left.
@@ -137,6 +142,7 @@ pub enum TrialState {
 
 /// A trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TrialView {
     /// Its id.
     pub trial: TrialId,
@@ -145,6 +151,7 @@ pub struct TrialView {
     /// `mlp`, `cnn`, ...
     pub arch: String,
     /// The values that it took where the search varies.
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
     pub choices: Choices,
     /// The epoch that it is in (its number of epochs, at the end).
     pub epoch: Epoch,
@@ -171,6 +178,7 @@ pub struct TrialView {
 
 /// One evaluated epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CurvePoint {
     /// The epoch.
     pub epoch: Epoch,
@@ -185,6 +193,7 @@ pub struct CurvePoint {
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HostView {
     /// Its id.
     pub host: HostId,
@@ -219,6 +228,7 @@ pub struct HostView {
 
 /// Whether a host may work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
     /// In contact.
@@ -236,6 +246,7 @@ pub enum HostState {
 
 /// A lease that a host holds, in a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HeldView {
     /// The lease.
     pub lease: LeaseId,
@@ -253,6 +264,7 @@ pub struct HeldView {
 
 /// One line of a job's history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EventView {
     /// The journal position.
     pub position: u64,
@@ -266,6 +278,7 @@ pub struct EventView {
 
 /// All that is needed to train one trial again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TrialHistory {
     /// The job.
     pub job: JobId,
@@ -305,6 +318,7 @@ impl TrialHistory {
 
 /// One part of a trial's history: what made a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HopRecord {
     /// The version that it made.
     pub version: Version,

@@ -21,3 +21,9 @@ mod tls;
 pub use folder::{DataFolder, FolderError};
 pub use serve::{ServeConfig, ServeError, ServeReady, Server, Transport, serve};
 pub use tls::{TlsError, TlsFiles};
+
+/// The document that describes the API (OpenAPI 3.1), as `GET /v1/openapi.json` gives it.
+#[must_use]
+pub fn openapi() -> &'static serde_json::Value {
+    &http::openapi::DOCUMENT
+}

@@ -36,6 +36,7 @@ mod log;
 mod meter;
 mod modelfile;
 mod newfile;
+mod openapi;
 mod output;
 mod pause;
 mod predict;
@@ -111,6 +112,8 @@ enum Command {
     Cancel(cancel::Args),
     /// Watch a search on machines that are killed under it, and its proof.
     Demo(demo::Args),
+    /// Print the OpenAPI document of the HTTP interface, as a server gives it at /v1/openapi.json.
+    Openapi,
     /// Print a completion script for a shell.
     Completions(completions::Args),
 }
@@ -158,6 +161,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Extend(args) => extend::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
         Command::Demo(args) => demo::run(&args).await,
+        Command::Openapi => openapi::run(),
         Command::Completions(args) => completions::run(&args),
     }
 }

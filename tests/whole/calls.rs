@@ -221,6 +221,14 @@ fn output_that_nobody_reads_is_no_error() {
 }
 
 #[test]
+fn the_interface_is_described_without_a_server() {
+    let output = sojourn(&["openapi"]).output().unwrap();
+    assert!(output.status.success());
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["paths"]["/v1/work"]["post"]["operationId"], "work");
+}
+
+#[test]
 fn completions_are_made_for_shells() {
     for shell in ["bash", "zsh", "fish"] {
         let output = sojourn(&["completions", shell]).output().unwrap();

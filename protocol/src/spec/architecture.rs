@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// One concrete architecture.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "arch", rename_all = "snake_case")]
 pub enum Architecture {
     /// See [`Mlp`].
@@ -25,6 +26,7 @@ pub enum Architecture {
 ///
 /// Per entry of `hidden`: linear, batch norm where asked for, ReLU, dropout; then the output layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Mlp {
     /// Units of each hidden layer; empty for a linear model.
@@ -44,6 +46,7 @@ pub struct Mlp {
 /// `pool_every`-th of them 2x2 pooling with stride 2, where both sides are still at least 2, and then
 /// dropout. Then, flattened, the layers of an [`Mlp`] with `hidden`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cnn {
     /// Channels of each convolution, at least one.
@@ -77,6 +80,7 @@ pub struct Cnn {
 /// adds a 1x1 convolution of its input instead; in the second and third stage it halves both sides
 /// (rounded up). All convolutions have a bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Resnet {
     /// 9n + 2 for an n of at least 1.
@@ -99,6 +103,7 @@ impl Resnet {
 
 /// What is taken of each 2x2 square.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pool {
     /// The largest value; an odd last row or column is dropped.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What is done to every row of a training batch, of shape `[channels, height, width]` and already
 /// scaled; drawn anew for each row from the batch's seed. Evaluation sees rows as they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Augment {
     /// Zeros put around an image, on each side, before a window of its old size is taken out of it: all
@@ -20,6 +21,7 @@ pub struct Augment {
 
 /// `augment` with open dimensions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "see the fields of `Augment`")]
 pub struct AugmentSpace {

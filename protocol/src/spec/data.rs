@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// `[data]`: read where `submit` runs, and kept with the job for people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DataSpec {
     /// A file, a folder of parts, or a URL (`http`, `https`, `s3`); paths are relative to the job
@@ -74,6 +75,7 @@ impl DataSpec {
 
 /// Where the channels of an image are in a row of an array.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Channels {
     /// `[channels, height, width]`, as models take them.
@@ -92,6 +94,7 @@ impl Channels {
 
 /// How features are scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// Taken as they are.
@@ -107,6 +110,7 @@ pub enum Scale {
 
 /// Rows set aside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Split {
     /// This share of the rows of `train`, in `(0, 1)`.
@@ -119,6 +123,7 @@ pub enum Split {
 
 /// Where rows lie, and what they are called there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SourceSpec {
     /// A file, a folder of parts, or a URL.

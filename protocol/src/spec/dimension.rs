@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One value, or several to search over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Dimension<T> {
     /// Not searched.
@@ -16,6 +17,7 @@ pub enum Dimension<T> {
 
 /// A range of numbers, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Range {
     /// How numbers spread over the range.
@@ -40,6 +42,7 @@ impl Range {
 
 /// How numbers spread over a [`Range`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
     /// Evenly.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A job: data, models, training, search, placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JobSpec {
     /// For people; not unique.
@@ -42,6 +43,7 @@ impl JobSpec {
 
 /// `init` of a `[[model]]` table: its trials start from an exported model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Init {
     /// The table, counted from 0.
@@ -54,6 +56,7 @@ pub struct Init {
 
 /// `[search]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SearchSpec {
     /// The procedure.
@@ -72,6 +75,7 @@ pub const DEFAULT_TOP_K: u32 = 5;
 
 /// A search procedure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchMethod {
     /// Every combination.
@@ -85,6 +89,7 @@ pub enum SearchMethod {
 
 /// A validation metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Metric {
     /// Share of rows whose largest output is the label's; for classes only.
     #[serde(rename = "valid/accuracy")]
@@ -144,6 +149,7 @@ impl Metric {
 
 /// The direction of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
     /// Less is better.
@@ -154,6 +160,7 @@ pub enum Goal {
 
 /// `[placement]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PlacementSpec {
     /// How trials and machines meet.
@@ -166,6 +173,7 @@ pub struct PlacementSpec {
 
 /// `placement.order`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OrderChoice {
     /// Hop order (MOP): sequential SGD semantics.

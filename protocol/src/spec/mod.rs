@@ -34,6 +34,7 @@ use std::collections::BTreeMap;
 
 /// One training configuration, nothing left open.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrialConfig {
     /// The architecture and its sizes.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// One `[[model]]` table: an architecture with its own dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "arch", rename_all = "snake_case")]
 pub enum ModelSpace {
     /// See [`Mlp`].
@@ -21,6 +22,7 @@ pub enum ModelSpace {
 
 /// [`Mlp`] with open dimensions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "see the fields of `Mlp`")]
 pub struct MlpSpace {
@@ -33,6 +35,7 @@ pub struct MlpSpace {
 
 /// [`Cnn`] with open dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "see the fields of `Cnn`")]
 pub struct CnnSpace {
@@ -51,6 +54,7 @@ pub struct CnnSpace {
 
 /// [`Resnet`] with open dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "see the fields of `Resnet`")]
 pub struct ResnetSpace {

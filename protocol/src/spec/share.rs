@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 
 /// A number from 0 on and below 1. Unlike `f64` it has a total order, so that what holds it can be a key.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct Share(pub f64);
 

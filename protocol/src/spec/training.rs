@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
     /// Softmax cross-entropy over classes, mean over rows.
@@ -19,6 +20,7 @@ pub enum Loss {
 /// The numbers that a model computes in. Parameters, buffers, optimiser state and checkpoints are
 /// `f32` whatever this is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
     /// Single precision.
@@ -38,6 +40,7 @@ impl Value for Precision {
 
 /// The optimisers, with the update rules of PyTorch 2.11's classes of the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizerName {
     /// Stochastic gradient descent; state: one momentum buffer where `momentum` isn't 0.
@@ -56,6 +59,7 @@ impl Value for OptimizerName {
 
 /// A concrete optimiser. `momentum` is for SGD; `beta1`, `beta2`, `eps` are for Adam and AdamW.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Optimizer {
     /// Which one.
@@ -85,6 +89,7 @@ impl Optimizer {
 
 /// How the learning rate moves over the trial's own steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleName {
     /// Stays at `lr`.
@@ -99,6 +104,7 @@ pub enum ScheduleName {
 /// it, with `j = k - warmup`, `1`, `gamma ^ floor(j / every)` or
 /// `floor + (1 - floor) * (1 + cos(pi * j / (total - warmup))) / 2`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
     /// Which one.
@@ -121,6 +127,7 @@ impl Schedule {
 
 /// `[training]`, closed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrainingConfig {
     /// Passes over the training data, at least 1.
@@ -156,6 +163,7 @@ impl TrainingConfig {
 
 /// `[training]` with open dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrainingSpace {
     /// Passes over the training data; the same for all trials.
@@ -180,6 +188,7 @@ pub struct TrainingSpace {
 
 /// `optimizer` with open dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "see the fields of `Optimizer`")]
 pub struct OptimizerSpace {
@@ -194,6 +203,7 @@ pub struct OptimizerSpace {
 
 /// `schedule` with open dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "see the fields of `Schedule`")]
 pub struct ScheduleSpace {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// An evaluation of a checkpoint that was its trial's best.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EvaluationView {
     /// The trial.
     pub trial: TrialId,
@@ -26,6 +27,7 @@ pub struct EvaluationView {
 
 /// How far an evaluation is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EvaluationState {
     /// It waits for a host.
@@ -46,6 +48,7 @@ pub enum EvaluationState {
 
 /// What an evaluation gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EvaluationResult {
     /// When it was done.
     pub at: UnixMillis,

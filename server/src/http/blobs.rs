@@ -6,6 +6,7 @@ use super::{
     bytes::{Offset, Wanted, declared_bytes, receive, wanted},
     error::HttpError,
     jobs::unexpected,
+    openapi::Bytes,
 };
 use crate::keeper::PublishError;
 use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
@@ -23,6 +24,22 @@ fn digest(text: &str) -> Result<Digest, HttpError> {
     text.parse().map_err(|error| HttpError::new(ErrorKind::Invalid, format!("{error}")))
 }
 
+/// The bytes of a blob, or a range of them. A host reads what its leases name.
+#[utoipa::path(
+    get,
+    path = "/v1/blobs/{sha256}",
+    operation_id = "blob",
+    params(
+        ("sha256" = Digest, Path, description = "The blob."),
+        ("range" = Option<String>, Header, description = "One range, e.g. `bytes=100-199`."),
+    ),
+    responses(
+        (status = 200, description = "All bytes.", content_type = "application/octet-stream", body = Bytes),
+        (status = 206, description = "The range.", content_type = "application/octet-stream", body = Bytes,
+         headers(("content-range" = String, description = "Which bytes of how many."))),
+    ),
+    security(("host" = []), ("admin" = []))
+)]
 pub(super) async fn get(
     site: web::Data<Site>,
     reader: Reader,
@@ -77,6 +94,21 @@ async fn unread(site: &Site, blob: Digest, error: BlobError) -> HttpError {
     }
 }
 
+/// Uploads a blob, or goes on with it; the body is what follows `offset`.
+#[utoipa::path(
+    put,
+    path = "/v1/blobs/{sha256}",
+    operation_id = "putBlob",
+    params(
+        ("sha256" = Digest, Path, description = "SHA-256 of the whole decoded content."),
+        ("offset" = Option<u64>, Query, description = "Bytes that the server holds already; 0 if left out."),
+        ("sojourn-bytes" = u64, Header, description = "Size of the whole decoded content."),
+        ("content-encoding" = Option<String>, Header, description = "`zstd`, where the body is compressed."),
+    ),
+    request_body(content = Bytes, content_type = "application/octet-stream"),
+    responses((status = 200, description = "How far the upload is; once complete, the blob is stored.", body = UploadState)),
+    security(("admin" = []))
+)]
 pub(super) async fn put(
     site: web::Data<Site>,
     _: Admin,
@@ -111,6 +143,17 @@ async fn publish(site: web::Data<Site>, name: UploadName, blob: BlobRef) -> Resu
     Ok(published?)
 }
 
+/// How far the upload of a blob is.
+#[utoipa::path(
+    get,
+    path = "/v1/uploads/{sha256}",
+    operation_id = "uploadState",
+    params(
+        ("sha256" = Digest, Path, description = "The blob."),
+    ),
+    responses((status = 200, description = "How far the upload is.", body = UploadState)),
+    security(("admin" = []))
+)]
 pub(super) async fn upload_state(
     site: web::Data<Site>,
     _: Admin,
@@ -122,6 +165,15 @@ pub(super) async fn upload_state(
     Ok(web::Json(state.unwrap_or(UploadState { offset: 0, complete: false })))
 }
 
+/// Which of these blobs does the server lack?
+#[utoipa::path(
+    post,
+    path = "/v1/blobs/missing",
+    operation_id = "missingBlobs",
+    request_body = MissingRequest,
+    responses((status = 200, description = "The blobs to upload.", body = MissingAnswer)),
+    security(("admin" = []))
+)]
 pub(super) async fn missing(
     site: web::Data<Site>,
     _: Admin,

@@ -6,6 +6,7 @@ use super::{
     bytes::{Offset, declared_bytes, declared_digest, receive},
     error::HttpError,
     jobs::unexpected,
+    openapi::Bytes,
 };
 use crate::folder::new_token;
 use actix_web::{HttpRequest, web};
@@ -23,6 +24,15 @@ use sojourn_protocol::{
     view::HostView,
 };
 
+/// Makes this machine a host.
+#[utoipa::path(
+    post,
+    path = "/v1/enrol",
+    operation_id = "enrol",
+    request_body = EnrolRequest,
+    responses((status = 200, description = "The machine is a host.", body = EnrolAnswer)),
+    security(("enrolment" = []))
+)]
 pub(super) async fn enrol(
     site: web::Data<Site>,
     _: Enroller,
@@ -37,6 +47,15 @@ pub(super) async fn enrol(
     }
 }
 
+/// Asks for work. Held open up to `wait` where there is none.
+#[utoipa::path(
+    post,
+    path = "/v1/work",
+    operation_id = "work",
+    request_body = WorkRequest,
+    responses((status = 200, description = "Leases, and what else the host must hear.", body = WorkAnswer)),
+    security(("host" = []))
+)]
 pub(super) async fn work(
     site: web::Data<Site>,
     Host(host): Host,
@@ -49,6 +68,15 @@ pub(super) async fn work(
     }
 }
 
+/// A sign of life for the leases that a host holds.
+#[utoipa::path(
+    post,
+    path = "/v1/heartbeat",
+    operation_id = "heartbeat",
+    request_body = HeartbeatRequest,
+    responses((status = 200, description = "Leases to drop, and ends of reports.", body = HeartbeatAnswer)),
+    security(("host" = []))
+)]
 pub(super) async fn heartbeat(
     site: web::Data<Site>,
     Host(host): Host,
@@ -61,6 +89,15 @@ pub(super) async fn heartbeat(
     }
 }
 
+/// Gives leases back unfinished.
+#[utoipa::path(
+    post,
+    path = "/v1/release",
+    operation_id = "release",
+    request_body = ReleaseRequest,
+    responses((status = 200, description = "The leases that were given back.", body = ReleaseAnswer)),
+    security(("host" = []))
+)]
 pub(super) async fn release(
     site: web::Data<Site>,
     Host(host): Host,
@@ -73,6 +110,22 @@ pub(super) async fn release(
     }
 }
 
+/// Uploads a lease's checkpoint, or goes on with it; the body is what follows `offset`.
+#[utoipa::path(
+    put,
+    path = "/v1/leases/{lease}/checkpoint",
+    operation_id = "putCheckpoint",
+    params(
+        ("lease" = LeaseId, Path, description = "The lease."),
+        ("offset" = Option<u64>, Query, description = "Bytes that the server holds already; 0 if left out."),
+        ("sojourn-sha256" = Digest, Header, description = "SHA-256 of the whole decoded content."),
+        ("sojourn-bytes" = u64, Header, description = "Size of the whole decoded content."),
+        ("content-encoding" = Option<String>, Header, description = "`zstd`, where the body is compressed."),
+    ),
+    request_body(content = Bytes, content_type = "application/octet-stream"),
+    responses((status = 200, description = "How far the upload is.", body = UploadState)),
+    security(("host" = []))
+)]
 pub(super) async fn put_checkpoint(
     site: web::Data<Site>,
     Host(host): Host,
@@ -90,6 +143,17 @@ pub(super) async fn put_checkpoint(
     Ok(web::Json(receive(&site, name, blob, query.offset, &request, body).await?))
 }
 
+/// How far the upload of a lease's checkpoint is.
+#[utoipa::path(
+    get,
+    path = "/v1/leases/{lease}/checkpoint",
+    operation_id = "checkpointState",
+    params(
+        ("lease" = LeaseId, Path, description = "The lease."),
+    ),
+    responses((status = 200, description = "How far the upload is.", body = UploadState)),
+    security(("host" = []))
+)]
 pub(super) async fn checkpoint_state(
     site: web::Data<Site>,
     Host(host): Host,
@@ -108,6 +172,15 @@ pub(super) async fn checkpoint_state(
     }
 }
 
+/// Reports the end of a lease; a checkpoint has been uploaded before. The same report again gets the same answer.
+#[utoipa::path(
+    post,
+    path = "/v1/results",
+    operation_id = "report",
+    request_body = Report,
+    responses((status = 200, description = "The report is journalled.", body = ReportAnswer)),
+    security(("host" = []))
+)]
 pub(super) async fn report(
     site: web::Data<Site>,
     Host(host): Host,
@@ -129,6 +202,14 @@ pub(super) async fn report(
     }
 }
 
+/// Every host.
+#[utoipa::path(
+    get,
+    path = "/v1/hosts",
+    operation_id = "hosts",
+    responses((status = 200, description = "All hosts.", body = Vec<HostView>)),
+    security(("admin" = []))
+)]
 pub(super) async fn all(
     site: web::Data<Site>,
     _: Admin,
@@ -139,6 +220,17 @@ pub(super) async fn all(
     }
 }
 
+/// Ends a host's right to work; its leases go to others.
+#[utoipa::path(
+    post,
+    path = "/v1/hosts/{host}/revoke",
+    operation_id = "revokeHost",
+    params(
+        ("host" = HostId, Path, description = "The host."),
+    ),
+    responses((status = 200, description = "The host, revoked.", body = HostView)),
+    security(("admin" = []))
+)]
 pub(super) async fn revoke(
     site: web::Data<Site>,
     _: Admin,

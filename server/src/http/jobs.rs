@@ -21,6 +21,13 @@ pub(super) fn unexpected(answer: &Answer) -> HttpError {
     HttpError::new(ErrorKind::Internal, "the server failed; its log says why")
 }
 
+/// Is the server there?
+#[utoipa::path(
+    get,
+    path = "/v1/health",
+    operation_id = "health",
+    responses((status = 200, description = "The server lives.", body = Health))
+)]
 pub(super) async fn health(site: web::Data<Site>) -> Result<web::Json<Health>, HttpError> {
     let totals = site.traffic.totals();
     match site.shell.call(|to| Command::Query { to, query: Query::Position }).await? {
@@ -37,6 +44,15 @@ pub(super) async fn health(site: web::Data<Site>) -> Result<web::Json<Health>, H
     }
 }
 
+/// Starts a job whose blobs have been uploaded.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs",
+    operation_id = "submitJob",
+    request_body = SubmitRequest,
+    responses((status = 200, description = "The job is taken.", body = SubmitAnswer)),
+    security(("admin" = []))
+)]
 pub(super) async fn submit(
     site: web::Data<Site>,
     _: Admin,
@@ -50,6 +66,17 @@ pub(super) async fn submit(
     }
 }
 
+/// Ends a job.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{job}/cancel",
+    operation_id = "cancelJob",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+    ),
+    responses((status = 200, description = "The job, cancelled.", body = JobView)),
+    security(("admin" = []))
+)]
 pub(super) async fn cancel(
     site: web::Data<Site>,
     _: Admin,
@@ -62,6 +89,19 @@ pub(super) async fn cancel(
     }
 }
 
+/// Evaluates a trial's best checkpoint outside the search; what is open or done already is given again.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{job}/trials/{trial}/evaluate",
+    operation_id = "evaluate",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+        ("trial" = TrialId, Path, description = "The trial."),
+    ),
+    request_body = EvaluateRequest,
+    responses((status = 200, description = "How far it is.", body = EvaluationView)),
+    security(("admin" = []))
+)]
 pub(super) async fn evaluate(
     site: web::Data<Site>,
     _: Admin,
@@ -76,6 +116,18 @@ pub(super) async fn evaluate(
     }
 }
 
+/// Lets a job stand still until it is resumed.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{job}/pause",
+    operation_id = "pauseJob",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+    ),
+    request_body = PauseRequest,
+    responses((status = 200, description = "The job, paused.", body = JobView)),
+    security(("admin" = []))
+)]
 pub(super) async fn pause(
     site: web::Data<Site>,
     _: Admin,
@@ -89,6 +141,18 @@ pub(super) async fn pause(
     }
 }
 
+/// Evaluations of a trial outside the search.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs/{job}/trials/{trial}/evaluations",
+    operation_id = "evaluations",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+        ("trial" = TrialId, Path, description = "The trial."),
+    ),
+    responses((status = 200, description = "All of them.", body = Vec<EvaluationView>)),
+    security(("admin" = []))
+)]
 pub(super) async fn evaluations(
     site: web::Data<Site>,
     _: Admin,
@@ -101,6 +165,17 @@ pub(super) async fn evaluations(
     }
 }
 
+/// Lets a paused job go on.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{job}/resume",
+    operation_id = "resumeJob",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+    ),
+    responses((status = 200, description = "The job as it goes on.", body = JobView)),
+    security(("admin" = []))
+)]
 pub(super) async fn resume(
     site: web::Data<Site>,
     _: Admin,
@@ -113,6 +188,18 @@ pub(super) async fn resume(
     }
 }
 
+/// Has a job's trials train for longer, also after its end.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{job}/extend",
+    operation_id = "extendJob",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+    ),
+    request_body = ExtendRequest,
+    responses((status = 200, description = "The job, extended.", body = JobView)),
+    security(("admin" = []))
+)]
 pub(super) async fn extend(
     site: web::Data<Site>,
     _: Admin,
@@ -130,6 +217,14 @@ async fn query(site: &Site, query: Query) -> Result<Answer, HttpError> {
     Ok(site.shell.call(|to| Command::Query { to, query }).await?)
 }
 
+/// Every job.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs",
+    operation_id = "jobs",
+    responses((status = 200, description = "All jobs.", body = Vec<JobView>)),
+    security(("admin" = []))
+)]
 pub(super) async fn all(
     site: web::Data<Site>,
     _: Admin,
@@ -140,6 +235,17 @@ pub(super) async fn all(
     }
 }
 
+/// A job with all that was submitted.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs/{job}",
+    operation_id = "job",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+    ),
+    responses((status = 200, description = "The job.", body = JobDetail)),
+    security(("admin" = []))
+)]
 pub(super) async fn one(
     site: web::Data<Site>,
     _: Admin,
@@ -151,6 +257,17 @@ pub(super) async fn one(
     }
 }
 
+/// A job's trials.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs/{job}/trials",
+    operation_id = "trials",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+    ),
+    responses((status = 200, description = "All its trials.", body = Vec<TrialView>)),
+    security(("admin" = []))
+)]
 pub(super) async fn trials(
     site: web::Data<Site>,
     _: Admin,
@@ -162,6 +279,18 @@ pub(super) async fn trials(
     }
 }
 
+/// All that is needed to train a trial again.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs/{job}/trials/{trial}/history",
+    operation_id = "history",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+        ("trial" = TrialId, Path, description = "The trial."),
+    ),
+    responses((status = 200, description = "The trial's history.", body = TrialHistory)),
+    security(("admin" = []))
+)]
 pub(super) async fn history(
     site: web::Data<Site>,
     _: Admin,
@@ -183,6 +312,19 @@ pub(super) struct Page {
     limit: Option<usize>,
 }
 
+/// A job's history, a page at a time.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs/{job}/events",
+    operation_id = "events",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+        ("after" = Option<u64>, Query, description = "Only events after this journal position."),
+        ("limit" = Option<u64>, Query, description = "Events at most; 1,000 if left out, 10,000 at most."),
+    ),
+    responses((status = 200, description = "Events in the order of the journal.", body = Vec<EventView>)),
+    security(("admin" = []))
+)]
 pub(super) async fn events(
     site: web::Data<Site>,
     _: Admin,

@@ -8,6 +8,7 @@ mod error;
 mod hosts;
 mod jobs;
 mod known;
+pub(crate) mod openapi;
 mod protocol;
 mod traffic;
 
@@ -59,6 +60,7 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .app_data(json(JSON_LIMIT))
         .app_data(path)
         .app_data(query)
+        .service(resource("/v1/openapi.json").route(web::get().to(openapi::document_route)))
         .service(resource("/v1/health").route(web::get().to(jobs::health)))
         .service(resource("/v1/enrol").route(web::post().to(hosts::enrol)))
         .service(resource("/v1/work").app_data(json(JOB_LIMIT)).route(web::post().to(hosts::work)))

@@ -1,7 +1,9 @@
 //! The API over real sockets: what is right works, and what is wrong gets its refusal.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod described;
+mod document;
 mod world;
 
 use sojourn_blobs::FullDisk;

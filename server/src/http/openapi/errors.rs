@@ -1,0 +1,122 @@
+//! Which errors an operation may answer with, and how each looks: one answer per status, as
+//! [`ErrorKind::status`] has it.
+
+use serde_json::{Map, Value, json};
+use sojourn_protocol::{
+    PROTOCOL_HEADER,
+    error::{ApiError, ErrorKind, Retry},
+};
+use std::collections::BTreeSet;
+
+/// Errors of an operation beside those that its form brings.
+const OWN: &[(&str, &[ErrorKind])] = {
+    use ErrorKind::{
+        Conflict, DigestMismatch, Forbidden, NotFound, RangeNotSatisfiable, StorageFull, TooLarge,
+        WrongOffset,
+    };
+    &[
+        ("report", &[Forbidden, NotFound, Conflict]),
+        (
+            "putCheckpoint",
+            &[Forbidden, NotFound, Conflict, WrongOffset, TooLarge, DigestMismatch, StorageFull],
+        ),
+        ("checkpointState", &[Forbidden, NotFound, Conflict, TooLarge]),
+        ("blob", &[Forbidden, NotFound, RangeNotSatisfiable]),
+        ("putBlob", &[Conflict, WrongOffset, TooLarge, DigestMismatch, StorageFull]),
+        ("submitJob", &[Conflict]),
+        ("job", &[NotFound]),
+        ("cancelJob", &[NotFound]),
+        ("pauseJob", &[NotFound, Conflict]),
+        ("resumeJob", &[NotFound, Conflict]),
+        ("extendJob", &[NotFound, Conflict]),
+        ("trials", &[NotFound]),
+        ("events", &[NotFound]),
+        ("history", &[NotFound]),
+        ("evaluate", &[NotFound, Conflict]),
+        ("evaluations", &[NotFound]),
+        ("revokeHost", &[NotFound]),
+    ]
+};
+
+/// The errors that an operation may answer with, one for each status.
+pub(super) fn of(operation: &str, secured: bool, json_body: bool) -> Vec<ErrorKind> {
+    let mut kinds =
+        vec![ErrorKind::UnsupportedProtocol, ErrorKind::Unavailable, ErrorKind::Internal];
+    kinds.extend(secured.then_some(ErrorKind::Unauthorized));
+    kinds.extend(json_body.then_some(ErrorKind::TooLarge));
+    let own = OWN.iter().find(|(id, _)| *id == operation);
+    kinds.extend(own.into_iter().flat_map(|(_, kinds)| kinds.iter()));
+    let mut seen = BTreeSet::new();
+    kinds.retain(|kind| seen.insert(kind.status()));
+    kinds
+}
+
+/// Where the answer of a kind's status is described.
+pub(super) fn reference(kind: ErrorKind) -> Value {
+    json!({ "$ref": format!("#/components/responses/{}", name(kind.status())) })
+}
+
+fn name(status: u16) -> String {
+    format!("Error{status}")
+}
+
+/// All of them, by name.
+pub(super) fn responses() -> Value {
+    let statuses: BTreeSet<u16> = ErrorKind::ALL.into_iter().map(ErrorKind::status).collect();
+    let described = statuses.into_iter().map(|status| (name(status), response(status)));
+    Value::Object(described.collect())
+}
+
+fn response(status: u16) -> Value {
+    let kinds: Vec<ErrorKind> =
+        ErrorKind::ALL.into_iter().filter(|kind| kind.status() == status).collect();
+    let words = kinds.iter().map(|kind| format!("`{}`: {}", word(*kind), meaning(*kind)));
+    let examples: Map<String, Value> =
+        kinds.iter().map(|kind| (word(*kind), json!({ "value": example(*kind) }))).collect();
+    json!({
+        "description": words.collect::<Vec<_>>().join("; "),
+        "headers": { (PROTOCOL_HEADER): { "$ref": "#/components/headers/Protocol" } },
+        "content": { "application/json": {
+            "schema": { "$ref": "#/components/schemas/ApiError" },
+            "examples": examples,
+        } },
+    })
+}
+
+/// The kind as it is written.
+fn word(kind: ErrorKind) -> String {
+    let value = serde_json::to_value(kind).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn example(kind: ErrorKind) -> ApiError {
+    let mut error = ApiError::new(kind, meaning(kind));
+    if kind == ErrorKind::WrongOffset {
+        error.offset = Some(4096);
+    }
+    error
+}
+
+fn meaning(kind: ErrorKind) -> String {
+    let meaning = match kind {
+        ErrorKind::Invalid => "the request can't be understood or asks for something impossible",
+        ErrorKind::UnsupportedProtocol => "the caller speaks another protocol version",
+        ErrorKind::Unauthorized => "no token, an unknown one, or a revoked one",
+        ErrorKind::Forbidden => "what is asked for isn't the caller's own",
+        ErrorKind::NotFound => "nothing has this name",
+        ErrorKind::Conflict => "the request contradicts what is already there",
+        ErrorKind::WrongOffset => "the upload goes on at `offset`",
+        ErrorKind::TooLarge => "more bytes than were declared or are allowed",
+        ErrorKind::DigestMismatch => "the bytes don't have the digest that was declared",
+        ErrorKind::RangeNotSatisfiable => "the range lies outside the blob",
+        ErrorKind::StorageFull => "the server's disk is full",
+        ErrorKind::Unavailable => "the server can't decide just now",
+        ErrorKind::Internal => "a fault of the server; its log says why",
+    };
+    let retry = match kind.retry() {
+        Retry::Later => " (try again later)",
+        Retry::Mended => " (try again, mended)",
+        Retry::Never => "",
+    };
+    format!("{meaning}{retry}")
+}

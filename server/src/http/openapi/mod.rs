@@ -1,0 +1,217 @@
+//! The document that describes the API (OpenAPI 3.1), generated from handlers and wire types.
+//!
+//! What every operation has in common (the protocol header, the error answers, the examples) is put in
+//! here; what is its own stands at its handler. Anyone may read the document: it says nothing about this
+//! server's jobs or hosts.
+
+mod errors;
+
+use super::{blobs, hosts, jobs};
+use actix_web::{HttpResponse, http::header::ContentType};
+use serde_json::{Map, Value, json};
+use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION};
+use std::sync::LazyLock;
+use utoipa::{
+    Modify, OpenApi, ToSchema,
+    openapi::{
+        self as model,
+        security::{Http, HttpAuthScheme, SecurityScheme},
+    },
+};
+
+/// One example for each type of a body, by the type's name.
+const EXAMPLES: &str = include_str!("examples.json");
+
+/// Bytes as they are.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "it is there for its schema")]
+pub(super) struct Bytes(Vec<u8>);
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Sojourn",
+        description = "What hosts and people ask a Sojourn server. Times are milliseconds since the Unix \
+                       epoch; trials, epochs, shards and batches count from 0; losses are sums over rows. \
+                       Whatever is posted may be sent again: the answer to the same request is the same. \
+                       Answers that aren't 2xx carry an `ApiError`, whose `kind` says what can be done.",
+    ),
+    paths(
+        document_route,
+        jobs::health,
+        hosts::enrol,
+        hosts::work,
+        hosts::heartbeat,
+        hosts::release,
+        hosts::report,
+        hosts::put_checkpoint,
+        hosts::checkpoint_state,
+        blobs::missing,
+        blobs::get,
+        blobs::put,
+        blobs::upload_state,
+        jobs::submit,
+        jobs::all,
+        jobs::one,
+        jobs::cancel,
+        jobs::pause,
+        jobs::resume,
+        jobs::extend,
+        jobs::trials,
+        jobs::events,
+        jobs::history,
+        jobs::evaluate,
+        jobs::evaluations,
+        hosts::all,
+        hosts::revoke,
+    ),
+    components(schemas(sojourn_protocol::error::ApiError)),
+    modifiers(&Tokens)
+)]
+struct Document;
+
+/// Who calls: each sort of token opens its own doors.
+struct Tokens;
+
+impl Modify for Tokens {
+    fn modify(&self, document: &mut model::OpenApi) {
+        let components = document.components.get_or_insert_default();
+        for (name, whose) in [
+            ("enrolment", "The enrolment token, in the server's file `enrol-token`."),
+            ("host", "A host's own token, from `enrol`."),
+            ("admin", "The admin token, in the server's file `admin-token`."),
+        ] {
+            let mut scheme = Http::new(HttpAuthScheme::Bearer);
+            scheme.description = Some(whose.to_owned());
+            components.add_security_scheme(name, SecurityScheme::Http(scheme));
+        }
+    }
+}
+
+/// The document. A fault in it is a fault of the program, which its tests find: it is empty then.
+pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let mut document = serde_json::to_value(Document::openapi()).unwrap_or_default();
+    let examples: Map<String, Value> = serde_json::from_str(EXAMPLES).unwrap_or_default();
+    relax_tagged(&mut document);
+    if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
+        components.insert("parameters".to_owned(), json!({ "Protocol": protocol_parameter() }));
+        let header = json!({
+            "description": "The version that the server speaks.",
+            "schema": { "type": "integer" },
+        });
+        components.insert("headers".to_owned(), json!({ "Protocol": header }));
+        components.insert("responses".to_owned(), errors::responses());
+    }
+    for (operation, path) in operations(&mut document) {
+        complete(operation, &path, &examples);
+    }
+    document
+});
+
+fn protocol_parameter() -> Value {
+    json!({
+        "name": PROTOCOL_HEADER,
+        "in": "header",
+        "description": "The version that the caller speaks; another than the server's is refused.",
+        "schema": { "type": "integer", "const": PROTOCOL_VERSION },
+    })
+}
+
+/// Every operation, with its path.
+fn operations(document: &mut Value) -> Vec<(&mut Map<String, Value>, String)> {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    let paths = paths.into_iter().flatten();
+    let methods = paths.flat_map(|(path, item)| {
+        let item = item.as_object_mut().into_iter().flatten();
+        item.map(move |(_, operation)| (operation, path.clone()))
+    });
+    methods.filter_map(|(operation, path)| Some((operation.as_object_mut()?, path))).collect()
+}
+
+/// Puts in what all operations have.
+fn complete(operation: &mut Map<String, Value>, path: &str, examples: &Map<String, Value>) {
+    let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
+    if let Some(parameters) = parameters.as_array_mut() {
+        parameters.push(json!({ "$ref": "#/components/parameters/Protocol" }));
+    }
+    let id = operation.get("operationId").and_then(Value::as_str).unwrap_or(path).to_owned();
+    let secured = operation.contains_key("security");
+    let body = operation.get_mut("requestBody").and_then(|body| body.get_mut("content"));
+    let json_body = body.as_ref().is_some_and(|content| content.get("application/json").is_some());
+    if let Some(content) = body {
+        exemplify(content, examples);
+    }
+    let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for (_, response) in responses.iter_mut() {
+        if let Some(content) = response.get_mut("content") {
+            exemplify(content, examples);
+        }
+        if let Some(response) = response.as_object_mut() {
+            let headers = response.entry("headers").or_insert_with(|| json!({}));
+            if let Some(headers) = headers.as_object_mut() {
+                let reference = json!({ "$ref": "#/components/headers/Protocol" });
+                headers.insert(PROTOCOL_HEADER.to_owned(), reference);
+            }
+        }
+    }
+    for kind in errors::of(&id, secured, json_body) {
+        responses.insert(kind.status().to_string(), errors::reference(kind));
+    }
+}
+
+/// Puts an example beside each schema that names a type, or is a list of one.
+fn exemplify(content: &mut Value, examples: &Map<String, Value>) {
+    let Some(body) = content.get_mut("application/json").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let Some(schema) = body.get("schema") else { return };
+    let named = |schema: &Value| -> Option<Value> {
+        let name = schema.get("$ref")?.as_str()?.rsplit('/').next()?;
+        examples.get(name).cloned()
+    };
+    let listed = || Some(Value::Array(vec![named(schema.get("items")?)?]));
+    if let Some(example) = named(schema).or_else(listed) {
+        body.insert("example".to_owned(), example);
+    }
+}
+
+/// A variant that has its tag beside its own fields is written as both together; its own schema then may
+/// not refuse the tag.
+fn relax_tagged(document: &mut Value) {
+    let mut tagged = Vec::new();
+    collect_tagged(document, &mut tagged);
+    let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut);
+    let Some(schemas) = schemas else { return };
+    for name in tagged {
+        if let Some(schema) = schemas.get_mut(&name).and_then(Value::as_object_mut) {
+            schema.remove("additionalProperties");
+        }
+    }
+}
+
+fn collect_tagged(value: &Value, tagged: &mut Vec<String>) {
+    match value {
+        Value::Object(object) => {
+            let all = object.get("allOf").and_then(Value::as_array).into_iter().flatten();
+            let names = all.filter_map(|part| part.get("$ref")?.as_str()?.rsplit('/').next());
+            tagged.extend(names.map(str::to_owned));
+            object.values().for_each(|value| collect_tagged(value, tagged));
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect_tagged(value, tagged)),
+        _ => {}
+    }
+}
+
+/// This document.
+#[utoipa::path(
+    get,
+    path = "/v1/openapi.json",
+    operation_id = "openapi",
+    responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object))
+)]
+pub(super) async fn document_route() -> HttpResponse {
+    HttpResponse::Ok().content_type(ContentType::json()).body(DOCUMENT.to_string())
+}
