@@ -237,7 +237,7 @@ fn completions_are_made_for_shells() {
     }
 }
 
-const HOST: &str = r#"{"host":1,"name":"m","state":"STATE","seen_at":null,"slots":2,"numeric_class":null,"cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}"#;
+const HOST: &str = r#"{"host":1,"name":"m","state":"STATE","seen_at":null,"slots":2,"numeric_class":null,"device":"cpu","cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}"#;
 
 #[test]
 fn a_machine_is_revoked_by_its_number() {
@@ -264,7 +264,7 @@ fn nothing_is_coloured_in_a_pipe() {
     let mut lines = text.lines();
     assert!(lines.next().unwrap().trim_start().starts_with("HOST"), "{text}");
     let fields: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    assert_eq!(fields, ["1", "m", "live", "-", "0/2", "0", "3", "0", "1.5", "s"]);
+    assert_eq!(fields, ["1", "m", "live", "-", "0/2", "cpu", "0", "3", "0", "1.5", "s"]);
 }
 
 #[test]
