@@ -242,6 +242,15 @@ schedule = {{ name = "cosine" }}
     pub(crate) fn log(&self, name: &str) -> String {
         fs::read_to_string(self.path().join(format!("{name}.log"))).unwrap_or_default()
     }
+
+    /// Reads a log until it says `text`: a process may say it after it can be asked.
+    pub(crate) fn logged(&self, name: &str, text: &str) {
+        let since = Instant::now();
+        while !self.log(name).contains(text) {
+            assert!(since.elapsed() < PATIENCE, "no `{text}` in:\n{}", self.log(name));
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// Starts a server and waits for its address.

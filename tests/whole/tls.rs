@@ -52,9 +52,8 @@ fn secured(name: &str, last_year: i32) -> Site {
 #[test]
 fn a_job_is_submitted_trained_and_exported_over_tls() {
     let mut site = secured("localhost", 4000);
-    let log = site.log("server");
-    assert!(log.contains("serving at https://127.0.0.1:"), "{log}");
-    assert!(log.contains(&format!("sojourn client --server {} ", site.url)), "{log}");
+    site.logged("server", "serving at https://127.0.0.1:");
+    site.logged("server", &format!("sojourn client --server {} ", site.url));
     let _client = site.client("client-1");
     let job = site.submit_with(3, 1, "[1e-3]", "");
     // Those who wait outlive a server that is away.
@@ -141,7 +140,7 @@ fn servers_that_cannot_be_trusted_are_told_apart_and_end_a_client_at_once() {
 #[test]
 fn an_expired_certificate_is_waited_for_and_said() {
     let site = secured("localhost", 2001);
-    assert!(site.log("server").contains("the certificate has expired"), "{}", site.log("server"));
+    site.logged("server", "the certificate has expired");
     let ca = site.path().join("ca.pem");
     let (code, told) = asked(&site.url, Some(&ca));
     assert_eq!(code, Some(3), "{told}");
