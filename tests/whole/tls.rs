@@ -60,8 +60,10 @@ fn a_job_is_submitted_trained_and_exported_over_tls() {
     site.restart();
     let view = site.wait(&job, |view| view["state"] != "running");
     assert_eq!((&view["state"], &view["hops"]), (&"finished".into(), &6.into()), "{view}");
-    site.json(&["export", &job, "--best", "-o", "best.safetensors"]);
-    sojourn_codec::decode(&fs::read(site.path().join("best.safetensors")).unwrap()).unwrap();
+    let exported = site.json(&["export", &job, "--best", "-o", "best.safetensors"]);
+    let file = fs::read(site.path().join("best.safetensors")).unwrap();
+    assert_eq!(exported["bytes"].as_u64(), u64::try_from(file.len()).ok());
+    sojourn_model::portable::ModelFile::read(&file).unwrap();
 }
 
 /// A command that asks the server, the exit code and what it says.
