@@ -1,3 +1,5 @@
+//! What a model file says, and what is refused in one.
+
 use super::*;
 use crate::{Lineage, checkpoint::tests::context, given_checkpoint, initial_checkpoint};
 use proptest::prelude::*;
