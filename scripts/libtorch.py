@@ -184,8 +184,10 @@ def link(checkout, name, folder):
     return True
 
 
-def main():
-    parser = argparse.ArgumentParser(description="puts libtorch where `cargo build` finds it")
+def prepare(description, name, install):
+    """A script's whole run: `install(cache)` makes a folder, once for all checkouts, and the checkout gets
+    a link `.cache/NAME` to it; True where that is new. Ends the process where it can't be done."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--checkout", type=pathlib.Path, required=True, help="the checkout to link")
     arguments = parser.parse_args()
     try:
@@ -193,16 +195,15 @@ def main():
         cache.mkdir(parents=True, exist_ok=True)
         with locked(cache / "setup.lock"):
             folder = install(cache)
-        # `.cargo/config.toml` names this one.
-        link(arguments.checkout.resolve(), "libtorch", folder)
+        return link(arguments.checkout.resolve(), name, folder)
     except (SetupError, OSError, zipfile.BadZipFile) as error:
         print(f"setup: {error}", file=sys.stderr)
-        return 1
+        sys.exit(1)
     except KeyboardInterrupt:
         print("setup: interrupted; run it again to go on", file=sys.stderr)
-        return 130
-    return 0
+        sys.exit(130)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # `.cargo/config.toml` names this link.
+    prepare("puts libtorch where `cargo build` finds it", "libtorch", install)

@@ -5,13 +5,11 @@ It lies in the user's cache folder, once for all checkouts; the system's Python 
 written last, says that it is whole; a lock keeps two runs apart.
 """
 
-import argparse
-import pathlib
 import shutil
 import sys
 
 sys.dont_write_bytecode = True  # a checkout stays as it is
-from libtorch import SetupError, cache_folder, link, locked, run, say  # noqa: E402
+from libtorch import prepare, run, say  # noqa: E402
 
 REQUIREMENTS = ["numpy>=1.26,<3", "safetensors>=0.4,<1"]
 RECIPE = f"{' '.join(REQUIREMENTS)} recipe 1\n"  # another text makes every user's copy anew
@@ -37,25 +35,6 @@ def install(cache):
     return folder
 
 
-def main():
-    parser = argparse.ArgumentParser(description="makes the Python environment of the tests")
-    parser.add_argument("--checkout", type=pathlib.Path, required=True, help="the checkout to link")
-    arguments = parser.parse_args()
-    try:
-        cache = cache_folder()
-        cache.mkdir(parents=True, exist_ok=True)
-        with locked(cache / "setup.lock"):
-            folder = install(cache)
-        if link(arguments.checkout.resolve(), "python", folder):
-            say("this checkout is ready: `cargo build`")
-    except (SetupError, OSError) as error:
-        print(f"setup: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("setup: interrupted; run it again to go on", file=sys.stderr)
-        return 130
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    if prepare("makes the Python environment of the tests", "python", install):
+        say("this checkout is ready: `cargo build`")
