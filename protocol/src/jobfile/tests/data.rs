@@ -1,0 +1,71 @@
+//! The keys of `[data]` by kind of file.
+
+use super::*;
+
+#[test]
+fn arrays_need_fewer_words_and_may_need_others() {
+    let npz = parse(&SMALL.replace("x.csv", "x.npz").replace("label = \"y\"\n", "")).unwrap();
+    assert_eq!((npz.data.label.as_str(), npz.data.features), ("y", None));
+    // The file itself knows its rows' shape.
+    let cnn = SMALL.replace("arch = \"mlp\"\nhidden = [8]", "arch = \"cnn\"\nchannels = [8]");
+    assert!(
+        parse(&cnn.replace("x.csv", "train-images-idx3-ubyte.gz").replace("label = \"y\"", ""))
+            .is_ok()
+    );
+    let keras = SMALL.replace("x.csv", "https://example.org/mnist.npz").replace(
+        "label = \"y\"",
+        "features = \"x_train\"\nlabel = \"y_train\"\nchannels = \"last\"\n\
+         test = { data = \"mnist.npz\", features = \"x_test\", label = \"y_test\" }",
+    );
+    let data = parse(&keras).unwrap().data;
+    assert_eq!((data.features.as_deref(), data.channels), (Some("x_train"), Channels::Last));
+    let test = SourceSpec {
+        data: "mnist.npz".into(),
+        features: Some("x_test".into()),
+        label: Some("y_test".into()),
+        labels: None,
+    };
+    assert_eq!(data.test, Some(Split::Source(test)));
+}
+
+#[test]
+fn words_about_data_that_do_not_fit_its_kind_are_refused() {
+    let with = |train: &str, more: &str| {
+        told("train = \"x.csv\"\nlabel = \"y\"", &format!("train = \"{train}\"\n{more}"))
+    };
+    assert_eq!(
+        with("x.csv", "label = \"y\"\nfeatures = \"x\""),
+        "5: `data.features` names an array; of a CSV file every column beside the label is a feature"
+    );
+    assert_eq!(
+        with("x.npz", "labels = \"y.npz\""),
+        "4: `data.labels` is the file of labels beside an IDX or NPY file; here the labels are in the same file, and `label` names them"
+    );
+    assert_eq!(
+        with("x-ubyte.gz", "label = \"y\""),
+        "4: `data.label` names an array of an NPZ or safetensors file"
+    );
+    assert_eq!(
+        with("x.npz", "channels = \"lst\""),
+        "4: `data.channels` is `\"lst\"`; did you mean `last`? one of `first`, `last` is wanted"
+    );
+    assert_eq!(
+        with("s3:///x.npz", "label = \"y\""),
+        "3: `data.train` is `\"s3:///x.npz\"`, which names no bucket"
+    );
+    assert_eq!(with("folder", ""), "2: `data.label` is missing: the name of the label column");
+    assert_eq!(
+        with("x.npz", "valid = { date = \"v.npz\" }"),
+        "4: `data.valid.date` is no known key; did you mean `data`?\n\
+         4: `data.valid.data` is missing: a data file, a folder of them, or a URL"
+    );
+    assert_eq!(
+        with("x.npz", "test = [\"v.npz\"]"),
+        "4: `data.test` is a list; a share above 0 and below 1, a path or URL, or `{ data = \"...\" }` is wanted"
+    );
+    assert_eq!(
+        with("x.npz", "features = 3"),
+        "4: `data.features` is a whole number (`3`); the name of an array is wanted"
+    );
+    assert_eq!(with("x.npz", "features = \"\""), "4: `data.features` is empty");
+}
