@@ -4,6 +4,7 @@
 use super::{
     Clock, Errand, OpenJournal, ShellConfig,
     error::ShellError,
+    gather::Gathering,
     handle::unavailable,
     recover::{Recovered, recover},
     snapshot,
@@ -136,6 +137,7 @@ impl Driver {
             number,
             verified: snapshot,
             trim_below: JournalPosition(0),
+            gathering: Gathering::default(),
         };
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())

@@ -11,6 +11,7 @@
 mod clock;
 mod driver;
 mod error;
+mod gather;
 mod handle;
 mod recover;
 mod snapshot;

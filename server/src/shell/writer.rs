@@ -2,8 +2,8 @@
 //! waited for it.
 
 use super::{
-    Errand, ShellConfig, WantedUploads, driver::Input, error::ShellError, recover::read_snapshot,
-    snapshot::not_kept,
+    Errand, ShellConfig, WantedUploads, driver::Input, error::ShellError, gather::Gathering,
+    recover::read_snapshot, snapshot::not_kept,
 };
 use crate::journal::{Journal, JournalError, Snapshot};
 use sojourn_core::{Answer, JournalPosition, Record};
@@ -11,10 +11,13 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::JobId,
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-    mpsc::{Receiver, Sender},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, Sender},
+    },
+    time::Instant,
 };
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
@@ -51,6 +54,12 @@ pub(super) struct Writer {
     pub(super) verified: JournalPosition,
     /// Records below are to be dropped.
     pub(super) trim_below: JournalPosition,
+    pub(super) gathering: Gathering,
+}
+
+/// How many callers are answered by these.
+fn replies(items: &[Item]) -> usize {
+    items.iter().filter(|item| matches!(item, Item::Reply { .. })).count()
 }
 
 impl Writer {
@@ -59,12 +68,29 @@ impl Writer {
     pub(super) fn run(mut self, items: &Receiver<Vec<Item>>) {
         while let Ok(mut group) = items.recv() {
             group.extend(items.try_iter().flatten());
+            self.gather(&mut group, items);
             if let Err(error) = self.write(group) {
                 tracing::error!(error = &error as &dyn std::error::Error, "the journal failed");
                 let _ = self.driver.send(Input::Broken { number: self.number });
                 while items.recv().is_ok() {}
                 return;
             }
+        }
+    }
+
+    /// Where others are about to come, has them come along.
+    fn gather(&self, group: &mut Vec<Item>, items: &Receiver<Vec<Item>>) {
+        if !group.iter().any(|item| matches!(item, Item::Persist(_))) {
+            return;
+        }
+        let mut here = replies(group);
+        let Some(wait) = self.gathering.wait(here) else { return };
+        let end = Instant::now() + wait.longest;
+        while here < wait.callers {
+            let left = end.saturating_duration_since(Instant::now());
+            let Ok(more) = items.recv_timeout(left) else { return };
+            here += replies(&more);
+            group.extend(more);
         }
     }
 
@@ -82,7 +108,9 @@ impl Writer {
             }
         }
         if !records.is_empty() {
+            let begun = Instant::now();
             self.journal.append(&records)?;
+            self.gathering.appended(replies(&waiting), begun.elapsed());
             self.durable.store(self.journal.tail().0, Ordering::Release);
         }
         for item in waiting {
