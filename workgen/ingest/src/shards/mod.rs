@@ -10,25 +10,27 @@
 //!
 //! The digest is over the file in order: the header, `x` as it is flushed, `y` read back at the end.
 
+#[cfg(test)]
+mod tests;
+mod writer;
+
 use crate::{error::IngestError, plan::Plan};
-use sojourn_codec::{Dtype, Layout, TensorSpec};
 use sojourn_protocol::{
-    digest::{BlobRef, Digest, Hasher},
+    digest::{BlobRef, Digest},
     manifest::{Labels, Shard},
 };
 use std::{
     collections::BTreeMap,
-    fs::{self, File, OpenOptions},
-    io::{Read, Seek, SeekFrom, Write},
+    fs,
     path::{Path, PathBuf},
 };
 use tempfile::TempDir;
+use writer::ShardWriter;
 
 /// What all write buffers have together.
 pub(crate) const BUFFER_BYTES: usize = 64 << 20;
 /// No buffer gets more: larger ones save nothing.
 const MAX_BUFFER: usize = 1 << 20;
-const READ_BACK: usize = 64 << 10;
 
 /// A row's label.
 #[derive(Debug, Clone, Copy)]
@@ -37,10 +39,22 @@ pub(crate) enum Target {
     Number(f32),
 }
 
+impl Target {
+    /// Bytes in the file, at most.
+    const LONGEST: usize = size_of::<i64>();
+
+    /// Bytes in the file.
+    const fn bytes(self) -> usize {
+        match self {
+            Target::Class(index) => size_of_val(&index),
+            Target::Number(number) => size_of_val(&number),
+        }
+    }
+}
+
 /// All shards of a plan, being written.
 pub(crate) struct ShardSet {
     folder: TempDir,
-    buffer: usize,
     writers: Vec<ShardWriter>,
     blobs: Vec<(BlobRef, PathBuf)>,
 }
@@ -53,20 +67,31 @@ impl ShardSet {
         features: usize,
         labels: &Labels,
     ) -> Result<Self, IngestError> {
+        Self::buffered(out_dir, plan, features, labels, BUFFER_BYTES)
+    }
+
+    /// The same with write buffers of so many bytes together.
+    fn buffered(
+        out_dir: &Path,
+        plan: &Plan,
+        features: usize,
+        labels: &Labels,
+        budget: usize,
+    ) -> Result<Self, IngestError> {
         fs::create_dir_all(out_dir).map_err(IngestError::io("create", out_dir))?;
         let folder = tempfile::Builder::new()
             .prefix(".ingest-")
             .tempdir_in(out_dir)
             .map_err(IngestError::io("create a folder in", out_dir))?;
         let features = u64::try_from(features).unwrap_or(u64::MAX);
+        // Each writer has two buffers.
+        let buffer = (budget / 2 / plan.shards().count().max(1)).min(MAX_BUFFER);
         let writers = plan.shards().enumerate().map(|(index, (_, rows))| {
             let path = folder.path().join(index.to_string());
-            ShardWriter::create(path, rows, features, labels)
+            ShardWriter::create(path, rows, features, labels, buffer)
         });
         let writers = writers.collect::<Result<Vec<_>, _>>()?;
-        // Each writer has two buffers.
-        let buffer = (BUFFER_BYTES / 2 / writers.len().max(1)).min(MAX_BUFFER);
-        Ok(Self { folder, buffer, writers, blobs: Vec::new() })
+        Ok(Self { folder, writers, blobs: Vec::new() })
     }
 
     /// Appends a row to a shard.
@@ -77,7 +102,7 @@ impl ShardSet {
         target: Target,
     ) -> Result<(), IngestError> {
         match self.writers.get_mut(shard) {
-            Some(writer) => writer.push(row, target, self.buffer),
+            Some(writer) => writer.push(row, target),
             None => Ok(()),
         }
     }
@@ -122,105 +147,5 @@ impl ShardSet {
             files.insert(blob.sha256, name);
         }
         Ok((shards, files))
-    }
-}
-
-/// One shard's file.
-struct ShardWriter {
-    path: PathBuf,
-    rows: u32,
-    bytes: u64,
-    hasher: Hasher,
-    x: Vec<u8>,
-    x_at: u64,
-    y: Vec<u8>,
-    y_at: u64,
-    y_start: u64,
-}
-
-impl ShardWriter {
-    fn create(
-        path: PathBuf,
-        rows: u32,
-        features: u64,
-        labels: &Labels,
-    ) -> Result<Self, IngestError> {
-        let count = u64::from(rows);
-        let dtype = match labels {
-            Labels::Classes(_) => Dtype::I64,
-            Labels::Number => Dtype::F32,
-        };
-        let layout = Layout::new(vec![
-            TensorSpec::new("x", Dtype::F32, [count, features]),
-            TensorSpec::new("y", dtype, [count]),
-        ])?;
-        let start = |name| layout.range(name).map_or(0, |range| range.start);
-        let mut file = File::create_new(&path).map_err(IngestError::io("create", &path))?;
-        file.write_all(layout.header()).map_err(IngestError::io("write", &path))?;
-        let mut hasher = Hasher::default();
-        hasher.update(layout.header());
-        Ok(Self {
-            rows,
-            bytes: layout.file_bytes(),
-            hasher,
-            x: Vec::new(),
-            x_at: start("x"),
-            y: Vec::new(),
-            y_at: start("y"),
-            y_start: start("y"),
-            path,
-        })
-    }
-
-    fn push(&mut self, row: &[f32], target: Target, buffer: usize) -> Result<(), IngestError> {
-        self.x.extend(row.iter().flat_map(|value| value.to_le_bytes()));
-        match target {
-            Target::Class(index) => self.y.extend(index.to_le_bytes()),
-            Target::Number(number) => self.y.extend(number.to_le_bytes()),
-        }
-        if self.x.len() >= buffer || self.y.len() >= buffer {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    /// Writes both buffers. The file is opened for it each time: there may be more shards than a
-    /// process may have files open.
-    fn flush(&mut self) -> Result<(), IngestError> {
-        self.hasher.update(&self.x);
-        let write = || -> std::io::Result<()> {
-            let mut file = OpenOptions::new().write(true).open(&self.path)?;
-            for (bytes, at) in [(&self.x, self.x_at), (&self.y, self.y_at)] {
-                file.seek(SeekFrom::Start(at))?;
-                file.write_all(bytes)?;
-            }
-            Ok(())
-        };
-        write().map_err(IngestError::io("write", &self.path))?;
-        for (bytes, at) in [(&mut self.x, &mut self.x_at), (&mut self.y, &mut self.y_at)] {
-            *at += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            bytes.clear();
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<(Shard, PathBuf), IngestError> {
-        self.flush()?;
-        let mut hasher = std::mem::take(&mut self.hasher);
-        let mut read_back = || -> std::io::Result<()> {
-            let mut file = File::open(&self.path)?;
-            file.seek(SeekFrom::Start(self.y_start))?;
-            let mut chunk = vec![0; READ_BACK];
-            loop {
-                let read = file.read(&mut chunk)?;
-                match chunk.get(..read) {
-                    Some([]) | None => return Ok(()),
-                    Some(bytes) => hasher.update(bytes),
-                }
-            }
-        };
-        read_back().map_err(IngestError::io("read", &self.path))?;
-        let blob = BlobRef { sha256: hasher.finish(), bytes: self.bytes };
-        Ok((Shard { blob, rows: self.rows }, self.path))
     }
 }

@@ -1,0 +1,84 @@
+//! That buffers stay what they were made as, and that files don't depend on them.
+
+use super::*;
+use crate::plan::Part;
+use sojourn_codec::decode;
+use sojourn_protocol::spec::{Channels, DataSpec, Scale, Split};
+
+const SHARDS: u32 = 8;
+const ROWS: u64 = 40;
+
+/// Eight shards of four rows for training, and two with the other eight.
+fn plan() -> Plan {
+    let data = DataSpec {
+        train: "t".into(),
+        features: None,
+        label: "y".into(),
+        labels: None,
+        shape: None,
+        channels: Channels::First,
+        scale: Scale::None,
+        valid: Split::Share(0.2),
+        test: None,
+        shards: SHARDS,
+    };
+    Plan::new(7, &data, &[(Part::Train, ROWS)]).unwrap()
+}
+
+/// Cuts rows of `width` numbers with buffers of `budget` bytes in all, and reads the shards again: the
+/// most that the buffers ever had, and the bytes of each file.
+fn cut(width: usize, labels: &Labels, budget: usize) -> (usize, Vec<Vec<u8>>) {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan();
+    let mut shards = ShardSet::buffered(folder.path(), &plan, width, labels, budget).unwrap();
+    let route = plan.route(Part::Train);
+    let mut most = 0;
+    for index in 0..ROWS {
+        let row: Vec<f32> = (0..width).map(|at| (index * 1000) as f32 + at as f32).collect();
+        let target = match labels {
+            Labels::Classes(_) => Target::Class(index.cast_signed()),
+            Labels::Number => Target::Number(index as f32),
+        };
+        shards.push(route.place(index).unwrap().shard, &row, target).unwrap();
+        most = most.max(shards.writers.iter().map(ShardWriter::held).sum());
+    }
+    let (made, files) = shards.publish(folder.path()).unwrap();
+    let bytes = made.iter().map(|shard| fs::read(&files[&shard.blob.sha256]).unwrap());
+    (most, bytes.collect())
+}
+
+#[test]
+fn buffers_have_no_more_than_their_share_however_wide_rows_are() {
+    let classes = Labels::Classes(vec!["a".into(), "b".into()]);
+    for width in [1, 7, 250, 256, 257, 5000] {
+        for labels in [&classes, &Labels::Number] {
+            let (_, whole) = cut(width, labels, BUFFER_BYTES);
+            for budget in [0, 2000, 20_480, 100_000] {
+                let (most, files) = cut(width, labels, budget);
+                // A number or a label has to be somewhere.
+                let least = files.len() * 16;
+                assert!(most <= budget.max(least), "{most} bytes for {width} numbers, {budget}");
+                assert_eq!(files, whole, "{width} numbers, {budget} bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_as_wide_as_a_buffer_are_whole_in_their_files() {
+    let (_, files) = cut(5000, &Labels::Number, 2000);
+    assert_eq!(files.len(), 10);
+    let mut rows = Vec::new();
+    for file in &files {
+        let tensors = decode(file).unwrap();
+        let numbers: Vec<f32> = tensors[0].f32s().unwrap().collect();
+        let labels: Vec<f32> = tensors[1].f32s().unwrap().collect();
+        assert_eq!((numbers.len(), labels.len()), (20_000, 4));
+        for (row, label) in numbers.chunks(5000).zip(labels) {
+            assert!(row.iter().zip(0u16..).all(|(x, at)| *x == label * 1000.0 + f32::from(at)));
+            rows.push(label);
+        }
+    }
+    rows.sort_by(f32::total_cmp);
+    assert_eq!(rows, (0..40u8).map(f32::from).collect::<Vec<_>>());
+}
