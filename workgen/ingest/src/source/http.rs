@@ -1,7 +1,8 @@
 //! `http` and `https`: one GET, taken up again where it was cut.
 //!
 //! A cut connection is resumed by a range request, with the validator of the first answer (RFC 9110,
-//! section 13.1.5), so that two versions are never mixed; a server that knows no ranges begins again.
+//! section 13.1.5), so that two versions are never mixed. It begins again where the first answer had no
+//! validator, and where the server knows no ranges.
 
 use super::remote::{Copy, Failed};
 use crate::{error::FetchError, progress::Progress};
@@ -94,11 +95,9 @@ impl Download<'_> {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Attempt> {
         let mut request = self.client.get(self.url.clone());
-        if copy.bytes() > 0 {
-            request = request.header(RANGE, format!("bytes={}-", copy.bytes()));
-            if let Some(validator) = &self.validator {
-                request = request.header(IF_RANGE, validator);
-            }
+        if let Some(validator) = self.validator.as_ref().filter(|_| copy.bytes() > 0) {
+            let range = format!("bytes={}-", copy.bytes());
+            request = request.header(RANGE, range).header(IF_RANGE, validator);
         }
         let mut answer = request.send().await?;
         self.take_up(&answer, copy)?;

@@ -129,6 +129,52 @@ fn versions_are_never_mixed() {
     assert!(matches!(error, IngestError::Fetch { source: FetchError::Mixed, .. }), "{error:?}");
 }
 
+#[test]
+fn without_a_validator_it_begins_again() {
+    // The file is another one by the time of the second request, and nothing would say so: its size
+    // is the same, and there is no tag or date, or one that says only "about the same".
+    for tag in ["", "\r\netag: W/\"a\""] {
+        let server = Server::start(move |before, request| {
+            let (start, all) = (request.start(), 300_000);
+            let version = if before == 0 { vec![1; all] } else { vec![2; all] };
+            let answer = match start {
+                0 => Answer::whole(&format!("200 OK{tag}"), &version),
+                start => {
+                    let last = all - 1;
+                    let head = format!(
+                        "206 Partial Content{tag}\r\ncontent-range: bytes {start}-{last}/{all}"
+                    );
+                    Answer::whole(&head, &version[start..])
+                }
+            };
+            if before == 0 { cut(answer, 100_000) } else { answer }
+        });
+        let found = find(&server.url("t.csv")).unwrap();
+        assert!(found == vec![2; 300_000], "another version's bytes, or too few of its own");
+        assert_eq!(server.requests().len(), 2);
+        assert!(server.requests().iter().all(|request| request.header("range").is_none()));
+    }
+}
+
+#[test]
+fn a_date_is_a_validator() {
+    const DATE: &str = "Tue, 15 Nov 1994 08:12:31 GMT";
+    let server = Server::start(|before, request| {
+        let (start, body) = (request.start(), body());
+        let (all, last) = (body.len(), body.len() - 1);
+        match before {
+            0 => cut(Answer::whole(&format!("200 OK\r\nlast-modified: {DATE}"), &body), 100_000),
+            _ => Answer::whole(
+                &format!("206 Partial Content\r\ncontent-range: bytes {start}-{last}/{all}"),
+                &body[start..],
+            ),
+        }
+    });
+    assert_eq!(find(&server.url("t.csv")).unwrap(), body());
+    let last = &server.requests()[1];
+    assert_eq!((last.start(), last.header("if-range")), (100_000, Some(DATE)));
+}
+
 /// The attempts of a download without pauses, and how it ended.
 fn attempts(server: &Server) -> (usize, FetchError) {
     let _ = rustls::crypto::ring::default_provider().install_default();
