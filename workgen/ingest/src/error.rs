@@ -142,6 +142,9 @@ pub enum FetchError {
         /// What can be done about it.
         hint: &'static str,
     },
+    /// There is no request that could be sent: a scheme that nobody knows, redirects without an end.
+    #[error("{0}")]
+    Request(String),
     /// The server could not be reached, or the connection was cut again and again.
     #[error("{attempts} attempts failed after {bytes} bytes: {reason}")]
     Cut {

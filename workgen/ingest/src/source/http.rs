@@ -40,7 +40,7 @@ impl From<reqwest::Error> for Attempt {
         }
         let reason = cause.to_string();
         match error.is_redirect() || error.is_builder() {
-            true => Attempt::Never(FetchError::Store(reason).into()),
+            true => Attempt::Never(FetchError::Request(reason).into()),
             false => Attempt::Again(reason),
         }
     }
@@ -58,7 +58,7 @@ pub(super) async fn fetch(
         .connect_timeout(CONNECT)
         .read_timeout(SILENCE)
         .build()
-        .map_err(|error| FetchError::Store(error.to_string()))?;
+        .map_err(|error| FetchError::Request(error.to_string()))?;
     let mut download = Download { client, url, validator: None, total: None };
     let (mut attempts, mut best) = (0, 0);
     loop {

@@ -175,6 +175,19 @@ fn a_date_is_a_validator() {
     assert_eq!((last.start(), last.header("if-range")), (100_000, Some(DATE)));
 }
 
+#[test]
+fn a_ring_of_redirects_is_no_fault_of_an_object_store() {
+    let server = Server::start(|_, _| Answer::whole("302 Found\r\nlocation: /t.csv", b""));
+    let error = find(&server.url("t.csv")).unwrap_err();
+    assert!(
+        matches!(error, IngestError::Fetch { source: FetchError::Request(_), .. }),
+        "{error:?}"
+    );
+    assert_eq!(told(&error), format!("can't fetch `{}`: too many redirects", server.url("t.csv")));
+    let error = told(&find("ftp://127.0.0.1/t.csv").unwrap_err());
+    assert_eq!(error, "can't fetch `ftp://127.0.0.1/t.csv`: URL scheme is not allowed");
+}
+
 /// The attempts of a download without pauses, and how it ended.
 fn attempts(server: &Server) -> (usize, FetchError) {
     let _ = rustls::crypto::ring::default_provider().install_default();
