@@ -4,7 +4,7 @@
 //! section 13.1.5), so that two versions are never mixed. It begins again where the first answer had no
 //! validator, and where the server knows no ranges.
 
-use super::remote::{Copy, Failed};
+use super::remote::{Failed, Spooled};
 use crate::{error::FetchError, progress::Progress};
 use reqwest::{
     Client, Response, StatusCode, Url,
@@ -51,7 +51,7 @@ impl From<reqwest::Error> for Attempt {
 pub(super) async fn fetch(
     url: &Url,
     pause: Duration,
-    copy: &mut Copy,
+    copy: &mut Spooled,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), Failed> {
     let client = Client::builder()
@@ -91,7 +91,7 @@ struct Download<'a> {
 impl Download<'_> {
     async fn attempt(
         &mut self,
-        copy: &mut Copy,
+        copy: &mut Spooled,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Attempt> {
         let mut request = self.client.get(self.url.clone());
@@ -113,7 +113,7 @@ impl Download<'_> {
     }
 
     /// Judges an answer by its head: does it go on where the copy ends, or begin again?
-    fn take_up(&mut self, answer: &Response, copy: &mut Copy) -> Result<(), Attempt> {
+    fn take_up(&mut self, answer: &Response, copy: &mut Spooled) -> Result<(), Attempt> {
         match answer.status() {
             StatusCode::PARTIAL_CONTENT => {
                 let range =

@@ -21,7 +21,7 @@ mod s3;
 pub(crate) use file::{SourceFile, Unpacked};
 
 use crate::{error::IngestError, progress::Progress};
-use remote::Remote;
+use remote::{Remote, Spooled};
 use sojourn_protocol::spec::FileKind;
 use std::{
     collections::BTreeMap,
@@ -73,7 +73,7 @@ impl<'a> Finder<'a> {
     /// An unpacked copy of a packed file.
     pub(crate) fn unpack(&mut self, packed: &SourceFile) -> Result<SourceFile, IngestError> {
         let name = packed.shown().to_owned();
-        let mut copy = remote::Copy::new(&self.spool, &name, self.progress)?;
+        let mut copy = Spooled::new(&self.spool, &name, self.progress)?;
         let mut bytes = packed.read()?;
         copy.fill(&mut bytes, self.progress, |error| packed.failed(error))?;
         copy.finish(self.progress)

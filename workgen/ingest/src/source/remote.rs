@@ -45,7 +45,7 @@ impl Remote {
         spool: &Path,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<SourceFile, IngestError> {
-        let mut copy = Copy::new(spool, &self.shown, progress)?;
+        let mut copy = Spooled::new(spool, &self.shown, progress)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -83,8 +83,8 @@ impl From<FetchError> for Failed {
     }
 }
 
-/// A copy that is being made.
-pub(super) struct Copy {
+/// A copy that is being made in the spool folder.
+pub(super) struct Spooled {
     file: File,
     folder: PathBuf,
     from: String,
@@ -93,7 +93,7 @@ pub(super) struct Copy {
     of: Option<u64>,
 }
 
-impl Copy {
+impl Spooled {
     /// An empty one in the folder `spool`, of what is called `from`.
     pub(super) fn new(
         spool: &Path,

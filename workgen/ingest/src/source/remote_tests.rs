@@ -3,7 +3,7 @@
 use super::{
     Finder, http,
     loopback::{Answer, Request, Server},
-    remote::{Copy, Failed},
+    remote::{Failed, Spooled},
     s3,
 };
 use crate::{
@@ -192,7 +192,7 @@ fn a_ring_of_redirects_is_no_fault_of_an_object_store() {
 fn attempts(server: &Server) -> (usize, FetchError) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let spool = tempfile::tempdir().unwrap();
-    let mut copy = Copy::new(spool.path(), "t", &mut |_| {}).unwrap();
+    let mut copy = Spooled::new(spool.path(), "t", &mut |_| {}).unwrap();
     let url = Url::parse(&server.url("t.csv")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ended = runtime.block_on(http::fetch(&url, Duration::ZERO, &mut copy, &mut |_| {}));
@@ -225,7 +225,7 @@ fn attempts_without_a_new_byte_are_counted() {
 fn from_s3(server: &Server, key: &str, variables: &[(&str, &str)]) -> Result<u64, FetchError> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let spool = tempfile::tempdir().unwrap();
-    let mut copy = Copy::new(spool.path(), "t", &mut |_| {}).unwrap();
+    let mut copy = Spooled::new(spool.path(), "t", &mut |_| {}).unwrap();
     let url = Url::parse(&format!("s3://bucket/{key}")).unwrap();
     let endpoint = format!("http://{}", server.address);
     let all = variables.iter().copied().chain([("AWS_ENDPOINT_URL", endpoint.as_str())]);

@@ -3,7 +3,7 @@
 //! Settings and credentials are AWS's environment variables; `AWS_ENDPOINT_URL` leads to another
 //! service of the kind, and only that may be without TLS.
 
-use super::remote::{Copy, Failed};
+use super::remote::{Failed, Spooled};
 use crate::{error::FetchError, progress::Progress};
 use futures::TryStreamExt;
 use object_store::{
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) async fn fetch(
     url: &Url,
     variables: impl Iterator<Item = (String, String)>,
-    copy: &mut Copy,
+    copy: &mut Spooled,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), Failed> {
     let bucket = url.host_str().unwrap_or_default();
