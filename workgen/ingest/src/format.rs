@@ -1,7 +1,7 @@
 //! Which format a source has, and its rows.
 
 use crate::{
-    array::{self, Arrays},
+    array::{ArrayKind, Arrays},
     csv::Csv,
     error::{IngestError, Problem},
     source::{Finder, SourceFile},
@@ -46,15 +46,14 @@ pub(crate) fn open(
     for part in &parts {
         let found = kind_of(part)?;
         if *kind.get_or_insert(found) != found {
-            let wanted = kind.map_or("", FileKind::name);
+            let wanted = kind.map_or("", |kind| kind.file_kind().name());
             return Err(part.refuse(Problem::NotAs { wanted }));
         }
     }
-    let kind = kind.unwrap_or(FileKind::Csv);
-    if kind == FileKind::Csv {
+    let Some(Kind::Arrays(kind)) = kind else {
         let csv = Csv::open(&source.data, parts, source.label.as_deref(), reading.wanted)?;
         return Ok(Box::new(csv));
-    }
+    };
     let arrays = Arrays::open(finder, kind, parts, source, reading.channels, reading.wanted)?;
     if !reading.has_shape {
         arrays.refuse_channels_last()?;
@@ -62,29 +61,39 @@ pub(crate) fn open(
     Ok(Box::new(arrays))
 }
 
+/// What a file is read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Csv,
+    Arrays(ArrayKind),
+}
+
+impl Kind {
+    const fn file_kind(self) -> FileKind {
+        match self {
+            Kind::Csv => FileKind::Csv,
+            Kind::Arrays(kind) => kind.file_kind(),
+        }
+    }
+}
+
 /// What a file is by its first bytes; its name must not say otherwise.
-fn kind_of(file: &SourceFile) -> Result<FileKind, IngestError> {
+fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
     let start = file.start()?;
-    let named = FileKind::named(file.shown());
     if start.is_empty() {
         return Err(file.refuse(Problem::Empty));
     }
-    let found = array::kind(&start);
-    match (named, found) {
-        (Some(FileKind::Csv) | None, None) => match other(&start) {
-            Some(what) => Err(file.refuse(Problem::NotText(what))),
-            None => Ok(FileKind::Csv),
-        },
-        (Some(FileKind::Csv), Some(_)) => match other(&start) {
-            Some(what) => Err(file.refuse(Problem::NotText(what))),
-            None => Err(file.refuse(Problem::NotAs { wanted: FileKind::Csv.name() })),
-        },
-        (Some(named), found) if found != Some(named) => {
-            Err(file.refuse(Problem::NotAs { wanted: named.name() }))
-        }
-        (_, Some(found)) => Ok(found),
-        (Some(named), None) => Ok(named),
+    let found = ArrayKind::of(&start).map_or(Kind::Csv, Kind::Arrays);
+    let named = FileKind::named(file.shown()).unwrap_or(found.file_kind());
+    if named == FileKind::Csv
+        && let Some(what) = other(&start)
+    {
+        return Err(file.refuse(Problem::NotText(what)));
     }
+    if named != found.file_kind() {
+        return Err(file.refuse(Problem::NotAs { wanted: named.name() }));
+    }
+    Ok(found)
 }
 
 fn other(start: &[u8]) -> Option<&'static str> {

@@ -63,7 +63,7 @@ impl Array {
 
 /// The rows and labels of one file, or of two that belong together.
 #[derive(Debug, Clone)]
-struct Part {
+struct Pair {
     x: Array,
     y: Option<Array>,
 }
@@ -71,7 +71,7 @@ struct Part {
 /// Rows as arrays: a file, or a folder of parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Arrays {
-    parts: Vec<Part>,
+    pairs: Vec<Pair>,
     schema: Schema,
     channels: Channels,
 }
@@ -80,48 +80,48 @@ impl Arrays {
     /// Finds the arrays of `parts`, which are files of `kind`.
     pub(crate) fn open(
         finder: &mut Finder<'_>,
-        kind: FileKind,
+        kind: ArrayKind,
         parts: Vec<SourceFile>,
         source: &SourceSpec,
         channels: Channels,
         wanted: Wanted<'_>,
     ) -> Result<Self, IngestError> {
-        let parts = parts
+        let pairs = parts
             .into_iter()
-            .map(|file| Part::open(finder, kind, file, source, wanted))
+            .map(|file| Pair::open(finder, kind, file, source, wanted))
             .collect::<Result<Vec<_>, _>>()?;
         let mut schema = Schema { shown: source.data.clone(), ..Schema::default() };
-        for part in &parts {
-            let shape = shape::of_row(&part.x, channels)?;
+        for pair in &pairs {
+            let shape = shape::of_row(&pair.x, channels)?;
             if schema.shape.is_empty() {
-                schema.width = shape::width(&part.x, &shape)?;
-                schema.first = part.x.file.shown().to_owned();
-                schema.has_labels = part.y.is_some();
+                schema.width = shape::width(&pair.x, &shape)?;
+                schema.first = pair.x.file.shown().to_owned();
+                schema.has_labels = pair.y.is_some();
                 schema.shape = shape;
             } else if schema.shape != shape {
-                return Err(part.x.refuse(Problem::RowShape {
+                return Err(pair.x.refuse(Problem::RowShape {
                     actual: shape,
                     expected: schema.shape,
                     of: schema.first,
                 }));
             }
         }
-        Ok(Self { parts, schema, channels })
+        Ok(Self { pairs, schema, channels })
     }
 
     /// Refuses rows that look like images with their channels last, where nobody said so.
     pub(crate) fn refuse_channels_last(&self) -> Result<(), IngestError> {
-        match self.parts.first() {
-            Some(part) if self.channels == Channels::First => shape::refuse_channels_last(&part.x),
+        match self.pairs.first() {
+            Some(pair) if self.channels == Channels::First => shape::refuse_channels_last(&pair.x),
             _ => Ok(()),
         }
     }
 }
 
-impl Part {
+impl Pair {
     fn open(
         finder: &mut Finder<'_>,
-        kind: FileKind,
+        kind: ArrayKind,
         file: SourceFile,
         source: &SourceSpec,
         wanted: Wanted<'_>,
@@ -133,17 +133,17 @@ impl Part {
             _ => None,
         };
         let (x, y) = match kind {
-            FileKind::Npz => {
+            ArrayKind::Npz => {
                 let archive = npz::Archive::open(finder, file)?;
                 let y = label(&archive.names()).map(|label| archive.array("label", &label));
                 (archive.array("features", features)?, y.transpose()?)
             }
-            FileKind::Safetensors => {
+            ArrayKind::Safetensors => {
                 let tensors = tensors::Tensors::open(file)?;
                 let y = label(&tensors.names()).map(|label| tensors.array("label", &label));
                 (tensors.array("features", features)?, y.transpose()?)
             }
-            FileKind::Npy => {
+            ArrayKind::Npy => {
                 let x = npy::open(file, "rows")?;
                 let y = match &source.labels {
                     Some(labels) => Some(npy::open(one(finder, labels)?, "labels")?),
@@ -152,7 +152,7 @@ impl Part {
                 };
                 (x, y)
             }
-            FileKind::Idx | FileKind::Csv => {
+            ArrayKind::Idx => {
                 let x = idx::open(file, "images")?;
                 (x, idx::labels(finder, source, must)?)
             }
@@ -223,15 +223,15 @@ impl Table for Arrays {
     }
 
     fn bytes(&self, pass: Pass) -> u64 {
-        let of = |part: &Part| {
-            let x = if pass == Pass::All { part.x.bytes() } else { 0 };
-            x.saturating_add(part.y.as_ref().map_or(0, Array::bytes))
+        let of = |pair: &Pair| {
+            let x = if pass == Pass::All { pair.x.bytes() } else { 0 };
+            x.saturating_add(pair.y.as_ref().map_or(0, Array::bytes))
         };
-        self.parts.iter().fold(0u64, |all, part| all.saturating_add(of(part)))
+        self.pairs.iter().fold(0u64, |all, pair| all.saturating_add(of(pair)))
     }
 
     fn rows(&self, pass: Pass) -> Result<Box<dyn Rows + '_>, IngestError> {
-        Ok(Box::new(ArrayRows::new(&self.parts, self.schema.width, self.channels, pass)))
+        Ok(Box::new(ArrayRows::new(&self.pairs, self.schema.width, self.channels, pass)))
     }
 
     fn fits(&self, train: &Schema) -> Result<(), IngestError> {
@@ -251,22 +251,43 @@ impl Table for Arrays {
     }
 
     fn labels_place(&self) -> Place {
-        let y = self.parts.first().and_then(|part| part.y.as_ref());
+        let y = self.pairs.first().and_then(|pair| pair.y.as_ref());
         y.map_or_else(|| Place::of(&self.schema.shown), Array::place)
     }
 }
 
-/// What kind of arrays a file has that begins so.
-pub(crate) fn kind(start: &[u8]) -> Option<FileKind> {
-    if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
-        Some(FileKind::Npz)
-    } else if start.starts_with(npy::MAGIC) {
-        Some(FileKind::Npy)
-    } else if idx::begins(start) {
-        Some(FileKind::Idx)
-    } else if tensors::begins(start) {
-        Some(FileKind::Safetensors)
-    } else {
-        None
+/// A format of arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ArrayKind {
+    Npz,
+    Npy,
+    Idx,
+    Safetensors,
+}
+
+impl ArrayKind {
+    /// What a file has that begins so.
+    pub(crate) fn of(start: &[u8]) -> Option<Self> {
+        if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
+            Some(ArrayKind::Npz)
+        } else if start.starts_with(npy::MAGIC) {
+            Some(ArrayKind::Npy)
+        } else if idx::begins(start) {
+            Some(ArrayKind::Idx)
+        } else if tensors::begins(start) {
+            Some(ArrayKind::Safetensors)
+        } else {
+            None
+        }
+    }
+
+    /// The same among all formats.
+    pub(crate) const fn file_kind(self) -> FileKind {
+        match self {
+            ArrayKind::Npz => FileKind::Npz,
+            ArrayKind::Npy => FileKind::Npy,
+            ArrayKind::Idx => FileKind::Idx,
+            ArrayKind::Safetensors => FileKind::Safetensors,
+        }
     }
 }

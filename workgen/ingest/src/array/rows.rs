@@ -1,6 +1,6 @@
 //! A pass over arrays: rows and labels, side by side.
 
-use super::{Array, Part};
+use super::{Array, Pair};
 use crate::{
     error::{IngestError, Place, Problem},
     table::{Pass, Rows},
@@ -10,10 +10,10 @@ use std::io::{self, BufReader, Read};
 
 const READ_BUFFER: usize = 1 << 20;
 
-/// A pass over the rows, parts in order.
+/// A pass over the rows, pairs in order.
 pub(super) struct ArrayRows<'a> {
-    /// Parts that haven't been opened.
-    parts: std::slice::Iter<'a, Part>,
+    /// Those that haven't been opened.
+    pairs: std::slice::Iter<'a, Pair>,
     width: usize,
     channels: Channels,
     pass: Pass,
@@ -27,9 +27,9 @@ pub(super) struct ArrayRows<'a> {
 }
 
 impl<'a> ArrayRows<'a> {
-    pub(super) fn new(parts: &'a [Part], width: usize, channels: Channels, pass: Pass) -> Self {
+    pub(super) fn new(pairs: &'a [Pair], width: usize, channels: Channels, pass: Pass) -> Self {
         Self {
-            parts: parts.iter(),
+            pairs: pairs.iter(),
             width,
             channels,
             pass,
@@ -43,12 +43,12 @@ impl<'a> ArrayRows<'a> {
         }
     }
 
-    fn open(&mut self, part: &'a Part) -> Result<(), IngestError> {
+    fn open(&mut self, pair: &'a Pair) -> Result<(), IngestError> {
         self.x = match self.pass {
-            Pass::All => Some(Stream::open(&part.x)?),
+            Pass::All => Some(Stream::open(&pair.x)?),
             Pass::Labels => None,
         };
-        self.y = part.y.as_ref().map(Stream::open).transpose()?;
+        self.y = pair.y.as_ref().map(Stream::open).transpose()?;
         self.is_open = true;
         Ok(())
     }
@@ -58,8 +58,8 @@ impl Rows for ArrayRows<'_> {
     fn advance(&mut self) -> Result<bool, IngestError> {
         loop {
             if !self.is_open {
-                let Some(part) = self.parts.next() else { return Ok(false) };
-                self.open(part)?;
+                let Some(pair) = self.pairs.next() else { return Ok(false) };
+                self.open(pair)?;
             }
             let mut is_row = false;
             if let Some(x) = &mut self.x
