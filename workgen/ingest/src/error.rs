@@ -253,6 +253,8 @@ pub enum Problem {
     LabelNotANumber(String),
     #[error("a label of over {limit} bytes")]
     LongLabel { limit: usize },
+    #[error("a label has {bytes} bytes in the file; {limit} are the most")]
+    WideLabel { bytes: u64, limit: u64 },
     #[error("the label `{0}` doesn't occur in the training data")]
     UnseenLabel(String),
     #[error("over {limit} different labels; for numbers to predict, set `training.loss = \"mse\"`")]

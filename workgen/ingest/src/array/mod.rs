@@ -25,6 +25,10 @@ use sojourn_protocol::{
     spec::{Channels, FileKind, SourceSpec, data::DEFAULT_FEATURES},
 };
 
+/// Most bytes of a label as it lies in the file, which is what the longest name of a class takes in
+/// UTF-32. Of a packed file the header alone says how many there are.
+const MAX_LABEL: u64 = 4 << 10;
+
 /// One array of a file, not yet read.
 #[derive(Debug, Clone)]
 pub(crate) struct Array {
@@ -180,6 +184,10 @@ impl Array {
     fn check_labels(&self, x: &Array) -> Result<(), IngestError> {
         if !matches!(self.shape.as_slice(), [_] | [_, 1]) {
             return Err(self.refuse(Problem::LabelShape(self.shape.clone())));
+        }
+        if self.stride() > MAX_LABEL {
+            let bytes = self.stride();
+            return Err(self.refuse(Problem::WideLabel { bytes, limit: MAX_LABEL }));
         }
         if self.rows() == x.rows() {
             return Ok(());

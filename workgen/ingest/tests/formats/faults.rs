@@ -121,6 +121,25 @@ fn arrays_that_are_not_there_or_do_not_fit() {
 }
 
 #[test]
+fn labels_that_no_name_needs_are_refused_before_they_are_read() {
+    let rows = npy("|u1", &[2, 6], &pixels()[..12]);
+    let said = |descr: &str, element: usize| {
+        // Packed, so that nothing is known of its size but what the header says.
+        let labels = gzip(&npy(descr, &[2], &vec![b'a'; 2 * element]));
+        let files = [("x.npy", rows.clone()), ("y.npy.gz", labels)];
+        refused("train = \"x.npy\"\nlabels = \"y.npy.gz\"", &files)
+    };
+    let too_long = |bytes: u64| {
+        format!("y.npy.gz: `labels`: a label has {bytes} bytes in the file; 4096 are the most")
+    };
+    assert_eq!(said("<U1000000000", 0), too_long(4_000_000_000));
+    assert_eq!(said("|S4097", 0), too_long(4097));
+    // As many are read, and then found to be too long for a name.
+    let long = said("|S4096", 4096);
+    assert_eq!(long, "y.npy.gz: `labels[0]`: a label of over 1024 bytes");
+}
+
+#[test]
 fn values_that_are_no_numbers_are_told_with_their_index() {
     let mut numbers: Vec<f32> = pixels().iter().map(|pixel| f32::from(*pixel)).collect();
     numbers[6 * 31 + 4] = f32::NAN;
