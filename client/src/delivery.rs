@@ -3,6 +3,7 @@
 
 use crate::{
     api::{ApiFailure, Remedy},
+    backoff::Backoff,
     host::Host,
     outbox::{Finished, is_damage},
     runner::UnitRunner,
@@ -13,6 +14,10 @@ use std::{io, path::Path};
 
 /// How often a report may be refused for want of its checkpoint.
 const MOST_CONFLICTS: u32 = 5;
+
+/// How much longer than others the pauses grow while something before the server refuses what is sent:
+/// each attempt sends all of it again, and only a person can change it.
+const PATIENCE: u32 = 20;
 
 /// How often a result's file may be unreadable for no reason that says that it is lost. A program that
 /// is ending meets such errors; its results must survive it.
@@ -58,6 +63,7 @@ enum Reached {
 pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, first: First) {
     let lease = finished.report.lease;
     let mut backoff = host.backoff();
+    let mut patience = Backoff::new(host.timing.longest_pause.saturating_mul(PATIENCE));
     let (mut conflicts, mut unread) = (0, 0);
     let mut step = match (first, &finished.checkpoint) {
         (First::Upload, Some(_)) => Step::Upload { offset: 0 },
@@ -72,11 +78,16 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
         match reached {
             Reached::Next(next) => step = next,
             Reached::Again(next, failure) => {
-                if backoff.attempts() == 0 && !host.contact.is_away() {
-                    let cause = failure.whole_story();
-                    tracing::warn!(%lease, cause, "a result isn't delivered yet; trying again");
+                let refused = failure.is_refusal_on_the_way();
+                let pauses = if refused { &mut patience } else { &mut backoff };
+                // Again each time that the pauses have doubled, where somebody has to do something.
+                let attempts = pauses.attempts();
+                let tell = attempts == 0 || (refused && attempts.is_power_of_two());
+                if tell && !host.contact.is_away() {
+                    let (cause, advice) = (failure.whole_story(), failure.advice());
+                    tracing::warn!(%lease, cause, advice, "a result isn't delivered yet; trying again");
                 }
-                host.contact.pause(&mut backoff, failure.retry_after()).await;
+                host.contact.pause(pauses, failure.retry_after()).await;
                 step = next;
             }
             Reached::Unread(error) if unread < MOST_UNREAD && !is_damage(&error) => {

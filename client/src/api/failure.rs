@@ -60,6 +60,28 @@ impl ApiFailure {
         }
     }
 
+    /// Has something before the server refused the request for what it is? The next attempt will then
+    /// hardly fare better, until a person has changed something.
+    pub(crate) fn is_refusal_on_the_way(&self) -> bool {
+        // But for "too slow" and "too many", which pass.
+        matches!(self, Self::Garbage { status: 400..500, .. })
+            && !matches!(self, Self::Garbage { status: 408 | 425 | 429, .. })
+    }
+
+    /// What a person can do about it, where that is known.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Garbage { status: 413, .. } => Some(
+                "a proxy before the server takes no body of this size: raise its limit \
+                 (nginx: `client_max_body_size`)",
+            ),
+            failure if failure.is_refusal_on_the_way() => {
+                Some("a proxy before the server refuses the request: look at its configuration")
+            }
+            _ => None,
+        }
+    }
+
     /// What can be done.
     pub(crate) fn remedy(&self) -> Remedy {
         match self {
@@ -112,5 +134,19 @@ mod tests {
         // A proxy's bare 401 is no word of the server's.
         let bare = ApiFailure::Garbage { status: 401, detail: "<html>".into(), retry_after: None };
         assert_eq!(bare.remedy(), Remedy::Later);
+    }
+
+    #[test]
+    fn what_a_proxy_refuses_is_said_with_what_to_do_about_it() {
+        let bare =
+            |status| ApiFailure::Garbage { status, detail: "<html>".into(), retry_after: None };
+        let advice = bare(413).advice().unwrap();
+        assert!(advice.contains("`client_max_body_size`"), "{advice}");
+        assert!(bare(403).advice().unwrap().contains("its configuration"));
+        for passing in [0, 200, 408, 429, 502] {
+            assert_eq!(bare(passing).advice(), None, "{passing}");
+        }
+        let error = ApiError::new(ErrorKind::TooLarge, "x");
+        assert_eq!(ApiFailure::Refused { error, retry_after: None }.advice(), None);
     }
 }

@@ -243,12 +243,15 @@ async fn successful(response: Response) -> Result<Response, ApiFailure> {
     Err(match serde_json::from_slice::<ApiError>(&body) {
         Ok(error) => ApiFailure::Refused { error, retry_after },
         // Not our server: a proxy that can't reach it, a portal that wants a password.
-        Err(_) => ApiFailure::Garbage {
-            status,
-            detail: String::from_utf8_lossy(&body).chars().take(200).collect(),
-            retry_after,
-        },
+        Err(_) => ApiFailure::Garbage { status, detail: one_line(&body), retry_after },
     })
+}
+
+/// The beginning of a text for the log.
+fn one_line(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let words: Vec<&str> = text.split_whitespace().take(50).collect();
+    words.join(" ").chars().take(200).collect()
 }
 
 async fn read_bounded(mut response: Response) -> Result<Vec<u8>, ApiFailure> {

@@ -94,3 +94,44 @@ fn open(path: &Path, bytes: u64, offset: u64) -> io::Result<(std::fs::File, Vec<
 fn wanted(rest: u64) -> usize {
     usize::try_from(rest).unwrap_or(READ).min(READ)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Timing;
+    use sojourn_protocol::digest::Digest;
+    use tokio::{
+        io::{AsyncWriteExt, copy, sink},
+        net::TcpListener,
+    };
+
+    #[tokio::test]
+    async fn a_refusal_by_a_proxy_is_heard_though_the_body_is_not_sent() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        // As nginx does: the answer after the head, and what still comes goes nowhere.
+        let proxy = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_u8().await.unwrap();
+            let head = "HTTP/1.1 413 Request Entity Too Large\r\nconnection: close\r\n";
+            let answer = format!("{head}content-length: 22\r\n\r\n<html>\r\n  413\r\n</html>");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            copy(&mut stream, &mut sink()).await
+        });
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("checkpoint");
+        let bytes = vec![7; 8 << 20];
+        std::fs::write(&path, &bytes).unwrap();
+        let blob = BlobRef { sha256: Digest::of(&bytes), bytes: bytes.len() as u64 };
+        let timing = Timing::default();
+        let base = reqwest::Url::parse(&format!("http://{address}/")).unwrap();
+        let api = Api::new(base, None, timing).unwrap();
+        let sent = upload(&api, LeaseId(1), blob, &path, 0, timing.answer).await;
+        let Err(UploadError::Server(failure)) = sent else { panic!("{sent:?}") };
+        assert!(failure.advice().unwrap().contains("client_max_body_size"), "{failure}");
+        assert!(failure.to_string().ends_with("(status 413): <html> 413 </html>"), "{failure}");
+        drop(api);
+        let _ = proxy.await.unwrap();
+    }
+}
