@@ -184,10 +184,14 @@ impl Cache {
             }
         }
         let path = self.path(&blob.sha256, Class::Checkpoint);
-        let taken = fs::hard_link(file, &path).or_else(|_| fs::copy(file, &path).map(|_| ()));
+        let taken = match fs::hard_link(file, &path) {
+            Ok(()) => Ok(()),
+            // Somebody was quicker, perhaps with a link to this very file: to write there would empty it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(_) => copy_whole(file, &path),
+        };
         if let Err(error) = taken {
             tracing::debug!(%error, "a checkpoint made here is not cached");
-            let _ = fs::remove_file(&path);
             return;
         }
         self.change(|index| {
@@ -248,6 +252,17 @@ impl Cache {
             }
         }
     }
+}
+
+/// Copies a file to a name that never stands for half of it, and never for what it stood for before.
+fn copy_whole(file: &Path, path: &Path) -> io::Result<()> {
+    // No digest: what a kill leaves of it is deleted at the next start.
+    let half = path.with_extension("half");
+    let copied = fs::copy(file, &half).and_then(|_| fs::rename(&half, path));
+    if copied.is_err() {
+        let _ = fs::remove_file(&half);
+    }
+    copied
 }
 
 /// Does the file have the blob's bytes? Blocks.

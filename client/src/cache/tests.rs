@@ -115,6 +115,36 @@ async fn an_adopted_checkpoint_is_checked_before_use_and_never_costs_a_shard() {
 }
 
 #[tokio::test]
+async fn a_checkpoint_whose_name_is_taken_is_adopted_without_a_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 100);
+    let made = dir.path().join("made");
+    fs::write(&made, b"model").unwrap();
+    // Somebody has just linked it: the cache's file and the finished one are the same.
+    let name = dir.path().join("cache/checkpoints").join(Digest::of(b"model").to_string());
+    fs::hard_link(&made, &name).unwrap();
+    cache.adopt(blob(b"model"), &made);
+    assert_eq!(fs::read(&made).unwrap(), b"model");
+    assert!(cache.pin(blob(b"model")).await.is_some());
+}
+
+#[test]
+fn a_copy_takes_the_place_of_what_is_there_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, linked, copy) =
+        (dir.path().join("file"), dir.path().join("linked"), dir.path().join("copy"));
+    fs::write(&file, b"model").unwrap();
+    fs::write(&linked, b"older").unwrap();
+    fs::hard_link(&linked, &copy).unwrap();
+    copy_whole(&file, &copy).unwrap();
+    assert_eq!(fs::read(&copy).unwrap(), b"model");
+    assert_eq!(fs::read(&linked).unwrap(), b"older");
+    copy_whole(&dir.path().join("none"), &copy).unwrap_err();
+    assert_eq!(fs::read(&copy).unwrap(), b"model");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+}
+
+#[tokio::test]
 async fn what_came_of_a_blob_is_kept_over_drops_kills_and_restarts() {
     let dir = tempfile::tempdir().unwrap();
     let cache = open(&dir, 20);
