@@ -11,8 +11,8 @@
 use crate::error::ClientError;
 use sojourn_protocol::ids::LeaseId;
 use std::{
-    fs::{self, File, TryLockError},
-    io,
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -119,19 +119,36 @@ impl Drop for Workbench {
 ///
 /// Not synced: whatever is read back after a start is checked first.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_whole_with(path, bytes, fs::OpenOptions::new().write(true).create(true).truncate(true))
+    write_and_rename(path, File::options(), |mut file| file.write_all(bytes))
 }
 
-/// As [`write_whole`], with options for the new file.
-pub(crate) fn write_whole_with(
+/// As [`write_whole`], readable to its owner alone, and on the disk once this has returned: a power cut
+/// leaves all of it or nothing too.
+pub(crate) fn write_lasting_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // Before the rename: a file system may write the new name before the bytes.
+    write_and_rename(path, options, |mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    })?;
+    // The name is the folder's.
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+fn write_and_rename(
     path: &Path,
-    bytes: &[u8],
-    options: &fs::OpenOptions,
+    mut options: OpenOptions,
+    write: impl FnOnce(File) -> io::Result<()>,
 ) -> io::Result<()> {
     let temporary = path.with_extension("tmp");
     let written = options
+        .write(true)
+        .create(true)
+        .truncate(true)
         .open(&temporary)
-        .and_then(|mut file| io::Write::write_all(&mut file, bytes))
+        .and_then(write)
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);

@@ -5,7 +5,7 @@ use crate::{
     backoff::Backoff,
     contact::Contact,
     error::ClientError,
-    folder::write_whole_with,
+    folder::write_lasting_secret,
 };
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -55,13 +55,8 @@ impl Identity {
     fn store(&self, path: &Path) -> Result<(), ClientError> {
         let refuse = |source| ClientError::Folder { path: path.to_owned(), source };
         let text = serde_json::to_vec_pretty(self).map_err(|e| refuse(io::Error::other(e)))?;
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        write_whole_with(path, &text, &options).map_err(refuse)?;
-        // Once per machine, and without it the machine would enrol twice after a power cut.
-        fs::File::open(path).and_then(|file| file.sync_all()).map_err(refuse)
+        // Lasting: without it the machine would enrol twice, and half of it would be refused at each start.
+        write_lasting_secret(path, &text).map_err(refuse)
     }
 
     /// The stored identity, or a new one: enrols with `token`, however long the server is away.
