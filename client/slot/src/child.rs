@@ -133,8 +133,9 @@ fn command(config: &SlotConfig, mode: Mode) -> Command {
     if let Mode::Pinned { .. } = mode {
         command.envs(PINNED_ENVIRONMENT.iter().copied());
     }
-    if let Device::Cuda { index, library } = &config.device {
-        command.args(["--device", &format!("cuda:{index}")]);
+    if let Device::Cuda { uuid, library } = &config.device {
+        // The only one that the child can see is its first.
+        command.env("CUDA_VISIBLE_DEVICES", uuid).args(["--device", "cuda:0"]);
         // Loaded before the program begins: libtorch looks once, at its first tensor, what there is.
         // A library that can't be loaded is named in the log and left out; the trainer then finds no GPU.
         command.env("LD_PRELOAD", library);

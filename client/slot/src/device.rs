@@ -10,8 +10,9 @@ pub enum Device {
     Cpu,
     /// A GPU of NVIDIA's.
     Cuda {
-        /// Its number, as CUDA counts them.
-        index: u32,
+        /// Its UUID, as `nvidia-smi` lists it. CUDA's numbers depend on the order in which it counts;
+        /// the trainer sees this one alone.
+        uuid: String,
         /// The `libtorch_cuda.so` of a full installation of PyTorch. The trainer links the CPU's part
         /// of libtorch alone; this is loaded with it into the same process.
         library: PathBuf,

@@ -128,6 +128,29 @@ async fn pinned_units_pin_the_instruction_set_and_the_threads() {
 }
 
 #[tokio::test]
+async fn a_gpus_trainer_sees_that_gpu_alone_and_the_library_that_drives_it() {
+    let folder = TempDir::new().unwrap();
+    let seen = folder.path().join("seen");
+    let script = format!(
+        "echo \"$* $CUDA_VISIBLE_DEVICES $LD_PRELOAD\" >> {}\n{}cat >/dev/null\n",
+        seen.display(),
+        hello(TRAINER_PROTOCOL)
+    );
+    let trainer = write(folder.path(), &script);
+    // Not there: the loader says so on stderr and goes on, as for the real trainer.
+    let library = folder.path().join("libtorch_cuda.so");
+    let device = Device::Cuda { uuid: "GPU-1b2c".into(), library: library.clone() };
+    let mut slot = Slot::new(SlotConfig { trainer, threads: 3, device });
+    slot.hello(Some(1)).await.unwrap();
+    slot.hello(None).await.unwrap();
+    let library = library.display();
+    let expected =
+        [1, 3].map(|threads| format!("--threads {threads} --device cuda:0 GPU-1b2c {library}"));
+    let seen = fs::read_to_string(&seen).unwrap();
+    assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
 async fn a_trainer_that_dies_fails_the_unit_with_the_end_of_its_log_and_is_replaced() {
     let folder = TempDir::new().unwrap();
     let script = format!(

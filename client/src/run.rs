@@ -1,0 +1,96 @@
+//! The daemon with real trainers: finds the trainer program and the GPUs, and says which slot is on what.
+
+use crate::{
+    config::ClientConfig, daemon::run_with, error::ClientError, gpus::ready, runner::RunnerError,
+    slot_runner::SlotRunner,
+};
+use sojourn_slot::{Device, Slot, SlotConfig, SlotError};
+use std::{num::NonZero, path::Path, pin::pin, thread};
+
+/// Runs a daemon with a trainer child for each slot, until `shutdown` ends: units are then stopped,
+/// leases given back, and results that can't be sent any more kept for the next start.
+///
+/// # Errors
+/// What only the owner of the machine can mend: a configuration that can't work (address, slots, token,
+/// trainer, data folder), another daemon on the same data folder, a trainer that was changed under the
+/// daemon, or a server that no longer takes this host.
+pub async fn run(
+    mut config: ClientConfig,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ClientError> {
+    config.validate()?;
+    let base = slot_config(config.trainer.as_deref()).map_err(RunnerError::from_source);
+    let base = base.map_err(ClientError::Trainer)?;
+    let mut shutdown = pin!(shutdown);
+    let mut ready = tokio::select! {
+        () = &mut shutdown => return Ok(()),
+        ready = ready(&config.gpus, &base) => ready?,
+    };
+    let cards = ready.as_ref().map_or(1, |ready| ready.gpus.count());
+    let slots = config.slots.unwrap_or_else(|| u32::try_from(cards).unwrap_or(u32::MAX));
+    config.slots = Some(slots);
+    let base = SlotConfig { threads: free_threads(slots), ..base };
+    let make = |number: u32| {
+        Ok(match &mut ready {
+            Some(ready) => {
+                let name = ready.gpus.name.clone();
+                SlotRunner::new(ready.slot(number, &base), Some(name))
+            }
+            None => SlotRunner::new(Slot::new(base.clone()), None),
+        })
+    };
+    run_with(config, make, shutdown).await
+}
+
+fn slot_config(trainer: Option<&Path>) -> Result<SlotConfig, SlotError> {
+    match trainer {
+        Some(trainer) if trainer.is_file() => {
+            Ok(SlotConfig { trainer: trainer.to_owned(), threads: 1, device: Device::Cpu })
+        }
+        Some(trainer) => Err(SlotError::Missing { trainer: trainer.to_owned() }),
+        None => SlotConfig::find(),
+    }
+}
+
+/// Threads of a unit that pins none: the slots share the cores.
+fn free_threads(slots: u32) -> u32 {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+    cores.checked_div(slots).unwrap_or(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{config::Timing, gpus::GpuChoice};
+
+    fn config(dir: &Path, trainer: &Path) -> ClientConfig {
+        ClientConfig {
+            server: "http://127.0.0.1:1".into(),
+            ca: None,
+            token: Some("t".into()),
+            name: "m".into(),
+            data: dir.join("data"),
+            slots: None,
+            gpus: GpuChoice::Off,
+            cache_bytes: 1,
+            trainer: Some(trainer.to_owned()),
+            timing: Timing::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_trainer_that_cannot_start_is_named_before_the_server_is_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("no-trainer");
+        let text = dir.path().join("not-a-program");
+        std::fs::write(&text, "this is no program").unwrap();
+        for trainer in [missing, text] {
+            let error =
+                run(config(dir.path(), &trainer), std::future::pending()).await.unwrap_err();
+            let ClientError::Trainer(why) = error else { panic!("{error}") };
+            let name = trainer.file_name().unwrap().to_str().unwrap();
+            assert!(why.to_string().contains(name), "{why}");
+        }
+    }
+}
