@@ -63,7 +63,8 @@ pub async fn run_with<R: UnitRunner>(
         never = work::ask(Arc::clone(&host)) => match never {},
         never = heartbeat::beat(Arc::clone(&host)) => match never {},
     };
-    if ended.is_ok() {
+    // Where its trainers have changed, the server is still the one it was.
+    if matches!(ended, Ok(()) | Err(ClientError::Unlike(_))) {
         farewell(&host).await;
     }
     host.stop_tasks().await;
@@ -139,12 +140,17 @@ async fn set_up<R: UnitRunner>(
 }
 
 /// Starts the trainers of all slots that are free, which takes each a moment, rather than with their first
-/// units. One that can't start says so with its unit.
+/// units. One that can't start says so with its unit; one that calculates otherwise ends the daemon.
 async fn warm_up<R: UnitRunner>(host: &Host<R>) {
     let free: Vec<_> = std::iter::from_fn(|| host.seats.take_free()).collect();
-    let hellos =
-        free.into_iter().map(|mut seat| async move { seat.runner().hello().await.map(drop) });
-    futures::future::join_all(hellos).await;
+    let greetings = free.into_iter().map(|mut seat| async move { host.greet(&mut seat).await });
+    for greeted in futures::future::join_all(greetings).await {
+        if let Err(error) = greeted
+            && error.is_for_good()
+        {
+            host.end(ClientError::Unlike(error));
+        }
+    }
 }
 
 /// Stops units, gives their leases back, and lets results on their way arrive, within the time for it.

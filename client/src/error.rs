@@ -86,6 +86,9 @@ pub enum ClientError {
     /// The trainer can't be started.
     #[error("the trainer can't be started")]
     Trainer(#[source] RunnerError),
+    /// Their arithmetic isn't one, so the machine can't be of one numeric class.
+    #[error("the trainers of this machine don't calculate alike")]
+    Unlike(#[source] RunnerError),
     /// The HTTP client can't be made.
     #[error("the HTTP client can't be set up")]
     Http(#[source] reqwest::Error),

@@ -11,8 +11,8 @@ use crate::{
     folder::Folder,
     outbox::Outbox,
     rest::Rest,
-    runner::UnitRunner,
-    seats::Seats,
+    runner::{RunnerError, UnitRunner},
+    seats::{Seat, Seats},
     table::{Dropped, Table, Taken},
     transfer::Fetcher,
     unit,
@@ -159,12 +159,38 @@ impl<R: UnitRunner> Host<R> {
         live
     }
 
+    /// Starts the seat's trainer where it isn't, and makes sure that it calculates as the others do: the
+    /// server knows this machine by one numeric class.
+    pub(crate) async fn greet(&self, seat: &mut Seat<'_, R>) -> Result<(), RunnerError> {
+        if seat.is_greeted() {
+            return Ok(());
+        }
+        let hello = seat.runner().hello().await?;
+        let (found, known) = (hello.numeric_class, self.numeric_class);
+        if found != known {
+            let (found, known) = (found.short(), known.short());
+            let message = format!(
+                "a slot on `{}` is of numeric class {found}, another on `{}` of {known}; start the client \
+                 again, or one for each with `--gpus` and a `--data` folder of its own",
+                hello.device, self.device
+            );
+            return Err(RunnerError::new(message).for_good());
+        }
+        seat.greeted();
+        Ok(())
+    }
+
     /// Ends the daemon where a failure is of the kind that no patience mends.
     pub(crate) fn note(&self, failure: &ApiFailure) {
         if let Some(error) = self.fatal_error(failure) {
-            // Nobody listens only while the daemon is ending anyway.
-            let _ = self.fatal.send(error);
+            self.end(error);
         }
+    }
+
+    /// Ends the daemon.
+    pub(crate) fn end(&self, error: ClientError) {
+        // Nobody listens only while the daemon is ending anyway.
+        let _ = self.fatal.send(error);
     }
 
     pub(crate) fn backoff(&self) -> Backoff {

@@ -28,12 +28,13 @@ pub trait UnitRunner: Send + 'static {
 pub struct RunnerError {
     message: String,
     source: Option<Box<dyn Error + Send + Sync>>,
+    for_good: bool,
 }
 
 impl RunnerError {
     /// An error with a message for people, which should name the trainer's path.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), source: None }
+        Self { message: message.into(), source: None, for_good: false }
     }
 
     /// An error that says what `source` says.
@@ -41,6 +42,17 @@ impl RunnerError {
         let message = source.to_string();
         // The message is the source's own: go on with what caused that.
         let source = source.source().map(|cause| cause.to_string().into());
-        Self { message, source }
+        Self { message, source, for_good: false }
+    }
+
+    /// The same, as one that no patience mends: the daemon has to end.
+    #[must_use]
+    pub fn for_good(self) -> Self {
+        Self { for_good: true, ..self }
+    }
+
+    /// Does it end the daemon?
+    pub(crate) fn is_for_good(&self) -> bool {
+        self.for_good
     }
 }

@@ -6,23 +6,31 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// The runners of all slots.
 #[derive(Debug)]
 pub(crate) struct Seats<R> {
-    free: Mutex<Vec<R>>,
+    free: Mutex<Vec<Slot<R>>>,
     /// One permit per free runner; fair, so units run in the order in which they became ready.
     permits: Semaphore,
+}
+
+#[derive(Debug)]
+struct Slot<R> {
+    runner: R,
+    greeted: bool,
 }
 
 /// A slot in use.
 #[derive(Debug)]
 pub(crate) struct Seat<'a, R> {
     /// There until the drop.
-    runner: Option<R>,
+    slot: Option<Slot<R>>,
     seats: &'a Seats<R>,
     _permit: SemaphorePermit<'a>,
 }
 
 impl<R> Seats<R> {
     pub(crate) fn new(runners: Vec<R>) -> Self {
-        Self { permits: Semaphore::new(runners.len()), free: Mutex::new(runners) }
+        let slots = runners.into_iter().map(|runner| Slot { runner, greeted: false });
+        let slots: Vec<_> = slots.collect();
+        Self { permits: Semaphore::new(slots.len()), free: Mutex::new(slots) }
     }
 
     /// Waits for a slot. The last one used comes first: its trainer is warm.
@@ -43,8 +51,8 @@ impl<R> Seats<R> {
     }
 
     fn seat<'a>(&'a self, permit: SemaphorePermit<'a>) -> Option<Seat<'a, R>> {
-        let runner = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        runner.is_some().then_some(Seat { runner, seats: self, _permit: permit })
+        let slot = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        slot.is_some().then_some(Seat { slot, seats: self, _permit: permit })
     }
 }
 
@@ -52,14 +60,28 @@ impl<R> Drop for Seat<'_, R> {
     fn drop(&mut self) {
         // Before the permit goes: whoever gets that finds the runner.
         let mut free = self.seats.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.extend(self.runner.take());
+        free.extend(self.slot.take());
     }
 }
 
 impl<R> Seat<'_, R> {
     /// The slot's runner.
-    #[expect(clippy::expect_used, reason = "`Seats::take` fills it and only the drop empties it")]
     pub(crate) fn runner(&mut self) -> &mut R {
-        self.runner.as_mut().expect("a seat has its runner until it is dropped")
+        &mut self.slot().runner
+    }
+
+    /// Has the runner's trainer said what it is, and was that right?
+    pub(crate) fn is_greeted(&mut self) -> bool {
+        self.slot().greeted
+    }
+
+    /// It has, for as long as the daemon runs.
+    pub(crate) fn greeted(&mut self) {
+        self.slot().greeted = true;
+    }
+
+    #[expect(clippy::expect_used, reason = "`Seats::take` fills it and only the drop empties it")]
+    fn slot(&mut self) -> &mut Slot<R> {
+        self.slot.as_mut().expect("a seat has its slot until it is dropped")
     }
 }

@@ -5,7 +5,7 @@ use sojourn_protocol::{
     report::Outcome,
     trainer::{CLASS_THREADS, Hello, Progress, RunUnit},
 };
-use sojourn_slot::Slot;
+use sojourn_slot::{Slot, SlotError};
 
 /// A [`Slot`] as the daemon wants it.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl SlotRunner {
 
 impl UnitRunner for SlotRunner {
     async fn hello(&mut self) -> Result<Hello, RunnerError> {
-        let hello = self.slot.hello(Some(CLASS_THREADS)).await.map_err(RunnerError::from_source)?;
+        let hello = self.slot.hello(Some(CLASS_THREADS)).await.map_err(runner_error)?;
         let device = self.device.clone().unwrap_or(hello.device);
         Ok(Hello { device, ..hello })
     }
@@ -34,6 +34,13 @@ impl UnitRunner for SlotRunner {
         unit: RunUnit,
         on_progress: impl FnMut(Progress) + Send,
     ) -> Result<Outcome, RunnerError> {
-        self.slot.run(unit, on_progress).await.map_err(RunnerError::from_source)
+        self.slot.run(unit, on_progress).await.map_err(runner_error)
+    }
+}
+
+fn runner_error(error: SlotError) -> RunnerError {
+    match error {
+        error @ SlotError::Class { .. } => RunnerError::from_source(error).for_good(),
+        error => RunnerError::from_source(error),
     }
 }

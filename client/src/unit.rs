@@ -5,10 +5,11 @@ use crate::{
     api::ApiFailure,
     cache::{Class, Pin},
     delivery::{self, First},
+    error::ClientError,
     folder::Workbench,
     host::Host,
     outbox::Finished,
-    runner::UnitRunner,
+    runner::{RunnerError, UnitRunner},
     transfer::{FetchError, Flight},
 };
 use futures::{StreamExt, TryStreamExt, stream};
@@ -28,6 +29,8 @@ const AT_ONCE: usize = 4;
 enum Trouble {
     /// The daemon has to end.
     End(ApiFailure),
+    /// It has to, because its trainers calculate otherwise than they did.
+    Unlike(RunnerError),
     /// The lease is over already.
     Over,
     /// This unit can't be done here, or not now.
@@ -45,6 +48,7 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
         }
         Err(Trouble::Over) => {}
         Err(Trouble::End(failure)) => host.note(&failure),
+        Err(Trouble::Unlike(error)) => host.end(ClientError::Unlike(error)),
         Err(Trouble::Unit(reason)) => {
             // Before it is free, because it may come again at once.
             let seconds = host.rest.begin().as_secs();
@@ -73,13 +77,14 @@ async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finishe
     let run = RunUnit { unit: lease.unit.clone(), files, output: output.clone(), until: None };
 
     let mut seat = host.seats.take().await;
+    host.greet(&mut seat).await.map_err(no_trainer)?;
     tracing::debug!(lease = %lease.id, "unit started");
     host.table.running(lease.id, Progress { done: 0, of: batches_of(&lease.unit) });
     let on_progress = |progress| host.table.running(lease.id, progress);
     let outcome = seat.runner().run(run, on_progress).await;
     // The next unit starts now; what follows is not the slot's business.
     drop(seat);
-    let outcome = outcome.map_err(|error| Trouble::Machine(story(&error)))?;
+    let outcome = outcome.map_err(no_trainer)?;
     if let Outcome::Failed(Failure { kind: FailureKind::Damaged, message }) = outcome {
         // The disk's doing, not the unit's: what is wrong is found out and fetched again the next time.
         host.cache.doubt(pins.keys());
@@ -111,6 +116,10 @@ async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finishe
         host.cache.adopt(*blob, path);
     }
     Ok(finished)
+}
+
+fn no_trainer(error: RunnerError) -> Trouble {
+    if error.is_for_good() { Trouble::Unlike(error) } else { Trouble::Machine(story(&error)) }
 }
 
 /// Every blob of the unit, pinned.

@@ -73,6 +73,7 @@ fn failure(error: &ClientError) -> Failure {
         )),
         ClientError::Folder { .. }
         | ClientError::Trainer(_)
+        | ClientError::Unlike(_)
         | ClientError::Http(_)
         | ClientError::Gpus(_) => Failure::work(message),
         _ => Failure::call(message),

@@ -1,6 +1,6 @@
 //! Why there is no trainer to run a unit with. What goes wrong in a unit is an outcome, no error.
 
-use sojourn_protocol::trainer::TRAINER_PROTOCOL;
+use sojourn_protocol::{digest::Digest, trainer::TRAINER_PROTOCOL};
 use std::{io, path::PathBuf};
 
 /// No trainer.
@@ -39,5 +39,18 @@ pub enum SlotError {
         trainer: PathBuf,
         /// Its version.
         found: u32,
+    },
+    /// Its arithmetic isn't that of the slot's trainers before it.
+    #[error(
+        "the trainer `{}` is now of numeric class {}, and was of {}: the program, libtorch or a driver \
+         has been changed since; start this program again", .trainer.display(), .found.short(), .was.short()
+    )]
+    Class {
+        /// The program.
+        trainer: PathBuf,
+        /// The class of those before it, in the same mode.
+        was: Digest,
+        /// Its class.
+        found: Digest,
     },
 }

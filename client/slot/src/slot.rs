@@ -6,9 +6,11 @@ use crate::{
     error::SlotError,
 };
 use sojourn_protocol::{
+    digest::Digest,
     report::{Failure, FailureKind, Outcome},
     trainer::{Hello, Predict, Predicted, Progress, RunUnit, TrainerLine, TrainerRequest},
 };
+use std::collections::BTreeMap;
 
 /// A place where one unit runs.
 ///
@@ -19,13 +21,15 @@ pub struct Slot {
     config: SlotConfig,
     /// The idle trainer; while it works it belongs to the future that waits for it.
     child: Option<Child>,
+    /// Numeric classes of the trainers so far, by the threads that they pinned.
+    classes: BTreeMap<u32, Digest>,
 }
 
 impl Slot {
     /// A slot; no process is started yet.
     #[must_use]
     pub fn new(config: SlotConfig) -> Self {
-        Self { config, child: None }
+        Self { config, child: None, classes: BTreeMap::new() }
     }
 
     /// What the trainer says of itself, in the mode of units that pin `pinned` threads (none: free).
@@ -85,7 +89,7 @@ impl Slot {
         let mut child = self.take(mode).await?;
         if child.is_dead() || child.send(request).await.is_err() {
             // It died while it was idle: nothing that this request did.
-            child = Child::start(&self.config, mode).await?;
+            child = self.start(mode).await?;
             if child.send(request).await.is_err() {
                 return Ok(died(child.end(Broken::Ended).await));
             }
@@ -126,10 +130,36 @@ impl Slot {
             // Dropped first, so that two of them are never in memory.
             Some(other) => {
                 drop(other);
-                Child::start(&self.config, mode).await
+                self.start(mode).await
             }
-            None => Child::start(&self.config, mode).await,
+            None => self.start(mode).await,
         }
+    }
+
+    /// A new trainer, whose arithmetic is that of those before it: what they made is known by their class,
+    /// and the program may have been built anew meanwhile.
+    async fn start(&mut self, mode: Mode) -> Result<Child, SlotError> {
+        let Mode::Pinned { threads } = mode else {
+            // Of what nothing pins, no bytes are promised.
+            return Child::start(&self.config, mode).await;
+        };
+        if let Some((&known, _)) = self.classes.first_key_value()
+            && !self.classes.contains_key(&threads)
+        {
+            // The first of its mode can't be compared: one of another mode vouches for the program.
+            drop(self.start_pinned(known).await?);
+        }
+        self.start_pinned(threads).await
+    }
+
+    async fn start_pinned(&mut self, threads: u32) -> Result<Child, SlotError> {
+        let child = Child::start(&self.config, Mode::Pinned { threads }).await?;
+        let found = child.hello.numeric_class;
+        let was = *self.classes.entry(threads).or_insert(found);
+        if found != was {
+            return Err(SlotError::Class { trainer: self.config.trainer.clone(), was, found });
+        }
+        Ok(child)
     }
 }
 

@@ -17,11 +17,15 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use tempfile::TempDir;
 
 fn hello(protocol: u32) -> String {
+    hello_of(protocol, b"class")
+}
+
+fn hello_of(protocol: u32, class: &[u8]) -> String {
     line(&TrainerLine::Hello(Hello {
         protocol,
         libtorch: "none".into(),
         threads: 1,
-        numeric_class: Digest::of(b"class"),
+        numeric_class: Digest::of(class),
         flops: 1e9,
         device: "cpu".into(),
     }))
@@ -148,6 +152,57 @@ async fn a_gpus_trainer_sees_that_gpu_alone_and_the_library_that_drives_it() {
         [1, 3].map(|threads| format!("--threads {threads} --device cuda:0 GPU-1b2c {library}"));
     let seen = fs::read_to_string(&seen).unwrap();
     assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
+}
+
+/// A trainer whose class is what the file `class` says when it starts; `done` is what it does of each unit.
+fn of_class(class: &Path, done: &str) -> String {
+    let hello = hello(TRAINER_PROTOCOL);
+    let hello = hello.replace(&Digest::of(b"class").to_string(), "'$(cat CLASS)'");
+    let hello = hello.replace("CLASS", &class.display().to_string());
+    format!("{hello}while read request; do\n{done}done\n")
+}
+
+#[tokio::test]
+async fn a_trainer_of_another_numeric_class_than_those_before_it_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let class = folder.path().join("class");
+    let become_of = |name: &[u8]| fs::write(&class, Digest::of(name).to_string()).unwrap();
+    let done = line(&TrainerLine::Trained(trained()));
+    let once = format!("{done}exit\n");
+    // The changed program is met where a trainer has died, where units change the mode back, and where
+    // they change to a mode that is new.
+    for (script, before, after) in [
+        (of_class(&class, &once), &[Some(1)][..], Some(1)),
+        (of_class(&class, &done), &[Some(1), None], Some(1)),
+        (of_class(&class, &done), &[Some(1), Some(2), None], Some(2)),
+        (of_class(&class, &done), &[Some(1)], Some(2)),
+    ] {
+        let mut slot = slot(&folder, &script);
+        become_of(b"first");
+        for pinned in before {
+            let outcome = slot.run(unit(*pinned), |_| {}).await.unwrap();
+            assert_eq!(outcome, Outcome::Trained(trained()));
+        }
+        become_of(b"second");
+        let mut refused = slot.run(unit(after), |_| {}).await;
+        if let Ok(Outcome::Failed(failure)) = &refused {
+            // It read the request before it ended: the next one starts anew.
+            assert_eq!(failure.kind, FailureKind::Died);
+            refused = slot.run(unit(after), |_| {}).await;
+        }
+        let Err(error) = refused else { panic!("{before:?} {after:?}: {refused:?}") };
+        assert!(matches!(error, SlotError::Class { .. }), "{error}");
+        let text = error.to_string();
+        let (was, found) = (Digest::of(b"first").short(), Digest::of(b"second").short());
+        assert!(
+            text.contains(&format!("now of numeric class {found}, and was of {was}")),
+            "{text}"
+        );
+        // What no unit pins is promised to nobody; and what was before may come back.
+        slot.run(unit(None), |_| {}).await.unwrap();
+        become_of(b"first");
+        slot.run(unit(after), |_| {}).await.unwrap();
+    }
 }
 
 #[tokio::test]

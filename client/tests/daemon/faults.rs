@@ -167,6 +167,45 @@ async fn a_result_that_nobody_wants_is_dropped_and_work_goes_on() {
 }
 
 #[tokio::test]
+async fn a_result_that_a_proxy_does_not_let_through_is_kept_until_its_lease_ends() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| {
+        let shard = world.put(b"rows");
+        for lease in [1, 2] {
+            let lease = Lease { heartbeat_every: Millis(10), ..hop(lease, shard) };
+            world.queue.push_back(lease);
+        }
+        for _ in 0..1000 {
+            world.fail("PUT /v1/leases/1/", garbage(413));
+        }
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    let tried = |world: &World| world.count("PUT /v1/leases/1/") >= 3;
+    server.until("three attempts", tried).await;
+    server.until("the other report", |world| world.reports.contains_key(&LeaseId(2))).await;
+    assert!(files(&dir, "outbox").contains(&"1.safetensors".to_owned()));
+    // The server waits no longer, and says so when it is asked next.
+    server.change(|world| {
+        world.held.remove(&LeaseId(1));
+        world.heartbeats.clear();
+        world.works.clear();
+    });
+    server
+        .until("word that it is dropped", |world| {
+            let beats = world.heartbeats.iter().map(|beat| &beat.holding);
+            let mut told = beats.chain(world.works.iter().map(|work| &work.holding));
+            told.any(|holding| holding.iter().all(|held| held.lease != LeaseId(1)))
+        })
+        .await;
+    server.change(|world| queue_hops(world, 3..=3));
+    server.until("the next report", |world| world.reports.contains_key(&LeaseId(3))).await;
+    daemon.stop().await.unwrap();
+    let left = files(&dir, "outbox");
+    assert!(!left.iter().any(|name| name.starts_with("1.")), "{left:?}");
+    assert!(!server.world().reports.contains_key(&LeaseId(1)));
+}
+
+#[tokio::test]
 async fn a_result_that_came_too_late_is_reported_all_the_same() {
     let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
     server.change(|world| {
@@ -315,6 +354,38 @@ async fn a_trainers_error_is_reported_and_one_without_a_trainer_is_not() {
     let server = with_trainer(Box::new(gone), |world| world.released.len() == 1).await;
     assert!(server.world().released[0].1.contains("/nowhere"));
     assert!(server.world().reports.is_empty());
+}
+
+#[tokio::test]
+async fn trainers_that_do_not_calculate_alike_end_the_daemon() {
+    let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+    let trainer = Trainer::gated(0);
+    trainer.classes.lock().unwrap().extend(["fake", "fake", "other"]);
+    server.change(|world| queue_hops(world, 1..=6));
+    let config = ClientConfig { slots: Some(3), ..config(&server, &dir) };
+    let error = Daemon::start(config, &trainer).ended().await.unwrap_err();
+    let ClientError::Unlike(why) = error else { panic!("{error}") };
+    for class in ["fake", "other"] {
+        let class = Digest::of(class.as_bytes()).short();
+        assert!(why.to_string().contains(&class), "{why}");
+    }
+    assert!(server.world().reports.is_empty());
+}
+
+#[tokio::test]
+async fn a_trainer_that_calculates_otherwise_than_before_ends_the_daemon_with_a_word_to_the_server()
+{
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    let changed = |_: &_| Err(RunnerError::new("`trainer` is now another").for_good());
+    *trainer.instead.lock().unwrap() = Some(Box::new(changed));
+    server.change(|world| queue_hops(world, 1..=1));
+    let error = Daemon::start(config(&server, &dir), &trainer).ended().await.unwrap_err();
+    let ClientError::Unlike(why) = error else { panic!("{error}") };
+    assert!(why.to_string().contains("is now another"), "{why}");
+    let world = server.world();
+    assert!(world.reports.is_empty());
+    // Another host can have it at once.
+    assert_eq!(world.released.first().map(|(lease, _)| *lease), Some(LeaseId(1)));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use sojourn_protocol::{
     unit::Unit,
 };
 use std::{
+    collections::VecDeque,
     fs,
     sync::{
         Arc, Mutex,
@@ -25,6 +26,8 @@ pub struct Trainer {
     pub stopped: watch::Sender<usize>,
     pub at_once: AtomicUsize,
     pub most_at_once: AtomicUsize,
+    /// Names of the numeric classes of the slots, in the order of their hellos; `fake` where none is left.
+    pub classes: Mutex<VecDeque<&'static str>>,
     /// What comes instead of training, once.
     pub instead: Mutex<Option<Instead>>,
 }
@@ -46,6 +49,7 @@ impl Trainer {
             stopped: watch::Sender::new(0),
             at_once: AtomicUsize::new(0),
             most_at_once: AtomicUsize::new(0),
+            classes: Mutex::default(),
             instead: Mutex::default(),
         })
     }
@@ -59,12 +63,12 @@ impl Trainer {
     }
 
     pub fn runner(self: &Arc<Self>) -> Runner {
-        Runner(Arc::clone(self), false)
+        Runner(Arc::clone(self), None)
     }
 }
 
-/// A slot of the fake, and whether it has said hello.
-pub struct Runner(Arc<Trainer>, bool);
+/// A slot of the fake, and its class once it has said hello.
+pub struct Runner(Arc<Trainer>, Option<&'static str>);
 
 /// What the fake makes of a unit: so many bytes, each unit's own.
 pub fn checkpoint(seed: u64, bytes: u64) -> Vec<u8> {
@@ -90,14 +94,15 @@ impl Drop for Running<'_> {
 
 impl UnitRunner for Runner {
     async fn hello(&mut self) -> Result<Hello, RunnerError> {
-        if !std::mem::replace(&mut self.1, true) {
+        let class = *self.1.get_or_insert_with(|| {
             self.0.greeted.send_modify(|greeted| *greeted += 1);
-        }
+            self.0.classes.lock().unwrap().pop_front().unwrap_or("fake")
+        });
         Ok(Hello {
             protocol: TRAINER_PROTOCOL,
             libtorch: "none".into(),
             threads: 1,
-            numeric_class: Digest::of(b"fake"),
+            numeric_class: Digest::of(class.as_bytes()),
             flops: 1e9,
             device: "cpu".into(),
         })
