@@ -57,32 +57,36 @@ pub(crate) fn predict(
     };
     let x = scale(tensor(x)?, &request.context.scaling, &request.files)?.f_to_device(device)?;
     drop(bytes);
-    let outputs = through(model, &x)?.f_to_device(Device::Cpu)?;
-    let (rows, columns) = outputs.size2()?;
-    let (rows, columns) = (u64::try_from(rows)?, u64::try_from(columns)?);
-    let mut data = vec![0; outputs.numel() * 4];
-    outputs.f_copy_data_u8(&mut data, outputs.numel())?;
-    let stored =
-        Stored { name: "outputs".into(), dtype: Dtype::F32, shape: vec![rows, columns], data };
+    let stored = through(model, &x)?;
+    let rows = stored.shape.first().copied().unwrap_or_default();
     let file = encode(&[stored]).map_err(blob)?;
     fs::write(&request.output, file).map_err(failed("write", &request.output))?;
     Ok(Predicted { rows })
 }
 
-/// The outputs `[rows, outputs]` for scaled rows, in chunks that bound the memory.
-fn through(model: &Model, x: &Tensor) -> Result<Tensor, TrainError> {
+/// The outputs `[rows, outputs]` for scaled rows, which go through in chunks that bound the memory; each
+/// chunk's outputs go straight to their place. How many rows a request has is the caller's business.
+fn through(model: &Model, x: &Tensor) -> Result<Stored, TrainError> {
     let (rows, _) = x.size2()?;
     let at_once = rows_at_once(model.network())?;
+    let (mut data, mut columns) = (Vec::new(), 0);
     tch::no_grad(|| {
-        let mut parts = Vec::new();
         let mut start = 0;
         while start < rows {
             let count = at_once.min(rows - start);
-            parts.push(forward(model, &x.f_narrow(0, start, count)?, Mode::Evaluate)?);
+            let outputs = forward(model, &x.f_narrow(0, start, count)?, Mode::Evaluate)?;
+            let outputs = outputs.f_contiguous()?.f_to_device(Device::Cpu)?;
+            (_, columns) = outputs.size2()?;
+            let before = data.len();
+            data.resize(before + outputs.numel() * size_of::<f32>(), 0);
+            let place = data.get_mut(before..).unwrap_or_default();
+            outputs.f_copy_data_u8(place, outputs.numel())?;
             start += count;
         }
-        Ok(Tensor::f_cat(&parts, 0)?.f_contiguous()?)
-    })
+        Ok::<_, TrainError>(())
+    })?;
+    let shape = vec![u64::try_from(rows)?, u64::try_from(columns)?];
+    Ok(Stored { name: "outputs".into(), dtype: Dtype::F32, shape, data })
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use std::{
 };
 use table::Table;
 
-/// Numbers that are read before they go through the model, where `--batch` says nothing.
+/// Numbers that go into the model, or come out of it, at once, where `--batch` says nothing.
 const NUMBERS: usize = 1 << 22;
 /// Rows of a chunk are at most so many, however narrow they are.
 const MAX_ROWS: usize = 1 << 16;
@@ -55,7 +55,8 @@ pub(crate) struct Args {
     /// The label column, or the array of labels; the name that the model's had if left out.
     #[arg(long, value_name = "NAME")]
     label: Option<String>,
-    /// Rows that are read and go through the model at once; about 4 million numbers if left out.
+    /// Rows that are read and go through the model at once; if left out, about 4 million numbers
+    /// on the side that has more of them.
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
     /// Print one JSON object about what was done; the predictions go to a file then.
@@ -85,8 +86,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let mut table = Table::new(&mut sink, &model.description.labels)?;
     let mut score = Score::new(&model.description.labels);
     let width = reader.shape().iter().map(|side| usize::try_from(*side).unwrap_or(1)).product();
-    let at_once =
-        args.batch.map_or((NUMBERS / usize::max(width, 1)).clamp(1, MAX_ROWS), usize::from);
+    let at_once = args.batch.map_or(rows_at_once(width, predictor.columns()), usize::from);
     let mut rows = reader.rows()?;
     let mut meter = Meter::new("predicting", Unit::Bytes, reader.bytes());
     loop {
@@ -120,6 +120,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         output::remark(&scored.text());
     }
     Ok(())
+}
+
+/// Rows of a chunk, for so many numbers into the model and out of it for each.
+fn rows_at_once(width: usize, columns: usize) -> usize {
+    (NUMBERS / width.max(columns).max(1)).clamp(1, MAX_ROWS)
 }
 
 /// Finds the data and checks that it is rows of the model.
@@ -209,5 +214,19 @@ impl Chunk {
             chunk.labels.extend(row.label.map(|label| String::from_utf8_lossy(label).into_owned()));
         }
         Ok(chunk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_is_bounded_on_its_wider_side() {
+        assert_eq!(rows_at_once(3072, 10), 1365);
+        assert_eq!(rows_at_once(10, 10_000), 419);
+        assert_eq!(rows_at_once(1, 1), MAX_ROWS);
+        assert_eq!(rows_at_once(0, 0), MAX_ROWS);
+        assert_eq!(rows_at_once(10, NUMBERS + 1), 1);
     }
 }
