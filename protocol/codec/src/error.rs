@@ -2,7 +2,7 @@
 
 use crate::tensor::Dtype;
 
-/// What is wrong with a file, with tensors to encode, or with a compressed stream.
+/// What is wrong with a file, or with tensors to encode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     /// The file ends before its header does.
@@ -92,21 +92,4 @@ pub enum CodecError {
         /// What it holds.
         actual: Dtype,
     },
-    /// A compressed stream goes on after its declared size.
-    #[error("the compressed data is larger than the declared {declared} bytes")]
-    OverDeclared {
-        /// The declared size.
-        declared: u64,
-    },
-    /// A compressed stream ends before its declared size.
-    #[error("the compressed data ends at {actual} bytes, {declared} were declared")]
-    UnderDeclared {
-        /// The declared size.
-        declared: u64,
-        /// What came.
-        actual: u64,
-    },
-    /// A stream that is no zstd, or whose window is over the limit.
-    #[error("not valid zstd data: {0}")]
-    Zstd(String),
 }

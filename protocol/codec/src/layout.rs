@@ -94,22 +94,6 @@ impl Layout {
     }
 }
 
-/// The header of a file with these tensors; see [`Layout`].
-///
-/// # Errors
-/// As [`Layout::new`].
-pub fn header(specs: &[TensorSpec]) -> Result<Vec<u8>, CodecError> {
-    Ok(Layout::new(specs.to_vec())?.header)
-}
-
-/// The size of a file with these tensors.
-///
-/// # Errors
-/// As [`Layout::new`].
-pub fn file_bytes(specs: &[TensorSpec]) -> Result<u64, CodecError> {
-    Ok(Layout::new(specs.to_vec())?.file_bytes)
-}
-
 /// The canonical file of these tensors, given in any order.
 ///
 /// # Errors
@@ -249,18 +233,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_encoded_is_refused() {
+        let layout = |specs: &[TensorSpec]| Layout::new(specs.to_vec());
         let twice = [TensorSpec::new("a", Dtype::F32, [1]), TensorSpec::new("a", Dtype::I64, [1])];
-        assert_eq!(header(&twice), Err(CodecError::Duplicate("a".into())));
+        assert_eq!(layout(&twice), Err(CodecError::Duplicate("a".into())));
         let huge = [TensorSpec::new("a", Dtype::F32, [u64::MAX, 2])];
-        assert_eq!(header(&huge), Err(CodecError::TooLarge("a".into())));
+        assert_eq!(layout(&huge), Err(CodecError::TooLarge("a".into())));
         let sum = TensorSpec::new("a", Dtype::F32, [u64::MAX / 8]);
         let other = TensorSpec { name: "b".into(), ..sum.clone() };
         assert!(matches!(
-            header(&[sum.clone(), other.clone(), TensorSpec { name: "c".into(), ..sum }]),
+            layout(&[sum.clone(), other.clone(), TensorSpec { name: "c".into(), ..sum }]),
             Err(CodecError::TooLarge(_))
         ));
         let metadata = [TensorSpec::new(METADATA, Dtype::F32, [1])];
-        assert_eq!(header(&metadata), Err(CodecError::Name(METADATA.into())));
+        assert_eq!(layout(&metadata), Err(CodecError::Name(METADATA.into())));
         let mut short = Tensor::f32("a", [2u64], &[1.0, 2.0]);
         short.data.pop();
         assert!(matches!(
@@ -268,6 +253,6 @@ mod tests {
             Err(CodecError::DataLength { expected: 8, actual: 7, .. })
         ));
         let long = [TensorSpec::new("n".repeat(17 << 20), Dtype::F32, [1])];
-        assert!(matches!(header(&long), Err(CodecError::HeaderTooLarge { .. })));
+        assert!(matches!(layout(&long), Err(CodecError::HeaderTooLarge { .. })));
     }
 }

@@ -14,14 +14,12 @@
 //!
 //! [`encode_described`] writes a file for people, with a text in `__metadata__`; it never is a blob.
 
-mod bounded;
 mod decode;
 mod error;
 mod layout;
 mod tensor;
 
-pub use bounded::{BoundedDecoder, compress, decompress_bounded};
 pub use decode::{TensorView, decode, decode_header};
 pub use error::CodecError;
-pub use layout::{Layout, MAX_HEADER_BYTES, encode, encode_described, file_bytes, header};
+pub use layout::{Layout, MAX_HEADER_BYTES, encode, encode_described};
 pub use tensor::{Dtype, Tensor, TensorSpec};
