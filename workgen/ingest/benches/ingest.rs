@@ -23,21 +23,27 @@ use std::{
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 const COLUMNS: u32 = 64;
-/// Bytes of an image: 3 x 32 x 32.
-const IMAGE: usize = 3072;
+/// Bytes of noise that images are made of.
+const NOISE: usize = 3 << 19;
 
 fn main() {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--gigabytes");
     let gigabytes: f64 = arguments.nth(1).map_or(0.2, |number| number.parse().unwrap());
     let bytes = gigabytes * 1e9;
     // Pixels: small whole numbers. Measurements: eight digits with a point.
-    run("pixels as CSV", "t.csv", |path| write(path, bytes, |value| format!("{}", value % 256)));
-    run("measurements as CSV", "t.csv", |path| {
+    run("pixels as CSV", "t.csv", 16, |path| {
+        write(path, bytes, |value| format!("{}", value % 256))
+    });
+    run("measurements as CSV", "t.csv", 16, |path| {
         write(path, bytes, |value| format!("{}.{:06}", value % 10, value % 1_000_000))
     });
-    run("images as NPZ", "t.npz", |path| write_npz(path, bytes, CompressionMethod::Stored));
-    run("images as NPZ, deflated", "t.npz", |path| {
-        write_npz(path, bytes, CompressionMethod::Deflated)
+    run("images as NPZ", "t.npz", 16, |path| write_npz(path, bytes, 32, CompressionMethod::Stored));
+    run("images as NPZ, deflated", "t.npz", 16, |path| {
+        write_npz(path, bytes, 32, CompressionMethod::Deflated)
+    });
+    // Rows that are larger than the buffers of so many shards.
+    run("large images as NPZ", "t.npz", 200, |path| {
+        write_npz(path, bytes, 256, CompressionMethod::Stored)
     });
     let peak = peak_memory().unwrap_or(f64::NAN) / 1e3;
     line("ingest, peak memory", peak, "MB", bytes / 1e6);
@@ -52,13 +58,14 @@ fn line(name: &str, value: f64, unit: &str, anchor: f64) {
     );
 }
 
-/// Cuts the file that `write` makes, of so many bytes as rows, and says how many of them a second.
-fn run(kind: &str, name: &str, write: impl FnOnce(&Path) -> f64) {
+/// Cuts the file that `write` makes, of so many bytes as rows, into shards, and says how many of them a
+/// second.
+fn run(kind: &str, name: &str, shards: u32, write: impl FnOnce(&Path) -> f64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     let bytes = write(&path);
     let job = jobfile::parse(&format!(
-        "name = \"bench\"\n[data]\ntrain = \"{name}\"\nlabel = \"y\"\nscale = \"standard\"\nshards = 16\n\
+        "name = \"bench\"\n[data]\ntrain = \"{name}\"\nlabel = \"y\"\nscale = \"standard\"\nshards = {shards}\n\
          [[model]]\narch = \"mlp\"\nhidden = []\n[training]\nepochs = 1\n",
     ))
     .unwrap();
@@ -115,18 +122,18 @@ fn write(path: &Path, wanted: f64, text: impl Fn(u64) -> String) -> f64 {
     bytes
 }
 
-/// Images of noise in an archive; their bytes.
-fn write_npz(path: &Path, wanted: f64, method: CompressionMethod) -> f64 {
+/// Images of noise in an archive, 3 x `side` x `side` each; their bytes.
+fn write_npz(path: &Path, wanted: f64, side: usize, method: CompressionMethod) -> f64 {
     let mut state = 1u64;
     // Noise of sixteen values, so that there is something to deflate.
-    let noise: Vec<u8> = (0..IMAGE * 512)
+    let noise: Vec<u8> = (0..NOISE)
         .map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 60) as u8
         })
         .collect();
-    let rounds = (wanted / (IMAGE * 512) as f64).ceil() as usize;
-    let rows = rounds * 512;
+    let rounds = (wanted / NOISE as f64).ceil() as usize;
+    let rows = rounds * (NOISE / (3 * side * side));
     let header = |shape: String| {
         let text = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n");
         let length = u16::try_from(text.len()).unwrap().to_le_bytes();
@@ -135,7 +142,7 @@ fn write_npz(path: &Path, wanted: f64, method: CompressionMethod) -> f64 {
     let mut archive = ZipWriter::new(File::create(path).unwrap());
     let options = SimpleFileOptions::default().compression_method(method).large_file(true);
     archive.start_file("x.npy", options).unwrap();
-    archive.write_all(&header(format!("({rows}, 3, 32, 32)"))).unwrap();
+    archive.write_all(&header(format!("({rows}, 3, {side}, {side})"))).unwrap();
     for _ in 0..rounds {
         archive.write_all(&noise).unwrap();
     }
@@ -144,7 +151,7 @@ fn write_npz(path: &Path, wanted: f64, method: CompressionMethod) -> f64 {
     let labels: Vec<u8> = (0..rows).map(|row| (row % 10) as u8).collect();
     archive.write_all(&labels).unwrap();
     archive.finish().unwrap();
-    (rows * IMAGE) as f64
+    (rounds * NOISE) as f64
 }
 
 /// Kilobytes of the most memory that the process ever held, where the system says it.
