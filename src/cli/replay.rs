@@ -2,7 +2,7 @@
 
 use super::{
     connection::Connection,
-    failure::Failure,
+    failure::{Failure, with_sources},
     meter::{Meter, Unit},
     output,
     workspace::Workspace,
@@ -12,7 +12,12 @@ use crate::{
     replay::{self, Replayed, Verdict},
 };
 use serde::Serialize;
-use sojourn_protocol::ids::{JobId, TrialId};
+use sojourn_client::{GpuChoice, gpu_slot};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{JobId, TrialId},
+    trainer::CLASS_THREADS,
+};
 use sojourn_slot::{Slot, SlotConfig};
 
 /// Trains everything again that is in the trial's model, in the same order, and compares each
@@ -26,6 +31,10 @@ pub(crate) struct Args {
     /// The trial.
     #[arg(long, value_name = "N")]
     trial: TrialId,
+    /// What to train on: `auto` (the CPU where it calculates as the trial's machines did, else a GPU that
+    /// does), `none` (the CPU alone), or GPUs by number, as for `sojourn client`.
+    #[arg(long, env = "SOJOURN_GPUS", value_name = "GPUS", default_value = "auto")]
+    gpus: GpuChoice,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -43,7 +52,7 @@ struct Report {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
-    let replayed = of_trial(&client, args.job, args.trial).await?;
+    let replayed = of_trial(&client, args.job, args.trial, &args.gpus).await?;
     let verdict = replayed.verdict;
     let report = Report { job: args.job, trial: args.trial, replayed };
     if args.json {
@@ -68,6 +77,7 @@ pub(crate) async fn of_trial(
     client: &ApiClient,
     job: JobId,
     trial: TrialId,
+    gpus: &GpuChoice,
 ) -> Result<Replayed, Failure> {
     let history = client.history(job, trial).await?;
     if history.hops.is_empty() {
@@ -75,11 +85,29 @@ pub(crate) async fn of_trial(
         return Err(Failure::work(message));
     }
     let workspace = Workspace::new()?;
-    let mut slot = Slot::new(SlotConfig::find()?);
+    // What nothing pinned is no device's to judge.
+    let class = history.numeric_class.filter(|_| history.context.pinned_threads.is_some());
+    let mut slot = slot(gpus, class).await?;
     let of = u64::try_from(history.hops.len()).unwrap_or(u64::MAX);
     let mut meter = Meter::new(&format!("replaying trial {trial}"), Unit::Steps, of);
     let mut progress = |done| meter.set(done, of, "");
     replay::replay(client, &history, &mut slot, workspace.path(), &mut progress).await
+}
+
+/// A slot on the device of this machine that can judge trials of the class; where none can, on the one
+/// whose class the verdict then names.
+async fn slot(gpus: &GpuChoice, class: Option<Digest>) -> Result<Slot, Failure> {
+    let base = SlotConfig::find()?;
+    let mut cpu = Slot::new(base.clone());
+    if *gpus == GpuChoice::Auto {
+        let Some(class) = class else { return Ok(cpu) };
+        if cpu.hello(Some(CLASS_THREADS)).await?.numeric_class == class {
+            return Ok(cpu);
+        }
+    }
+    let gpu = gpu_slot(gpus, &base).await;
+    let gpu = gpu.map_err(|error| Failure::work(with_sources(&error)))?;
+    Ok(gpu.unwrap_or(cpu))
 }
 
 /// The verdict for people.

@@ -21,6 +21,7 @@ use crate::{
 use machine::Machine;
 use reqwest::Url;
 use serde_json::Value;
+use sojourn_client::GpuChoice;
 use sojourn_protocol::{
     ids::JobId,
     view::{EventView, JobView},
@@ -309,7 +310,7 @@ impl<'a> Stage<'a> {
         let (number, path) = (job.to_string(), file.display().to_string());
         self.sojourn(&["export", &number, "--best", "-o", &path, "--json"]).await?;
         say(&format!("the replay of trial {} begins, on this machine alone", best.trial));
-        let replayed = replay_trial(&self.api, job, best.trial).await?;
+        let replayed = replay_trial(&self.api, job, best.trial, &GpuChoice::Auto).await?;
         let summary = Summary::of(Figures {
             view,
             trials,

@@ -11,6 +11,7 @@
 //! | `models` | what an exported model is good for |
 //! | `tls` | certificates that are right, and those that aren't |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
+//! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `deep` | deeper nets through all of it |
 //! | `support`, `site` | a fake server; a real one with clients |
 
@@ -26,6 +27,7 @@ mod chaos;
 mod course;
 mod deep;
 mod evaluations;
+mod gpus;
 mod models;
 mod people;
 mod reading;
