@@ -322,6 +322,22 @@ async fn a_clock_that_jumps_back_never_stamps_an_earlier_time() {
 }
 
 #[tokio::test]
+async fn time_goes_on_after_a_clean_stop_though_the_clock_was_set_back() {
+    let journal = MemoryJournal::default();
+    let ahead = || Arc::new(SteadyClock::over(|| UnixMillis(9_000_000)));
+    let (shell, _errands) = Shell::start(opens(&journal), ShellConfig::default(), ahead()).unwrap();
+    enrol(shell.handle(), 0).await.unwrap();
+    // All events are in the snapshot that it leaves.
+    shell.stop().await;
+    let corrected = Arc::new(SteadyClock::over(|| UnixMillis(5_000_000)));
+    let clock = Arc::clone(&corrected);
+    let (shell, _errands) = Shell::start(opens(&journal), ShellConfig::default(), clock).unwrap();
+    let begun = corrected.now();
+    assert!(begun >= UnixMillis(9_000_000), "it stands at {begun:?}");
+    shell.stop().await;
+}
+
+#[tokio::test]
 async fn after_the_end_everyone_is_refused() {
     let shell = start(opens(&MemoryJournal::default()), ShellConfig::default());
     let handle = shell.handle().clone();

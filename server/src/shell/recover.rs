@@ -52,7 +52,7 @@ pub(super) struct Recovered {
     pub(super) core: Core,
     /// Where the snapshot was that it began with; 0 without one.
     pub(super) snapshot: JournalPosition,
-    /// The time of the last event.
+    /// The time of the last event, be it in the snapshot or after it.
     pub(super) last: UnixMillis,
 }
 
@@ -63,7 +63,6 @@ pub(super) fn recover(
 ) -> Result<Recovered, ShellError> {
     let mut core = start(journal, config)?;
     let snapshot = core.position();
-    let mut last = UnixMillis::default();
     loop {
         let records = journal.read(core.position(), BATCH)?;
         if records.is_empty() {
@@ -71,11 +70,11 @@ pub(super) fn recover(
         }
         for record in &records {
             core.fold(record)?;
-            last = record.at;
         }
     }
     if let Err(violation) = core.check_invariants() {
         tracing::error!(%violation, "the recovered state breaks an invariant");
     }
+    let last = core.state().at;
     Ok(Recovered { core, snapshot, last })
 }
