@@ -354,3 +354,26 @@ fn a_journal_without_its_write_ahead_log_is_refused() {
     let refused = SqliteJournal::open(&copy.join("journal.sqlite")).unwrap_err();
     assert!(refused.to_string().contains("and had reached"), "{refused}");
 }
+
+#[test]
+fn a_write_ahead_log_that_lost_its_end_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.sqlite");
+    let mut journal = SqliteJournal::open(&path).unwrap();
+    for first in (1..=80).step_by(8) {
+        journal.append(&records(first..=first + 7)).unwrap();
+    }
+    let copied = |keep: u64, of: u64| {
+        let copy = tempfile::tempdir().unwrap();
+        for name in ["journal.sqlite", "journal.sqlite-wal", "journal.sqlite.reached"] {
+            std::fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+        }
+        let wal = copy.path().join("journal.sqlite-wal");
+        let file = std::fs::OpenOptions::new().write(true).open(wal).unwrap();
+        file.set_len(file.metadata().unwrap().len() * keep / of).unwrap();
+        SqliteJournal::open(&copy.path().join("journal.sqlite")).map(|journal| journal.tail())
+    };
+    assert_eq!(copied(1, 1).unwrap(), at(80), "as a killed server leaves it");
+    let refused = copied(9, 10).unwrap_err();
+    assert!(refused.to_string().contains("and had reached 80"), "{refused}");
+}

@@ -1,25 +1,28 @@
 //! A note beside the journal of how far it has come, so that a journal that has gone back is found out:
 //! an emptied file, a write-ahead log that was deleted, an old copy put in its place.
 //!
-//! It is written when the journal is opened, with each snapshot, and now and then as it grows: so it may
-//! lag behind the journal, and is never ahead of it.
+//! It is written after each append, and synced when the journal is opened, with each snapshot and now and
+//! then. So after a kill it names the last append; after a power cut it may lag behind the journal; it is
+//! never ahead of it.
 
 use super::JournalError;
 use sojourn_core::JournalPosition;
 use std::{
-    fs::{self, File},
-    io::Write,
+    fs::{self, File, OpenOptions},
+    io::{self, Seek as _, Write as _},
     path::{Path, PathBuf},
 };
 
-/// Groups of events between two notes: one more fsync among as many is nothing.
+/// Groups of events between two syncs of the note: one more fsync among as many is nothing.
 const EVERY: u32 = 64;
 
 /// The note of one journal.
 #[derive(Debug)]
 pub(super) struct Reached {
     path: PathBuf,
-    /// Groups since the last note.
+    /// Open since the first note.
+    file: Option<File>,
+    /// Groups since the note was synced.
     groups: u32,
 }
 
@@ -28,18 +31,21 @@ impl Reached {
     pub(super) fn beside(path: &Path) -> Self {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".reached");
-        Self { path: path.with_file_name(name), groups: 0 }
+        Self { path: path.with_file_name(name), file: None, groups: 0 }
     }
 
     /// How far the journal had come at the least; none where there was no journal.
     pub(super) fn position(&self) -> Result<Option<JournalPosition>, JournalError> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(JournalError::Unreadable(Box::new(error))),
         };
         let number = text.trim().parse().map_err(|_| {
-            let what = format!("`{}` should hold a number", self.path.display());
+            let file = self.path.display();
+            let what = format!(
+                "`{file}` should hold a number; where the journal is whole, remove it to go on"
+            );
             JournalError::Unreadable(what.into())
         })?;
         Ok(Some(JournalPosition(number)))
@@ -62,26 +68,37 @@ impl Reached {
         }
     }
 
-    /// A group was appended, up to there: notes it where the last note lies far enough back.
-    pub(super) fn note_now_and_then(
-        &mut self,
-        position: JournalPosition,
-    ) -> Result<(), JournalError> {
+    /// A group was appended, up to there.
+    pub(super) fn appended(&mut self, position: JournalPosition) -> Result<(), JournalError> {
         self.groups += 1;
-        if self.groups < EVERY {
-            return Ok(());
-        }
-        self.note(position)
+        if self.groups < EVERY { self.write(position) } else { self.note(position) }
     }
 
-    /// Notes that the journal, durable up to there, has come so far.
+    /// Notes, so that it lasts, that the journal, durable up to there, has come so far.
     pub(super) fn note(&mut self, position: JournalPosition) -> Result<(), JournalError> {
-        let failed = |error: std::io::Error| JournalError::Storage(Box::new(error));
-        let new = self.path.with_extension("reached-new");
-        let mut file = File::create(&new).map_err(failed)?;
-        writeln!(file, "{}", position.0).and_then(|()| file.sync_all()).map_err(failed)?;
-        fs::rename(&new, &self.path).map_err(failed)?;
+        self.write(position)?;
+        if let Some(file) = &self.file {
+            file.sync_data().map_err(failed)?;
+        }
         self.groups = 0;
         Ok(())
     }
+
+    fn write(&mut self, position: JournalPosition) -> Result<(), JournalError> {
+        // Always as long, so that nothing of an older number is left behind it.
+        let text = format!("{:020}\n", position.0);
+        let file = match &mut self.file {
+            Some(file) => file,
+            file => {
+                let opened =
+                    OpenOptions::new().write(true).create(true).truncate(false).open(&self.path);
+                file.insert(opened.map_err(failed)?)
+            }
+        };
+        file.rewind().and_then(|()| file.write_all(text.as_bytes())).map_err(failed)
+    }
+}
+
+fn failed(error: io::Error) -> JournalError {
+    JournalError::Storage(Box::new(error))
 }

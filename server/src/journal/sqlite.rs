@@ -252,7 +252,7 @@ impl Journal for SqliteJournal {
         set_mark(&transaction, "tail", position, check)?;
         transaction.commit()?;
         self.tail = (position, check);
-        self.reached.note_now_and_then(position)
+        self.reached.appended(position)
     }
 
     fn read(&mut self, after: JournalPosition, limit: usize) -> Result<Vec<Record>, JournalError> {
