@@ -7,10 +7,11 @@ use crate::{
     journal::{Journal, JournalError, SqliteJournal},
     keeper::Keeper,
     queue::CoreQueue,
-    shell::{Clock, OpenJournal, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
+    shell::{Clock, Errand, OpenJournal, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
     tls::{Certificates, TlsError, TlsFiles},
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
+use rustls::ServerConfig;
 use sojourn_assimilator::{Assimilator, Workers};
 use sojourn_blobs::{BlobError, BlobStore, Disk, RealDisk, UploadError, Uploads};
 use std::{
@@ -19,7 +20,7 @@ use std::{
     path::PathBuf,
     sync::Arc,
 };
-use tokio::{runtime::Handle, task::JoinHandle};
+use tokio::{runtime::Handle, sync::mpsc::UnboundedReceiver, task::JoinHandle};
 
 /// How to serve.
 pub struct ServeConfig {
@@ -197,47 +198,28 @@ impl Server {
         let (shell, errands) = started?;
         errands::sweep(shell.handle().clone(), uploads.clone()).await;
 
-        let queue = CoreQueue(shell.handle().clone());
-        let assimilator =
-            Assimilator::new(queue, uploads.clone(), blobs.clone(), Handle::current());
-        let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2));
-        let workers = Workers::start(threads, assimilator).map_err(ServeError::System)?;
-        let keeper = Keeper::new(shell.handle().clone(), blobs);
-        let errands = tokio::spawn(errands::run(
-            errands,
-            workers,
-            shell.handle().clone(),
-            keeper.clone(),
-            uploads.clone(),
-        ));
-
-        let tokens = Tokens::of(&enrol_token, &admin_token);
-        let site = web::Data::new(Site {
+        let keeper = Keeper::new(shell.handle().clone(), blobs.clone());
+        let site = Site {
             shell: shell.handle().clone(),
             keeper,
             uploads,
-            tokens,
+            tokens: Tokens::of(&enrol_token, &admin_token),
             known: Arc::default(),
             traffic: Arc::default(),
+        };
+        let opened = open_doors(site, blobs, errands, listener, tls);
+        let opened = opened.and_then(|doors| {
+            folder.write_address(address)?;
+            Ok(doors)
         });
-        let server = HttpServer::new(move || {
-            App::new().app_data(site.clone()).wrap(from_fn(http::protocol)).configure(http::routes)
-        })
-        .disable_signals()
-        // An answer in two writes would have its second wait for word of the first, up to 40 ms.
-        .tcp_nodelay(true)
-        // A host that hangs up while it waits for work must be noticed.
-        .h1_allow_half_closed(false)
-        .shutdown_timeout(2);
-        let server = match tls {
-            Some(tls) => server.listen_rustls_0_23(listener, tls),
-            None => server.listen(listener),
-        }
-        .map_err(|source| ServeError::Listen { address, source })?
-        .run();
-        let http = server.handle();
-        let http_task = tokio::spawn(server);
-        folder.write_address(address)?;
+        let Doors { http, http_task, errands } = match opened {
+            Ok(doors) => doors,
+            Err(error) => {
+                // Nobody else may have the folder while the core's thread ends.
+                shell.stop().await;
+                return Err(error);
+            }
+        };
         let admin_token_file = folder.admin_token_file();
         let transport = match certificates {
             Some(certificates) => Transport::Https {
@@ -278,6 +260,48 @@ impl Server {
         let _ = self.errands.await;
         tracing::info!("stopped");
     }
+}
+
+/// What runs beside the core.
+struct Doors {
+    http: ServerHandle,
+    http_task: JoinHandle<io::Result<()>>,
+    errands: JoinHandle<()>,
+}
+
+/// Starts assimilators, errands and HTTP.
+fn open_doors(
+    site: Site,
+    blobs: BlobStore,
+    errands: UnboundedReceiver<Errand>,
+    listener: TcpListener,
+    tls: Option<ServerConfig>,
+) -> Result<Doors, ServeError> {
+    let address = listener.local_addr().map_err(ServeError::System)?;
+    let (shell, uploads) = (site.shell.clone(), site.uploads.clone());
+    let queue = CoreQueue(shell.clone());
+    let assimilator = Assimilator::new(queue, uploads.clone(), blobs, Handle::current());
+    let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2));
+    let workers = Workers::start(threads, assimilator).map_err(ServeError::System)?;
+    let errands = errands::run(errands, workers, shell, site.keeper.clone(), uploads);
+
+    let site = web::Data::new(site);
+    let server = HttpServer::new(move || {
+        App::new().app_data(site.clone()).wrap(from_fn(http::protocol)).configure(http::routes)
+    })
+    .disable_signals()
+    // An answer in two writes would have its second wait for word of the first, up to 40 ms.
+    .tcp_nodelay(true)
+    // A host that hangs up while it waits for work must be noticed.
+    .h1_allow_half_closed(false)
+    .shutdown_timeout(2);
+    let server = match tls {
+        Some(tls) => server.listen_rustls_0_23(listener, tls),
+        None => server.listen(listener),
+    };
+    let server = server.map_err(|source| ServeError::Listen { address, source })?.run();
+    let (http, errands) = (server.handle(), tokio::spawn(errands));
+    Ok(Doors { http, http_task: tokio::spawn(server), errands })
 }
 
 /// Serves until the process is told to end by SIGTERM or SIGINT; then finishes replies and writes a
