@@ -15,7 +15,11 @@ use std::{
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
-use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
+
+/// The largest window that a body may ask a decoder for, as a power of two: 8 MiB, which is as large as
+/// zstd's levels up to 19 make it.
+const WINDOW_LOG: u32 = 23;
 
 /// How the bytes of one request are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,7 +257,12 @@ impl Upload {
     ) -> Result<Self, UploadError> {
         let decoder = match encoding {
             Encoding::Identity => None,
-            Encoding::Zstd => Some(Decoder::new().map_err(UploadError::Undecodable)?),
+            Encoding::Zstd => {
+                let mut decoder = Decoder::new().map_err(UploadError::Undecodable)?;
+                let window = DParameter::WindowLogMax(WINDOW_LOG);
+                decoder.set_parameter(window).map_err(UploadError::Undecodable)?;
+                Some(decoder)
+            }
         };
         Ok(Self { name, slot, generation, declared, decoder, disk })
     }

@@ -158,8 +158,15 @@ impl Uploads {
     /// # Errors
     /// Trouble with the disk.
     pub fn remove(&self, name: UploadName) -> Result<(), UploadError> {
-        let slot = lock(&self.slots).remove(&name);
-        slot.map_or(Ok(()), |slot| lock(&slot).clear())
+        lock(&self.slot(name, false)).clear()?;
+        let mut slots = lock(&self.slots);
+        // Whoever begins it anew meanwhile holds its slot, and goes on with it.
+        let is_left =
+            |slot: &Arc<Mutex<Slot>>| Arc::strong_count(slot) == 1 && lock(slot).state().is_none();
+        if slots.get(&name).is_some_and(is_left) {
+            slots.remove(&name);
+        }
+        Ok(())
     }
 
     /// Throws away each upload that wasn't touched for as long as `keep` says; `None` keeps it

@@ -9,6 +9,7 @@ use sojourn_protocol::{
     ids::LeaseId,
 };
 use std::{
+    io::Write as _,
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -138,6 +139,42 @@ fn a_zstd_bomb_and_garbage_are_refused() {
     assert!(files(folder.path()).is_empty());
     let refused = put(&uploads, blob(b"x"), 0, Encoding::Zstd, b"not zstd at all").unwrap_err();
     assert!(matches!(refused, UploadError::Undecodable(_)), "{refused}");
+    // Nor may a body choose how much memory decoding it takes.
+    let mut wide = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    wide.window_log(27).unwrap();
+    wide.write_all(b"x").unwrap();
+    let wide = wide.finish().unwrap();
+    let refused = put(&uploads, blob(b"x"), 0, Encoding::Zstd, &wide).unwrap_err();
+    assert!(matches!(refused, UploadError::Undecodable(_)), "{refused}");
+}
+
+#[test]
+fn an_upload_that_is_begun_anew_while_it_is_removed_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    let bytes = vec![7; 300_000];
+    std::thread::scope(|scope| {
+        let remover = scope.spawn(|| {
+            for _ in 0..2_000 {
+                uploads.remove(NAME).unwrap();
+            }
+        });
+        while !remover.is_finished() {
+            let ended = put(&uploads, blob(&bytes), 0, Encoding::Identity, &bytes);
+            // Removed under it, or still there from the turn before.
+            let expected = match &ended {
+                Ok(state) => state.complete || state.offset == 0,
+                Err(error) => matches!(
+                    error,
+                    UploadError::TakenOver(_) | UploadError::WrongOffset { held: 300_000, .. }
+                ),
+            };
+            assert!(expected, "{ended:?}");
+        }
+    });
+    uploads.remove(NAME).unwrap();
+    assert!(put(&uploads, blob(&bytes), 0, Encoding::Identity, &bytes).unwrap().complete);
+    assert_eq!(uploads.read(NAME, blob(&bytes)).unwrap(), bytes);
 }
 
 #[test]
