@@ -7,6 +7,10 @@
 use crate::digest::BlobRef;
 use serde::{Deserialize, Serialize};
 
+/// The most shards of validation or of test data: an evaluation reports sums of each, and its report has to
+/// fit into a request.
+pub const MOST_EVALUATION_SHARDS: u32 = 4096;
+
 /// A shard: its blob and how many rows it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

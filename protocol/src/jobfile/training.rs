@@ -6,12 +6,11 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    AugmentSpace, Dimension, Loss, OptimizerName, OptimizerSpace, Precision, ScheduleName,
-    ScheduleSpace, TrainingSpace,
+    AugmentSpace, Dimension, Loss, MOST_EPOCHS, OptimizerName, OptimizerSpace, Precision,
+    ScheduleName, ScheduleSpace, TrainingSpace,
 };
 
 const DEFAULT_BATCH_SIZE: u32 = 32;
-const MAX_EPOCHS: u32 = 1_000_000;
 /// PyTorch's default decay of AdamW; other optimisers have none.
 const ADAMW_WEIGHT_DECAY: f64 = 0.01;
 
@@ -24,7 +23,7 @@ pub(super) fn read(
 ) -> Option<TrainingSpace> {
     let epochs = section
         .required("epochs", "how often to pass over the training data")
-        .and_then(|node| node.integer(1, MAX_EPOCHS));
+        .and_then(|node| node.integer(1, MOST_EPOCHS));
     let batch_size = number(section, "batch_size", Bounds::AtLeastOne, method, DEFAULT_BATCH_SIZE);
     let loss = section.optional("loss").map_or(Some(Loss::CrossEntropy), |node| {
         node.word(&[("cross-entropy", Loss::CrossEntropy), ("mse", Loss::Mse)])

@@ -25,7 +25,7 @@ pub use job::{
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use share::Share;
 pub use training::{
-    Loss, Optimizer, OptimizerName, OptimizerSpace, Precision, Schedule, ScheduleName,
+    Loss, MOST_EPOCHS, Optimizer, OptimizerName, OptimizerSpace, Precision, Schedule, ScheduleName,
     ScheduleSpace, TrainingConfig, TrainingSpace,
 };
 

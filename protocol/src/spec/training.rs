@@ -6,6 +6,9 @@ use super::{
 };
 use serde::{Deserialize, Serialize};
 
+/// The most epochs that a trial may train for.
+pub const MOST_EPOCHS: u32 = 1_000_000;
+
 /// What is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -1,7 +1,10 @@
 //! Which rows go where: the parts, their shards, and each row's place. Pure.
 
 use crate::{error::IngestError, permutation::Permutation};
-use sojourn_protocol::spec::{DataSpec, Split};
+use sojourn_protocol::{
+    manifest::MOST_EVALUATION_SHARDS,
+    spec::{DataSpec, Split},
+};
 
 /// What rows are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,8 +88,10 @@ impl Plan {
         let mut plan = Self { seed, pieces: Vec::new() };
         plan.add(Part::Train, Part::Train, train, shards);
         for (part, from, rows) in others {
-            // No larger than a training shard, so that no host needs more memory for them.
-            plan.add(part, from, rows, rows.div_ceil(largest).max(1));
+            // No larger than a training shard, so that no host needs more memory for them, unless they would
+            // be too many.
+            let shards = rows.div_ceil(largest).clamp(1, u64::from(MOST_EVALUATION_SHARDS));
+            plan.add(part, from, rows, shards);
         }
         Ok(plan)
     }
@@ -198,6 +203,17 @@ mod tests {
             }
             let planned: Vec<u64> = planned.iter().map(|(_, rows)| u64::from(*rows)).collect();
             prop_assert_eq!(planned, counts);
+        }
+    }
+
+    #[test]
+    fn what_is_evaluated_is_cut_into_no_more_shards_than_a_report_can_name() {
+        let spec = data(Split::Share(0.4), Some(Split::File("t".into())), 65_536);
+        let rows = [(Part::Train, 125_000), (Part::Test, 5_000)];
+        let plan = Plan::new(1, &spec, &rows).unwrap();
+        // 75,000 rows to train on are two to a shard.
+        for (part, wanted) in [(Part::Valid, 4096), (Part::Test, 2500)] {
+            assert_eq!(plan.shards().filter(|(of, _)| *of == part).count(), wanted);
         }
     }
 

@@ -14,7 +14,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, LeaseId},
-    manifest::{DataManifest, Labels},
+    manifest::{DataManifest, Labels, MOST_EVALUATION_SHARDS},
     spec::{JobSpec, Loss},
 };
 
@@ -99,6 +99,11 @@ impl Core {
         if shards.clone().any(|shard| shard.rows == 0) {
             return Err(invalid("a shard has no rows".into()));
         }
+        if data.valid.len().max(data.test.len()) > MOST_EVALUATION_SHARDS as usize {
+            return Err(invalid(format!(
+                "more than {MOST_EVALUATION_SHARDS} validation or test shards"
+            )));
+        }
         if spec.placement.threads == 0 {
             return Err(invalid("`placement.threads` is 0".into()));
         }
@@ -148,6 +153,9 @@ impl Core {
             for cleanup in cleanups {
                 self.clean_up(cleanup);
             }
+        } else if !matches!(known.end, Some((JobEnd::Cancelled, _))) {
+            let message = format!("job {job} has ended: there is nothing to cancel");
+            return self.refuse(to, ErrorKind::Conflict, message);
         }
         match self.job_view(job) {
             Some(view) => self.reply(to, Ok(Answer::JobSummary(Box::new(view)))),

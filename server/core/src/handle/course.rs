@@ -11,6 +11,7 @@ use sojourn_protocol::{
     api::{Held, HeldState},
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, LeaseId, TrialId},
+    spec::MOST_EPOCHS,
 };
 
 impl Core {
@@ -96,6 +97,10 @@ impl Core {
 
 /// The trials that are to train for longer; none where all that are meant do so already.
 fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<TrialId>, ApiError> {
+    if epochs > MOST_EPOCHS {
+        let message = format!("{epochs} epochs are too many: {MOST_EPOCHS} is the most");
+        return Err(ApiError::new(ErrorKind::Invalid, message));
+    }
     let conflict = |message: String| Err(ApiError::new(ErrorKind::Conflict, message));
     let id = job.id;
     if matches!(job.end, Some((JobEnd::Cancelled, _))) {

@@ -247,6 +247,8 @@ fn what_can_not_be_extended_is_refused() {
     let said = refused(&mut bench, extend(2, None));
     let fewer = "job 1 trains for 3 epochs already: 2 in all are fewer";
     assert_eq!(said, (ErrorKind::Invalid, fewer.to_owned()));
+    let said = refused(&mut bench, extend(5_000_000, None));
+    assert_eq!(said.0, ErrorKind::Invalid, "it could not be taken back: {}", said.1);
     let said = refused(&mut bench, extend(1, Some(1)));
     let fewer = "trial 1 of job 1 trains for 3 epochs already: 1 in all are fewer";
     assert_eq!(said, (ErrorKind::Invalid, fewer.to_owned()));
