@@ -29,6 +29,19 @@ pub(super) fn method(search: Option<&Node<'_>>) -> Option<Method> {
     }
 }
 
+/// Reads `goal`, which is the metric's: the other would choose the worst trial.
+fn goal(node: &Node<'_>, metric: Option<Metric>) -> Option<Goal> {
+    let goal = node.word(&[("min", Goal::Min), ("max", Goal::Max)])?;
+    match metric {
+        Some(metric) if metric.goal() != goal => {
+            let better = if goal == Goal::Max { "less" } else { "more" };
+            let name = metric.name();
+            node.refuse(format!("would choose the worst trial: of `{name}` {better} is better"))
+        }
+        _ => Some(goal),
+    }
+}
+
 /// Reads `[search]`; all of it may be left out.
 pub(super) fn read(
     node: Option<&Node<'_>>,
@@ -52,7 +65,7 @@ pub(super) fn read(
     };
     let goal = match section.optional("goal") {
         None => metric.map(Metric::goal),
-        Some(node) => node.word(&[("min", Goal::Min), ("max", Goal::Max)]),
+        Some(node) => goal(&node, metric),
     };
     let top_k = match section.optional("top_k") {
         None => Some(None),

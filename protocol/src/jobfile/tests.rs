@@ -430,6 +430,10 @@ fn an_empty_or_impossible_search_is_refused() {
         "12: `search.trials` is 0; a whole number from 1 to 1000000 is wanted"
     );
     assert_eq!(
+        told("epochs = 2", "epochs = 2\n[search]\nmetric = \"valid/loss\"\ngoal = \"max\""),
+        "12: `search.goal` would choose the worst trial: of `valid/loss` less is better"
+    );
+    assert_eq!(
         told("epochs = 2", "epochs = 2\n[search]\ntrials = 3"),
         "11: `search.trials` goes with `method = \"random\"`; a grid tries every combination"
     );
