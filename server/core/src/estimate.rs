@@ -8,7 +8,7 @@ use sojourn_protocol::{
     spec::{Architecture, Precision},
     time::Millis,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Forward and backward together cost about three forward passes.
 const PASSES: u64 = 3;
@@ -37,6 +37,11 @@ impl Estimates {
         let kind = kind(trial);
         smooth(self.by_host.entry((host, kind.clone())).or_insert(per_row), per_row);
         smooth(self.by_kind.entry(kind).or_insert(per_row), per_row);
+    }
+
+    /// Forgets what was measured on hosts; what is known of architectures stays.
+    pub(crate) fn forget(&mut self, hosts: &BTreeSet<HostId>) {
+        self.by_host.retain(|(host, _), _| !hosts.contains(host));
     }
 
     /// How long `host` will train `rows` of the trial.

@@ -33,8 +33,12 @@ pub(crate) struct Soft {
     pub(crate) returns: BTreeMap<HostId, (u32, String)>,
     /// When the server started.
     pub(crate) started_at: UnixMillis,
+    /// When silent hosts are looked for next.
+    pub(crate) look_for_silent: UnixMillis,
     /// Leases that ran out and that their host still runs: batches done, and since when.
     pub(crate) late: BTreeMap<LeaseId, (u32, UnixMillis)>,
+    /// Leases that ran out and whose host was told to stop: what was uploaded under them is gone.
+    pub(crate) dropped: BTreeSet<LeaseId>,
     /// Measured speeds.
     pub(crate) estimates: Estimates,
     /// Slot time that each job was given.
@@ -107,6 +111,20 @@ impl Soft {
     pub(crate) fn is_live(&self, host: HostId, now: UnixMillis, term: Millis) -> bool {
         self.parked.waits(host)
             || self.contacts.get(&host).is_some_and(|contact| contact.seen_at + term >= now)
+    }
+
+    /// Forgets what hosts said that were silent since `before`: should they come back, they say it again.
+    pub(crate) fn forget_silent(&mut self, before: UnixMillis) {
+        let silent = |(host, contact): (&HostId, &Contact)| {
+            (contact.seen_at < before && !self.parked.waits(*host)).then_some(*host)
+        };
+        let silent: BTreeSet<HostId> = self.contacts.iter().filter_map(silent).collect();
+        if silent.is_empty() {
+            return;
+        }
+        self.contacts.retain(|host, _| !silent.contains(host));
+        self.returns.retain(|host, _| !silent.contains(host));
+        self.estimates.forget(&silent);
     }
 
     /// Is the host given nothing just now?

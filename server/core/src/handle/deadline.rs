@@ -7,7 +7,13 @@ use crate::{
     soft::Term,
     state::{PastState, Trial},
 };
-use sojourn_protocol::ids::LeaseId;
+use sojourn_protocol::{
+    ids::LeaseId,
+    time::{Millis, UnixMillis},
+};
+
+/// How often hosts are looked for that haven't been heard of for long.
+const LOOK_FOR_SILENT: Millis = Millis::from_secs(3600);
 
 impl Core {
     /// Expires all that is due now.
@@ -22,6 +28,13 @@ impl Core {
         self.expire_assimilators();
         self.expire_blobs();
         let now = self.now;
+        if self.soft.look_for_silent <= now {
+            self.soft.look_for_silent = now + LOOK_FOR_SILENT;
+            let long_ago = now.0.saturating_sub(self.config.remember_leases.0);
+            self.soft.forget_silent(UnixMillis(long_ago));
+            let past = &self.state.past;
+            self.soft.dropped.retain(|lease| past.contains_key(lease));
+        }
         let before = self.soft.resting.len();
         self.soft.resting.retain(|_, until| *until > now);
         self.soft.work_changed |= self.soft.resting.len() != before;
@@ -95,6 +108,7 @@ impl Core {
     pub(crate) fn end_lease(&mut self, lease: LeaseId, end: LeaseEnd) {
         let known = self.state.leases.get(&lease);
         let known = known.map(|lease| (lease.host, lease.unit.job(), lease.granted_at));
+        let begun = self.soft.terms.get(&lease).is_some_and(|term| term.started);
         self.soft.clear_term(lease);
         if let Some((host, job, granted_at)) = known {
             // Its slot can't have been at it for longer, nor is what it lost the job's doing.
@@ -103,6 +117,9 @@ impl Core {
             self.soft.shares.settle(job, lease, held.min(counted));
             if matches!(end, LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) {
                 self.effect(Effect::DropUpload(lease));
+            }
+            if end == LeaseEnd::Overdue && !begun {
+                self.slow_down(host, "let a lease run out that it had not begun");
             }
             self.emit(Event::LeaseEnded { lease, end });
             self.soft.notify.insert(host);

@@ -1,5 +1,6 @@
 //! Heartbeats, releases, and what may be uploaded or read under a lease.
 
+use super::report::plain;
 use crate::{
     command::ReplyTo,
     core::Core,
@@ -18,6 +19,10 @@ use sojourn_protocol::{
 
 /// Calls to give leases back that cost a host nothing.
 const FREE_RETURNS: u32 = 4;
+/// The longest reason that is kept, in characters.
+const LONGEST_REASON: usize = 200;
+/// Bytes a millisecond of a line on which a host may still deliver: 100 kB/s.
+const SLOW_UPLOAD: u64 = 100;
 
 impl Core {
     pub(crate) fn heartbeat(
@@ -54,6 +59,8 @@ impl Core {
         contact.seen_at = self.now;
         let slots = usize::try_from(contact.slots).unwrap_or(usize::MAX);
         let mut started = self.started_leases(host);
+        let runs = |held: &Held| matches!(held.state, HeldState::Running { .. });
+        let busy = holding.iter().any(runs);
         for held in holding {
             let own = self.state.leases.get(&held.lease).is_some_and(|lease| lease.host == host);
             let Some(mut term) = self.soft.terms.get(&held.lease).copied().filter(|_| own) else {
@@ -63,8 +70,9 @@ impl Core {
             term.renew_by = self.now + self.config.lease_term;
             match held.state {
                 HeldState::Waiting => {
-                    // Its turn comes when the unit before it ends, however long that takes.
-                    if !term.started {
+                    // Its turn comes when the unit before it ends, however long that takes; where none
+                    // runs, it should have come.
+                    if !term.started && busy {
                         term.due = term.due.max(self.now + self.config.start_grace);
                     }
                 }
@@ -89,16 +97,26 @@ impl Core {
                     }
                 }
                 HeldState::Finished => {
-                    // Its slot has moved on; what is left is the way to us, which renewals bound.
+                    // Its slot has moved on; what is left is the way to us.
                     if term.started && !term.finished {
                         started = started.saturating_sub(1);
                     }
-                    term.finished = true;
-                    term.due = term.renew_by + self.config.start_grace;
+                    if !term.finished {
+                        term.finished = true;
+                        term.due = self.now + self.delivery(held.lease);
+                    }
                 }
             }
             self.soft.set_term(held.lease, term);
         }
+    }
+
+    /// How long a host may take to deliver what it trained: a result that can't come (a proxy that lets no
+    /// large request through) must not hold its unit for ever.
+    fn delivery(&self, lease: LeaseId) -> Millis {
+        let bytes = self.state.leases.get(&lease).and_then(|lease| self.upload_bytes(lease));
+        let way = bytes.unwrap_or(0) / SLOW_UPLOAD;
+        Millis(self.config.start_grace.0.saturating_add(way))
     }
 
     /// A lease that ran out may still bring a result; one that makes no progress hangs.
@@ -137,6 +155,7 @@ impl Core {
             let past = self.state.past.get(lease);
             if past.is_some_and(|past| past.lease.host == host) {
                 // What it has uploaded of it so far is of no use either.
+                self.soft.dropped.insert(*lease);
                 self.effect(Effect::DropUpload(*lease));
             }
         }
@@ -196,17 +215,18 @@ impl Core {
             self.slow_down(host, reason);
         }
         for lease in &released {
-            let reason: String = reason.chars().take(200).collect();
+            let reason = plain(reason, LONGEST_REASON);
             self.end_lease(*lease, LeaseEnd::GivenBack { reason });
         }
         self.reply(to, Ok(Answer::Released(ReleaseAnswer { released })));
     }
 
-    /// A host that gives back unit after unit and reports nothing gets the next ones later and later.
-    fn slow_down(&mut self, host: HostId, reason: &str) {
+    /// A host that gives back unit after unit, or lets them lie, and reports nothing gets the next ones later
+    /// and later.
+    pub(crate) fn slow_down(&mut self, host: HostId, reason: &str) {
         let (count, last) = self.soft.returns.entry(host).or_default();
         *count += 1;
-        *last = reason.chars().take(200).collect();
+        *last = plain(reason, LONGEST_REASON);
         if let Some(doublings) = count.checked_sub(FREE_RETURNS) {
             let rest = Millis(self.config.heartbeat_every.0.saturating_mul(1 << doublings.min(10)));
             let rest = rest.min(Millis::from_secs(600));
@@ -229,14 +249,9 @@ impl Core {
         let Some(known) = known else {
             return self.refuse(to, ErrorKind::NotFound, format!("no lease {lease}"));
         };
-        let (unit, of_host) = (known.unit, known.host);
+        let of_host = known.host;
         let wanted = self.state.is_wanted(known);
-        let expected = match unit {
-            UnitKey::Train { job, trial, .. } => {
-                self.state.trial(job, trial).map(|trial| trial.checkpoint_bytes)
-            }
-            UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,
-        };
+        let expected = self.upload_bytes(known);
         if of_host != host {
             self.refuse(to, ErrorKind::Forbidden, format!("lease {lease} is another host's"));
         } else if !wanted {
@@ -250,6 +265,16 @@ impl Core {
             );
         } else {
             self.reply(to, Ok(Answer::UploadAuthorized));
+        }
+    }
+
+    /// Bytes of the checkpoint that a lease's result comes with.
+    fn upload_bytes(&self, lease: &Lease) -> Option<u64> {
+        match lease.unit {
+            UnitKey::Train { job, trial, .. } => {
+                self.state.trial(job, trial).map(|trial| trial.checkpoint_bytes)
+            }
+            UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,
         }
     }
 

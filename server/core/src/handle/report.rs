@@ -5,7 +5,7 @@ use crate::{
     core::Core,
     effect::{Answer, Effect},
     event::{Event, Fault, LeaseEnd, UnitKey},
-    state::{Job, Lease, Trial},
+    state::{Job, Lease, Past, PastState, Trial},
 };
 use sojourn_protocol::{
     api::ReportAnswer,
@@ -25,6 +25,8 @@ const MOST_FAILURES: u32 = 3;
 const CLOCK_SLACK: Millis = Millis(1000);
 /// The largest sum of losses that is believed.
 const LARGEST_LOSS: f64 = 1e100;
+/// The longest error message that is kept, in characters.
+const LONGEST_MESSAGE: usize = 8_000;
 /// The longest rest of a host.
 const LONGEST_REST: Millis = Millis::from_secs(3600);
 
@@ -53,7 +55,7 @@ impl Core {
         if let Some(state) = state {
             return self.reply(to, Ok(Answer::Report(ReportAnswer { lease: id, state })));
         }
-        let wanted = self.state.is_wanted(&lease);
+        let wanted = self.state.is_wanted(&lease) && !self.was_dropped(id);
         let refusal = if wanted { self.mismatch(&lease, &report.outcome) } else { None };
         if let Outcome::Trained(trained) = &report.outcome
             && wanted
@@ -65,10 +67,12 @@ impl Core {
         }
         self.soft.clear_term(id);
         self.soft.late.remove(&id);
+        self.soft.dropped.remove(&id);
         self.soft.returns.remove(&host);
         self.soft.work_changed = true;
         let mut report = report;
         self.credit(&lease, &mut report.outcome);
+        trim(&mut report.outcome, wanted);
         if self.state.leases.contains_key(&id) {
             self.settle_share(&lease, &report.outcome);
         }
@@ -84,6 +88,16 @@ impl Core {
         let state = self.state.past.get(&id).and_then(|past| past.report_state());
         let state = state.unwrap_or(ReportState::Acknowledged);
         self.reply(to, Ok(Answer::Report(ReportAnswer { lease: id, state })));
+    }
+
+    /// Was what came under this lease thrown away? Then whoever reports it may have seen its upload a
+    /// moment before.
+    fn was_dropped(&self, lease: LeaseId) -> bool {
+        let taken_back = |past: &Past| {
+            let end = &past.state;
+            matches!(end, PastState::Lapsed(LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }))
+        };
+        self.soft.dropped.contains(&lease) || self.state.past.get(&lease).is_some_and(taken_back)
     }
 
     /// What the job's unit took of a slot counts towards its share.
@@ -254,6 +268,24 @@ impl Core {
 /// What is under way for a trial: its live leases, and its results that wait.
 pub(crate) fn cleanup_of(trial: &Trial) -> (Vec<LeaseId>, Vec<LeaseId>) {
     (trial.live_leases(), trial.awaiting.iter().copied().collect())
+}
+
+/// What a host says, as text that a terminal shows and doesn't obey, of at most `most` characters.
+pub(crate) fn plain(text: &str, most: usize) -> String {
+    let shown = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.chars().filter(shown).take(most).collect()
+}
+
+/// Cuts what nobody reads, so that no host can fill the journal with it.
+fn trim(outcome: &mut Outcome, wanted: bool) {
+    match outcome {
+        Outcome::Failed(failure) => failure.message = plain(&failure.message, LONGEST_MESSAGE),
+        Outcome::Evaluated(evaluated) if !wanted => {
+            evaluated.shards.clear();
+            evaluated.by_class = None;
+        }
+        Outcome::Evaluated(_) | Outcome::Trained(_) => {}
+    }
 }
 
 fn wrong_base(lease: &Lease, trained: &Trained) -> Option<String> {

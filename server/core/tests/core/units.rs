@@ -10,7 +10,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
     ids::{Epoch, LeaseId, ShardId, TrialId},
-    report::{Outcome, ReportEnd, ReportState},
+    report::{Failure, FailureKind, Outcome, Report, ReportEnd, ReportState},
     time::{Millis, UnixMillis},
     view::{JobState, TrialState},
 };
@@ -191,6 +191,111 @@ fn two_acknowledged_results_of_one_unit_end_one_assimilated_one_superseded() {
     let settled = bench.assimilate();
     assert!(matches!(settled[1], Event::Assimilated { lease, .. } if lease == second.id));
     assert!(settled.contains(&Event::Superseded { lease: first.id }), "{settled:?}");
+}
+
+#[test]
+fn a_finished_result_that_never_comes_does_not_hold_its_unit() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let beat = |bench: &mut Bench, state| {
+        bench.ask(HOST, request(0, vec![(lease.id, state)]));
+        bench.now += 9_000;
+    };
+    beat(&mut bench, HeldState::Running { done: 3, of: 3 });
+    let grace = bench.core.config().start_grace.0;
+    let begun = bench.now;
+    while bench.job().leases_expired == 0 {
+        assert!(bench.now < begun + 2 * grace, "it is held for ever");
+        beat(&mut bench, HeldState::Finished);
+    }
+    assert!(bench.now > begun + grace, "a slow line has its time");
+    // Another host has it, and should the first one come after all, it is as good as any.
+    let again = bench.lease(OTHER);
+    assert_eq!(hop(&again).start, hop(&lease).start);
+    bench.report(HOST, done(&lease)).unwrap();
+    bench.assimilate();
+    assert_eq!(bench.job().hops, 1);
+}
+
+#[test]
+fn a_job_that_has_ended_can_not_be_cancelled() {
+    let mut bench = Bench::with_job(1, 1);
+    while bench.job().state == JobState::Running {
+        let lease = bench.lease(HOST);
+        bench.finish(HOST, &lease);
+    }
+    let refused = bench.answer(Command::Cancel { to: ReplyTo(1), job: JOB }).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Conflict);
+    assert_eq!(bench.job().state, JobState::Finished);
+}
+
+#[test]
+fn what_nobody_reads_is_cut() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let error = format!("\u{1b}[31m{}", "x".repeat(1 << 20));
+    let failure = Failure { kind: FailureKind::Trainer, message: error };
+    let report = Report { lease: lease.id, outcome: Outcome::Failed(failure) };
+    let (to, uploaded) = (ReplyTo(1), None);
+    let events = bench.events(Command::Report { to, host: HOST, report, uploaded });
+    let Event::ReportAcknowledged { report, .. } = &events[0] else { panic!("{events:?}") };
+    let Outcome::Failed(failure) = &report.outcome else { panic!("{report:?}") };
+    assert_eq!(failure.message.len(), 8_000);
+    assert!(failure.message.starts_with("[31mx"), "terminals have nothing to obey");
+}
+
+#[test]
+fn a_host_that_lets_leases_lie_gets_the_next_ones_later() {
+    let mut bench = Bench::with_job(8, 1);
+    let mut greedy = request(8, Vec::new());
+    (greedy.slots, greedy.idle) = (8, 8);
+    let held = bench.ask(HOST, greedy.clone()).leases;
+    assert_eq!(held.len(), 8);
+    let waiting = || held.iter().map(|lease| (lease.id, HeldState::Waiting)).collect();
+    let begun = bench.now;
+    while bench.job().leases_expired == 0 {
+        assert!(
+            bench.now < begun + 2 * bench.core.config().start_grace.0,
+            "they are held for ever"
+        );
+        bench.ask(HOST, request(0, waiting()));
+        bench.now += 9_000;
+    }
+    assert_eq!(bench.job().leases_expired, 8);
+    assert!(bench.ask(HOST, greedy).leases.is_empty(), "it rests");
+    bench.lease(OTHER);
+}
+
+#[test]
+fn a_result_whose_upload_was_dropped_meanwhile_is_not_used() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    // Its request is on the way: the upload was seen, and then the job was paused.
+    bench.events(Command::Pause { to: ReplyTo(1), job: JOB, now: true });
+    bench.events(Command::Resume { to: ReplyTo(1), job: JOB });
+    let Ok(Answer::Report(answer)) = bench.report(HOST, done(&lease)) else { panic!() };
+    assert_eq!(answer.state, ReportState::Ended(ReportEnd::Superseded));
+    // Or it was told to drop what hung.
+    let hung = bench.lease(HOST);
+    let run = |done| request(0, vec![(hung.id, HeldState::Running { done, of: 3 })]);
+    bench.ask(HOST, run(1));
+    while bench.ask(HOST, run(1)).drop.is_empty() {
+        bench.now += 9_000;
+    }
+    let Ok(Answer::Report(answer)) = bench.report(HOST, done(&hung)) else { panic!() };
+    assert_eq!(answer.state, ReportState::Ended(ReportEnd::Superseded));
+}
+
+#[test]
+fn a_lease_that_waits_behind_nothing_runs_out() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let begun = bench.now;
+    while bench.job().leases_expired == 0 {
+        assert!(bench.now < begun + 2 * bench.core.config().start_grace.0, "it is held for ever");
+        bench.ask(HOST, request(0, vec![(lease.id, HeldState::Waiting)]));
+        bench.now += 9_000;
+    }
 }
 
 #[test]
