@@ -17,15 +17,11 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use tempfile::TempDir;
 
 fn hello(protocol: u32) -> String {
-    hello_of(protocol, b"class")
-}
-
-fn hello_of(protocol: u32, class: &[u8]) -> String {
     line(&TrainerLine::Hello(Hello {
         protocol,
         libtorch: "none".into(),
         threads: 1,
-        numeric_class: Digest::of(class),
+        numeric_class: Digest::of(b"class"),
         flops: 1e9,
         device: "cpu".into(),
     }))
