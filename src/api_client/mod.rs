@@ -5,6 +5,8 @@
 
 mod failure;
 mod transfer;
+#[cfg(test)]
+mod transfer_tests;
 
 pub(crate) use failure::ApiFailure;
 

@@ -1,7 +1,7 @@
 //! Blobs up and down: in pieces, resumable, compressed where that helps, checked at the end.
 
 use super::{ApiClient, ApiFailure, BYTES};
-use reqwest::{Method, header};
+use reqwest::{Method, RequestBuilder, StatusCode, header};
 use sojourn_protocol::{
     api::{BYTES_HEADER, UploadState},
     digest::{BlobRef, Digest},
@@ -16,7 +16,7 @@ use std::{
 
 /// Bytes of one request; what a broken connection costs at most.
 const PIECE: u64 = 4 << 20;
-/// Attempts in a row that get an upload no further.
+/// Attempts in a row that get a transfer no further.
 const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(250);
 const ZSTD_LEVEL: i32 = 3;
@@ -126,27 +126,76 @@ impl ApiClient {
         self.answer(response).await
     }
 
-    /// Downloads a blob whole and checks it.
+    /// Downloads a blob whole and checks it; `received` is told how many bytes have come. What breaks off
+    /// is gone on with: a name stands for the same bytes for ever.
     pub(crate) async fn download(
         &self,
         blob: BlobRef,
         received: &mut dyn FnMut(u64),
     ) -> Result<Vec<u8>, ApiFailure> {
-        let path = format!("blobs/{}", blob.sha256);
-        let mut response = self.send(Method::GET, &path, |request| request).await?;
+        self.download_paused(blob, PAUSE, received).await
+    }
+
+    /// Downloads with such a pause after an attempt that got no further, and one twice as long after
+    /// each that follows it.
+    pub(super) async fn download_paused(
+        &self,
+        blob: BlobRef,
+        pause: Duration,
+        received: &mut dyn FnMut(u64),
+    ) -> Result<Vec<u8>, ApiFailure> {
         let mut bytes = Vec::new();
-        let damaged = || ApiFailure::Damaged { blob: blob.sha256 };
+        let (mut fruitless, mut most) = (0, 0);
+        loop {
+            let ended = self.receive(blob, &mut bytes, received).await;
+            if ended.is_ok() && length(&bytes) == blob.bytes {
+                let is_right = Digest::of(&bytes) == blob.sha256;
+                let damaged = ApiFailure::Damaged { blob: blob.sha256 };
+                return if is_right { Ok(bytes) } else { Err(damaged) };
+            }
+            let failure = ended.err().unwrap_or(ApiFailure::Damaged { blob: blob.sha256 });
+            fruitless = if bytes.len() > most { 0 } else { fruitless + 1 };
+            most = most.max(bytes.len());
+            if fruitless == ATTEMPTS || !failure.is_away() {
+                return Err(failure);
+            }
+            if fruitless > 0 {
+                tokio::time::sleep(pause * 2u32.pow(fruitless - 1)).await;
+            }
+        }
+    }
+
+    /// One request for what is missing of a blob, or for all of it where the server knows no ranges.
+    async fn receive(
+        &self,
+        blob: BlobRef,
+        bytes: &mut Vec<u8>,
+        received: &mut dyn FnMut(u64),
+    ) -> Result<(), ApiFailure> {
+        let path = format!("blobs/{}", blob.sha256);
+        let from = bytes.len();
+        let ranged = |request: RequestBuilder| match from {
+            0 => request,
+            from => request.header(header::RANGE, format!("bytes={from}-")),
+        };
+        let mut response = self.send(Method::GET, &path, ranged).await?;
+        if response.status() != StatusCode::PARTIAL_CONTENT {
+            bytes.clear();
+        }
         let broken = |error| ApiFailure::unreachable(self.server(), error);
         while let Some(chunk) = response.chunk().await.map_err(broken)? {
             bytes.extend_from_slice(&chunk);
-            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            if length > blob.bytes {
-                return Err(damaged());
+            if length(bytes) > blob.bytes {
+                return Err(ApiFailure::Damaged { blob: blob.sha256 });
             }
-            received(length);
+            received(length(bytes));
         }
-        if Digest::of(&bytes) == blob.sha256 { Ok(bytes) } else { Err(damaged()) }
+        Ok(())
     }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 /// The next bytes of a file to send.
