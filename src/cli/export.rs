@@ -22,7 +22,7 @@ use sojourn_protocol::{
     ids::{Epoch, JobId, TrialId},
     manifest::Scaling,
     unit::TrialContext,
-    view::JobDetail,
+    view::{BestView, JobDetail},
 };
 use std::path::PathBuf;
 
@@ -31,12 +31,15 @@ pub(crate) struct Args {
     /// The job's number.
     #[arg(value_name = "JOB")]
     job: JobId,
-    /// The last checkpoint of this trial.
+    /// This trial's best checkpoint.
     #[arg(long, value_name = "N", conflicts_with = "best")]
     trial: Option<TrialId>,
     /// The checkpoint with the best metric of the whole job (what is taken if nothing is said).
     #[arg(long)]
     best: bool,
+    /// The trial's last checkpoint instead of its best.
+    #[arg(long, requires = "trial")]
+    last: bool,
     /// The file to write; one that is there is replaced.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -52,7 +55,7 @@ pub(crate) struct Args {
 struct Report {
     job: JobId,
     trial: TrialId,
-    /// With the best checkpoint: the epoch that it ended, and its metric.
+    /// Of a best checkpoint: the epoch that it ended, and its metric.
     epoch: Option<Epoch>,
     metric: String,
     value: Option<f64>,
@@ -70,17 +73,19 @@ struct Chosen {
     checkpoint: BlobRef,
 }
 
+impl Chosen {
+    const fn best(best: &BestView) -> Self {
+        let BestView { trial, epoch, value, checkpoint } = *best;
+        Self { trial, epoch: Some(epoch), value: Some(value), checkpoint }
+    }
+}
+
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let detail = client.job(args.job).await?;
     let chosen = match (args.trial, &detail.summary.best) {
-        (Some(trial), _) => of_trial(&client, args.job, trial).await?,
-        (None, Some(best)) => Chosen {
-            trial: best.trial,
-            epoch: Some(best.epoch),
-            value: Some(best.value),
-            checkpoint: best.checkpoint,
-        },
+        (Some(trial), _) => of_trial(&client, args, trial).await?,
+        (None, Some(best)) => Chosen::best(best),
         (None, None) => {
             let message = format!("job {} has no best trial yet: none was evaluated", args.job);
             return Err(Failure::work(message));
@@ -114,7 +119,8 @@ fn bad(error: &dyn std::error::Error) -> Failure {
     Failure::work(format!("the checkpoint can't be used: {}", with_sources(error)))
 }
 
-async fn of_trial(client: &ApiClient, job: JobId, trial: TrialId) -> Result<Chosen, Failure> {
+async fn of_trial(client: &ApiClient, args: &Args, trial: TrialId) -> Result<Chosen, Failure> {
+    let job = args.job;
     let trials = client.trials(job).await?;
     let Some(view) = trials.iter().find(|view| view.trial == trial) else {
         let last = trials.len().saturating_sub(1);
@@ -122,15 +128,18 @@ async fn of_trial(client: &ApiClient, job: JobId, trial: TrialId) -> Result<Chos
             "job {job} has no trial {trial}; its trials are 0 to {last}"
         )));
     };
-    let Some(checkpoint) = view.checkpoint else {
-        return Err(Failure::work(format!(
-            "trial {trial} has no checkpoint yet: nothing was trained"
-        )));
-    };
-    // Of other checkpoints than the best nothing is remembered but where they are.
-    let best = view.best.as_ref().filter(|best| best.checkpoint == checkpoint);
-    let (epoch, value) = (best.map(|best| best.epoch), best.map(|best| best.value));
-    Ok(Chosen { trial, epoch, value, checkpoint })
+    match (view.checkpoint, &view.best) {
+        (None, _) => {
+            let message = format!("trial {trial} has no checkpoint yet: nothing was trained");
+            Err(Failure::work(message))
+        }
+        (Some(_), None) if !args.last => Err(Failure::work(format!(
+            "trial {trial} has no best checkpoint yet: none was evaluated; `--last` takes its last"
+        ))),
+        (Some(last), Some(best)) if !args.last || best.checkpoint == last => Ok(Chosen::best(best)),
+        // Of others than the best nothing is remembered but where they are.
+        (Some(checkpoint), _) => Ok(Chosen { trial, epoch: None, value: None, checkpoint }),
+    }
 }
 
 async fn fetch(client: &ApiClient, blob: BlobRef) -> Result<Vec<u8>, Failure> {

@@ -38,7 +38,7 @@ fn a_job_goes_on_from_exported_models_and_is_replayed() {
     // Of the four trials, the first mlp and the first cnn.
     let values = [("mlp", "0"), ("cnn", "2")].map(|(name, trial)| {
         let file = format!("models/{name}.safetensors");
-        let exported = site.json(&["export", &first, "--trial", trial, "-o", &file]);
+        let exported = site.json(&["export", &first, "--trial", trial, "--last", "-o", &file]);
         let trial = &trials[trial.parse::<usize>().unwrap()];
         assert_eq!(trial["arch"], name);
         assert_eq!(exported["checkpoint"], trial["checkpoint"]["sha256"]);
