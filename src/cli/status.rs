@@ -130,6 +130,7 @@ fn page(view: &JobView, goal: Goal, labels: &Labels, mut trials: Vec<TrialView>)
         ("CHOICES", Column::Text),
         ("EPOCH", Column::Number),
         (&view.metric.to_uppercase(), Column::Number),
+        ("OF EPOCH", Column::Number),
         ("STATE", Column::Text),
     ]);
     for trial in trials.iter().take(BOARD) {

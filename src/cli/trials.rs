@@ -34,6 +34,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         ("CHOICES", Column::Text),
         ("EPOCH", Column::Number),
         (&detail.summary.metric.to_uppercase(), Column::Number),
+        ("OF EPOCH", Column::Number),
         ("STATE", Column::Text),
     ]);
     for trial in &trials {
@@ -50,13 +51,16 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// A trial's line of a leader board.
-pub(crate) fn board_fields(trial: &TrialView) -> [String; 6] {
+pub(crate) fn board_fields(trial: &TrialView) -> [String; 7] {
+    let best = trial.best.as_ref();
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     [
         trial.trial.to_string(),
         trial.arch.clone(),
         words::choices(&trial.choices),
         format!("{}/{}", trial.epoch, trial.epochs),
-        trial.best.as_ref().map_or_else(|| "-".to_owned(), |best| words::metric(best.value)),
+        or_dash(best.map(|best| words::metric(best.value))),
+        or_dash(best.map(|best| (best.epoch.0 + 1).to_string())),
         words::trial_state(trial),
     ]
 }

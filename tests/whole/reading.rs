@@ -214,8 +214,11 @@ fn a_jobs_status_has_its_counts_and_the_leader_board() {
     assert!(lines.contains(&"hops         2 of 2"), "{text}");
     assert!(lines.contains(&"best         valid/accuracy 0.8000 (trial 1, epoch 1)"), "{text}");
     let board = lines.iter().position(|line| line.trim_start().starts_with("TRIAL")).unwrap();
-    assert_eq!(words(lines[board + 1]), ["1", "mlp", "hidden=[8]", "1/1", "0.8000", "finished"]);
-    assert_eq!(words(lines[board + 2]), ["0", "mlp", "hidden=[4]", "1/1", "0.7000", "finished"]);
+    let of_epoch = |line: &str| words(line)[3..6].join(" ");
+    assert_eq!(words(lines[board + 1])[..3], ["1", "mlp", "hidden=[8]"]);
+    assert_eq!(of_epoch(lines[board + 1]), "1/1 0.8000 1", "the best's epoch beside it");
+    assert_eq!(words(lines[board + 2])[..3], ["0", "mlp", "hidden=[4]"]);
+    assert_eq!(of_epoch(lines[board + 2]), "1/1 0.7000 1");
     assert_eq!(printed(&server, &["trials", "1"]).lines().count(), 3);
 }
 
