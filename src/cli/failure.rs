@@ -22,6 +22,8 @@ pub(super) enum Exit {
     Call,
     /// The server could not be reached.
     Server,
+    /// A person has ended it: as shells say it of SIGINT.
+    Interrupted,
 }
 
 impl Exit {
@@ -31,6 +33,7 @@ impl Exit {
             Exit::Work => 1,
             Exit::Call => 2,
             Exit::Server => 3,
+            Exit::Interrupted => 130,
         }
     }
 }
@@ -44,6 +47,11 @@ impl Failure {
     /// The call was wrong.
     pub(crate) fn call(message: impl Into<String>) -> Self {
         Self { exit: Exit::Call, messages: vec![message.into()] }
+    }
+
+    /// A person has ended it.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Interrupted, messages: vec![message.into()] }
     }
 
     /// The call was wrong in several ways; none, where they have been told.

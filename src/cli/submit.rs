@@ -7,7 +7,7 @@ use super::{
     meter::{Meter, Unit},
     output,
     reading::Reading,
-    validate,
+    shutdown, validate,
     wait::{self, Watched},
     words,
     workspace::Workspace,
@@ -106,7 +106,14 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         output::line(&text(&report))?;
     }
     if args.wait {
-        let view = wait_for(&client, report.job).await?;
+        let job = report.job;
+        let view = tokio::select! {
+            view = wait_for(&client, job) => view?,
+            () = shutdown::requested() => {
+                let message = format!("job {job} goes on; `sojourn cancel {job}` ends it");
+                return Err(Failure::interrupted(message));
+            }
+        };
         if !args.json {
             output::line(&wait::outcome_text(&view))?;
         }
