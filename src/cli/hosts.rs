@@ -52,7 +52,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             host.used.to_string(),
             host.expired.to_string(),
             words::duration(host.train_micros / 1000),
-            host.last_error.clone().unwrap_or_default(),
+            words::first_line(host.last_error.as_deref().unwrap_or_default()),
         ]);
     }
     output::line(&grid.text())

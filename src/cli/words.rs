@@ -150,6 +150,18 @@ pub(crate) fn host_state(state: HostState) -> &'static str {
     }
 }
 
+/// The first line of a text, cut where it is long: what a table has room for.
+pub(crate) fn first_line(text: &str) -> String {
+    const MOST: usize = 120;
+    let line = text.lines().next().unwrap_or_default();
+    let cut = line.chars().count() > MOST || line.len() < text.trim_end().len();
+    let mut line: String = line.chars().take(MOST).collect();
+    if cut {
+        line.push_str(" ...");
+    }
+    line
+}
+
 /// The best trial of a job in a few words.
 pub(crate) fn best(job: &JobView) -> String {
     match &job.best {
