@@ -18,9 +18,9 @@ impl Job {
         )
     }
 
-    /// Eight cnns whose hops take about a second.
+    /// Four cnns whose hops take about a second.
     pub(crate) fn heavy() -> Self {
-        Self::of("[[model]]\narch = \"cnn\"\nchannels = [128, 192]", 2, 3, 8)
+        Self::of("[[model]]\narch = \"cnn\"\nchannels = [256, 384]", 2, 3, 4)
     }
 
     /// One mlp, a chain of 200 hops with an evaluation after every twentieth.
