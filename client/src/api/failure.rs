@@ -47,6 +47,17 @@ impl ApiFailure {
         Self::Garbage { status: 0, detail, retry_after: None }
     }
 
+    /// A refusal that the server didn't stay with.
+    pub(crate) fn doubtful(refusal: &Self) -> Self {
+        let detail = format!("{refusal}; but asked again, the server took the token");
+        Self::Garbage { status: 0, detail, retry_after: None }
+    }
+
+    /// Does the server not take the token?
+    pub(crate) fn refuses_the_token(&self) -> bool {
+        matches!(self, Self::Refused { error, .. } if error.kind == ErrorKind::Unauthorized)
+    }
+
     /// A request that got no answer.
     pub(crate) fn unanswered(error: reqwest::Error) -> Self {
         TlsFault::of(&error).map_or_else(|| Self::Unreachable(error), Self::Untrusted)

@@ -1,11 +1,13 @@
 //! The server's `/v1` as typed calls over HTTP. One attempt per call: whoever calls decides what to do
-//! about a failure, and when to try again.
+//! about a failure, and when to try again. Only where the host's token is refused is the server asked again
+//! here, since that ends the daemon.
 
 mod failure;
 
 pub(crate) use failure::{ApiFailure, Remedy};
 
 use crate::{
+    backoff::Backoff,
     config::Timing,
     error::ClientError,
     tls::{Authorities, TlsFault, http_client},
@@ -33,6 +35,8 @@ use std::{fmt, time::Duration};
 const LARGEST_ANSWER: usize = 64 << 20;
 /// How long an unused connection is kept; longer than a work request is held open.
 const IDLE_CONNECTION: Duration = Duration::from_secs(90);
+/// How often a refused token is shown again before the refusal is believed.
+const CONFIRMATIONS: u32 = 3;
 
 /// The server, as one host sees it.
 #[derive(Clone)]
@@ -144,7 +148,7 @@ impl Api {
             .header(CONTENT_TYPE, "application/octet-stream")
             .body(body);
         let response = request.send().await.map_err(ApiFailure::unanswered)?;
-        understood(response).await
+        self.believed(understood(response).await).await
     }
 
     /// `GET /v1/blobs/{sha256}` from byte `from` on.
@@ -157,7 +161,7 @@ impl Api {
             Ok(sent) => sent.map_err(ApiFailure::unanswered)?,
             Err(_) => return Err(ApiFailure::silent(self.timing.answer)),
         };
-        let response = successful(response).await?;
+        let response = self.believed(successful(response).await).await?;
         let partial = response.status() == StatusCode::PARTIAL_CONTENT;
         Ok(Download { from: if partial { from } else { 0 }, response, stall: self.timing.answer })
     }
@@ -196,7 +200,37 @@ impl Api {
         limit: Duration,
     ) -> Result<B, ApiFailure> {
         let response = request.timeout(limit).send().await.map_err(ApiFailure::unanswered)?;
-        understood(response).await
+        self.believed(understood(response).await).await
+    }
+
+    /// The result; a refusal of the host's token only where the server stays with it. A request that was
+    /// altered on its way is refused too.
+    async fn believed<T>(&self, result: Result<T, ApiFailure>) -> Result<T, ApiFailure> {
+        match result {
+            Err(failure) if self.token.is_some() && failure.refuses_the_token() => {
+                Err(self.confirmed(failure).await)
+            }
+            result => result,
+        }
+    }
+
+    async fn confirmed(&self, refusal: ApiFailure) -> ApiFailure {
+        let request = HeartbeatRequest { holding: Vec::new(), reported: Vec::new() };
+        let mut backoff = Backoff::new(self.timing.longest_pause);
+        for _ in 0..CONFIRMATIONS {
+            tokio::time::sleep(backoff.next(None)).await;
+            let again = self.authorized(Method::POST, "v1/heartbeat").json(&request);
+            let answer = match again.timeout(self.timing.answer).send().await {
+                Ok(response) => understood::<HeartbeatAnswer>(response).await,
+                Err(error) => Err(ApiFailure::unanswered(error)),
+            };
+            match answer {
+                Ok(_) => return ApiFailure::doubtful(&refusal),
+                Err(failure) if failure.refuses_the_token() => {}
+                Err(failure) => return failure,
+            }
+        }
+        refusal
     }
 }
 

@@ -260,12 +260,31 @@ async fn a_revoked_token_ends_the_daemon_and_keeps_the_results() {
         server.change(|world| {
             queue_hops(world, 1..=1);
             world.fail(call, Fault::refusal(ErrorKind::Unauthorized));
+            // It is asked again, and stays with it.
+            for _ in 0..20 {
+                world.fail("POST /v1/heartbeat", Fault::refusal(ErrorKind::Unauthorized));
+            }
         });
         let error = Daemon::start(config(&server, &dir), &trainer).ended().await.unwrap_err();
         assert!(matches!(error, ClientError::Revoked { .. }), "{error:?}");
         assert!(error.to_string().contains("identity.json"), "{error}");
         let kept = files(&dir, "outbox").contains(&"1.json".to_owned());
         assert_eq!(kept, call.starts_with("PUT") || call.contains("results"));
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_once_ends_nothing() {
+    for call in ["POST /v1/work", "PUT /v1/leases", "POST /v1/results", "GET /v1/blobs"] {
+        let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+        let trainer = Trainer::free();
+        server.change(|world| {
+            queue_hops(world, 1..=1);
+            world.fail(call, Fault::refusal(ErrorKind::Unauthorized));
+        });
+        let daemon = Daemon::start(config(&server, &dir), &trainer);
+        server.until("the report", |world| world.reports.len() == 1).await;
+        daemon.stop().await.unwrap();
     }
 }
 
