@@ -25,6 +25,9 @@ use sojourn_protocol::{api::ReleaseRequest, trainer::Hello};
 use std::{io, path::PathBuf, pin::pin, sync::Arc};
 use tokio::{sync::mpsc, task::spawn_blocking};
 
+/// How often the first trainer is started before a person is told.
+const FIRST_TRIES: u32 = 3;
+
 /// Runs a daemon with runners of the caller's making, one for each slot, until `shutdown` ends.
 ///
 /// # Errors
@@ -92,7 +95,7 @@ async fn set_up<R: UnitRunner>(
         (0..slots).map(make_runner).collect::<Result<_, _>>().map_err(ClientError::Trainer)?;
     // The last: it is the first to be given a unit.
     let Some(first) = runners.last_mut() else { return Err(ClientError::NoSlots) };
-    let hello = first.hello().await.map_err(ClientError::Trainer)?;
+    let hello = greeted(first).await.map_err(ClientError::Trainer)?;
     let Hello { numeric_class, flops, device, .. } = hello;
 
     let limit = config.cache_bytes;
@@ -137,6 +140,19 @@ async fn set_up<R: UnitRunner>(
         tasks: std::sync::Mutex::default(),
     };
     Ok((Arc::new(host), undelivered))
+}
+
+/// The first trainer's hello. It may be killed as it starts, as it may later, so it is tried again.
+async fn greeted<R: UnitRunner>(runner: &mut R) -> Result<Hello, RunnerError> {
+    for _ in 1..FIRST_TRIES {
+        match runner.hello().await {
+            Err(error) if !error.is_for_good() => {
+                tracing::warn!(%error, "the trainer does not come up; trying again");
+            }
+            greeted => return greeted,
+        }
+    }
+    runner.hello().await
 }
 
 /// Starts the trainers of all slots that are free, which takes each a moment, rather than with their first

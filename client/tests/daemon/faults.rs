@@ -289,6 +289,20 @@ async fn a_token_that_is_refused_once_ends_nothing() {
 }
 
 #[tokio::test]
+async fn a_trainer_that_is_killed_as_the_daemon_starts_is_started_again() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    trainer.classes.lock().unwrap().push_back(trainer::KILLED);
+    server.change(|world| queue_hops(world, 1..=1));
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    // But not for ever.
+    trainer.classes.lock().unwrap().extend([trainer::KILLED; 3]);
+    let ended = Daemon::start(config(&server, &dir), &trainer).ended().await;
+    assert!(matches!(ended, Err(ClientError::Trainer(_))), "{ended:?}");
+}
+
+#[tokio::test]
 async fn what_cannot_work_is_said_at_the_start() {
     let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
     let with_token = |token: Option<&str>| ClientConfig {

@@ -32,6 +32,9 @@ pub struct Trainer {
     pub instead: Mutex<Option<Instead>>,
 }
 
+/// As a class: the trainer is killed as it starts.
+pub const KILLED: &str = "killed";
+
 pub type Instead = Box<dyn FnOnce(&RunUnit) -> Result<Outcome, RunnerError> + Send>;
 
 impl Trainer {
@@ -98,6 +101,10 @@ impl UnitRunner for Runner {
             self.0.greeted.send_modify(|greeted| *greeted += 1);
             self.0.classes.lock().unwrap().pop_front().unwrap_or("fake")
         });
+        if class == KILLED {
+            self.1 = None;
+            return Err(RunnerError::new("killed before it said hello"));
+        }
         Ok(Hello {
             protocol: TRAINER_PROTOCOL,
             libtorch: "none".into(),
