@@ -100,8 +100,6 @@ impl Write for NewFile {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use super::*;
 
     #[test]
