@@ -18,6 +18,7 @@ use sojourn_protocol::{
 use sojourn_slot::Slot;
 use std::{
     collections::BTreeMap,
+    future::pending,
     path::{Path, PathBuf},
 };
 
@@ -115,7 +116,7 @@ pub(crate) async fn replay(
             unit,
         };
         let output = run.output.clone();
-        let made = match slot.run(run, &mut |_| {}).await? {
+        let made = match slot.run(run, |_| {}, pending()).await? {
             Outcome::Trained(trained) => trained.checkpoint,
             Outcome::Failed(failure) => {
                 let version = record.version;

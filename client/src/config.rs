@@ -38,7 +38,7 @@ pub struct Timing {
     pub connect: Duration,
     /// How long an answer may take (beside `wait`), and how long a transfer may stand still.
     pub answer: Duration,
-    /// How long giving back and sending results may take at the end.
+    /// At the end, how long hops may take to stop, and then results to arrive.
     pub farewell: Duration,
     /// The longest pause between two attempts while the server is away.
     pub longest_pause: Duration,
@@ -52,7 +52,7 @@ impl Default for Timing {
             wait: Duration::from_secs(20),
             connect: Duration::from_secs(10),
             answer: Duration::from_secs(30),
-            farewell: Duration::from_secs(5),
+            farewell: Duration::from_secs(10),
             longest_pause: Duration::from_secs(30),
             rest: Duration::from_secs(5),
         }

@@ -21,9 +21,12 @@ use crate::{
     transfer::Fetcher,
     work,
 };
-use sojourn_protocol::{api::ReleaseRequest, trainer::Hello};
+use sojourn_protocol::{api::ReleaseRequest, ids::LeaseId, trainer::Hello};
 use std::{io, path::PathBuf, pin::pin, sync::Arc};
-use tokio::{sync::mpsc, task::spawn_blocking};
+use tokio::{
+    sync::{mpsc, watch},
+    task::spawn_blocking,
+};
 
 /// How often the first trainer is started before a person is told.
 const FIRST_TRIES: u32 = 3;
@@ -136,6 +139,7 @@ async fn set_up<R: UnitRunner>(
         numeric_class,
         flops,
         device,
+        leaving: watch::Sender::new(false),
         fatal,
         tasks: std::sync::Mutex::default(),
     };
@@ -169,27 +173,37 @@ async fn warm_up<R: UnitRunner>(host: &Host<R>) {
     }
 }
 
-/// Stops units, gives their leases back, and lets results on their way arrive, within the time for it.
+/// Has hops end with the parts that they have trained, gives everything else back, and lets results on
+/// their way arrive, within the times for it.
 async fn farewell<R: UnitRunner>(host: &Host<R>) {
     let mut changes = host.table.subscribe();
-    let leases = host.table.stop_units();
-    let given_back = leases.len();
-    let release = async {
-        if leases.is_empty() {
-            return !host.contact.is_away();
-        }
-        let request = ReleaseRequest { leases, reason: "the client is stopping".to_owned() };
-        host.api.release(&request).await.is_ok()
-    };
-    let goodbye = async {
-        if release.await {
-            while host.table.undelivered() > 0 && changes.changed().await.is_ok() {}
-        }
-    };
-    // Whatever doesn't make it is on disk, or runs out.
-    let _ = tokio::time::timeout(host.timing.farewell, goodbye).await;
+    host.leave();
+    let others = give_back(host, host.table.stop_others());
+    let ended = async { while host.table.ending() > 0 && changes.changed().await.is_ok() {} };
+    let (given_back, _) = tokio::join!(others, tokio::time::timeout(host.timing.farewell, ended));
+    let late = give_back(host, host.table.stop_all()).await;
+    let mut changes = host.table.subscribe();
+    let arrived =
+        async { while host.table.undelivered() > 0 && changes.changed().await.is_ok() {} };
+    if !host.contact.is_away() {
+        // Whatever doesn't make it is on disk.
+        tokio::time::timeout(host.timing.farewell, arrived).await.ok();
+    }
     let kept = host.table.undelivered();
-    tracing::info!(given_back, kept, "client stopped");
+    tracing::info!(given_back = given_back + late, kept, "client stopped");
+}
+
+/// Gives leases back, in one attempt; those of which the server doesn't hear run out. How many they are.
+async fn give_back<R: UnitRunner>(host: &Host<R>, leases: Vec<LeaseId>) -> usize {
+    let count = leases.len();
+    if count > 0 {
+        let request = ReleaseRequest { leases, reason: "the client is stopping".to_owned() };
+        let release = tokio::time::timeout(host.timing.farewell, host.api.release(&request));
+        if !matches!(release.await, Ok(Ok(_))) {
+            tracing::warn!(count, "the server didn't hear which units are given back");
+        }
+    }
+    count
 }
 
 /// Opens a part of the data folder, off the async threads.

@@ -26,7 +26,7 @@ use sojourn_protocol::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     task::{AbortHandle, JoinSet},
 };
 
@@ -48,6 +48,8 @@ pub(crate) struct Host<R> {
     pub(crate) numeric_class: Digest,
     pub(crate) flops: f64,
     pub(crate) device: String,
+    /// The daemon is about to end: hops that run are to end early.
+    pub(crate) leaving: watch::Sender<bool>,
     /// Hears what ends the daemon.
     pub(crate) fatal: mpsc::UnboundedSender<ClientError>,
     pub(crate) tasks: Mutex<JoinSet<()>>,
@@ -191,6 +193,18 @@ impl<R: UnitRunner> Host<R> {
     pub(crate) fn end(&self, error: ClientError) {
         // Nobody listens only while the daemon is ending anyway.
         let _ = self.fatal.send(error);
+    }
+
+    /// Has hops that run end after the batch that they are at.
+    pub(crate) fn leave(&self) {
+        self.leaving.send_replace(true);
+    }
+
+    /// Ends when the daemon is about to.
+    pub(crate) async fn leaving(&self) {
+        let mut leaving = self.leaving.subscribe();
+        // The sender lives as long as `self`.
+        let _ = leaving.wait_for(|leaving| *leaving).await;
     }
 
     pub(crate) fn backoff(&self) -> Backoff {

@@ -14,11 +14,12 @@ pub trait UnitRunner: Send + 'static {
     fn hello(&mut self) -> impl Future<Output = Result<Hello, RunnerError>> + Send;
 
     /// Does a unit. A trainer that fails or dies on it is an outcome; an error means that there was
-    /// no trainer to try it with.
+    /// no trainer to try it with. When `stop` ends first, a hop ends early, with a part.
     fn run(
         &mut self,
         unit: RunUnit,
         on_progress: impl FnMut(Progress) + Send,
+        stop: impl Future<Output = ()> + Send,
     ) -> impl Future<Output = Result<Outcome, RunnerError>> + Send;
 }
 

@@ -33,8 +33,9 @@ impl UnitRunner for SlotRunner {
         &mut self,
         unit: RunUnit,
         on_progress: impl FnMut(Progress) + Send,
+        stop: impl Future<Output = ()> + Send,
     ) -> Result<Outcome, RunnerError> {
-        self.slot.run(unit, on_progress).await.map_err(runner_error)
+        self.slot.run(unit, on_progress, stop).await.map_err(runner_error)
     }
 }
 

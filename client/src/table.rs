@@ -60,6 +60,8 @@ struct Entry {
     /// Bytes of each of its blobs that are here; counted by those who fetch them.
     fetched: Vec<Arc<AtomicU64>>,
     heartbeat_every: Duration,
+    /// Asked to, it ends early and leaves a part that is of use.
+    ends_early: bool,
     task: Option<AbortHandle>,
 }
 
@@ -175,6 +177,13 @@ impl Table {
         }
     }
 
+    /// The unit, which runs, may be asked to end early.
+    pub(crate) fn ends_early(&self, lease: LeaseId) {
+        if let Some(entry) = self.lock().entries.get_mut(&lease) {
+            entry.ends_early = true;
+        }
+    }
+
     /// The result is on disk. False where the lease is over: the result is then nobody's.
     #[must_use]
     pub(crate) fn finished(&self, lease: LeaseId) -> bool {
@@ -240,13 +249,24 @@ impl Table {
         })
     }
 
+    /// Stops everything that isn't finished, but for what runs and ends early by itself; says which leases
+    /// that were.
+    pub(crate) fn stop_others(&self) -> Vec<LeaseId> {
+        self.stop(|entry| !entry.is_ending())
+    }
+
     /// Stops everything that isn't finished, and says which leases that were.
-    pub(crate) fn stop_units(&self) -> Vec<LeaseId> {
+    pub(crate) fn stop_all(&self) -> Vec<LeaseId> {
+        self.stop(|_| true)
+    }
+
+    fn stop(&self, which: impl Fn(&Entry) -> bool) -> Vec<LeaseId> {
         self.change(|state| {
             let unfinished: Vec<LeaseId> = state
                 .entries
                 .iter()
                 .filter(|(_, entry)| entry.stage.is_work() || entry.stage == Stage::Returning)
+                .filter(|(_, entry)| which(entry))
                 .map(|(lease, _)| *lease)
                 .collect();
             for lease in &unfinished {
@@ -263,6 +283,11 @@ impl Table {
         let state = self.lock();
         let stages = state.entries.values().map(|entry| entry.stage);
         stages.filter(|stage| matches!(stage, Stage::Finished | Stage::Reporting)).count()
+    }
+
+    /// Units that run and end early by themselves.
+    pub(crate) fn ending(&self) -> usize {
+        self.lock().entries.values().filter(|entry| entry.is_ending()).count()
     }
 
     /// What the server is told of held leases.
@@ -349,7 +374,12 @@ impl State {
 impl Entry {
     fn new(stage: Stage, heartbeat_every: Millis) -> Self {
         let heartbeat_every = Duration::from_millis(heartbeat_every.0).max(SHORTEST_HEARTBEAT);
-        Self { stage, fetched: Vec::new(), heartbeat_every, task: None }
+        Self { stage, fetched: Vec::new(), heartbeat_every, ends_early: false, task: None }
+    }
+
+    /// It runs, and ends early by itself.
+    fn is_ending(&self) -> bool {
+        self.ends_early && matches!(self.stage, Stage::Running(_))
     }
 
     fn abort(self) {

@@ -81,7 +81,10 @@ async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finishe
     tracing::debug!(lease = %lease.id, "unit started");
     host.table.running(lease.id, Progress { done: 0, of: batches_of(&lease.unit) });
     let on_progress = |progress| host.table.running(lease.id, progress);
-    let outcome = seat.runner().run(run, on_progress).await;
+    if matches!(lease.unit, Unit::Train(_)) {
+        host.table.ends_early(lease.id);
+    }
+    let outcome = seat.runner().run(run, on_progress, host.leaving()).await;
     // The next unit starts now; what follows is not the slot's business.
     drop(seat);
     let outcome = outcome.map_err(no_trainer)?;

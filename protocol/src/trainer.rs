@@ -1,5 +1,6 @@
 //! The JSON lines between a slot and its trainer child: requests on its stdin, answers on its stdout,
-//! one at a time; progress lines come in between. stderr is the trainer's log. End of stdin ends it.
+//! one at a time; progress lines come in between, and a request to stop may. stderr is the trainer's log.
+//! End of stdin ends it.
 
 use crate::{
     digest::Digest,
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The version of these lines; a slot refuses a trainer of another.
-pub const TRAINER_PROTOCOL: u32 = 1;
+pub const TRAINER_PROTOCOL: u32 = 2;
 
 /// The name of the trainer program; it is looked for beside the `sojourn` program.
 pub const TRAINER_PROGRAM: &str = "sojourn-trainer";
@@ -40,6 +41,9 @@ pub enum TrainerRequest {
     Run(Box<RunUnit>),
     /// Put these rows through a model.
     Predict(Box<Predict>),
+    /// End the running hop after the batch that it is at, with a partial checkpoint. Said of anything else,
+    /// and of a hop that has ended meanwhile, it does nothing; it has no answer of its own.
+    Stop,
 }
 
 /// Rows, and the model that they go through.
@@ -82,7 +86,8 @@ pub enum TrainerLine {
     Hello(Hello),
     /// Batches done of the running unit, at most a few a second.
     Progress(Progress),
-    /// The unit is trained and its checkpoint written and closed.
+    /// The unit is trained, or the part of it that was asked for or stopped at, and its checkpoint written
+    /// and closed.
     Trained(Trained),
     /// The unit is evaluated.
     Evaluated(Evaluated),

@@ -11,6 +11,7 @@ use sojourn_protocol::trainer::{
 use std::{
     collections::VecDeque,
     io,
+    pin::{Pin, pin},
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -98,15 +99,25 @@ impl Child {
 
     /// Sends a request.
     pub(crate) async fn send(&mut self, request: &TrainerRequest) -> io::Result<()> {
-        let mut text = serde_json::to_vec(request)?;
-        text.push(b'\n');
-        self.requests.write_all(&text).await?;
-        self.requests.flush().await
+        send(&mut self.requests, request).await
     }
 
-    /// The next line.
-    pub(crate) async fn line(&mut self) -> Result<TrainerLine, Broken> {
-        read_line(&mut self.lines).await
+    /// The next line; when `stop` ends meanwhile, the trainer is told so, once.
+    pub(crate) async fn line_or(
+        &mut self,
+        stop: &mut Option<Pin<&mut impl Future<Output = ()>>>,
+    ) -> Result<TrainerLine, Broken> {
+        // Of a line that is given up half the bytes would be lost: it is waited for throughout.
+        let mut line = pin!(read_line(&mut self.lines));
+        if let Some(stops) = stop {
+            tokio::select! {
+                line = &mut line => return line,
+                () = stops.as_mut() => *stop = None,
+            }
+            // Where it can't be told, it is dying, and the line will say so.
+            send(&mut self.requests, &TrainerRequest::Stop).await.ok();
+        }
+        line.await
     }
 
     /// How it ended, for people; it is killed where it hasn't.
@@ -141,6 +152,13 @@ fn command(config: &SlotConfig, mode: Mode) -> Command {
         command.env("LD_PRELOAD", library);
     }
     command
+}
+
+async fn send(requests: &mut ChildStdin, request: &TrainerRequest) -> io::Result<()> {
+    let mut text = serde_json::to_vec(request)?;
+    text.push(b'\n');
+    requests.write_all(&text).await?;
+    requests.flush().await
 }
 
 async fn read_line(lines: &mut (impl AsyncBufRead + Unpin)) -> Result<TrainerLine, Broken> {

@@ -10,7 +10,7 @@ use sojourn_protocol::{
     report::{Failure, FailureKind, Outcome},
     trainer::{Hello, Predict, Predicted, Progress, RunUnit, TrainerLine, TrainerRequest},
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, future::pending, pin::pin};
 
 /// A place where one unit runs.
 ///
@@ -43,7 +43,8 @@ impl Slot {
         Ok(hello)
     }
 
-    /// Does a unit. A trainer that refuses it or dies of it is an outcome.
+    /// Does a unit. A trainer that refuses it or dies of it is an outcome. When `stop` ends first, a hop ends
+    /// after the batch that it is at.
     ///
     /// # Errors
     /// [`SlotError`] where there is no trainer to try it with.
@@ -51,10 +52,11 @@ impl Slot {
         &mut self,
         unit: RunUnit,
         on_progress: impl FnMut(Progress),
+        stop: impl Future<Output = ()>,
     ) -> Result<Outcome, SlotError> {
         let mode = self.mode(unit.unit.context().pinned_threads);
         let request = TrainerRequest::Run(Box::new(unit));
-        Ok(match self.ask(mode, &request, on_progress).await? {
+        Ok(match self.ask(mode, &request, on_progress, stop).await? {
             TrainerLine::Trained(trained) => Outcome::Trained(trained),
             TrainerLine::Evaluated(evaluated) => Outcome::Evaluated(evaluated),
             TrainerLine::Failed(failure) => Outcome::Failed(failure),
@@ -72,7 +74,7 @@ impl Slot {
     ) -> Result<Result<Predicted, Failure>, SlotError> {
         let mode = self.mode(request.context.pinned_threads);
         let request = TrainerRequest::Predict(Box::new(request));
-        Ok(match self.ask(mode, &request, |_| {}).await? {
+        Ok(match self.ask(mode, &request, |_| {}, pending()).await? {
             TrainerLine::Predicted(predicted) => Ok(predicted),
             TrainerLine::Failed(failure) => Err(failure),
             other => Err(self.strange(&other)),
@@ -85,6 +87,7 @@ impl Slot {
         mode: Mode,
         request: &TrainerRequest,
         mut on_progress: impl FnMut(Progress),
+        stop: impl Future<Output = ()>,
     ) -> Result<TrainerLine, SlotError> {
         let mut child = self.take(mode).await?;
         if child.is_dead() || child.send(request).await.is_err() {
@@ -94,8 +97,10 @@ impl Slot {
                 return Ok(died(child.end(Broken::Ended).await));
             }
         }
+        let stop = pin!(stop);
+        let mut stop = Some(stop);
         let answer = loop {
-            match child.line().await {
+            match child.line_or(&mut stop).await {
                 Ok(TrainerLine::Progress(progress)) => on_progress(progress),
                 Ok(TrainerLine::Hello(_)) => {
                     let garbage = Broken::Garbage("hello again".into());

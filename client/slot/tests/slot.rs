@@ -13,7 +13,7 @@ use sojourn_protocol::{
     unit::{Base, Hop, TrialContext, Unit},
 };
 use sojourn_slot::{Device, Slot, SlotConfig, SlotError};
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, future::pending, os::unix::fs::PermissionsExt, path::Path};
 use tempfile::TempDir;
 
 fn hello(protocol: u32) -> String {
@@ -103,11 +103,12 @@ async fn one_trainer_does_many_units_and_tells_progress() {
     assert_eq!(slot.hello(Some(1)).await.unwrap().numeric_class, Digest::of(b"class"));
     for _ in 0..3 {
         let mut seen = Vec::new();
-        let outcome = slot.run(unit(Some(1)), |progress| seen.push(progress.done)).await.unwrap();
+        let outcome =
+            slot.run(unit(Some(1)), |progress| seen.push(progress.done), pending()).await.unwrap();
         assert_eq!((outcome, seen), (Outcome::Trained(trained()), vec![1]));
     }
     assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 1);
-    slot.run(unit(None), |_| {}).await.unwrap();
+    slot.run(unit(None), |_| {}, pending()).await.unwrap();
     assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 2, "another arithmetic");
 }
 
@@ -176,15 +177,15 @@ async fn a_trainer_of_another_numeric_class_than_those_before_it_is_refused() {
         let mut slot = slot(&folder, &script);
         become_of(b"first");
         for pinned in before {
-            let outcome = slot.run(unit(*pinned), |_| {}).await.unwrap();
+            let outcome = slot.run(unit(*pinned), |_| {}, pending()).await.unwrap();
             assert_eq!(outcome, Outcome::Trained(trained()));
         }
         become_of(b"second");
-        let mut refused = slot.run(unit(after), |_| {}).await;
+        let mut refused = slot.run(unit(after), |_| {}, pending()).await;
         if let Ok(Outcome::Failed(failure)) = &refused {
             // It read the request before it ended: the next one starts anew.
             assert_eq!(failure.kind, FailureKind::Died);
-            refused = slot.run(unit(after), |_| {}).await;
+            refused = slot.run(unit(after), |_| {}, pending()).await;
         }
         let Err(error) = refused else { panic!("{before:?} {after:?}: {refused:?}") };
         assert!(matches!(error, SlotError::Class { .. }), "{error}");
@@ -195,9 +196,9 @@ async fn a_trainer_of_another_numeric_class_than_those_before_it_is_refused() {
             "{text}"
         );
         // What no unit pins is promised to nobody; and what was before may come back.
-        slot.run(unit(None), |_| {}).await.unwrap();
+        slot.run(unit(None), |_| {}, pending()).await.unwrap();
         become_of(b"first");
-        slot.run(unit(after), |_| {}).await.unwrap();
+        slot.run(unit(after), |_| {}, pending()).await.unwrap();
     }
 }
 
@@ -210,7 +211,7 @@ async fn a_trainer_that_dies_fails_the_unit_with_the_end_of_its_log_and_is_repla
     );
     let mut slot = slot(&folder, &script);
     for _ in 0..2 {
-        let (kind, message) = failure(slot.run(unit(Some(1)), |_| {}).await.unwrap());
+        let (kind, message) = failure(slot.run(unit(Some(1)), |_| {}, pending()).await.unwrap());
         assert_eq!(kind, FailureKind::Died);
         assert!(
             message.contains("CUDA driver crashed") && message.contains("SIGSEGV"),
@@ -262,11 +263,11 @@ async fn a_trainer_that_died_while_idle_costs_no_unit() {
     while !first.exists() {
         tokio::task::yield_now().await;
     }
-    let outcome = slot.run(unit(Some(1)), |_| {}).await.unwrap();
+    let outcome = slot.run(unit(Some(1)), |_| {}, pending()).await.unwrap();
     if let Outcome::Failed(failure) = &outcome {
         // It read the request before it ended: that is a death in a unit.
         assert_eq!(failure.kind, FailureKind::Died);
-        let outcome = slot.run(unit(Some(1)), |_| {}).await.unwrap();
+        let outcome = slot.run(unit(Some(1)), |_| {}, pending()).await.unwrap();
         assert_eq!(outcome, Outcome::Trained(trained()));
     } else {
         assert_eq!(outcome, Outcome::Trained(trained()));
@@ -274,11 +275,30 @@ async fn a_trainer_that_died_while_idle_costs_no_unit() {
 }
 
 #[tokio::test]
+async fn a_trainer_is_told_to_stop_once() {
+    let folder = TempDir::new().unwrap();
+    // It answers when it is told to stop, and not before.
+    let script = format!(
+        "{}while read request; do\nread stop\necho \"$stop\" >> {}\n{}done\n",
+        hello(TRAINER_PROTOCOL),
+        folder.path().join("told").display(),
+        line(&TrainerLine::Trained(trained())),
+    );
+    let mut slot = slot(&folder, &script);
+    for _ in 0..2 {
+        let outcome = slot.run(unit(Some(1)), |_| {}, async {}).await.unwrap();
+        assert_eq!(outcome, Outcome::Trained(trained()));
+    }
+    let told = fs::read_to_string(folder.path().join("told")).unwrap();
+    assert_eq!(told, "\"stop\"\n\"stop\"\n");
+}
+
+#[tokio::test]
 async fn garbage_fails_the_unit() {
     let folder = TempDir::new().unwrap();
     let script = format!("{}read request\necho 'Segmentation nonsense'\n", hello(TRAINER_PROTOCOL));
     let mut slot = slot(&folder, &script);
-    let (kind, message) = failure(slot.run(unit(Some(1)), |_| {}).await.unwrap());
+    let (kind, message) = failure(slot.run(unit(Some(1)), |_| {}, pending()).await.unwrap());
     assert_eq!(kind, FailureKind::Died);
     assert!(message.contains("Segmentation nonsense"), "{message}");
 }
@@ -293,7 +313,7 @@ async fn a_unit_that_is_given_up_takes_its_trainer_with_it() {
         started.display()
     );
     let mut slot = slot(&folder, &script);
-    let run = slot.run(unit(Some(1)), |_| {});
+    let run = slot.run(unit(Some(1)), |_| {}, pending());
     let begun = async {
         loop {
             if let Ok(pid) = fs::read_to_string(&started)

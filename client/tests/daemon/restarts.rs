@@ -2,25 +2,88 @@
 
 use super::*;
 use crate::server::Fault;
-use sojourn_protocol::{api::HeldState, error::ErrorKind};
-use std::fs;
+use sojourn_protocol::{
+    api::HeldState,
+    error::ErrorKind,
+    report::{Outcome, Report},
+};
+use std::{collections::BTreeSet, fs, sync::atomic::Ordering};
+
+fn released(world: &World) -> Vec<u64> {
+    world.released.iter().map(|(lease, _)| lease.0).collect()
+}
+
+fn ends(world: &World) -> Vec<(u64, u32)> {
+    let end = |report: &Report| match &report.outcome {
+        Outcome::Trained(trained) => (report.lease.0, trained.end.batch),
+        other => panic!("{other:?}"),
+    };
+    world.reports.values().map(end).collect()
+}
 
 #[tokio::test]
-async fn a_stop_gives_everything_unfinished_back() {
+async fn a_stop_sends_what_hops_have_trained_and_gives_the_rest_back() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
     server.change(|world| queue_hops(world, 1..=4));
     let daemon = Daemon::start(ClientConfig { slots: Some(2), ..config(&server, &dir) }, &trainer);
     trainer.until_started(2).await;
     daemon.stop().await.unwrap();
-    assert_eq!(*trainer.stopped.borrow(), 2, "no unit runs on");
+    assert_eq!(*trainer.started.borrow(), 2, "what waited for a slot doesn't begin");
     let world = server.world();
-    let leases: Vec<u64> = world.released.iter().map(|(lease, _)| lease.0).collect();
-    assert_eq!(leases, [1, 2, 3, 4]);
-    assert!(world.held.is_empty());
+    let parts = ends(&world);
+    assert_eq!(parts.iter().map(|(_, end)| *end).collect::<Vec<_>>(), [1, 1], "of two batches");
+    for (lease, _) in &parts {
+        let expected = trainer::checkpoint(*lease, u64::from(CHECKPOINT));
+        assert_eq!(world.uploads[&LeaseId(*lease)], expected);
+    }
+    let all: BTreeSet<u64> =
+        parts.iter().map(|(lease, _)| *lease).chain(released(&world)).collect();
+    assert_eq!((released(&world).len(), all), (2, (1..=4).collect()));
     assert!(world.released[0].1.contains("stopping"));
     drop(world);
     assert_eq!(files(&dir, "scratch"), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_stop_gives_back_what_does_not_end_in_time() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    trainer.deaf.store(true, Ordering::SeqCst);
+    server.change(|world| queue_hops(world, 1..=4));
+    let timing = Timing { farewell: Duration::from_millis(50), ..config(&server, &dir).timing };
+    let config = ClientConfig { slots: Some(2), timing, ..config(&server, &dir) };
+    let daemon = Daemon::start(config, &trainer);
+    trainer.until_started(2).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(*trainer.stopped.borrow(), 2, "no unit runs on");
+    let world = server.world();
+    let all: BTreeSet<u64> = released(&world).into_iter().collect();
+    assert_eq!((released(&world).len(), all), (4, (1..=4).collect()));
+    assert!(world.held.is_empty());
+    drop(world);
+    assert_eq!(files(&dir, "scratch"), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_part_that_the_server_cannot_take_is_delivered_by_the_next_start() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| queue_hops(world, 1..=1));
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    trainer.until_started(1).await;
+    server.change(|world| world.away = true);
+    daemon.stop().await.unwrap();
+    assert_eq!(files(&dir, "outbox"), ["1.json", "1.safetensors"]);
+    server.change(|world| {
+        world.away = false;
+        world.works.clear();
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the part", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(ends(&server.world()), [(1, 1)]);
+    assert_eq!(*trainer.started.borrow(), 1);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::{
     fs,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 use tokio::sync::{Semaphore, watch};
@@ -28,6 +28,8 @@ pub struct Trainer {
     pub most_at_once: AtomicUsize,
     /// Names of the numeric classes of the slots, in the order of their hellos; `fake` where none is left.
     pub classes: Mutex<VecDeque<&'static str>>,
+    /// Units go on when they are told to stop.
+    pub deaf: AtomicBool,
     /// What comes instead of training, once.
     pub instead: Mutex<Option<Instead>>,
 }
@@ -53,6 +55,7 @@ impl Trainer {
             at_once: AtomicUsize::new(0),
             most_at_once: AtomicUsize::new(0),
             classes: Mutex::default(),
+            deaf: AtomicBool::new(false),
             instead: Mutex::default(),
         })
     }
@@ -119,6 +122,7 @@ impl UnitRunner for Runner {
         &mut self,
         unit: RunUnit,
         mut on_progress: impl FnMut(Progress) + Send,
+        stop: impl Future<Output = ()> + Send,
     ) -> Result<Outcome, RunnerError> {
         let trainer = &*self.0;
         let now = trainer.at_once.fetch_add(1, Ordering::SeqCst) + 1;
@@ -134,8 +138,17 @@ impl UnitRunner for Runner {
         }
         on_progress(Progress { done: 1, of: 2 });
         trainer.started.send_modify(|started| *started += 1);
-        trainer.gate.acquire().await.unwrap().forget();
+        let whole = tokio::select! {
+            permit = trainer.gate.acquire() => {
+                permit.unwrap().forget();
+                true
+            }
+            () = stop, if !trainer.deaf.load(Ordering::SeqCst) => false,
+        };
         running.1 = true;
+        if !whole {
+            return Ok(trained_to(&unit, 1));
+        }
         if let Some(instead) = trainer.instead.lock().unwrap().take() {
             return instead(&unit);
         }
@@ -145,6 +158,11 @@ impl UnitRunner for Runner {
 
 /// What the fake says of a unit, with the file that it promises.
 pub fn trained(run: &RunUnit) -> Outcome {
+    trained_to(run, u32::MAX)
+}
+
+/// The same, of a hop that ended after so many batches.
+pub fn trained_to(run: &RunUnit, batches: u32) -> Outcome {
     match &run.unit {
         Unit::Train(hop) => {
             let bytes = checkpoint(hop.seed, size_of(&run.unit));
@@ -153,7 +171,7 @@ pub fn trained(run: &RunUnit) -> Outcome {
             Outcome::Trained(Trained {
                 base: hop.base.version(),
                 checkpoint: blob,
-                end: hop.position_at(hop.batches()),
+                end: hop.position_at(hop.batches().min(batches)),
                 sums: Sums::default(),
                 train_micros: 1,
             })

@@ -16,7 +16,7 @@ use sojourn_protocol::{
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     unit::{Base, Hop, TrialContext},
 };
-use std::{collections::BTreeMap, time::Instant};
+use std::{collections::BTreeMap, ops::ControlFlow, time::Instant};
 use tch::Device;
 
 /// What the calibration found.
@@ -64,7 +64,7 @@ fn run(
     let checkpoint = initial_checkpoint(&hop.context, SEED, Lineage::initial(SEED))?;
     let mut model = Model::load(&hop.context, &checkpoint, device)?;
     let started = Instant::now();
-    train(&hop, hop.batches(), &mut model, &data, &mut |_| ())?;
+    train(&hop, hop.batches(), &mut model, &data, &mut |_| ControlFlow::Continue(()))?;
     let seconds = started.elapsed().as_secs_f64().max(1e-6);
     let position = hop.position_at(hop.batches());
     let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position };

@@ -19,6 +19,7 @@ use sojourn_protocol::{
 use std::{
     collections::BTreeMap,
     fs,
+    ops::ControlFlow,
     path::PathBuf,
     sync::{Mutex, PoisonError},
 };
@@ -115,7 +116,9 @@ impl World {
         let request = self.request(Unit::Train(hop.clone()));
         let _alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
         let trained =
-            run_hop(hop, until, &request, &mut Shards::on(tch::Device::Cpu), &mut |_| ())?;
+            run_hop(hop, until, &request, &mut Shards::on(tch::Device::Cpu), &mut |_| {
+                ControlFlow::Continue(())
+            })?;
         Ok((trained, fs::read(&request.output).unwrap()))
     }
 

@@ -1,7 +1,7 @@
 //! The process: requests from stdin, answers to stdout, one unit at a time.
 //!
 //! A thread reads stdin so that its end ends the process at once, in the middle of a unit too: a
-//! trainer must not outlive the daemon that started it.
+//! trainer must not outlive the daemon that started it. It also hears at once that a unit is to stop.
 
 use crate::{
     calibrate::calibrate,
@@ -18,6 +18,7 @@ use sojourn_protocol::{
 };
 use std::{
     io::{self, BufRead, Write},
+    ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
     process::ExitCode,
     sync::{
@@ -74,7 +75,7 @@ pub fn serve(options: &Options) -> ExitCode {
 }
 
 fn answer_all(
-    requests: &mpsc::Receiver<String>,
+    requests: &mpsc::Receiver<Asked>,
     hello: Hello,
     mut shards: Shards,
     life: &Life,
@@ -84,17 +85,19 @@ fn answer_all(
     life.busy.store(false, Ordering::SeqCst);
     put(&TrainerLine::Hello(hello))?;
     let mut last = LastModel::default();
-    while let Ok(line) = requests.recv() {
+    while let Ok(Asked { request, stop }) = requests.recv() {
         life.busy.store(true, Ordering::SeqCst);
         if life.ended.load(Ordering::SeqCst) {
             break;
         }
-        let answer = match serde_json::from_str(&line) {
-            Ok(TrainerRequest::Run(request)) => answer(&request, &mut shards),
+        let answer = match request {
+            Ok(TrainerRequest::Run(request)) => answer(&request, &mut shards, &stop),
             Ok(TrainerRequest::Predict(request)) => {
                 catch(|| predict(&request, &mut last, shards.device()))
                     .map_or_else(TrainerLine::Failed, TrainerLine::Predicted)
             }
+            // The reader keeps these to itself.
+            Ok(TrainerRequest::Stop) => continue,
             Err(error) => TrainerLine::Failed(Failure {
                 kind: FailureKind::Trainer,
                 message: format!("the request can't be understood: {error}"),
@@ -106,13 +109,18 @@ fn answer_all(
     Ok(())
 }
 
-fn answer(request: &RunUnit, shards: &mut Shards) -> TrainerLine {
+fn answer(request: &RunUnit, shards: &mut Shards, stop: &AtomicBool) -> TrainerLine {
     let mut shown = Instant::now();
     let mut progress = |progress: Progress| {
         if shown.elapsed() >= PROGRESS_EVERY {
             shown = Instant::now();
             // Where nobody reads any more, the unit's answer will find out.
             put(&TrainerLine::Progress(progress)).ok();
+        }
+        if stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     };
     catch(|| unit::run(request, shards, &mut progress)).unwrap_or_else(TrainerLine::Failed)
@@ -149,12 +157,26 @@ struct Life {
     ended: AtomicBool,
 }
 
-/// Lines of stdin as they come.
-fn read_requests(life: Arc<Life>) -> mpsc::Receiver<String> {
+/// A request, and whether what it asks for is to stop.
+struct Asked {
+    request: Result<TrainerRequest, serde_json::Error>,
+    stop: Arc<AtomicBool>,
+}
+
+/// The requests of stdin as they come.
+fn read_requests(life: Arc<Life>) -> mpsc::Receiver<Asked> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
+        // That of the last request: a slot asks for one thing at a time.
+        let mut stop = Arc::new(AtomicBool::new(false));
         for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
+            let request = serde_json::from_str(&line);
+            if let Ok(TrainerRequest::Stop) = &request {
+                stop.store(true, Ordering::Relaxed);
+                continue;
+            }
+            stop = Arc::default();
+            if sender.send(Asked { request, stop: Arc::clone(&stop) }).is_err() {
                 return;
             }
         }

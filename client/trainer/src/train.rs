@@ -11,14 +11,14 @@ use crate::{
     sums::{Batch, BatchSums},
 };
 use sojourn_protocol::{report::Sums, seeds, spec::Loss, unit::Hop};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use tch::{Reduction, Tensor};
 
 /// Bytes of rows that are put in order at once; batches are then slices without a copy.
 const ORDERED_BYTES: usize = 16 << 20;
 
-/// Trains `model` on the batches from `hop.start.batch` to `until`, telling `progress` how many are
-/// done after each.
+/// Trains `model` on the batches from `hop.start.batch` to `until`, telling `progress` after each how many
+/// are done; it may break that off. Returns the sums, and the batch before which it stopped.
 ///
 /// The same arithmetic gives the same bytes wherever a hop is cut in two: nothing is carried over
 /// but the model, and batch `b` depends on the hop's seed and `b` alone.
@@ -27,13 +27,14 @@ pub(crate) fn train(
     until: u32,
     model: &mut Model,
     data: &Dataset,
-    progress: &mut dyn FnMut(u32),
-) -> Result<Sums, TrainError> {
+    progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) -> Result<(Sums, u32), TrainError> {
     let config = &hop.context.config.training;
     let mut update = Update::new(config.optimizer, config.clip_norm, model)?;
     let mut rows = Rows::new(hop, data)?;
     let augmenter = Augmenter::of(&hop.context)?;
     let mut sums = BatchSums::new(config.loss, data.x.device());
+    let mut end = hop.start.batch;
     for batch in hop.start.batch..until {
         let seed = seeds::batch(hop.seed, batch);
         tch::manual_seed(seed);
@@ -50,11 +51,14 @@ pub(crate) fn train(
         model.round()?;
 
         sums.add(Batch { step, batch }, mean, &outputs, &y)?;
-        progress(batch + 1 - hop.start.batch);
+        end = batch + 1;
+        if progress(end - hop.start.batch).is_break() {
+            break;
+        }
     }
     let sums = sums.finish()?;
     model.check_finite()?;
-    Ok(sums)
+    Ok((sums, end))
 }
 
 /// Is the largest output a class?

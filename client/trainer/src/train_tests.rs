@@ -19,6 +19,7 @@ use sojourn_protocol::{
     trainer::{Progress, TrainerLine},
     unit::{Base, Evaluation, TrialContext, Unit},
 };
+use std::ops::ControlFlow;
 
 fn mlp() -> Architecture {
     Architecture::mlp([12, 7])
@@ -172,7 +173,7 @@ fn a_model_learns_and_evaluation_says_so() {
         };
         let request = world.request(Unit::Evaluate(evaluation));
         let mut shards = Shards::on(tch::Device::Cpu);
-        let line = unit::run(&request, &mut shards, &mut |_| ()).unwrap();
+        let line = unit::run(&request, &mut shards, &mut |_| ControlFlow::Continue(())).unwrap();
         let TrainerLine::Evaluated(evaluated) = line else { panic!("{line:?}") };
         assert_eq!(evaluated.version, Version(24));
         let [one, two] = evaluated.shards[..] else { panic!("{evaluated:?}") };
@@ -377,8 +378,11 @@ fn an_evaluation_tells_batches_of_all_its_shards_as_they_are_done() {
     };
     let request = world.request(Unit::Evaluate(evaluation));
     let mut told = Vec::new();
-    unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut |progress| told.push(progress))
-        .unwrap();
+    unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut |progress| {
+        told.push(progress);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     let of = |done| Progress { done, of: 16 };
     assert_eq!(told, [of(4), of(8), of(12), of(16)]);
 }

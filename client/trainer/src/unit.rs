@@ -16,13 +16,16 @@ use sojourn_protocol::{
     trainer::{Progress, RunUnit, TrainerLine},
     unit::{Base, Evaluation, Hop, Unit},
 };
-use std::time::Instant;
+use std::{ops::ControlFlow, time::Instant};
 
-/// Does a unit; `progress` hears of batches that are done.
+/// Hears of batches that are done, and may break a hop off.
+pub(crate) type OnProgress<'a> = dyn FnMut(Progress) -> ControlFlow<()> + 'a;
+
+/// Does a unit.
 pub(crate) fn run(
     request: &RunUnit,
     shards: &mut Shards,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut OnProgress<'_>,
 ) -> Result<TrainerLine, TrainError> {
     match &request.unit {
         Unit::Train(hop) => {
@@ -35,13 +38,13 @@ pub(crate) fn run(
     }
 }
 
-/// Trains a hop up to batch `until` and writes the checkpoint.
+/// Trains a hop up to batch `until`, or to where it is broken off, and writes the checkpoint.
 pub(crate) fn run_hop(
     hop: &Hop,
     until: u32,
     request: &RunUnit,
     shards: &mut Shards,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut OnProgress<'_>,
 ) -> Result<Trained, TrainError> {
     if hop.context.config.training.batch_size == 0 {
         return Err(TrainError::Unit("`batch_size` can't be 0".into()));
@@ -64,9 +67,10 @@ pub(crate) fn run_hop(
     check_base(hop, &model.lineage)?;
     let of = until - hop.start.batch;
     let started = Instant::now();
-    let sums = train(hop, until, &mut model, &data, &mut |done| progress(Progress { done, of }))?;
+    let (sums, end) =
+        train(hop, until, &mut model, &data, &mut |done| progress(Progress { done, of }))?;
     let train_micros = micros(started);
-    let end = hop.position_at(until);
+    let end = hop.position_at(end);
     let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position: end };
     let checkpoint = model.save(&lineage, &request.output)?;
     Ok(Trained { base: hop.base.version(), checkpoint, end, sums, train_micros })
@@ -76,7 +80,7 @@ fn run_evaluation(
     evaluation: &Evaluation,
     request: &RunUnit,
     shards: &mut Shards,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut OnProgress<'_>,
 ) -> Result<Evaluated, TrainError> {
     let checkpoint = read(&request.files, evaluation.checkpoint.sha256)?;
     let model = Model::load(&evaluation.context, &checkpoint, shards.device())?;
@@ -101,7 +105,8 @@ fn run_evaluation(
             let whole = rows / u64::from(training.batch_size.max(1));
             let done = if rows < u64::from(shard.rows) { whole } else { u64::from(all) };
             let done = u32::try_from(done).unwrap_or(all);
-            progress(Progress { done: before.saturating_add(done), of });
+            // Of half an evaluation nobody has any use.
+            let _ = progress(Progress { done: before.saturating_add(done), of });
         })?);
         before = before.saturating_add(all);
     }

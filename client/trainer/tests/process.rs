@@ -163,6 +163,33 @@ fn a_unit_that_stops_early_is_gone_on_with() {
 }
 
 #[test]
+fn a_unit_that_is_told_to_stop_is_gone_on_with() {
+    let folder = TempDir::new().unwrap();
+    let whole = request(folder.path(), 20_000, 8);
+    let mut trainer = Trainer::start();
+    let expected = trainer.train(&whole).checkpoint;
+
+    // Told at once, it ends after the first batches.
+    trainer.send(&serde_json::to_string(&whole).unwrap());
+    trainer.send(&serde_json::to_string(&TrainerRequest::Stop).unwrap());
+    let TrainerLine::Trained(partial) = trainer.answer() else { panic!("it stops with a part") };
+    assert!((1..2_500).contains(&partial.end.batch), "{partial:?}");
+    assert_eq!(partial.sums.rows, u64::from(partial.end.batch) * 8);
+    // It has no effect on what comes then, nor where nothing runs.
+    trainer.send(&serde_json::to_string(&TrainerRequest::Stop).unwrap());
+
+    let TrainerRequest::Run(mut rest) = whole else { panic!("a unit") };
+    let Unit::Train(hop) = &mut rest.unit else { panic!("a hop") };
+    hop.base = Base::Checkpoint { version: Version(1), blob: partial.checkpoint };
+    hop.start = partial.end;
+    let part = folder.path().join("partial");
+    std::fs::rename(&rest.output, &part).unwrap();
+    rest.files.insert(partial.checkpoint.sha256, part);
+    let rest = trainer.train(&TrainerRequest::Run(rest));
+    assert_eq!((rest.end.batch, rest.checkpoint), (2_500, expected));
+}
+
+#[test]
 fn bad_requests_are_answered_and_the_next_is_done() {
     let folder = TempDir::new().unwrap();
     let good = request(folder.path(), 20, 8);
