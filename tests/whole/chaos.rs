@@ -1,4 +1,4 @@
-//! `kill -9` of clients, trainers and the server at random instants: every trial's final checkpoint
+//! `kill -9` of clients, trainers and the server at random instants, and clients that are told to go: every trial's final checkpoint
 //! must be its replay's.
 
 use crate::site::{Process, Site};
@@ -33,10 +33,14 @@ fn chaos(seed: u64) {
         assert_eq!(view["trials_failed"], 0, "seed {seed}: {view}");
         let victim = seeds::below(&mut chance, CLIENTS);
         let client = &mut clients[usize::try_from(victim).unwrap()];
-        match seeds::below(&mut chance, 3) {
+        match seeds::below(&mut chance, 4) {
             0 => site.restart(),
             1 => {
                 client.kill();
+                *client = site.client(&name(victim));
+            }
+            2 => {
+                assert_eq!(client.end(), Some(0), "seed {seed}");
                 *client = site.client(&name(victim));
             }
             _ => trainers_killed += client.kill_children(),

@@ -10,6 +10,7 @@
 //! | `course` | a job that is paused, resumed and extended |
 //! | `models` | what an exported model is good for |
 //! | `tls` | certificates that are right, and those that aren't |
+//! | `parts` | hops that end early |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `deep` | deeper nets through all of it |
@@ -29,6 +30,7 @@ mod deep;
 mod evaluations;
 mod gpus;
 mod models;
+mod parts;
 mod people;
 mod reading;
 mod server;

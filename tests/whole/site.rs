@@ -10,7 +10,7 @@ use std::{
 use tempfile::TempDir;
 
 /// What takes longer than this hangs.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The program under test; its trainer lies beside it.
 pub(crate) fn program() -> &'static Path {
