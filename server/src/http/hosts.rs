@@ -24,7 +24,7 @@ use sojourn_protocol::{
     view::HostView,
 };
 
-/// Makes this machine a host.
+/// Makes this machine a host: each time another one, with a token of its own.
 #[utoipa::path(
     post,
     path = "/v1/enrol",
@@ -47,7 +47,8 @@ pub(super) async fn enrol(
     }
 }
 
-/// Asks for work. Held open up to `wait` where there is none.
+/// Asks for work. Held open up to `wait` where there is none. Live leases that the request doesn't hold are
+/// given again, and new ones beside them, up to `wanted` in all.
 #[utoipa::path(
     post,
     path = "/v1/work",

@@ -301,6 +301,26 @@ async fn a_unit_lives_its_whole_life_by_the_document_alone() {
 }
 
 #[tokio::test]
+async fn what_is_posted_again_is_not_done_twice_but_by_the_exceptions_that_are_said() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let described = Described::fetch(world.address()).await;
+    let about = described.document["info"]["description"].as_str().unwrap();
+    assert!(["`enrol`", "`work`", "`submitJob`"].iter().all(|id| about.contains(id)), "{about}");
+    submit(&described, &world.admin).await;
+    let enrolment = world.server.ready().enrol_token.clone();
+    let enrol = || Body::Json(json!({ "name": "one" }));
+    let first = described.json("enrol", &enrolment, &[], enrol()).await;
+    let second = described.json("enrol", &enrolment, &[], enrol()).await;
+    assert_ne!(first["host"], second["host"]);
+    let host = first["token"].as_str().unwrap();
+    let granted = described.json("work", host, &[], ask(1, &[])).await;
+    let lost = described.json("work", host, &[], ask(1, &[])).await;
+    assert_eq!(lost["leases"][0]["id"], granted["leases"][0]["id"], "it was never held");
+    world.server.stop().await;
+}
+
+#[tokio::test]
 async fn bad_input_gets_an_error_that_the_document_has() {
     let folder = folder();
     let world = World::start(folder.path()).await;

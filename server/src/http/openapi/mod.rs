@@ -34,7 +34,10 @@ pub(super) struct Bytes(Vec<u8>);
         title = "Sojourn",
         description = "What hosts and people ask a Sojourn server. Times are milliseconds since the Unix \
                        epoch; trials, epochs, shards and batches count from 0; losses are sums over rows. \
-                       Whatever is posted may be sent again: the answer to the same request is the same. \
+                       What was posted may be posted again where its answer was lost: it isn't done twice. \
+                       Not so `enrol`, which makes another host; `work`, which gives unheld leases again \
+                       and may grant more beside them; and `submitJob` with `again` and without a `nonce`, \
+                       which makes another job. \
                        Answers that aren't 2xx carry an `ApiError`, whose `kind` says what can be done.",
     ),
     paths(
