@@ -12,9 +12,12 @@
 //! Whatever else is valid safetensors is refused by [`decode`], because two encodings of one model
 //! would be two blobs. Every reader of the format reads what is written here.
 //!
+//! [`delta`] says a checkpoint by what changed since another one.
+//!
 //! [`encode_described`] writes a file for people, with a text in `__metadata__`; it never is a blob.
 
 mod decode;
+pub mod delta;
 mod error;
 mod layout;
 mod tensor;

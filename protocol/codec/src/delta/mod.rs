@@ -1,0 +1,72 @@
+//! A checkpoint as its lossless difference from another one. Pure: bytes in, bytes out.
+//!
+//! Both are canonical files with the same header. DESIGN section 9 sketches XOR and byte planes; this does
+//! better in three ways. Floats are subtracted as ordered integers, not XORed, so that a small step over
+//! a power of two stays small. A number is cut where its noise begins, not at a byte: what is worth
+//! compressing becomes a symbol of a byte, the rest is stored as it is. And each tensor chooses how its
+//! numbers are compared with the base's: a momentum has forgotten its base.
+//!
+//! ```text
+//! | `SJDELTA` | version: u8 = 1 | SHA-256 of base | SHA-256 of result | bytes of result: u64 |
+//! | bits | 3 streams | coding of each tensor | size of bits: u64 | sizes of streams: 3 x u64 |
+//!
+//! bits    what follows each symbol, tensor after tensor, the lowest bits first, in words of 32
+//! coding  kind: u8, offset: u8, where the kind is 1 its bias: u32   kinds  0: step   1: ratio   2: plain
+//! stream  the symbols of all tensors of one kind: a zstd frame, or nothing where there are none
+//! ```
+//!
+//! All is little-endian; whatever a tensor's type, its numbers are its words of 32 bits. Memory: [`encode`]
+//! and [`decode`] hold a byte for each number, the symbols, beside their arguments and what they return.
+//! No size that a delta declares is believed before the base's own sizes allow it.
+
+mod bits;
+mod choice;
+mod coding;
+mod error;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use error::DeltaError;
+pub use read::{Head, decode};
+pub use write::{Encoded, choose, encode};
+
+use crate::{CodecError, decode::decode_header, layout::Layout};
+use std::ops::Range;
+
+const MAGIC: &[u8; 7] = b"SJDELTA";
+const VERSION: u8 = 1;
+
+/// A checkpoint and the digest that names it. Whoever makes one vouches that they belong together.
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a> {
+    /// SHA-256 of the bytes.
+    pub digest: [u8; 32],
+    /// A canonical file.
+    pub bytes: &'a [u8],
+}
+
+/// The layout of a base, which must be a whole file.
+fn layout_of(base: &[u8]) -> Result<Layout, DeltaError> {
+    let layout = decode_header(base).map_err(DeltaError::Base)?;
+    let actual = u64::try_from(base.len()).unwrap_or(u64::MAX);
+    let expected = layout.file_bytes();
+    if expected != actual {
+        return Err(DeltaError::Base(CodecError::Length { expected, actual }));
+    }
+    Ok(layout)
+}
+
+/// Where the tensors' bytes lie in a file that is in memory, hence can be counted by `usize`.
+fn places(layout: &Layout) -> impl Iterator<Item = Range<usize>> {
+    let at = |place| usize::try_from(place).unwrap_or(usize::MAX);
+    layout.tensors().iter().map(move |(_, range)| at(range.start)..at(range.end))
+}
+
+/// Takes so many bytes from the front.
+fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
+    let (first, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(first)
+}
