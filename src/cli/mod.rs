@@ -37,6 +37,7 @@ mod meter;
 mod modelfile;
 mod newfile;
 mod openapi;
+mod otherfile;
 mod output;
 mod pause;
 mod predict;

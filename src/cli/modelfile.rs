@@ -1,6 +1,6 @@
 //! Reads a model file from disk, for `init` and `predict`.
 
-use super::failure::with_sources;
+use super::{failure::with_sources, otherfile};
 use sojourn_model::portable::{Description, FileScaling, ModelFile, ModelFileError, ModelHeader};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::{
@@ -8,6 +8,9 @@ use std::{
     io::{self, Read},
     path::Path,
 };
+
+/// Bytes that a file's kind is seen by.
+const START: u64 = 64;
 
 /// A model in memory, as blobs.
 pub(crate) struct Model {
@@ -37,10 +40,13 @@ pub(crate) fn read(path: &Path) -> Result<Model, String> {
     }
     // The header first: another's file of a hundred gigabytes is refused before it is read.
     let mut bytes = Vec::new();
-    (&mut file).take(8).read_to_end(&mut bytes).map_err(unread)?;
-    if let Ok(prefix) = bytes.as_slice().try_into() {
-        let header = ModelHeader::bytes(prefix).map_err(no_model)?;
-        (&mut file).take(header - 8).read_to_end(&mut bytes).map_err(unread)?;
+    (&mut file).take(START).read_to_end(&mut bytes).map_err(unread)?;
+    if let Some(what) = otherfile::kind(&bytes) {
+        return Err(format!("is no model file, but {what}; `sojourn export` writes model files"));
+    }
+    if let Some(prefix) = bytes.first_chunk() {
+        let header = ModelHeader::bytes(*prefix).map_err(no_model)?;
+        (&mut file).take(header.saturating_sub(START)).read_to_end(&mut bytes).map_err(unread)?;
     }
     let expected = ModelHeader::read(&bytes).map_err(no_model)?.file_bytes;
     let actual = metadata.len();
