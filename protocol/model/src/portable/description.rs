@@ -13,6 +13,7 @@ use sojourn_protocol::{
     },
     unit::TrialContext,
 };
+use std::collections::BTreeSet;
 
 /// All that is needed to use the tensors, and where they come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,6 +120,16 @@ impl Description {
         if self.values() == u64::MAX || features > 0 && u64::try_from(features) != Ok(self.values())
         {
             return refuse(format!("{features} features in rows of shape {:?}", self.shape));
+        }
+        let classes: &[String] = match &self.labels {
+            Labels::Classes(names) => names,
+            Labels::Number => &[],
+        };
+        for (what, names) in [("feature", self.features.as_slice()), ("class", classes)] {
+            let mut seen = BTreeSet::new();
+            if let Some(name) = names.iter().find(|name| !seen.insert(name.as_str())) {
+                return refuse(format!("{what} `{name}` is there twice"));
+            }
         }
         if self.labels.outputs() != self.outputs {
             let labels = self.labels.outputs();

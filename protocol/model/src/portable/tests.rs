@@ -162,6 +162,12 @@ fn what_is_no_model_is_refused_with_the_reason() {
     };
     assert_eq!(contradiction(|d| d.shape = vec![1, 4]), "16 features in rows of shape [1, 4]");
     assert_eq!(contradiction(|d| d.outputs = 4), "4 outputs for 3 labels");
+    let twice = contradiction(|d| d.features[9] = "x3".into());
+    assert_eq!(twice, "feature `x3` is there twice");
+    let twice = contradiction(|d| {
+        d.labels = Labels::Classes(["a", "b", "a"].map(str::to_owned).to_vec());
+    });
+    assert_eq!(twice, "class `a` is there twice");
     assert_eq!(contradiction(|d| d.loss = Loss::Mse), "classes and `mse`");
     let numbers = contradiction(|d| (d.labels, d.outputs) = (Labels::Number, 1));
     assert_eq!(numbers, "numbers and `cross-entropy`");
