@@ -7,7 +7,7 @@ use super::{
     output, scores,
     wait::{self, Polled},
 };
-use crate::api_client::ApiClient;
+use crate::api_client::{ApiClient, ApiFailure};
 use clap::ValueEnum;
 use serde::Serialize;
 use sojourn_protocol::{
@@ -63,6 +63,10 @@ struct Report {
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let client = args.connection.client()?;
     let detail = client.job(args.job).await?;
+    let split = match args.split {
+        SplitArg::Test => DataSplit::Test,
+        SplitArg::Valid => DataSplit::Valid,
+    };
     let trial = match (args.trial, &detail.summary.best) {
         (Some(trial), _) => trial,
         (None, Some(best)) => best.trial,
@@ -71,11 +75,14 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             return Err(Failure::work(message));
         }
     };
-    let split = match args.split {
-        SplitArg::Test => DataSplit::Test,
-        SplitArg::Valid => DataSplit::Valid,
+    let has_rows = !detail.data.split(split).is_empty();
+    let mut evaluation = match client.evaluate(args.job, trial, &EvaluateRequest { split }).await {
+        Err(ApiFailure::Refused { error, .. }) if !has_rows => {
+            let hint = "`--split valid` takes the validation data";
+            return Err(Failure::call(format!("{}; {hint}", error.message)));
+        }
+        asked => asked?,
     };
-    let mut evaluation = client.evaluate(args.job, trial, &EvaluateRequest { split }).await?;
     if args.wait && is_open(&evaluation) {
         evaluation = wait_for(&client, args.job, &evaluation).await?;
     }

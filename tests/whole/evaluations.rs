@@ -150,5 +150,5 @@ fn the_best_trial_of_a_real_job_is_tested_and_others_are_when_asked_for() {
     let known = site.run(&["evaluate", "1"]);
     assert_eq!(known.status.code(), Some(2));
     let error = String::from_utf8_lossy(&known.stderr);
-    assert_eq!(error, "error: job 1 has no test data\n");
+    assert_eq!(error, "error: job 1 has no test data; `--split valid` takes the validation data\n");
 }
