@@ -31,6 +31,11 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
     let kind = train.as_deref().and_then(FileKind::named);
     let label = match section.optional("label") {
         None if kind.is_some_and(|kind| kind != FileKind::Csv) => Some(DEFAULT_LABEL.to_owned()),
+        // Its content says so too, but isn't looked at without a label.
+        None if train.as_deref().is_some_and(is_parquet) => section.refuse(
+            "train",
+            "is a Parquet file; CSV, NPZ, NPY, IDX and safetensors are read".to_owned(),
+        ),
         _ => {
             section.required("label", "the name of the label column").and_then(|node| label(&node))
         }
@@ -70,6 +75,10 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
         test: test?,
         shards: shards?,
     })
+}
+
+fn is_parquet(path: &str) -> bool {
+    path.to_ascii_lowercase().ends_with(".parquet")
 }
 
 /// The shape of a row as far as the job file says it: of arrays the file itself knows it.

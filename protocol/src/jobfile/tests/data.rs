@@ -55,6 +55,10 @@ fn words_about_data_that_do_not_fit_its_kind_are_refused() {
     );
     assert_eq!(with("folder", ""), "2: `data.label` is missing: the name of the label column");
     assert_eq!(
+        with("x.parquet", ""),
+        "3: `data.train` is a Parquet file; CSV, NPZ, NPY, IDX and safetensors are read"
+    );
+    assert_eq!(
         with("x.npz", "valid = { date = \"v.npz\" }"),
         "4: `data.valid.date` is no known key; did you mean `data`?\n\
          4: `data.valid.data` is missing: a data file, a folder of them, or a URL"
