@@ -162,17 +162,114 @@ fn a_model_predicts_as_it_was_evaluated_and_as_readmes_numpy_does() {
         assert_eq!((&said["rows"], &said["unknown"]), (&360.into(), &0.into()), "{said}");
         assert_eq!(said["accuracy"], exported["value"], "as it was evaluated");
 
-        let python = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/python/bin/python");
-        let theirs = Command::new(python)
-            .args(["predict.py", "m.safetensors", "valid.csv"])
-            .current_dir(site.path())
-            .output()
-            .expect("`make setup` makes the Python environment");
-        assert!(theirs.status.success(), "{}", String::from_utf8_lossy(&theirs.stderr));
+        let theirs = python(&site, &["predict.py", "m.safetensors", "valid.csv"]);
         let ours = fs::read_to_string(site.path().join("p.csv")).unwrap();
         assert_eq!(ours.lines().count(), 361);
-        assert_same(&ours, &String::from_utf8(theirs.stdout).unwrap());
+        assert_same(&ours, &theirs);
     }
+}
+
+/// Images of two channels, in training as `[height, width, channels]`, later also in other ways.
+const ARRAYS: &str = r#"
+import struct, sys
+import numpy as np
+table = np.loadtxt(sys.argv[1], delimiter=",", skiprows=1).astype(np.uint8)
+first = np.stack([table[:, :64], 16 - table[:, :64]], axis=1).reshape(-1, 2, 8, 8)
+last, labels = first.transpose(0, 2, 3, 1), table[:, 64].astype(np.int64)
+train, valid = np.arange(len(table)) % 5 > 0, np.arange(len(table)) % 5 == 0
+arrays = lambda rows: dict(pixels=np.ascontiguousarray(last[rows]), digits=labels[rows])
+np.savez("train.npz", **arrays(train))
+np.savez("valid.npz", **arrays(valid))
+np.savez("other.npz", images=np.ascontiguousarray(last[valid]))
+np.save("first.npy", first[valid])
+np.save("flat.npy", first[valid].reshape(-1, 128))
+with open("valid-images-idx4-ubyte", "wb") as file:
+    file.write(struct.pack(">2xBB4I", 8, 4, *first[valid].shape) + first[valid].tobytes())
+"#;
+
+const OF_ARRAYS: &str = r#"name = "arrays"
+[data]
+train = "train.npz"
+valid = "valid.npz"
+features = "pixels"
+label = "digits"
+channels = "last"
+scale = 0.0625
+shards = 2
+[[model]]
+arch = "cnn"
+channels = [4]
+[training]
+epochs = 1
+batch_size = 32
+optimizer = { name = "adam", lr = 3e-3 }
+"#;
+
+#[test]
+fn a_model_of_arrays_predicts_whatever_they_are_called_and_however_they_lie() {
+    let site = Site::start();
+    let _client = site.client("client-1");
+    for (name, text) in [("arrays.py", ARRAYS), ("job.toml", OF_ARRAYS), ("predict.py", &snippet())]
+    {
+        fs::write(site.path().join(name), text).unwrap();
+    }
+    let digits = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/digits/digits.csv");
+    python(&site, &["arrays.py", digits]);
+    let job = site.json(&["submit", "job.toml"])["job"].to_string();
+    site.wait(&job, |view| view["state"] == "finished");
+    let exported = site.json(&["export", &job, "-o", "m.safetensors"]);
+    let predict = |more: &[&str]| {
+        let call = [&["predict", "m.safetensors"], more, &["-o", "p.csv"]].concat();
+        let said = site.json(&call);
+        assert_eq!(said["rows"], 360, "{said}");
+        (said, fs::read_to_string(site.path().join("p.csv")).unwrap())
+    };
+    let (said, ours) = predict(&["valid.npz"]);
+    assert_eq!(said["accuracy"], exported["value"], "as it was evaluated");
+    for more in [
+        &["other.npz", "--features", "images"][..],
+        &["valid.npz", "--channels", "last"],
+        &["first.npy"],
+        &["first.npy", "--channels", "first"],
+        &["flat.npy"],
+        &["valid-images-idx4-ubyte"],
+    ] {
+        assert_eq!(predict(more).1, ours, "{more:?}");
+    }
+    for data in ["valid.npz", "flat.npy", "valid-images-idx4-ubyte"] {
+        assert_same(&ours, &python(&site, &["predict.py", "m.safetensors", data]));
+    }
+    fs::write(site.path().join("t.csv"), "a,b\n1,2\n").unwrap();
+    for (more, problem) in [
+        (
+            &["other.npz"][..],
+            "no array `pixels` (`features`); it has `images`; `--features` names another",
+        ),
+        (
+            &["valid.npz", "--channels", "first"],
+            "rows of shape [8, 8, 2], the model takes [2, 8, 8]",
+        ),
+        (&["flat.npy", "--channels", "last"], "a row is [128]"),
+        (&["t.csv", "--channels", "last"], "`--channels` is for arrays"),
+        (&["t.csv", "--features", "x"], "`--features` is for arrays"),
+    ] {
+        let output = site.run(&[&["predict", "m.safetensors"], more].concat());
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(problem), "{told}");
+    }
+}
+
+/// What a Python program in the site's folder prints.
+fn python(site: &Site, arguments: &[&str]) -> String {
+    let python = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/python/bin/python");
+    let output = Command::new(python)
+        .args(arguments)
+        .current_dir(site.path())
+        .output()
+        .expect("`make setup` makes the Python environment");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// The Python that README shows.
@@ -258,7 +355,13 @@ fn columns_are_found_by_their_names_and_labels_are_compared() {
     fs::write(folder.path().join("m"), "no model").unwrap();
     let (code, _, told) = predict(&folder, &["t.csv"]);
     assert_eq!(code, Some(2));
-    assert!(told.starts_with("error: `m` is no model: not a whole safetensors file"), "{told}");
+    let no_model = |what| {
+        format!("error: `m` is no model file, but {what}; `sojourn export` writes model files\n")
+    };
+    assert_eq!(told, no_model("text"));
+    fs::write(folder.path().join("m"), b"PK\x03\x04\x2d\0\0\0\0\0x.npy").unwrap();
+    let (_, _, told) = predict(&folder, &["t.csv"]);
+    assert_eq!(told, no_model("a ZIP archive, as NPZ files and PyTorch's `.pt` are"));
 }
 
 /// An mlp without hidden layers, as a file.

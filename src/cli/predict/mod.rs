@@ -8,28 +8,26 @@
 //! Rows go through in chunks, so that files may be larger than the memory.
 
 mod predictor;
+mod rows;
 mod score;
 mod table;
 
 use super::{
     failure::Failure,
     meter::{Meter, Unit},
-    modelfile::{self, Model},
+    modelfile,
     newfile::NewFile,
-    output,
-    reading::Reading,
-    words,
+    output, words,
     workspace::Workspace,
 };
 use predictor::Predictor;
 use score::{Score, Scored};
 use serde::Serialize;
-use sojourn_ingest::{Progress, ReadOptions, Reader, RowReader};
-use sojourn_protocol::spec::SourceSpec;
+use sojourn_ingest::RowReader;
 use std::{
     io::{self, Write},
     num::NonZeroUsize,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 use table::Table;
 
@@ -46,15 +44,11 @@ pub(crate) struct Args {
     /// The model, as `sojourn export` writes it.
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// The data: a file, a folder of parts or a URL, in any format that jobs read.
-    #[arg(value_name = "DATA")]
-    data: String,
+    #[command(flatten)]
+    data: rows::DataArgs,
     /// The CSV file to write, in the place of one that is there; stdout if left out.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The label column, or the array of labels; the name that the model's had if left out.
-    #[arg(long, value_name = "NAME")]
-    label: Option<String>,
     /// Rows that are read and go through the model at once; if left out, about 4 million numbers
     /// on the side that has more of them.
     #[arg(long, value_name = "N")]
@@ -77,7 +71,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let model = modelfile::read(&args.model)
         .map_err(|why| Failure::call(format!("`{}` {why}", args.model.display())))?;
     let workspace = Workspace::new()?;
-    let reader = tokio::task::block_in_place(|| open(args, &model, workspace.path()))?;
+    let reader = tokio::task::block_in_place(|| args.data.open(&model, workspace.path()))?;
     let mut predictor = Predictor::new(&model, workspace.path())?;
     let mut sink = match &args.output {
         Some(path) => Sink::File(NewFile::create(path)?),
@@ -125,50 +119,6 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 /// Rows of a chunk, for so many numbers into the model and out of it for each.
 fn rows_at_once(width: usize, columns: usize) -> usize {
     (NUMBERS / width.max(columns).max(1)).clamp(1, MAX_ROWS)
-}
-
-/// Finds the data and checks that it is rows of the model.
-fn open(args: &Args, model: &Model, spool: &Path) -> Result<Reader, Failure> {
-    let description = &model.description;
-    let label = args.label.clone().unwrap_or_else(|| description.label.clone());
-    let source = SourceSpec {
-        data: args.data.clone(),
-        features: description.array.clone(),
-        label: Some(label.clone()),
-        labels: None,
-    };
-    let options = ReadOptions {
-        features: &description.features,
-        channels: description.channels,
-        base_dir: Path::new(""),
-        spool,
-    };
-    let mut reading = Reading::new();
-    let tell = &mut |progress: Progress<'_>| reading.tell(progress);
-    let reader = Reader::open(&source, &options, tell)?;
-    drop(reading);
-    let values = |shape: &[u32]| shape.iter().map(|side| u64::from(*side)).product::<u64>();
-    let (is, wanted) = (reader.shape(), &description.shape);
-    // A table's rows are flat; arrays must have the very shape, but for sides of 1.
-    let core = |shape: &[u32]| shape.iter().copied().filter(|side| *side != 1).collect::<Vec<_>>();
-    if values(is) != description.values() || is.len() > 1 && core(is) != core(wanted) {
-        return Err(Failure::call(format!(
-            "`{}` has rows of shape {is:?}, the model takes {wanted:?}",
-            args.data
-        )));
-    }
-    if !reader.has_labels() && args.label.is_some() {
-        return Err(Failure::call(format!("`{}` has no labels `{label}`", args.data)));
-    }
-    if !reader.ignored().is_empty() {
-        let names = reader.ignored().iter().take(5).map(|name| format!("`{name}`"));
-        let names = names.collect::<Vec<_>>().join(", ");
-        let more = if reader.ignored().len() > 5 { ", ..." } else { "" };
-        let count = u64::try_from(reader.ignored().len()).unwrap_or(u64::MAX);
-        let columns = words::counted(count, "column");
-        output::remark(&format!("{columns} ignored: {names}{more}"));
-    }
-    Ok(reader)
 }
 
 /// Where the predictions go.

@@ -149,6 +149,7 @@ fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables, IngestErr
     let data = &spec.data;
     let reading = Reading {
         channels: data.channels,
+        in_order: &[],
         wanted: Wanted::Labelled,
         has_shape: data.shape.is_some(),
     };

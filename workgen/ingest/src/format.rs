@@ -29,6 +29,9 @@ const OTHER_FORMATS: &[(&[u8], &str)] = &[
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading<'a> {
     pub(crate) channels: Channels,
+    /// Rows of arrays that have this shape are in the order of models, whatever `channels` says, and so
+    /// are flat ones; empty where that isn't known.
+    pub(crate) in_order: &'a [u32],
     pub(crate) wanted: Wanted<'a>,
     /// Does the job say a row's shape? Then nothing is guessed from it.
     pub(crate) has_shape: bool,
@@ -54,7 +57,7 @@ pub(crate) fn open(
         let csv = Csv::open(&source.data, parts, source.label.as_deref(), reading.wanted)?;
         return Ok(Box::new(csv));
     };
-    let arrays = Arrays::open(finder, kind, parts, source, reading.channels, reading.wanted)?;
+    let arrays = Arrays::open(finder, kind, parts, source, reading)?;
     if !reading.has_shape {
         arrays.refuse_channels_last()?;
     }

@@ -18,6 +18,9 @@ pub struct ReadOptions<'a> {
     pub features: &'a [String],
     /// Where the channels of an image are in a row of an array.
     pub channels: Channels,
+    /// Shape of a row as a model takes it: rows of arrays that have it, or are flat, are taken as they
+    /// are, whatever `channels` says. Empty: `channels` is the last word.
+    pub in_order: &'a [u32],
     /// What paths are relative to.
     pub base_dir: &'a Path,
     /// Where a remote file is copied to, until the reader is dropped; made where it isn't there.
@@ -35,7 +38,8 @@ pub struct ReadOptions<'a> {
 ///     data: "digits.csv".into(), features: None, label: Some("label".into()), labels: None,
 /// };
 /// let options = ReadOptions {
-///     features: &[], channels: Channels::First, base_dir: Path::new(""), spool: Path::new("/tmp"),
+///     features: &[], channels: Channels::First, in_order: &[], base_dir: Path::new(""),
+///     spool: Path::new("/tmp"),
 /// };
 /// let reader = Reader::open(&source, &options, &mut |_| {})?;
 /// let mut rows = reader.rows()?;
@@ -71,6 +75,7 @@ impl Reader {
         let mut finder = Finder::new(options.base_dir, options.spool, progress);
         let reading = Reading {
             channels: options.channels,
+            in_order: options.in_order,
             wanted: Wanted::Features(options.features),
             has_shape: true,
         };

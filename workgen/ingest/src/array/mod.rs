@@ -14,6 +14,7 @@ mod tensors;
 
 use crate::{
     error::{IngestError, Place, Problem},
+    format::Reading,
     source::{Finder, SourceFile},
     table::{Pass, Rows, Schema, Table, Wanted},
 };
@@ -87,13 +88,16 @@ impl Arrays {
         kind: ArrayKind,
         parts: Vec<SourceFile>,
         source: &SourceSpec,
-        channels: Channels,
-        wanted: Wanted<'_>,
+        reading: Reading<'_>,
     ) -> Result<Self, IngestError> {
         let pairs = parts
             .into_iter()
-            .map(|file| Pair::open(finder, kind, file, source, wanted))
+            .map(|file| Pair::open(finder, kind, file, source, reading.wanted))
             .collect::<Result<Vec<_>, _>>()?;
+        let channels = match pairs.first() {
+            Some(pair) if shape::is_in_order(&pair.x, reading.in_order) => Channels::First,
+            _ => reading.channels,
+        };
         let mut schema = Schema { shown: source.data.clone(), ..Schema::default() };
         for pair in &pairs {
             let shape = shape::of_row(&pair.x, channels)?;

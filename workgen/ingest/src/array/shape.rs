@@ -24,6 +24,21 @@ pub(super) fn of_row(x: &Array, channels: Channels) -> Result<Vec<u32>, IngestEr
     }
 }
 
+/// Are rows flat, or of the shape that models take, so that they needn't be turned round? Where a row
+/// would have that shape turned round too, it isn't said.
+pub(super) fn is_in_order(x: &Array, shape: &[u32]) -> bool {
+    let is = |sides: &[u64]| sides.iter().copied().eq(shape.iter().copied().map(u64::from));
+    match x.shape.as_slice() {
+        _ if shape.is_empty() => false,
+        [_, _] => true,
+        [_, sides @ ..] => match sides {
+            [height, width, channels] => is(sides) && !is(&[*channels, *height, *width]),
+            _ => false,
+        },
+        [] => false,
+    }
+}
+
 /// Numbers in a row of this shape.
 pub(super) fn width(x: &Array, shape: &[u32]) -> Result<usize, IngestError> {
     let width = shape.iter().try_fold(1u64, |all, side| all.checked_mul(u64::from(*side)));

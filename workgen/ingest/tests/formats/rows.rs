@@ -10,8 +10,13 @@ fn open(base: &Path, data: &str, features: &[&str]) -> Result<Reader, IngestErro
     let source =
         SourceSpec { data: data.into(), features: None, label: Some("y".into()), labels: None };
     let features: Vec<String> = features.iter().map(|name| (*name).to_owned()).collect();
-    let options =
-        ReadOptions { features: &features, channels: Channels::First, base_dir: base, spool: base };
+    let options = ReadOptions {
+        features: &features,
+        channels: Channels::First,
+        in_order: &[],
+        base_dir: base,
+        spool: base,
+    };
     Reader::open(&source, &options, &mut |_| {})
 }
 
@@ -77,4 +82,43 @@ fn arrays_need_no_labels() {
         let expected = labels().into_iter().map(|label| has_labels.then(|| label.to_string()));
         assert_eq!(texts, expected.collect::<Vec<_>>(), "{file}");
     }
+}
+
+#[test]
+fn rows_that_are_in_order_already_are_not_turned_round() {
+    // Rows of 2 channels of 3 x 4, counted up in the order of models; 3 x 4 x 2 holds them turned.
+    let file = |shape: &[usize], order: &dyn Fn(u8) -> u8| {
+        let bytes = (0..24).map(order).collect::<Vec<u8>>();
+        npy("|u1", shape, &bytes)
+    };
+    let turned = |at: u8| at % 2 * 12 + at / 2;
+    let dir = folder(&[
+        ("last.npy", file(&[1, 3, 4, 2], &turned)),
+        ("first.npy", file(&[1, 2, 3, 4], &|at| at)),
+        ("flat.npy", file(&[1, 24], &|at| at)),
+        ("cube.npy", npy("|u1", &[1, 2, 2, 2], &[0, 4, 1, 5, 2, 6, 3, 7])),
+    ]);
+    let open = |data: &str, in_order: &[u32]| {
+        let source = SourceSpec { data: data.into(), features: None, label: None, labels: None };
+        let options = ReadOptions {
+            features: &[],
+            channels: Channels::Last,
+            in_order,
+            base_dir: dir.path(),
+            spool: dir.path(),
+        };
+        Reader::open(&source, &options, &mut |_| {})
+    };
+    let counted = |count: u8| (0..count).map(f32::from).collect::<Vec<_>>();
+    for (data, shape) in
+        [("last.npy", &[2, 3, 4][..]), ("first.npy", &[2, 3, 4]), ("flat.npy", &[24])]
+    {
+        let reader = open(data, &[2, 3, 4]).unwrap();
+        assert_eq!(reader.shape(), shape, "{data}");
+        assert_eq!(all(&reader), [(counted(24), None)], "{data}");
+    }
+    let cube = open("cube.npy", &[2, 2, 2]).unwrap();
+    assert_eq!(all(&cube), [(counted(8), None)], "where both fit, what is said counts");
+    assert_eq!(open("first.npy", &[]).unwrap().shape(), [4, 2, 3]);
+    assert!(told(&open("flat.npy", &[]).err().unwrap()).contains("a row is [24]"));
 }
