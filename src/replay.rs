@@ -113,6 +113,7 @@ pub(crate) async fn replay(
             files: files.known.clone(),
             output: files.output(record),
             until: Some(record.end.batch),
+            keep_every: None,
             unit,
         };
         let output = run.output.clone();

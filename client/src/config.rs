@@ -38,6 +38,9 @@ pub struct Timing {
     pub connect: Duration,
     /// How long an answer may take (beside `wait`), and how long a transfer may stand still.
     pub answer: Duration,
+    /// How often what a hop has trained is kept on disk, and more rarely where that is dear; never where none
+    /// is given.
+    pub keep_every: Option<Duration>,
     /// At the end, how long hops may take to stop, and then results to arrive.
     pub farewell: Duration,
     /// The longest pause between two attempts while the server is away.
@@ -52,6 +55,7 @@ impl Default for Timing {
             wait: Duration::from_secs(20),
             connect: Duration::from_secs(10),
             answer: Duration::from_secs(30),
+            keep_every: Some(Duration::from_secs(60)),
             farewell: Duration::from_secs(10),
             longest_pause: Duration::from_secs(30),
             rest: Duration::from_secs(5),

@@ -10,7 +10,7 @@ use crate::{
     error::ClientError,
     folder::Folder,
     heartbeat,
-    host::Host,
+    host::{Host, Leaving},
     identity::Identity,
     outbox::{Finished, Outbox},
     rest::Rest,
@@ -26,6 +26,7 @@ use std::{io, path::PathBuf, pin::pin, sync::Arc};
 use tokio::{
     sync::{mpsc, watch},
     task::spawn_blocking,
+    time::timeout,
 };
 
 /// How often the first trainer is started before a person is told.
@@ -139,7 +140,7 @@ async fn set_up<R: UnitRunner>(
         numeric_class,
         flops,
         device,
-        leaving: watch::Sender::new(false),
+        leaving: watch::Sender::new(Leaving::No),
         fatal,
         tasks: std::sync::Mutex::default(),
     };
@@ -176,21 +177,32 @@ async fn warm_up<R: UnitRunner>(host: &Host<R>) {
 /// Has hops end with the parts that they have trained, gives everything else back, and lets results on
 /// their way arrive, within the times for it.
 async fn farewell<R: UnitRunner>(host: &Host<R>) {
-    let mut changes = host.table.subscribe();
-    host.leave();
+    let patience = host.timing.farewell;
+    host.leave(Leaving::Early);
     let others = give_back(host, host.table.stop_others());
-    let ended = async { while host.table.ending() > 0 && changes.changed().await.is_ok() {} };
-    let (given_back, _) = tokio::join!(others, tokio::time::timeout(host.timing.farewell, ended));
+    let (others, _) = tokio::join!(others, timeout(patience, ended(host)));
+    host.leave(Leaving::Now);
+    // Trainers that don't listen leave what they have kept.
+    timeout(patience, ended(host)).await.ok();
     let late = give_back(host, host.table.stop_all()).await;
-    let mut changes = host.table.subscribe();
-    let arrived =
-        async { while host.table.undelivered() > 0 && changes.changed().await.is_ok() {} };
     if !host.contact.is_away() {
         // Whatever doesn't make it is on disk.
-        tokio::time::timeout(host.timing.farewell, arrived).await.ok();
+        timeout(patience, arrived(host)).await.ok();
     }
-    let kept = host.table.undelivered();
-    tracing::info!(given_back = given_back + late, kept, "client stopped");
+    let (given_back, kept) = (others + late, host.table.undelivered());
+    tracing::info!(given_back, kept, "client stopped");
+}
+
+/// Ends when no hop runs any more.
+async fn ended<R: UnitRunner>(host: &Host<R>) {
+    let mut changes = host.table.subscribe();
+    while host.table.ending() > 0 && changes.changed().await.is_ok() {}
+}
+
+/// Ends when no result is on its way any more.
+async fn arrived<R: UnitRunner>(host: &Host<R>) {
+    let mut changes = host.table.subscribe();
+    while host.table.undelivered() > 0 && changes.changed().await.is_ok() {}
 }
 
 /// Gives leases back, in one attempt; those of which the server doesn't hear run out. How many they are.
@@ -198,7 +210,7 @@ async fn give_back<R: UnitRunner>(host: &Host<R>, leases: Vec<LeaseId>) -> usize
     let count = leases.len();
     if count > 0 {
         let request = ReleaseRequest { leases, reason: "the client is stopping".to_owned() };
-        let release = tokio::time::timeout(host.timing.farewell, host.api.release(&request));
+        let release = timeout(host.timing.farewell, host.api.release(&request));
         if !matches!(release.await, Ok(Ok(_))) {
             tracing::warn!(count, "the server didn't hear which units are given back");
         }

@@ -30,6 +30,17 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
+/// How soon the daemon is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Leaving {
+    /// Nobody said so.
+    No,
+    /// Hops are to end after the batch that they are at.
+    Early,
+    /// Whatever runs is ended.
+    Now,
+}
+
 /// The daemon's parts.
 #[derive(Debug)]
 pub(crate) struct Host<R> {
@@ -48,8 +59,8 @@ pub(crate) struct Host<R> {
     pub(crate) numeric_class: Digest,
     pub(crate) flops: f64,
     pub(crate) device: String,
-    /// The daemon is about to end: hops that run are to end early.
-    pub(crate) leaving: watch::Sender<bool>,
+    /// Whether the daemon is about to end.
+    pub(crate) leaving: watch::Sender<Leaving>,
     /// Hears what ends the daemon.
     pub(crate) fatal: mpsc::UnboundedSender<ClientError>,
     pub(crate) tasks: Mutex<JoinSet<()>>,
@@ -104,6 +115,8 @@ impl<R: UnitRunner> Host<R> {
                 Dropped::Nothing => {}
                 Dropped::Unit => {
                     news = true;
+                    // The part of it that was kept, perhaps.
+                    self.outbox.remove(*lease);
                     tracing::debug!(%lease, "dropped a unit, as the server says");
                 }
                 Dropped::Result => {
@@ -195,16 +208,16 @@ impl<R: UnitRunner> Host<R> {
         let _ = self.fatal.send(error);
     }
 
-    /// Has hops that run end after the batch that they are at.
-    pub(crate) fn leave(&self) {
-        self.leaving.send_replace(true);
+    /// Says how soon the daemon is to end.
+    pub(crate) fn leave(&self, leaving: Leaving) {
+        self.leaving.send_replace(leaving);
     }
 
-    /// Ends when the daemon is about to.
-    pub(crate) async fn leaving(&self) {
+    /// Ends when the daemon is to end so soon.
+    pub(crate) async fn leaving(&self, so: Leaving) {
         let mut leaving = self.leaving.subscribe();
         // The sender lives as long as `self`.
-        let _ = leaving.wait_for(|leaving| *leaving).await;
+        let _ = leaving.wait_for(|leaving| *leaving >= so).await;
     }
 
     pub(crate) fn backoff(&self) -> Backoff {

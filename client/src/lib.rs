@@ -24,6 +24,7 @@ mod heartbeat;
 mod host;
 mod identity;
 mod outbox;
+mod part;
 mod rest;
 mod run;
 mod runner;

@@ -1,6 +1,11 @@
-//! Finished results on disk, from before their upload until their reports have ended. After a start only
-//! those count whose bytes were checked again. What can't be read is not what is damaged: only the latter
-//! is deleted.
+//! Results on disk, from before their upload until their reports have ended: of finished units, and of
+//! hops that go on, whose later parts take the place of earlier ones. After a start only those count whose
+//! bytes were checked again. What can't be read is not what is damaged: only the latter is deleted.
+//!
+//! ```text
+//! 7.json              the record of lease 7
+//! 7.120.safetensors   its checkpoint, which ends before batch 120
+//! ```
 
 use crate::{folder::write_whole, transfer::digest_of_file};
 use serde::{Deserialize, Serialize};
@@ -11,6 +16,7 @@ use sojourn_protocol::{
     time::Millis,
 };
 use std::{
+    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -67,8 +73,8 @@ impl Outbox {
                     Err(error) => {
                         let shown = path.display();
                         tracing::error!(path = %shown, %error, "a finished result can't be read now; it is kept");
-                        kept.push(path.with_extension(CHECKPOINT));
-                        kept.push(path);
+                        // Whichever of its checkpoints it is about.
+                        kept.extend(outbox.files(&path)?);
                     }
                 }
             }
@@ -83,41 +89,45 @@ impl Outbox {
         Ok((outbox, whole))
     }
 
-    /// Keeps a result. `output` is the checkpoint that the trainer wrote; it is moved in.
+    /// Keeps a result, in place of an earlier part of the same unit. `output` is the checkpoint that the
+    /// trainer wrote; it is moved in.
     pub(crate) fn store(
         &self,
         report: Report,
         heartbeat_every: Millis,
         output: &Path,
     ) -> io::Result<Finished> {
-        let lease = report.lease;
-        let checkpoint = declared(&report).map(|blob| (blob, self.checkpoint(lease)));
+        let path = self.record(report.lease);
+        let checkpoint = self.checkpoint(&report);
         let record = Record { format: FORMAT, report, heartbeat_every };
         let text = serde_json::to_vec(&record)?;
-        if let Some(folder) = self.record(lease).parent() {
-            fs::create_dir_all(folder)?;
-        }
+        fs::create_dir_all(&self.root)?;
+        let earlier = self.files(&path)?;
         // The record last: where it is, the checkpoint was.
         let stored = match &checkpoint {
-            Some((_, path)) => fs::rename(output, path),
+            Some((_, checkpoint)) => fs::rename(output, checkpoint),
             None => Ok(()),
         }
-        .and_then(|()| write_whole(&self.record(lease), &text));
+        .and_then(|()| write_whole(&path, &text));
         if let Err(error) = stored {
-            self.remove(lease);
+            // An earlier part is as good as it was.
+            delete(checkpoint.iter().map(|(_, path)| path));
             return Err(error);
         }
+        let now = checkpoint.as_ref().map(|(_, path)| path);
+        delete(earlier.iter().filter(|file| **file != path && Some(*file) != now));
         Ok(Finished { report: record.report, heartbeat_every, checkpoint })
     }
 
     /// Forgets a result.
     pub(crate) fn remove(&self, lease: LeaseId) {
-        for path in [self.record(lease), self.checkpoint(lease)] {
-            if let Err(error) = fs::remove_file(&path)
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                tracing::warn!(path = %path.display(), %error, "a result can't be deleted");
-            }
+        let record = self.record(lease);
+        // The record first: without it the checkpoint is nobody's.
+        delete([&record]);
+        match self.files(&record) {
+            Ok(files) => delete(&files),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(%lease, %error, "a result can't be deleted"),
         }
     }
 
@@ -137,7 +147,7 @@ impl Outbox {
         if path != self.record(report.lease) {
             return Err(damaged(format!("it is about lease {}", report.lease)));
         }
-        let checkpoint = declared(&report).map(|blob| (blob, self.checkpoint(report.lease)));
+        let checkpoint = self.checkpoint(&report);
         if let Some((blob, path)) = &checkpoint {
             verify_file(*blob, path)?;
         }
@@ -148,8 +158,35 @@ impl Outbox {
         self.root.join(format!("{lease}.json"))
     }
 
-    fn checkpoint(&self, lease: LeaseId) -> PathBuf {
-        self.root.join(format!("{lease}.{CHECKPOINT}"))
+    /// The checkpoint that a report promises, and where it lies.
+    fn checkpoint(&self, report: &Report) -> Option<(BlobRef, PathBuf)> {
+        let Outcome::Trained(trained) = &report.outcome else { return None };
+        let name = format!("{}.{}.{CHECKPOINT}", report.lease, trained.end.batch);
+        Some((trained.checkpoint, self.root.join(name)))
+    }
+
+    /// All files of the lease that a record is of.
+    fn files(&self, record: &Path) -> io::Result<Vec<PathBuf>> {
+        let lease = record.file_stem();
+        let files = fs::read_dir(&self.root)?.map(|file| file.map(|file| file.path()));
+        files.filter(|file| file.as_ref().map_or(true, |file| file_prefix(file) == lease)).collect()
+    }
+}
+
+/// A file's name before its first dot.
+fn file_prefix(file: &Path) -> Option<&OsStr> {
+    let name = file.file_name()?.to_str()?;
+    Some(OsStr::new(name.split_once('.').map_or(name, |(prefix, _)| prefix)))
+}
+
+/// Deletes files that may be gone.
+fn delete<'a>(files: impl IntoIterator<Item = &'a PathBuf>) {
+    for path in files {
+        if let Err(error) = fs::remove_file(path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %path.display(), %error, "a result can't be deleted");
+        }
     }
 }
 
@@ -164,14 +201,6 @@ fn verify_file(blob: BlobRef, path: &Path) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::new(io::ErrorKind::InvalidData, "the finished checkpoint has changed on disk"))
-}
-
-/// The checkpoint that a report promises.
-fn declared(report: &Report) -> Option<BlobRef> {
-    match &report.outcome {
-        Outcome::Trained(trained) => Some(trained.checkpoint),
-        Outcome::Evaluated(_) | Outcome::Failed(_) => None,
-    }
 }
 
 #[cfg(test)]
@@ -229,9 +258,9 @@ mod tests {
     #[test]
     fn what_a_kill_or_a_bad_disk_left_is_dropped_and_the_rest_kept() {
         let damage: [fn(&Path); 7] = [
-            |root| fs::write(root.join("7.safetensors"), b"weighty").unwrap(),
-            |root| fs::write(root.join("7.safetensors"), b"weigh").unwrap(),
-            |root| fs::remove_file(root.join("7.safetensors")).unwrap(),
+            |root| fs::write(root.join("7.2.safetensors"), b"weighty").unwrap(),
+            |root| fs::write(root.join("7.2.safetensors"), b"weigh").unwrap(),
+            |root| fs::remove_file(root.join("7.2.safetensors")).unwrap(),
             |root| fs::remove_file(root.join("7.json")).unwrap(),
             |root| fs::write(root.join("7.json"), b"").unwrap(),
             |root| fs::write(root.join("7.json"), b"{\"format\":1,\"rep").unwrap(),
@@ -254,7 +283,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_now_is_kept_for_another_start() {
         // A link to itself stands for a disk that gives an error: it is there, and can't be opened.
-        for name in ["7.json", "7.safetensors"] {
+        for name in ["7.json", "7.2.safetensors"] {
             let dir = tempfile::tempdir().unwrap();
             let root = dir.path().join("outbox");
             fs::create_dir(&root).unwrap();
@@ -269,6 +298,33 @@ mod tests {
             fs::rename(&aside, root.join(name)).unwrap();
             assert_eq!(Outbox::open(root).unwrap().1, [first, second], "{name}");
         }
+    }
+
+    #[test]
+    fn a_later_part_takes_the_place_of_an_earlier_one_or_leaves_it_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("outbox");
+        fs::create_dir(&root).unwrap();
+        let (outbox, _) = Outbox::open(root.clone()).unwrap();
+        let other = store(&outbox, dir.path(), 71, b"others");
+        let store_part = |end: u32, bytes: &[u8]| {
+            let output = dir.path().join("output");
+            fs::write(&output, bytes).unwrap();
+            let mut report = trained(7, bytes);
+            let Outcome::Trained(trained) = &mut report.outcome else { unreachable!() };
+            trained.end.batch = end;
+            outbox.store(report, Millis(5000), &output)
+        };
+        store_part(1, b"first").unwrap();
+        let second = store_part(2, b"second").unwrap();
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 4);
+        // The third can't be renamed into its place.
+        fs::create_dir(root.join("7.3.safetensors")).unwrap();
+        store_part(3, b"third").unwrap_err();
+        fs::remove_dir(root.join("7.3.safetensors")).unwrap();
+        assert_eq!(Outbox::open(root.clone()).unwrap().1, [second, other.clone()]);
+        outbox.remove(LeaseId(7));
+        assert_eq!(Outbox::open(root).unwrap().1, [other]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use sojourn_protocol::{
     report::Outcome,
-    trainer::{Hello, Progress, RunUnit},
+    trainer::{Hello, RunUnit, Told},
 };
 use std::error::Error;
 
@@ -18,7 +18,7 @@ pub trait UnitRunner: Send + 'static {
     fn run(
         &mut self,
         unit: RunUnit,
-        on_progress: impl FnMut(Progress) + Send,
+        on_told: impl FnMut(Told) + Send,
         stop: impl Future<Output = ()> + Send,
     ) -> impl Future<Output = Result<Outcome, RunnerError>> + Send;
 }

@@ -3,7 +3,7 @@
 use crate::runner::{RunnerError, UnitRunner};
 use sojourn_protocol::{
     report::Outcome,
-    trainer::{CLASS_THREADS, Hello, Progress, RunUnit},
+    trainer::{CLASS_THREADS, Hello, RunUnit, Told},
 };
 use sojourn_slot::{Slot, SlotError};
 
@@ -32,10 +32,10 @@ impl UnitRunner for SlotRunner {
     async fn run(
         &mut self,
         unit: RunUnit,
-        on_progress: impl FnMut(Progress) + Send,
+        on_told: impl FnMut(Told) + Send,
         stop: impl Future<Output = ()> + Send,
     ) -> Result<Outcome, RunnerError> {
-        self.slot.run(unit, on_progress, stop).await.map_err(runner_error)
+        self.slot.run(unit, on_told, stop).await.map_err(runner_error)
     }
 }
 

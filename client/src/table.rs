@@ -184,6 +184,16 @@ impl Table {
         }
     }
 
+    /// The unit, which was asked to end early, came to nothing.
+    pub(crate) fn has_no_part(&self, lease: LeaseId) {
+        self.change(|state| {
+            if let Some(entry) = state.entries.get_mut(&lease) {
+                entry.ends_early = false;
+            }
+            ((), true)
+        });
+    }
+
     /// The result is on disk. False where the lease is over: the result is then nobody's.
     #[must_use]
     pub(crate) fn finished(&self, lease: LeaseId) -> bool {

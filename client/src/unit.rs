@@ -7,8 +7,9 @@ use crate::{
     delivery::{self, First},
     error::ClientError,
     folder::Workbench,
-    host::Host,
+    host::{Host, Leaving},
     outbox::Finished,
+    part::Part,
     runner::{RunnerError, UnitRunner},
     transfer::{FetchError, Flight},
 };
@@ -17,10 +18,11 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     position::batches,
     report::{Failure, FailureKind, Outcome, Report},
-    trainer::{Progress, RunUnit},
+    time::Millis,
+    trainer::{Progress, RunUnit, Told},
     unit::{Lease, Unit},
 };
-use std::{collections::BTreeMap, fs, sync::Arc};
+use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
 /// Blobs of one unit that are fetched at once.
 const AT_ONCE: usize = 4;
@@ -33,6 +35,8 @@ enum Trouble {
     Unlike(RunnerError),
     /// The lease is over already.
     Over,
+    /// The daemon ends, and the trainer doesn't.
+    Leaving,
     /// This unit can't be done here, or not now.
     Unit(String),
     /// Nor can any other, for a while.
@@ -47,6 +51,8 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
             delivery::deliver(&host, result, First::Upload).await;
         }
         Err(Trouble::Over) => {}
+        // With the others that are given back at the end.
+        Err(Trouble::Leaving) => host.table.has_no_part(lease.id),
         Err(Trouble::End(failure)) => host.note(&failure),
         Err(Trouble::Unlike(error)) => host.end(ClientError::Unlike(error)),
         Err(Trouble::Unit(reason)) => {
@@ -67,31 +73,67 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
     }
 }
 
+/// A unit's result, on disk.
 async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finished, Trouble> {
+    let mut part = Part::new(&host.outbox, lease);
+    let finished = match run(host, lease, &mut part).await {
+        Ok(finished) => finished,
+        Err(trouble) => {
+            let reason = match &trouble {
+                Trouble::Machine(reason) => Some(reason.as_str()),
+                Trouble::Leaving => Some("the client is stopping, and the trainer isn't"),
+                Trouble::End(_) | Trouble::Unlike(_) | Trouble::Over | Trouble::Unit(_) => None,
+            };
+            let (Some(reason), Some(finished)) = (reason, part.take()) else {
+                host.outbox.remove(lease.id);
+                return Err(trouble);
+            };
+            tracing::warn!(lease = %lease.id, reason, "a hop has come to nothing but the part that was kept");
+            finished
+        }
+    };
+    if !host.table.finished(lease.id) {
+        // Dropped while the last lines ran, which have nowhere to be aborted at.
+        host.outbox.remove(lease.id);
+        return Err(Trouble::Over);
+    }
+    if let Some((blob, path)) = &finished.checkpoint {
+        // The trial's next hop may come here: its base is on this disk.
+        host.cache.adopt(*blob, path);
+    }
+    Ok(finished)
+}
+
+async fn run<R: UnitRunner>(
+    host: &Host<R>,
+    lease: &Lease,
+    part: &mut Part<'_>,
+) -> Result<Finished, Trouble> {
     let pins = fetch(host, lease).await?;
     let files = pins.iter().map(|(digest, pin)| (*digest, pin.path().to_owned())).collect();
     let workbench = host.folder.workbench(lease.id).map_err(|error| {
         Trouble::Machine(format!("there is no place for the checkpoint: {error}"))
     })?;
-    let output = workbench.output();
-    let run = RunUnit { unit: lease.unit.clone(), files, output: output.clone(), until: None };
-
-    let mut seat = host.seats.take().await;
-    host.greet(&mut seat).await.map_err(no_trainer)?;
-    tracing::debug!(lease = %lease.id, "unit started");
-    host.table.running(lease.id, Progress { done: 0, of: batches_of(&lease.unit) });
-    let on_progress = |progress| host.table.running(lease.id, progress);
-    if matches!(lease.unit, Unit::Train(_)) {
-        host.table.ends_early(lease.id);
-    }
-    let outcome = seat.runner().run(run, on_progress, host.leaving()).await;
-    // The next unit starts now; what follows is not the slot's business.
-    drop(seat);
-    let outcome = outcome.map_err(no_trainer)?;
-    if let Outcome::Failed(Failure { kind: FailureKind::Damaged, message }) = outcome {
+    let run = RunUnit {
+        unit: lease.unit.clone(),
+        files,
+        output: workbench.output(),
+        until: None,
+        keep_every: host.timing.keep_every.map(millis),
+    };
+    let outcome = train(host, run, lease, part).await?;
+    match outcome {
         // The disk's doing, not the unit's: what is wrong is found out and fetched again the next time.
-        host.cache.doubt(pins.keys());
-        return Err(Trouble::Machine(message));
+        Outcome::Failed(Failure { kind: FailureKind::Damaged, message }) => {
+            host.cache.doubt(pins.keys());
+            return Err(Trouble::Machine(message));
+        }
+        // It may have been killed by a person, or for the memory of others. If the unit is to blame, it
+        // won't come further from where the part ends.
+        Outcome::Failed(Failure { kind: FailureKind::Died, message }) if part.is_kept() => {
+            return Err(Trouble::Machine(message));
+        }
+        _ => {}
     }
     let outcome = checked(&workbench, lease, outcome).await?;
     match &outcome {
@@ -103,22 +145,49 @@ async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finishe
             tracing::debug!(lease = %lease.id, "unit finished");
         }
     }
-
     let report = Report { lease: lease.id, outcome };
-    let stored = host.outbox.store(report, lease.heartbeat_every, &output);
+    let stored = host.outbox.store(report, lease.heartbeat_every, &workbench.output());
     let finished = stored.map_err(|error| {
         Trouble::Machine(format!("the finished result can't be kept: {}", story(&error)))
     })?;
-    if !host.table.finished(lease.id) {
-        // Dropped while the last lines ran, which have nowhere to be aborted at.
-        host.outbox.remove(lease.id);
-        return Err(Trouble::Over);
-    }
-    if let Some((blob, path)) = &finished.checkpoint {
-        // The trial's next hop may come here: its base is on this disk.
-        host.cache.adopt(*blob, path);
-    }
+    part.replaced();
     Ok(finished)
+}
+
+/// Has a slot do the unit, once one is free.
+async fn train<R: UnitRunner>(
+    host: &Host<R>,
+    run: RunUnit,
+    lease: &Lease,
+    part: &mut Part<'_>,
+) -> Result<Outcome, Trouble> {
+    let mut seat = host.seats.take().await;
+    host.greet(&mut seat).await.map_err(no_trainer)?;
+    tracing::debug!(lease = %lease.id, "unit started");
+    host.table.running(lease.id, Progress { done: 0, of: batches_of(&lease.unit) });
+    if matches!(lease.unit, Unit::Train(_)) {
+        host.table.ends_early(lease.id);
+    }
+    let part_of = |batch| run.part(batch);
+    let on_told = |told| match told {
+        Told::Progress(progress) => host.table.running(lease.id, progress),
+        Told::Kept(trained) => {
+            let path = part_of(trained.end.batch);
+            part.keep(trained, &path);
+        }
+        Told::NotKept(reason) => part.not_kept(&reason),
+    };
+    // The next unit starts when this ends; what follows is not the slot's business.
+    tokio::select! {
+        outcome = seat.runner().run(run.clone(), on_told, host.leaving(Leaving::Early)) => {
+            outcome.map_err(no_trainer)
+        }
+        () = host.leaving(Leaving::Now) => Err(Trouble::Leaving),
+    }
+}
+
+fn millis(duration: Duration) -> Millis {
+    Millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn no_trainer(error: RunnerError) -> Trouble {

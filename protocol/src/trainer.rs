@@ -5,6 +5,7 @@
 use crate::{
     digest::Digest,
     report::{Evaluated, Failure, Trained},
+    time::Millis,
     unit::{TrialContext, Unit},
 };
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,18 @@ pub struct RunUnit {
     /// Stop a hop before this batch, with a partial checkpoint; its end where none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u32>,
+    /// Keep a partial checkpoint of a hop so often, but more rarely where that takes more than a fiftieth of
+    /// the time; never where none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_every: Option<Millis>,
+}
+
+impl RunUnit {
+    /// Where the checkpoint is kept of a hop that has come to before `batch`.
+    #[must_use]
+    pub fn part(&self, batch: u32) -> PathBuf {
+        self.output.with_extension(format!("{batch}.part"))
+    }
 }
 
 /// A line from the trainer.
@@ -84,8 +97,8 @@ pub struct RunUnit {
 pub enum TrainerLine {
     /// First, once, after start.
     Hello(Hello),
-    /// Batches done of the running unit, at most a few a second.
-    Progress(Progress),
+    /// The running unit goes on.
+    Told(Told),
     /// The unit is trained, or the part of it that was asked for or stopped at, and its checkpoint written
     /// and closed.
     Trained(Trained),
@@ -95,6 +108,18 @@ pub enum TrainerLine {
     Predicted(Predicted),
     /// The unit could not be done; the trainer is ready for the next.
     Failed(Failure),
+}
+
+/// What a trainer tells of a unit that goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// Batches are done; at most a few times a second.
+    Progress(Progress),
+    /// What the hop has trained so far is written to [`RunUnit::part`], and closed.
+    Kept(Trained),
+    /// It could not be written, for this reason.
+    NotKept(String),
 }
 
 /// What a trainer says of itself.

@@ -5,8 +5,10 @@ use crate::site::{PATIENCE, Site};
 use serde_json::Value;
 use std::{fs, time::Instant};
 
-/// A job of one trial whose hop is two thousand batches.
-const JOB: &str = r#"name = "long hops"
+/// A job of one trial, with one hop in each epoch.
+fn job(epochs: u32) -> String {
+    format!(
+        r#"name = "long hops"
 seed = 3
 [data]
 train = "rows.csv"
@@ -17,16 +19,19 @@ shards = 1
 arch = "mlp"
 hidden = [512, 512]
 [training]
-epochs = 3
+epochs = {epochs}
 batch_size = 1
-optimizer = { name = "adam", lr = 1e-3 }
-"#;
+optimizer = {{ name = "adam", lr = 1e-3 }}
+"#
+    )
+}
 
-fn submit(site: &Site) -> String {
-    let rows = (0..2500).map(|n| format!("{},{},{}\n", n % 7, n % 11, n % 2));
+/// Submits one with hops of so many batches.
+fn submit(site: &Site, epochs: u32, batches: u32) -> String {
+    let rows = (0..batches / 4 * 5).map(|n| format!("{},{},{}\n", n % 7, n % 11, n % 2));
     fs::write(site.path().join("rows.csv"), format!("a,b,label\n{}", rows.collect::<String>()))
         .unwrap();
-    fs::write(site.path().join("job.toml"), JOB).unwrap();
+    fs::write(site.path().join("job.toml"), job(epochs)).unwrap();
     site.json(&["submit", "job.toml"])["job"].to_string()
 }
 
@@ -60,7 +65,7 @@ fn until_version(site: &Site, job: &str, version: u64) -> Value {
 #[test]
 fn what_a_machine_trained_before_it_was_told_to_go_is_gone_on_with() {
     let site = Site::start();
-    let job = submit(&site);
+    let job = submit(&site, 3, 2000);
     for (number, name) in [(1, "first"), (2, "second")] {
         let mut client = site.client(name);
         until_running(&site, name);
@@ -85,4 +90,37 @@ fn what_a_machine_trained_before_it_was_told_to_go_is_gone_on_with() {
         "{replay}"
     );
     assert_eq!(replay["sha256"], trials[0]["checkpoint"]["sha256"]);
+}
+
+#[test]
+fn what_is_kept_on_the_way_outlives_the_trainer() {
+    let site = Site::start();
+    let job = submit(&site, 1, 6_000);
+    let client = site.client_with("mortal", &["--keep-seconds", "1"]);
+    let kept = || {
+        let files = fs::read_dir(site.path().join("mortal/outbox"));
+        files.is_ok_and(|mut files| {
+            files.any(|file| file.unwrap().path().extension() == Some("json".as_ref()))
+        })
+    };
+    for version in [1, 2] {
+        let since = Instant::now();
+        while !kept() {
+            assert!(since.elapsed() < PATIENCE, "nothing was kept:\n{}", site.log("mortal"));
+            std::thread::yield_now();
+        }
+        assert_eq!(client.kill_children(), 1);
+        assert_eq!(until_version(&site, &job, version)["hops"], 0);
+    }
+    let view = site.wait(&job, |view| view["state"] != "running");
+    assert_eq!((&view["state"], &view["trials_failed"]), (&"finished".into(), &0.into()), "{view}");
+    let trials = site.json(&["trials", &job]);
+    assert_eq!(trials[0]["version"], 3, "one hop in three parts: {trials}");
+    assert_eq!(trials[0]["curve"][0]["train"]["rows"], 6_000, "{trials}");
+    let replay = site.json(&["replay", &job, "--trial", "0"]);
+    assert_eq!(
+        (&replay["verdict"], &replay["versions"]),
+        (&"identical".into(), &3.into()),
+        "{replay}"
+    );
 }

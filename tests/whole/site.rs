@@ -130,12 +130,18 @@ impl Site {
 
     /// Starts (again) a client with one slot in a folder of its own.
     pub(crate) fn client(&self, name: &str) -> Process {
+        self.client_with(name, &[])
+    }
+
+    /// The same with these arguments.
+    pub(crate) fn client_with(&self, name: &str, more: &[&str]) -> Process {
         let data = self.path().join(name);
         let mut command = Command::new(program());
         command
             .args(["client", "--server", &self.url, "--token", &self.enrolment])
             .args(["--name", name, "--slots", "1", "--data"])
-            .arg(data);
+            .arg(data)
+            .args(more);
         if let Some(Secured { ca, .. }) = &self.secured {
             command.arg("--ca").arg(ca);
         }

@@ -8,7 +8,7 @@ use crate::{
 use sojourn_protocol::{
     digest::Digest,
     report::{Failure, FailureKind, Outcome},
-    trainer::{Hello, Predict, Predicted, Progress, RunUnit, TrainerLine, TrainerRequest},
+    trainer::{Hello, Predict, Predicted, RunUnit, Told, TrainerLine, TrainerRequest},
 };
 use std::{collections::BTreeMap, future::pending, pin::pin};
 
@@ -51,12 +51,12 @@ impl Slot {
     pub async fn run(
         &mut self,
         unit: RunUnit,
-        on_progress: impl FnMut(Progress),
+        on_told: impl FnMut(Told),
         stop: impl Future<Output = ()>,
     ) -> Result<Outcome, SlotError> {
         let mode = self.mode(unit.unit.context().pinned_threads);
         let request = TrainerRequest::Run(Box::new(unit));
-        Ok(match self.ask(mode, &request, on_progress, stop).await? {
+        Ok(match self.ask(mode, &request, on_told, stop).await? {
             TrainerLine::Trained(trained) => Outcome::Trained(trained),
             TrainerLine::Evaluated(evaluated) => Outcome::Evaluated(evaluated),
             TrainerLine::Failed(failure) => Outcome::Failed(failure),
@@ -86,7 +86,7 @@ impl Slot {
         &mut self,
         mode: Mode,
         request: &TrainerRequest,
-        mut on_progress: impl FnMut(Progress),
+        mut on_told: impl FnMut(Told),
         stop: impl Future<Output = ()>,
     ) -> Result<TrainerLine, SlotError> {
         let mut child = self.take(mode).await?;
@@ -101,7 +101,7 @@ impl Slot {
         let mut stop = Some(stop);
         let answer = loop {
             match child.line_or(&mut stop).await {
-                Ok(TrainerLine::Progress(progress)) => on_progress(progress),
+                Ok(TrainerLine::Told(told)) => on_told(told),
                 Ok(TrainerLine::Hello(_)) => {
                     let garbage = Broken::Garbage("hello again".into());
                     return Ok(died(child.end(garbage).await));

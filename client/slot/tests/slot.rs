@@ -9,7 +9,7 @@ use sojourn_protocol::{
     position::Position,
     report::{Failure, FailureKind, Outcome, Sums, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
-    trainer::{Hello, Predict, Predicted, Progress, RunUnit, TRAINER_PROTOCOL, TrainerLine},
+    trainer::{Hello, Predict, Predicted, Progress, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine},
     unit::{Base, Hop, TrialContext, Unit},
 };
 use sojourn_slot::{Device, Slot, SlotConfig, SlotError};
@@ -78,6 +78,7 @@ fn unit(pinned_threads: Option<u32>) -> RunUnit {
         files: Default::default(),
         output: "out".into(),
         until: None,
+        keep_every: None,
     }
 }
 
@@ -91,7 +92,7 @@ fn failure(outcome: Outcome) -> (FailureKind, String) {
 #[tokio::test]
 async fn one_trainer_does_many_units_and_tells_progress() {
     let folder = TempDir::new().unwrap();
-    let progress = line(&TrainerLine::Progress(Progress { done: 1, of: 2 }));
+    let progress = line(&TrainerLine::Told(Told::Progress(Progress { done: 1, of: 2 })));
     let done = line(&TrainerLine::Trained(trained()));
     let starts = folder.path().join("starts");
     let script = format!(
@@ -103,9 +104,11 @@ async fn one_trainer_does_many_units_and_tells_progress() {
     assert_eq!(slot.hello(Some(1)).await.unwrap().numeric_class, Digest::of(b"class"));
     for _ in 0..3 {
         let mut seen = Vec::new();
-        let outcome =
-            slot.run(unit(Some(1)), |progress| seen.push(progress.done), pending()).await.unwrap();
-        assert_eq!((outcome, seen), (Outcome::Trained(trained()), vec![1]));
+        let outcome = slot.run(unit(Some(1)), |told| seen.push(told), pending()).await.unwrap();
+        assert_eq!(
+            (outcome, seen),
+            (Outcome::Trained(trained()), vec![Told::Progress(Progress { done: 1, of: 2 })])
+        );
     }
     assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 1);
     slot.run(unit(None), |_| {}, pending()).await.unwrap();

@@ -124,7 +124,7 @@ async fn reports_are_named_until_they_have_ended_and_results_kept_as_long() {
             world.works.iter().any(|work| work.reported.contains(&LeaseId(1))) || named(world)
         })
         .await;
-    assert!(files(&dir, "outbox").contains(&"1.safetensors".to_owned()));
+    assert!(files(&dir, "outbox").contains(&"1.2.safetensors".to_owned()));
     server.change(|world| {
         world.ends.insert(LeaseId(1), ReportEnd::Superseded);
         world.ends.insert(LeaseId(2), ReportEnd::Rejected { reason: "as told".into() });

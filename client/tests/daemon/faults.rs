@@ -183,7 +183,7 @@ async fn a_result_that_a_proxy_does_not_let_through_is_kept_until_its_lease_ends
     let tried = |world: &World| world.count("PUT /v1/leases/1/") >= 3;
     server.until("three attempts", tried).await;
     server.until("the other report", |world| world.reports.contains_key(&LeaseId(2))).await;
-    assert!(files(&dir, "outbox").contains(&"1.safetensors".to_owned()));
+    assert!(files(&dir, "outbox").contains(&"1.2.safetensors".to_owned()));
     // The server waits no longer, and says so when it is asked next.
     server.change(|world| {
         world.held.remove(&LeaseId(1));

@@ -74,7 +74,7 @@ async fn a_part_that_the_server_cannot_take_is_delivered_by_the_next_start() {
     trainer.until_started(1).await;
     server.change(|world| world.away = true);
     daemon.stop().await.unwrap();
-    assert_eq!(files(&dir, "outbox"), ["1.json", "1.safetensors"]);
+    assert_eq!(files(&dir, "outbox"), ["1.1.safetensors", "1.json"]);
     server.change(|world| {
         world.away = false;
         world.works.clear();
@@ -84,6 +84,69 @@ async fn a_part_that_the_server_cannot_take_is_delivered_by_the_next_start() {
     daemon.stop().await.unwrap();
     assert_eq!(ends(&server.world()), [(1, 1)]);
     assert_eq!(*trainer.started.borrow(), 1);
+}
+
+/// A daemon with one hop that has kept a part and goes on.
+async fn with_a_part(server: &Arc<Server>, dir: &TempDir, trainer: &Arc<Trainer>) -> Daemon {
+    trainer.keeps.store(true, Ordering::SeqCst);
+    server.change(|world| queue_hops(world, 1..=1));
+    let timing = Timing { farewell: Duration::from_millis(50), ..config(server, dir).timing };
+    let daemon = Daemon::start(ClientConfig { timing, ..config(server, dir) }, trainer);
+    trainer.until_started(1).await;
+    assert_eq!(files(dir, "outbox"), ["1.1.safetensors", "1.json"]);
+    daemon
+}
+
+#[tokio::test]
+async fn the_part_that_a_killed_daemon_kept_is_delivered_by_the_next() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    with_a_part(&server, &dir, &trainer).await.kill().await;
+    server.change(|world| world.end_at_once = true);
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the part", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(ends(&server.world()), [(1, 1)]);
+    assert_eq!(*trainer.started.borrow(), 1, "the rest is another lease's");
+    assert_eq!(files(&dir, "outbox"), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_trainer_that_does_not_stop_leaves_the_part_that_it_kept() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    trainer.deaf.store(true, Ordering::SeqCst);
+    with_a_part(&server, &dir, &trainer).await.stop().await.unwrap();
+    assert_eq!(*trainer.stopped.borrow(), 1, "no unit runs on");
+    let world = server.world();
+    assert_eq!((ends(&world), released(&world)), (vec![(1, 1)], vec![]));
+}
+
+#[tokio::test]
+async fn a_whole_result_takes_the_place_of_its_part() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    let daemon = with_a_part(&server, &dir, &trainer).await;
+    trainer.gate.add_permits(1);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    assert_eq!(files(&dir, "outbox"), ["1.2.safetensors", "1.json"]);
+    assert_eq!(ends(&server.world()), [(1, 2)]);
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_part_goes_with_its_lease() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    let daemon = with_a_part(&server, &dir, &trainer).await;
+    server.change(|world| {
+        world.drops.insert(LeaseId(1));
+        queue_hops(world, 2..=2)
+    });
+    trainer.until_stopped(1).await;
+    trainer.until_started(2).await;
+    assert_eq!(files(&dir, "outbox"), ["2.1.safetensors", "2.json"]);
+    daemon.kill().await;
 }
 
 #[tokio::test]
@@ -98,7 +161,7 @@ async fn after_a_kill_the_server_sends_the_lease_again() {
     let folder = dir.path().join("client");
     fs::create_dir_all(folder.join("scratch/1")).unwrap();
     fs::write(folder.join("scratch/1/checkpoint.safetensors"), b"half").unwrap();
-    fs::write(folder.join("outbox/1.safetensors"), b"half").unwrap();
+    fs::write(folder.join("outbox/1.2.safetensors"), b"half").unwrap();
     fs::write(folder.join("outbox/1.tmp"), b"{\"format\"").unwrap();
     let shard = files(&dir, "cache/data").remove(0);
     fs::write(folder.join("cache/parts").join(&shard), b"ha").unwrap();
@@ -189,7 +252,7 @@ async fn a_damaged_result_on_disk_is_dropped_and_its_unit_done_again() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
     with_a_result_on_disk(&server, &dir, &trainer).await;
-    let path = dir.path().join("client/outbox/1.safetensors");
+    let path = dir.path().join("client/outbox/1.2.safetensors");
     let mut bytes = fs::read(&path).unwrap();
     bytes[500] ^= 1;
     fs::write(&path, bytes).unwrap();
@@ -214,7 +277,7 @@ async fn a_result_that_is_acknowledged_already_is_not_sent_again() {
     server.until("the report again", |world| world.count("POST /v1/results") == 1).await;
     daemon.stop().await.unwrap();
     assert_eq!(server.world().count("PUT /v1/leases"), 0);
-    assert_eq!(files(&dir, "outbox"), ["1.json", "1.safetensors"], "kept until it has ended");
+    assert_eq!(files(&dir, "outbox"), ["1.2.safetensors", "1.json"], "kept until it has ended");
 }
 
 #[tokio::test]
@@ -232,7 +295,7 @@ async fn a_stop_keeps_results_that_the_server_cannot_take_now() {
         tokio::task::yield_now().await;
     }
     daemon.stop().await.unwrap();
-    assert_eq!(files(&dir, "outbox"), ["1.json", "1.safetensors"]);
+    assert_eq!(files(&dir, "outbox"), ["1.2.safetensors", "1.json"]);
     server.change(|world| {
         world.away = false;
         world.works.clear();
@@ -262,7 +325,7 @@ async fn a_result_that_is_lost_before_it_is_sent_has_its_unit_given_back() {
     let timing = Timing { answer: Duration::from_secs(1), ..config(&server, &dir).timing };
     let daemon = Daemon::start(ClientConfig { timing, ..config(&server, &dir) }, &trainer);
     server.until("the question", |world| world.count("GET /v1/leases") == 1).await;
-    fs::remove_file(dir.path().join("client/outbox/1.safetensors")).unwrap();
+    fs::remove_file(dir.path().join("client/outbox/1.2.safetensors")).unwrap();
     server.until("a release", |world| !world.released.is_empty()).await;
     daemon.stop().await.unwrap();
     assert!(server.world().released[0].1.contains("lost"));

@@ -4,7 +4,7 @@ use sojourn_client::{RunnerError, UnitRunner};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     report::{Evaluated, Outcome, Sums, Trained},
-    trainer::{Hello, Progress, RunUnit, TRAINER_PROTOCOL},
+    trainer::{Hello, Progress, RunUnit, TRAINER_PROTOCOL, Told},
     unit::Unit,
 };
 use std::{
@@ -28,6 +28,8 @@ pub struct Trainer {
     pub most_at_once: AtomicUsize,
     /// Names of the numeric classes of the slots, in the order of their hellos; `fake` where none is left.
     pub classes: Mutex<VecDeque<&'static str>>,
+    /// Hops keep a part after their first batch.
+    pub keeps: AtomicBool,
     /// Units go on when they are told to stop.
     pub deaf: AtomicBool,
     /// What comes instead of training, once.
@@ -55,6 +57,7 @@ impl Trainer {
             at_once: AtomicUsize::new(0),
             most_at_once: AtomicUsize::new(0),
             classes: Mutex::default(),
+            keeps: AtomicBool::new(false),
             deaf: AtomicBool::new(false),
             instead: Mutex::default(),
         })
@@ -121,7 +124,7 @@ impl UnitRunner for Runner {
     async fn run(
         &mut self,
         unit: RunUnit,
-        mut on_progress: impl FnMut(Progress) + Send,
+        mut on_told: impl FnMut(Told) + Send,
         stop: impl Future<Output = ()> + Send,
     ) -> Result<Outcome, RunnerError> {
         let trainer = &*self.0;
@@ -136,7 +139,12 @@ impl UnitRunner for Runner {
         if matches!(unit.unit, Unit::Train(_)) {
             fs::write(&unit.output, b"half").unwrap();
         }
-        on_progress(Progress { done: 1, of: 2 });
+        on_told(Told::Progress(Progress { done: 1, of: 2 }));
+        if trainer.keeps.load(Ordering::SeqCst) {
+            let part = RunUnit { output: unit.part(1), ..unit.clone() };
+            let Outcome::Trained(part) = trained_to(&part, 1) else { panic!("a part of no hop") };
+            on_told(Told::Kept(part));
+        }
         trainer.started.send_modify(|started| *started += 1);
         let whole = tokio::select! {
             permit = trainer.gate.acquire() => {

@@ -129,7 +129,7 @@ fn turn(requests: &mut ChildStdin, lines: &mut impl BufRead, request: &TrainerRe
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
         match serde_json::from_str(&line).unwrap() {
-            TrainerLine::Progress(_) => {}
+            TrainerLine::Told(_) => {}
             TrainerLine::Trained(trained) => return speed(trained.sums.rows, trained.train_micros),
             other => unreachable!("{other:?}"),
         }
@@ -277,5 +277,6 @@ fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> Train
         files: BTreeMap::from([(blob.sha256, path)]),
         output: folder.join("output"),
         until: None,
+        keep_every: None,
     }))
 }

@@ -108,7 +108,7 @@ impl World {
 
     pub(crate) fn request(&self, unit: Unit) -> RunUnit {
         let output = self.folder.path().join("output");
-        RunUnit { unit, files: self.files.clone(), output, until: None }
+        RunUnit { unit, files: self.files.clone(), output, until: None, keep_every: None }
     }
 
     /// Trains a hop up to `until`; gives the report and the checkpoint's bytes.

@@ -18,6 +18,7 @@ mod device;
 mod error;
 mod evaluate;
 mod forward;
+mod keeper;
 mod model;
 mod optimizer;
 mod options;

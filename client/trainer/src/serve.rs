@@ -14,7 +14,7 @@ use crate::{
 use rustix::process::{Signal, getpid, kill_process};
 use sojourn_protocol::{
     report::{Failure, FailureKind},
-    trainer::{Hello, Progress, RunUnit, TRAINER_PROTOCOL, TrainerLine, TrainerRequest},
+    trainer::{Hello, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine, TrainerRequest},
 };
 use std::{
     io::{self, BufRead, Write},
@@ -111,11 +111,11 @@ fn answer_all(
 
 fn answer(request: &RunUnit, shards: &mut Shards, stop: &AtomicBool) -> TrainerLine {
     let mut shown = Instant::now();
-    let mut progress = |progress: Progress| {
-        if shown.elapsed() >= PROGRESS_EVERY {
+    let mut listener = |told: Told| {
+        if !matches!(told, Told::Progress(_)) || shown.elapsed() >= PROGRESS_EVERY {
             shown = Instant::now();
             // Where nobody reads any more, the unit's answer will find out.
-            put(&TrainerLine::Progress(progress)).ok();
+            put(&TrainerLine::Told(told)).ok();
         }
         if stop.load(Ordering::Relaxed) {
             ControlFlow::Break(())
@@ -123,7 +123,7 @@ fn answer(request: &RunUnit, shards: &mut Shards, stop: &AtomicBool) -> TrainerL
             ControlFlow::Continue(())
         }
     };
-    catch(|| unit::run(request, shards, &mut progress)).unwrap_or_else(TrainerLine::Failed)
+    catch(|| unit::run(request, shards, &mut listener)).unwrap_or_else(TrainerLine::Failed)
 }
 
 /// A panic is a failed unit, not the end of the process.

@@ -64,8 +64,8 @@ impl BatchSums {
         if self.unread.len() >= self.most { self.read() } else { Ok(()) }
     }
 
-    /// The sums of all batches.
-    pub(crate) fn finish(mut self) -> Result<Sums, TrainError> {
+    /// The sums of all batches so far.
+    pub(crate) fn so_far(&mut self) -> Result<Sums, TrainError> {
         self.read()?;
         Ok(self.sums)
     }
@@ -104,7 +104,7 @@ mod tests {
                 let batch = Batch { step, batch: 0 };
                 sums.add(batch, Tensor::from(mean), &outputs, &y).unwrap();
             }
-            sums.finish().unwrap()
+            sums.so_far().unwrap()
         };
         let expected = Sums { rows: 6, loss: 4.5, correct: Some(3), ..Sums::default() };
         assert_eq!((sums(1), sums(2), sums(QUEUED)), (expected, expected, expected));
@@ -117,7 +117,7 @@ mod tests {
         for (step, mean) in [(7, 1.0), (8, f64::NAN), (9, f64::INFINITY)] {
             sums.add(Batch { step, batch: 3 }, Tensor::from(mean), &outputs, &y).unwrap();
         }
-        let error = sums.finish().unwrap_err().to_string();
+        let error = sums.so_far().unwrap_err().to_string();
         assert_eq!(error, "the loss of step 8 (batch 3 of the shard) is NaN");
     }
 }

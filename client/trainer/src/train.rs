@@ -17,8 +17,19 @@ use tch::{Reduction, Tensor};
 /// Bytes of rows that are put in order at once; batches are then slices without a copy.
 const ORDERED_BYTES: usize = 16 << 20;
 
-/// Trains `model` on the batches from `hop.start.batch` to `until`, telling `progress` after each how many
-/// are done; it may break that off. Returns the sums, and the batch before which it stopped.
+/// Where a hop is after a batch.
+pub(crate) struct Reached<'a> {
+    /// The batch that would be next.
+    pub(crate) end: u32,
+    pub(crate) model: &'a Model,
+    pub(crate) sums: &'a mut BatchSums,
+}
+
+/// Hears after each batch where a hop is, and may break it off.
+pub(crate) type OnBatch<'a> = dyn FnMut(Reached<'_>) -> Result<ControlFlow<()>, TrainError> + 'a;
+
+/// Trains `model` on the batches from `hop.start.batch` to `until`, or to where `on_batch` breaks it off.
+/// Returns the sums, and the batch before which it stopped.
 ///
 /// The same arithmetic gives the same bytes wherever a hop is cut in two: nothing is carried over
 /// but the model, and batch `b` depends on the hop's seed and `b` alone.
@@ -27,7 +38,7 @@ pub(crate) fn train(
     until: u32,
     model: &mut Model,
     data: &Dataset,
-    progress: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    on_batch: &mut OnBatch<'_>,
 ) -> Result<(Sums, u32), TrainError> {
     let config = &hop.context.config.training;
     let mut update = Update::new(config.optimizer, config.clip_norm, model)?;
@@ -52,11 +63,11 @@ pub(crate) fn train(
 
         sums.add(Batch { step, batch }, mean, &outputs, &y)?;
         end = batch + 1;
-        if progress(end - hop.start.batch).is_break() {
+        if on_batch(Reached { end, model, sums: &mut sums })?.is_break() {
             break;
         }
     }
-    let sums = sums.finish()?;
+    let sums = sums.so_far()?;
     model.check_finite()?;
     Ok((sums, end))
 }

@@ -13,13 +13,15 @@ use sojourn_protocol::{
     ids::{Epoch, JobId, TrialId, Version},
     manifest::{DataSplit, Scaling, Shard},
     metrics::{ClassDetail, Counting},
+    report::Trained,
     spec::{
         Architecture, Augment, Cnn, Mlp, Optimizer, OptimizerName, Pool, Precision, Resnet, Share,
     },
-    trainer::{Progress, TrainerLine},
+    time::Millis,
+    trainer::{Progress, RunUnit, Told, TrainerLine},
     unit::{Base, Evaluation, TrialContext, Unit},
 };
-use std::ops::ControlFlow;
+use std::{fs, ops::ControlFlow};
 
 fn mlp() -> Architecture {
     Architecture::mlp([12, 7])
@@ -89,6 +91,38 @@ fn a_hop_cut_anywhere_ends_in_the_same_bytes() {
             assert_eq!(again, bytes);
             assert_eq!(first.sums.plus(second.sums).rows, whole.sums.rows);
         }
+    }
+}
+
+#[test]
+fn what_is_kept_on_the_way_is_what_a_shorter_hop_makes() {
+    let world = World::new();
+    let hop = world.hop(context(Architecture::mlp([6])));
+    let (whole, bytes) = world.train(&hop, hop.batches()).unwrap();
+    let keep_every = Some(Millis(0));
+    let request = RunUnit { keep_every, ..world.request(Unit::Train(hop.clone())) };
+    let mut kept = Vec::new();
+    let mut listener = |told| {
+        match told {
+            Told::Kept(trained) => kept.push(trained),
+            Told::Progress(_) => {}
+            Told::NotKept(reason) => panic!("{reason}"),
+        }
+        ControlFlow::Continue(())
+    };
+    let mut shards = Shards::on(tch::Device::Cpu);
+    let TrainerLine::Trained(trained) = unit::run(&request, &mut shards, &mut listener).unwrap()
+    else {
+        panic!("not trained")
+    };
+    let timeless = |trained| Trained { train_micros: 0, ..trained };
+    assert_eq!(timeless(trained), timeless(whole));
+    assert_eq!(fs::read(&request.output).unwrap(), bytes);
+    assert_eq!(kept.first().map(|part| part.end.batch), Some(1), "due at once");
+    for part in kept {
+        let (shorter, bytes) = world.train(&hop, part.end.batch).unwrap();
+        assert_eq!(fs::read(request.part(part.end.batch)).unwrap(), bytes);
+        assert_eq!(timeless(part), timeless(shorter));
     }
 }
 
@@ -379,10 +413,10 @@ fn an_evaluation_tells_batches_of_all_its_shards_as_they_are_done() {
     let request = world.request(Unit::Evaluate(evaluation));
     let mut told = Vec::new();
     unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut |progress| {
-        told.push(progress);
+        let Told::Progress(Progress { done, of: 16 }) = progress else { panic!("{progress:?}") };
+        told.push(done);
         ControlFlow::Continue(())
     })
     .unwrap();
-    let of = |done| Progress { done, of: 16 };
-    assert_eq!(told, [of(4), of(8), of(12), of(16)]);
+    assert_eq!(told, [4, 8, 12, 16]);
 }

@@ -4,36 +4,41 @@ use crate::{
     data::{Shards, read},
     error::TrainError,
     evaluate::{Measure, evaluate},
+    keeper::Keeper,
     model::Model,
     tally::ClassTally,
-    train::train,
+    train::{Reached, train},
 };
 use sojourn_model::{Lineage, given_checkpoint, initial_checkpoint};
 use sojourn_protocol::{
     manifest::Shard,
     position::batches,
-    report::{Evaluated, Trained},
-    trainer::{Progress, RunUnit, TrainerLine},
+    report::{Evaluated, Sums, Trained},
+    trainer::{Progress, RunUnit, Told, TrainerLine},
     unit::{Base, Evaluation, Hop, Unit},
 };
-use std::{ops::ControlFlow, time::Instant};
+use std::{
+    ops::ControlFlow,
+    path::Path,
+    time::{Duration, Instant},
+};
 
-/// Hears of batches that are done, and may break a hop off.
-pub(crate) type OnProgress<'a> = dyn FnMut(Progress) -> ControlFlow<()> + 'a;
+/// Hears of a running unit, and may break a hop off.
+pub(crate) type Listener<'a> = dyn FnMut(Told) -> ControlFlow<()> + 'a;
 
 /// Does a unit.
 pub(crate) fn run(
     request: &RunUnit,
     shards: &mut Shards,
-    progress: &mut OnProgress<'_>,
+    listener: &mut Listener<'_>,
 ) -> Result<TrainerLine, TrainError> {
     match &request.unit {
         Unit::Train(hop) => {
             let until = request.until.map_or(hop.batches(), |until| until.min(hop.batches()));
-            run_hop(hop, until, request, shards, progress).map(TrainerLine::Trained)
+            run_hop(hop, until, request, shards, listener).map(TrainerLine::Trained)
         }
         Unit::Evaluate(evaluation) => {
-            run_evaluation(evaluation, request, shards, progress).map(TrainerLine::Evaluated)
+            run_evaluation(evaluation, request, shards, listener).map(TrainerLine::Evaluated)
         }
     }
 }
@@ -44,7 +49,7 @@ pub(crate) fn run_hop(
     until: u32,
     request: &RunUnit,
     shards: &mut Shards,
-    progress: &mut OnProgress<'_>,
+    listener: &mut Listener<'_>,
 ) -> Result<Trained, TrainError> {
     if hop.context.config.training.batch_size == 0 {
         return Err(TrainError::Unit("`batch_size` can't be 0".into()));
@@ -67,20 +72,50 @@ pub(crate) fn run_hop(
     check_base(hop, &model.lineage)?;
     let of = until - hop.start.batch;
     let started = Instant::now();
-    let (sums, end) =
-        train(hop, until, &mut model, &data, &mut |done| progress(Progress { done, of }))?;
-    let train_micros = micros(started);
-    let end = hop.position_at(end);
-    let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position: end };
-    let checkpoint = model.save(&lineage, &request.output)?;
-    Ok(Trained { base: hop.base.version(), checkpoint, end, sums, train_micros })
+    let every = request.keep_every.map(|every| Duration::from_millis(every.0));
+    let mut keeper = Keeper::new(every, started);
+    let (sums, end) = train(hop, until, &mut model, &data, &mut |reached: Reached<'_>| {
+        let end = reached.end;
+        let began = Instant::now();
+        if end < until && keeper.is_due(began) {
+            reached.model.check_finite()?;
+            let sums = reached.sums.so_far()?;
+            let trained = Ended { end, sums, train_micros: micros(started) };
+            let kept = trained.save(hop, reached.model, &request.part(end));
+            keeper.tried(began, Instant::now());
+            // The hop itself may yet find room for its checkpoint.
+            let _ = listener(kept.map_or_else(|error| Told::NotKept(error.to_string()), Told::Kept));
+        }
+        Ok(listener(Told::Progress(Progress { done: end - hop.start.batch, of })))
+    })?;
+    let ended = Ended { end, sums, train_micros: micros(started) };
+    ended.save(hop, &model, &request.output)
+}
+
+/// A hop, or the part of it that is trained.
+struct Ended {
+    /// The batch before which it ends.
+    end: u32,
+    sums: Sums,
+    train_micros: u64,
+}
+
+impl Ended {
+    /// Writes the checkpoint.
+    fn save(self, hop: &Hop, model: &Model, output: &Path) -> Result<Trained, TrainError> {
+        let Self { end, sums, train_micros } = self;
+        let end = hop.position_at(end);
+        let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position: end };
+        let checkpoint = model.save(&lineage, output)?;
+        Ok(Trained { base: hop.base.version(), checkpoint, end, sums, train_micros })
+    }
 }
 
 fn run_evaluation(
     evaluation: &Evaluation,
     request: &RunUnit,
     shards: &mut Shards,
-    progress: &mut OnProgress<'_>,
+    listener: &mut Listener<'_>,
 ) -> Result<Evaluated, TrainError> {
     let checkpoint = read(&request.files, evaluation.checkpoint.sha256)?;
     let model = Model::load(&evaluation.context, &checkpoint, shards.device())?;
@@ -106,7 +141,7 @@ fn run_evaluation(
             let done = if rows < u64::from(shard.rows) { whole } else { u64::from(all) };
             let done = u32::try_from(done).unwrap_or(all);
             // Of half an evaluation nobody has any use.
-            let _ = progress(Progress { done: before.saturating_add(done), of });
+            let _ = listener(Told::Progress(Progress { done: before.saturating_add(done), of }));
         })?);
         before = before.saturating_add(all);
     }

@@ -10,7 +10,9 @@ use sojourn_protocol::{
     position::Position,
     report::{FailureKind, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
-    trainer::{Hello, PINNED_ENVIRONMENT, RunUnit, TRAINER_PROTOCOL, TrainerLine, TrainerRequest},
+    trainer::{
+        Hello, PINNED_ENVIRONMENT, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine, TrainerRequest,
+    },
     unit::{Base, Hop, TrialContext, Unit},
 };
 use std::{
@@ -62,7 +64,7 @@ impl Trainer {
     fn answer(&mut self) -> TrainerLine {
         loop {
             match line(&mut self.lines) {
-                TrainerLine::Progress(_) => {}
+                TrainerLine::Told(_) => {}
                 answer => return answer,
             }
         }
@@ -116,6 +118,7 @@ fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
         files: BTreeMap::from([(blob.sha256, path)]),
         output: folder.join("output"),
         until: None,
+        keep_every: None,
     }))
 }
 
@@ -227,7 +230,9 @@ fn the_end_of_stdin_ends_a_trainer_in_the_middle_of_a_unit() {
     let request = request(folder.path(), 1_000_000, 1);
     let mut trainer = Trainer::start();
     trainer.send(&serde_json::to_string(&request).unwrap());
-    let TrainerLine::Progress(progress) = line(&mut trainer.lines) else { panic!("no progress") };
+    let TrainerLine::Told(Told::Progress(progress)) = line(&mut trainer.lines) else {
+        panic!("no progress")
+    };
     assert!(progress.done < progress.of && progress.of == 1_000_000);
     trainer.requests.take();
     let status = trainer.process.wait().unwrap();
