@@ -25,9 +25,14 @@ pub struct ClientConfig {
     pub cache_bytes: u64,
     /// The trainer program; looked for beside this program where none is given.
     pub trainer: Option<PathBuf>,
+    /// The address of the cloud's metadata service, whose notices are heeded; none for no cloud.
+    pub metadata: Option<String>,
     /// Time limits.
     pub timing: Timing,
 }
+
+/// Where the metadata service of AWS, GCP and Azure is.
+pub const METADATA: &str = "http://169.254.169.254";
 
 /// The daemon's time limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +46,8 @@ pub struct Timing {
     /// How often what a hop has trained is kept on disk, and more rarely where that is dear; never where none
     /// is given.
     pub keep_every: Option<Duration>,
+    /// How often the metadata service is asked.
+    pub poll: Duration,
     /// At the end, how long hops may take to stop, and then results to arrive.
     pub farewell: Duration,
     /// The longest pause between two attempts while the server is away.
@@ -56,6 +63,7 @@ impl Default for Timing {
             connect: Duration::from_secs(10),
             answer: Duration::from_secs(30),
             keep_every: Some(Duration::from_secs(60)),
+            poll: Duration::from_secs(5),
             farewell: Duration::from_secs(10),
             longest_pause: Duration::from_secs(30),
             rest: Duration::from_secs(5),
@@ -75,6 +83,7 @@ impl fmt::Debug for ClientConfig {
             .field("gpus", &self.gpus)
             .field("cache_bytes", &self.cache_bytes)
             .field("trainer", &self.trainer)
+            .field("metadata", &self.metadata)
             .field("timing", &self.timing)
             .finish_non_exhaustive()
     }
@@ -111,6 +120,17 @@ impl ClientConfig {
         }
         Ok(url)
     }
+
+    /// The metadata service's address, checked.
+    pub(crate) fn metadata_url(&self) -> Result<Option<Url>, ClientError> {
+        let Some(text) = &self.metadata else { return Ok(None) };
+        let refuse = |reason: String| ClientError::Metadata { url: text.clone(), reason };
+        let url = Url::parse(text).map_err(|error| refuse(error.to_string()))?;
+        if url.scheme() != "http" {
+            return Err(refuse("it must start with `http://`".to_owned()));
+        }
+        Ok(Some(url))
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +148,7 @@ mod tests {
             gpus: GpuChoice::Off,
             cache_bytes: 0,
             trainer: None,
+            metadata: None,
             timing: Timing::default(),
         }
     }

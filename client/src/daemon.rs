@@ -8,10 +8,12 @@ use crate::{
     contact::Contact,
     delivery::{self, First},
     error::ClientError,
+    farewell::{farewell, wind_down},
     folder::Folder,
     heartbeat,
     host::{Host, Leaving},
     identity::Identity,
+    notice::{Notice, Service, Watch},
     outbox::{Finished, Outbox},
     rest::Rest,
     runner::{RunnerError, UnitRunner},
@@ -21,12 +23,11 @@ use crate::{
     transfer::Fetcher,
     work,
 };
-use sojourn_protocol::{api::ReleaseRequest, ids::LeaseId, trainer::Hello};
+use sojourn_protocol::trainer::Hello;
 use std::{io, path::PathBuf, pin::pin, sync::Arc};
 use tokio::{
     sync::{mpsc, watch},
     task::spawn_blocking,
-    time::timeout,
 };
 
 /// How often the first trainer is started before a person is told.
@@ -45,6 +46,7 @@ pub async fn run_with<R: UnitRunner>(
     let authorities = config.ca.as_deref().map(Authorities::read).transpose()?;
     let api = Api::new(url, authorities.as_ref(), config.timing)?;
     let folder = Folder::open(&config.data)?;
+    let mut notices = watch_of(&config)?;
     let mut shutdown = pin!(shutdown);
     let (fatal, mut failed) = mpsc::unbounded_channel();
     let (host, undelivered) = tokio::select! {
@@ -63,12 +65,28 @@ pub async fn run_with<R: UnitRunner>(
         });
         host.table.worked_by(lease, task);
     }
-    let ended = tokio::select! {
-        () = &mut shutdown => Ok(()),
+    let mut beats = pin!(heartbeat::beat(Arc::clone(&host)));
+    let mut noticed = tokio::select! {
+        () = &mut shutdown => Noticed::Over(Ok(())),
         // The host keeps the sender: there is always an error to wait for.
-        Some(error) = failed.recv() => Err(error),
+        Some(error) = failed.recv() => Noticed::Over(Err(error)),
         never = work::ask(Arc::clone(&host)) => match never {},
-        never = heartbeat::beat(Arc::clone(&host)) => match never {},
+        never = &mut beats => match never {},
+        notice = notices.next() => Noticed::Goes(notice),
+    };
+    let ended = loop {
+        let notice = match noticed {
+            Noticed::Goes(notice) => notice,
+            Noticed::Over(ended) => break ended,
+        };
+        noticed = tokio::select! {
+            () = &mut shutdown => Noticed::Over(Ok(())),
+            Some(error) = failed.recv() => Noticed::Over(Err(error)),
+            never = &mut beats => match never {},
+            // It may say more than before: when.
+            notice = notices.next() => Noticed::Goes(notice),
+            () = wind_down(&host, &notice) => Noticed::Over(Ok(())),
+        };
     };
     // Where its trainers have changed, the server is still the one it was.
     if matches!(ended, Ok(()) | Err(ClientError::Unlike(_))) {
@@ -78,6 +96,14 @@ pub async fn run_with<R: UnitRunner>(
     ended
 }
 
+/// What the daemon hears.
+enum Noticed {
+    /// The machine is going to be taken away.
+    Goes(Notice),
+    /// The daemon ends.
+    Over(Result<(), ClientError>),
+}
+
 /// Ends the tasks of a daemon whose own future is dropped: they hold the host, and the host holds them.
 struct StopOnDrop<R: UnitRunner>(Arc<Host<R>>);
 
@@ -85,6 +111,12 @@ impl<R: UnitRunner> Drop for StopOnDrop<R> {
     fn drop(&mut self) {
         self.0.abort_tasks();
     }
+}
+
+/// The watch over the cloud's notices.
+fn watch_of(config: &ClientConfig) -> Result<Watch, ClientError> {
+    let service = config.metadata_url()?.map(Service::new).transpose();
+    Ok(Watch::new(service.map_err(ClientError::Http)?, config.timing.poll))
 }
 
 async fn set_up<R: UnitRunner>(
@@ -172,50 +204,6 @@ async fn warm_up<R: UnitRunner>(host: &Host<R>) {
             host.end(ClientError::Unlike(error));
         }
     }
-}
-
-/// Has hops end with the parts that they have trained, gives everything else back, and lets results on
-/// their way arrive, within the times for it.
-async fn farewell<R: UnitRunner>(host: &Host<R>) {
-    let patience = host.timing.farewell;
-    host.leave(Leaving::Early);
-    let others = give_back(host, host.table.stop_others());
-    let (others, _) = tokio::join!(others, timeout(patience, ended(host)));
-    host.leave(Leaving::Now);
-    // Trainers that don't listen leave what they have kept.
-    timeout(patience, ended(host)).await.ok();
-    let late = give_back(host, host.table.stop_all()).await;
-    if !host.contact.is_away() {
-        // Whatever doesn't make it is on disk.
-        timeout(patience, arrived(host)).await.ok();
-    }
-    let (given_back, kept) = (others + late, host.table.undelivered());
-    tracing::info!(given_back, kept, "client stopped");
-}
-
-/// Ends when no hop runs any more.
-async fn ended<R: UnitRunner>(host: &Host<R>) {
-    let mut changes = host.table.subscribe();
-    while host.table.ending() > 0 && changes.changed().await.is_ok() {}
-}
-
-/// Ends when no result is on its way any more.
-async fn arrived<R: UnitRunner>(host: &Host<R>) {
-    let mut changes = host.table.subscribe();
-    while host.table.undelivered() > 0 && changes.changed().await.is_ok() {}
-}
-
-/// Gives leases back, in one attempt; those of which the server doesn't hear run out. How many they are.
-async fn give_back<R: UnitRunner>(host: &Host<R>, leases: Vec<LeaseId>) -> usize {
-    let count = leases.len();
-    if count > 0 {
-        let request = ReleaseRequest { leases, reason: "the client is stopping".to_owned() };
-        let release = timeout(host.timing.farewell, host.api.release(&request));
-        if !matches!(release.await, Ok(Ok(_))) {
-            tracing::warn!(count, "the server didn't hear which units are given back");
-        }
-    }
-    count
 }
 
 /// Opens a part of the data folder, off the async threads.

@@ -18,6 +18,14 @@ pub enum ClientError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The metadata service's address can't be used.
+    #[error("`{url}` is no address of a metadata service: {reason}")]
+    Metadata {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Zero slots.
     #[error("a client needs at least one slot")]
     NoSlots,

@@ -75,6 +75,7 @@ mod tests {
             gpus: GpuChoice::Off,
             cache_bytes: 1,
             trainer: Some(trainer.to_owned()),
+            metadata: None,
             timing: Timing::default(),
         }
     }

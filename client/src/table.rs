@@ -265,6 +265,11 @@ impl Table {
         self.stop(|entry| !entry.is_ending())
     }
 
+    /// Stops everything that hasn't begun to run, and says which leases that were.
+    pub(crate) fn stop_unstarted(&self) -> Vec<LeaseId> {
+        self.stop(|entry| !matches!(entry.stage, Stage::Running(_)))
+    }
+
     /// Stops everything that isn't finished, and says which leases that were.
     pub(crate) fn stop_all(&self) -> Vec<LeaseId> {
         self.stop(|_| true)
@@ -293,6 +298,15 @@ impl Table {
         let state = self.lock();
         let stages = state.entries.values().map(|entry| entry.stage);
         stages.filter(|stage| matches!(stage, Stage::Finished | Stage::Reporting)).count()
+    }
+
+    /// Is there anything that runs, or a result on its way?
+    pub(crate) fn is_busy(&self) -> bool {
+        let state = self.lock();
+        state.entries.values().any(|entry| match entry.stage {
+            Stage::Running(_) | Stage::Finished | Stage::Reporting => true,
+            Stage::Waiting | Stage::Fetching | Stage::Reported | Stage::Returning => false,
+        })
     }
 
     /// Units that run and end early by themselves.

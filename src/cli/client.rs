@@ -6,7 +6,7 @@ use super::{
     shutdown,
     trust::Trust,
 };
-use sojourn_client::{ClientConfig, ClientError, GpuChoice, Timing};
+use sojourn_client::{ClientConfig, ClientError, GpuChoice, METADATA, Timing};
 use std::{fs, path::PathBuf, str::FromStr, time::Duration};
 
 #[derive(Debug, clap::Args)]
@@ -41,6 +41,10 @@ pub(crate) struct Args {
     /// more rarely where that would take over 2 % of the time; 0 for never.
     #[arg(long, env = "SOJOURN_KEEP_SECONDS", value_name = "N", default_value_t = 60)]
     keep_seconds: u32,
+    /// Address of the metadata service that tells when AWS, GCP or Azure take this machine away; `none` for a
+    /// machine that is in no cloud.
+    #[arg(long, env = "SOJOURN_METADATA", value_name = "URL", default_value = METADATA)]
+    metadata: String,
     /// The trainer program; looked for beside this program if left out.
     #[arg(long, env = "SOJOURN_TRAINER", value_name = "FILE")]
     trainer: Option<PathBuf>,
@@ -58,6 +62,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         gpus: args.gpus.clone(),
         cache_bytes: args.cache.0,
         trainer: args.trainer.clone(),
+        metadata: (args.metadata != "none").then(|| args.metadata.clone()),
         timing: Timing {
             keep_every: (args.keep_seconds > 0)
                 .then(|| Duration::from_secs(u64::from(args.keep_seconds))),

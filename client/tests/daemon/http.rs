@@ -1,6 +1,6 @@
 //! Just enough HTTP/1.1 by hand that every fault can be made at a chosen byte.
 
-use std::io;
+use std::{collections::BTreeMap, io};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
@@ -12,6 +12,7 @@ pub struct Request {
     pub method: String,
     pub path: String,
     pub query: String,
+    pub headers: BTreeMap<String, String>,
     pub range: Option<u64>,
     pub token: Option<String>,
     pub sha256: Option<String>,
@@ -64,7 +65,9 @@ impl Connection {
                 return Ok(None);
             }
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-            match name.to_ascii_lowercase().as_str() {
+            let name = name.to_ascii_lowercase();
+            request.headers.insert(name.clone(), value.to_owned());
+            match name.as_str() {
                 "content-length" => request.length = value.parse().unwrap(),
                 "range" => {
                     let from = value.strip_prefix("bytes=").unwrap().strip_suffix('-').unwrap();

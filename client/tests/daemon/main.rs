@@ -9,6 +9,8 @@
 mod basics;
 mod faults;
 mod http;
+mod metadata;
+mod notices;
 mod restarts;
 mod server;
 mod trainer;
@@ -48,6 +50,7 @@ fn config(server: &Server, dir: &TempDir) -> ClientConfig {
         gpus: GpuChoice::Off,
         cache_bytes: 1 << 20,
         trainer: None,
+        metadata: None,
         timing: Timing { longest_pause: Duration::from_millis(50), ..Timing::default() },
     }
 }

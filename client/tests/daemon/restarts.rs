@@ -9,11 +9,11 @@ use sojourn_protocol::{
 };
 use std::{collections::BTreeSet, fs, sync::atomic::Ordering};
 
-fn released(world: &World) -> Vec<u64> {
+pub(crate) fn released(world: &World) -> Vec<u64> {
     world.released.iter().map(|(lease, _)| lease.0).collect()
 }
 
-fn ends(world: &World) -> Vec<(u64, u32)> {
+pub(crate) fn ends(world: &World) -> Vec<(u64, u32)> {
     let end = |report: &Report| match &report.outcome {
         Outcome::Trained(trained) => (report.lease.0, trained.end.batch),
         other => panic!("{other:?}"),

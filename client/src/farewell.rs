@@ -1,0 +1,93 @@
+//! How a daemon ends: what can be finished in time is, what was trained is sent, and the rest given back.
+
+use crate::{
+    host::{Host, Leaving},
+    notice::Notice,
+    runner::UnitRunner,
+};
+use sojourn_protocol::{api::ReleaseRequest, ids::LeaseId};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// What is kept of a machine's last time, at most, to stop hops and to send their parts.
+const LONGEST_RESERVE: Duration = Duration::from_secs(30);
+
+/// Works off what runs, for as long as the machine's time allows, and takes nothing new.
+pub(crate) async fn wind_down<R: UnitRunner>(host: &Host<R>, notice: &Notice) {
+    let (what, left) = (notice.what.as_str(), notice.left());
+    let seconds = left.map(|left| left.as_secs());
+    tracing::warn!(what, seconds, "this machine is going to be taken away; winding down");
+    let given_back = give_back(host, host.table.stop_unstarted());
+    let done = async {
+        let mut changes = host.table.subscribe();
+        while host.table.is_busy() && changes.changed().await.is_ok() {}
+    };
+    let work = async { tokio::join!(given_back, done) };
+    match left {
+        // A hop that doesn't fit loses nothing by going on until then.
+        Some(left) => drop(timeout(left - reserve(left), work).await),
+        None => drop(work.await),
+    }
+}
+
+/// How much of the time that is left belongs to the farewell.
+fn reserve(left: Duration) -> Duration {
+    (left / 2).min(LONGEST_RESERVE)
+}
+
+/// Has hops end with the parts that they have trained, gives everything else back, and lets results on
+/// their way arrive, within the times for it.
+pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>) {
+    let patience = host.timing.farewell;
+    host.leave(Leaving::Early);
+    let others = give_back(host, host.table.stop_others());
+    let (others, _) = tokio::join!(others, timeout(patience, ended(host)));
+    host.leave(Leaving::Now);
+    // Trainers that don't listen leave what they have kept.
+    timeout(patience, ended(host)).await.ok();
+    let late = give_back(host, host.table.stop_all()).await;
+    if !host.contact.is_away() {
+        // Whatever doesn't make it is on disk.
+        timeout(patience, arrived(host)).await.ok();
+    }
+    let (given_back, kept) = (others + late, host.table.undelivered());
+    tracing::info!(given_back, kept, "client stopped");
+}
+
+/// Ends when no hop runs any more.
+async fn ended<R: UnitRunner>(host: &Host<R>) {
+    let mut changes = host.table.subscribe();
+    while host.table.ending() > 0 && changes.changed().await.is_ok() {}
+}
+
+/// Ends when no result is on its way any more.
+async fn arrived<R: UnitRunner>(host: &Host<R>) {
+    let mut changes = host.table.subscribe();
+    while host.table.undelivered() > 0 && changes.changed().await.is_ok() {}
+}
+
+/// Gives leases back, in one attempt; those of which the server doesn't hear run out. How many they are.
+async fn give_back<R: UnitRunner>(host: &Host<R>, leases: Vec<LeaseId>) -> usize {
+    let count = leases.len();
+    if count > 0 {
+        let request = ReleaseRequest { leases, reason: "the client is stopping".to_owned() };
+        let release = timeout(host.timing.farewell, host.api.release(&request));
+        if !matches!(release.await, Ok(Ok(_))) {
+            tracing::warn!(count, "the server didn't hear which units are given back");
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_a_short_time_is_for_the_farewell() {
+        let seconds = Duration::from_secs;
+        for (left, kept) in [(0, 0), (30, 15), (60, 30), (120, 30)] {
+            assert_eq!(reserve(seconds(left)), seconds(kept));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! EC2's instance metadata, version 2: each question shows a token.
+//!
+//! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html>
+
+use super::{
+    Notice,
+    service::{Service, ServiceError},
+};
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+
+const TOKEN: &str = "latest/api/token";
+/// Six hours, the longest there is.
+const TOKEN_LIFE: (&str, &str) = ("X-aws-ec2-metadata-token-ttl-seconds", "21600");
+const SHOWN: &str = "X-aws-ec2-metadata-token";
+const ACTION: &str = "latest/meta-data/spot/instance-action";
+const REBALANCE: &str = "latest/meta-data/events/recommendations/rebalance";
+
+/// An EC2 instance.
+#[derive(Debug)]
+pub(crate) struct Aws {
+    token: String,
+}
+
+/// What is going to be done with a spot instance.
+#[derive(Deserialize)]
+struct InstanceAction {
+    /// `terminate`, `stop` or `hibernate`.
+    action: String,
+    time: jiff::Timestamp,
+}
+
+impl Aws {
+    /// Is this machine one?
+    pub(crate) async fn find(service: &Service) -> Result<Self, ServiceError> {
+        match service.ask(Method::PUT, TOKEN, TOKEN_LIFE).await? {
+            // Others may answer any path with a page.
+            Some(token)
+                if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) =>
+            {
+                Ok(Self { token })
+            }
+            _ => Err(ServiceError::Garbage("there is no token".to_owned())),
+        }
+    }
+
+    /// The notice, where there is one.
+    pub(crate) async fn ask(&mut self, service: &Service) -> Result<Option<Notice>, ServiceError> {
+        if let Some(text) = self.get(service, ACTION).await? {
+            return action(&text).map(Some);
+        }
+        // It is likelier now; when, nobody says.
+        Ok(self
+            .get(service, REBALANCE)
+            .await?
+            .map(|_| Notice { what: "rebalance".to_owned(), at: None }))
+    }
+
+    async fn get(&mut self, service: &Service, path: &str) -> Result<Option<String>, ServiceError> {
+        match service.get(path, (SHOWN, &self.token)).await {
+            Err(ServiceError::Refused(StatusCode::UNAUTHORIZED)) => {
+                *self = Self::find(service).await?;
+                service.get(path, (SHOWN, &self.token)).await
+            }
+            answer => answer,
+        }
+    }
+}
+
+fn action(text: &str) -> Result<Notice, ServiceError> {
+    let InstanceAction { action, time } =
+        serde_json::from_str(text).map_err(|error| ServiceError::Garbage(error.to_string()))?;
+    Ok(Notice { what: action, at: Some(time) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_has_its_time() {
+        let notice = action(r#"{"action": "terminate", "time": "2017-09-18T08:22:00Z"}"#).unwrap();
+        assert_eq!(notice.what, "terminate");
+        assert_eq!(notice.at.unwrap().as_second(), 1_505_722_920);
+        for garbage in
+            ["", "<html>", r#"{"action": "stop"}"#, r#"{"action": "stop", "time": "soon"}"#]
+        {
+            action(garbage).unwrap_err();
+        }
+    }
+}
