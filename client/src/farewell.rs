@@ -5,7 +5,11 @@ use crate::{
     notice::Notice,
     runner::UnitRunner,
 };
-use sojourn_protocol::{api::ReleaseRequest, ids::LeaseId};
+use sojourn_protocol::{
+    api::{ReleaseRequest, WorkRequest},
+    ids::LeaseId,
+    time::Millis,
+};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -18,6 +22,7 @@ pub(crate) async fn wind_down<R: UnitRunner>(host: &Host<R>, notice: &Notice) {
     let seconds = left.map(|left| left.as_secs());
     tracing::warn!(what, seconds, "this machine is going to be taken away; winding down");
     let given_back = give_back(host, host.table.stop_unstarted());
+    let given_back = async { given_back.await + give_back_unheard(host).await };
     let done = async {
         let mut changes = host.table.subscribe();
         while host.table.is_busy() && changes.changed().await.is_ok() {}
@@ -41,6 +46,7 @@ pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>) {
     let patience = host.timing.farewell;
     host.leave(Leaving::Early);
     let others = give_back(host, host.table.stop_others());
+    let others = async { others.await + give_back_unheard(host).await };
     let (others, _) = tokio::join!(others, timeout(patience, ended(host)));
     host.leave(Leaving::Now);
     // Trainers that don't listen leave what they have kept.
@@ -52,6 +58,25 @@ pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>) {
     }
     let (given_back, kept) = (others + late, host.table.undelivered());
     tracing::info!(given_back, kept, "client stopped");
+}
+
+/// Ends what is asked for, and gives back what was granted in an answer that nobody waited for any more.
+async fn give_back_unheard<R: UnitRunner>(host: &Host<R>) -> usize {
+    let request = WorkRequest {
+        slots: host.slots,
+        idle: 0,
+        wanted: 0,
+        holding: host.table.holding(),
+        reported: Vec::new(),
+        wait: Millis(0),
+        inventory: None,
+    };
+    match timeout(host.timing.farewell, host.api.work(&request)).await {
+        Ok(Ok(answer)) => {
+            give_back(host, answer.leases.into_iter().map(|lease| lease.id).collect()).await
+        }
+        _ => 0,
+    }
 }
 
 /// Ends when no hop runs any more.

@@ -3,7 +3,13 @@
 
 use crate::site::{PATIENCE, Site};
 use serde_json::Value;
-use std::{fs, time::Instant};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    thread,
+    time::Instant,
+};
 
 /// A job of one trial, with one hop in each epoch.
 fn job(epochs: u32) -> String {
@@ -123,4 +129,47 @@ fn what_is_kept_on_the_way_outlives_the_trainer() {
         (&"identical".into(), &3.into()),
         "{replay}"
     );
+}
+
+/// A stand-in for Azure's metadata service, which says that this machine is being taken away.
+fn azure() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let lines = (&mut stream).lines().map_while(Result::ok);
+            let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            // Whoever asked may be gone.
+            let Some(path) = head.first().and_then(|line| line.split_whitespace().nth(1)) else {
+                continue;
+            };
+            let body = match path.split('?').next().unwrap() {
+                "/metadata/instance/compute/name" => "spot",
+                "/metadata/scheduledevents" => {
+                    r#"{"Events": [{"EventType": "Preempt", "Resources": ["spot"], "NotBefore": ""}]}"#
+                }
+                _ => "",
+            };
+            let status = if body.is_empty() { "404 Not Found" } else { "200 OK" };
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+            stream.get_mut().write_all(answer.as_bytes()).ok();
+        }
+    });
+    url
+}
+
+#[test]
+fn a_spot_machine_hands_its_hop_over_before_it_goes() {
+    let site = Site::start();
+    let job = submit(&site, 1, 40_000);
+    // It trains nothing before the notice has been seen, or some: both must end well.
+    let mut client = site.client_with("spot", &["--metadata", &azure()]);
+    assert_eq!(client.wait(), Some(0), "{}", site.log("spot"));
+    assert!(site.log("spot").contains("is going to be taken away"), "{}", site.log("spot"));
+    assert!(site.json(&["hosts"])[0]["leases"].as_array().unwrap().is_empty());
+    assert_eq!(site.job(&job)["state"], "running");
 }

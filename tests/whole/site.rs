@@ -141,7 +141,8 @@ impl Site {
             .args(["client", "--server", &self.url, "--token", &self.enrolment])
             .args(["--name", name, "--slots", "1", "--data"])
             .arg(data)
-            .args(more);
+            .args(more)
+            .env("SOJOURN_METADATA", "none");
         if let Some(Secured { ca, .. }) = &self.secured {
             command.arg("--ca").arg(ca);
         }

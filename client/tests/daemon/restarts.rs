@@ -86,6 +86,20 @@ async fn a_part_that_the_server_cannot_take_is_delivered_by_the_next_start() {
     assert_eq!(*trainer.started.borrow(), 1);
 }
 
+#[tokio::test]
+async fn a_lease_whose_grant_is_not_heard_any_more_is_given_back() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        world.fail("POST /v1/work", Fault::Stall(0));
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the lease", |world| world.held.len() == 1).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(released(&server.world()), [1]);
+}
+
 /// A daemon with one hop that has kept a part and goes on.
 async fn with_a_part(server: &Arc<Server>, dir: &TempDir, trainer: &Arc<Trainer>) -> Daemon {
     trainer.keeps.store(true, Ordering::SeqCst);
