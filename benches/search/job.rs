@@ -3,9 +3,10 @@
 /// A job file's text and the data beside it.
 pub(crate) struct Job {
     pub(crate) text: String,
+    pub(crate) data: String,
 }
 
-pub(crate) const DIGITS: &str = include_str!("../../examples/digits/digits.csv");
+const DIGITS: &str = include_str!("../../examples/digits/digits.csv");
 
 impl Job {
     /// Six mlps and six cnns, each with six learning rates.
@@ -22,6 +23,13 @@ impl Job {
     /// the other, count little.
     pub(crate) fn heavy() -> Self {
         Self::of("[[model]]\narch = \"cnn\"\nchannels = [256, 384]", 2, 8, 4)
+    }
+
+    /// Four cnns on eight times the rows, whose hops take more than ten seconds.
+    pub(crate) fn long() -> Self {
+        let job = Self::of("[[model]]\narch = \"cnn\"\nchannels = [256, 384]", 1, 3, 4);
+        let rows = DIGITS.split_once('\n').map_or("", |(_, rows)| rows);
+        Self { data: format!("{DIGITS}{}", rows.repeat(7)), ..job }
     }
 
     /// One mlp, a chain of 200 hops with an evaluation after every twentieth.
@@ -59,6 +67,6 @@ metric = "valid/accuracy"
 goal = "max"
 "#
         );
-        Self { text }
+        Self { text, data: DIGITS.to_owned() }
     }
 }

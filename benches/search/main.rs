@@ -4,6 +4,7 @@
 //! ```text
 //! whole search     12 trials on digits, from the first process to the leader board, for two lengths
 //! busy slots       two clients, units of about a second: the share of the time in which slots train
+//! kills            two clients that end every 30 s: what is trained for nothing, with and without a notice
 //! cost of a hop    one trial on one slot: what passes between hops, beside their training
 //! ```
 //!
@@ -18,15 +19,19 @@
 
 mod anchor;
 mod job;
+mod kills;
 mod site;
 
 use job::Job;
+use kills::End;
 use serde_json::{Value, json};
 use site::Site;
 use std::time::Instant;
 
 /// What the issue wants where there is no program to run beside.
 const BUSY: f64 = 0.95;
+const REDONE_NOTICED: f64 = 0.02;
+const REDONE_KILLED: f64 = 0.1;
 const HOP_MILLIS: f64 = 8.0;
 const RESIDENT_MB: f64 = 350.0;
 const TRANSFERS: f64 = 1.05;
@@ -48,6 +53,13 @@ fn main() {
     }
     if is_wanted("busy") {
         busy();
+    }
+    if is_wanted("kills") {
+        let name = "seconds trained for nothing over seconds trained, an end every 30 s";
+        let noticed = kills::redone(End::Notice);
+        figure(&format!("{name}, with a notice; beside the target"), noticed, "1", REDONE_NOTICED);
+        let killed = kills::redone(End::Kill);
+        figure(&format!("{name}, without; beside the target"), killed, "1", REDONE_KILLED);
     }
     if is_wanted("hop") {
         hop();

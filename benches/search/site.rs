@@ -1,6 +1,7 @@
 //! A server, clients and a job as processes in a folder of their own, and what they cost.
 
-use crate::job::{DIGITS, Job};
+use crate::job::Job;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
     cell::RefCell,
@@ -42,7 +43,7 @@ impl Site {
     pub(crate) fn start(job: &Job) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("job.toml"), &job.text).unwrap();
-        fs::write(folder.path().join("digits.csv"), DIGITS).unwrap();
+        fs::write(folder.path().join("digits.csv"), &job.data).unwrap();
         let data = folder.path().join("server");
         let mut command = program();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&data);
@@ -55,13 +56,45 @@ impl Site {
 
     /// Starts a client.
     pub(crate) fn client(&self, name: &str, slots: u32) {
+        self.client_with(name, slots, &[]);
+    }
+
+    /// The same with these arguments.
+    pub(crate) fn client_with(&self, name: &str, slots: u32, more: &[&str]) {
+        let client = self.start_client(name, slots, more);
+        self.clients.borrow_mut().push(client);
+    }
+
+    /// Starts a client that has ended, with the folder that it had.
+    pub(crate) fn again(&self, client: usize, name: &str, slots: u32, more: &[&str]) {
+        let again = self.start_client(name, slots, more);
+        self.clients.borrow_mut()[client] = again;
+    }
+
+    /// `SIGKILL`.
+    pub(crate) fn kill(&self, client: usize) {
+        let process = &mut self.clients.borrow_mut()[client].0;
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    /// `SIGTERM`, which is heeded as a notice is.
+    pub(crate) fn end(&self, client: usize) {
+        let process = &mut self.clients.borrow_mut()[client].0;
+        kill_process(Pid::from_child(process), Signal::TERM).unwrap();
+        assert!(process.wait().unwrap().success(), "a client ends well when it is told to");
+    }
+
+    fn start_client(&self, name: &str, slots: u32, more: &[&str]) -> Process {
         let mut command = program();
         command
             .args(["client", "--server", &self.url, "--name", name])
             .args(["--slots", &slots.to_string(), "--token", &self.token("enrol-token"), "--data"])
-            .arg(self.folder.path().join(name));
+            .arg(self.folder.path().join(name))
+            .args(more)
+            .args(["--metadata", "none"]);
         let log = self.folder.path().join(format!("{name}.log"));
-        self.clients.borrow_mut().push(spawn(command, &log));
+        spawn(command, &log)
     }
 
     /// Waits until so many hosts have been heard of with their trainers ready.
@@ -77,6 +110,17 @@ impl Site {
     pub(crate) fn submit_and_wait(&self) -> Value {
         let job = self.folder.path().join("job.toml");
         self.read(&["submit", job.to_str().unwrap(), "--wait"])
+    }
+
+    /// Submits the job.
+    pub(crate) fn submit(&self) {
+        let job = self.folder.path().join("job.toml");
+        self.run(&["submit", job.to_str().unwrap()]);
+    }
+
+    /// Is the job over?
+    pub(crate) fn is_over(&self) -> bool {
+        self.read(&["jobs"])[0]["state"] != "running"
     }
 
     /// What a command says with `--json`.
@@ -205,7 +249,7 @@ fn program() -> Command {
 }
 
 fn spawn(mut command: Command, log: &Path) -> Process {
-    let log = File::create(log).unwrap();
+    let log = File::options().create(true).append(true).open(log).unwrap();
     let output = log.try_clone().unwrap();
     let child = command.stdin(Stdio::null()).stdout(output).stderr(log).spawn();
     Process(child.unwrap())
