@@ -47,6 +47,7 @@ mod resume;
 mod revoke;
 mod scores;
 mod serve;
+mod service;
 mod shutdown;
 mod status;
 mod submit;
@@ -79,6 +80,8 @@ enum Command {
     Serve(serve::Args),
     /// Let this machine work for a server.
     Client(client::Args),
+    /// Have systemd run the client, or end that without a trace.
+    Service(service::Args),
     /// Check a job file and its data, and say what would be run.
     Validate(validate::Args),
     /// Cut a job's data into shards, upload what is missing, and start the job.
@@ -145,6 +148,7 @@ async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(&args).await,
         Command::Client(args) => client::run(&args).await,
+        Command::Service(args) => service::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Submit(args) => submit::run(&args).await,
         Command::Jobs(args) => jobs::run(&args).await,

@@ -8,6 +8,7 @@ mod local;
 mod log;
 #[expect(dead_code, reason = "the full command uses all of it")]
 mod output;
+mod service;
 mod shutdown;
 mod trust;
 
@@ -27,11 +28,19 @@ struct Cli {
 enum Command {
     /// Let this machine work for a server.
     Client(client::Args),
+    /// Have systemd run the client, or end that without a trace.
+    Service(service::Args),
 }
 
 /// Parses the command line and does what it says.
 pub(crate) fn main() -> ExitCode {
-    let Command::Client(args) = Cli::parse().command;
+    let args = match Cli::parse().command {
+        Command::Client(args) => args,
+        Command::Service(args) => {
+            return service::run(&args)
+                .map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS);
+        }
+    };
     log::start("info");
     // The cores are the trainers'; bytes are moved by one thread, which needs to wake no other.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();

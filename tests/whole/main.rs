@@ -14,6 +14,7 @@
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `deep` | deeper nets through all of it |
+//! | `service` | the client under systemd |
 //! | `support`, `site` | a fake server; a real one with clients |
 
 #![expect(
@@ -34,6 +35,7 @@ mod parts;
 mod people;
 mod reading;
 mod server;
+mod service;
 mod site;
 mod submit;
 mod support;
