@@ -1,6 +1,6 @@
 //! What the daemon is told at its start, and the one check of it. No environment, no files.
 
-use crate::{error::ClientError, gpus::GpuChoice};
+use crate::{error::ClientError, gpus::GpuChoice, transfer::Rates};
 use reqwest::Url;
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -23,6 +23,8 @@ pub struct ClientConfig {
     pub gpus: GpuChoice,
     /// Most bytes that cached blobs may take.
     pub cache_bytes: u64,
+    /// How fast blobs may come and go.
+    pub rates: Rates,
     /// The trainer program; looked for beside this program where none is given.
     pub trainer: Option<PathBuf>,
     /// The address of the cloud's metadata service, whose notices are heeded; none for no cloud.
@@ -82,6 +84,7 @@ impl fmt::Debug for ClientConfig {
             .field("slots", &self.slots)
             .field("gpus", &self.gpus)
             .field("cache_bytes", &self.cache_bytes)
+            .field("rates", &self.rates)
             .field("trainer", &self.trainer)
             .field("metadata", &self.metadata)
             .field("timing", &self.timing)
@@ -147,6 +150,7 @@ mod tests {
             slots: Some(slots),
             gpus: GpuChoice::Off,
             cache_bytes: 0,
+            rates: Rates::default(),
             trainer: None,
             metadata: None,
             timing: Timing::default(),

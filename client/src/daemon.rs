@@ -20,7 +20,7 @@ use crate::{
     seats::Seats,
     table::Table,
     tls::Authorities,
-    transfer::Fetcher,
+    transfer::{Fetcher, Lines},
     work,
 };
 use sojourn_protocol::trainer::Hello;
@@ -155,8 +155,14 @@ async fn set_up<R: UnitRunner>(
     let server = config.server;
     tracing::info!(host = %identity.host, slots, device, server, "client started");
     let api = api.with_token(identity.token);
-    let fetcher =
-        Fetcher::new(api.clone(), Arc::clone(&cache), Arc::clone(&contact), timing.longest_pause);
+    let lines = Arc::new(Lines::new(config.rates));
+    let fetcher = Fetcher::new(
+        api.clone(),
+        Arc::clone(&cache),
+        Arc::clone(&contact),
+        Arc::clone(&lines),
+        timing.longest_pause,
+    );
     let host = Host {
         slots,
         timing,
@@ -166,6 +172,7 @@ async fn set_up<R: UnitRunner>(
         table: Table::new(),
         cache,
         fetcher,
+        lines,
         outbox,
         seats: Seats::new(runners),
         rest: Rest::new(timing.rest),

@@ -7,10 +7,10 @@ use crate::{
     host::Host,
     outbox::{Finished, is_damage},
     runner::UnitRunner,
-    transfer::{UploadError, upload},
+    transfer::{Outgoing, UploadError, upload},
 };
 use sojourn_protocol::{api::ReportAnswer, error::ErrorKind, report::ReportState};
-use std::{io, path::Path};
+use std::{io, path::Path, sync::Arc};
 
 /// How often a report may be refused for want of its checkpoint.
 const MOST_CONFLICTS: u32 = 5;
@@ -130,7 +130,8 @@ async fn send<R: UnitRunner>(
 ) -> Reached {
     let Some((blob, _)) = finished.checkpoint else { return Reached::Next(Step::Report) };
     let lease = finished.report.lease;
-    let sent = upload(&host.api, lease, blob, path, offset, host.timing.answer).await;
+    let outgoing = Outgoing { lease, blob, path, offset, sent: Arc::default() };
+    let sent = upload(&host.api, &host.lines, &outgoing, host.timing.answer).await;
     let failure = match sent {
         Ok(state) if state.complete => return Reached::Next(Step::Report),
         Ok(state) if state.offset > offset && state.offset < blob.bytes => {

@@ -14,7 +14,7 @@ use crate::{
     runner::{RunnerError, UnitRunner},
     seats::{Seat, Seats},
     table::{Dropped, Table, Taken},
-    transfer::Fetcher,
+    transfer::{Fetcher, Lines},
     unit,
 };
 use sojourn_protocol::{
@@ -52,6 +52,8 @@ pub(crate) struct Host<R> {
     pub(crate) table: Table,
     pub(crate) cache: Arc<Cache>,
     pub(crate) fetcher: Fetcher,
+    /// How fast bytes may come and go.
+    pub(crate) lines: Arc<Lines>,
     pub(crate) outbox: Outbox,
     pub(crate) seats: Seats<R>,
     pub(crate) rest: Rest,

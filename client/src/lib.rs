@@ -44,3 +44,4 @@ pub use error::ClientError;
 pub use gpus::{GpuChoice, GpuError, gpu_slot};
 pub use run::run;
 pub use runner::{RunnerError, UnitRunner};
+pub use transfer::Rates;

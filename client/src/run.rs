@@ -62,7 +62,7 @@ fn free_threads(slots: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{config::Timing, gpus::GpuChoice};
+    use crate::{config::Timing, gpus::GpuChoice, transfer::Rates};
 
     fn config(dir: &Path, trainer: &Path) -> ClientConfig {
         ClientConfig {
@@ -74,6 +74,7 @@ mod tests {
             slots: None,
             gpus: GpuChoice::Off,
             cache_bytes: 1,
+            rates: Rates::default(),
             trainer: Some(trainer.to_owned()),
             metadata: None,
             timing: Timing::default(),

@@ -6,7 +6,7 @@ use super::{
     shutdown,
     trust::Trust,
 };
-use sojourn_client::{ClientConfig, ClientError, GpuChoice, METADATA, Timing};
+use sojourn_client::{ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing};
 use std::{fs, path::PathBuf, str::FromStr, time::Duration};
 
 #[derive(Debug, clap::Args)]
@@ -61,6 +61,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         slots: args.slots,
         gpus: args.gpus.clone(),
         cache_bytes: args.cache.0,
+        rates: Rates::default(),
         trainer: args.trainer.clone(),
         metadata: (args.metadata != "none").then(|| args.metadata.clone()),
         timing: Timing {

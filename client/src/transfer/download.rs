@@ -6,7 +6,7 @@ use crate::{
     backoff::Backoff,
     cache::{Cache, Class, Pin},
     contact::Contact,
-    transfer::part::Part,
+    transfer::{Lines, part::Part},
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -51,6 +51,7 @@ pub(crate) struct Fetcher {
     api: Api,
     cache: Arc<Cache>,
     contact: Arc<Contact>,
+    lines: Arc<Lines>,
     longest_pause: Duration,
     flights: Mutex<BTreeMap<Digest, Weak<Flight>>>,
 }
@@ -86,9 +87,10 @@ impl Fetcher {
         api: Api,
         cache: Arc<Cache>,
         contact: Arc<Contact>,
+        lines: Arc<Lines>,
         longest_pause: Duration,
     ) -> Self {
-        Self { api, cache, contact, longest_pause, flights: Mutex::default() }
+        Self { api, cache, contact, lines, longest_pause, flights: Mutex::default() }
     }
 
     /// The blob, verified and pinned: from the cache, or from the server however long that is away.
@@ -174,8 +176,9 @@ impl Fetcher {
         }
     }
 
-    /// One request. Gives the part back as far as it came.
+    /// One request, in its turn. Gives the part back as far as it came.
     async fn attempt(&self, blob: BlobRef, part: Part) -> io::Result<(Part, Ended)> {
+        let _turn = self.lines.download.turn().await;
         let mut download = match self.api.blob(blob.sha256, part.written()).await {
             Ok(download) => download,
             Err(failure) => return Ok((part, Ended::Broken(failure))),
@@ -192,10 +195,13 @@ impl Fetcher {
                     if coming > blob.bytes {
                         break Ended::TooLong;
                     }
+                    let bytes = chunk.len();
                     // A closed channel: the writer has failed, and says why below.
                     if chunks.send(chunk).await.is_err() {
                         break Ended::Normally;
                     }
+                    // What isn't read waits on the way, so that the server sends no faster.
+                    self.lines.download.take(bytes).await;
                 }
                 Ok(None) => break Ended::Normally,
                 Err(failure) => break Ended::Broken(failure),

@@ -2,10 +2,13 @@
 
 mod download;
 mod part;
+mod throttle;
 mod upload;
 
 pub(crate) use download::{FetchError, Fetcher, Flight};
-pub(crate) use upload::{UploadError, upload};
+pub(crate) use throttle::Lines;
+pub use throttle::Rates;
+pub(crate) use upload::{Outgoing, UploadError, upload};
 
 use sojourn_protocol::digest::{Digest, Hasher};
 use std::{

@@ -1,6 +1,6 @@
 //! Sends a finished checkpoint to the server, from any offset on. One attempt per call.
 
-use super::READ;
+use super::Lines;
 use crate::api::{Api, ApiFailure};
 use bytes::Bytes;
 use futures::stream;
@@ -9,6 +9,10 @@ use sojourn_protocol::{api::UploadState, digest::BlobRef, ids::LeaseId};
 use std::{
     io::{self, Read, Seek, SeekFrom},
     path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 use tokio::{fs::File, io::AsyncReadExt, sync::watch};
@@ -24,30 +28,55 @@ pub(crate) enum UploadError {
     Disk(#[from] io::Error),
 }
 
-/// Sends `blob`, which lies in `path`, from `offset` on. Gives up where nothing moves for `stall`.
+/// A checkpoint on its way to the server.
+#[derive(Debug)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) lease: LeaseId,
+    pub(crate) blob: BlobRef,
+    /// Where it lies.
+    pub(crate) path: &'a Path,
+    /// What the server has already.
+    pub(crate) offset: u64,
+    /// Told of every byte that the connection takes.
+    pub(crate) sent: Arc<AtomicU64>,
+}
+
+/// What an upload is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Its next bytes may not pass yet.
+    Waits,
+    /// The connection was given bytes, and has to take them.
+    Moves,
+}
+
+/// Sends a checkpoint from the offset on, no faster than `lines` allow. Gives up where nothing moves for
+/// `stall`.
 pub(crate) async fn upload(
     api: &Api,
-    lease: LeaseId,
-    blob: BlobRef,
-    path: &Path,
-    offset: u64,
+    lines: &Arc<Lines>,
+    outgoing: &Outgoing<'_>,
     stall: Duration,
 ) -> Result<UploadState, UploadError> {
-    let source = path.to_owned();
-    let opened = tokio::task::spawn_blocking(move || open(&source, blob.bytes, offset));
+    let _turn = lines.upload.turn().await;
+    let Outgoing { lease, blob, path, offset, ref sent } = *outgoing;
+    sent.store(offset, Ordering::Relaxed);
+    let (source, piece) = (path.to_owned(), lines.upload.piece());
+    let opened = tokio::task::spawn_blocking(move || open(&source, blob.bytes, offset, piece));
     let (file, first) = opened.await.map_err(io::Error::other)??;
     // Every chunk that the connection takes is a step; the last wait is for the answer.
-    let (steps, mut moved) = watch::channel(());
+    let (steps, mut step) = watch::channel(Step::Waits);
+    let way = Way { lines: Arc::clone(lines), sent: Arc::clone(sent), steps };
     let rest = blob.bytes.saturating_sub(offset);
-    let begin = (File::from_std(file), Some(first), rest, steps);
-    let chunks = stream::try_unfold(begin, |(mut file, first, rest, steps)| async move {
+    let begin = (File::from_std(file), Some(first), rest, way);
+    let chunks = stream::try_unfold(begin, |(mut file, first, rest, way)| async move {
         if rest == 0 {
             return Ok(None);
         }
         let chunk = match first {
             Some(first) => first,
             None => {
-                let mut chunk = vec![0; wanted(rest)];
+                let mut chunk = vec![0; wanted(rest, way.lines.upload.piece())];
                 let read = file.read(&mut chunk).await?;
                 chunk.truncate(read);
                 chunk
@@ -56,49 +85,77 @@ pub(crate) async fn upload(
         if chunk.is_empty() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
         }
-        steps.send_replace(());
+        way.pass(chunk.len()).await;
         let rest = rest.saturating_sub(chunk.len() as u64);
-        Ok(Some((Bytes::from(chunk), (file, None, rest, steps))))
+        Ok(Some((Bytes::from(chunk), (file, None, rest, way))))
     });
-    let sent = api.upload(lease, blob, offset, Body::wrap_stream(chunks));
+    let answer = api.upload(lease, blob, offset, Body::wrap_stream(chunks));
     let stalled = async {
         loop {
-            match tokio::time::timeout(stall, moved.changed()).await {
-                Ok(Ok(())) => {}
+            let at = *step.borrow_and_update();
+            let moved = match at {
+                Step::Waits => step.changed().await,
+                Step::Moves => match tokio::time::timeout(stall, step.changed()).await {
+                    Ok(moved) => moved,
+                    Err(_) => return,
+                },
+            };
+            if moved.is_err() {
                 // All is sent: the answer has as long as any step.
-                Ok(Err(_)) => return tokio::time::sleep(stall).await,
-                Err(_) => return,
+                return tokio::time::sleep(stall).await;
             }
         }
     };
     tokio::select! {
-        answer = sent => Ok(answer?),
+        answer = answer => Ok(answer?),
         () = stalled => Err(ApiFailure::silent(stall).into()),
+    }
+}
+
+/// The way that the chunks of an upload go.
+struct Way {
+    lines: Arc<Lines>,
+    sent: Arc<AtomicU64>,
+    steps: watch::Sender<Step>,
+}
+
+impl Way {
+    /// Waits until so many bytes may pass.
+    async fn pass(&self, bytes: usize) {
+        self.steps.send_replace(Step::Waits);
+        self.lines.upload.take(bytes).await;
+        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.steps.send_replace(Step::Moves);
     }
 }
 
 /// The file at `offset` and its first chunk, in one trip to the threads that may block: most checkpoints of
 /// small models are no longer than that. Blocks.
-fn open(path: &Path, bytes: u64, offset: u64) -> io::Result<(std::fs::File, Vec<u8>)> {
+fn open(
+    path: &Path,
+    bytes: u64,
+    offset: u64,
+    piece: usize,
+) -> io::Result<(std::fs::File, Vec<u8>)> {
     let mut file = std::fs::File::open(path)?;
     if file.metadata()?.len() != bytes {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     file.seek(SeekFrom::Start(offset))?;
-    let mut first = vec![0; wanted(bytes.saturating_sub(offset))];
+    let mut first = vec![0; wanted(bytes.saturating_sub(offset), piece)];
     file.read_exact(&mut first)?;
     Ok((file, first))
 }
 
 /// How much of `rest` is read at once.
-fn wanted(rest: u64) -> usize {
-    usize::try_from(rest).unwrap_or(READ).min(READ)
+fn wanted(rest: u64, piece: usize) -> usize {
+    usize::try_from(rest).unwrap_or(piece).min(piece)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Timing;
+    use crate::{config::Timing, transfer::Rates};
     use sojourn_protocol::digest::Digest;
     use tokio::{
         io::{AsyncWriteExt, copy, sink},
@@ -127,7 +184,10 @@ mod tests {
         let timing = Timing::default();
         let base = reqwest::Url::parse(&format!("http://{address}/")).unwrap();
         let api = Api::new(base, None, timing).unwrap();
-        let sent = upload(&api, LeaseId(1), blob, &path, 0, timing.answer).await;
+        let lines = Arc::new(Lines::new(Rates::default()));
+        let sent = Arc::default();
+        let outgoing = Outgoing { lease: LeaseId(1), blob, path: &path, offset: 0, sent };
+        let sent = upload(&api, &lines, &outgoing, timing.answer).await;
         let Err(UploadError::Server(failure)) = sent else { panic!("{sent:?}") };
         assert!(failure.advice().unwrap().contains("client_max_body_size"), "{failure}");
         assert!(failure.to_string().ends_with("(status 413): <html> 413 </html>"), "{failure}");

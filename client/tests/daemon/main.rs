@@ -11,12 +11,13 @@ mod faults;
 mod http;
 mod metadata;
 mod notices;
+mod rates;
 mod restarts;
 mod server;
 mod trainer;
 
 use server::{ENROLMENT, Server, World};
-use sojourn_client::{ClientConfig, ClientError, GpuChoice, Timing, run_with};
+use sojourn_client::{ClientConfig, ClientError, GpuChoice, Rates, Timing, run_with};
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
@@ -49,6 +50,7 @@ fn config(server: &Server, dir: &TempDir) -> ClientConfig {
         slots: Some(1),
         gpus: GpuChoice::Off,
         cache_bytes: 1 << 20,
+        rates: Rates::default(),
         trainer: None,
         metadata: None,
         timing: Timing { longest_pause: Duration::from_millis(50), ..Timing::default() },
