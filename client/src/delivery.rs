@@ -130,7 +130,9 @@ async fn send<R: UnitRunner>(
 ) -> Reached {
     let Some((blob, _)) = finished.checkpoint else { return Reached::Next(Step::Report) };
     let lease = finished.report.lease;
-    let outgoing = Outgoing { lease, blob, path, offset, sent: Arc::default() };
+    let sent = Arc::default();
+    host.table.sending(lease, Arc::clone(&sent));
+    let outgoing = Outgoing { lease, blob, path, offset, sent };
     let sent = upload(&host.api, &host.lines, &outgoing, host.timing.answer).await;
     let failure = match sent {
         Ok(state) if state.complete => return Reached::Next(Step::Report),

@@ -59,6 +59,8 @@ struct Entry {
     stage: Stage,
     /// Bytes of each of its blobs that are here; counted by those who fetch them.
     fetched: Vec<Arc<AtomicU64>>,
+    /// Bytes of its result that are on their way or there; counted by who sends them.
+    sent: Option<Arc<AtomicU64>>,
     heartbeat_every: Duration,
     /// Asked to, it ends early and leaves a part that is of use.
     ends_early: bool,
@@ -174,6 +176,13 @@ impl Table {
             && matches!(entry.stage, Stage::Waiting | Stage::Running(_))
         {
             entry.stage = Stage::Running(progress);
+        }
+    }
+
+    /// The unit's result is on its way; `sent` counts its bytes.
+    pub(crate) fn sending(&self, lease: LeaseId, sent: Arc<AtomicU64>) {
+        if let Some(entry) = self.lock().entries.get_mut(&lease) {
+            entry.sent = Some(sent);
         }
     }
 
@@ -325,7 +334,11 @@ impl Table {
                     HeldState::Fetching { fetched: counts.fold(0, u64::saturating_add) }
                 }
                 Stage::Running(Progress { done, of }) => HeldState::Running { done, of },
-                Stage::Finished | Stage::Reporting => HeldState::Finished,
+                Stage::Finished => match &entry.sent {
+                    Some(sent) => HeldState::Sending { sent: sent.load(Ordering::Relaxed) },
+                    None => HeldState::Finished,
+                },
+                Stage::Reporting => HeldState::Finished,
                 Stage::Reported => return None,
             };
             Some(Held { lease: *lease, state })
@@ -398,7 +411,14 @@ impl State {
 impl Entry {
     fn new(stage: Stage, heartbeat_every: Millis) -> Self {
         let heartbeat_every = Duration::from_millis(heartbeat_every.0).max(SHORTEST_HEARTBEAT);
-        Self { stage, fetched: Vec::new(), heartbeat_every, ends_early: false, task: None }
+        Self {
+            stage,
+            fetched: Vec::new(),
+            sent: None,
+            heartbeat_every,
+            ends_early: false,
+            task: None,
+        }
     }
 
     /// It runs, and ends early by itself.
@@ -457,6 +477,20 @@ mod tests {
         table.running(LeaseId(1), Progress { done: 0, of: 4 });
         table.fetching(LeaseId(1), Vec::new());
         assert_eq!(table.holding(), held(HeldState::Running { done: 0, of: 4 }));
+    }
+
+    #[test]
+    fn what_is_being_sent_is_told_as_it_goes() {
+        let table = table(&[1]);
+        let sent = Arc::new(AtomicU64::new(0));
+        table.running(LeaseId(1), Progress { done: 0, of: 4 });
+        assert!(table.finished(LeaseId(1)));
+        table.sending(LeaseId(1), Arc::clone(&sent));
+        sent.store(7, Ordering::Relaxed);
+        let held = |state| [Held { lease: LeaseId(1), state }];
+        assert_eq!(table.holding(), held(HeldState::Sending { sent: 7 }));
+        table.reporting(LeaseId(1));
+        assert_eq!(table.holding(), held(HeldState::Finished));
     }
 
     #[test]

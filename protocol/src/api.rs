@@ -42,6 +42,12 @@ pub const SHA256_HEADER: &str = "sojourn-sha256";
 /// Header of an upload: the size of the whole decoded content.
 pub const BYTES_HEADER: &str = "sojourn-bytes";
 
+/// Header of every answer: what the server understands beyond the first version of the API, in words that
+/// are divided by `, `. Nothing that needs one of them is sent to a server that doesn't say it.
+pub const FEATURES_HEADER: &str = "sojourn-features";
+/// A feature: [`HeldState::Sending`].
+pub const UPLOAD_PROGRESS: &str = "upload-progress";
+
 /// A machine asks to become a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -131,8 +137,21 @@ pub enum HeldState {
         /// Batches of the unit.
         of: u32,
     },
-    /// Trained; its result is being uploaded or waits for the server.
+    /// Trained; its result waits for the server.
     Finished,
+    /// Trained; its result is being uploaded. Only for servers with the feature [`UPLOAD_PROGRESS`].
+    Sending {
+        /// Bytes of it that are on their way or there.
+        sent: u64,
+    },
+}
+
+impl HeldState {
+    /// Is the unit trained?
+    #[must_use]
+    pub const fn is_finished(&self) -> bool {
+        matches!(self, HeldState::Finished | HeldState::Sending { .. })
+    }
 }
 
 /// Work, and what else the host must hear.

@@ -3,6 +3,7 @@
 //! here, since that ends the daemon.
 
 mod failure;
+mod features;
 
 pub(crate) use failure::{ApiFailure, Remedy};
 
@@ -13,6 +14,7 @@ use crate::{
     tls::{Authorities, TlsFault, http_client},
 };
 use bytes::Bytes;
+use features::Features;
 use reqwest::{
     Body, Client, Method, RequestBuilder, Response, StatusCode, Url,
     header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RANGE, RETRY_AFTER},
@@ -29,7 +31,7 @@ use sojourn_protocol::{
     ids::LeaseId,
     report::Report,
 };
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// Most bytes of an answer that isn't a blob.
 const LARGEST_ANSWER: usize = 64 << 20;
@@ -45,6 +47,7 @@ pub(crate) struct Api {
     base: Url,
     token: Option<String>,
     timing: Timing,
+    features: Arc<Features>,
 }
 
 /// A blob on its way.
@@ -78,7 +81,8 @@ impl Api {
                 .pool_idle_timeout(IDLE_CONNECTION)
                 .user_agent(concat!("sojourn-client/", env!("CARGO_PKG_VERSION")))
         });
-        Ok(Self { http: http.map_err(ClientError::Http)?, base, token: None, timing })
+        let http = http.map_err(ClientError::Http)?;
+        Ok(Self { http, base, token: None, timing, features: Arc::default() })
     }
 
     /// The same with a host's own token.
@@ -100,7 +104,13 @@ impl Api {
     /// `POST /v1/work`; takes as long as the request lets the server wait.
     pub(crate) async fn work(&self, request: &WorkRequest) -> Result<WorkAnswer, ApiFailure> {
         let limit = self.timing.answer + Duration::from_millis(request.wait.0);
-        self.post("v1/work", request, limit).await
+        match self.features.put(&request.holding) {
+            Some(holding) => {
+                let request = WorkRequest { holding, ..request.clone() };
+                self.post("v1/work", &request, limit).await
+            }
+            None => self.post("v1/work", request, limit).await,
+        }
     }
 
     /// `POST /v1/heartbeat`
@@ -108,7 +118,10 @@ impl Api {
         &self,
         request: &HeartbeatRequest,
     ) -> Result<HeartbeatAnswer, ApiFailure> {
-        self.post("v1/heartbeat", request, self.timing.answer).await
+        let holding = self.features.put(&request.holding);
+        let holding = holding.unwrap_or_else(|| request.holding.clone());
+        let request = HeartbeatRequest { holding, reported: request.reported.clone() };
+        self.post("v1/heartbeat", &request, self.timing.answer).await
     }
 
     /// `POST /v1/release`
@@ -147,7 +160,7 @@ impl Api {
             .header(CONTENT_LENGTH, blob.bytes.saturating_sub(offset))
             .header(CONTENT_TYPE, "application/octet-stream")
             .body(body);
-        let response = request.send().await.map_err(ApiFailure::unanswered)?;
+        let response = self.answered(request).await?;
         self.believed(understood(response).await).await
     }
 
@@ -157,8 +170,9 @@ impl Api {
         if from > 0 {
             request = request.header(RANGE, format!("bytes={from}-"));
         }
-        let response = match tokio::time::timeout(self.timing.answer, request.send()).await {
-            Ok(sent) => sent.map_err(ApiFailure::unanswered)?,
+        let answered = self.answered(request);
+        let response = match tokio::time::timeout(self.timing.answer, answered).await {
+            Ok(answered) => answered?,
             Err(_) => return Err(ApiFailure::silent(self.timing.answer)),
         };
         let response = self.believed(successful(response).await).await?;
@@ -199,8 +213,15 @@ impl Api {
         request: RequestBuilder,
         limit: Duration,
     ) -> Result<B, ApiFailure> {
-        let response = request.timeout(limit).send().await.map_err(ApiFailure::unanswered)?;
+        let response = self.answered(request.timeout(limit)).await?;
         self.believed(understood(response).await).await
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    async fn answered(&self, request: RequestBuilder) -> Result<Response, ApiFailure> {
+        let response = request.send().await.map_err(ApiFailure::unanswered)?;
+        self.features.hear(response.headers());
+        Ok(response)
     }
 
     /// The result; a refusal of the host's token only where the server stays with it. A request that was

@@ -27,6 +27,8 @@ pub struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
     pub retry_after: Option<u64>,
+    /// What the server says that it understands.
+    pub features: &'static str,
     /// Send only so many bytes of the body, then close.
     pub cut_after: Option<usize>,
     /// Send only so many bytes of the body, and no more though the connection stays.
@@ -101,6 +103,9 @@ impl Connection {
         );
         if let Some(seconds) = answer.retry_after {
             head.push_str(&format!("retry-after: {seconds}\r\n"));
+        }
+        if !answer.features.is_empty() {
+            head.push_str(&format!("sojourn-features: {}\r\n", answer.features));
         }
         head.push_str("\r\n");
         let all = answer.body.len();

@@ -75,6 +75,8 @@ pub struct World {
     pub away: bool,
     /// Most leases in one answer.
     pub most: Option<usize>,
+    /// What it says that it understands beyond the first version.
+    pub features: &'static str,
     faults: VecDeque<(String, Fault)>,
     asks: u64,
 }
@@ -204,6 +206,7 @@ async fn serve(
             body: serde_json::to_vec(&error).unwrap(),
             ..Answer::default()
         });
+        answer.features = world.lock().unwrap().features;
         match fault {
             _ if cut_upload => return Ok(()),
             Some(Fault::Cut(bytes)) => answer.cut_after = Some(bytes),

@@ -64,6 +64,8 @@ pub(crate) struct Term {
     pub(crate) fetched: u64,
     /// Batches done, as the host said.
     pub(crate) done: u32,
+    /// Most bytes of its result that were on their way at once, as the host said.
+    pub(crate) sent: u64,
 }
 
 impl Term {

@@ -1,4 +1,5 @@
-//! The version of the protocol, checked in every request that says one and said in every answer.
+//! The version of the protocol, checked in every request that says one and said in every answer, with what
+//! the server understands beyond it.
 
 use super::error::HttpError;
 use actix_web::{
@@ -11,7 +12,14 @@ use actix_web::{
     },
     middleware::Next,
 };
-use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, error::ErrorKind};
+use sojourn_protocol::{
+    PROTOCOL_HEADER, PROTOCOL_VERSION,
+    api::{FEATURES_HEADER, UPLOAD_PROGRESS},
+    error::ErrorKind,
+};
+
+/// What this server understands beyond the first version.
+const FEATURES: &str = UPLOAD_PROGRESS;
 
 /// A middleware: another version is refused before anything else is looked at.
 pub(crate) async fn check(
@@ -37,5 +45,7 @@ pub(crate) async fn check(
     }
     let name = HeaderName::from_static(PROTOCOL_HEADER);
     answer.headers_mut().insert(name, HeaderValue::from(PROTOCOL_VERSION));
+    let name = HeaderName::from_static(FEATURES_HEADER);
+    answer.headers_mut().insert(name, HeaderValue::from_static(FEATURES));
     Ok(answer)
 }

@@ -65,7 +65,7 @@ impl Core {
             HeldState::Waiting | HeldState::Fetching { .. } => {
                 own(held.lease) && self.is_paused(held.lease)
             }
-            HeldState::Running { .. } | HeldState::Finished => false,
+            HeldState::Running { .. } | HeldState::Finished | HeldState::Sending { .. } => false,
         });
         waits.map(|held| held.lease).collect()
     }

@@ -101,6 +101,7 @@ impl Core {
             finished: false,
             fetched: 0,
             done: 0,
+            sent: 0,
         }
     }
 

@@ -96,7 +96,7 @@ impl Core {
                         term.due = self.now + self.patience(Millis(left));
                     }
                 }
-                HeldState::Finished => {
+                HeldState::Finished | HeldState::Sending { .. } => {
                     // Its slot has moved on; what is left is the way to us.
                     if term.started && !term.finished {
                         started = started.saturating_sub(1);
@@ -104,6 +104,13 @@ impl Core {
                     if !term.finished {
                         term.finished = true;
                         term.due = self.now + self.delivery(held.lease);
+                    }
+                    // More than ever before: a line that is slow, but carries.
+                    if let HeldState::Sending { sent } = held.state
+                        && sent > term.sent
+                    {
+                        term.sent = sent;
+                        term.due = term.due.max(self.now + self.config.start_grace);
                     }
                 }
             }
@@ -178,7 +185,7 @@ impl Core {
                 // What hung is to be stopped; what is trained already may still be of use.
                 PastState::Lapsed(LeaseEnd::Overdue) => {
                     past.lease.host != host
-                        || held.state != HeldState::Finished
+                        || !held.state.is_finished()
                         || !self.state.is_wanted(&past.lease)
                 }
                 PastState::Lapsed(LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) => true,

@@ -495,6 +495,25 @@ fn a_slow_download_keeps_its_lease_while_bytes_come() {
 }
 
 #[test]
+fn a_slow_upload_keeps_its_lease_while_bytes_go() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let beat = |bench: &mut Bench, sent| {
+        bench.now += 5_000;
+        let state = HeldState::Sending { sent };
+        let holding = vec![sojourn_protocol::api::Held { lease: lease.id, state }];
+        let reported = Vec::new();
+        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, holding, reported })
+    };
+    for sent in 1..400 {
+        assert!(beat(&mut bench, sent).is_empty());
+    }
+    // Sent again and again, but never further.
+    let ended = (0..150).flat_map(|sent| beat(&mut bench, sent)).collect::<Vec<_>>();
+    assert_eq!(ended, [Event::LeaseEnded { lease: lease.id, end: LeaseEnd::Overdue }]);
+}
+
+#[test]
 fn a_reproducible_trial_stays_in_its_class_and_says_that_it_waits() {
     let mut bench = Bench::with_job(1, 1);
     let lease = bench.lease(HOST);

@@ -9,7 +9,7 @@ mod errors;
 use super::{blobs, hosts, jobs};
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
-use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION};
+use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER};
 use std::sync::LazyLock;
 use utoipa::{
     Modify, OpenApi, ToSchema,
@@ -103,7 +103,14 @@ pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
             "description": "The version that the server speaks.",
             "schema": { "type": "integer" },
         });
-        components.insert("headers".to_owned(), json!({ "Protocol": header }));
+        let features = json!({
+            "description": "What the server understands beyond the first version, divided by `, `: \
+                            `upload-progress` (the state `sending` of a held lease). Nothing that needs one \
+                            is to be sent to a server that doesn't say it.",
+            "schema": { "type": "string" },
+        });
+        let headers = json!({ "Protocol": header, "Features": features });
+        components.insert("headers".to_owned(), headers);
         components.insert("responses".to_owned(), errors::responses());
     }
     for (operation, path) in operations(&mut document) {
@@ -157,6 +164,8 @@ fn complete(operation: &mut Map<String, Value>, path: &str, examples: &Map<Strin
             if let Some(headers) = headers.as_object_mut() {
                 let reference = json!({ "$ref": "#/components/headers/Protocol" });
                 headers.insert(PROTOCOL_HEADER.to_owned(), reference);
+                let reference = json!({ "$ref": "#/components/headers/Features" });
+                headers.insert(FEATURES_HEADER.to_owned(), reference);
             }
         }
     }
