@@ -14,6 +14,8 @@ use std::{
 /// Seconds between the ends of a client: the quantiles of an exponential distribution with mean 30, shuffled.
 const LIVES: [u64; 10] = [15, 40, 8, 90, 27, 5, 54, 2, 21, 38];
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Milliseconds that a hop may train on after it was told to stop.
+const LAST_BATCH: f64 = 1000.0;
 /// How often what is trained is kept on disk.
 const KEEP_SECONDS: &str = "2";
 
@@ -68,11 +70,14 @@ pub(crate) fn redone(end: End) -> f64 {
         let hosts = hosts.as_array().unwrap();
         hosts.iter().find(|host| host["name"] == names[client]).unwrap()["host"].clone()
     };
-    let lost: f64 =
-        deaths.iter().map(|death| lost(&events, &host_of(death.client), death.at)).sum();
+    let each = deaths.iter().map(|death| lost(&events, &host_of(death.client), death.at));
+    let each: Vec<f64> = each.collect();
+    let lost: f64 = each.iter().sum();
     let detail = site.read(&["status", "1"]);
     let trained = detail["summary"]["train_micros"].as_f64().unwrap() / 1e3;
-    eprintln!("{end:?}: {} ends, {:.1} s of {:.1} s", deaths.len(), lost / 1e3, trained / 1e3);
+    let each: Vec<String> = each.iter().map(|millis| format!("{:.1}", millis / 1e3)).collect();
+    let (lost_seconds, seconds) = (lost / 1e3, trained / 1e3);
+    eprintln!("{end:?}: {lost_seconds:.1} s of {seconds:.1} s, at the ends {}", each.join(", "));
     lost / trained
 }
 
@@ -80,11 +85,13 @@ pub(crate) fn redone(end: End) -> f64 {
 fn lost(events: &[Value], host: &Value, death: f64) -> f64 {
     let mut free = f64::MIN;
     let mut held: Vec<(&Value, f64)> = Vec::new();
-    for event in events.iter().filter(|event| site::at(event) <= death) {
+    let (before, after): (Vec<&Value>, Vec<&Value>) =
+        events.iter().partition(|event| site::at(event) <= death);
+    for event in before {
         let about = &event["event"];
         match site::kind(event) {
             "lease-granted" if about["host"] == *host => {
-                held.push((&about["lease"], site::at(event)))
+                held.push((&about["lease"], site::at(event)));
             }
             "lease-ended" => held.retain(|(lease, _)| **lease != about["lease"]),
             "report-acknowledged" if about["host"] == *host => {
@@ -94,14 +101,23 @@ fn lost(events: &[Value], host: &Value, death: f64) -> f64 {
             _ => {}
         }
     }
-    // The oldest is the one that runs.
-    let Some((lease, granted)) = held.first() else { return 0.0 };
-    let report = events.iter().map(|event| &event["event"]["report"]);
-    let used = report.filter(|report| report["lease"] == **lease).find_map(|report| {
-        let outcomes = ["trained", "evaluated"];
-        outcomes.iter().find_map(|outcome| report["outcome"][outcome]["train_micros"].as_f64())
-    });
-    (death - granted.max(free) - used.unwrap_or(0.0) / 1e3).max(0.0)
+    // One runs and one waits. What was trained of the former is the next that comes.
+    let granted_to = |lease: &Value| held.iter().find(|(held, _)| *held == lease);
+    let next =
+        after.iter().filter(|event| site::kind(event) == "report-acknowledged").find_map(|event| {
+            let report = &event["event"]["report"];
+            let (_, granted) = granted_to(&report["lease"])?;
+            let outcomes =
+                ["trained", "evaluated"].map(|outcome| &report["outcome"][outcome]["train_micros"]);
+            Some((*granted, outcomes.iter().find_map(|micros| micros.as_f64())? / 1e3))
+        });
+    let Some((granted, used)) = next.or_else(|| held.first().map(|(_, granted)| (*granted, 0.0)))
+    else {
+        return 0.0;
+    };
+    let ran = death - granted.max(free);
+    // What took longer than that was begun anew.
+    if used > ran + LAST_BATCH { ran } else { (ran - used).max(0.0) }
 }
 
 fn now() -> f64 {
