@@ -15,7 +15,7 @@ use sojourn_protocol::{
     unit::{Base, Hop, Unit, shard_index},
     view::{HopRecord, TrialHistory},
 };
-use sojourn_slot::Slot;
+use sojourn_slot::{Slot, full_pace};
 use std::{
     collections::BTreeMap,
     future::pending,
@@ -117,7 +117,7 @@ pub(crate) async fn replay(
             unit,
         };
         let output = run.output.clone();
-        let made = match slot.run(run, |_| {}, pending()).await? {
+        let made = match slot.run(run, |_| {}, pending(), full_pace()).await? {
             Outcome::Trained(trained) => trained.checkpoint,
             Outcome::Failed(failure) => {
                 let version = record.version;

@@ -23,7 +23,7 @@ use crate::{
     transfer::{Fetcher, Lines},
     work,
 };
-use sojourn_protocol::trainer::Hello;
+use sojourn_protocol::trainer::{Hello, Pace};
 use std::{io, path::PathBuf, pin::pin, sync::Arc};
 use tokio::{
     sync::{mpsc, watch},
@@ -179,6 +179,7 @@ async fn set_up<R: UnitRunner>(
         numeric_class,
         flops,
         device,
+        pace: watch::Sender::new(Pace::FULL),
         leaving: watch::Sender::new(Leaving::No),
         fatal,
         tasks: std::sync::Mutex::default(),

@@ -22,6 +22,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::LeaseId,
     report::{ReportEnd, ReportState},
+    trainer::Pace,
     unit::Lease,
 };
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,6 +62,8 @@ pub(crate) struct Host<R> {
     pub(crate) numeric_class: Digest,
     pub(crate) flops: f64,
     pub(crate) device: String,
+    /// The share of the time in which units compute.
+    pub(crate) pace: watch::Sender<Pace>,
     /// Whether the daemon is about to end.
     pub(crate) leaving: watch::Sender<Leaving>,
     /// Hears what ends the daemon.

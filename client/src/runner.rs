@@ -2,9 +2,10 @@
 
 use sojourn_protocol::{
     report::Outcome,
-    trainer::{Hello, RunUnit, Told},
+    trainer::{Hello, Pace, RunUnit, Told},
 };
 use std::error::Error;
+use tokio::sync::watch;
 
 /// Runs units, one at a time.
 ///
@@ -13,13 +14,15 @@ pub trait UnitRunner: Send + 'static {
     /// What the trainer says of itself, started if need be.
     fn hello(&mut self) -> impl Future<Output = Result<Hello, RunnerError>> + Send;
 
-    /// Does a unit. A trainer that fails or dies on it is an outcome; an error means that there was
-    /// no trainer to try it with. When `stop` ends first, a hop ends early, with a part.
+    /// Does a unit, at the pace that is wanted at the time. A trainer that fails or dies on it is an outcome;
+    /// an error means that there was no trainer to try it with. When `stop` ends first, a hop ends early, with
+    /// a part.
     fn run(
         &mut self,
         unit: RunUnit,
         on_told: impl FnMut(Told) + Send,
         stop: impl Future<Output = ()> + Send,
+        pace: watch::Receiver<Pace>,
     ) -> impl Future<Output = Result<Outcome, RunnerError>> + Send;
 }
 

@@ -3,9 +3,10 @@
 use crate::runner::{RunnerError, UnitRunner};
 use sojourn_protocol::{
     report::Outcome,
-    trainer::{CLASS_THREADS, Hello, RunUnit, Told},
+    trainer::{CLASS_THREADS, Hello, Pace, RunUnit, Told},
 };
 use sojourn_slot::{Slot, SlotError};
+use tokio::sync::watch;
 
 /// A [`Slot`] as the daemon wants it.
 #[derive(Debug)]
@@ -34,8 +35,9 @@ impl UnitRunner for SlotRunner {
         unit: RunUnit,
         on_told: impl FnMut(Told) + Send,
         stop: impl Future<Output = ()> + Send,
+        pace: watch::Receiver<Pace>,
     ) -> Result<Outcome, RunnerError> {
-        self.slot.run(unit, on_told, stop).await.map_err(runner_error)
+        self.slot.run(unit, on_told, stop, pace).await.map_err(runner_error)
     }
 }
 

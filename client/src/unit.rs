@@ -179,9 +179,9 @@ async fn train<R: UnitRunner>(
     };
     // The next unit starts when this ends; what follows is not the slot's business.
     tokio::select! {
-        outcome = seat.runner().run(run.clone(), on_told, host.leaving(Leaving::Early)) => {
-            outcome.map_err(no_trainer)
-        }
+        outcome = seat.runner().run(
+            run.clone(), on_told, host.leaving(Leaving::Early), host.pace.subscribe(),
+        ) => outcome.map_err(no_trainer),
         () = host.leaving(Leaving::Now) => Err(Trouble::Leaving),
     }
 }

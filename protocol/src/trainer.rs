@@ -1,6 +1,6 @@
 //! The JSON lines between a slot and its trainer child: requests on its stdin, answers on its stdout,
-//! one at a time; progress lines come in between, and a request to stop may. stderr is the trainer's log.
-//! End of stdin ends it.
+//! one at a time; progress lines come in between, and a pace or a request to stop may. stderr is the
+//! trainer's log. End of stdin ends it.
 
 use crate::{
     digest::Digest,
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The version of these lines; a slot refuses a trainer of another.
-pub const TRAINER_PROTOCOL: u32 = 2;
+pub const TRAINER_PROTOCOL: u32 = 3;
 
 /// The name of the trainer program; it is looked for beside the `sojourn` program.
 pub const TRAINER_PROGRAM: &str = "sojourn-trainer";
@@ -45,6 +45,47 @@ pub enum TrainerRequest {
     /// End the running hop after the batch that it is at, with a partial checkpoint. Said of anything else,
     /// and of a hop that has ended meanwhile, it does nothing; it has no answer of its own.
     Stop,
+    /// Compute for that share of the time from now on, this unit and those after it. At 0 a unit stands still
+    /// after the batch that it is at, until another pace or [`TrainerRequest::Stop`] comes. It changes when
+    /// bytes are made, never which, and has no answer of its own.
+    Pace(Pace),
+}
+
+/// The share of the time in which a trainer computes, in percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Pace(u8);
+
+impl Pace {
+    /// All of the time.
+    pub const FULL: Self = Self(100);
+    /// None of it.
+    pub const PAUSED: Self = Self(0);
+
+    /// A share of at most 100 percent; more is none.
+    #[must_use]
+    pub const fn percent(percent: u8) -> Option<Self> {
+        if percent > 100 { None } else { Some(Self(percent)) }
+    }
+
+    /// The share in percent.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl TryFrom<u8> for Pace {
+    type Error = String;
+    fn try_from(percent: u8) -> Result<Self, String> {
+        Self::percent(percent).ok_or_else(|| format!("a pace of {percent} percent"))
+    }
+}
+
+impl From<Pace> for u8 {
+    fn from(pace: Pace) -> Self {
+        pace.0
+    }
 }
 
 /// Rows, and the model that they go through.
@@ -161,4 +202,21 @@ pub struct Progress {
     pub done: u32,
     /// Batches of this unit.
     pub of: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pace_is_a_share() {
+        let said = |text: &str| serde_json::from_str::<TrainerRequest>(text);
+        let half = TrainerRequest::Pace(Pace::percent(50).unwrap());
+        assert_eq!(said("{\"pace\":50}").unwrap(), half);
+        assert_eq!(serde_json::to_string(&half).unwrap(), "{\"pace\":50}");
+        for wrong in ["{\"pace\":101}", "{\"pace\":-1}", "{\"pace\":0.5}"] {
+            assert!(said(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Pace::percent(101), None);
+    }
 }

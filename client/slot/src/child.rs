@@ -6,10 +6,11 @@ use crate::{
     error::SlotError,
 };
 use sojourn_protocol::trainer::{
-    Hello, PINNED_ENVIRONMENT, TRAINER_PROTOCOL, TrainerLine, TrainerRequest,
+    Hello, PINNED_ENVIRONMENT, Pace, TRAINER_PROTOCOL, TrainerLine, TrainerRequest,
 };
 use std::{
     collections::VecDeque,
+    future::pending,
     io,
     pin::{Pin, pin},
     process::Stdio,
@@ -19,6 +20,7 @@ use std::{
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
+    sync::watch,
     task::JoinHandle,
     time::timeout,
 };
@@ -41,6 +43,8 @@ pub(crate) struct Child {
     requests: ChildStdin,
     lines: BufReader<ChildStdout>,
     log: Log,
+    /// The pace that it goes at.
+    pace: Pace,
 }
 
 /// What came instead of a line.
@@ -89,7 +93,7 @@ impl Child {
         if hello.protocol != TRAINER_PROTOCOL {
             return Err(SlotError::Protocol { trainer, found: hello.protocol });
         }
-        Ok(Self { mode, hello, process, requests, lines, log })
+        Ok(Self { mode, hello, process, requests, lines, log, pace: Pace::FULL })
     }
 
     /// Has the process ended?
@@ -97,27 +101,42 @@ impl Child {
         !matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// Sends a request.
-    pub(crate) async fn send(&mut self, request: &TrainerRequest) -> io::Result<()> {
+    /// Sends a request, to be done at that pace.
+    pub(crate) async fn begin(&mut self, request: &TrainerRequest, pace: Pace) -> io::Result<()> {
+        if self.pace != pace {
+            self.pace = pace;
+            send(&mut self.requests, &TrainerRequest::Pace(pace)).await?;
+        }
         send(&mut self.requests, request).await
     }
 
-    /// The next line; when `stop` ends meanwhile, the trainer is told so, once.
+    /// The next line. When `stop` ends meanwhile, the trainer is told so, once, and of each new pace.
     pub(crate) async fn line_or(
         &mut self,
         stop: &mut Option<Pin<&mut impl Future<Output = ()>>>,
+        pace: &mut watch::Receiver<Pace>,
     ) -> Result<TrainerLine, Broken> {
         // Of a line that is given up half the bytes would be lost: it is waited for throughout.
         let mut line = pin!(read_line(&mut self.lines));
-        if let Some(stops) = stop {
-            tokio::select! {
+        loop {
+            let request = tokio::select! {
+                biased;
                 line = &mut line => return line,
-                () = stops.as_mut() => *stop = None,
-            }
+                () = ended(stop) => {
+                    *stop = None;
+                    TrainerRequest::Stop
+                }
+                next = next(pace) => {
+                    if next == self.pace {
+                        continue;
+                    }
+                    self.pace = next;
+                    TrainerRequest::Pace(next)
+                }
+            };
             // Where it can't be told, it is dying, and the line will say so.
-            send(&mut self.requests, &TrainerRequest::Stop).await.ok();
+            send(&mut self.requests, &request).await.ok();
         }
-        line.await
     }
 
     /// How it ended, for people; it is killed where it hasn't.
@@ -152,6 +171,22 @@ fn command(config: &SlotConfig, mode: Mode) -> Command {
         command.env("LD_PRELOAD", library);
     }
     command
+}
+
+/// Ends when what was given does; never, where that is over.
+async fn ended(stop: &mut Option<Pin<&mut impl Future<Output = ()>>>) {
+    match stop {
+        Some(stop) => stop.as_mut().await,
+        None => pending().await,
+    }
+}
+
+/// The next pace; never, where nobody is left to give one.
+async fn next(pace: &mut watch::Receiver<Pace>) -> Pace {
+    match pace.changed().await {
+        Ok(()) => *pace.borrow_and_update(),
+        Err(_) => pending().await,
+    }
 }
 
 async fn send(requests: &mut ChildStdin, request: &TrainerRequest) -> io::Result<()> {

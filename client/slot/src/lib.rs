@@ -21,4 +21,4 @@ mod slot;
 pub use config::{Mode, SlotConfig};
 pub use device::Device;
 pub use error::SlotError;
-pub use slot::Slot;
+pub use slot::{Slot, full_pace};

@@ -8,9 +8,16 @@ use crate::{
 use sojourn_protocol::{
     digest::Digest,
     report::{Failure, FailureKind, Outcome},
-    trainer::{Hello, Predict, Predicted, RunUnit, Told, TrainerLine, TrainerRequest},
+    trainer::{Hello, Pace, Predict, Predicted, RunUnit, Told, TrainerLine, TrainerRequest},
 };
 use std::{collections::BTreeMap, future::pending, pin::pin};
+use tokio::sync::watch;
+
+/// The pace of what nobody slows down.
+#[must_use]
+pub fn full_pace() -> watch::Receiver<Pace> {
+    watch::channel(Pace::FULL).1
+}
 
 /// A place where one unit runs.
 ///
@@ -43,8 +50,8 @@ impl Slot {
         Ok(hello)
     }
 
-    /// Does a unit. A trainer that refuses it or dies of it is an outcome. When `stop` ends first, a hop ends
-    /// after the batch that it is at.
+    /// Does a unit, at the pace that is wanted at the time. A trainer that refuses it or dies of it is an
+    /// outcome. When `stop` ends first, a hop ends after the batch that it is at.
     ///
     /// # Errors
     /// [`SlotError`] where there is no trainer to try it with.
@@ -53,10 +60,11 @@ impl Slot {
         unit: RunUnit,
         on_told: impl FnMut(Told),
         stop: impl Future<Output = ()>,
+        pace: watch::Receiver<Pace>,
     ) -> Result<Outcome, SlotError> {
         let mode = self.mode(unit.unit.context().pinned_threads);
         let request = TrainerRequest::Run(Box::new(unit));
-        Ok(match self.ask(mode, &request, on_told, stop).await? {
+        Ok(match self.ask(mode, &request, on_told, stop, pace).await? {
             TrainerLine::Trained(trained) => Outcome::Trained(trained),
             TrainerLine::Evaluated(evaluated) => Outcome::Evaluated(evaluated),
             TrainerLine::Failed(failure) => Outcome::Failed(failure),
@@ -74,7 +82,7 @@ impl Slot {
     ) -> Result<Result<Predicted, Failure>, SlotError> {
         let mode = self.mode(request.context.pinned_threads);
         let request = TrainerRequest::Predict(Box::new(request));
-        Ok(match self.ask(mode, &request, |_| {}, pending()).await? {
+        Ok(match self.ask(mode, &request, |_| {}, pending(), full_pace()).await? {
             TrainerLine::Predicted(predicted) => Ok(predicted),
             TrainerLine::Failed(failure) => Err(failure),
             other => Err(self.strange(&other)),
@@ -88,19 +96,21 @@ impl Slot {
         request: &TrainerRequest,
         mut on_told: impl FnMut(Told),
         stop: impl Future<Output = ()>,
+        mut pace: watch::Receiver<Pace>,
     ) -> Result<TrainerLine, SlotError> {
         let mut child = self.take(mode).await?;
-        if child.is_dead() || child.send(request).await.is_err() {
+        let now = *pace.borrow_and_update();
+        if child.is_dead() || child.begin(request, now).await.is_err() {
             // It died while it was idle: nothing that this request did.
             child = self.start(mode).await?;
-            if child.send(request).await.is_err() {
+            if child.begin(request, now).await.is_err() {
                 return Ok(died(child.end(Broken::Ended).await));
             }
         }
         let stop = pin!(stop);
         let mut stop = Some(stop);
         let answer = loop {
-            match child.line_or(&mut stop).await {
+            match child.line_or(&mut stop, &mut pace).await {
                 Ok(TrainerLine::Told(told)) => on_told(told),
                 Ok(TrainerLine::Hello(_)) => {
                     let garbage = Broken::Garbage("hello again".into());

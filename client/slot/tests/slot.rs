@@ -9,12 +9,15 @@ use sojourn_protocol::{
     position::Position,
     report::{Failure, FailureKind, Outcome, Sums, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
-    trainer::{Hello, Predict, Predicted, Progress, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine},
+    trainer::{
+        Hello, Pace, Predict, Predicted, Progress, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine,
+    },
     unit::{Base, Hop, TrialContext, Unit},
 };
-use sojourn_slot::{Device, Slot, SlotConfig, SlotError};
+use sojourn_slot::{Device, Slot, SlotConfig, SlotError, full_pace};
 use std::{fs, future::pending, os::unix::fs::PermissionsExt, path::Path};
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 fn hello(protocol: u32) -> String {
     line(&TrainerLine::Hello(Hello {
@@ -104,14 +107,15 @@ async fn one_trainer_does_many_units_and_tells_progress() {
     assert_eq!(slot.hello(Some(1)).await.unwrap().numeric_class, Digest::of(b"class"));
     for _ in 0..3 {
         let mut seen = Vec::new();
-        let outcome = slot.run(unit(Some(1)), |told| seen.push(told), pending()).await.unwrap();
+        let outcome =
+            slot.run(unit(Some(1)), |told| seen.push(told), pending(), full_pace()).await.unwrap();
         assert_eq!(
             (outcome, seen),
             (Outcome::Trained(trained()), vec![Told::Progress(Progress { done: 1, of: 2 })])
         );
     }
     assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 1);
-    slot.run(unit(None), |_| {}, pending()).await.unwrap();
+    slot.run(unit(None), |_| {}, pending(), full_pace()).await.unwrap();
     assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 2, "another arithmetic");
 }
 
@@ -180,15 +184,15 @@ async fn a_trainer_of_another_numeric_class_than_those_before_it_is_refused() {
         let mut slot = slot(&folder, &script);
         become_of(b"first");
         for pinned in before {
-            let outcome = slot.run(unit(*pinned), |_| {}, pending()).await.unwrap();
+            let outcome = slot.run(unit(*pinned), |_| {}, pending(), full_pace()).await.unwrap();
             assert_eq!(outcome, Outcome::Trained(trained()));
         }
         become_of(b"second");
-        let mut refused = slot.run(unit(after), |_| {}, pending()).await;
+        let mut refused = slot.run(unit(after), |_| {}, pending(), full_pace()).await;
         if let Ok(Outcome::Failed(failure)) = &refused {
             // It read the request before it ended: the next one starts anew.
             assert_eq!(failure.kind, FailureKind::Died);
-            refused = slot.run(unit(after), |_| {}, pending()).await;
+            refused = slot.run(unit(after), |_| {}, pending(), full_pace()).await;
         }
         let Err(error) = refused else { panic!("{before:?} {after:?}: {refused:?}") };
         assert!(matches!(error, SlotError::Class { .. }), "{error}");
@@ -199,9 +203,9 @@ async fn a_trainer_of_another_numeric_class_than_those_before_it_is_refused() {
             "{text}"
         );
         // What no unit pins is promised to nobody; and what was before may come back.
-        slot.run(unit(None), |_| {}, pending()).await.unwrap();
+        slot.run(unit(None), |_| {}, pending(), full_pace()).await.unwrap();
         become_of(b"first");
-        slot.run(unit(after), |_| {}, pending()).await.unwrap();
+        slot.run(unit(after), |_| {}, pending(), full_pace()).await.unwrap();
     }
 }
 
@@ -214,7 +218,8 @@ async fn a_trainer_that_dies_fails_the_unit_with_the_end_of_its_log_and_is_repla
     );
     let mut slot = slot(&folder, &script);
     for _ in 0..2 {
-        let (kind, message) = failure(slot.run(unit(Some(1)), |_| {}, pending()).await.unwrap());
+        let (kind, message) =
+            failure(slot.run(unit(Some(1)), |_| {}, pending(), full_pace()).await.unwrap());
         assert_eq!(kind, FailureKind::Died);
         assert!(
             message.contains("CUDA driver crashed") && message.contains("SIGSEGV"),
@@ -266,11 +271,11 @@ async fn a_trainer_that_died_while_idle_costs_no_unit() {
     while !first.exists() {
         tokio::task::yield_now().await;
     }
-    let outcome = slot.run(unit(Some(1)), |_| {}, pending()).await.unwrap();
+    let outcome = slot.run(unit(Some(1)), |_| {}, pending(), full_pace()).await.unwrap();
     if let Outcome::Failed(failure) = &outcome {
         // It read the request before it ended: that is a death in a unit.
         assert_eq!(failure.kind, FailureKind::Died);
-        let outcome = slot.run(unit(Some(1)), |_| {}, pending()).await.unwrap();
+        let outcome = slot.run(unit(Some(1)), |_| {}, pending(), full_pace()).await.unwrap();
         assert_eq!(outcome, Outcome::Trained(trained()));
     } else {
         assert_eq!(outcome, Outcome::Trained(trained()));
@@ -289,7 +294,7 @@ async fn a_trainer_is_told_to_stop_once() {
     );
     let mut slot = slot(&folder, &script);
     for _ in 0..2 {
-        let outcome = slot.run(unit(Some(1)), |_| {}, async {}).await.unwrap();
+        let outcome = slot.run(unit(Some(1)), |_| {}, async {}, full_pace()).await.unwrap();
         assert_eq!(outcome, Outcome::Trained(trained()));
     }
     let told = fs::read_to_string(folder.path().join("told")).unwrap();
@@ -297,11 +302,41 @@ async fn a_trainer_is_told_to_stop_once() {
 }
 
 #[tokio::test]
+async fn a_trainer_is_told_of_its_pace_and_so_is_the_one_that_comes_after_it() {
+    let folder = TempDir::new().unwrap();
+    let told = folder.path().join("told");
+    // A unit is done when it may go at full pace.
+    let script = format!(
+        "{}while read request; do echo \"$request\" | cut -c 1-11 >> {}\ncase $request in\n'{{\"pace\":100}}') {} ;;\n*run*) {} ;; esac; done\n",
+        hello(TRAINER_PROTOCOL),
+        told.display(),
+        line(&TrainerLine::Trained(trained())),
+        line(&TrainerLine::Told(Told::Progress(Progress { done: 1, of: 2 }))),
+    );
+    let mut slot = slot(&folder, &script);
+    let paces = watch::Sender::new(Pace::percent(30).unwrap());
+    for pinned in [Some(1), None] {
+        // Another mode is another process. At its sign of life it is to go otherwise.
+        let on_told = |_| {
+            paces.send_replace(Pace::FULL);
+        };
+        let outcome = slot.run(unit(pinned), on_told, pending(), paces.subscribe()).await.unwrap();
+        assert_eq!(outcome, Outcome::Trained(trained()));
+        paces.send_replace(Pace::PAUSED);
+    }
+    let told = fs::read_to_string(told).unwrap();
+    let [first, second] = ["{\"pace\":30}", "{\"pace\":0}"];
+    let (run, full) = ("{\"run\":{\"un", "{\"pace\":100");
+    assert_eq!(told.lines().collect::<Vec<_>>(), [first, run, full, second, run, full]);
+}
+
+#[tokio::test]
 async fn garbage_fails_the_unit() {
     let folder = TempDir::new().unwrap();
     let script = format!("{}read request\necho 'Segmentation nonsense'\n", hello(TRAINER_PROTOCOL));
     let mut slot = slot(&folder, &script);
-    let (kind, message) = failure(slot.run(unit(Some(1)), |_| {}, pending()).await.unwrap());
+    let (kind, message) =
+        failure(slot.run(unit(Some(1)), |_| {}, pending(), full_pace()).await.unwrap());
     assert_eq!(kind, FailureKind::Died);
     assert!(message.contains("Segmentation nonsense"), "{message}");
 }
@@ -316,7 +351,7 @@ async fn a_unit_that_is_given_up_takes_its_trainer_with_it() {
         started.display()
     );
     let mut slot = slot(&folder, &script);
-    let run = slot.run(unit(Some(1)), |_| {}, pending());
+    let run = slot.run(unit(Some(1)), |_| {}, pending(), full_pace());
     let begun = async {
         loop {
             if let Ok(pid) = fs::read_to_string(&started)

@@ -4,7 +4,7 @@ use sojourn_client::{RunnerError, UnitRunner};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     report::{Evaluated, Outcome, Sums, Trained},
-    trainer::{Hello, Progress, RunUnit, TRAINER_PROTOCOL, Told},
+    trainer::{Hello, Pace, Progress, RunUnit, TRAINER_PROTOCOL, Told},
     unit::Unit,
 };
 use std::{
@@ -126,6 +126,7 @@ impl UnitRunner for Runner {
         unit: RunUnit,
         mut on_told: impl FnMut(Told) + Send,
         stop: impl Future<Output = ()> + Send,
+        pace: watch::Receiver<Pace>,
     ) -> Result<Outcome, RunnerError> {
         let trainer = &*self.0;
         let now = trainer.at_once.fetch_add(1, Ordering::SeqCst) + 1;
@@ -146,8 +147,14 @@ impl UnitRunner for Runner {
             on_told(Told::Kept(part));
         }
         trainer.started.send_modify(|started| *started += 1);
+        // It stands still while its pace is 0.
+        let goes = async {
+            let mut pace = pace;
+            pace.wait_for(|pace| *pace > Pace::PAUSED).await.unwrap();
+            trainer.gate.acquire().await
+        };
         let whole = tokio::select! {
-            permit = trainer.gate.acquire() => {
+            permit = goes => {
                 permit.unwrap().forget();
                 true
             }

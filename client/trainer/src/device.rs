@@ -38,6 +38,15 @@ impl DeviceChoice {
     }
 }
 
+/// Waits until a GPU has done what it was given; a CPU has.
+pub(crate) fn finish(device: Device) {
+    if let Device::Cuda(index) = device
+        && let Ok(index) = i64::try_from(index)
+    {
+        Cuda::synchronize(index);
+    }
+}
+
 impl FromStr for DeviceChoice {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {

@@ -22,6 +22,7 @@ use std::{
     ops::ControlFlow,
     path::PathBuf,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 /// libtorch draws from one source of chance in a process. A trainer does one unit at a time; tests,
@@ -117,7 +118,7 @@ impl World {
         let _alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
         let trained =
             run_hop(hop, until, &request, &mut Shards::on(tch::Device::Cpu), &mut |_| {
-                ControlFlow::Continue(())
+                ControlFlow::Continue(Duration::ZERO)
             })?;
         Ok((trained, fs::read(&request.output).unwrap()))
     }

@@ -22,6 +22,7 @@ mod keeper;
 mod model;
 mod optimizer;
 mod options;
+mod pace;
 mod places;
 mod predict;
 mod schedule;

@@ -1,13 +1,16 @@
 //! The process: requests from stdin, answers to stdout, one unit at a time.
 //!
 //! A thread reads stdin so that its end ends the process at once, in the middle of a unit too: a
-//! trainer must not outlive the daemon that started it. It also hears at once that a unit is to stop.
+//! trainer must not outlive the daemon that started it. It also hears at once that a unit is to stop, or to
+//! go at another pace.
 
 use crate::{
     calibrate::calibrate,
     data::Shards,
+    device::finish,
     error::TrainError,
     options::Options,
+    pace::{Orders, Pacer},
     predict::{LastModel, predict},
     unit,
 };
@@ -40,7 +43,8 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 pub fn serve(options: &Options) -> ExitCode {
     let life = Arc::new(Life::default());
     life.busy.store(true, Ordering::SeqCst);
-    let requests = read_requests(Arc::clone(&life));
+    let orders = Arc::new(Orders::default());
+    let requests = read_requests(Arc::clone(&life), Arc::clone(&orders));
     let threads = i32::try_from(options.threads).unwrap_or(1);
     tch::set_num_interop_threads(1);
     tch::set_num_threads(threads);
@@ -65,7 +69,7 @@ pub fn serve(options: &Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match answer_all(&requests, hello, Shards::on(device), &life) {
+    match answer_all(&requests, hello, Shards::on(device), &life, &orders) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("stdout can't be written: {error}");
@@ -79,6 +83,7 @@ fn answer_all(
     hello: Hello,
     mut shards: Shards,
     life: &Life,
+    orders: &Orders,
 ) -> io::Result<()> {
     // Idle before a line is written, not after: who has read the answer may end stdin at once, and
     // then finds the process ended in order.
@@ -91,13 +96,15 @@ fn answer_all(
             break;
         }
         let answer = match request {
-            Ok(TrainerRequest::Run(request)) => answer(&request, &mut shards, &stop),
+            Ok(TrainerRequest::Run(request)) => {
+                answer(&request, &mut shards, Pacer::new(orders, stop))
+            }
             Ok(TrainerRequest::Predict(request)) => {
                 catch(|| predict(&request, &mut last, shards.device()))
                     .map_or_else(TrainerLine::Failed, TrainerLine::Predicted)
             }
             // The reader keeps these to itself.
-            Ok(TrainerRequest::Stop) => continue,
+            Ok(TrainerRequest::Stop | TrainerRequest::Pace(_)) => continue,
             Err(error) => TrainerLine::Failed(Failure {
                 kind: FailureKind::Trainer,
                 message: format!("the request can't be understood: {error}"),
@@ -109,19 +116,29 @@ fn answer_all(
     Ok(())
 }
 
-fn answer(request: &RunUnit, shards: &mut Shards, stop: &AtomicBool) -> TrainerLine {
+fn answer(request: &RunUnit, shards: &mut Shards, mut pacer: Pacer<'_>) -> TrainerLine {
+    let device = shards.device();
     let mut shown = Instant::now();
     let mut listener = |told: Told| {
-        if !matches!(told, Told::Progress(_)) || shown.elapsed() >= PROGRESS_EVERY {
+        // Where nobody reads any more, the unit's answer will find out.
+        let tell = |told: &Told| put(&TrainerLine::Told(told.clone())).ok();
+        let Told::Progress(_) = told else {
+            tell(&told);
+            return ControlFlow::Continue(Duration::ZERO);
+        };
+        if shown.elapsed() >= PROGRESS_EVERY {
             shown = Instant::now();
-            // Where nobody reads any more, the unit's answer will find out.
-            put(&TrainerLine::Told(told)).ok();
+            tell(&told);
         }
-        if stop.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+        if !pacer.is_full() {
+            // A GPU works off what it is given; its time is over when it has.
+            finish(device);
         }
+        // Of a unit that stands still it is known where.
+        let still = pacer.rest(|| {
+            tell(&told);
+        });
+        if pacer.stops() { ControlFlow::Break(()) } else { ControlFlow::Continue(still) }
     };
     catch(|| unit::run(request, shards, &mut listener)).unwrap_or_else(TrainerLine::Failed)
 }
@@ -164,16 +181,23 @@ struct Asked {
 }
 
 /// The requests of stdin as they come.
-fn read_requests(life: Arc<Life>) -> mpsc::Receiver<Asked> {
+fn read_requests(life: Arc<Life>, orders: Arc<Orders>) -> mpsc::Receiver<Asked> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         // That of the last request: a slot asks for one thing at a time.
         let mut stop = Arc::new(AtomicBool::new(false));
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             let request = serde_json::from_str(&line);
-            if let Ok(TrainerRequest::Stop) = &request {
-                stop.store(true, Ordering::Relaxed);
-                continue;
+            match &request {
+                Ok(TrainerRequest::Stop) => {
+                    orders.stop(&stop);
+                    continue;
+                }
+                Ok(TrainerRequest::Pace(pace)) => {
+                    orders.pace(*pace);
+                    continue;
+                }
+                _ => {}
             }
             stop = Arc::default();
             if sender.send(Asked { request, stop: Arc::clone(&stop) }).is_err() {

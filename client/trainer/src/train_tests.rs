@@ -21,7 +21,7 @@ use sojourn_protocol::{
     trainer::{Progress, RunUnit, Told, TrainerLine},
     unit::{Base, Evaluation, TrialContext, Unit},
 };
-use std::{fs, ops::ControlFlow};
+use std::{fs, ops::ControlFlow, time::Duration};
 
 fn mlp() -> Architecture {
     Architecture::mlp([12, 7])
@@ -108,7 +108,7 @@ fn what_is_kept_on_the_way_is_what_a_shorter_hop_makes() {
             Told::Progress(_) => {}
             Told::NotKept(reason) => panic!("{reason}"),
         }
-        ControlFlow::Continue(())
+        ControlFlow::Continue(Duration::ZERO)
     };
     let mut shards = Shards::on(tch::Device::Cpu);
     let TrainerLine::Trained(trained) = unit::run(&request, &mut shards, &mut listener).unwrap()
@@ -207,7 +207,8 @@ fn a_model_learns_and_evaluation_says_so() {
         };
         let request = world.request(Unit::Evaluate(evaluation));
         let mut shards = Shards::on(tch::Device::Cpu);
-        let line = unit::run(&request, &mut shards, &mut |_| ControlFlow::Continue(())).unwrap();
+        let line = unit::run(&request, &mut shards, &mut |_| ControlFlow::Continue(Duration::ZERO))
+            .unwrap();
         let TrainerLine::Evaluated(evaluated) = line else { panic!("{line:?}") };
         assert_eq!(evaluated.version, Version(24));
         let [one, two] = evaluated.shards[..] else { panic!("{evaluated:?}") };
@@ -415,7 +416,7 @@ fn an_evaluation_tells_batches_of_all_its_shards_as_they_are_done() {
     unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut |progress| {
         let Told::Progress(Progress { done, of: 16 }) = progress else { panic!("{progress:?}") };
         told.push(done);
-        ControlFlow::Continue(())
+        ControlFlow::Continue(Duration::ZERO)
     })
     .unwrap();
     assert_eq!(told, [4, 8, 12, 16]);

@@ -23,8 +23,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Hears of a running unit, and may break a hop off.
-pub(crate) type Listener<'a> = dyn FnMut(Told) -> ControlFlow<()> + 'a;
+/// Hears of a running unit, and may break a hop off; says for how long it has had the unit stand still.
+pub(crate) type Listener<'a> = dyn FnMut(Told) -> ControlFlow<(), Duration> + 'a;
 
 /// Does a unit.
 pub(crate) fn run(
@@ -71,7 +71,7 @@ pub(crate) fn run_hop(
     drop(checkpoint);
     check_base(hop, &model.lineage)?;
     let of = until - hop.start.batch;
-    let started = Instant::now();
+    let mut started = Instant::now();
     let every = request.keep_every.map(|every| Duration::from_millis(every.0));
     let mut keeper = Keeper::new(every, started);
     let (sums, end) = train(hop, until, &mut model, &data, &mut |reached: Reached<'_>| {
@@ -84,9 +84,17 @@ pub(crate) fn run_hop(
             let kept = trained.save(hop, reached.model, &request.part(end));
             keeper.tried(began, Instant::now());
             // The hop itself may yet find room for its checkpoint.
-            let _ = listener(kept.map_or_else(|error| Told::NotKept(error.to_string()), Told::Kept));
+            let _ =
+                listener(kept.map_or_else(|error| Told::NotKept(error.to_string()), Told::Kept));
         }
-        Ok(listener(Told::Progress(Progress { done: end - hop.start.batch, of })))
+        Ok(match listener(Told::Progress(Progress { done: end - hop.start.batch, of })) {
+            // It is no time of training.
+            ControlFlow::Continue(still) => {
+                started += still;
+                ControlFlow::Continue(())
+            }
+            ControlFlow::Break(()) => ControlFlow::Break(()),
+        })
     })?;
     let ended = Ended { end, sums, train_micros: micros(started) };
     ended.save(hop, &model, &request.output)
@@ -129,7 +137,7 @@ fn run_evaluation(
     let batches_of = |shard: &Shard| batches(u64::from(shard.rows), training.batch_size);
     let of = evaluation.shards.iter().map(batches_of).fold(0, u32::saturating_add);
     let mut before = 0u32;
-    let started = Instant::now();
+    let mut started = Instant::now();
     let measure = Measure { loss: training.loss, counting: evaluation.counting };
     let mut by_class = ClassTally::new(evaluation.counting.by_class, evaluation.context.outputs)?;
     let mut sums = Vec::with_capacity(evaluation.shards.len());
@@ -141,7 +149,10 @@ fn run_evaluation(
             let done = if rows < u64::from(shard.rows) { whole } else { u64::from(all) };
             let done = u32::try_from(done).unwrap_or(all);
             // Of half an evaluation nobody has any use.
-            let _ = listener(Told::Progress(Progress { done: before.saturating_add(done), of }));
+            let told = Told::Progress(Progress { done: before.saturating_add(done), of });
+            if let ControlFlow::Continue(still) = listener(told) {
+                started += still;
+            }
         })?);
         before = before.saturating_add(all);
     }

@@ -6,14 +6,16 @@ use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, ShardId, TrialId, Version},
-    manifest::{Scaling, Shard},
+    manifest::{DataSplit, Scaling, Shard},
+    metrics::Counting,
     position::Position,
     report::{FailureKind, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{
-        Hello, PINNED_ENVIRONMENT, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine, TrainerRequest,
+        Hello, PINNED_ENVIRONMENT, Pace, Progress, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine,
+        TrainerRequest,
     },
-    unit::{Base, Hop, TrialContext, Unit},
+    unit::{Base, Evaluation, Hop, TrialContext, Unit},
 };
 use std::{
     collections::BTreeMap,
@@ -190,6 +192,107 @@ fn a_unit_that_is_told_to_stop_is_gone_on_with() {
     rest.files.insert(partial.checkpoint.sha256, part);
     let rest = trainer.train(&TrainerRequest::Run(rest));
     assert_eq!((rest.end.batch, rest.checkpoint), (2_500, expected));
+}
+
+impl Trainer {
+    fn pace(&mut self, percent: u8) {
+        let pace = Pace::percent(percent).unwrap();
+        self.send(&serde_json::to_string(&TrainerRequest::Pace(pace)).unwrap());
+    }
+
+    fn progress(&mut self) -> Progress {
+        match line(&mut self.lines) {
+            TrainerLine::Told(Told::Progress(progress)) => progress,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_paused_unit_stands_still_after_the_batch_that_it_is_at() {
+    let folder = TempDir::new().unwrap();
+    let whole = request(folder.path(), 20_000, 8);
+    let mut trainer = Trainer::start();
+    let expected = trainer.train(&whole);
+
+    // Said before: it holds from the first batch on, and the stop finds the unit there.
+    trainer.pace(0);
+    trainer.send(&serde_json::to_string(&whole).unwrap());
+    assert_eq!(trainer.progress(), Progress { done: 1, of: 2_500 });
+    trainer.send(&serde_json::to_string(&TrainerRequest::Stop).unwrap());
+    let TrainerLine::Trained(part) = trainer.answer() else { panic!("it stops with a part") };
+    assert_eq!(part.end.batch, 1);
+
+    // It holds for the next unit too, which goes on at another pace and makes the same bytes.
+    trainer.send(&serde_json::to_string(&whole).unwrap());
+    assert_eq!(trainer.progress().done, 1);
+    trainer.pace(90);
+    let TrainerLine::Trained(trained) = trainer.answer() else { panic!("it goes on") };
+    assert_eq!((trained.checkpoint, trained.sums), (expected.checkpoint, expected.sums));
+}
+
+#[test]
+fn a_unit_that_is_paused_as_it_runs_does_no_batch_more_than_it_tells() {
+    let folder = TempDir::new().unwrap();
+    let long = request(folder.path(), 1_000_000, 1);
+    let mut trainer = Trainer::start();
+    trainer.send(&serde_json::to_string(&long).unwrap());
+    let before = trainer.progress();
+    trainer.pace(0);
+    // As it stands still, it tells where; perhaps after what it was telling anyway.
+    let mut told = trainer.progress();
+    assert!(told.done >= before.done && told.done < told.of);
+    trainer.send(&serde_json::to_string(&TrainerRequest::Stop).unwrap());
+    let part = loop {
+        match line(&mut trainer.lines) {
+            TrainerLine::Told(Told::Progress(progress)) => told = progress,
+            TrainerLine::Trained(part) => break part,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(part.end.batch, told.done);
+}
+
+#[test]
+fn an_evaluation_stands_still_between_its_chunks() {
+    let folder = TempDir::new().unwrap();
+    let TrainerRequest::Run(trained) = request(folder.path(), 3_000, 8) else { panic!("a unit") };
+    let mut trainer = Trainer::start();
+    let checkpoint = trainer.train(&TrainerRequest::Run(trained.clone())).checkpoint;
+    let Unit::Train(hop) = &trained.unit else { panic!("a hop") };
+    let evaluation = Evaluation {
+        job: hop.job,
+        trial: hop.trial,
+        epoch: Epoch(0),
+        version: Version(1),
+        checkpoint,
+        shards: vec![hop.shard],
+        split: DataSplit::Valid,
+        counting: Counting::default(),
+        context: hop.context.clone(),
+    };
+    let mut files = trained.files.clone();
+    files.insert(checkpoint.sha256, trained.output.clone());
+    let unit = Unit::Evaluate(evaluation);
+    let request = TrainerRequest::Run(Box::new(RunUnit { unit, files, ..*trained }));
+    trainer.pace(0);
+    trainer.send(&serde_json::to_string(&request).unwrap());
+    assert_eq!(trainer.progress(), Progress { done: 1024 / 8, of: 375 });
+    trainer.pace(100);
+    let TrainerLine::Evaluated(evaluated) = trainer.answer() else { panic!("it goes on") };
+    assert_eq!(evaluated.shards[0].rows, 3_000);
+}
+
+#[test]
+fn a_paused_trainer_ends_with_its_stdin() {
+    let folder = TempDir::new().unwrap();
+    let mut trainer = Trainer::start();
+    trainer.pace(0);
+    trainer.send(&serde_json::to_string(&request(folder.path(), 20, 8)).unwrap());
+    assert_eq!(trainer.progress().done, 1);
+    trainer.requests.take();
+    let status = trainer.process.wait().unwrap();
+    assert_eq!(status.signal(), Some(9), "{status}");
 }
 
 #[test]
