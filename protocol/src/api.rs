@@ -8,6 +8,8 @@
 //! | `POST /v1/release` | host | [`ReleaseRequest`] -> [`ReleaseAnswer`] |
 //! | `PUT /v1/leases/{lease}/checkpoint?offset=N` | host | bytes; [`SHA256_HEADER`], [`BYTES_HEADER`] -> [`UploadState`] |
 //! | `GET /v1/leases/{lease}/checkpoint` | host | -> [`UploadState`] |
+//! | `PUT /v1/leases/{lease}/checkpoint/delta?offset=N` | host | bytes of a delta; [`SHA256_HEADER`] and [`BYTES_HEADER`] of it, [`BASE_HEADER`], [`RESULT_SHA256_HEADER`], [`RESULT_BYTES_HEADER`] -> [`UploadState`] |
+//! | `GET /v1/leases/{lease}/checkpoint/delta` | host | -> [`UploadState`] |
 //! | `POST /v1/results` | host | [`crate::report::Report`] -> [`ReportAnswer`] |
 //! | `GET /v1/blobs/{sha256}` | host (its leases' blobs), admin | bytes, ranges |
 //! | `PUT /v1/blobs/{sha256}?offset=N` | admin | bytes (zstd allowed); [`BYTES_HEADER`] -> [`UploadState`] |
@@ -42,11 +44,22 @@ pub const SHA256_HEADER: &str = "sojourn-sha256";
 /// Header of an upload: the size of the whole decoded content.
 pub const BYTES_HEADER: &str = "sojourn-bytes";
 
+/// Header of a delta: the SHA-256 of the blob that it is the difference from.
+pub const BASE_HEADER: &str = "sojourn-base";
+/// Header of a delta: the SHA-256 of the checkpoint that it gives.
+pub const RESULT_SHA256_HEADER: &str = "sojourn-result-sha256";
+/// Header of a delta: the size of the checkpoint that it gives.
+pub const RESULT_BYTES_HEADER: &str = "sojourn-result-bytes";
+/// The largest checkpoint that goes as a delta: both sides hold it, its base and the delta in memory.
+pub const LARGEST_BY_DELTA: u64 = 256 << 20;
+
 /// Header of every answer: what the server understands beyond the first version of the API, in words that
 /// are divided by `, `. Nothing that needs one of them is sent to a server that doesn't say it.
 pub const FEATURES_HEADER: &str = "sojourn-features";
 /// A feature: [`HeldState::Sending`].
 pub const UPLOAD_PROGRESS: &str = "upload-progress";
+/// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
+pub const DELTA_UPLOADS: &str = "delta-uploads";
 
 /// A machine asks to become a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

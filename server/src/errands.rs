@@ -61,9 +61,11 @@ fn carry_out(
                 drop(runtime.spawn(async move { keeper.delete(blob).await }));
             }
             Errand::DropUpload(lease) => {
-                if let Err(error) = uploads.remove(UploadName::Lease(lease)) {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "an upload could not be dropped");
+                for name in [UploadName::Lease(lease), UploadName::Delta(lease)] {
+                    if let Err(error) = uploads.remove(name) {
+                        let error = &error as &dyn std::error::Error;
+                        tracing::warn!(error, "an upload could not be dropped");
+                    }
                 }
             }
         }
@@ -80,8 +82,11 @@ pub(crate) async fn sweep(shell: ShellHandle, uploads: Uploads) {
     let swept = tokio::task::spawn_blocking(move || {
         uploads.sweep(SystemTime::now(), |name, state| match name {
             UploadName::Blob(_) => Some(STALE_BLOBS),
-            UploadName::Lease(lease) if !wanted.wants(lease) => Some(Duration::ZERO),
+            UploadName::Lease(lease) | UploadName::Delta(lease) if !wanted.wants(lease) => {
+                Some(Duration::ZERO)
+            }
             UploadName::Lease(_) => (!state.complete).then_some(STALE_LEASES),
+            UploadName::Delta(_) => Some(STALE_LEASES),
         })
     });
     match swept.await {

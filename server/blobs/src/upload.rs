@@ -182,7 +182,7 @@ impl Slot {
         touched.is_ok_and(|touched| now.duration_since(touched).is_ok_and(|past| past >= age))
     }
 
-    fn append(&mut self, bytes: &[u8], disk: &dyn Disk) -> Result<(), UploadError> {
+    pub(crate) fn append(&mut self, bytes: &[u8], disk: &dyn Disk) -> Result<(), UploadError> {
         let Content::Partial(partial) = &mut self.content else {
             // A complete upload takes no more bytes.
             let declared = self.held();
@@ -208,7 +208,7 @@ impl Slot {
     }
 
     /// Completes the upload where all bytes are there.
-    fn settle(&mut self, name: UploadName, disk: &dyn Disk) -> Result<(), UploadError> {
+    pub(crate) fn settle(&mut self, name: UploadName, disk: &dyn Disk) -> Result<(), UploadError> {
         let Content::Partial(partial) = &mut self.content else { return Ok(()) };
         let blob = partial.blob;
         if partial.bytes < blob.bytes {

@@ -4,6 +4,7 @@
 //! ```text
 //! lease-12.<sha256>.<bytes>.part   bytes so far
 //! lease-12.<sha256>.<bytes>.done   all of them, verified, synced
+//! delta-12. ...                    a delta that lease 12's result is yet to be made from
 //! ```
 
 use crate::{
@@ -31,6 +32,8 @@ use std::{
 pub enum UploadName {
     /// The result of a lease.
     Lease(LeaseId),
+    /// The same as a delta, from which it is yet to be made.
+    Delta(LeaseId),
     /// A blob of its own.
     Blob(Digest),
 }
@@ -39,6 +42,7 @@ impl fmt::Display for UploadName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             UploadName::Lease(lease) => write!(f, "lease-{lease}"),
+            UploadName::Delta(lease) => write!(f, "delta-{lease}"),
             UploadName::Blob(digest) => write!(f, "blob-{digest}"),
         }
     }
@@ -50,6 +54,7 @@ impl FromStr for UploadName {
         let (kind, id) = text.split_once('-').ok_or(())?;
         match kind {
             "lease" => id.parse().map(UploadName::Lease).map_err(drop),
+            "delta" => id.parse().map(UploadName::Delta).map_err(drop),
             "blob" => id.parse().map(UploadName::Blob).map_err(drop),
             _ => Err(()),
         }
@@ -120,6 +125,26 @@ impl Uploads {
             slot.generation()
         };
         Upload::new(name, slot, generation, declared, encoding, Arc::clone(&self.disk))
+    }
+
+    /// Makes the whole of `blob` an upload that is complete, whatever had come under this name before; as
+    /// lasting and as verified as if it had been sent.
+    ///
+    /// # Errors
+    /// [`UploadError::DigestMismatch`], [`UploadError::TooLarge`], [`UploadError::Full`], or trouble with
+    /// the disk.
+    pub fn put(&self, name: UploadName, blob: BlobRef, bytes: &[u8]) -> Result<(), UploadError> {
+        let slot = self.slot(name, true);
+        let mut slot = lock(&slot);
+        if slot.complete_file(blob).is_some() {
+            return Ok(());
+        }
+        slot.clear()?;
+        slot.claim(&self.folder, name, blob, &*self.disk)?;
+        slot.append(bytes, &*self.disk)?;
+        slot.settle(name, &*self.disk)?;
+        let path = slot.complete_file(blob);
+        path.map(drop).ok_or(UploadError::NotComplete { name, blob: blob.sha256 })
     }
 
     /// How far an upload is, and of what; `None` where there is none.

@@ -263,3 +263,21 @@ fn what_is_old_is_swept_as_the_caller_says() {
     assert!(uploads.complete(kept, blob(b"done")).is_ok());
     assert_eq!(files(folder.path()).len(), 1);
 }
+
+#[test]
+fn what_is_put_takes_the_place_of_a_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let declared = blob(b"hello world");
+    let uploads = Uploads::open(folder.path()).unwrap();
+    put(&uploads, declared, 0, Encoding::Identity, b"hello").unwrap();
+    let other = uploads.put(NAME, declared, b"hello earth").unwrap_err();
+    assert!(matches!(other, UploadError::DigestMismatch { .. }), "{other}");
+    uploads.put(NAME, declared, b"hello world").unwrap();
+    uploads.put(NAME, declared, b"hello world").unwrap();
+    let short = uploads.put(NAME, blob(b"something else"), b"some").unwrap_err();
+    assert!(matches!(short, UploadError::NotComplete { .. }), "{short}");
+    uploads.put(NAME, declared, b"hello world").unwrap();
+    let uploads = Uploads::open(folder.path()).unwrap();
+    assert_eq!(uploads.read(NAME, declared).unwrap(), b"hello world");
+    assert_eq!(files(folder.path()).len(), 1);
+}

@@ -33,6 +33,17 @@ fn invalid(message: String) -> HttpError {
     HttpError::new(ErrorKind::Invalid, message)
 }
 
+/// The digest that a header has.
+pub(super) fn sha256(request: &HttpRequest, name: &str) -> Result<Digest, HttpError> {
+    text(request.headers(), name)?.parse().map_err(|error| invalid(format!("{error}")))
+}
+
+/// The size that a header has.
+pub(super) fn number(request: &HttpRequest, name: &str) -> Result<u64, HttpError> {
+    let value = text(request.headers(), name)?;
+    value.parse().map_err(|_| invalid(format!("`{name}: {value}` is no size")))
+}
+
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, HttpError> {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
     value.ok_or_else(|| invalid(format!("the header `{name}` is needed")))
@@ -40,13 +51,12 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, HttpError> {
 
 /// The declared digest of an upload.
 pub(super) fn declared_digest(request: &HttpRequest) -> Result<Digest, HttpError> {
-    text(request.headers(), SHA256_HEADER)?.parse().map_err(|error| invalid(format!("{error}")))
+    sha256(request, SHA256_HEADER)
 }
 
 /// The declared size of an upload.
 pub(super) fn declared_bytes(request: &HttpRequest) -> Result<u64, HttpError> {
-    let value = text(request.headers(), BYTES_HEADER)?;
-    value.parse().map_err(|_| invalid(format!("`{BYTES_HEADER}: {value}` is no size")))
+    number(request, BYTES_HEADER)
 }
 
 fn encoding(request: &HttpRequest) -> Result<Encoding, HttpError> {
@@ -76,15 +86,20 @@ pub(super) async fn receive(
         Err(error) => Err(error),
     };
     if taken.is_err() {
-        let mut drained = 0;
-        while let Some(Ok(chunk)) = body.next().await {
-            drained += chunk.len();
-            if drained > DRAIN {
-                break;
-            }
-        }
+        drain(&mut body).await;
     }
     taken
+}
+
+/// Reads on after a refusal.
+pub(super) async fn drain(body: &mut web::Payload) {
+    let mut drained = 0;
+    while let Some(Ok(chunk)) = body.next().await {
+        drained += chunk.len();
+        if drained > DRAIN {
+            break;
+        }
+    }
 }
 
 /// How a group of bytes ended.

@@ -4,6 +4,7 @@
 mod auth;
 mod blobs;
 mod bytes;
+mod deltas;
 mod error;
 mod hosts;
 mod jobs;
@@ -71,6 +72,11 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
             resource("/v1/leases/{lease}/checkpoint")
                 .route(web::put().to(hosts::put_checkpoint))
                 .route(web::get().to(hosts::checkpoint_state)),
+        )
+        .service(
+            resource("/v1/leases/{lease}/checkpoint/delta")
+                .route(web::put().to(deltas::put))
+                .route(web::get().to(deltas::state)),
         )
         .service(
             resource("/v1/blobs/missing")

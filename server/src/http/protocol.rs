@@ -12,14 +12,10 @@ use actix_web::{
     },
     middleware::Next,
 };
-use sojourn_protocol::{
-    PROTOCOL_HEADER, PROTOCOL_VERSION,
-    api::{FEATURES_HEADER, UPLOAD_PROGRESS},
-    error::ErrorKind,
-};
+use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER, error::ErrorKind};
 
 /// What this server understands beyond the first version.
-const FEATURES: &str = UPLOAD_PROGRESS;
+const FEATURES: &str = "delta-uploads, upload-progress";
 
 /// A middleware: another version is refused before anything else is looked at.
 pub(crate) async fn check(
@@ -48,4 +44,15 @@ pub(crate) async fn check(
     let name = HeaderName::from_static(FEATURES_HEADER);
     answer.headers_mut().insert(name, HeaderValue::from_static(FEATURES));
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FEATURES;
+    use sojourn_protocol::api::{DELTA_UPLOADS, UPLOAD_PROGRESS};
+
+    #[test]
+    fn the_features_are_those_that_clients_look_for() {
+        assert_eq!(FEATURES, [DELTA_UPLOADS, UPLOAD_PROGRESS].join(", "));
+    }
 }

@@ -20,6 +20,11 @@ const OWN: &[(&str, &[ErrorKind])] = {
             "putCheckpoint",
             &[Forbidden, NotFound, Conflict, WrongOffset, TooLarge, DigestMismatch, StorageFull],
         ),
+        (
+            "putDelta",
+            &[Forbidden, NotFound, Conflict, WrongOffset, TooLarge, DigestMismatch, StorageFull],
+        ),
+        ("deltaState", &[Forbidden, NotFound, Conflict, TooLarge]),
         ("checkpointState", &[Forbidden, NotFound, Conflict, TooLarge]),
         ("blob", &[Forbidden, NotFound, RangeNotSatisfiable]),
         ("putBlob", &[Conflict, WrongOffset, TooLarge, DigestMismatch, StorageFull]),

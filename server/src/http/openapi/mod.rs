@@ -6,7 +6,7 @@
 
 mod errors;
 
-use super::{blobs, hosts, jobs};
+use super::{blobs, deltas, hosts, jobs};
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER};
@@ -50,6 +50,8 @@ pub(super) struct Bytes(Vec<u8>);
         hosts::report,
         hosts::put_checkpoint,
         hosts::checkpoint_state,
+        deltas::put,
+        deltas::state,
         blobs::missing,
         blobs::get,
         blobs::put,
@@ -105,6 +107,7 @@ pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
         });
         let features = json!({
             "description": "What the server understands beyond the first version, divided by `, `: \
+                            `delta-uploads` (`putDelta`), \
                             `upload-progress` (the state `sending` of a held lease). Nothing that needs one \
                             is to be sent to a server that doesn't say it.",
             "schema": { "type": "string" },

@@ -1,0 +1,220 @@
+//! Checkpoints that come as their difference from the base that the lease names: received as any upload
+//! is, then decoded, and from there on a whole upload like others.
+//!
+//! ```text
+//!   delta --> spool, as an upload of its own --whole, with base--> checkpoint --> spool, as the lease's
+//! ```
+//!
+//! Whatever keeps a delta from being used is answered so that the host sends the checkpoint whole.
+
+use super::{
+    Site,
+    auth::Host,
+    bytes::{Offset, declared_bytes, declared_digest, drain, number, receive, sha256},
+    error::HttpError,
+    openapi::Bytes,
+};
+use actix_web::{HttpRequest, web};
+use sojourn_blobs::{BlobError, UploadError, UploadName};
+use sojourn_codec::delta::{self, DeltaError, Head, Named};
+use sojourn_core::Command;
+use sojourn_protocol::{
+    api::{BASE_HEADER, LARGEST_BY_DELTA, RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, UploadState},
+    digest::{BlobRef, Digest},
+    error::ErrorKind,
+    ids::{HostId, LeaseId},
+};
+use tokio::sync::Semaphore;
+
+/// Bytes of checkpoints that are decoded at once; as many are held for their bases, and about as many
+/// again for deltas and what is between.
+static DECODED_AT_ONCE: Semaphore = Semaphore::const_new(ROOM_KIB);
+const ROOM_KIB: usize = 256 << 10;
+
+/// What a delta's request declares.
+#[derive(Debug, Clone, Copy)]
+struct Declared {
+    delta: BlobRef,
+    base: Digest,
+    result: BlobRef,
+}
+
+impl Declared {
+    fn read(request: &HttpRequest) -> Result<Self, HttpError> {
+        Ok(Self {
+            delta: BlobRef { sha256: declared_digest(request)?, bytes: declared_bytes(request)? },
+            base: sha256(request, BASE_HEADER)?,
+            result: BlobRef {
+                sha256: sha256(request, RESULT_SHA256_HEADER)?,
+                bytes: number(request, RESULT_BYTES_HEADER)?,
+            },
+        })
+    }
+}
+
+/// Uploads a lease's checkpoint as its difference from the base that the lease names, or goes on with it;
+/// the body is what follows `offset`. What is refused is to be sent whole.
+#[utoipa::path(
+    put,
+    path = "/v1/leases/{lease}/checkpoint/delta",
+    operation_id = "putDelta",
+    params(
+        ("lease" = LeaseId, Path, description = "The lease."),
+        ("offset" = Option<u64>, Query, description = "Bytes of the delta that the server holds already; 0 if left out."),
+        ("sojourn-sha256" = Digest, Header, description = "SHA-256 of the delta."),
+        ("sojourn-bytes" = u64, Header, description = "Size of the delta; less than the checkpoint's."),
+        ("sojourn-base" = Digest, Header, description = "The blob that it is the difference from."),
+        ("sojourn-result-sha256" = Digest, Header, description = "SHA-256 of the checkpoint."),
+        ("sojourn-result-bytes" = u64, Header, description = "Size of the checkpoint."),
+    ),
+    request_body(content = Bytes, content_type = "application/octet-stream"),
+    responses((status = 200, description = "How far the upload of the delta is; once complete, the checkpoint is there.", body = UploadState)),
+    security(("host" = []))
+)]
+pub(super) async fn put(
+    site: web::Data<Site>,
+    Host(host): Host,
+    path: web::Path<u64>,
+    query: web::Query<Offset>,
+    request: HttpRequest,
+    mut body: web::Payload,
+) -> Result<web::Json<UploadState>, HttpError> {
+    let lease = LeaseId(path.into_inner());
+    let declared = match allowed(&site, host, lease, &request).await {
+        Ok(declared) => declared,
+        Err(error) => {
+            drain(&mut body).await;
+            return Err(error);
+        }
+    };
+    site.traffic.uploaded();
+    let name = UploadName::Delta(lease);
+    let state = receive(&site, name, declared.delta, query.offset, &request, body).await?;
+    if state.complete {
+        // A task of its own: what has come must be decoded even where nobody waits for it any more.
+        let decoded = actix_web::rt::spawn(complete(site, lease, declared)).await;
+        decoded.map_err(|error| HttpError::fault(&error))??;
+    }
+    Ok(web::Json(state))
+}
+
+/// What the request declares, where it can be taken.
+async fn allowed(
+    site: &Site,
+    host: HostId,
+    lease: LeaseId,
+    request: &HttpRequest,
+) -> Result<Declared, HttpError> {
+    let declared = Declared::read(request)?;
+    let Declared { delta, base, result } = declared;
+    let bytes = result.bytes;
+    site.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    if delta.bytes >= bytes || bytes > LARGEST_BY_DELTA {
+        let message = format!("a delta of {} bytes isn't taken for {bytes}", delta.bytes);
+        return Err(HttpError::new(ErrorKind::TooLarge, message));
+    }
+    site.shell.call(|to| Command::AuthorizeRead { to, host, blob: base }).await?;
+    match site.keeper.blobs().size(base).await {
+        Ok(Some(size)) if size == bytes => Ok(declared),
+        Ok(Some(_)) => Err(HttpError::new(ErrorKind::Conflict, "the base has another size")),
+        Ok(None) => Err(gone(base)),
+        Err(error) => Err(unread(site, base, error).await),
+    }
+}
+
+fn gone(base: Digest) -> HttpError {
+    let message = format!("the base {} is gone: send the checkpoint whole", base.short());
+    HttpError::new(ErrorKind::Conflict, message)
+}
+
+async fn unread(site: &Site, base: Digest, error: BlobError) -> HttpError {
+    match error {
+        BlobError::Missing(_) | BlobError::Altered { .. } | BlobError::Shortened(_) => {
+            site.keeper.missed(base).await;
+            gone(base)
+        }
+        error => error.into(),
+    }
+}
+
+/// Makes the lease's checkpoint of a delta that is there as a whole. A delta that can't be used is thrown
+/// away.
+async fn complete(
+    site: web::Data<Site>,
+    lease: LeaseId,
+    declared: Declared,
+) -> Result<(), HttpError> {
+    let Declared { delta, base, result } = declared;
+    let kib = usize::try_from(result.bytes >> 10).unwrap_or(ROOM_KIB).clamp(1, ROOM_KIB);
+    // Nobody closes it.
+    let _room = DECODED_AT_ONCE.acquire_many(u32::try_from(kib).unwrap_or(u32::MAX)).await;
+    let bytes = match site.keeper.blobs().bytes(base).await {
+        Ok(bytes) => bytes,
+        Err(error) => return Err(unread(&site, base, error).await),
+    };
+    let uploads = site.uploads.clone();
+    let made = web::block(move || -> Result<Result<(), DeltaError>, UploadError> {
+        if uploads.complete(UploadName::Lease(lease), result).is_ok() {
+            // Another request has done it.
+            return Ok(Ok(()));
+        }
+        let encoded = uploads.read(UploadName::Delta(lease), delta)?;
+        let checkpoint = decode(Named { digest: base.0, bytes: &bytes }, &encoded, result);
+        let checkpoint = match checkpoint {
+            Ok(checkpoint) => checkpoint,
+            Err(error) => {
+                uploads.remove(UploadName::Delta(lease))?;
+                return Ok(Err(error));
+            }
+        };
+        uploads.put(UploadName::Lease(lease), result, &checkpoint)?;
+        uploads.remove(UploadName::Delta(lease))?;
+        Ok(Ok(()))
+    });
+    made.await??.map_err(|error| {
+        let message = format!("the delta can't be used ({error}): send the checkpoint whole");
+        HttpError::new(ErrorKind::DigestMismatch, message)
+    })
+}
+
+/// The checkpoint, which is `result`.
+fn decode(base: Named<'_>, encoded: &[u8], result: BlobRef) -> Result<Vec<u8>, DeltaError> {
+    if Head::read(encoded)?.result != result.sha256.0 {
+        return Err(DeltaError::OtherResult);
+    }
+    delta::decode(base, encoded, result.bytes)
+}
+
+/// How far the upload of a lease's delta is.
+#[utoipa::path(
+    get,
+    path = "/v1/leases/{lease}/checkpoint/delta",
+    operation_id = "deltaState",
+    params(
+        ("lease" = LeaseId, Path, description = "The lease."),
+    ),
+    responses((status = 200, description = "How far the upload of the delta is, or that the checkpoint is there.", body = UploadState)),
+    security(("host" = []))
+)]
+pub(super) async fn state(
+    site: web::Data<Site>,
+    Host(host): Host,
+    path: web::Path<u64>,
+) -> Result<web::Json<UploadState>, HttpError> {
+    let lease = LeaseId(path.into_inner());
+    let uploads = site.uploads.clone();
+    let found = web::block(move || {
+        let state = |name| uploads.state(name);
+        (state(UploadName::Lease(lease)), state(UploadName::Delta(lease)))
+    });
+    let nothing = UploadState { offset: 0, complete: false };
+    let (bytes, state) = match found.await? {
+        (Some((blob, state)), _) if state.complete => (Some(blob.bytes), state),
+        // Its last byte may have come before it could be decoded: that is for the next request to do.
+        (_, Some((_, state))) => (None, UploadState { complete: false, ..state }),
+        (_, None) => (None, nothing),
+    };
+    let Some(bytes) = bytes else { return Ok(web::Json(state)) };
+    site.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    Ok(web::Json(state))
+}
