@@ -2,14 +2,16 @@
 //! The slot that made it is long at its next unit.
 
 use crate::{
-    api::{ApiFailure, Remedy},
+    api::{ApiFailure, Form, Remedy},
     backoff::Backoff,
     host::Host,
     outbox::{Finished, is_damage},
     runner::UnitRunner,
-    transfer::{Outgoing, UploadError, upload},
+    transfer::{Delta, Outgoing, UploadError, delta, upload},
 };
-use sojourn_protocol::{api::ReportAnswer, error::ErrorKind, report::ReportState};
+use sojourn_protocol::{
+    api::ReportAnswer, digest::BlobRef, error::ErrorKind, ids::LeaseId, report::ReportState,
+};
 use std::{io, path::Path, sync::Arc};
 
 /// How often a report may be refused for want of its checkpoint.
@@ -26,8 +28,8 @@ const MOST_UNREAD: u32 = 5;
 /// Where a delivery begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum First {
-    /// With the upload: the result is new.
-    Upload,
+    /// With the upload: the result is new. It was trained from `base`, where that is a blob.
+    Upload { base: Option<BlobRef> },
     /// With the report: the server may have it all from an earlier run, and only that wasn't heard.
     Report,
 }
@@ -49,6 +51,8 @@ enum Reached {
     Next(Step),
     /// Pause, then this.
     Again(Step, ApiFailure),
+    /// The delta isn't taken, for this reason: the checkpoint has to go whole.
+    Whole(String),
     /// The file could not be read, which may pass.
     Unread(io::Error),
     /// The server has it all and has said so.
@@ -59,24 +63,76 @@ enum Reached {
     Unwanted(String),
 }
 
+/// A result's checkpoint, as it is sent.
+struct Parcel<'a> {
+    lease: LeaseId,
+    whole: BlobRef,
+    path: &'a Path,
+    /// What a delta could be made from, until that was tried.
+    base: Option<BlobRef>,
+    delta: Option<Delta>,
+}
+
+impl Parcel<'_> {
+    /// Makes a delta where that pays; once.
+    async fn pack<R: UnitRunner>(&mut self, host: &Host<R>) {
+        let Some(base) = self.base.take() else { return };
+        if host.api.takes_deltas() {
+            self.delta = delta(&host.fetcher, &host.lines, base, self.whole, self.path).await;
+        }
+    }
+
+    fn form(&self) -> Form {
+        match &self.delta {
+            Some(delta) => Form::Delta { base: delta.base, result: self.whole },
+            None => Form::Whole,
+        }
+    }
+
+    /// What of it is sent from `offset` on.
+    fn outgoing(&self, offset: u64) -> Outgoing<'_> {
+        let (blob, path) = match &self.delta {
+            Some(delta) => (delta.blob, delta.path.as_path()),
+            None => (self.whole, self.path),
+        };
+        let sent = Arc::default();
+        Outgoing { lease: self.lease, blob, form: self.form(), path, offset, sent }
+    }
+}
+
 /// Delivers a result and keeps table and outbox in step.
 pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, first: First) {
     let lease = finished.report.lease;
     let mut backoff = host.backoff();
     let mut patience = Backoff::new(host.timing.longest_pause.saturating_mul(PATIENCE));
     let (mut conflicts, mut unread) = (0, 0);
-    let mut step = match (first, &finished.checkpoint) {
-        (First::Upload, Some(_)) => Step::Upload { offset: 0 },
-        _ => Step::Report,
+    let (mut step, base) = match first {
+        First::Upload { base } => (Step::Upload { offset: 0 }, base),
+        First::Report => (Step::Report, None),
     };
+    let mut parcel = finished.checkpoint.as_ref().map(|(whole, path)| Parcel {
+        lease,
+        whole: *whole,
+        path,
+        base,
+        delta: None,
+    });
     loop {
-        let reached = match (step, &finished.checkpoint) {
+        let reached = match (step, &mut parcel) {
             (Step::Report, _) | (_, None) => report(host, &finished, &mut conflicts).await,
-            (Step::Locate, Some(_)) => locate(host, &finished, conflicts).await,
-            (Step::Upload { offset }, Some((_, path))) => send(host, &finished, path, offset).await,
+            (Step::Locate, Some(parcel)) => locate(host, parcel, conflicts).await,
+            (Step::Upload { offset }, Some(parcel)) => {
+                parcel.pack(host).await;
+                send(host, &finished, parcel, offset).await
+            }
         };
         match reached {
             Reached::Next(next) => step = next,
+            Reached::Whole(reason) => {
+                tracing::debug!(%lease, reason, "a delta isn't taken; sending the checkpoint whole");
+                parcel.iter_mut().for_each(|parcel| parcel.delta = None);
+                step = Step::Locate;
+            }
             Reached::Again(next, failure) => {
                 let refused = failure.is_refusal_on_the_way();
                 let pauses = if refused { &mut patience } else { &mut backoff };
@@ -125,18 +181,16 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
 async fn send<R: UnitRunner>(
     host: &Host<R>,
     finished: &Finished,
-    path: &Path,
+    parcel: &Parcel<'_>,
     offset: u64,
 ) -> Reached {
-    let Some((blob, _)) = finished.checkpoint else { return Reached::Next(Step::Report) };
-    let lease = finished.report.lease;
-    let sent = Arc::default();
-    host.table.sending(lease, Arc::clone(&sent));
-    let outgoing = Outgoing { lease, blob, path, offset, sent };
+    let outgoing = parcel.outgoing(offset);
+    let bytes = outgoing.blob.bytes;
+    host.table.sending(outgoing.lease, Arc::clone(&outgoing.sent));
     let sent = upload(&host.api, &host.lines, &outgoing, host.timing.answer).await;
     let failure = match sent {
         Ok(state) if state.complete => return Reached::Next(Step::Report),
-        Ok(state) if state.offset > offset && state.offset < blob.bytes => {
+        Ok(state) if state.offset > offset && state.offset < bytes => {
             return Reached::Next(Step::Upload { offset: state.offset });
         }
         Ok(state) => ApiFailure::Garbage {
@@ -145,26 +199,31 @@ async fn send<R: UnitRunner>(
             retry_after: None,
         },
         Err(UploadError::Server(failure)) => failure,
+        Err(UploadError::Disk(error)) if parcel.delta.is_some() => {
+            return Reached::Whole(error.to_string());
+        }
         Err(UploadError::Disk(error)) => return Reached::Unread(error),
     };
     match failure.remedy() {
         Remedy::Later => Reached::Again(Step::Locate, failure),
         Remedy::End => Reached::End(failure),
+        Remedy::Mend(ErrorKind::WrongOffset) => Reached::Again(Step::Locate, failure),
+        // Whatever it is, the whole may be taken; or its refusal says more.
+        _ if parcel.delta.is_some() => Reached::Whole(failure.to_string()),
         Remedy::Gone => Reached::Unwanted(failure.to_string()),
         // The bytes may have suffered on the way, or here: the latter is found out at once.
         Remedy::Mend(ErrorKind::DigestMismatch) => match host.outbox.verify(finished).await {
             Ok(()) => Reached::Again(Step::Locate, failure),
             Err(error) => Reached::Unread(error),
         },
-        Remedy::Mend(ErrorKind::WrongOffset) => Reached::Again(Step::Locate, failure),
         // Nobody waits for these bytes any more; the report will hear why.
         Remedy::Mend(ErrorKind::Conflict) => Reached::Next(Step::Report),
         Remedy::Mend(_) => Reached::Unwanted(failure.to_string()),
     }
 }
 
-async fn locate<R: UnitRunner>(host: &Host<R>, finished: &Finished, conflicts: u32) -> Reached {
-    let failure = match host.api.upload_state(finished.report.lease).await {
+async fn locate<R: UnitRunner>(host: &Host<R>, parcel: &Parcel<'_>, conflicts: u32) -> Reached {
+    let failure = match host.api.upload_state(parcel.lease, parcel.form()).await {
         // It has the checkpoint and yet refuses the report that goes with it.
         Ok(state) if state.complete && conflicts > 1 => {
             return Reached::Unwanted("the server has another report for this lease".to_owned());

@@ -48,7 +48,8 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
     match attempt(&host, &lease).await {
         Ok(result) => {
             host.rest.well();
-            delivery::deliver(&host, result, First::Upload).await;
+            let base = model_of(&lease.unit);
+            delivery::deliver(&host, result, First::Upload { base }).await;
         }
         Err(Trouble::Over) => {}
         // With the others that are given back at the end.

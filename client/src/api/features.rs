@@ -4,7 +4,7 @@
 use reqwest::header::HeaderMap;
 use sojourn_protocol::{
     PROTOCOL_HEADER,
-    api::{FEATURES_HEADER, Held, HeldState, UPLOAD_PROGRESS},
+    api::{DELTA_UPLOADS, FEATURES_HEADER, Held, HeldState, UPLOAD_PROGRESS},
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Default)]
 pub(super) struct Features {
     upload_progress: AtomicBool,
+    delta_uploads: AtomicBool,
 }
 
 impl Features {
@@ -23,6 +24,12 @@ impl Features {
         let words = headers.get(FEATURES_HEADER).and_then(|value| value.to_str().ok());
         let has = |wanted| words.unwrap_or_default().split(',').any(|word| word.trim() == wanted);
         self.upload_progress.store(has(UPLOAD_PROGRESS), Ordering::Relaxed);
+        self.delta_uploads.store(has(DELTA_UPLOADS), Ordering::Relaxed);
+    }
+
+    /// Does it take checkpoints as deltas?
+    pub(super) fn delta_uploads(&self) -> bool {
+        self.delta_uploads.load(Ordering::Relaxed)
     }
 
     /// Held leases in words that the server understands; `None` where it understands them as they are.

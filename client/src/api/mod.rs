@@ -23,8 +23,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
     api::{
-        BYTES_HEADER, EnrolAnswer, EnrolRequest, HeartbeatAnswer, HeartbeatRequest, ReleaseAnswer,
-        ReleaseRequest, ReportAnswer, SHA256_HEADER, UploadState, WorkAnswer, WorkRequest,
+        BASE_HEADER, BYTES_HEADER, EnrolAnswer, EnrolRequest, HeartbeatAnswer, HeartbeatRequest,
+        RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, ReleaseAnswer, ReleaseRequest, ReportAnswer,
+        SHA256_HEADER, UploadState, WorkAnswer, WorkRequest,
     },
     digest::{BlobRef, Digest},
     error::ApiError,
@@ -48,6 +49,25 @@ pub(crate) struct Api {
     token: Option<String>,
     timing: Timing,
     features: Arc<Features>,
+}
+
+/// As what a result's checkpoint is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As it is.
+    Whole,
+    /// As its difference from `base`, which makes it `result` again.
+    Delta { base: Digest, result: BlobRef },
+}
+
+impl Form {
+    /// Where it is sent to.
+    fn path(self, lease: LeaseId) -> String {
+        match self {
+            Self::Whole => format!("v1/leases/{lease}/checkpoint"),
+            Self::Delta { .. } => format!("v1/leases/{lease}/checkpoint/delta"),
+        }
+    }
 }
 
 /// A blob on its way.
@@ -137,29 +157,44 @@ impl Api {
         self.post("v1/results", report, self.timing.answer).await
     }
 
-    /// `GET /v1/leases/{lease}/checkpoint`
-    pub(crate) async fn upload_state(&self, lease: LeaseId) -> Result<UploadState, ApiFailure> {
-        let path = format!("v1/leases/{lease}/checkpoint");
-        self.answer(self.authorized(Method::GET, &path), self.timing.answer).await
+    /// Does the server take deltas?
+    pub(crate) fn takes_deltas(&self) -> bool {
+        self.features.delta_uploads()
     }
 
-    /// `PUT /v1/leases/{lease}/checkpoint?offset=N`: `body` is `blob` from `offset` on. Without a limit
+    /// `GET /v1/leases/{lease}/checkpoint`, or that of its delta.
+    pub(crate) async fn upload_state(
+        &self,
+        lease: LeaseId,
+        form: Form,
+    ) -> Result<UploadState, ApiFailure> {
+        self.answer(self.authorized(Method::GET, &form.path(lease)), self.timing.answer).await
+    }
+
+    /// `PUT /v1/leases/{lease}/checkpoint?offset=N`, or to its delta: `body` is `blob` from `offset` on. Without a limit
     /// of its own: whoever feeds the body sees whether it moves.
     pub(crate) async fn upload(
         &self,
         lease: LeaseId,
         blob: BlobRef,
+        form: Form,
         offset: u64,
         body: Body,
     ) -> Result<UploadState, ApiFailure> {
-        let path = format!("v1/leases/{lease}/checkpoint?offset={offset}");
-        let request = self
+        let path = format!("{}?offset={offset}", form.path(lease));
+        let mut request = self
             .authorized(Method::PUT, &path)
             .header(SHA256_HEADER, blob.sha256.to_string())
             .header(BYTES_HEADER, blob.bytes)
             .header(CONTENT_LENGTH, blob.bytes.saturating_sub(offset))
             .header(CONTENT_TYPE, "application/octet-stream")
             .body(body);
+        if let Form::Delta { base, result } = form {
+            request = request
+                .header(BASE_HEADER, base.to_string())
+                .header(RESULT_SHA256_HEADER, result.sha256.to_string())
+                .header(RESULT_BYTES_HEADER, result.bytes);
+        }
         let response = self.answered(request).await?;
         self.believed(understood(response).await).await
     }

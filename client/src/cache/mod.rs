@@ -271,6 +271,11 @@ fn is_right(path: &Path, blob: BlobRef) -> bool {
 }
 
 impl Pin {
+    /// Which blob it is.
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
+    }
+
     /// Where the bytes lie.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -176,6 +176,13 @@ impl Fetcher {
         }
     }
 
+    /// The blob, if it is in the cache and nobody is about to fetch it.
+    pub(super) async fn at_hand(&self, blob: BlobRef) -> Option<Pin> {
+        let flight = self.flight(blob.sha256);
+        let _alone = Arc::clone(&flight.alone).try_lock_owned().ok()?;
+        self.cache.pin(blob).await
+    }
+
     /// One request, in its turn. Gives the part back as far as it came.
     async fn attempt(&self, blob: BlobRef, part: Part) -> io::Result<(Part, Ended)> {
         let _turn = self.lines.download.turn().await;

@@ -1,10 +1,13 @@
 //! Bytes between server and disk: hashed as they stream, taken up again where they broke off.
 
+mod delta;
 mod download;
 mod part;
 mod throttle;
 mod upload;
+mod worth;
 
+pub(crate) use delta::{Delta, delta};
 pub(crate) use download::{FetchError, Fetcher, Flight};
 pub(crate) use throttle::Lines;
 pub use throttle::Rates;

@@ -4,6 +4,7 @@
 //! A token bucket that may be overdrawn by one piece: who takes a piece pays for it afterwards, so that
 //! pieces can be of any size. Waiters are served in the order in which they came, a piece at a time.
 
+use super::worth::Worth;
 use std::{num::NonZeroU64, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore, SemaphorePermit, watch},
@@ -36,11 +37,20 @@ pub struct Rates {
 pub(crate) struct Lines {
     pub(crate) download: Throttle,
     pub(crate) upload: Throttle,
+    /// Which checkpoints are worth a delta.
+    pub(super) worth: Worth,
+    /// Held while a delta is made.
+    pub(super) encoding: Mutex<()>,
 }
 
 impl Lines {
     pub(crate) fn new(rates: Rates) -> Self {
-        let lines = Self { download: Throttle::new(), upload: Throttle::new() };
+        let lines = Self {
+            download: Throttle::new(),
+            upload: Throttle::new(),
+            worth: Worth::new(),
+            encoding: Mutex::default(),
+        };
         lines.set(rates);
         lines
     }

@@ -1,7 +1,7 @@
 //! Sends a finished checkpoint to the server, from any offset on. One attempt per call.
 
 use super::Lines;
-use crate::api::{Api, ApiFailure};
+use crate::api::{Api, ApiFailure, Form};
 use bytes::Bytes;
 use futures::stream;
 use reqwest::Body;
@@ -13,7 +13,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{fs::File, io::AsyncReadExt, sync::watch};
 
@@ -32,7 +32,10 @@ pub(crate) enum UploadError {
 #[derive(Debug)]
 pub(crate) struct Outgoing<'a> {
     pub(crate) lease: LeaseId,
+    /// What is sent.
     pub(crate) blob: BlobRef,
+    /// As what.
+    pub(crate) form: Form,
     /// Where it lies.
     pub(crate) path: &'a Path,
     /// What the server has already.
@@ -59,7 +62,8 @@ pub(crate) async fn upload(
     stall: Duration,
 ) -> Result<UploadState, UploadError> {
     let _turn = lines.upload.turn().await;
-    let Outgoing { lease, blob, path, offset, ref sent } = *outgoing;
+    let Outgoing { lease, blob, form, path, offset, ref sent } = *outgoing;
+    let begun = Instant::now();
     sent.store(offset, Ordering::Relaxed);
     let (source, piece) = (path.to_owned(), lines.upload.piece());
     let opened = tokio::task::spawn_blocking(move || open(&source, blob.bytes, offset, piece));
@@ -89,7 +93,7 @@ pub(crate) async fn upload(
         let rest = rest.saturating_sub(chunk.len() as u64);
         Ok(Some((Bytes::from(chunk), (file, None, rest, way))))
     });
-    let answer = api.upload(lease, blob, offset, Body::wrap_stream(chunks));
+    let answer = api.upload(lease, blob, form, offset, Body::wrap_stream(chunks));
     let stalled = async {
         loop {
             let at = *step.borrow_and_update();
@@ -107,7 +111,11 @@ pub(crate) async fn upload(
         }
     };
     tokio::select! {
-        answer = answer => Ok(answer?),
+        answer = answer => {
+            let answer = answer?;
+            lines.worth.sent(rest, begun.elapsed());
+            Ok(answer)
+        }
         () = stalled => Err(ApiFailure::silent(stall).into()),
     }
 }
@@ -186,7 +194,8 @@ mod tests {
         let api = Api::new(base, None, timing).unwrap();
         let lines = Arc::new(Lines::new(Rates::default()));
         let sent = Arc::default();
-        let outgoing = Outgoing { lease: LeaseId(1), blob, path: &path, offset: 0, sent };
+        let (lease, form) = (LeaseId(1), Form::Whole);
+        let outgoing = Outgoing { lease, blob, form, path: &path, offset: 0, sent };
         let sent = upload(&api, &lines, &outgoing, timing.answer).await;
         let Err(UploadError::Server(failure)) = sent else { panic!("{sent:?}") };
         assert!(failure.advice().unwrap().contains("client_max_body_size"), "{failure}");

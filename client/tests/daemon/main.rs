@@ -7,6 +7,7 @@
 )]
 
 mod basics;
+mod deltas;
 mod faults;
 mod http;
 mod metadata;

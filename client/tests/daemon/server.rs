@@ -1,6 +1,7 @@
 //! A server that keeps the contract of `/v1` for one host, in memory, and fails as it is told.
 
 use crate::http::{Answer, Connection, Request};
+use sojourn_codec::delta::Named;
 use sojourn_protocol::{
     api::*,
     digest::{BlobRef, Digest},
@@ -52,6 +53,8 @@ pub struct World {
     /// Leases handed out and not over.
     pub held: BTreeMap<LeaseId, Lease>,
     pub uploads: BTreeMap<LeaseId, Vec<u8>>,
+    /// Deltas that have come in part.
+    pub deltas: BTreeMap<LeaseId, Vec<u8>>,
     pub reports: BTreeMap<LeaseId, Report>,
     /// Acknowledged reports that have ended.
     pub ends: BTreeMap<LeaseId, ReportEnd>,
@@ -278,6 +281,10 @@ async fn respond(
         }
         ("POST", ["results"]) => report(parse(request)?, &mut shared.lock().unwrap()),
         ("GET", ["blobs", digest]) => blob(request, digest, &shared.lock().unwrap()),
+        (method, ["leases", lease, "checkpoint", "delta"]) => {
+            let lease = LeaseId(lease.parse().unwrap());
+            delta(request, method, lease, &mut shared.lock().unwrap())
+        }
         (method, ["leases", lease, "checkpoint"]) => {
             let lease = LeaseId(lease.parse().unwrap());
             let mut world = shared.lock().unwrap();
@@ -307,6 +314,38 @@ async fn respond(
         }
         _ => Err(ApiError::new(ErrorKind::NotFound, "no such thing")),
     }
+}
+
+fn delta(
+    request: &Request,
+    method: &str,
+    lease: LeaseId,
+    world: &mut World,
+) -> Result<Answer, ApiError> {
+    let mut state = state_of(world, lease);
+    if !state.complete {
+        let come = world.deltas.entry(lease).or_default();
+        if method == "PUT" {
+            let offset: usize = request.query.strip_prefix("offset=").unwrap().parse().unwrap();
+            if offset != come.len() {
+                return Err(ApiError::new(ErrorKind::WrongOffset, "not where it ends"));
+            }
+            come.extend_from_slice(&request.body);
+        }
+        state.offset = come.len() as u64;
+        if Some(state.offset) == request.total {
+            assert_eq!(Some(Digest::of(come).to_string()), request.sha256);
+            let base: Digest = request.headers["sojourn-base"].parse().unwrap();
+            let named = Named { digest: base.0, bytes: &world.blobs[&base] };
+            let checkpoint = sojourn_codec::delta::decode(named, come, u64::MAX).unwrap();
+            let digest = Digest::of(&checkpoint).to_string();
+            assert_eq!(digest, request.headers["sojourn-result-sha256"]);
+            assert_eq!(checkpoint.len().to_string(), request.headers["sojourn-result-bytes"]);
+            world.uploads.insert(lease, checkpoint);
+            state.complete = true;
+        }
+    }
+    Ok(Answer::json(&state))
 }
 
 fn state_of(world: &World, lease: LeaseId) -> UploadState {

@@ -1,0 +1,78 @@
+//! A finished checkpoint as its difference from the base that it was trained from, in a file beside it.
+
+use super::Fetcher;
+use crate::{cache::Pin, transfer::Lines};
+use sojourn_codec::delta::{self, Named};
+use sojourn_protocol::{
+    api::LARGEST_BY_DELTA,
+    digest::{BlobRef, Digest},
+};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+/// Of the whole, in percent: a delta that isn't smaller is not worth the other side's time.
+const LARGEST_PERCENT: u64 = 95;
+
+/// A delta on disk; deleted when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Delta {
+    pub(crate) blob: BlobRef,
+    pub(crate) base: Digest,
+    pub(crate) path: PathBuf,
+}
+
+impl Drop for Delta {
+    fn drop(&mut self) {
+        // Gone with its result, perhaps.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The delta of the checkpoint `whole`, which lies in `path`, where its base is at hand and it pays.
+pub(crate) async fn delta(
+    fetcher: &Fetcher,
+    lines: &Lines,
+    base: BlobRef,
+    whole: BlobRef,
+    path: &Path,
+) -> Option<Delta> {
+    let fits = base.bytes == whole.bytes && whole.bytes <= LARGEST_BY_DELTA;
+    if !fits || !lines.worth.is_there(whole.bytes, lines.upload.rate()) {
+        return None;
+    }
+    let base = fetcher.at_hand(base).await?;
+    // One at a time: each holds both checkpoints in memory.
+    let _alone = lines.encoding.lock().await;
+    let begun = Instant::now();
+    let path = path.to_owned();
+    let made = tokio::task::spawn_blocking(move || make(&base, whole, &path)).await;
+    match made.map_err(io::Error::other).flatten() {
+        Ok((delta, bytes)) => {
+            lines.worth.made(whole.bytes, bytes, begun.elapsed());
+            delta
+        }
+        Err(error) => {
+            tracing::debug!(%error, "no delta is made of a checkpoint; it is sent whole");
+            None
+        }
+    }
+}
+
+/// The delta, if it is small enough, and its size. Blocks.
+fn make(base: &Pin, whole: BlobRef, path: &Path) -> io::Result<(Option<Delta>, u64)> {
+    let bytes = [fs::read(base.path())?, fs::read(path)?];
+    let [base_bytes, new] = &bytes;
+    let named = |digest: Digest, bytes| Named { digest: digest.0, bytes };
+    let encoded = delta::encode(named(base.digest(), base_bytes), named(whole.sha256, new));
+    let encoded = encoded.map_err(io::Error::other)?;
+    let blob = BlobRef { sha256: Digest::of(&encoded), bytes: encoded.len() as u64 };
+    if blob.bytes.saturating_mul(100) > whole.bytes.saturating_mul(LARGEST_PERCENT) {
+        return Ok((None, blob.bytes));
+    }
+    let delta = Delta { blob, base: base.digest(), path: path.with_extension("delta") };
+    fs::write(&delta.path, encoded)?;
+    Ok((Some(delta), blob.bytes))
+}

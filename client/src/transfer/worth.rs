@@ -1,0 +1,130 @@
+//! Whether a checkpoint is better sent as its difference from its base: what uploads and deltas have cost
+//! here so far says so. No clock of its own.
+//!
+//! Sent whole, a checkpoint takes its bytes over the line's speed. As a delta it takes a share of that, and
+//! time of two processors: here to make it, there to undo it. On a fast line, or for a small checkpoint,
+//! that is more than it saves.
+
+use std::{
+    num::NonZeroU64,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+/// What must be saved at least: less is lost in what nobody measures.
+const LEAST_GAIN: Duration = Duration::from_millis(5);
+/// How much a new measurement counts beside all before it.
+const NEW: f64 = 0.3;
+/// Seconds for a byte, to make a delta and to undo it, until one was made: both at 300 MB/s.
+const FIRST_COST: f64 = 2.0 / 300e6;
+/// A delta's share of the whole, until one was made.
+const FIRST_SHARE: f64 = 0.75;
+/// A trial whose deltas save nothing says little about the next one.
+const LARGEST_SHARE: f64 = 0.9;
+
+/// What uploads and deltas have cost.
+#[derive(Debug)]
+pub(super) struct Worth(Mutex<Costs>);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Costs {
+    /// Bytes a second; none until something was sent.
+    speed: Option<f64>,
+    /// Seconds for a byte of the whole.
+    cost: f64,
+    /// Of the whole.
+    share: f64,
+}
+
+impl Worth {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Costs { speed: None, cost: FIRST_COST, share: FIRST_SHARE }))
+    }
+
+    /// So many bytes went over the line.
+    pub(super) fn sent(&self, bytes: u64, took: Duration) {
+        let speed = float(bytes) / took.as_secs_f64().max(1e-6);
+        let mut costs = self.lock();
+        costs.speed = Some(costs.speed.map_or(speed, |before| mixed(before, speed)));
+    }
+
+    /// A delta was made.
+    pub(super) fn made(&self, whole: u64, delta: u64, took: Duration) {
+        let whole = float(whole).max(1.0);
+        let mut costs = self.lock();
+        costs.cost = mixed(costs.cost, 2.0 * took.as_secs_f64() / whole);
+        costs.share = mixed(costs.share, float(delta) / whole);
+    }
+
+    /// Is a checkpoint of so many bytes to be sent as a delta, where the line may carry so much?
+    pub(super) fn is_there(&self, bytes: u64, rate: Option<NonZeroU64>) -> bool {
+        let Costs { speed, cost, share } = *self.lock();
+        let rate = rate.map(|rate| float(rate.get()));
+        let speed = match (speed, rate) {
+            (Some(speed), Some(rate)) => speed.min(rate),
+            (Some(speed), None) => speed,
+            (None, Some(rate)) => rate,
+            // The first one measures the line.
+            (None, None) => return false,
+        };
+        let saved = (1.0 - share.min(LARGEST_SHARE)) / speed;
+        float(bytes) * (saved - cost) > LEAST_GAIN.as_secs_f64()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Costs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn mixed(before: f64, now: f64) -> f64 {
+    before + NEW * (now - before)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn float(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(bytes: u64, millis: u64) -> Worth {
+        let worth = Worth::new();
+        worth.sent(bytes, Duration::from_millis(millis));
+        worth
+    }
+
+    #[test]
+    fn a_fast_line_and_a_small_checkpoint_are_not_worth_a_delta() {
+        assert!(!Worth::new().is_there(50_000_000, None), "nothing is known of the line yet");
+        // A small one on this very machine.
+        assert!(!after(100_000, 2).is_there(100_000, None));
+        // A large one at 300 MB/s.
+        assert!(!after(60_000_000, 200).is_there(60_000_000, None));
+        assert!(!after(60_000_000, 3000).is_there(10_000, None));
+    }
+
+    #[test]
+    fn a_slow_line_is() {
+        // 20 MB/s, measured or as the owner says.
+        assert!(after(60_000_000, 3000).is_there(60_000_000, None));
+        assert!(after(60_000_000, 200).is_there(60_000_000, NonZeroU64::new(20_000_000)));
+        assert!(Worth::new().is_there(60_000_000, NonZeroU64::new(20_000_000)));
+        assert!(after(100_000, 100).is_there(100_000, None));
+    }
+
+    #[test]
+    fn what_deltas_turn_out_to_be_counts() {
+        let worth = after(60_000_000, 3000);
+        for _ in 0..20 {
+            worth.made(60_000_000, 59_000_000, Duration::from_secs(1));
+        }
+        assert!(!worth.is_there(60_000_000, None), "slow to make, and of no use");
+        assert!(worth.is_there(60_000_000, NonZeroU64::new(1_000_000)), "tried again");
+        for _ in 0..20 {
+            worth.made(60_000_000, 40_000_000, Duration::from_millis(100));
+        }
+        assert!(worth.is_there(60_000_000, None));
+    }
+}
