@@ -7,6 +7,7 @@
 )]
 
 mod basics;
+mod bytes;
 mod deltas;
 mod faults;
 mod http;
