@@ -2,6 +2,7 @@
 //!
 //! Rests change when batches are trained, never what they make.
 
+use rustix::time::{ClockId, clock_gettime};
 use sojourn_protocol::trainer::Pace;
 use std::{
     sync::{
@@ -53,20 +54,46 @@ impl Orders {
     }
 }
 
+/// What a share is counted of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meter {
+    /// Processor time: that in which others had the core is as good as a rest.
+    Processor,
+    /// The time of the clock: of a GPU's there is no other.
+    Wall,
+}
+
+impl Meter {
+    /// How long this thread has computed so far.
+    fn read(self, begun: Instant) -> Duration {
+        match self {
+            Meter::Processor => {
+                // Since the thread began: neither is negative.
+                Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+            }
+            Meter::Wall => begun.elapsed(),
+        }
+    }
+}
+
 /// A running unit's rests.
 #[derive(Debug)]
 pub(crate) struct Pacer<'a> {
     orders: &'a Orders,
     stop: Arc<AtomicBool>,
-    /// Since when the unit computes.
-    since: Instant,
+    meter: Meter,
+    begun: Instant,
+    /// When the last rest ended, by clock and by meter.
+    since: (Instant, Duration),
     debt: Debt,
 }
 
 impl<'a> Pacer<'a> {
-    /// For a unit that begins now and ends early when `stop` is set.
-    pub(crate) fn new(orders: &'a Orders, stop: Arc<AtomicBool>) -> Self {
-        Self { orders, stop, since: Instant::now(), debt: Debt::default() }
+    /// For a unit that this thread begins now and ends early when `stop` is set.
+    pub(crate) fn new(orders: &'a Orders, stop: Arc<AtomicBool>, meter: Meter) -> Self {
+        let begun = Instant::now();
+        let since = (begun, meter.read(begun));
+        Self { orders, stop, meter, begun, since, debt: Debt::default() }
     }
 
     /// Is the unit to end?
@@ -85,8 +112,9 @@ impl<'a> Pacer<'a> {
         let (mut still, mut told) = (Duration::ZERO, false);
         let mut pace = self.orders.lock();
         let mut now = Instant::now();
-        let worked = now.saturating_duration_since(self.since);
-        self.debt.worked(worked, *pace);
+        let passed = now.saturating_duration_since(self.since.0);
+        let worked = self.meter.read(self.begun).saturating_sub(self.since.1);
+        self.debt.worked(worked, passed, *pace);
         while !self.stops() {
             if *pace == Pace::PAUSED && !told {
                 // Unlocked: whoever is told may take their time, and a stop must be heard meanwhile.
@@ -115,7 +143,7 @@ impl<'a> Pacer<'a> {
             }
         }
         drop(pace);
-        self.since = Instant::now();
+        self.since = (Instant::now(), self.meter.read(self.begun));
         still
     }
 }
@@ -125,13 +153,13 @@ impl<'a> Pacer<'a> {
 struct Debt(i64);
 
 impl Debt {
-    /// Computing for that long at this pace earns a rest.
-    fn worked(&mut self, time: Duration, pace: Pace) {
+    /// So much of the time that has passed was computed in, which at this pace earns a rest.
+    fn worked(&mut self, worked: Duration, passed: Duration, pace: Pace) {
         let percent = i64::from(pace.get());
         // At 0 there is no end to the rest, and at 100 there is none to be had.
         if (1..100).contains(&percent) {
-            let owed = nanos(time).saturating_mul(100 - percent) / percent;
-            self.0 = self.0.saturating_add(owed);
+            let whole = nanos(worked).saturating_mul(100) / percent;
+            self.add(whole.saturating_sub(nanos(passed)));
         } else {
             self.0 = 0;
         }
@@ -145,7 +173,11 @@ impl Debt {
 
     /// It took that long.
     fn rested(&mut self, time: Duration) {
-        self.0 = self.0.saturating_sub(nanos(time)).max(-nanos(MOST_AHEAD));
+        self.add(-nanos(time));
+    }
+
+    fn add(&mut self, nanos_owed: i64) {
+        self.0 = self.0.saturating_add(nanos_owed).max(-nanos(MOST_AHEAD));
     }
 }
 
@@ -165,12 +197,21 @@ mod tests {
     #[test]
     fn rests_make_up_the_share_whatever_the_batches_and_the_clock() {
         let millis = Duration::from_millis;
-        for (share, batch, late) in [(50, 7, 0), (50, 7, 1), (10, 3, 2), (90, 40, 1), (1, 1, 0)] {
+        // Others take the core for a while in each batch.
+        for (share, batch, late, taken) in [
+            (50, 7, 0, 0),
+            (50, 7, 1, 0),
+            (10, 3, 2, 0),
+            (90, 40, 1, 0),
+            (1, 1, 0, 0),
+            (50, 7, 1, 5),
+        ] {
             let (mut debt, mut worked, mut rested) =
                 (Debt::default(), Duration::ZERO, Duration::ZERO);
             while worked + rested < Duration::from_secs(100) {
-                debt.worked(millis(batch), percent(share));
+                debt.worked(millis(batch), millis(batch + taken), percent(share));
                 worked += millis(batch);
+                rested += millis(taken);
                 if let Some(rest) = debt.due() {
                     debt.rested(rest + millis(late));
                     rested += rest + millis(late);
@@ -184,17 +225,19 @@ mod tests {
     #[test]
     fn small_rests_are_saved_up_and_long_ones_are_not_made_up_for() {
         let mut debt = Debt::default();
-        debt.worked(Duration::from_micros(1500), percent(50));
+        let small = Duration::from_micros(1500);
+        debt.worked(small, small, percent(50));
         assert_eq!(debt.due(), None);
-        debt.worked(Duration::from_micros(1500), percent(50));
+        debt.worked(small, small, percent(50));
         assert_eq!(debt.due(), Some(Duration::from_millis(3)));
         // The machine slept for a day.
         debt.rested(Duration::from_secs(86_400));
-        debt.worked(Duration::from_millis(503), percent(50));
+        let long = Duration::from_millis(503);
+        debt.worked(long, long, percent(50));
         assert_eq!(debt.due(), Some(Duration::from_millis(3)));
-        debt.worked(Duration::from_secs(1), Pace::FULL);
+        debt.worked(long, long, Pace::FULL);
         assert_eq!(debt.due(), None);
-        debt.worked(Duration::MAX, percent(1));
+        debt.worked(Duration::MAX, long, percent(1));
         assert!(debt.due().is_some());
     }
 
@@ -202,7 +245,7 @@ mod tests {
     fn a_unit_at_rest_hears_the_next_pace_and_the_stop() {
         let orders = Orders::default();
         let stop = Arc::new(AtomicBool::new(false));
-        let mut pacer = Pacer::new(&orders, Arc::clone(&stop));
+        let mut pacer = Pacer::new(&orders, Arc::clone(&stop), Meter::Wall);
         let mut told = 0;
         assert_eq!(pacer.rest(|| told += 1), Duration::ZERO);
         orders.pace(Pace::PAUSED);
@@ -218,9 +261,10 @@ mod tests {
             orders.pace(Pace::FULL);
             resting.join().unwrap();
         });
-        // Of a rest of a hundred times a day it hears as well.
+        // Of a rest of a hundred hours it hears as well.
         orders.pace(percent(1));
-        pacer.since -= Duration::from_secs(86_400);
+        pacer.begun -= Duration::from_secs(3_600);
+        assert!(pacer.meter.read(pacer.begun) >= Duration::from_secs(3_600));
         thread::scope(|scope| {
             let resting = scope.spawn(|| pacer.rest(|| {}));
             orders.stop(&stop);

@@ -10,7 +10,7 @@ use crate::{
     device::finish,
     error::TrainError,
     options::Options,
-    pace::{Orders, Pacer},
+    pace::{Meter, Orders, Pacer},
     predict::{LastModel, predict},
     unit,
 };
@@ -97,7 +97,9 @@ fn answer_all(
         }
         let answer = match request {
             Ok(TrainerRequest::Run(request)) => {
-                answer(&request, &mut shards, Pacer::new(orders, stop))
+                let gpu = shards.device().is_cuda();
+                let meter = if gpu { Meter::Wall } else { Meter::Processor };
+                answer(&request, &mut shards, Pacer::new(orders, stop, meter))
             }
             Ok(TrainerRequest::Predict(request)) => {
                 catch(|| predict(&request, &mut last, shards.device()))
