@@ -1,6 +1,6 @@
 //! What the daemon is told at its start, and the one check of it. No environment, no files.
 
-use crate::{error::ClientError, gpus::GpuChoice, transfer::Rates};
+use crate::{error::ClientError, gpus::GpuChoice, limits::Allowance, transfer::Rates};
 use reqwest::Url;
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -23,8 +23,10 @@ pub struct ClientConfig {
     pub gpus: GpuChoice,
     /// Most bytes that cached blobs may take.
     pub cache_bytes: u64,
-    /// How fast blobs may come and go.
+    /// How fast blobs may come and go where the owner's limits say nothing.
     pub rates: Rates,
+    /// What the owner allows.
+    pub allowance: Allowance,
     /// The trainer program; looked for beside this program where none is given.
     pub trainer: Option<PathBuf>,
     /// The address of the cloud's metadata service, whose notices are heeded; none for no cloud.
@@ -85,6 +87,7 @@ impl fmt::Debug for ClientConfig {
             .field("gpus", &self.gpus)
             .field("cache_bytes", &self.cache_bytes)
             .field("rates", &self.rates)
+            .field("limits", self.allowance.limits())
             .field("trainer", &self.trainer)
             .field("metadata", &self.metadata)
             .field("timing", &self.timing)
@@ -151,6 +154,7 @@ mod tests {
             gpus: GpuChoice::Off,
             cache_bytes: 0,
             rates: Rates::default(),
+            allowance: Allowance::default(),
             trainer: None,
             metadata: None,
             timing: Timing::default(),

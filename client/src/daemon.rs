@@ -6,6 +6,7 @@ use crate::{
     cache::Cache,
     config::ClientConfig,
     contact::Contact,
+    control::{self, Door},
     delivery::{self, First},
     error::ClientError,
     farewell::{farewell, wind_down},
@@ -13,6 +14,7 @@ use crate::{
     heartbeat,
     host::{Host, Leaving},
     identity::Identity,
+    limits::{self, Owner},
     notice::{Notice, Service, Watch},
     outbox::{Finished, Outbox},
     rest::Rest,
@@ -23,7 +25,7 @@ use crate::{
     transfer::{Fetcher, Lines},
     work,
 };
-use sojourn_protocol::trainer::{Hello, Pace};
+use sojourn_protocol::trainer::Hello;
 use std::{io, path::PathBuf, pin::pin, sync::Arc};
 use tokio::{
     sync::{mpsc, watch},
@@ -54,6 +56,13 @@ pub async fn run_with<R: UnitRunner>(
         set_up = set_up(config, api, folder, make_runner, fatal) => set_up?,
     };
     let _stopper = StopOnDrop(Arc::clone(&host));
+    match Door::open(&host.folder.control()) {
+        Ok(door) => drop(host.spawn(control::serve(Arc::clone(&host), door))),
+        Err(error) => {
+            let file = host.folder.control();
+            tracing::warn!(%error, ?file, "`sojourn client ctl` can't reach this client");
+        }
+    }
     let warmed = Arc::clone(&host);
     host.spawn(async move { warm_up(&warmed).await });
     for finished in undelivered {
@@ -66,26 +75,31 @@ pub async fn run_with<R: UnitRunner>(
         host.table.worked_by(lease, task);
     }
     let mut beats = pin!(heartbeat::beat(Arc::clone(&host)));
+    let mut kept = pin!(limits::keep(&host));
     let mut noticed = tokio::select! {
         () = &mut shutdown => Noticed::Over(Ok(())),
         // The host keeps the sender: there is always an error to wait for.
         Some(error) = failed.recv() => Noticed::Over(Err(error)),
         never = work::ask(Arc::clone(&host)) => match never {},
         never = &mut beats => match never {},
+        never = &mut kept => match never {},
+        () = host.owner.drained() => Noticed::Drains,
         notice = notices.next() => Noticed::Goes(notice),
     };
     let ended = loop {
         let notice = match noticed {
-            Noticed::Goes(notice) => notice,
+            Noticed::Goes(notice) => Some(notice),
+            Noticed::Drains => None,
             Noticed::Over(ended) => break ended,
         };
         noticed = tokio::select! {
             () = &mut shutdown => Noticed::Over(Ok(())),
             Some(error) = failed.recv() => Noticed::Over(Err(error)),
             never = &mut beats => match never {},
+            never = &mut kept => match never {},
             // It may say more than before: when.
             notice = notices.next() => Noticed::Goes(notice),
-            () = wind_down(&host, &notice) => Noticed::Over(Ok(())),
+            () = wind_down(&host, notice.as_ref()) => Noticed::Over(Ok(())),
         };
     };
     // Where its trainers have changed, the server is still the one it was.
@@ -100,6 +114,8 @@ pub async fn run_with<R: UnitRunner>(
 enum Noticed {
     /// The machine is going to be taken away.
     Goes(Notice),
+    /// The owner wants it to end once what runs has ended.
+    Drains,
     /// The daemon ends.
     Over(Result<(), ClientError>),
 }
@@ -153,7 +169,7 @@ async fn set_up<R: UnitRunner>(
     )
     .await?;
     let server = config.server;
-    tracing::info!(host = %identity.host, slots, device, server, "client started");
+    tracing::info!(host = %identity.host, slots, device, %server, "client started");
     let api = api.with_token(identity.token);
     let lines = Arc::new(Lines::new(config.rates));
     let fetcher = Fetcher::new(
@@ -164,6 +180,8 @@ async fn set_up<R: UnitRunner>(
         timing.longest_pause,
     );
     let host = Host {
+        id: identity.host,
+        server,
         slots,
         timing,
         folder,
@@ -179,7 +197,7 @@ async fn set_up<R: UnitRunner>(
         numeric_class,
         flops,
         device,
-        pace: watch::Sender::new(Pace::FULL),
+        owner: Owner::new(config.allowance, config.rates),
         leaving: watch::Sender::new(Leaving::No),
         fatal,
         tasks: std::sync::Mutex::default(),

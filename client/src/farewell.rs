@@ -15,13 +15,21 @@ use tokio::time::timeout;
 
 /// What is kept of a machine's last time, at most, to stop hops and to send their parts.
 const LONGEST_RESERVE: Duration = Duration::from_secs(30);
+/// Why leases are given back at the end, and while the owner needs the machine.
+const STOPPING: &str = "the client is stopping";
+const STANDING_STILL: &str = "the machine's owner has paused the client";
 
-/// Works off what runs, for as long as the machine's time allows, and takes nothing new.
-pub(crate) async fn wind_down<R: UnitRunner>(host: &Host<R>, notice: &Notice) {
-    let (what, left) = (notice.what.as_str(), notice.left());
-    let seconds = left.map(|left| left.as_secs());
-    tracing::warn!(what, seconds, "this machine is going to be taken away; winding down");
-    let given_back = give_back(host, host.table.stop_unstarted());
+/// Works off what runs, for as long as the machine's time allows, and takes nothing new. Without a notice it is
+/// the owner who wants that, and has the time.
+pub(crate) async fn wind_down<R: UnitRunner>(host: &Host<R>, notice: Option<&Notice>) {
+    let left = notice.and_then(Notice::left);
+    if let Some(Notice { what, .. }) = notice {
+        let seconds = left.map(|left| left.as_secs());
+        tracing::warn!(what, seconds, "this machine is going to be taken away; winding down");
+    } else {
+        tracing::info!("winding down, as the owner says");
+    }
+    let given_back = give_back(host, host.table.stop_unstarted(), STOPPING);
     let given_back = async { given_back.await + give_back_unheard(host).await };
     let done = async {
         let mut changes = host.table.subscribe();
@@ -35,6 +43,14 @@ pub(crate) async fn wind_down<R: UnitRunner>(host: &Host<R>, notice: &Notice) {
     }
 }
 
+/// Has hops end with the parts that they have trained and gives everything else back; the daemon stays.
+pub(crate) async fn clear_out<R: UnitRunner>(host: &Host<R>) {
+    let given_back = give_back(host, host.table.stop_others(), STANDING_STILL).await;
+    if given_back > 0 {
+        tracing::info!(given_back, "nothing is computed for long; units are given back");
+    }
+}
+
 /// How much of the time that is left belongs to the farewell.
 fn reserve(left: Duration) -> Duration {
     (left / 2).min(LONGEST_RESERVE)
@@ -45,13 +61,13 @@ fn reserve(left: Duration) -> Duration {
 pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>) {
     let patience = host.timing.farewell;
     host.leave(Leaving::Early);
-    let others = give_back(host, host.table.stop_others());
+    let others = give_back(host, host.table.stop_others(), STOPPING);
     let others = async { others.await + give_back_unheard(host).await };
     let (others, _) = tokio::join!(others, timeout(patience, ended(host)));
     host.leave(Leaving::Now);
     // Trainers that don't listen leave what they have kept.
     timeout(patience, ended(host)).await.ok();
-    let late = give_back(host, host.table.stop_all()).await;
+    let late = give_back(host, host.table.stop_all(), STOPPING).await;
     if !host.contact.is_away() {
         // Whatever doesn't make it is on disk.
         timeout(patience, arrived(host)).await.ok();
@@ -73,7 +89,8 @@ async fn give_back_unheard<R: UnitRunner>(host: &Host<R>) -> usize {
     };
     match timeout(host.timing.farewell, host.api.work(&request)).await {
         Ok(Ok(answer)) => {
-            give_back(host, answer.leases.into_iter().map(|lease| lease.id).collect()).await
+            let leases = answer.leases.into_iter().map(|lease| lease.id).collect();
+            give_back(host, leases, STOPPING).await
         }
         _ => 0,
     }
@@ -92,10 +109,10 @@ async fn arrived<R: UnitRunner>(host: &Host<R>) {
 }
 
 /// Gives leases back, in one attempt; those of which the server doesn't hear run out. How many they are.
-async fn give_back<R: UnitRunner>(host: &Host<R>, leases: Vec<LeaseId>) -> usize {
+async fn give_back<R: UnitRunner>(host: &Host<R>, leases: Vec<LeaseId>, reason: &str) -> usize {
     let count = leases.len();
     if count > 0 {
-        let request = ReleaseRequest { leases, reason: "the client is stopping".to_owned() };
+        let request = ReleaseRequest { leases, reason: reason.to_owned() };
         let release = timeout(host.timing.farewell, host.api.release(&request));
         if !matches!(release.await, Ok(Ok(_))) {
             tracing::warn!(count, "the server didn't hear which units are given back");

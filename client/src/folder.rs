@@ -6,9 +6,11 @@
 //! cache/          blobs by digest: data/, checkpoints/, and parts/ (half-fetched)
 //! outbox/         finished results until their reports have ended
 //! scratch/        what trainers are writing
+//! control.sock    where the owner speaks with the daemon
+//! client.toml     what the owner has said: settings and limits
 //! ```
 
-use crate::error::ClientError;
+use crate::{control::SOCKET_FILE, error::ClientError};
 use sojourn_protocol::ids::LeaseId;
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -63,6 +65,11 @@ impl Folder {
 
     pub(crate) fn identity(&self) -> PathBuf {
         self.root.join("identity.json")
+    }
+
+    /// Where the owner speaks with the daemon.
+    pub(crate) fn control(&self) -> PathBuf {
+        self.root.join(SOCKET_FILE)
     }
 
     pub(crate) fn cache(&self) -> PathBuf {

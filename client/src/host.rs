@@ -9,6 +9,7 @@ use crate::{
     contact::Contact,
     error::ClientError,
     folder::Folder,
+    limits::Owner,
     outbox::Outbox,
     rest::Rest,
     runner::{RunnerError, UnitRunner},
@@ -20,9 +21,8 @@ use crate::{
 use sojourn_protocol::{
     api::{ReleaseRequest, ReportAnswer},
     digest::Digest,
-    ids::LeaseId,
+    ids::{HostId, LeaseId},
     report::{ReportEnd, ReportState},
-    trainer::Pace,
     unit::Lease,
 };
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +45,10 @@ pub(crate) enum Leaving {
 /// The daemon's parts.
 #[derive(Debug)]
 pub(crate) struct Host<R> {
+    /// What the server calls this machine.
+    pub(crate) id: HostId,
+    /// The server's address, for people.
+    pub(crate) server: String,
     pub(crate) slots: u32,
     pub(crate) timing: Timing,
     pub(crate) folder: Folder,
@@ -62,8 +66,8 @@ pub(crate) struct Host<R> {
     pub(crate) numeric_class: Digest,
     pub(crate) flops: f64,
     pub(crate) device: String,
-    /// The share of the time in which units compute.
-    pub(crate) pace: watch::Sender<Pace>,
+    /// What the machine's owner wants.
+    pub(crate) owner: Owner,
     /// Whether the daemon is about to end.
     pub(crate) leaving: watch::Sender<Leaving>,
     /// Hears what ends the daemon.
@@ -223,6 +227,15 @@ impl<R: UnitRunner> Host<R> {
         let mut leaving = self.leaving.subscribe();
         // The sender lives as long as `self`.
         let _ = leaving.wait_for(|leaving| *leaving >= so).await;
+    }
+
+    /// Ends when hops are to end after the batch that they are at: the daemon ends, or the owner needs the
+    /// machine for long.
+    pub(crate) async fn hops_end_early(&self) {
+        tokio::select! {
+            () = self.leaving(Leaving::Early) => {}
+            () = self.owner.suspended() => {}
+        }
     }
 
     pub(crate) fn backoff(&self) -> Backoff {

@@ -29,7 +29,8 @@ pub async fn run(
     let cards = ready.as_ref().map_or(1, |ready| ready.gpus.count());
     let slots = config.slots.unwrap_or_else(|| u32::try_from(cards).unwrap_or(u32::MAX));
     config.slots = Some(slots);
-    let base = SlotConfig { threads: free_threads(slots), ..base };
+    let base =
+        SlotConfig { threads: free_threads(slots, config.allowance.limits().threads), ..base };
     let make = |number: u32| {
         Ok(match &mut ready {
             Some(ready) => {
@@ -52,17 +53,18 @@ fn slot_config(trainer: Option<&Path>) -> Result<SlotConfig, SlotError> {
     }
 }
 
-/// Threads of a unit that pins none: the slots share the cores.
-fn free_threads(slots: u32) -> u32 {
+/// Threads of a unit that pins none: the slots share the cores, or what the owner allows of them.
+fn free_threads(slots: u32, allowed: Option<u32>) -> u32 {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+    let cores = allowed.map_or(cores, |allowed| allowed.min(cores));
     cores.checked_div(slots).unwrap_or(1).max(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{config::Timing, gpus::GpuChoice, transfer::Rates};
+    use crate::{config::Timing, gpus::GpuChoice, limits::Allowance, transfer::Rates};
 
     fn config(dir: &Path, trainer: &Path) -> ClientConfig {
         ClientConfig {
@@ -75,10 +77,18 @@ mod tests {
             gpus: GpuChoice::Off,
             cache_bytes: 1,
             rates: Rates::default(),
+            allowance: Allowance::default(),
             trainer: Some(trainer.to_owned()),
             metadata: None,
             timing: Timing::default(),
         }
+    }
+
+    #[test]
+    fn slots_share_what_the_owner_allows_of_the_cores() {
+        assert_eq!(free_threads(1, Some(1)), 1);
+        assert_eq!(free_threads(64, Some(2)), 1, "each needs one");
+        assert_eq!(free_threads(1, Some(u32::MAX)), free_threads(1, None));
     }
 
     #[tokio::test]

@@ -162,6 +162,7 @@ async fn train<R: UnitRunner>(
     lease: &Lease,
     part: &mut Part<'_>,
 ) -> Result<Outcome, Trouble> {
+    host.owner.runs().await;
     let mut seat = host.seats.take().await;
     host.greet(&mut seat).await.map_err(no_trainer)?;
     tracing::debug!(lease = %lease.id, "unit started");
@@ -181,7 +182,7 @@ async fn train<R: UnitRunner>(
     // The next unit starts when this ends; what follows is not the slot's business.
     tokio::select! {
         outcome = seat.runner().run(
-            run.clone(), on_told, host.leaving(Leaving::Early), host.pace.subscribe(),
+            run.clone(), on_told, host.hops_end_early(), host.owner.pace(),
         ) => outcome.map_err(no_trainer),
         () = host.leaving(Leaving::Now) => Err(Trouble::Leaving),
     }
@@ -274,7 +275,7 @@ fn batches_of(unit: &Unit) -> u32 {
 }
 
 /// An error and all its causes, in one line.
-fn story(error: &dyn std::error::Error) -> String {
+pub(crate) fn story(error: &dyn std::error::Error) -> String {
     let mut story = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

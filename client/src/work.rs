@@ -42,6 +42,7 @@ pub(crate) async fn ask<R: UnitRunner>(host: Arc<Host<R>>) -> Infallible {
     };
     loop {
         asker.host.rest.over().await;
+        asker.owner_runs(&mut changes).await;
         changes.mark_unchanged();
         let demand = asker.host.table.demand(asker.host.slots);
         if demand.wanted == 0 {
@@ -149,6 +150,20 @@ impl<R: UnitRunner> Asker<R> {
                         return;
                     }
                 }
+            }
+        }
+    }
+
+    /// Waits until the owner lets units compute.
+    async fn owner_runs(&mut self, changes: &mut watch::Receiver<()>) {
+        let host = Arc::clone(&self.host);
+        let runs = host.owner.runs();
+        tokio::pin!(runs);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut runs => return,
+                () = self.changed(changes) => {}
             }
         }
     }

@@ -82,6 +82,11 @@ impl Index {
         self.held.saturating_add(self.reserved)
     }
 
+    /// The most bytes that there may be.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Bytes over the limit.
     pub(crate) fn excess(&self) -> u64 {
         self.used().saturating_sub(self.limit)
@@ -178,6 +183,16 @@ impl Index {
         if entry.pins == 0 {
             self.order.insert((entry.class, entry.used, *digest));
         }
+    }
+
+    /// Forgets all that isn't pinned.
+    pub(crate) fn clear(&mut self) -> Vec<Victim> {
+        let victims: Vec<Victim> =
+            self.order.iter().map(|(class, _, digest)| (*digest, *class)).collect();
+        for (digest, _) in &victims {
+            self.remove(digest);
+        }
+        victims
     }
 
     /// Forgets what must go for the limits to hold. What is pinned stays, so [`Index::excess`] may be left.

@@ -205,8 +205,21 @@ impl Cache {
         self.lock().index.data()
     }
 
+    /// Deletes all that no unit in work needs. Gives how many bytes that were.
+    pub(crate) fn clear(&self) -> u64 {
+        let mut state = self.lock();
+        let before = state.index.used();
+        let victims = state.index.clear();
+        self.delete(&victims);
+        before.saturating_sub(state.index.used())
+    }
+
+    /// The limit in bytes.
+    pub(crate) fn limit(&self) -> u64 {
+        self.lock().index.limit()
+    }
+
     /// Bytes in use, those on their way included.
-    #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.lock().index.used()
     }

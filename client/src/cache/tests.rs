@@ -61,6 +61,21 @@ async fn a_file_that_someone_removed_is_missed_not_promised() {
     assert!(cache.pin(blob(b"shard")).await.is_none());
 }
 
+#[test]
+fn a_cache_that_is_cleared_keeps_what_is_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 1000);
+    let pin = put(&cache, b"shard", Class::Data);
+    drop(put(&cache, b"another shard", Class::Data));
+    drop(put(&cache, b"checkpoint", Class::Checkpoint));
+    assert_eq!(cache.clear(), 23);
+    assert_eq!((cache.used(), cache.data()), (5, vec![Digest::of(b"shard")]));
+    assert_eq!(fs::read_dir(dir.path().join("cache/data")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(dir.path().join("cache/checkpoints")).unwrap().count(), 0);
+    drop(pin);
+    assert_eq!(cache.clear(), 5);
+}
+
 #[tokio::test]
 async fn a_blob_that_is_doubted_is_read_through_again() {
     let dir = tempfile::tempdir().unwrap();

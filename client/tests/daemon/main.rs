@@ -11,6 +11,7 @@ mod bytes;
 mod deltas;
 mod faults;
 mod http;
+mod limits;
 mod metadata;
 mod notices;
 mod rates;
@@ -19,7 +20,9 @@ mod server;
 mod trainer;
 
 use server::{ENROLMENT, Server, World};
-use sojourn_client::{ClientConfig, ClientError, GpuChoice, Rates, Timing, run_with};
+use sojourn_client::{
+    ClientConfig, ClientError, GpuChoice, Rates, Timing, limits::Allowance, run_with,
+};
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
@@ -53,6 +56,7 @@ fn config(server: &Server, dir: &TempDir) -> ClientConfig {
         gpus: GpuChoice::Off,
         cache_bytes: 1 << 20,
         rates: Rates::default(),
+        allowance: Allowance::default(),
         trainer: None,
         metadata: None,
         timing: Timing { longest_pause: Duration::from_millis(50), ..Timing::default() },

@@ -150,8 +150,9 @@ impl UnitRunner for Runner {
         // It stands still while its pace is 0.
         let goes = async {
             let mut pace = pace;
+            let permit = trainer.gate.acquire().await;
             pace.wait_for(|pace| *pace > Pace::PAUSED).await.unwrap();
-            trainer.gate.acquire().await
+            permit
         };
         let whole = tokio::select! {
             permit = goes => {

@@ -1,0 +1,24 @@
+//! What the owner of a machine says to the daemon that runs on it, and hears: lines of JSON over a socket in the
+//! data folder that only they can open.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `words.rs` | questions and answers |
+//! | `serve.rs` | the daemon's side |
+//! | `call.rs` | the side of whoever asks |
+//! | `tail.rs` | the end of the daemon's log |
+
+mod call;
+mod serve;
+mod tail;
+mod words;
+
+pub use call::{CallError, call};
+pub use sojourn_protocol::api::{Held, HeldState};
+pub use tail::remember;
+pub use words::{Answer, Ask, CacheState, LimitsState, Pause, Paused, Status};
+
+pub(crate) use serve::{Door, serve};
+
+/// The name of the socket in the data folder.
+pub(crate) const SOCKET_FILE: &str = "control.sock";

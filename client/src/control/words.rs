@@ -1,0 +1,137 @@
+//! Questions and answers, one JSON line each.
+
+use crate::limits::{Limits, Reason};
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::api::Held;
+use std::path::PathBuf;
+
+/// What the owner asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// How is it?
+    Status,
+    /// Don't compute.
+    Pause(Pause),
+    /// Go on, as far as the limits allow.
+    Resume,
+    /// Finish what runs, take nothing new, and end.
+    Drain,
+    /// Which limits hold?
+    Limits,
+    /// Have these hold from now on, `KEY=VALUE` each.
+    SetLimits(Vec<String>),
+    /// How full is the cache?
+    Cache,
+    /// Delete from it what no unit in work needs.
+    ClearCache,
+    /// The end of the log.
+    Log,
+}
+
+/// A pause by hand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// For so long; until the owner says otherwise where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+}
+
+/// What the daemon answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// So it is, also after what was asked for.
+    Status(Box<Status>),
+    /// These limits hold.
+    Limits(Box<LimitsState>),
+    /// So full is the cache.
+    Cache(CacheState),
+    /// The last lines, the oldest first.
+    Log(Vec<String>),
+    /// It isn't done, for this reason.
+    Refused(String),
+}
+
+/// How a daemon is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// The machine's number at its server.
+    pub host: String,
+    /// The server's address.
+    pub server: String,
+    /// Doesn't the server answer?
+    pub server_away: bool,
+    /// What the slots compute on.
+    pub device: String,
+    /// Units that run at once.
+    pub slots: u32,
+    /// The share of the time in which they compute, in percent.
+    pub pace: u8,
+    /// Why nothing computes, where nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Paused>,
+    /// Does it end once what runs has ended?
+    pub draining: bool,
+    /// The units that it has, with how far they are.
+    pub units: Vec<Held>,
+    /// Limits that hold.
+    pub limits: Limits,
+    /// The cache.
+    pub cache: CacheState,
+}
+
+/// A machine that doesn't compute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paused {
+    /// Why.
+    pub reason: Reason,
+    /// The same in words.
+    pub why: String,
+    /// For how many seconds yet, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_left: Option<u64>,
+    /// Has it lasted so long that hops have been ended and everything else given back?
+    pub given_back: bool,
+}
+
+/// The limits, and where they are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitsState {
+    /// What holds.
+    pub limits: Limits,
+    /// Where changes are written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+}
+
+/// How full the cache is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheState {
+    /// Bytes in use.
+    pub used: u64,
+    /// The most that there may be.
+    pub limit: u64,
+    /// Shards and scalings that are there whole.
+    pub shards: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_keep_their_form() {
+        for (ask, line) in [
+            (Ask::Status, r#""status""#),
+            (Ask::Pause(Pause { seconds: Some(60) }), r#"{"pause":{"seconds":60}}"#),
+            (Ask::Pause(Pause::default()), r#"{"pause":{}}"#),
+            (Ask::SetLimits(vec!["cpu=50".into()]), r#"{"set_limits":["cpu=50"]}"#),
+            (Ask::ClearCache, r#""clear_cache""#),
+        ] {
+            assert_eq!(serde_json::to_string(&ask).unwrap(), line);
+            assert_eq!(serde_json::from_str::<Ask>(line).unwrap(), ask);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The loop that makes the limits hold: it looks every few seconds, and whenever the owner says something.
+
+use super::{
+    Facts, Kind, Limits, Machine, Reason, Verdict, decide, nice::renice_children, owner::ByHand,
+};
+use crate::{farewell::clear_out, host::Host, runner::UnitRunner};
+use std::{convert::Infallible, time::Duration};
+use tokio::{task::spawn_blocking, time::Instant};
+
+/// How often the machine is looked at.
+const EVERY: Duration = Duration::from_secs(5);
+/// How long hops stand still before they end early, where nothing else is said.
+const GIVE_BACK_AFTER: Duration = Duration::from_secs(120);
+
+/// Keeps the limits for as long as the daemon runs.
+pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
+    let owner = &host.owner;
+    let mut changes = owner.subscribe();
+    let mut machine = Machine::new();
+    let mut still_since = None;
+    loop {
+        changes.mark_unchanged();
+        let limits = owner.limits();
+        host.lines.set(owner.rates());
+        let facts;
+        (machine, facts) = look(machine, &limits).await;
+        let by_hand = owner.by_hand();
+        let verdict = match by_hand {
+            Some(_) => Verdict::Pause { reason: Reason::Owner },
+            None => decide(&limits, kind(&host.device), &facts),
+        };
+        let stands_still = matches!(verdict, Verdict::Pause { .. });
+        owner.hold(verdict);
+
+        let now = Instant::now();
+        let mut wake = (Machine::is_asked(&limits) || limits.nice.is_some()).then(|| now + EVERY);
+        let mut wake_at = |at: Instant| wake = Some(wake.map_or(at, |wake| wake.min(at)));
+        if let Some(ByHand::Until(until)) = by_hand {
+            wake_at(until);
+        }
+        if stands_still {
+            let patience = limits.give_back_after.map_or(GIVE_BACK_AFTER, |after| after.0);
+            let until = *still_since.get_or_insert(now) + patience;
+            if until <= now {
+                owner.suspend(true);
+                clear_out(host).await;
+                // What was on its way meanwhile.
+                wake_at(now + EVERY);
+            } else {
+                wake_at(until);
+            }
+        } else {
+            still_since = None;
+            owner.suspend(false);
+        }
+        if let Some(level) = limits.nice {
+            renice_children(level);
+        }
+        tokio::select! {
+            () = sleep_until(wake) => {}
+            // The sender lives as long as `host`.
+            _ = changes.changed() => {}
+        }
+    }
+}
+
+/// What the slots compute on, by the name of their device.
+fn kind(device: &str) -> Kind {
+    if device == "cpu" { Kind::Cpu } else { Kind::Gpu }
+}
+
+async fn look(mut machine: Machine, limits: &Limits) -> (Machine, Facts) {
+    if !Machine::is_asked(limits) {
+        return (machine, Facts::default());
+    }
+    let limits = limits.clone();
+    let looked = spawn_blocking(move || {
+        let facts = machine.look(&limits);
+        (machine, facts)
+    });
+    looked.await.unwrap_or_else(|_| (Machine::new(), Facts::default()))
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

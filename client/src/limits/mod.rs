@@ -1,0 +1,81 @@
+//! What the owner of a machine allows: how much of it, and when. The rules are pure; what they hold of is
+//! looked up on the machine, and a loop makes them hold.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `units.rs` | sizes, rates, spans and percentages as people write them |
+//! | `hours.rs` | hours of the day by weekday |
+//! | `rules.rs` | from limits and facts to a pace |
+//! | `settings.rs` | `client.toml` |
+//! | `allowance.rs` | the file and what is said over it; changes, comments kept |
+//! | `machine.rs` | the facts, from Linux |
+//! | `owner.rs` | the owner's word as it stands |
+//! | `nice.rs` | nice levels |
+//! | `keep.rs` | the loop that makes the limits hold |
+
+mod allowance;
+mod hours;
+mod keep;
+mod machine;
+mod nice;
+mod owner;
+mod rules;
+mod settings;
+mod units;
+
+pub use allowance::{Allowance, Change};
+pub use hours::Hours;
+pub(crate) use keep::keep;
+use machine::Machine;
+pub(crate) use owner::Owner;
+pub use rules::{Facts, Kind, Reason, Verdict, decide};
+pub use settings::{SETTINGS_FILE, Settings, SettingsError};
+pub use units::{Nice, Percent, Programs, Rate, Size, Span};
+
+use serde::{Deserialize, Serialize};
+
+/// The owner's limits; what isn't said isn't limited.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Units that run at once; counts from the next start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// Threads of all slots together, of units that don't pin them; counts from the next start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// The share of the time in which slots compute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<Percent>,
+    /// The same of slots on a GPU; the lower of both holds there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Percent>,
+    /// Most bytes of cached blobs; counts from the next start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Size>,
+    /// How fast blobs may come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub download: Option<Rate>,
+    /// How fast blobs may go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upload: Option<Rate>,
+    /// When to compute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hours: Option<Hours>,
+    /// Only once nobody has used the machine for so many minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_minutes: Option<u32>,
+    /// Not while the machine runs on its battery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_on_battery: Option<bool>,
+    /// Not while one of these programs runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_while: Option<Programs>,
+    /// The nice level of the trainers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nice: Option<Nice>,
+    /// How long hops stand still before what they have trained is sent and the rest given back; two minutes
+    /// where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub give_back_after: Option<Span>,
+}

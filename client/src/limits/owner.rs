@@ -1,0 +1,203 @@
+//! The owner's word as it stands: limits, a pause by hand, and what follows from both.
+
+use super::{Allowance, Change, Limits, Reason, SettingsError, Verdict};
+use crate::transfer::Rates;
+use sojourn_protocol::trainer::Pace;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::watch, time::Instant};
+
+/// The longest pause by hand that has an end.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+
+/// What the owner wants, and what holds.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    state: Mutex<State>,
+    /// Rates where no limit says other ones.
+    rates: Rates,
+    /// Hears of everything that the owner says.
+    changes: watch::Sender<()>,
+    /// The share of the time in which units compute.
+    pace: watch::Sender<Pace>,
+    /// Has the machine stood still for so long that hops end early?
+    suspended: watch::Sender<bool>,
+    /// Is the daemon to end once what runs has ended?
+    drains: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct State {
+    allowance: Allowance,
+    by_hand: Option<ByHand>,
+    /// None before the first look.
+    verdict: Option<Verdict>,
+}
+
+impl State {
+    fn by_hand(&mut self) -> Option<ByHand> {
+        self.by_hand = self.by_hand.filter(|pause| match pause {
+            ByHand::Open => true,
+            ByHand::Until(until) => *until > Instant::now(),
+        });
+        self.by_hand
+    }
+}
+
+/// A pause that the owner has asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ByHand {
+    /// Until they say otherwise.
+    Open,
+    /// Until then.
+    Until(Instant),
+}
+
+impl Owner {
+    pub(crate) fn new(allowance: Allowance, rates: Rates) -> Self {
+        Self {
+            state: Mutex::new(State { allowance, by_hand: None, verdict: None }),
+            rates,
+            changes: watch::Sender::new(()),
+            // Until the first look nothing runs.
+            pace: watch::Sender::new(Pace::PAUSED),
+            suspended: watch::Sender::new(false),
+            drains: watch::Sender::new(false),
+        }
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.lock().allowance.limits().clone()
+    }
+
+    /// How fast blobs may come and go.
+    pub(super) fn rates(&self) -> Rates {
+        let limits = self.limits();
+        Rates {
+            download: limits.download.map(|rate| rate.0).or(self.rates.download),
+            upload: limits.upload.map(|rate| rate.0).or(self.rates.upload),
+        }
+    }
+
+    /// Has other limits hold and keeps them in the file.
+    pub(crate) fn change(&self, changes: &[Change]) -> Result<Limits, SettingsError> {
+        let mut state = self.lock();
+        state.allowance.change(changes)?;
+        let limits = state.allowance.limits().clone();
+        drop(state);
+        self.changes.send_replace(());
+        Ok(limits)
+    }
+
+    /// Pauses, for so long or until [`Owner::resume`].
+    pub(crate) fn pause(&self, length: Option<Duration>) {
+        let until = length.map(|length| Instant::now() + length.min(LONGEST));
+        self.lock().by_hand = Some(until.map_or(ByHand::Open, ByHand::Until));
+        // At once, whatever the machine is being asked at the moment.
+        self.hold(Verdict::Pause { reason: Reason::Owner });
+        self.changes.send_replace(());
+    }
+
+    /// Ends a pause by hand. Limits may want another.
+    pub(crate) fn resume(&self) {
+        self.lock().by_hand = None;
+        self.changes.send_replace(());
+    }
+
+    /// The pause by hand, if it isn't over.
+    pub(crate) fn by_hand(&self) -> Option<ByHand> {
+        self.lock().by_hand()
+    }
+
+    /// For how long yet the owner wants the pause by hand.
+    pub(crate) fn pause_left(&self) -> Option<Duration> {
+        match self.by_hand()? {
+            ByHand::Open => None,
+            ByHand::Until(until) => Some(until.saturating_duration_since(Instant::now())),
+        }
+    }
+
+    /// Where limits are kept.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        self.lock().allowance.path().map(Path::to_owned)
+    }
+
+    /// Has the daemon end once what runs has ended.
+    pub(crate) fn drain(&self) {
+        self.drains.send_replace(true);
+    }
+
+    pub(crate) fn drains(&self) -> bool {
+        *self.drains.borrow()
+    }
+
+    /// Ends when the daemon is to end so.
+    pub(crate) async fn drained(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.drains.subscribe().wait_for(|drains| *drains).await;
+    }
+
+    /// This holds from now on, unless the owner has just paused.
+    pub(super) fn hold(&self, verdict: Verdict) {
+        // Held throughout: of two who say what holds, the later one is right.
+        let mut state = self.lock();
+        let verdict = match state.by_hand() {
+            Some(_) => Verdict::Pause { reason: Reason::Owner },
+            None => verdict,
+        };
+        let pace = match &verdict {
+            Verdict::Run { pace } => *pace,
+            Verdict::Pause { .. } => Pace::PAUSED,
+        };
+        let before = state.verdict.replace(verdict.clone());
+        match (&before, &verdict) {
+            (before, now) if before.as_ref() == Some(now) => {}
+            (_, Verdict::Pause { reason }) => tracing::info!(%reason, "work pauses"),
+            (Some(Verdict::Pause { .. }), Verdict::Run { .. }) => tracing::info!("work goes on"),
+            (_, Verdict::Run { pace }) => tracing::debug!(percent = pace.get(), "the pace is set"),
+        }
+        self.pace.send_if_modified(|now| std::mem::replace(now, pace) != pace);
+    }
+
+    pub(super) fn suspend(&self, suspended: bool) {
+        self.suspended.send_if_modified(|now| std::mem::replace(now, suspended) != suspended);
+    }
+
+    /// The pace, as it changes.
+    pub(crate) fn pace(&self) -> watch::Receiver<Pace> {
+        self.pace.subscribe()
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        *self.suspended.borrow()
+    }
+
+    /// Why nothing computes, where nothing does.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match &self.lock().verdict {
+            Some(Verdict::Pause { reason }) => Some(reason.clone()),
+            Some(Verdict::Run { .. }) | None => None,
+        }
+    }
+
+    /// Ends when units may compute.
+    pub(crate) async fn runs(&self) {
+        let _ = self.pace.subscribe().wait_for(|pace| *pace > Pace::PAUSED).await;
+    }
+
+    /// Ends when hops are to end early, for the time being.
+    pub(crate) async fn suspended(&self) {
+        let _ = self.suspended.subscribe().wait_for(|suspended| *suspended).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

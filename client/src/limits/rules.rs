@@ -1,0 +1,211 @@
+//! From limits and facts to a pace: pure, and the same for the same.
+
+use super::Limits;
+use jiff::civil::DateTime;
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::trainer::Pace;
+use std::{fmt, time::Duration};
+
+/// What is known of the machine at a time. What can't be found out stands against nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The local time.
+    pub local: Option<DateTime>,
+    /// For how long nobody has used keyboard, mouse or terminal.
+    pub idle: Option<Duration>,
+    /// Does the machine run on its battery?
+    pub on_battery: Option<bool>,
+    /// A running program for which the owner wants a pause.
+    pub program: Option<String>,
+}
+
+/// What the slots compute on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The machine's cores.
+    Cpu,
+    /// GPUs.
+    Gpu,
+}
+
+/// What the limits say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Compute for that share of the time.
+    Run {
+        /// The share, above 0.
+        pace: Pace,
+    },
+    /// Don't compute.
+    Pause {
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// Why a machine doesn't compute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Its owner has paused it.
+    Owner,
+    /// It isn't one of its hours.
+    Hours,
+    /// It runs on its battery.
+    Battery,
+    /// It was used within so many minutes.
+    InUse(u32),
+    /// This program runs.
+    Program(String),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Owner => f.write_str("paused by hand"),
+            Self::Hours => f.write_str("not one of its hours"),
+            Self::Battery => f.write_str("the machine runs on its battery"),
+            Self::InUse(minutes) => write!(f, "the machine was used within {minutes} minutes"),
+            Self::Program(name) => write!(f, "`{name}` runs"),
+        }
+    }
+}
+
+/// What the limits say of a machine, of which so much is known.
+#[must_use]
+pub fn decide(limits: &Limits, kind: Kind, facts: &Facts) -> Verdict {
+    match against(limits, facts) {
+        Some(reason) => Verdict::Pause { reason },
+        None => Verdict::Run { pace: pace(limits, kind) },
+    }
+}
+
+fn against(limits: &Limits, facts: &Facts) -> Option<Reason> {
+    if let (Some(hours), Some(local)) = (&limits.hours, facts.local)
+        && !hours.contain(local)
+    {
+        return Some(Reason::Hours);
+    }
+    if limits.not_on_battery == Some(true) && facts.on_battery == Some(true) {
+        return Some(Reason::Battery);
+    }
+    if let (Some(minutes), Some(idle)) = (limits.idle_minutes, facts.idle)
+        && idle < Duration::from_secs(60).saturating_mul(minutes)
+    {
+        return Some(Reason::InUse(minutes));
+    }
+    let named =
+        |program: &String| limits.pause_while.as_ref().is_some_and(|all| all.names(program));
+    facts.program.clone().filter(named).map(Reason::Program)
+}
+
+fn pace(limits: &Limits, kind: Kind) -> Pace {
+    let gpu = limits.gpu.filter(|_| kind == Kind::Gpu);
+    let shares = limits.cpu.into_iter().chain(gpu);
+    let share = shares.min().and_then(|share| Pace::percent(share.get()));
+    share.unwrap_or(Pace::FULL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::civil::date;
+
+    fn limits(text: &str) -> Limits {
+        toml::from_str(text).unwrap()
+    }
+
+    fn paused(limits: &Limits, facts: &Facts) -> Option<Reason> {
+        match decide(limits, Kind::Cpu, facts) {
+            Verdict::Run { .. } => None,
+            Verdict::Pause { reason } => Some(reason),
+        }
+    }
+
+    /// A machine against which everything speaks.
+    fn worst() -> Facts {
+        Facts {
+            local: Some(date(2026, 1, 5).at(12, 0, 0, 0)),
+            idle: Some(Duration::ZERO),
+            on_battery: Some(true),
+            program: Some("steam".to_owned()),
+        }
+    }
+
+    #[test]
+    fn what_is_not_limited_runs_whatever_the_machine_does() {
+        for kind in [Kind::Cpu, Kind::Gpu] {
+            let verdict = decide(&Limits::default(), kind, &worst());
+            assert_eq!(verdict, Verdict::Run { pace: Pace::FULL });
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_stands_against_nothing() {
+        let all = limits(
+            "hours = '22:00-06:00'\nnot_on_battery = true\nidle_minutes = 5\npause_while = ['steam']",
+        );
+        assert_eq!(paused(&all, &Facts::default()), None);
+        assert_eq!(paused(&all, &worst()), Some(Reason::Hours));
+    }
+
+    #[test]
+    fn hours_hold_at_once_after_the_clock_has_jumped_either_way() {
+        let nights = limits("hours = 'mon-fri 22:00-06:00'");
+        let at = |day, hour| Facts { local: Some(date(2026, 1, day).at(hour, 0, 0, 0)), ..worst() };
+        // Monday is the 5th.
+        for (day, hour, runs) in [
+            (5, 22, true),
+            (5, 12, false),
+            (6, 5, true),
+            (6, 6, false),
+            (5, 23, true),
+            (11, 23, false),
+            (10, 5, true),
+        ] {
+            assert_eq!(paused(&nights, &at(day, hour)).is_none(), runs, "{day} {hour}");
+        }
+    }
+
+    #[test]
+    fn batteries_users_and_programs_pause_where_the_owner_says_so() {
+        let battery = limits("not_on_battery = true");
+        assert_eq!(paused(&battery, &worst()), Some(Reason::Battery));
+        assert_eq!(paused(&battery, &Facts { on_battery: Some(false), ..worst() }), None);
+        assert_eq!(paused(&limits("not_on_battery = false"), &worst()), None);
+
+        let idle = limits("idle_minutes = 5");
+        let since = |seconds| Facts { idle: Some(Duration::from_secs(seconds)), ..worst() };
+        assert_eq!(paused(&idle, &since(299)), Some(Reason::InUse(5)));
+        assert_eq!(paused(&idle, &since(300)), None);
+
+        let steam = limits("pause_while = 'blender, steam'");
+        assert_eq!(paused(&steam, &worst()), Some(Reason::Program("steam".to_owned())));
+        assert_eq!(paused(&limits("pause_while = 'blender'"), &worst()), None);
+    }
+
+    #[test]
+    fn shares_are_of_what_slots_compute_on_and_the_lower_holds_on_a_gpu() {
+        let pace = |text: &str, kind| decide(&limits(text), kind, &Facts::default());
+        let run = |percent| Verdict::Run { pace: Pace::percent(percent).unwrap() };
+        assert_eq!(pace("cpu = 50\ngpu = 30", Kind::Cpu), run(50));
+        assert_eq!(pace("cpu = 50\ngpu = 30", Kind::Gpu), run(30));
+        assert_eq!(pace("cpu = 50\ngpu = 80", Kind::Gpu), run(50));
+        assert_eq!(pace("gpu = 80", Kind::Cpu), run(100));
+    }
+
+    #[test]
+    fn every_limit_is_read_shown_and_refused_by_name() {
+        let text = "slots = 2\nthreads = 4\ncpu = \"50\"\ngpu = \"30\"\ndisk = \"20GiB\"\ndownload = \"2MB/s\"\n\
+            upload = \"1MB/s\"\nhours = \"22:00-06:00\"\nidle_minutes = 5\nnot_on_battery = true\n\
+            pause_while = \"steam, blender\"\nnice = \"19\"\ngive_back_after = \"5min\"\n";
+        let all = limits(text);
+        let shown = serde_json::to_value(&all).unwrap();
+        assert_eq!(shown.as_object().unwrap().len(), 13);
+        assert_eq!(serde_json::from_value::<Limits>(shown).unwrap(), all);
+        let error = toml::from_str::<Limits>("cpus = 50").unwrap_err().to_string();
+        assert!(error.contains("cpus"), "{error}");
+        let error = toml::from_str::<Limits>("cpu = 0").unwrap_err().to_string();
+        assert!(error.contains("1 to 100 percent"), "{error}");
+    }
+}

@@ -1,0 +1,139 @@
+//! `client.toml`: what a client is told in its file. Errors name the file, the line and the key.
+
+use super::Limits;
+use serde::Deserialize;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// The name of the file in the data folder.
+pub const SETTINGS_FILE: &str = "client.toml";
+
+/// All that the file may say; what it doesn't, the environment or a flag may, and has the last word.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// The server's address.
+    pub server: Option<String>,
+    /// A PEM file of authorities to trust instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// The machine's name.
+    pub name: Option<String>,
+    /// Which GPUs to train on.
+    pub gpus: Option<String>,
+    /// How often to keep what a unit has trained, in seconds.
+    pub keep_seconds: Option<u32>,
+    /// The address of the metadata service, or `none`.
+    pub metadata: Option<String>,
+    /// The trainer program.
+    pub trainer: Option<PathBuf>,
+    /// The limits.
+    pub limits: Limits,
+}
+
+/// Why settings can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file can't be read.
+    #[error("can't read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file can't be written.
+    #[error("can't write `{}`", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It says what it can't.
+    #[error("`{}`, line {line}{}: {message}", path.display(), key.as_ref().map_or_else(String::new, |key| format!(", `{key}`")))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What the line is about, where it sets something.
+        key: Option<String>,
+        /// What is wrong.
+        message: String,
+    },
+    /// A limit that was given by hand isn't one.
+    #[error("limit `{given}`: {message}")]
+    Given {
+        /// What was given.
+        given: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl Settings {
+    /// Reads the file's text; none where there is no file.
+    pub(super) fn text(path: &Path) -> Result<Option<String>, SettingsError> {
+        match fs::read_to_string(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(SettingsError::Read { path: path.to_owned(), source }),
+        }
+    }
+
+    /// Takes the file's text apart.
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, SettingsError> {
+        let settings: Self = toml::from_str(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let before = text.get(..start).unwrap_or(text);
+            let line = before.matches('\n').count();
+            let key = text.lines().nth(line).and_then(|line| line.split_once('='));
+            SettingsError::File {
+                path: path.to_owned(),
+                line: line + 1,
+                key: key.map(|(key, _)| key.trim().to_owned()),
+                message: error.message().trim_end().replace('\n', " "),
+            }
+        })?;
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, String> {
+        Settings::parse(Path::new("/etc/client.toml"), text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_the_file_says_is_read() {
+        let settings =
+            read("server = 'https://a'\nkeep_seconds = 5\n\n[limits]\ncpu = 50\n").unwrap();
+        assert_eq!(settings.server.as_deref(), Some("https://a"));
+        assert_eq!(settings.limits.cpu.map(|share| share.get()), Some(50));
+        assert_eq!(read("").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn errors_name_file_line_and_key() {
+        for (text, wanted) in [
+            ("# mine\nserver = 5", "`/etc/client.toml`, line 2, `server`: invalid type"),
+            ("\n[limits]\ncpu = 50\nidle = 3", "line 4, `idle`: unknown field `idle`"),
+            ("[limits]\n\nhours = '22-6'", "line 3, `hours`: `22-6`: hours are wanted"),
+            ("[limits]\ncpu = 0.5", "line 2, `cpu`: a text or a whole number is wanted"),
+            (
+                "sever = 'https://a'",
+                "line 1, `sever`: unknown field `sever`, expected one of `server`",
+            ),
+            ("server = 'https://a", "line 1, `server`: "),
+            ("[limit]", "line 1: unknown field `limit`"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Limits that are kept: what a paused machine does and doesn't.
+
+use super::*;
+use crate::restarts::{ends, released};
+use std::sync::atomic::Ordering;
+
+/// A daemon whose file says so.
+fn limited(server: &Server, dir: &TempDir, text: &str) -> ClientConfig {
+    let data = dir.path().join("client");
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(data.join("client.toml"), text).unwrap();
+    let allowance = Allowance::read(None, &data, Vec::new()).unwrap();
+    ClientConfig { allowance, ..config(server, dir) }
+}
+
+/// No hour of the day but one minute, which is not now.
+fn never() -> String {
+    let now = jiff::Zoned::now().datetime();
+    let hour = (now.hour() + 12) % 24;
+    format!("hours = '{hour:02}:00-{hour:02}:01'\n")
+}
+
+#[tokio::test]
+async fn a_machine_outside_of_its_hours_asks_for_nothing() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| queue_hops(world, 1..=1));
+    let config = limited(&server, &dir, &format!("[limits]\n{}", never()));
+    let socket = config.data.join("control.sock");
+    let daemon = Daemon::start(config, &trainer);
+    server.until("its enrolment", |world| world.enrolled == 1).await;
+    while !socket.exists() {
+        tokio::task::yield_now().await;
+    }
+    while !said(&socket, r#""status""#).await.contains("not one of its hours") {}
+    assert!(server.world().works.is_empty());
+    // Taken away, the limit stands against nothing any more.
+    said(&socket, r#"{"set_limits":["hours="]}"#).await;
+    server.until("its work", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(trainer.at_once.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn what_stands_still_for_long_is_sent_as_a_part_and_the_rest_is_given_back() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| queue_hops(world, 1..=2));
+    let config = limited(&server, &dir, "[limits]\ngive_back_after = '0s'\n");
+    let socket = config.data.join("control.sock");
+    let daemon = Daemon::start(config, &trainer);
+    trainer.until_started(1).await;
+    server.until("both leases", |world| world.held.len() == 2).await;
+    said(&socket, r#"{"pause":{}}"#).await;
+    server.until("the part", |world| world.reports.len() == 1).await;
+    server.until("the other to be given back", |world| world.released.len() == 1).await;
+    {
+        let world = server.world();
+        assert_eq!(ends(&world).iter().map(|(_, end)| *end).collect::<Vec<_>>(), [1]);
+        assert_eq!(released(&world).len(), 1);
+        assert!(world.released[0].1.contains("paused"), "{:?}", world.released);
+    }
+    // It goes on with what is there when it may.
+    trainer.gate.add_permits(1);
+    server.change(|world| queue_hops(world, 3..=3));
+    said(&socket, r#""resume""#).await;
+    server.until("the next", |world| world.reports.len() == 2).await;
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_stands_still_for_a_moment_is_held_and_goes_on() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        for lease in &mut world.queue {
+            lease.heartbeat_every = Millis(10);
+        }
+    });
+    let config = limited(&server, &dir, "");
+    let socket = config.data.join("control.sock");
+    let daemon = Daemon::start(config, &trainer);
+    trainer.until_started(1).await;
+    said(&socket, r#"{"pause":{}}"#).await;
+    trainer.gate.add_permits(1);
+    let beats = server.world().heartbeats.len();
+    server.until("heartbeats", |world| world.heartbeats.len() > beats + 2).await;
+    {
+        let world = server.world();
+        assert!(world.reports.is_empty() && world.released.is_empty());
+    }
+    let status = said(&socket, r#""status""#).await;
+    assert!(status.contains("paused by hand"), "{status}");
+    said(&socket, r#""resume""#).await;
+    server.until("the whole", |world| world.reports.len() == 1).await;
+    assert_eq!(ends(&server.world()), [(1, 2)]);
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_drained_daemon_finishes_what_runs_and_ends_well() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| queue_hops(world, 1..=2));
+    let config = limited(&server, &dir, "");
+    let socket = config.data.join("control.sock");
+    let daemon = Daemon::start(config, &trainer);
+    trainer.until_started(1).await;
+    said(&socket, r#""drain""#).await;
+    server.until("the other to be given back", |world| world.released.len() == 1).await;
+    trainer.gate.add_permits(2);
+    daemon.ended().await.unwrap();
+    assert_eq!(ends(&server.world()).iter().map(|(_, end)| *end).collect::<Vec<_>>(), [2]);
+    assert!(!socket.exists(), "it leaves no socket behind");
+}
+
+#[tokio::test]
+async fn limits_change_while_it_runs_and_stay_in_the_file() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    let config = limited(&server, &dir, "# mine\n[limits]\ncpu = 80 # percent\n");
+    let (socket, file) = (config.data.join("control.sock"), config.data.join("client.toml"));
+    let daemon = Daemon::start(config, &trainer);
+    server.until("its first request", |world| !world.works.is_empty()).await;
+    let answer = said(&socket, r#"{"set_limits":["cpu=30","upload=2MB/s"]}"#).await;
+    assert!(answer.contains(r#""cpu":"30""#), "{answer}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(text, "# mine\n[limits]\ncpu = 30 # percent\nupload = \"2MB/s\"\n");
+    let refused = said(&socket, r#"{"set_limits":["cpu=300"]}"#).await;
+    assert!(refused.contains("refused") && refused.contains("1 to 100 percent"), "{refused}");
+    for wrong in ["no json", r#""dance""#, ""] {
+        let refused = said(&socket, wrong).await;
+        assert!(refused.contains("refused"), "{refused}");
+    }
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn only_the_owner_can_open_the_socket() {
+    use std::os::unix::fs::PermissionsExt;
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    let config = limited(&server, &dir, "");
+    let data = config.data.clone();
+    // One that a killed daemon has left.
+    drop(std::os::unix::net::UnixListener::bind(data.join("control.sock")).unwrap());
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let daemon = Daemon::start(config, &trainer);
+    server.until("its first request", |world| !world.works.is_empty()).await;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&data), mode(&data.join("control.sock"))), (0o700, 0o600));
+    let status = said(&data.join("control.sock"), r#""status""#).await;
+    assert!(status.contains(r#""slots":1"#), "{status}");
+    daemon.stop().await.unwrap();
+}
+
+/// What a daemon answers.
+async fn said(socket: &Path, line: &str) -> String {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    let stream = tokio::net::UnixStream::connect(socket).await.unwrap();
+    let (from, mut to) = stream.into_split();
+    to.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    BufReader::new(from).read_line(&mut answer).await.unwrap();
+    answer
+}
