@@ -1,19 +1,38 @@
 //! `sojourn client`: the daemon of this machine. Everything that it does is in `sojourn-client`.
+//!
+//! What it is told comes from `client.toml`, from the environment and from flags; the later has the last word.
 
 use super::{
+    ctl,
     failure::{Failure, with_sources},
     local::{self, DEFAULT_SERVER},
     shutdown,
     trust::Trust,
 };
-use sojourn_client::{ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing};
-use std::{fs, path::PathBuf, str::FromStr, time::Duration};
+use sojourn_client::{
+    ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing,
+    limits::{Allowance, Change, Size},
+};
+use std::{fs, path::PathBuf, time::Duration};
 
+/// Most bytes of cached blobs where nothing is said.
+const CACHE: u64 = 20 << 30;
+/// How often what a unit has trained is kept where nothing is said, in seconds.
+const KEEP_SECONDS: u32 = 60;
+
+/// What is said here may also be said in `client.toml` in the data folder; flags go over the environment, which
+/// goes over the file.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// The server's address.
-    #[arg(long, env = "SOJOURN_SERVER", value_name = "URL", default_value = DEFAULT_SERVER)]
-    server: String,
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Read this file instead of `client.toml` in the data folder.
+    #[arg(long, env = "SOJOURN_CLIENT_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The server's address [default: http://127.0.0.1:8642].
+    #[arg(long, env = "SOJOURN_SERVER", value_name = "URL")]
+    server: Option<String>,
     #[command(flatten)]
     trust: Trust,
     /// The enrolment token (not the admin token, which SOJOURN_TOKEN is for), needed once. For a server
@@ -26,56 +45,107 @@ pub(crate) struct Args {
     /// Where identity, cache and finished results lie; for one client at a time.
     #[arg(long, env = "SOJOURN_CLIENT_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Units that run at once; if left out, one per GPU, or one where there is none.
+    /// Units that run at once; if left out, one per GPU, or one where there is none. The limit `slots`.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     slots: Option<u32>,
     /// GPUs to train on: `auto` (all of the commonest kind that can be used, else the CPU), `none`, or
-    /// numbers such as `0,1`. SOJOURN_TORCH names the folder of a full PyTorch's libraries, where
-    /// `python3` doesn't know it.
-    #[arg(long, env = "SOJOURN_GPUS", value_name = "GPUS", default_value = "auto")]
-    gpus: GpuChoice,
-    /// Most bytes that cached shards and checkpoints may take.
-    #[arg(long, value_name = "SIZE", default_value = "20GiB")]
-    cache: Size,
+    /// numbers such as `0,1` [default: auto]. SOJOURN_TORCH names the folder of a full PyTorch's libraries,
+    /// where `python3` doesn't know it.
+    #[arg(long, env = "SOJOURN_GPUS", value_name = "GPUS")]
+    gpus: Option<GpuChoice>,
+    /// Most bytes that cached shards and checkpoints may take [default: 20GiB]. The limit `disk`.
+    #[arg(long, value_name = "SIZE")]
+    cache: Option<Size>,
+    /// A limit of what the client may do on this machine, e.g. `--limit cpu=50 --limit hours=22:00-06:00`; all of
+    /// them are listed below.
+    #[arg(long = "limit", env = "SOJOURN_LIMITS", value_name = "KEY=VALUE", value_delimiter = ';')]
+    limits: Vec<Change>,
     /// Keep on disk so often, in seconds, what a unit has trained, so that a crash or a kill costs no more;
-    /// more rarely where that would take over 2 % of the time; 0 for never.
-    #[arg(long, env = "SOJOURN_KEEP_SECONDS", value_name = "N", default_value_t = 60)]
-    keep_seconds: u32,
+    /// more rarely where that would take over 2 % of the time; 0 for never [default: 60].
+    #[arg(long, env = "SOJOURN_KEEP_SECONDS", value_name = "N")]
+    keep_seconds: Option<u32>,
     /// Address of the metadata service that tells when AWS, GCP or Azure take this machine away; `none` for a
-    /// machine that is in no cloud.
-    #[arg(long, env = "SOJOURN_METADATA", value_name = "URL", default_value = METADATA)]
-    metadata: String,
+    /// machine that is in no cloud [default: http://169.254.169.254].
+    #[arg(long, env = "SOJOURN_METADATA", value_name = "URL")]
+    metadata: Option<String>,
     /// The trainer program; looked for beside this program if left out.
     #[arg(long, env = "SOJOURN_TRAINER", value_name = "FILE")]
     trainer: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Speak with the client that runs on this machine.
+    Ctl(ctl::Args),
+}
+
+const AFTER_HELP: &str = "\
+client.toml may set server, ca, name, gpus, keep_seconds, metadata and trainer, and in its table [limits]:
+  cpu = 50                      percent of the time in which slots compute
+  gpu = 80                      the same for slots on a GPU; the lower of both holds
+  threads = 4                   threads of all slots together, of units that don't pin them (next start)
+  slots = 2                     units that run at once (next start)
+  disk = \"20GiB\"                cached shards and checkpoints (next start)
+  download = \"2MB/s\"            and upload = \"1MB/s\"
+  hours = \"mon-fri 22:00-06:00, sat-sun 00:00-24:00\"
+  idle_minutes = 10             only once nobody has used the machine for so long
+  not_on_battery = true
+  pause_while = \"steam, blender\"    names of programs
+  nice = 19                     of the trainers
+  give_back_after = \"2min\"      in a pause: when hops end early and the rest is given back
+SOJOURN_LIMITS takes several, with `;` between them. `sojourn client ctl limits` changes them while it runs.";
+
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let given = args.token.clone().filter(|token| !token.is_empty());
-    let config = ClientConfig {
-        server: args.server.clone(),
-        ca: args.trust.file(),
-        token: given.or_else(|| local::local_token(&args.server, "enrol-token")),
-        name: args.name.clone().unwrap_or_else(host_name),
-        data: args.data.clone().unwrap_or_else(|| local::data_folder("client")),
-        slots: args.slots,
-        gpus: args.gpus.clone(),
-        cache_bytes: args.cache.0,
-        rates: Rates::default(),
-        trainer: args.trainer.clone(),
-        metadata: (args.metadata != "none").then(|| args.metadata.clone()),
-        timing: Timing {
-            keep_every: (args.keep_seconds > 0)
-                .then(|| Duration::from_secs(u64::from(args.keep_seconds))),
-            ..Timing::default()
-        },
-    };
+    let data = args.data.clone().unwrap_or_else(|| local::data_folder("client"));
+    if let Some(Action::Ctl(ctl)) = &args.action {
+        return ctl::run(ctl, &data);
+    }
+    let config = config(args, data)?;
     // On the runtime's own thread, beside everything that it starts.
     let daemon = tokio::spawn(sojourn_client::run(config, shutdown::requested()));
     match daemon.await {
         Ok(ended) => ended.map_err(|error| failure(&error)),
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
+}
+
+/// All that is said, in its order.
+fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
+    let mut limits = args.limits.clone();
+    limits.extend(args.slots.map(|slots| Change::new("slots", &slots.to_string())));
+    limits.extend(args.cache.map(|size| Change::new("disk", &size.to_string())));
+    let allowance = Allowance::read(args.config.as_deref(), &data, limits);
+    let allowance = allowance.map_err(|error| Failure::call(with_sources(&error)))?;
+    let file = allowance.settings();
+    let gpus = file.gpus.as_deref().map(str::parse::<GpuChoice>).transpose();
+    let gpus = gpus.map_err(|why| {
+        let path = allowance.path().map(|path| path.display().to_string()).unwrap_or_default();
+        Failure::call(format!("`{path}`, `gpus`: {why}"))
+    })?;
+    let server = args.server.clone().or_else(|| file.server.clone());
+    let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
+    let given = args.token.clone().filter(|token| !token.is_empty());
+    let metadata = args.metadata.clone().or_else(|| file.metadata.clone());
+    let metadata = metadata.unwrap_or_else(|| METADATA.to_owned());
+    let keep_seconds = args.keep_seconds.or(file.keep_seconds).unwrap_or(KEEP_SECONDS);
+    Ok(ClientConfig {
+        ca: args.trust.file().or_else(|| file.ca.clone()),
+        token: given.or_else(|| local::local_token(&server, "enrol-token")),
+        server,
+        name: args.name.clone().or_else(|| file.name.clone()).unwrap_or_else(host_name),
+        data,
+        slots: file.limits.slots,
+        gpus: args.gpus.clone().or(gpus).unwrap_or_default(),
+        cache_bytes: file.limits.disk.map_or(CACHE, |size| size.0),
+        rates: Rates::default(),
+        trainer: args.trainer.clone().or_else(|| file.trainer.clone()),
+        metadata: (metadata != "none").then_some(metadata),
+        timing: Timing {
+            keep_every: (keep_seconds > 0).then(|| Duration::from_secs(u64::from(keep_seconds))),
+            ..Timing::default()
+        },
+        allowance,
+    })
 }
 
 /// Trouble that passes never ends the daemon; what does is the call's fault or this machine's.
@@ -100,57 +170,49 @@ fn host_name() -> String {
     if name.trim().is_empty() { "host".to_owned() } else { name.trim().to_owned() }
 }
 
-/// A number of bytes: `500MB`, `20GiB`, `1000`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size(u64);
-
-const UNITS: &[(&str, u64)] = &[
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
-    ("B", 1),
-];
-
-impl FromStr for Size {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let end = |unit: &str| {
-            let split = text.len().checked_sub(unit.len())?;
-            let (number, end) = text.split_at_checked(split)?;
-            end.eq_ignore_ascii_case(unit).then_some(number)
-        };
-        let unit = UNITS.iter().find_map(|(unit, bytes)| Some((end(unit)?, *bytes)));
-        let (number, bytes) = unit.unwrap_or((text, 1));
-        let number = number.trim().parse::<u64>().ok();
-        number
-            .and_then(|number| number.checked_mul(bytes))
-            .map(Size)
-            .ok_or_else(|| "a size is wanted, e.g. `20GiB` or `500MB`".to_owned())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn given(data: &std::path::Path, arguments: &[&str]) -> Result<ClientConfig, Failure> {
+        let line = ["client", "--server", "http://a"].iter().chain(arguments);
+        config(&Line::try_parse_from(line).unwrap().args, data.to_owned())
+    }
 
     #[test]
-    fn sizes_are_numbers_with_units() {
-        for (text, bytes) in [
-            ("20GiB", 20 << 30),
-            ("500 MB", 500_000_000),
-            ("1gb", 1_000_000_000),
-            ("7", 7),
-            ("7B", 7),
-        ] {
-            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
-        }
-        for text in ["", "GiB", "-1GB", "1.5GB", "99999999TB", "é"] {
-            assert!(text.parse::<Size>().is_err(), "{text}");
-        }
+    fn flags_go_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = "server = 'http://b'\nname = 'lab'\nkeep_seconds = 5\n[limits]\nslots = 2\ndisk = '1GiB'\ncpu = 50\n";
+        fs::write(folder.path().join("client.toml"), file).unwrap();
+        let config = given(folder.path(), &["--slots", "3", "--limit", "nice=19"]).unwrap();
+        assert_eq!((config.server.as_str(), config.name.as_str()), ("http://a", "lab"));
+        assert_eq!((config.slots, config.cache_bytes), (Some(3), 1 << 30));
+        assert_eq!(config.timing.keep_every, Some(Duration::from_secs(5)));
+        let limits = config.allowance.limits();
+        assert_eq!(limits.cpu.map(|share| share.get()), Some(50));
+        assert_eq!(limits.nice.map(|level| level.get()), Some(19));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let failure = given(folder.path(), &["--limit", "cpu=0"]).unwrap_err();
+        assert!(failure.messages()[0].starts_with("limit `cpu=0`: `0`: 1 to 100"), "{failure:?}");
+        fs::write(folder.path().join("client.toml"), "\nnname = 'lab'\n").unwrap();
+        let failure = given(folder.path(), &[]).unwrap_err();
+        assert!(
+            failure.messages()[0].contains("client.toml`, line 2, `nname`: unknown field"),
+            "{failure:?}"
+        );
+        fs::write(folder.path().join("client.toml"), "gpus = 'many'\n").unwrap();
+        let failure = given(folder.path(), &[]).unwrap_err();
+        assert!(failure.messages()[0].contains("client.toml`, `gpus`: `auto`"), "{failure:?}");
     }
 }

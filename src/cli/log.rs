@@ -1,6 +1,7 @@
-//! The log.
+//! The log: stderr, and the end of it where `sojourn client ctl log` finds it.
 
 use super::output;
+use std::io::{self, Write};
 use tracing_subscriber::EnvFilter;
 
 /// Logs go to stderr; `SOJOURN_LOG` says how much, e.g. `debug` or `sojourn_server=trace`.
@@ -12,6 +13,21 @@ pub(crate) fn start(default: &str) {
         // stderr, which panics where that is what broke.
         .log_internal_errors(false)
         .with_ansi(output::colours(&std::io::stderr()))
-        .with_writer(std::io::stderr)
+        .with_writer(|| Log(io::stderr()))
         .init();
+}
+
+/// Where lines go.
+struct Log(io::Stderr);
+
+impl Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        sojourn_client::control::remember(&String::from_utf8_lossy(line));
+        // All of it: what is left over would come again, as a line of its own.
+        self.0.write_all(line).map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }

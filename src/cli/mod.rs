@@ -20,6 +20,7 @@ mod causes;
 mod client;
 mod completions;
 mod connection;
+mod ctl;
 mod demo;
 mod evaluate;
 mod events;

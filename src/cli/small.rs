@@ -2,6 +2,7 @@
 //! machines that only train. Built with `--no-default-features --features client` (`make daemon`).
 
 mod client;
+mod ctl;
 #[expect(dead_code, reason = "the full command uses all of it")]
 mod failure;
 mod local;

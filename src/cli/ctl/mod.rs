@@ -1,0 +1,111 @@
+//! `sojourn client ctl`: a word with the client that runs on this machine.
+
+mod show;
+
+use super::{
+    failure::{Failure, with_sources},
+    output,
+};
+use sojourn_client::{
+    control::{Answer, Ask, CallError, Pause, call},
+    limits::{Change, Span},
+};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+    /// The client's data folder.
+    #[arg(long, env = "SOJOURN_CLIENT_DATA", value_name = "DIR", global = true)]
+    data: Option<PathBuf>,
+    /// Print the client's answer as JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Show slots, units, limits, and why nothing computes where nothing does.
+    Status,
+    /// Have nothing compute until `resume`. What runs stands still after the batch that it is at.
+    Pause {
+        /// For so long: `90s`, `30min`, `2h`.
+        #[arg(long = "for", value_name = "TIME")]
+        length: Option<Span>,
+    },
+    /// End a pause. Limits may want another.
+    Resume,
+    /// Have the client finish what runs, take nothing new, and end with exit code 0.
+    Drain,
+    /// Show the limits, or change them and write them into the client's file.
+    Limits {
+        /// `cpu=50`; without a value (`cpu=`), to take the limit away.
+        #[arg(value_name = "KEY=VALUE")]
+        changes: Vec<Said>,
+    },
+    /// Show how full the cache is.
+    Cache {
+        #[command(subcommand)]
+        action: Option<CacheAction>,
+    },
+    /// Print the end of the client's log.
+    Log,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum CacheAction {
+    /// Delete all that no unit in work needs.
+    Clear,
+}
+
+/// A change of a limit, as it was said.
+#[derive(Debug, Clone)]
+struct Said(String);
+
+impl std::str::FromStr for Said {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse::<Change>().map(|_| Self(text.to_owned()))
+    }
+}
+
+/// `default`: the data folder where none is named.
+pub(crate) fn run(args: &Args, default: &Path) -> Result<(), Failure> {
+    let data = args.data.as_deref().unwrap_or(default);
+    let ask = match &args.action {
+        Action::Status => Ask::Status,
+        Action::Pause { length } => {
+            Ask::Pause(Pause { seconds: length.map(|length| length.0.as_secs()) })
+        }
+        Action::Resume => Ask::Resume,
+        Action::Drain => Ask::Drain,
+        Action::Limits { changes } if changes.is_empty() => Ask::Limits,
+        Action::Limits { changes } => {
+            Ask::SetLimits(changes.iter().map(|change| change.0.clone()).collect())
+        }
+        Action::Cache { action: None } => Ask::Cache,
+        Action::Cache { action: Some(CacheAction::Clear) } => Ask::ClearCache,
+        Action::Log => Ask::Log,
+    };
+    let answer = call(data, &ask).map_err(|error| match error {
+        CallError::Nobody { .. } | CallError::NotYours { .. } => {
+            Failure::call(with_sources(&error))
+        }
+        CallError::Silent { .. } => Failure::work(with_sources(&error)),
+    })?;
+    if let Answer::Refused(why) = answer {
+        return Err(Failure::call(why));
+    }
+    if args.json {
+        return match &answer {
+            Answer::Status(status) => output::json(status),
+            Answer::Limits(limits) => output::json(limits),
+            Answer::Cache(cache) => output::json(cache),
+            Answer::Log(lines) => output::json(lines),
+            Answer::Refused(_) => Ok(()),
+        };
+    }
+    let text = show::answer(&answer);
+    if text.is_empty() { Ok(()) } else { output::line(&text) }
+}
