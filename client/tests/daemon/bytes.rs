@@ -15,7 +15,7 @@ struct Chance(u32);
 impl Chance {
     fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        usize::try_from(u64::from(self.0) * bound as u64 >> 32).unwrap()
+        usize::try_from((u64::from(self.0) * bound as u64) >> 32).unwrap()
     }
 }
 
