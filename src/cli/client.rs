@@ -80,20 +80,22 @@ enum Action {
 }
 
 const AFTER_HELP: &str = "\
-client.toml may set server, ca, name, gpus, keep_seconds, metadata and trainer, and in its table [limits]:
+client.toml may set server, ca, name, gpus, keep_seconds, metadata, trainer, and
+in its table [limits]:
   cpu = 50                      percent of the time in which slots compute
   gpu = 80                      the same for slots on a GPU; the lower of both holds
-  threads = 4                   threads of all slots together, of units that don't pin them (next start)
-  slots = 2                     units that run at once (next start)
-  disk = \"20GiB\"                cached shards and checkpoints (next start)
+  threads = 4                   of all slots together, of jobs that don't pin them; next start
+  slots = 2                     units that run at once; next start
+  disk = \"20GiB\"                cached shards and checkpoints; next start
   download = \"2MB/s\"            and upload = \"1MB/s\"
   hours = \"mon-fri 22:00-06:00, sat-sun 00:00-24:00\"
   idle_minutes = 10             only once nobody has used the machine for so long
   not_on_battery = true
   pause_while = \"steam, blender\"    names of programs
   nice = 19                     of the trainers
-  give_back_after = \"2min\"      in a pause: when hops end early and the rest is given back
-SOJOURN_LIMITS takes several, with `;` between them. `sojourn client ctl limits` changes them while it runs.";
+  give_back_after = \"2min\"      of a pause: then what runs ends early
+SOJOURN_LIMITS takes several, with `;` between them.
+`sojourn client ctl limits` changes them while the client runs.";
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let data = args.data.clone().unwrap_or_else(|| local::data_folder("client"));

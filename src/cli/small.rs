@@ -28,7 +28,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Let this machine work for a server.
-    Client(client::Args),
+    Client(Box<client::Args>),
     /// Have systemd run the client, or end that without a trace.
     Service(service::Args),
 }
