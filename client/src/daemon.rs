@@ -86,25 +86,26 @@ pub async fn run_with<R: UnitRunner>(
         () = host.owner.drained() => Noticed::Drains,
         notice = notices.next() => Noticed::Goes(notice),
     };
+    let mut notice = None;
     let ended = loop {
-        let notice = match noticed {
-            Noticed::Goes(notice) => Some(notice),
-            Noticed::Drains => None,
+        match noticed {
+            Noticed::Goes(newer) => notice = Some(newer),
+            Noticed::Drains => {}
             Noticed::Over(ended) => break ended,
-        };
+        }
         noticed = tokio::select! {
             () = &mut shutdown => Noticed::Over(Ok(())),
             Some(error) = failed.recv() => Noticed::Over(Err(error)),
             never = &mut beats => match never {},
             never = &mut kept => match never {},
             // It may say more than before: when.
-            notice = notices.next() => Noticed::Goes(notice),
+            newer = notices.next() => Noticed::Goes(newer),
             () = wind_down(&host, notice.as_ref()) => Noticed::Over(Ok(())),
         };
     };
     // Where its trainers have changed, the server is still the one it was.
     if matches!(ended, Ok(()) | Err(ClientError::Unlike(_))) {
-        farewell(&host).await;
+        farewell(&host, notice.as_ref()).await;
     }
     host.stop_tasks().await;
     ended

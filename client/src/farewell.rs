@@ -57,9 +57,11 @@ fn reserve(left: Duration) -> Duration {
 }
 
 /// Has hops end with the parts that they have trained, gives everything else back, and lets results on
-/// their way arrive, within the times for it.
-pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>) {
+/// their way arrive: for as long as a notice leaves, where there is one.
+pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>, notice: Option<&Notice>) {
     let patience = host.timing.farewell;
+    let sending = notice.and_then(Notice::left).map_or(patience, |left| left.max(patience));
+    tracing::info!("stopping; what is trained is being sent");
     host.leave(Leaving::Early);
     let others = give_back(host, host.table.stop_others(), STOPPING);
     let others = async { others.await + give_back_unheard(host).await };
@@ -70,7 +72,7 @@ pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>) {
     let late = give_back(host, host.table.stop_all(), STOPPING).await;
     if !host.contact.is_away() {
         // Whatever doesn't make it is on disk.
-        timeout(patience, arrived(host)).await.ok();
+        timeout(sending, arrived(host)).await.ok();
     }
     let (given_back, kept) = (others + late, host.table.undelivered());
     tracing::info!(given_back, kept, "client stopped");

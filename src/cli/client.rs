@@ -13,7 +13,8 @@ use sojourn_client::{
     ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing,
     limits::{Allowance, Change, Size},
 };
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use tokio::sync::Notify;
 
 /// Most bytes of cached blobs where nothing is said.
 const CACHE: u64 = 20 << 30;
@@ -97,6 +98,9 @@ in its table [limits]:
 SOJOURN_LIMITS takes several, with `;` between them.
 `sojourn client ctl limits` changes them while the client runs.";
 
+/// Signals that come within this time after the first say no more than it.
+const ONE_WISH: Duration = Duration::from_secs(1);
+
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let data = args.data.clone().unwrap_or_else(|| local::data_folder("client"));
     if let Some(Action::Ctl(ctl)) = &args.action {
@@ -104,10 +108,26 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
     let config = config(args, data)?;
     // On the runtime's own thread, beside everything that it starts.
-    let daemon = tokio::spawn(sojourn_client::run(config, shutdown::requested()));
-    match daemon.await {
-        Ok(ended) => ended.map_err(|error| failure(&error)),
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    let asked = Arc::new(Notify::new());
+    let told = Arc::clone(&asked);
+    let daemon = tokio::spawn(sojourn_client::run(config, async move {
+        shutdown::requested().await;
+        told.notify_one();
+    }));
+    let again = async {
+        asked.notified().await;
+        // One wish may come as two signals: from a terminal, and from a program in between.
+        tokio::time::sleep(ONE_WISH).await;
+        shutdown::requested().await;
+    };
+    tokio::select! {
+        ended = daemon => match ended {
+            Ok(ended) => ended.map_err(|error| failure(&error)),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        },
+        () = again => Err(Failure::interrupted(
+            "ended at once; what isn't sent yet is kept for the next start",
+        )),
     }
 }
 

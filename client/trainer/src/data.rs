@@ -8,7 +8,7 @@ use sojourn_protocol::{
     spec::Loss,
     unit::TrialContext,
 };
-use std::{collections::BTreeMap, fs, path::PathBuf, rc::Rc};
+use std::{collections::BTreeMap, fs, io, path::PathBuf, rc::Rc};
 use tch::{Device, Kind, Tensor};
 
 /// Bytes of tensors that are kept; the shard in use may be larger.
@@ -174,10 +174,10 @@ impl Dataset {
 /// was checked, and nothing may be trained on that.
 pub(crate) fn read(files: &Files, blob: Digest) -> Result<Vec<u8>, TrainError> {
     let path = files.get(&blob).ok_or(TrainError::NoFile(blob))?;
-    let bytes = fs::read(path).map_err(|source| TrainError::File {
-        verb: "read",
-        path: path.clone(),
-        source,
+    let bytes = fs::read(path).map_err(|source| match source.kind() {
+        // Somebody has deleted it, as a whole cache may be: the unit isn't to blame.
+        io::ErrorKind::NotFound => TrainError::Damaged(blob),
+        _ => TrainError::File { verb: "read", path: path.clone(), source },
     })?;
     if Digest::of(&bytes) == blob { Ok(bytes) } else { Err(TrainError::Damaged(blob)) }
 }

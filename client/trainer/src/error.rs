@@ -21,8 +21,8 @@ pub(crate) enum TrainError {
     /// A blob of the unit has no file.
     #[error("no file was given for blob `{0}`")]
     NoFile(Digest),
-    /// A blob's file isn't the blob.
-    #[error("the file of blob `{0}` has been altered")]
+    /// A blob's file isn't the blob, or is gone.
+    #[error("the file of blob `{0}` has been altered or deleted")]
     Damaged(Digest),
     /// A file can't be read or written.
     #[error("can't {verb} `{}`", path.display())]

@@ -55,7 +55,9 @@ impl Core {
         if let Some(state) = state {
             return self.reply(to, Ok(Answer::Report(ReportAnswer { lease: id, state })));
         }
-        let wanted = self.state.is_wanted(&lease) && !self.was_dropped(id);
+        let wanted = self.state.is_wanted(&lease)
+            && !self.was_dropped(id)
+            && !self.is_outrun(&lease, &report.outcome);
         let refusal = if wanted { self.mismatch(&lease, &report.outcome) } else { None };
         if let Outcome::Trained(trained) = &report.outcome
             && wanted
@@ -98,6 +100,23 @@ impl Core {
             matches!(end, PastState::Lapsed(LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }))
         };
         self.soft.dropped.contains(&lease) || self.state.past.get(&lease).is_some_and(taken_back)
+    }
+
+    /// Is it a mere part, from a host that had lost its lease, of a hop that another host is at? To use it
+    /// would end the other's attempt, however far that is.
+    fn is_outrun(&self, lease: &Lease, outcome: &Outcome) -> bool {
+        let (Outcome::Trained(trained), UnitKey::Train { shard, from, .. }) = (outcome, lease.unit)
+        else {
+            return false;
+        };
+        let job = self.state.jobs.get(&lease.unit.job());
+        let Some(trial) = job.and_then(|job| job.trial(lease.unit.trial())) else { return false };
+        let is_part = trained.end.batch < from.saturating_add(trial.chain.left_of(shard));
+        let live = self.live_attempts(&lease.unit);
+        let mut live = live.iter().filter_map(|live| self.state.leases.get(live));
+        is_part
+            && !self.state.leases.contains_key(&lease.id)
+            && live.any(|live| live.host != lease.host)
     }
 
     /// What the job's unit took of a slot counts towards its share.

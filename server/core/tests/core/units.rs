@@ -9,7 +9,7 @@ use sojourn_protocol::{
     api::{HeldState, ReportAnswer, WorkAnswer},
     digest::Digest,
     error::ErrorKind,
-    ids::{Epoch, LeaseId, ShardId, TrialId},
+    ids::{Epoch, LeaseId, ShardId, TrialId, Version},
     report::{Failure, FailureKind, Outcome, Report, ReportEnd, ReportState},
     time::{Millis, UnixMillis},
     view::{JobState, TrialState},
@@ -358,6 +358,26 @@ fn a_partial_checkpoint_makes_a_version_and_the_rest_is_granted_from_there() {
     }
     assert_eq!((hop(&rest).start.shard, hop(&rest).start.batch), (shard, 1));
     assert_eq!(hop(&rest).seed, hop(&lease).seed, "one hop, one seed, however many parts");
+}
+
+#[test]
+fn a_late_part_does_not_end_the_attempt_of_another_host() {
+    for (again, used) in [(OTHER, 0), (HOST, 1)] {
+        let mut bench = Bench::with_job(1, 1);
+        let late = bench.lease(HOST);
+        bench.now += 10_000;
+        bench.apply(Command::Tick);
+        let second = bench.lease(again);
+        assert_eq!(hop(&second).start, hop(&late).start);
+        let mut part = done(&late);
+        part.outcome = Outcome::Trained(trained(&late, 1));
+        bench.report(HOST, part).unwrap();
+        bench.assimilate();
+        assert_eq!(bench.trials()[0].version, Version(used), "again at {again}");
+        let running = HeldState::Running { done: 1, of: 3 };
+        let answer = bench.ask(again, request(0, vec![(second.id, running)]));
+        assert_eq!(answer.drop.is_empty(), used == 0, "its own attempt starts from the part");
+    }
 }
 
 #[test]
