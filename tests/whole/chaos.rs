@@ -30,7 +30,7 @@ fn chaos(seed: u64) {
         let after = hops * u64::from(kill) / u64::from(KILLS + 2);
         let after = after + u64::from(seeds::below(&mut chance, 4));
         let view = site.wait(&job, |view| view["hops"].as_u64().unwrap() >= after);
-        assert_eq!(view["trials_failed"], 0, "seed {seed}: {view}");
+        assert_eq!(view["trials_failed"], 0, "seed {seed}: {}", site.json(&["trials", &job]));
         let victim = seeds::below(&mut chance, CLIENTS);
         let client = &mut clients[usize::try_from(victim).unwrap()];
         match seeds::below(&mut chance, 4) {

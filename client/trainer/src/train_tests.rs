@@ -10,9 +10,10 @@ use sojourn_codec::{Tensor as Plain, decode, encode};
 use sojourn_model::{CheckpointLayout, Lineage, given_parameters, initial_checkpoint};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{Epoch, JobId, TrialId, Version},
+    ids::{Epoch, JobId, ShardId, TrialId, Version},
     manifest::{DataSplit, Scaling, Shard},
     metrics::{ClassDetail, Counting},
+    position::Position,
     report::Trained,
     spec::{
         Architecture, Augment, Cnn, Mlp, Optimizer, OptimizerName, Pool, Precision, Resnet, Share,
@@ -337,6 +338,25 @@ fn a_diverging_trial_is_non_finite() {
     let error = world.train(&hop, hop.batches()).unwrap_err();
     assert!(matches!(error, TrainError::NonFinite(_)), "{error}");
     assert!(!world.folder.path().join("output").exists());
+}
+
+#[test]
+fn the_rest_of_a_hop_may_come_after_a_hop_over_another_shard() {
+    let mut world = World::new();
+    let hop = world.hop(context(mlp()));
+    let (part, bytes) = world.train(&hop, 3).unwrap();
+    let rest = world.rest(&hop, &part, &bytes);
+    let start = Position { shard: ShardId(rest.start.shard.0 + 1), batch: 0, ..rest.start };
+    let between = Hop { start, seed: 99, ..rest.clone() };
+    let (other, bytes) = world.train(&between, between.batches()).unwrap();
+    let base = world.rest(&between, &other, &bytes).base;
+    let rest = Hop { base, start: Position { step: other.end.step, ..rest.start }, ..rest };
+    let (whole, _) = world.train(&rest, rest.batches()).unwrap();
+    assert_eq!(whole.end.batch, hop.batches());
+    // What isn't of this epoch can't have come between.
+    let next = Position { epoch: Epoch(rest.start.epoch.0 + 1), ..rest.start };
+    let error = world.train(&Hop { start: next, ..rest }, hop.batches()).unwrap_err();
+    assert!(error.to_string().contains("isn't the part of the hop"), "{error}");
 }
 
 #[test]
