@@ -92,6 +92,12 @@ impl Folder {
     }
 }
 
+/// Bytes that the disk of a folder has free for this user.
+pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(folder)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 /// A folder that is removed with this guard.
 #[derive(Debug)]
 pub(crate) struct Workbench(PathBuf);

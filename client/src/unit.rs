@@ -6,7 +6,7 @@ use crate::{
     cache::{Class, Pin},
     delivery::{self, First},
     error::ClientError,
-    folder::Workbench,
+    folder::{Workbench, free_bytes},
     host::{Host, Leaving},
     outbox::Finished,
     part::Part,
@@ -111,6 +111,10 @@ async fn run<R: UnitRunner>(
     part: &mut Part<'_>,
 ) -> Result<Finished, Trouble> {
     let pins = fetch(host, lease).await?;
+    if lease.upload_bytes > 0 {
+        // The part that is kept, and what takes its place.
+        host.cache.leave_room(lease.upload_bytes.saturating_mul(2), free_bytes);
+    }
     let files = pins.iter().map(|(digest, pin)| (*digest, pin.path().to_owned())).collect();
     let workbench = host.folder.workbench(lease.id).map_err(|error| {
         Trouble::Machine(format!("there is no place for the checkpoint: {error}"))

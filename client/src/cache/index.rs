@@ -195,6 +195,13 @@ impl Index {
         victims
     }
 
+    /// Forgets what would go first, and says what that was; nothing where all is pinned.
+    pub(crate) fn forget_one(&mut self) -> Option<Victim> {
+        let (class, _, digest) = *self.order.first()?;
+        self.remove(&digest);
+        Some((digest, class))
+    }
+
     /// Forgets what must go for the limits to hold. What is pinned stays, so [`Index::excess`] may be left.
     pub(crate) fn shrink(&mut self) -> Vec<Victim> {
         let mut victims = Vec::new();

@@ -171,6 +171,17 @@ impl Cache {
         Reservation { cache: Arc::clone(self), blob, path }
     }
 
+    /// Deletes what no unit in work needs, what would go first before others, until the disk has so many bytes
+    /// free: what a unit has trained is worth more than what may be fetched again. `free` says how many there
+    /// are; where it can't, nothing is done.
+    pub(crate) fn leave_room(&self, bytes: u64, free: impl Fn(&Path) -> io::Result<u64>) {
+        while free(&self.root).is_ok_and(|free| free < bytes) {
+            let mut state = self.lock();
+            let Some(victim) = state.index.forget_one() else { break };
+            self.delete(&[victim]);
+        }
+    }
+
     /// Takes a checkpoint in that this host has just made, by a second link to its file where the
     /// file system can. Not worth any shard: left out where only checkpoints would not make room.
     ///

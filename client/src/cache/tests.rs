@@ -106,6 +106,29 @@ async fn the_limit_holds_but_for_pins_and_checkpoints_go_first() {
 }
 
 #[tokio::test]
+async fn a_disk_that_is_nearly_full_costs_what_no_unit_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 1000);
+    drop(put(&cache, b"data", Class::Data));
+    drop(put(&cache, b"model", Class::Checkpoint));
+    let pin = put(&cache, b"needed", Class::Checkpoint);
+    // A disk of 20 bytes with nothing but the cache on it.
+    let free = |root: &Path| {
+        let files = ["data", "checkpoints"].map(|class| fs::read_dir(root.join(class)).unwrap());
+        let sizes = files.into_iter().flatten().map(|file| file.unwrap().metadata().unwrap().len());
+        Ok(20 - sizes.sum::<u64>())
+    };
+    cache.leave_room(5, free);
+    assert_eq!(cache.used(), 15, "there is as much");
+    cache.leave_room(6, free);
+    assert_eq!(cache.used(), 10, "the checkpoint went first");
+    cache.leave_room(100, free);
+    assert_eq!(cache.used(), 6, "all but what is in use");
+    assert!(pin.path().exists());
+    cache.leave_room(100, |_| Err(io::Error::other("nobody knows")));
+}
+
+#[tokio::test]
 async fn an_adopted_checkpoint_is_checked_before_use_and_never_costs_a_shard() {
     let dir = tempfile::tempdir().unwrap();
     let cache = open(&dir, 10);
