@@ -80,6 +80,10 @@ impl Parcel<'_> {
         if host.api.takes_deltas() {
             self.delta = delta(&host.fetcher, &host.lines, base, self.whole, self.path).await;
         }
+        if let Some(delta) = &self.delta {
+            let (lease, bytes, whole) = (self.lease, delta.blob.bytes, self.whole.bytes);
+            tracing::debug!(%lease, bytes, whole, "sending a delta");
+        }
     }
 
     fn form(&self) -> Form {

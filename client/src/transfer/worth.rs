@@ -19,6 +19,9 @@ const NEW: f64 = 0.3;
 const FIRST_COST: f64 = 2.0 / 300e6;
 /// A delta's share of the whole, until one was made.
 const FIRST_SHARE: f64 = 0.75;
+/// How much of what deltas have cost is forgotten with each checkpoint that goes whole: a machine that was busy,
+/// or a trial whose deltas saved nothing, must not decide for ever.
+const FORGOTTEN: f64 = 0.02;
 /// A trial whose deltas save nothing says little about the next one.
 const LARGEST_SHARE: f64 = 0.9;
 
@@ -58,7 +61,8 @@ impl Worth {
 
     /// Is a checkpoint of so many bytes to be sent as a delta, where the line may carry so much?
     pub(super) fn is_there(&self, bytes: u64, rate: Option<NonZeroU64>) -> bool {
-        let Costs { speed, cost, share } = *self.lock();
+        let mut costs = self.lock();
+        let Costs { speed, cost, share } = *costs;
         let rate = rate.map(|rate| float(rate.get()));
         let speed = match (speed, rate) {
             (Some(speed), Some(rate)) => speed.min(rate),
@@ -68,7 +72,12 @@ impl Worth {
             (None, None) => return false,
         };
         let saved = (1.0 - share.min(LARGEST_SHARE)) / speed;
-        float(bytes) * (saved - cost) > LEAST_GAIN.as_secs_f64()
+        let pays = float(bytes) * (saved - cost) > LEAST_GAIN.as_secs_f64();
+        if !pays {
+            costs.cost += FORGOTTEN * (FIRST_COST - cost);
+            costs.share += FORGOTTEN * (FIRST_SHARE - share);
+        }
+        pays
     }
 
     fn lock(&self) -> MutexGuard<'_, Costs> {
@@ -122,6 +131,8 @@ mod tests {
         }
         assert!(!worth.is_there(60_000_000, None), "slow to make, and of no use");
         assert!(worth.is_there(60_000_000, NonZeroU64::new(1_000_000)), "tried again");
+        let again = (0..500).position(|_| worth.is_there(60_000_000, None));
+        assert!(again.is_some_and(|again| again > 10), "tried again, but not at once: {again:?}");
         for _ in 0..20 {
             worth.made(60_000_000, 40_000_000, Duration::from_millis(100));
         }
