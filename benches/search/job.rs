@@ -25,6 +25,11 @@ impl Job {
         Self::of("[[model]]\narch = \"cnn\"\nchannels = [256, 384]", 2, 8, 4)
     }
 
+    /// Eight of them, so that there is always one which nobody trains.
+    pub(crate) fn many_heavy() -> Self {
+        Self::of("[[model]]\narch = \"cnn\"\nchannels = [256, 384]", 2, 3, 8)
+    }
+
     /// Four cnns on eight times the rows, whose hops take more than ten seconds.
     pub(crate) fn long() -> Self {
         let job = Self::of("[[model]]\narch = \"cnn\"\nchannels = [256, 384]", 1, 3, 4);

@@ -5,6 +5,7 @@
 //! whole search     12 trials on digits, from the first process to the leader board, for two lengths
 //! busy slots       two clients, units of about a second: the share of the time in which slots train
 //! kills            two clients that end every 30 s: what is trained for nothing, with and without a notice
+//! idle             two clients on lines of 20 MB/s: what passes in a slot between units of about a second
 //! cost of a hop    one trial on one slot: what passes between hops, beside their training
 //! ```
 //!
@@ -20,23 +21,28 @@
 mod anchor;
 mod job;
 mod kills;
+mod line;
 mod site;
 
 use job::Job;
 use kills::End;
 use serde_json::{Value, json};
 use site::Site;
-use std::time::Instant;
+use std::{fs, time::Instant};
 
 /// What the issue wants where there is no program to run beside.
 const BUSY: f64 = 0.95;
 const REDONE_NOTICED: f64 = 0.02;
 const REDONE_KILLED: f64 = 0.1;
 const HOP_MILLIS: f64 = 8.0;
+const IDLE_MILLIS: f64 = 50.0;
 const RESIDENT_MB: f64 = 350.0;
 const TRANSFERS: f64 = 1.05;
 const SEARCH_SECONDS: f64 = 16.0;
 const SHORT_SECONDS: f64 = 3.0;
+
+/// Bytes a second of a slow line.
+const LINE: f64 = 20e6;
 
 /// How often the whole search is run; the middle one counts.
 const TURNS: usize = 3;
@@ -60,6 +66,9 @@ fn main() {
         figure(&format!("{name}, with a notice; beside the target"), noticed, "1", REDONE_NOTICED);
         let killed = kills::redone(End::Kill);
         figure(&format!("{name}, without; beside the target"), killed, "1", REDONE_KILLED);
+    }
+    if is_wanted("idle") {
+        idle();
     }
     if is_wanted("hop") {
         hop();
@@ -113,6 +122,24 @@ fn busy() {
     let share = trained / (2.0 * (ended - begun) / 1e3);
     eprintln!("busy slots: {units} units of {each:.2} s on average; {}", site.cost());
     figure("share of the time in which two slots train; beside the target", share, "1", BUSY);
+}
+
+/// Two clients with a slot each, whose checkpoints of 11 MB take half a second each way.
+fn idle() {
+    let site = Site::start(&Job::many_heavy());
+    let names = ["client-1", "client-2"];
+    for name in names {
+        site.client_over(name, LINE);
+    }
+    site.await_hosts(2);
+    site.submit_and_wait();
+    let log = |name: &str| fs::read_to_string(site.log(name)).unwrap();
+    let mut idle: Vec<f64> = names.iter().flat_map(|name| site::idle(&log(name))).collect();
+    let deltas = names.iter().map(|name| log(name).matches("sending a delta").count());
+    let deltas: usize = deltas.sum();
+    eprintln!("idle: {} units; {deltas} results went as deltas; {}", idle.len(), site.cost());
+    let name = "idle time between units, lines of 20 MB/s, median; beside the target";
+    figure(name, middle(&mut idle), "ms", IDLE_MILLIS);
 }
 
 /// One trial on one slot: nothing overlaps, so that the time between versions is the cost of a hop.

@@ -1,6 +1,6 @@
 //! A server, clients and a job as processes in a folder of their own, and what they cost.
 
-use crate::job::Job;
+use crate::{job::Job, line::line};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Clock ticks a second in `/proc/PID/stat`, on every Linux that this runs on.
 const TICKS: f64 = 100.0;
+/// Milliseconds.
+const DAY: f64 = 86_400e3;
 
 /// A process that is killed with its site.
 struct Process(Child);
@@ -59,6 +61,22 @@ impl Site {
         self.client_with(name, slots, &[]);
     }
 
+    /// Starts a client of one slot on a line of its own, which carries so many bytes a second each way. Its
+    /// log says what its slot does.
+    pub(crate) fn client_over(&self, name: &str, rate: f64) {
+        let server = self.url.trim_start_matches("http://").parse().unwrap();
+        let url = format!("http://{}", line(server, rate));
+        let mut command = self.client_command(name, 1, &url);
+        command.env("SOJOURN_LOG", "sojourn_client=debug");
+        let client = spawn(command, &self.log(name));
+        self.clients.borrow_mut().push(client);
+    }
+
+    /// What a process has written.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("{name}.log"))
+    }
+
     /// The same with these arguments.
     pub(crate) fn client_with(&self, name: &str, slots: u32, more: &[&str]) {
         let client = self.start_client(name, slots, more);
@@ -86,15 +104,19 @@ impl Site {
     }
 
     fn start_client(&self, name: &str, slots: u32, more: &[&str]) -> Process {
+        let mut command = self.client_command(name, slots, &self.url);
+        command.args(more);
+        spawn(command, &self.log(name))
+    }
+
+    fn client_command(&self, name: &str, slots: u32, url: &str) -> Command {
         let mut command = program();
         command
-            .args(["client", "--server", &self.url, "--name", name])
+            .args(["client", "--server", url, "--name", name])
             .args(["--slots", &slots.to_string(), "--token", &self.token("enrol-token"), "--data"])
             .arg(self.folder.path().join(name))
-            .args(more)
             .args(["--metadata", "none"]);
-        let log = self.folder.path().join(format!("{name}.log"));
-        spawn(command, &log)
+        command
     }
 
     /// Waits until so many hosts have been heard of with their trainers ready.
@@ -212,6 +234,26 @@ pub(crate) fn first<'a>(events: &'a [Value], wanted: &str) -> &'a Value {
 
 pub(crate) fn last<'a>(events: &'a [Value], wanted: &str) -> &'a Value {
     events.iter().rfind(|event| kind(event) == wanted).unwrap()
+}
+
+/// The milliseconds between the end of each unit of a client's one slot and the beginning of the next.
+pub(crate) fn idle(log: &str) -> Vec<f64> {
+    let (mut idle, mut ended) = (Vec::new(), None);
+    for line in log.lines() {
+        if line.contains("unit finished") {
+            ended = Some(of_day(line));
+        } else if line.contains("unit started") {
+            let ended: Option<f64> = ended.take();
+            idle.extend(ended.map(|ended| (of_day(line) - ended).rem_euclid(DAY)));
+        }
+    }
+    idle
+}
+
+/// The milliseconds of its day at which a line was written.
+fn of_day(line: &str) -> f64 {
+    let time = line.split_once('T').unwrap().1.split_once('Z').unwrap().0;
+    1e3 * time.split(':').fold(0.0, |all, part| all * 60.0 + part.parse::<f64>().unwrap())
 }
 
 /// Of each hop that directly follows another: the milliseconds from one version to the next, without
