@@ -1,13 +1,12 @@
 //! Calls that are wrong, servers that are away or say no, output that nobody reads: codes and messages.
 
-use crate::support::{Answer, FakeServer, Folder, sojourn};
+use crate::support::{Answer, FakeServer, Folder, script, sojourn};
 use sojourn_protocol::{
     digest::Digest,
     trainer::{Hello, TRAINER_PROTOCOL, TrainerLine},
 };
 use std::{
     net::TcpListener,
-    os::unix::fs::PermissionsExt,
     process::{Command, Stdio},
 };
 
@@ -309,10 +308,9 @@ fn a_client_enrols_with_the_enrolment_token_whatever_the_admin_token_is() {
         device: "cpu".into(),
     });
     let hello = serde_json::to_string(&hello).unwrap();
-    let script = format!("#!/bin/sh\necho '{hello}'\nread never\n");
-    let folder = Folder::with(&[("trainer", &script)]);
+    let folder = Folder::with(&[]);
     let trainer = folder.path().join("trainer");
-    std::fs::set_permissions(&trainer, PermissionsExt::from_mode(0o755)).unwrap();
+    script(&trainer, &format!("echo '{hello}'\nread never\n"));
     let server = FakeServer::start(|_| {
         Answer::json(401, r#"{"kind":"unauthorized","message":"no such enrolment token"}"#)
     });

@@ -1,17 +1,14 @@
 //! GPUs from the driver's list to a verdict, with stand-ins: an `nvidia-smi` that lists two, and a trainer
 //! that trains on the CPU and says, where it was started for a GPU, that it is of another numeric class.
 
-use crate::site::{Site, program, spawn};
+use crate::{
+    site::{Site, program, spawn},
+    support::script,
+};
 use serde_json::Value;
-use std::{env, fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+use std::{env, fs, path::Path, process::Command};
 
 const GPUS: &str = "0, GPU-0aaa, NVIDIA Test\n1, GPU-1bbb, NVIDIA Test\n";
-
-/// Writes a program.
-fn script(path: &Path, text: &str) {
-    fs::write(path, format!("#!/bin/sh\n{text}")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
 
 /// Puts the stand-ins into the folder.
 fn stand_ins(folder: &Path) {

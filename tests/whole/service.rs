@@ -1,6 +1,6 @@
 //! The client as a service: what systemd says of its units, and that nothing stays behind.
 
-use crate::support::sojourn;
+use crate::support::{script, sojourn};
 use std::{
     collections::BTreeSet,
     fs,
@@ -33,9 +33,7 @@ fn home() -> (TempDir, PathBuf) {
     fs::create_dir_all(&programs).unwrap();
     fs::create_dir(folder.path().join("home")).unwrap();
     let told = folder.path().join("told");
-    let systemctl = programs.join("systemctl");
-    fs::write(&systemctl, format!("#!/bin/sh\necho \"$@\" >> '{}'\n", told.display())).unwrap();
-    fs::set_permissions(&systemctl, fs::Permissions::from_mode(0o755)).unwrap();
+    script(&programs.join("systemctl"), &format!("echo \"$@\" >> '{}'\n", told.display()));
     (folder, told)
 }
 

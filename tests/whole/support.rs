@@ -5,6 +5,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::Path,
     sync::{Arc, Mutex},
     thread,
@@ -21,6 +22,17 @@ pub(crate) fn sojourn(args: &[&str]) -> Command {
     }
     command.args(args);
     command
+}
+
+/// Writes a program for the shell: by another process, since what this one has open for writing a child of
+/// another test may hold for a moment, and then it can't be started.
+pub(crate) fn script(path: &Path, text: &str) {
+    let draft = path.with_extension("draft");
+    fs::write(&draft, format!("#!/bin/sh\n{text}")).unwrap();
+    fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
+    let copied = std::process::Command::new("cp").arg("-p").args([&draft, path]).status();
+    assert!(copied.unwrap().success());
+    fs::remove_file(draft).unwrap();
 }
 
 /// A folder with files.

@@ -2,7 +2,7 @@
 
 use crate::{
     site::{Process, Secured, Site, program, spawn},
-    support::{Folder, sojourn},
+    support::{Folder, script, sojourn},
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use sojourn_protocol::{
@@ -11,7 +11,6 @@ use sojourn_protocol::{
 };
 use std::{
     fs,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -88,8 +87,7 @@ fn trainer(folder: &Path) -> PathBuf {
     });
     let hello = serde_json::to_string(&hello).unwrap();
     let path = folder.join("trainer");
-    fs::write(&path, format!("#!/bin/sh\necho '{hello}'\nread never\n")).unwrap();
-    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    script(&path, &format!("echo '{hello}'\nread never\n"));
     path
 }
 

@@ -15,7 +15,7 @@ use sojourn_protocol::{
     unit::{Base, Hop, TrialContext, Unit},
 };
 use sojourn_slot::{Device, Slot, SlotConfig, SlotError, full_pace};
-use std::{fs, future::pending, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, future::pending, os::unix::fs::PermissionsExt, path::Path, process::Command};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -50,9 +50,12 @@ fn slot(folder: &TempDir, script: &str) -> Slot {
 }
 
 fn write(folder: &Path, script: &str) -> std::path::PathBuf {
-    let trainer = folder.join("trainer");
-    fs::write(&trainer, format!("#!/bin/sh\n{script}")).unwrap();
-    fs::set_permissions(&trainer, fs::Permissions::from_mode(0o755)).unwrap();
+    let (text, trainer) = (folder.join("text"), folder.join("trainer"));
+    fs::write(&text, format!("#!/bin/sh\n{script}")).unwrap();
+    fs::set_permissions(&text, fs::Permissions::from_mode(0o755)).unwrap();
+    // By another process: what this one has open for writing a child of another test may hold for a
+    // moment, and then it can't be started.
+    assert!(Command::new("cp").arg("-p").args([&text, &trainer]).status().unwrap().success());
     trainer
 }
 

@@ -306,9 +306,12 @@ mod tests {
 
     /// A machine whose `nvidia-smi` is this script.
     fn machine(folder: &Path, script: &str) -> Surroundings {
-        let driver = folder.join("nvidia-smi");
-        fs::write(&driver, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&driver, fs::Permissions::from_mode(0o755)).unwrap();
+        let (text, driver) = (folder.join("text"), folder.join("nvidia-smi"));
+        fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&text, fs::Permissions::from_mode(0o755)).unwrap();
+        // By another process: a child of another test may hold what this one has open for writing.
+        let copied = std::process::Command::new("cp").arg("-p").args([&text, &driver]).status();
+        assert!(copied.unwrap().success());
         fs::write(folder.join("libtorch_cuda.so"), "").unwrap();
         Surroundings { driver, visible: None, torch: Some(folder.to_owned()) }
     }
