@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Have systemd run the client from now on: with your sessions, or, with --system, with the machine.
+    /// Have systemd run the client from now on: while you are logged in, or, with --system, while the machine is on.
     Install(Install),
     /// End the service and delete its unit, its settings and the client's data.
     Uninstall(Uninstall),
@@ -108,7 +108,9 @@ fn install(args: &Install) -> Result<(), Failure> {
     }
     say(&format!("started; its log: {}", place.log_command()));
     if place.is_user() {
-        say("it ends with your last session, unless `loginctl enable-linger` has been called once");
+        say(
+            "it ends when you have logged out, unless `loginctl enable-linger` has been called once",
+        );
     }
     Ok(())
 }
