@@ -152,9 +152,27 @@ pub enum FailureKind {
     Trainer,
     /// The trainer process died.
     Died,
+    /// The memory that the host's owner lends, or all of it, wasn't enough.
+    OutOfMemory,
+    /// The trainer came to a standstill, and was ended.
+    Stalled,
     /// A blob's file on the host isn't what its digest says. The client fetches it again and doesn't
     /// report this.
     Damaged,
+}
+
+impl FailureKind {
+    /// Could the host be to blame? Else it is the unit that asks for too much of it, or that diverges.
+    #[must_use]
+    pub const fn blames_host(self) -> bool {
+        match self {
+            FailureKind::NonFinite | FailureKind::OutOfMemory => false,
+            FailureKind::Trainer
+            | FailureKind::Died
+            | FailureKind::Stalled
+            | FailureKind::Damaged => true,
+        }
+    }
 }
 
 /// The one end of an acknowledged report.

@@ -62,6 +62,7 @@ impl TrainError {
         let kind = match self {
             TrainError::NonFinite(_) => FailureKind::NonFinite,
             TrainError::Damaged(_) => FailureKind::Damaged,
+            TrainError::Torch(error) => kind_of(&error.to_string()),
             _ => FailureKind::Trainer,
         };
         let mut message = self.to_string();
@@ -72,6 +73,17 @@ impl TrainError {
         }
         Failure { kind, message }
     }
+}
+
+/// How libtorch's allocators, and the libraries below it, say that there is no memory left. It has an exception
+/// for that, which its C interface passes on as text alone.
+const NO_MEMORY: &[&str] =
+    &["out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED"];
+
+/// What libtorch's words are about.
+pub(crate) fn kind_of(message: &str) -> FailureKind {
+    let no_memory = NO_MEMORY.iter().any(|words| message.contains(words));
+    if no_memory { FailureKind::OutOfMemory } else { FailureKind::Trainer }
 }
 
 /// libtorch's messages go on with a stack of C++ frames.

@@ -8,7 +8,7 @@ use crate::{
     calibrate::calibrate,
     data::Shards,
     device::finish,
-    error::TrainError,
+    error::{TrainError, kind_of},
     options::Options,
     pace::{Meter, Orders, Pacer},
     predict::{LastModel, predict},
@@ -152,8 +152,10 @@ fn catch<T>(work: impl FnOnce() -> Result<T, TrainError>) -> Result<T, Failure> 
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            let message = format!("the trainer panicked: {}", text.unwrap_or("without a message"));
-            Err(Failure { kind: FailureKind::Trainer, message })
+            let text = text.unwrap_or("without a message");
+            // Most calls of libtorch panic where it refuses.
+            let kind = kind_of(text);
+            Err(Failure { kind, message: format!("the trainer panicked: {text}") })
         }
     }
 }
@@ -214,4 +216,21 @@ fn read_requests(life: Arc<Life>, orders: Arc<Orders>) -> mpsc::Receiver<Asked> 
         }
     });
     receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tch::{Device, Kind, Tensor};
+
+    #[test]
+    fn a_tensor_for_which_there_is_no_memory_is_told_from_other_refusals() {
+        let failed = |work: fn() -> Result<Tensor, TrainError>| catch(work).unwrap_err();
+        let huge = failed(|| Ok(Tensor::f_zeros([1 << 50], (Kind::Float, Device::Cpu))?));
+        assert_eq!(huge.kind, FailureKind::OutOfMemory, "{}", huge.message);
+        let huge = failed(|| Ok(Tensor::zeros([1 << 50], (Kind::Float, Device::Cpu))));
+        assert_eq!(huge.kind, FailureKind::OutOfMemory, "{}", huge.message);
+        let odd = failed(|| Ok(Tensor::f_zeros([-1], (Kind::Float, Device::Cpu))?));
+        assert_eq!(odd.kind, FailureKind::Trainer, "{}", odd.message);
+    }
 }

@@ -217,7 +217,11 @@ impl Core {
         });
         let ends = match failure.kind {
             FailureKind::NonFinite => non_finite >= 2 || !self.has_other_host(lease),
-            FailureKind::Trainer | FailureKind::Died | FailureKind::Damaged => match lease.unit {
+            FailureKind::Trainer
+            | FailureKind::Died
+            | FailureKind::OutOfMemory
+            | FailureKind::Stalled
+            | FailureKind::Damaged => match lease.unit {
                 // Nothing is lost with it, and somebody waits: so whoever's fault it is.
                 UnitKey::Extra { .. } => count >= MOST_FAILURES,
                 UnitKey::Train { .. } | UnitKey::Evaluate { .. } => {

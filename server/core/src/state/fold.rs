@@ -10,7 +10,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
     metrics::ByClass,
-    report::{Failure, FailureKind, Outcome, Report, ReportEnd, Sums, Trained},
+    report::{Failure, Outcome, Report, ReportEnd, Sums, Trained},
     time::{Millis, UnixMillis},
     view::{CurvePoint, HopRecord},
 };
@@ -381,10 +381,10 @@ impl State {
         let host = self.end_report(id, PastState::Failed(failure.clone()), at);
         self.host_failed(host, &failure.message);
         let Some(host) = host else { return };
-        if failure.kind == FailureKind::NonFinite
+        if !failure.kind.blames_host()
             && let Some(host) = self.hosts.get_mut(&host)
         {
-            // The model's doing, whoever computes it.
+            // The unit's doing, whoever computes it.
             host.failures_in_a_row = host.failures_in_a_row.saturating_sub(1);
         }
         let job = self.jobs.get_mut(&unit.job());

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, LeaseId, TrialId, Version},
-    report::{Failure, FailureKind, Sums},
+    report::{Failure, Sums},
     spec::{Choices, Goal},
     unit::{Base, FormerLength, TrialContext},
     view::{CurvePoint, HopRecord},
@@ -182,7 +182,7 @@ impl Trial {
         }
     }
 
-    /// Trainer errors other than diverging at all its open units, by host.
+    /// Trainer errors at all its open units that count against their hosts, by host.
     #[must_use]
     pub fn all_failures(&self) -> BTreeMap<HostId, FailedBy> {
         let evaluations = self.evaluations.values().map(|evaluation| &evaluation.failures);
@@ -204,14 +204,14 @@ impl Trial {
     }
 }
 
-/// Trainer errors that count against hosts: others than diverging, the most at one unit.
+/// Trainer errors that count against hosts, the most at one unit.
 #[must_use]
 pub(crate) fn marks<'a>(
     units: impl IntoIterator<Item = &'a BTreeMap<HostId, FailedBy>>,
 ) -> BTreeMap<HostId, FailedBy> {
     let mut all: BTreeMap<HostId, FailedBy> = BTreeMap::new();
     for (host, failed) in units.into_iter().flatten() {
-        if failed.last.kind != FailureKind::NonFinite {
+        if failed.last.kind.blames_host() {
             let entry = all.entry(*host).or_insert_with(|| failed.clone());
             entry.count = entry.count.max(failed.count);
         }
