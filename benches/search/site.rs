@@ -124,7 +124,13 @@ impl Site {
         await_that("the clients start", || {
             let hosts = self.read(&["hosts"]);
             let hosts = hosts.as_array().cloned().unwrap_or_default();
-            hosts.iter().filter(|host| !host["numeric_class"].is_null()).count() == count
+            hosts
+                .iter()
+                .filter(|host| {
+                    host["devices"].as_array().is_some_and(|devices| !devices.is_empty())
+                })
+                .count()
+                == count
         });
     }
 

@@ -7,12 +7,10 @@ use super::{
 };
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
-    api::{
-        BYTES_HEADER, HeartbeatRequest, Inventory, ReportAnswer, SHA256_HEADER, WorkAnswer,
-        WorkRequest,
-    },
+    api::{BYTES_HEADER, HeartbeatRequest, ReportAnswer, SHA256_HEADER, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
     ids::LeaseId,
+    inventory::{CPU, Demand, Device, Inventory},
     report::{Outcome, Report, ReportState},
     time::Millis,
     unit::{Lease, Unit},
@@ -146,18 +144,14 @@ impl Host {
     fn ask(&mut self) -> Option<Lease> {
         let inventory = self.new.then(|| Inventory {
             cached: Vec::new(),
-            numeric_class: Digest::of(b"class"),
-            flops: 1e9,
-            device: None,
+            devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".to_owned(),
         });
         self.new = false;
         // Where hops wait for their assimilation the answer may hold nothing but what became of a report.
         for _ in 0..1000 {
             let request = WorkRequest {
-                slots: 1,
-                idle: 1,
-                wanted: 1,
+                demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
                 holding: Vec::new(),
                 reported: self.reported.clone(),
                 wait: Millis::from_secs(2),

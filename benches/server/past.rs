@@ -5,9 +5,10 @@ use sojourn_core::{
     Answer, Command, Core, CoreConfig, Effect, Envelope, JournalPosition, Record, ReplyTo,
 };
 use sojourn_protocol::{
-    api::{Inventory, WorkRequest},
+    api::WorkRequest,
     digest::{BlobRef, Digest},
     ids::HostId,
+    inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     report::{Evaluated, Outcome, Report, Sums, Trained},
@@ -128,15 +129,11 @@ impl Past {
     fn lease(&mut self, host: HostId, slots: u32) -> Option<Lease> {
         let inventory = Inventory {
             cached: Vec::new(),
-            numeric_class: Digest::of(b"class"),
-            flops: 1e9,
-            device: None,
+            devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".to_owned(),
         };
         let request = WorkRequest {
-            slots,
-            idle: 1,
-            wanted: 1,
+            demand: vec![Demand { device: CPU.into(), slots, idle: 1, wanted: 1 }],
             holding: Vec::new(),
             reported: Vec::new(),
             wait: Millis(0),

@@ -17,8 +17,10 @@ pub struct ClientConfig {
     pub name: String,
     /// Where identity, cache and finished results lie; belongs to one daemon at a time.
     pub data: PathBuf,
-    /// Units that run at once; one per GPU, or one without GPUs, where left out.
+    /// Units that run at once, on GPUs where there are some; one per GPU, or one without GPUs, where left out.
     pub slots: Option<u32>,
+    /// Units that run at once on the cores beside those on GPUs.
+    pub cpu_slots: u32,
     /// Which GPUs the slots may use.
     pub gpus: GpuChoice,
     /// Most bytes that cached blobs may take.
@@ -50,6 +52,8 @@ pub struct Timing {
     /// How often what a hop has trained is kept on disk, and more rarely where that is dear; never where none
     /// is given.
     pub keep_every: Option<Duration>,
+    /// A unit without progress for so long has come to a standstill, if it was quick before.
+    pub standstill: Duration,
     /// How often the metadata service is asked.
     pub poll: Duration,
     /// At the end, how long hops may take to stop, and then results to arrive.
@@ -67,6 +71,7 @@ impl Default for Timing {
             connect: Duration::from_secs(10),
             answer: Duration::from_secs(30),
             keep_every: Some(Duration::from_secs(60)),
+            standstill: Duration::from_secs(60),
             poll: Duration::from_secs(5),
             farewell: Duration::from_secs(10),
             longest_pause: Duration::from_secs(30),
@@ -84,6 +89,7 @@ impl fmt::Debug for ClientConfig {
             .field("name", &self.name)
             .field("data", &self.data)
             .field("slots", &self.slots)
+            .field("cpu_slots", &self.cpu_slots)
             .field("gpus", &self.gpus)
             .field("cache_bytes", &self.cache_bytes)
             .field("rates", &self.rates)
@@ -151,6 +157,7 @@ mod tests {
             name: "m".into(),
             data: PathBuf::new(),
             slots: Some(slots),
+            cpu_slots: 0,
             gpus: GpuChoice::Off,
             cache_bytes: 0,
             rates: Rates::default(),

@@ -8,6 +8,7 @@ use crate::{
     contact::Contact,
     control::{self, Door},
     delivery::{self, First},
+    devices::Devices,
     error::ClientError,
     farewell::{farewell, wind_down},
     folder::Folder,
@@ -15,25 +16,21 @@ use crate::{
     host::{Host, Leaving},
     identity::Identity,
     limits::{self, Owner},
+    measured::Measurements,
     notice::{Notice, Service, Watch},
     outbox::{Finished, Outbox},
     rest::Rest,
     runner::{RunnerError, UnitRunner},
-    seats::Seats,
     table::Table,
     tls::Authorities,
     transfer::{Fetcher, Lines},
     work,
 };
-use sojourn_protocol::trainer::Hello;
 use std::{io, path::PathBuf, pin::pin, sync::Arc};
 use tokio::{
     sync::{mpsc, watch},
     task::spawn_blocking,
 };
-
-/// How often the first trainer is started before a person is told.
-const FIRST_TRIES: u32 = 3;
 
 /// Runs a daemon with runners of the caller's making, one for each slot, until `shutdown` ends.
 ///
@@ -144,12 +141,12 @@ async fn set_up<R: UnitRunner>(
     fatal: mpsc::UnboundedSender<ClientError>,
 ) -> Result<(Arc<Host<R>>, Vec<Finished>), ClientError> {
     let slots = config.slots.unwrap_or(1);
-    let mut runners: Vec<R> =
+    let runners: Vec<R> =
         (0..slots).map(make_runner).collect::<Result<_, _>>().map_err(ClientError::Trainer)?;
-    // The last: it is the first to be given a unit.
-    let Some(first) = runners.last_mut() else { return Err(ClientError::NoSlots) };
-    let hello = greeted(first).await.map_err(ClientError::Trainer)?;
-    let Hello { numeric_class, flops, device, .. } = hello;
+    if runners.is_empty() {
+        return Err(ClientError::NoSlots);
+    }
+    let devices = Devices::find(runners).await.map_err(ClientError::Trainer)?;
 
     let limit = config.cache_bytes;
     let cache = blocking(folder.cache(), move |root| Cache::open(root, limit)).await?;
@@ -170,7 +167,8 @@ async fn set_up<R: UnitRunner>(
     )
     .await?;
     let server = config.server;
-    tracing::info!(host = %identity.host, slots, device, %server, "client started");
+    let on = devices.names();
+    tracing::info!(host = %identity.host, slots, devices = on, %server, "client started");
     let api = api.with_token(identity.token);
     let lines = Arc::new(Lines::new(config.rates));
     let fetcher = Fetcher::new(
@@ -183,8 +181,8 @@ async fn set_up<R: UnitRunner>(
     let host = Host {
         id: identity.host,
         server,
-        slots,
         timing,
+        measurements: Measurements::open(folder.measured()),
         folder,
         api,
         contact,
@@ -193,11 +191,8 @@ async fn set_up<R: UnitRunner>(
         fetcher,
         lines,
         outbox,
-        seats: Seats::new(runners),
+        devices,
         rest: Rest::new(timing.rest),
-        numeric_class,
-        flops,
-        device,
         owner: Owner::new(config.allowance, config.rates),
         leaving: watch::Sender::new(Leaving::No),
         fatal,
@@ -206,24 +201,15 @@ async fn set_up<R: UnitRunner>(
     Ok((Arc::new(host), undelivered))
 }
 
-/// The first trainer's hello. It may be killed as it starts, as it may later, so it is tried again.
-async fn greeted<R: UnitRunner>(runner: &mut R) -> Result<Hello, RunnerError> {
-    for _ in 1..FIRST_TRIES {
-        match runner.hello().await {
-            Err(error) if !error.is_for_good() => {
-                tracing::warn!(%error, "the trainer does not come up; trying again");
-            }
-            greeted => return greeted,
-        }
-    }
-    runner.hello().await
-}
-
 /// Starts the trainers of all slots that are free, which takes each a moment, rather than with their first
 /// units. One that can't start says so with its unit; one that calculates otherwise ends the daemon.
 async fn warm_up<R: UnitRunner>(host: &Host<R>) {
-    let free: Vec<_> = std::iter::from_fn(|| host.seats.take_free()).collect();
-    let greetings = free.into_iter().map(|mut seat| async move { host.greet(&mut seat).await });
+    let free = host.devices.iter().flat_map(|device| {
+        let seats: Vec<_> = std::iter::from_fn(|| device.seats.take_free()).collect();
+        seats.into_iter().map(move |seat| (device, seat))
+    });
+    let greetings: Vec<_> =
+        free.map(|(device, mut seat)| async move { device.greet(&mut seat).await }).collect();
     for greeted in futures::future::join_all(greetings).await {
         if let Err(error) = greeted
             && error.is_for_good()

@@ -81,9 +81,7 @@ pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>, notice: Option<&Noti
 /// Ends what is asked for, and gives back what was granted in an answer that nobody waited for any more.
 async fn give_back_unheard<R: UnitRunner>(host: &Host<R>) -> usize {
     let request = WorkRequest {
-        slots: host.slots,
-        idle: 0,
-        wanted: 0,
+        demand: Vec::new(),
         holding: host.table.holding(),
         reported: Vec::new(),
         wait: Millis(0),

@@ -72,6 +72,11 @@ impl Folder {
         self.root.join(SOCKET_FILE)
     }
 
+    /// What units took here.
+    pub(crate) fn measured(&self) -> PathBuf {
+        self.root.join("measured.json")
+    }
+
     pub(crate) fn cache(&self) -> PathBuf {
         self.root.join("cache")
     }

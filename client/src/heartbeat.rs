@@ -31,6 +31,7 @@ pub(crate) async fn beat<R: UnitRunner>(host: Arc<Host<R>>) -> Infallible {
                 backoff.reset();
                 host.contact.made();
                 host.obey(&answer.drop, &answer.reports, &request.reported);
+                host.stop_early(&answer.stop);
             }
             Err(failure) => {
                 host.note(&failure);

@@ -7,12 +7,14 @@ use crate::{
     cache::Cache,
     config::Timing,
     contact::Contact,
+    devices::Devices,
     error::ClientError,
     folder::Folder,
     limits::Owner,
+    measured::Measurements,
     outbox::Outbox,
     rest::Rest,
-    runner::{RunnerError, UnitRunner},
+    runner::UnitRunner,
     seats::{Seat, Seats},
     table::{Dropped, Table, Taken},
     transfer::{Fetcher, Lines},
@@ -20,16 +22,24 @@ use crate::{
 };
 use sojourn_protocol::{
     api::{ReleaseRequest, ReportAnswer},
-    digest::Digest,
     ids::{HostId, LeaseId},
-    report::{ReportEnd, ReportState},
+    inventory::Demand,
+    report::{Failure, FailureKind, Outcome, ReportEnd, ReportState},
     unit::Lease,
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::{
     sync::{mpsc, watch},
     task::{AbortHandle, JoinSet},
 };
+
+/// Units in a row that a slot may fail before it is taken out of use.
+const MOST_FAILURES: u32 = 3;
+/// For how long.
+const OUT_OF_USE: Duration = Duration::from_secs(1800);
 
 /// How soon the daemon is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +59,6 @@ pub(crate) struct Host<R> {
     pub(crate) id: HostId,
     /// The server's address, for people.
     pub(crate) server: String,
-    pub(crate) slots: u32,
     pub(crate) timing: Timing,
     pub(crate) folder: Folder,
     pub(crate) api: Api,
@@ -60,12 +69,11 @@ pub(crate) struct Host<R> {
     /// How fast bytes may come and go.
     pub(crate) lines: Arc<Lines>,
     pub(crate) outbox: Outbox,
-    pub(crate) seats: Seats<R>,
+    /// What the slots compute on.
+    pub(crate) devices: Devices<R>,
+    /// What units took there.
+    pub(crate) measurements: Measurements,
     pub(crate) rest: Rest,
-    /// What the trainers are, for the inventory.
-    pub(crate) numeric_class: Digest,
-    pub(crate) flops: f64,
-    pub(crate) device: String,
     /// What the machine's owner wants.
     pub(crate) owner: Owner,
     /// Whether the daemon is about to end.
@@ -82,7 +90,7 @@ impl<R: UnitRunner> Host<R> {
         let mut again = Vec::new();
         for lease in leases {
             let id = lease.id;
-            match self.table.take(id, lease.heartbeat_every) {
+            match self.table.take(id, &lease.device, lease.heartbeat_every) {
                 Taken::New => {
                     news = true;
                     tracing::debug!(lease = %id, job = %lease.unit.job(), trial = %lease.unit.trial(), "lease taken");
@@ -138,6 +146,18 @@ impl<R: UnitRunner> Host<R> {
         news
     }
 
+    /// Has hops end early, as the server says. False where that was known.
+    pub(crate) fn stop_early(&self, leases: &[LeaseId]) -> bool {
+        let mut news = false;
+        for lease in leases {
+            if self.table.stop_early(*lease) {
+                news = true;
+                tracing::debug!(%lease, "the server wants the unit to end early");
+            }
+        }
+        news
+    }
+
     /// What became of a report. False where that was known.
     pub(crate) fn report_is(&self, answer: &ReportAnswer) -> bool {
         let ReportState::Ended(end) = &answer.state else { return false };
@@ -183,27 +203,6 @@ impl<R: UnitRunner> Host<R> {
         live
     }
 
-    /// Starts the seat's trainer where it isn't, and makes sure that it calculates as the others do: the
-    /// server knows this machine by one numeric class.
-    pub(crate) async fn greet(&self, seat: &mut Seat<'_, R>) -> Result<(), RunnerError> {
-        if seat.is_greeted() {
-            return Ok(());
-        }
-        let hello = seat.runner().hello().await?;
-        let (found, known) = (hello.numeric_class, self.numeric_class);
-        if found != known {
-            let (found, known) = (found.short(), known.short());
-            let message = format!(
-                "a slot on `{}` is of numeric class {found}, another on `{}` of {known}; start the client \
-                 again, or one for each with `--gpus` and a `--data` folder of its own",
-                hello.device, self.device
-            );
-            return Err(RunnerError::new(message).for_good());
-        }
-        seat.greeted();
-        Ok(())
-    }
-
     /// Ends the daemon where a failure is of the kind that no patience mends.
     pub(crate) fn note(&self, failure: &ApiFailure) {
         if let Some(error) = self.fatal_error(failure) {
@@ -229,13 +228,48 @@ impl<R: UnitRunner> Host<R> {
         let _ = leaving.wait_for(|leaving| *leaving >= so).await;
     }
 
-    /// Ends when hops are to end after the batch that they are at: the daemon ends, or the owner needs the
-    /// machine for long.
-    pub(crate) async fn hops_end_early(&self) {
+    /// Ends when a hop is to end after the batch that it is at: the daemon ends, the owner needs the machine for
+    /// long, or the server asks for what is trained.
+    pub(crate) async fn ends_early(&self, lease: LeaseId) {
         tokio::select! {
             () = self.leaving(Leaving::Early) => {}
             () = self.owner.suspended() => {}
+            () = self.table.stopped_early(lease) => {}
         }
+    }
+
+    /// Takes a slot out of use, for a while, whose trainer dies of unit after unit or stands still.
+    pub(crate) fn judge(self: &Arc<Self>, device: &str, mut seat: Seat<'_, R>, outcome: &Outcome) {
+        let badly = matches!(
+            outcome,
+            Outcome::Failed(Failure { kind: FailureKind::Died | FailureKind::Stalled, .. })
+        );
+        let failures = seat.ended(badly);
+        if failures < MOST_FAILURES {
+            return;
+        }
+        let Some(retired) = Seats::retire(seat) else { return };
+        let minutes = OUT_OF_USE.as_secs() / 60;
+        tracing::error!(
+            device,
+            failures,
+            minutes,
+            "a slot fails again and again; it is taken out of use"
+        );
+        let (host, device) = (Arc::clone(self), device.to_owned());
+        self.spawn(async move {
+            tokio::time::sleep(OUT_OF_USE).await;
+            if let Some(device) = host.devices.get(&device) {
+                device.seats.restore(retired);
+                tracing::info!(device = device.name, "a slot is in use again");
+                host.table.look_again();
+            }
+        });
+    }
+
+    /// What the slots could do with.
+    pub(crate) fn demand(&self) -> Vec<Demand> {
+        self.table.demand(&self.devices.slots())
     }
 
     pub(crate) fn backoff(&self) -> Backoff {

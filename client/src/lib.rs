@@ -10,6 +10,7 @@
 //!
 //! `table` is the one place that knows every lease; each loop follows its changes, so that nothing polls.
 
+mod ahead;
 mod api;
 mod backoff;
 mod cache;
@@ -18,6 +19,7 @@ mod contact;
 pub mod control;
 mod daemon;
 mod delivery;
+mod devices;
 mod error;
 mod farewell;
 mod folder;
@@ -26,6 +28,7 @@ mod heartbeat;
 mod host;
 mod identity;
 pub mod limits;
+mod measured;
 mod notice;
 mod outbox;
 mod part;
@@ -38,6 +41,7 @@ mod table;
 pub mod tls;
 mod transfer;
 mod unit;
+mod watchdog;
 mod work;
 
 pub use config::{ClientConfig, METADATA, Timing};
@@ -45,5 +49,5 @@ pub use daemon::run_with;
 pub use error::ClientError;
 pub use gpus::{GpuChoice, GpuError, gpu_slot};
 pub use run::run;
-pub use runner::{RunnerError, UnitRunner};
+pub use runner::{RunnerDevice, RunnerError, UnitRunner};
 pub use transfer::Rates;

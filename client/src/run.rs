@@ -1,9 +1,14 @@
 //! The daemon with real trainers: finds the trainer program and the GPUs, and says which slot is on what.
 
 use crate::{
-    config::ClientConfig, daemon::run_with, error::ClientError, gpus::ready, runner::RunnerError,
+    config::ClientConfig,
+    daemon::run_with,
+    error::ClientError,
+    gpus::{Ready, ready},
+    runner::{RunnerDevice, RunnerError},
     slot_runner::SlotRunner,
 };
+use sojourn_protocol::inventory::CPU;
 use sojourn_slot::{Device, Slot, SlotConfig, SlotError};
 use std::{num::NonZero, path::Path, pin::pin, thread};
 
@@ -26,19 +31,23 @@ pub async fn run(
         () = &mut shutdown => return Ok(()),
         ready = ready(&config.gpus, &base) => ready?,
     };
-    let cards = ready.as_ref().map_or(1, |ready| ready.gpus.count());
+    let cards = ready.as_ref().map_or(1, Ready::count);
     let slots = config.slots.unwrap_or_else(|| u32::try_from(cards).unwrap_or(u32::MAX));
-    config.slots = Some(slots);
-    let base =
-        SlotConfig { threads: free_threads(slots, config.allowance.limits().threads), ..base };
+    // Without GPUs the slots are on the cores already.
+    let cores = if ready.is_some() { config.cpu_slots } else { 0 };
+    config.slots = Some(slots.saturating_add(cores));
+    let on_cores = if ready.is_some() { cores } else { slots };
+    let threads = free_threads(slots.saturating_add(cores), config.allowance.limits().threads);
+    let base = SlotConfig { threads, ..base };
+    let memory = memory_of_machine().and_then(|memory| memory.checked_div(u64::from(on_cores)));
     let make = |number: u32| {
-        Ok(match &mut ready {
-            Some(ready) => {
-                let name = ready.gpus.name.clone();
-                SlotRunner::new(ready.slot(number, &base), Some(name))
-            }
-            None => SlotRunner::new(Slot::new(base.clone()), None),
-        })
+        let on_gpu = ready.as_mut().filter(|_| number < slots);
+        let (slot, device) =
+            on_gpu.and_then(|ready| ready.slot(number, slots, &base)).unwrap_or_else(|| {
+                let device = RunnerDevice { name: CPU.to_owned(), memory };
+                (Slot::new(base.clone()), device)
+            });
+        Ok(SlotRunner::new(slot, device))
     };
     run_with(config, make, shutdown).await
 }
@@ -61,6 +70,14 @@ fn free_threads(slots: u32, allowed: Option<u32>) -> u32 {
     cores.checked_div(slots).unwrap_or(1).max(1)
 }
 
+/// Bytes of memory that the machine has.
+fn memory_of_machine() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +91,7 @@ mod tests {
             name: "m".into(),
             data: dir.join("data"),
             slots: None,
+            cpu_slots: 0,
             gpus: GpuChoice::Off,
             cache_bytes: 1,
             rates: Rates::default(),

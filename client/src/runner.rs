@@ -1,6 +1,7 @@
 //! What the daemon needs of a slot: one unit at a time. Tests put a fake in its place.
 
 use sojourn_protocol::{
+    inventory::CPU,
     report::Outcome,
     trainer::{Hello, Pace, RunUnit, Told},
 };
@@ -11,6 +12,11 @@ use tokio::sync::watch;
 ///
 /// Both futures may be dropped at any point; the runner then stops what it was doing and stays usable.
 pub trait UnitRunner: Send + 'static {
+    /// What it computes on; the machine's cores where nothing else is said.
+    fn device(&self) -> RunnerDevice {
+        RunnerDevice { name: CPU.to_owned(), memory: None }
+    }
+
     /// What the trainer says of itself, started if need be.
     fn hello(&mut self) -> impl Future<Output = Result<Hello, RunnerError>> + Send;
 
@@ -24,6 +30,15 @@ pub trait UnitRunner: Send + 'static {
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
     ) -> impl Future<Output = Result<Outcome, RunnerError>> + Send;
+}
+
+/// What a slot computes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerDevice {
+    /// `cpu`, or the GPU's name.
+    pub name: String,
+    /// Bytes of its memory that one unit may take, where that is known.
+    pub memory: Option<u64>,
 }
 
 /// There is no trainer to run units with.

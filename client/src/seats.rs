@@ -1,6 +1,9 @@
 //! Hands out the machine's slots, first come, first served; a seat that is dropped is free again.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// The runners of all slots.
@@ -9,12 +12,16 @@ pub(crate) struct Seats<R> {
     free: Mutex<Vec<Slot<R>>>,
     /// One permit per free runner; fair, so units run in the order in which they became ready.
     permits: Semaphore,
+    /// All slots, those in use too.
+    count: AtomicU32,
 }
 
 #[derive(Debug)]
 struct Slot<R> {
     runner: R,
     greeted: bool,
+    /// Units in a row that its trainer died of, or stood still at.
+    failures: u32,
 }
 
 /// A slot in use.
@@ -23,14 +30,20 @@ pub(crate) struct Seat<'a, R> {
     /// There until the drop.
     slot: Option<Slot<R>>,
     seats: &'a Seats<R>,
-    _permit: SemaphorePermit<'a>,
+    permit: Option<SemaphorePermit<'a>>,
 }
 
 impl<R> Seats<R> {
     pub(crate) fn new(runners: Vec<R>) -> Self {
-        let slots = runners.into_iter().map(|runner| Slot { runner, greeted: false });
+        let slots = runners.into_iter().map(|runner| Slot { runner, greeted: false, failures: 0 });
         let slots: Vec<_> = slots.collect();
-        Self { permits: Semaphore::new(slots.len()), free: Mutex::new(slots) }
+        let count = AtomicU32::new(u32::try_from(slots.len()).unwrap_or(u32::MAX));
+        Self { permits: Semaphore::new(slots.len()), free: Mutex::new(slots), count }
+    }
+
+    /// How many slots there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Waits for a slot. The last one used comes first: its trainer is warm.
@@ -52,7 +65,32 @@ impl<R> Seats<R> {
 
     fn seat<'a>(&'a self, permit: SemaphorePermit<'a>) -> Option<Seat<'a, R>> {
         let slot = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        slot.is_some().then_some(Seat { slot, seats: self, _permit: permit })
+        slot.is_some().then_some(Seat { slot, seats: self, permit: Some(permit) })
+    }
+}
+
+/// A slot that is out of use for a while.
+#[derive(Debug)]
+pub(crate) struct Retired<R>(Slot<R>);
+
+impl<R> Seats<R> {
+    /// Takes a slot out of use.
+    pub(crate) fn retire(mut seat: Seat<'_, R>) -> Option<Retired<R>> {
+        let slot = seat.slot.take()?;
+        seat.seats.count.fetch_sub(1, Ordering::Relaxed);
+        // The permit must not come back with the seat: nothing is free for whoever would get it.
+        if let Some(permit) = seat.permit.take() {
+            permit.forget();
+        }
+        Some(Retired(slot))
+    }
+
+    /// Takes a slot into use again.
+    pub(crate) fn restore(&self, retired: Retired<R>) {
+        let slot = Slot { failures: 0, ..retired.0 };
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).insert(0, slot);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.permits.add_permits(1);
     }
 }
 
@@ -80,8 +118,42 @@ impl<R> Seat<'_, R> {
         self.slot().greeted = true;
     }
 
+    /// A unit has ended; `badly`: its trainer died of it, or stood still. Says how many have, in a row.
+    pub(crate) fn ended(&mut self, badly: bool) -> u32 {
+        let slot = self.slot();
+        slot.failures = if badly { slot.failures.saturating_add(1) } else { 0 };
+        slot.failures
+    }
+
     #[expect(clippy::expect_used, reason = "`Seats::take` fills it and only the drop empties it")]
     fn slot(&mut self) -> &mut Slot<R> {
         self.slot.as_mut().expect("a seat has its slot until it is dropped")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_retired_slot_is_nobodys_until_it_is_restored() {
+        let seats = Seats::new(vec![1, 2]);
+        let mut seat = seats.take().await;
+        assert_eq!(
+            (seat.ended(true), seat.ended(true), seat.ended(false), seat.ended(true)),
+            (1, 2, 0, 1)
+        );
+        let retired = Seats::retire(seat).unwrap();
+        assert_eq!(seats.count(), 1);
+        let other = seats.take().await;
+        assert!(seats.take_free().is_none());
+        drop(other);
+        seats.restore(retired);
+        assert_eq!(seats.count(), 2);
+        let mut both = [seats.take().await, seats.take().await];
+        let mut runners = both.each_mut().map(|seat| *seat.runner());
+        runners.sort_unstable();
+        assert_eq!(runners, [1, 2]);
+        assert_eq!(both[1].ended(true) + both[0].ended(true), 2, "its failures are forgotten");
     }
 }

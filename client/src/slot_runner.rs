@@ -1,6 +1,6 @@
 //! The real runner: a slot of `sojourn-slot`.
 
-use crate::runner::{RunnerError, UnitRunner};
+use crate::runner::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
     report::Outcome,
     trainer::{CLASS_THREADS, Hello, Pace, RunUnit, Told},
@@ -12,22 +12,23 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct SlotRunner {
     slot: Slot,
-    /// The name of its GPU.
-    device: Option<String>,
+    device: RunnerDevice,
 }
 
 impl SlotRunner {
-    /// A runner in the slot; `device` is the name of its GPU, where it is on one.
-    pub(crate) fn new(slot: Slot, device: Option<String>) -> Self {
+    /// A runner in the slot, which is on that device.
+    pub(crate) fn new(slot: Slot, device: RunnerDevice) -> Self {
         Self { slot, device }
     }
 }
 
 impl UnitRunner for SlotRunner {
+    fn device(&self) -> RunnerDevice {
+        self.device.clone()
+    }
+
     async fn hello(&mut self) -> Result<Hello, RunnerError> {
-        let hello = self.slot.hello(Some(CLASS_THREADS)).await.map_err(runner_error)?;
-        let device = self.device.clone().unwrap_or(hello.device);
-        Ok(Hello { device, ..hello })
+        self.slot.hello(Some(CLASS_THREADS)).await.map_err(runner_error)
     }
 
     async fn run(

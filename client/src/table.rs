@@ -11,6 +11,7 @@
 use sojourn_protocol::{
     api::{Held, HeldState},
     ids::LeaseId,
+    inventory::Demand,
     time::Millis,
     trainer::Progress,
 };
@@ -57,6 +58,8 @@ impl Stage {
 #[derive(Debug)]
 struct Entry {
     stage: Stage,
+    /// The device that its unit is for; none of a result that was found on disk.
+    device: String,
     /// Bytes of each of its blobs that are here; counted by those who fetch them.
     fetched: Vec<Arc<AtomicU64>>,
     /// Bytes of its result that are on their way or there; counted by who sends them.
@@ -64,6 +67,8 @@ struct Entry {
     heartbeat_every: Duration,
     /// Asked to, it ends early and leaves a part that is of use.
     ends_early: bool,
+    /// The server asks it to.
+    stop: bool,
     task: Option<AbortHandle>,
 }
 
@@ -90,15 +95,6 @@ pub(crate) enum Taken {
     Over,
 }
 
-/// What the slots could do with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Demand {
-    /// Slots without a unit, now or next.
-    pub(crate) idle: u32,
-    /// Leases to ask for: `idle`, and one ahead for each slot.
-    pub(crate) wanted: u32,
-}
-
 /// What was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dropped {
@@ -120,8 +116,13 @@ impl Table {
         self.changes.subscribe()
     }
 
+    /// Something else has changed that those who follow the leases must know.
+    pub(crate) fn look_again(&self) {
+        self.changes.send_replace(());
+    }
+
     /// A lease has come.
-    pub(crate) fn take(&self, lease: LeaseId, heartbeat_every: Millis) -> Taken {
+    pub(crate) fn take(&self, lease: LeaseId, device: &str, heartbeat_every: Millis) -> Taken {
         self.change(|state| {
             if state.entries.contains_key(&lease) {
                 return (Taken::Held, false);
@@ -129,7 +130,8 @@ impl Table {
             if state.over.contains(&lease) {
                 return (Taken::Over, false);
             }
-            let entry = Entry::new(Stage::Waiting, heartbeat_every);
+            let device = device.to_owned();
+            let entry = Entry { device, ..Entry::new(Stage::Waiting, heartbeat_every) };
             state.entries.insert(lease, entry);
             (Taken::New, true)
         })
@@ -356,14 +358,42 @@ impl Table {
             .collect()
     }
 
-    /// What to ask for, with so many slots.
-    pub(crate) fn demand(&self, slots: u32) -> Demand {
+    /// What to ask for, with so many slots of each device: one unit ahead for each slot.
+    pub(crate) fn demand(&self, slots: &[(&str, u32)]) -> Vec<Demand> {
         let state = self.lock();
-        let units = state.entries.values().filter(|entry| entry.stage.is_work());
-        let units = u32::try_from(units.count()).unwrap_or(u32::MAX);
-        Demand {
-            idle: slots.saturating_sub(units),
-            wanted: slots.saturating_mul(2).saturating_sub(units),
+        let demand = slots.iter().map(|(device, slots)| {
+            let mine = |entry: &&Entry| entry.stage.is_work() && entry.device == *device;
+            let units = state.entries.values().filter(mine).count();
+            let units = u32::try_from(units).unwrap_or(u32::MAX);
+            Demand {
+                device: (*device).to_owned(),
+                slots: *slots,
+                idle: slots.saturating_sub(units),
+                wanted: slots.saturating_mul(2).saturating_sub(units),
+            }
+        });
+        demand.collect()
+    }
+
+    /// The server wants the unit to end early. False where that is known, or the lease over.
+    pub(crate) fn stop_early(&self, lease: LeaseId) -> bool {
+        self.change(|state| match state.entries.get_mut(&lease) {
+            Some(entry) if !entry.stop => {
+                entry.stop = true;
+                (true, true)
+            }
+            _ => (false, false),
+        })
+    }
+
+    /// Ends when the server wants the unit to end early.
+    pub(crate) async fn stopped_early(&self, lease: LeaseId) {
+        let mut changes = self.subscribe();
+        while !self.lock().entries.get(&lease).is_some_and(|entry| entry.stop) {
+            // The sender lives as long as `self`.
+            if changes.changed().await.is_err() {
+                return std::future::pending().await;
+            }
         }
     }
 
@@ -413,10 +443,12 @@ impl Entry {
         let heartbeat_every = Duration::from_millis(heartbeat_every.0).max(SHORTEST_HEARTBEAT);
         Self {
             stage,
+            device: String::new(),
             fetched: Vec::new(),
             sent: None,
             heartbeat_every,
             ends_early: false,
+            stop: false,
             task: None,
         }
     }

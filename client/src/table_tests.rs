@@ -7,18 +7,24 @@ const EVERY: Millis = Millis(5000);
 fn table(leases: &[u64]) -> Table {
     let table = Table::new();
     for lease in leases {
-        assert_eq!(table.take(LeaseId(*lease), EVERY), Taken::New);
+        assert_eq!(table.take(LeaseId(*lease), "cpu", EVERY), Taken::New);
     }
     table
+}
+
+/// Idle and wanted, of so many slots.
+fn demand(table: &Table, slots: u32) -> (u32, u32) {
+    let demand = table.demand(&[("cpu", slots)]);
+    (demand[0].idle, demand[0].wanted)
 }
 
 #[test]
 fn one_unit_ahead_per_slot_is_asked_for_and_finished_ones_do_not_count() {
     let table = table(&[1, 2]);
-    assert_eq!(table.demand(2), Demand { idle: 0, wanted: 2 });
+    assert_eq!(demand(&table, 2), (0, 2));
     table.running(LeaseId(1), Progress { done: 0, of: 4 });
     assert!(table.finished(LeaseId(1)));
-    assert_eq!(table.demand(2), Demand { idle: 1, wanted: 3 });
+    assert_eq!(demand(&table, 2), (1, 3));
     let held = |lease, state| Held { lease: LeaseId(lease), state };
     assert_eq!(table.holding(), [held(1, HeldState::Finished), held(2, HeldState::Waiting)]);
     table.reporting(LeaseId(1));
@@ -36,7 +42,7 @@ fn what_is_being_fetched_is_told_as_it_comes() {
     assert_eq!(table.holding(), held(HeldState::Fetching { fetched: 7 }));
     counts[0].store(5, Ordering::Relaxed);
     assert_eq!(table.holding(), held(HeldState::Fetching { fetched: 12 }));
-    assert_eq!(table.demand(1), Demand { idle: 0, wanted: 1 });
+    assert_eq!(demand(&table, 1), (0, 1));
     table.fetched(LeaseId(1));
     assert_eq!(table.holding(), held(HeldState::Waiting));
     table.running(LeaseId(1), Progress { done: 0, of: 4 });
@@ -61,9 +67,9 @@ fn what_is_being_sent_is_told_as_it_goes() {
 #[test]
 fn a_lease_that_was_had_is_never_taken_again() {
     let table = table(&[1]);
-    assert_eq!(table.take(LeaseId(1), EVERY), Taken::Held);
+    assert_eq!(table.take(LeaseId(1), "cpu", EVERY), Taken::Held);
     assert_eq!(table.dropped(LeaseId(1), false), Dropped::Unit);
-    assert_eq!(table.take(LeaseId(1), EVERY), Taken::Over);
+    assert_eq!(table.take(LeaseId(1), "cpu", EVERY), Taken::Over);
     assert!(!table.finished(LeaseId(1)));
     assert!(table.holding().is_empty());
 }
@@ -84,7 +90,7 @@ fn a_drop_that_a_report_overtook_changes_nothing() {
 fn what_is_being_given_back_counts_as_held_but_not_as_work() {
     let table = table(&[1]);
     assert!(table.returning(LeaseId(1)));
-    assert_eq!(table.demand(1), Demand { idle: 1, wanted: 2 });
+    assert_eq!(demand(&table, 1), (1, 2));
     assert_eq!(table.holding().len(), 1);
     assert_eq!(table.heartbeat_every(), Some(Duration::from_secs(5)));
     table.over(LeaseId(1));

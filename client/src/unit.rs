@@ -12,6 +12,7 @@ use crate::{
     part::Part,
     runner::{RunnerError, UnitRunner},
     transfer::{FetchError, Flight},
+    watchdog::Watchdog,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use sojourn_protocol::{
@@ -75,7 +76,7 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
 }
 
 /// A unit's result, on disk.
-async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finished, Trouble> {
+async fn attempt<R: UnitRunner>(host: &Arc<Host<R>>, lease: &Lease) -> Result<Finished, Trouble> {
     let mut part = Part::new(&host.outbox, lease);
     let finished = match run(host, lease, &mut part).await {
         Ok(finished) => finished,
@@ -106,7 +107,7 @@ async fn attempt<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Result<Finishe
 }
 
 async fn run<R: UnitRunner>(
-    host: &Host<R>,
+    host: &Arc<Host<R>>,
     lease: &Lease,
     part: &mut Part<'_>,
 ) -> Result<Finished, Trouble> {
@@ -133,11 +134,12 @@ async fn run<R: UnitRunner>(
             host.cache.doubt(pins.keys());
             return Err(Trouble::Machine(message));
         }
-        // It may have been killed by a person, or for the memory of others. If the unit is to blame, it
-        // won't come further from where the part ends.
-        Outcome::Failed(Failure { kind: FailureKind::Died, message }) if part.is_kept() => {
-            return Err(Trouble::Machine(message));
-        }
+        // It may have been killed or stopped by a person, or for the memory of others. If the unit is to
+        // blame, it won't come further from where the part ends.
+        Outcome::Failed(Failure {
+            kind: FailureKind::Died | FailureKind::Stalled | FailureKind::OutOfMemory,
+            message,
+        }) if part.is_kept() => return Err(Trouble::Machine(message)),
         _ => {}
     }
     let outcome = checked(&workbench, lease, outcome).await?;
@@ -161,35 +163,59 @@ async fn run<R: UnitRunner>(
 
 /// Has a slot do the unit, once one is free.
 async fn train<R: UnitRunner>(
-    host: &Host<R>,
+    host: &Arc<Host<R>>,
     run: RunUnit,
     lease: &Lease,
     part: &mut Part<'_>,
 ) -> Result<Outcome, Trouble> {
     host.owner.runs().await;
-    let mut seat = host.seats.take().await;
-    host.greet(&mut seat).await.map_err(no_trainer)?;
+    let Some(device) = host.devices.get(&lease.device) else {
+        return Err(Trouble::Unit(format!("this machine has no device `{}`", lease.device)));
+    };
+    let mut seat = device.seats.take().await;
+    device.greet(&mut seat).await.map_err(no_trainer)?;
     tracing::debug!(lease = %lease.id, "unit started");
     host.table.running(lease.id, Progress { done: 0, of: batches_of(&lease.unit) });
     if matches!(lease.unit, Unit::Train(_)) {
         host.table.ends_early(lease.id);
     }
     let part_of = |batch| run.part(batch);
+    let watchdog = Watchdog::new(host.timing.standstill);
+    let mut peak_memory = None;
     let on_told = |told| match told {
-        Told::Progress(progress) => host.table.running(lease.id, progress),
+        Told::Progress(progress) => {
+            watchdog.done(progress.done);
+            host.table.running(lease.id, progress);
+        }
         Told::Kept(trained) => {
+            watchdog.is_busy();
             let path = part_of(trained.end.batch);
             part.keep(trained, &path);
         }
-        Told::NotKept(reason) => part.not_kept(&reason),
+        Told::NotKept(reason) => {
+            watchdog.is_busy();
+            part.not_kept(&reason);
+        }
+        Told::Peak(bytes) => peak_memory = Some(bytes),
     };
     // The next unit starts when this ends; what follows is not the slot's business.
-    tokio::select! {
+    let outcome = tokio::select! {
         outcome = seat.runner().run(
-            run.clone(), on_told, host.hops_end_early(), host.owner.pace(),
-        ) => outcome.map_err(no_trainer),
-        () = host.leaving(Leaving::Now) => Err(Trouble::Leaving),
-    }
+            run.clone(), on_told, host.ends_early(lease.id), host.owner.pace(),
+        ) => outcome.map_err(no_trainer)?,
+        still = watchdog.stalled(host.owner.pace()) => stalled(still),
+        () = host.leaving(Leaving::Now) => return Err(Trouble::Leaving),
+    };
+    device.measure(&host.measurements, &lease.unit, &outcome, peak_memory);
+    host.judge(&lease.device, seat, &outcome);
+    Ok(outcome)
+}
+
+/// What is reported of a trainer that makes no progress. It is ended with the future that waited for it.
+fn stalled(still: Duration) -> Outcome {
+    let seconds = still.as_secs();
+    let message = format!("the trainer made no progress for {seconds} s, and was ended");
+    Outcome::Failed(Failure { kind: FailureKind::Stalled, message })
 }
 
 fn millis(duration: Duration) -> Millis {

@@ -1,10 +1,11 @@
 //! Asks for work: one request that counts at a time, held open by the server; asked anew at once when a
 //! slot becomes idle.
 
-use crate::{api::ApiFailure, backoff::Backoff, host::Host, runner::UnitRunner, table::Demand};
+use crate::{ahead, api::ApiFailure, backoff::Backoff, host::Host, runner::UnitRunner};
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
 use sojourn_protocol::{
-    api::{Inventory, WorkAnswer, WorkRequest},
+    api::{WorkAnswer, WorkRequest},
+    inventory::{Demand, Inventory},
     time::Millis,
 };
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -44,8 +45,8 @@ pub(crate) async fn ask<R: UnitRunner>(host: Arc<Host<R>>) -> Infallible {
         asker.host.rest.over().await;
         asker.owner_runs(&mut changes).await;
         changes.mark_unchanged();
-        let demand = asker.host.table.demand(asker.host.slots);
-        if demand.wanted == 0 {
+        let demand = asker.host.demand();
+        if demand.iter().all(|demand| demand.wanted == 0) {
             asker.changed(&mut changes).await;
             continue;
         }
@@ -55,15 +56,15 @@ pub(crate) async fn ask<R: UnitRunner>(host: Arc<Host<R>>) -> Infallible {
 
 impl<R: UnitRunner> Asker<R> {
     /// One request, until it is answered, fails, or is replaced because another slot is idle.
-    async fn round(&mut self, demand: Demand, changes: &mut watch::Receiver<()>) {
+    async fn round(&mut self, demand: Vec<Demand>, changes: &mut watch::Receiver<()>) {
         let begun = Instant::now();
-        let mut current = self.exchange(demand);
+        let mut current = self.exchange(demand.clone());
         let (request, answer) = loop {
             tokio::select! {
                 biased;
                 answered = &mut current => break answered,
                 () = self.changed(changes) => {
-                    if self.host.table.demand(self.host.slots).idle > demand.idle {
+                    if more_idle(&self.host.demand(), &demand) {
                         self.older = Some(current);
                         return;
                     }
@@ -92,14 +93,12 @@ impl<R: UnitRunner> Asker<R> {
         }
     }
 
-    fn exchange(&self, demand: Demand) -> Exchange {
+    fn exchange(&self, demand: Vec<Demand>) -> Exchange {
         let host = Arc::clone(&self.host);
         let inventory = self.inventory();
         let send = self.send_inventory || self.told.as_ref() != Some(&inventory);
         let request = WorkRequest {
-            slots: host.slots,
-            idle: demand.idle,
-            wanted: demand.wanted,
+            demand,
             holding: host.table.holding(),
             reported: host.table.awaiting_end(),
             wait: Millis(u64::try_from(host.timing.wait.as_millis()).unwrap_or(u64::MAX)),
@@ -120,16 +119,17 @@ impl<R: UnitRunner> Asker<R> {
         }
         self.send_inventory = answer.send_inventory;
         let obeyed = self.host.obey(&answer.drop, &answer.reports, &request.reported);
+        let stopped = self.host.stop_early(&answer.stop);
+        self.host.cache.evict(&answer.evict);
+        ahead::fetch(&self.host, answer.fetch);
         let taken = self.host.take(answer.leases);
-        obeyed || taken || (answer.send_inventory && request.inventory.is_none())
+        obeyed || stopped || taken || (answer.send_inventory && request.inventory.is_none())
     }
 
     fn inventory(&self) -> Inventory {
         Inventory {
             cached: self.host.cache.data(),
-            numeric_class: self.host.numeric_class,
-            flops: self.host.flops,
-            device: Some(self.host.device.clone()),
+            devices: self.host.devices.inventory(&self.host.measurements),
             client: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
@@ -139,14 +139,14 @@ impl<R: UnitRunner> Asker<R> {
         if length.is_zero() {
             return;
         }
-        let idle = self.host.table.demand(self.host.slots).idle;
+        let before = self.host.demand();
         let end = tokio::time::sleep(length);
         tokio::pin!(end);
         loop {
             tokio::select! {
                 () = &mut end => return,
                 () = self.changed(changes) => {
-                    if self.host.table.demand(self.host.slots).idle > idle {
+                    if more_idle(&self.host.demand(), &before) {
                         return;
                     }
                 }
@@ -186,4 +186,9 @@ impl<R: UnitRunner> Asker<R> {
             }
         }
     }
+}
+
+/// Has some device more idle slots than it had?
+fn more_idle(now: &[Demand], before: &[Demand]) -> bool {
+    now.iter().zip(before).any(|(now, before)| now.idle > before.idle)
 }

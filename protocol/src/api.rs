@@ -31,6 +31,7 @@
 use crate::{
     digest::{BlobRef, Digest},
     ids::{HostId, JobId, LeaseId, TrialId},
+    inventory::{Demand, Inventory},
     manifest::{DataManifest, DataSplit},
     report::ReportState,
     spec::JobSpec,
@@ -85,12 +86,8 @@ pub struct EnrolAnswer {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkRequest {
-    /// Slots in all.
-    pub slots: u32,
-    /// Slots without a unit to run: work for them is never held back.
-    pub idle: u32,
-    /// Leases wanted beside those held, `idle` included.
-    pub wanted: u32,
+    /// What the slots of each of its devices could do with.
+    pub demand: Vec<Demand>,
     /// Every lease that the host holds and has not reported.
     pub holding: Vec<Held>,
     /// Reports that were acknowledged and whose end the host does not know.
@@ -100,24 +97,6 @@ pub struct WorkRequest {
     /// The machine, where it changed since the last answered request or the server asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inventory: Option<Inventory>,
-}
-
-/// What a host is and has.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Inventory {
-    /// Digests of cached blobs.
-    pub cached: Vec<Digest>,
-    /// The trainer's numeric class.
-    pub numeric_class: Digest,
-    /// Floating-point operations per second of one slot, as its trainer measured.
-    pub flops: f64,
-    /// What its slots compute on, for people: `cpu`, or a GPU's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
-    /// Version of the client program.
-    pub client: String,
 }
 
 /// A lease that a host holds.
@@ -181,6 +160,15 @@ pub struct WorkAnswer {
     pub ask_again: Millis,
     /// Send the inventory with the next request.
     pub send_inventory: bool,
+    /// As in [`HeartbeatAnswer`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<LeaseId>,
+    /// Shards that are better fetched before they are needed, the most wanted first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fetch: Vec<BlobRef>,
+    /// Cached blobs that nobody will need any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evict: Vec<Digest>,
 }
 
 /// A sign of life for held leases.
@@ -202,6 +190,9 @@ pub struct HeartbeatAnswer {
     pub drop: Vec<LeaseId>,
     /// What became of `reported`.
     pub reports: Vec<ReportAnswer>,
+    /// Hops to end after the batch that they are at, and to report as far as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<LeaseId>,
 }
 
 /// A host gives leases back unfinished.
@@ -315,7 +306,8 @@ pub struct EvaluateRequest {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PauseRequest {
-    /// Take back what runs, too: it is done anew after the job is resumed.
+    /// End what runs, too: hops after the batch that they are at, from where they go on after the job is
+    /// resumed.
     #[serde(default)]
     pub now: bool,
 }

@@ -11,6 +11,7 @@
 //! | [`spec`] | the job as the user wrote it, and one trial's configuration |
 //! | [`jobfile`] | `job.toml` to [`spec::JobSpec`], with messages that name line and key |
 //! | [`manifest`] | what ingest made of the data: shards, classes, scaling |
+//! | [`inventory`] | what a host has, and what it could do with |
 //! | [`unit`], [`report`] | work that is handed out, and what comes back |
 //! | [`metrics`] | what follows from the counts of an evaluation |
 //! | [`api`], [`view`], [`error`] | requests, answers, what reading commands see, and errors over HTTP |
@@ -21,6 +22,7 @@ pub mod api;
 pub mod digest;
 pub mod error;
 pub mod ids;
+pub mod inventory;
 pub mod jobfile;
 pub mod manifest;
 pub mod metrics;
@@ -34,6 +36,6 @@ pub mod unit;
 pub mod view;
 
 /// The version of the wire format; sent with every request and answer in [`PROTOCOL_HEADER`].
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 /// The header that carries [`PROTOCOL_VERSION`].
 pub const PROTOCOL_HEADER: &str = "sojourn-protocol";

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The version of these lines; a slot refuses a trainer of another.
-pub const TRAINER_PROTOCOL: u32 = 3;
+pub const TRAINER_PROTOCOL: u32 = 4;
 
 /// The name of the trainer program; it is looked for beside the `sojourn` program.
 pub const TRAINER_PROGRAM: &str = "sojourn-trainer";
@@ -161,6 +161,8 @@ pub enum Told {
     Kept(Trained),
     /// It could not be written, for this reason.
     NotKept(String),
+    /// At the end: the most bytes of its device's memory that the unit took.
+    Peak(u64),
 }
 
 /// What a trainer says of itself.

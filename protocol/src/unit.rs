@@ -244,6 +244,8 @@ pub struct Lease {
     pub id: LeaseId,
     /// What to do.
     pub unit: Unit,
+    /// On which of the host's devices.
+    pub device: String,
     /// Contact the server about this lease before then (server time).
     pub renew_by: UnixMillis,
     /// How often to send a heartbeat while the lease is held.

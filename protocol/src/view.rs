@@ -7,6 +7,7 @@ pub use evaluation::{EvaluationResult, EvaluationState, EvaluationView};
 use crate::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
+    inventory::Measured,
     manifest::DataManifest,
     position::Position,
     report::Sums,
@@ -205,11 +206,8 @@ pub struct HostView {
     pub seen_at: Option<UnixMillis>,
     /// Slots in all.
     pub slots: u32,
-    /// Its numeric class.
-    pub numeric_class: Option<Digest>,
-    /// What its slots compute on: `cpu`, or a GPU's name.
-    #[serde(default)]
-    pub device: Option<String>,
+    /// What they compute on; none until it has said so.
+    pub devices: Vec<DeviceView>,
     /// Blobs in its cache.
     pub cached: u64,
     /// Leases that it holds.
@@ -224,6 +222,26 @@ pub struct HostView {
     pub last_error: Option<String>,
     /// Microseconds that its slots spent on results that were used.
     pub train_micros: u64,
+}
+
+/// A kind of processor that a host trains on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DeviceView {
+    /// `cpu`, or the GPUs' name.
+    pub name: String,
+    /// Its slots.
+    pub slots: u32,
+    /// The numeric class of its trainers.
+    pub numeric_class: Digest,
+    /// Floating-point operations per second of one slot, as its trainer measured.
+    pub flops: f64,
+    /// Bytes of memory that one unit may take; unknown where none are said.
+    #[serde(default)]
+    pub memory: Option<u64>,
+    /// What units took there, as the host measured.
+    #[serde(default)]
+    pub measured: Vec<Measured>,
 }
 
 /// Whether a host may work.

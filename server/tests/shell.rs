@@ -5,10 +5,11 @@
 
 use sojourn_core::{Answer, Command, JournalPosition, Query, Record};
 use sojourn_protocol::{
-    api::{Inventory, WorkRequest},
+    api::WorkRequest,
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId},
+    inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     time::{Millis, UnixMillis},
@@ -369,15 +370,11 @@ fn an_altered_journal_is_refused_at_the_start() {
 fn ask(to: sojourn_core::ReplyTo, host: HostId) -> Command {
     let inventory = Inventory {
         cached: vec![],
-        numeric_class: Digest::of(b"class"),
-        flops: 1e9,
-        device: None,
+        devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
         client: "test".to_owned(),
     };
     let request = WorkRequest {
-        slots: 1,
-        idle: 1,
-        wanted: 1,
+        demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
         holding: vec![],
         reported: vec![],
         wait: Millis::from_secs(20),

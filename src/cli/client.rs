@@ -13,7 +13,7 @@ use sojourn_client::{
     ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing,
     limits::{Allowance, Change, Size},
 };
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 use tokio::sync::Notify;
 
 /// Most bytes of cached blobs where nothing is said.
@@ -46,10 +46,14 @@ pub(crate) struct Args {
     /// Where identity, cache and finished results lie; for one client at a time.
     #[arg(long, env = "SOJOURN_CLIENT_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Units that run at once; if left out, one per GPU, or one where there is none. The limit `slots`.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    slots: Option<u32>,
-    /// GPUs to train on: `auto` (all of the commonest kind that can be used, else the CPU), `none`, or
+    /// Units that run at once: a number, or `auto` for one per GPU, and one where there is none [default: auto].
+    /// The limit `slots`.
+    #[arg(long, value_name = "N|auto")]
+    slots: Option<Slots>,
+    /// Units that run at once on the cores, beside those on GPUs [default: 0].
+    #[arg(long, env = "SOJOURN_CPU_SLOTS", value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024))]
+    cpu_slots: Option<u32>,
+    /// GPUs to train on: `auto` (all that can be used, of whatever kinds, else the CPU), `none`, or
     /// numbers such as `0,1` [default: auto]. SOJOURN_TORCH names the folder of a full PyTorch's libraries,
     /// where `python3` doesn't know it.
     #[arg(long, env = "SOJOURN_GPUS", value_name = "GPUS")]
@@ -74,6 +78,24 @@ pub(crate) struct Args {
     trainer: Option<PathBuf>,
 }
 
+/// How many units run at once.
+#[derive(Debug, Clone, Copy)]
+enum Slots {
+    Auto,
+    Number(u32),
+}
+
+impl FromStr for Slots {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Self::Auto),
+            (_, Ok(number @ 1..=1024)) => Ok(Self::Number(number)),
+            _ => Err("a number from 1 to 1024, or `auto`, is wanted".to_owned()),
+        }
+    }
+}
+
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Speak with the client that runs on this machine.
@@ -81,7 +103,8 @@ enum Action {
 }
 
 const AFTER_HELP: &str = "\
-client.toml may set server, ca, name, gpus, keep_seconds, metadata, trainer, and
+client.toml may set server, ca, name, gpus, cpu_slots, keep_seconds, metadata,
+trainer, and
 in its table [limits]:
   cpu = 50                      percent of the time in which slots compute
   gpu = 80                      the same for slots on a GPU; the lower of both holds
@@ -134,7 +157,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 /// All that is said, in its order.
 fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
     let mut limits = args.limits.clone();
-    limits.extend(args.slots.map(|slots| Change::new("slots", &slots.to_string())));
+    limits.extend(args.slots.and_then(|slots| match slots {
+        Slots::Auto => "slots=".parse().ok(),
+        Slots::Number(slots) => Some(Change::new("slots", &slots.to_string())),
+    }));
     limits.extend(args.cache.map(|size| Change::new("disk", &size.to_string())));
     let allowance = Allowance::read(args.config.as_deref(), &data, limits);
     let allowance = allowance.map_err(|error| Failure::call(with_sources(&error)))?;
@@ -157,6 +183,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
         name: args.name.clone().or_else(|| file.name.clone()).unwrap_or_else(host_name),
         data,
         slots: file.limits.slots,
+        cpu_slots: args.cpu_slots.or(file.cpu_slots).unwrap_or(0),
         gpus: args.gpus.clone().or(gpus).unwrap_or_default(),
         cache_bytes: file.limits.disk.map_or(CACHE, |size| size.0),
         rates: Rates::default(),

@@ -6,6 +6,7 @@ use super::{
     grid::{Column, Grid},
     output, words,
 };
+use sojourn_protocol::view::{DeviceView, HostView};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -32,7 +33,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         ("STATE", Column::Text),
         ("SEEN", Column::Text),
         ("SLOTS", Column::Number),
-        ("DEVICE", Column::Text),
+        ("DEVICES", Column::Text),
         ("LEASES", Column::Number),
         ("USED", Column::Number),
         ("RAN OUT", Column::Number),
@@ -47,7 +48,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             words::host_state(host.state).to_owned(),
             host.seen_at.map_or_else(|| "-".to_owned(), words::ago),
             format!("{running}/{}", host.slots),
-            host.device.clone().unwrap_or_else(|| "-".to_owned()),
+            devices(host),
             host.leases.len().to_string(),
             host.used.to_string(),
             host.expired.to_string(),
@@ -56,4 +57,16 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         ]);
     }
     output::line(&grid.text())
+}
+
+/// What a host computes on, with how many slots where that isn't the one number beside it.
+fn devices(host: &HostView) -> String {
+    match &host.devices[..] {
+        [] => "-".to_owned(),
+        [device] => device.name.clone(),
+        devices => {
+            let each = |device: &DeviceView| format!("{} x {}", device.slots, device.name);
+            devices.iter().map(each).collect::<Vec<_>>().join(", ")
+        }
+    }
 }

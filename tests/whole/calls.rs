@@ -2,6 +2,7 @@
 
 use crate::support::{Answer, FakeServer, Folder, script, sojourn};
 use sojourn_protocol::{
+    PROTOCOL_VERSION,
     digest::Digest,
     trainer::{Hello, TRAINER_PROTOCOL, TrainerLine},
 };
@@ -91,7 +92,11 @@ fn a_wrong_token_is_code_2_and_says_where_the_right_one_is() {
     }
     let requests = server.requests.lock().unwrap();
     assert!(requests.iter().all(|request| request.header("authorization") == Some("Bearer wrong")));
-    assert!(requests.iter().all(|request| request.header("sojourn-protocol") == Some("1")));
+    assert!(
+        requests.iter().all(
+            |request| request.header("sojourn-protocol") == Some(&PROTOCOL_VERSION.to_string())
+        )
+    );
 }
 
 #[test]
@@ -154,7 +159,7 @@ fn something_else_that_answers_is_no_server() {
     let output = sojourn(&["jobs", "--server", &newer.url]).output().unwrap();
     assert_eq!(
         ended(&output),
-        (Some(2), "error: the server speaks protocol version 99, this program 1; use the same version of sojourn on both sides\n".into())
+        (Some(2), "error: the server speaks protocol version 99, this program 2; use the same version of sojourn on both sides\n".into())
     );
 }
 
@@ -236,7 +241,7 @@ fn completions_are_made_for_shells() {
     }
 }
 
-const HOST: &str = r#"{"host":1,"name":"m","state":"STATE","seen_at":null,"slots":2,"numeric_class":null,"device":"cpu","cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}"#;
+const HOST: &str = r#"{"host":1,"name":"m","state":"STATE","seen_at":null,"slots":2,"devices":[],"cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}"#;
 
 #[test]
 fn a_machine_is_revoked_by_its_number() {

@@ -74,7 +74,7 @@ fn what_a_gpu_has_trained_is_replayed_on_a_gpu() {
     let job = site.submit(11, 1);
     site.wait(&job, |view| view["state"] == "finished");
     let hosts = site.json(&["hosts"]);
-    assert_eq!(hosts[0]["device"], "NVIDIA Test", "{hosts}");
+    assert_eq!(hosts[0]["devices"][0]["name"], "NVIDIA Test", "{hosts}");
     drop(client);
     let seen = fs::read_to_string(site.path().join("seen")).unwrap();
     let second = format!("--device cuda:0 GPU-1bbb {library}");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use sojourn_codec::{Tensor, decode, encode};
 use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint, portable::ModelFile};
 use sojourn_protocol::{
+    PROTOCOL_VERSION,
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, ShardId, TrialId, Version},
     jobfile,
@@ -179,7 +180,7 @@ impl World {
             path => match path.strip_prefix("/v1/blobs/").and_then(|name| name.parse().ok()) {
                 Some(name) => Answer {
                     status: 200,
-                    headers: "sojourn-protocol: 1\r\n".into(),
+                    headers: format!("sojourn-protocol: {PROTOCOL_VERSION}\r\n"),
                     body: self.blobs[&name].clone(),
                 },
                 None => Answer::json(404, r#"{"kind":"not-found","message":"nothing is here"}"#),

@@ -1,6 +1,7 @@
 //! What the tests of the command line share: the program, folders, and a server that says what it is told.
 
 use assert_cmd::Command;
+use sojourn_protocol::PROTOCOL_VERSION;
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
@@ -86,7 +87,11 @@ pub(crate) struct Answer {
 impl Answer {
     /// JSON with the protocol header.
     pub(crate) fn json(status: u16, body: impl Into<String>) -> Self {
-        Self { status, headers: "sojourn-protocol: 1\r\n".into(), body: body.into().into_bytes() }
+        Self {
+            status,
+            headers: format!("sojourn-protocol: {PROTOCOL_VERSION}\r\n"),
+            body: body.into().into_bytes(),
+        }
     }
 
     /// The connection breaks instead.

@@ -195,6 +195,15 @@ impl Index {
         victims
     }
 
+    /// Forgets a shard that isn't pinned; nothing where there is no such.
+    pub(crate) fn evict(&mut self, digest: &Digest) -> Option<Victim> {
+        let is_it =
+            |(class, _, known): &&(Class, u64, Digest)| known == digest && *class == Class::Data;
+        let (class, _, digest) = *self.order.iter().find(is_it)?;
+        self.remove(&digest);
+        Some((digest, class))
+    }
+
     /// Forgets what would go first, and says what that was; nothing where all is pinned.
     pub(crate) fn forget_one(&mut self) -> Option<Victim> {
         let (class, _, digest) = *self.order.first()?;

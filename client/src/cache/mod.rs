@@ -225,6 +225,20 @@ impl Cache {
         before.saturating_sub(state.index.used())
     }
 
+    /// Deletes those shards that no unit in work needs: nobody else will either.
+    pub(crate) fn evict(&self, digests: &[Digest]) {
+        let mut state = self.lock();
+        let victims: Vec<Victim> =
+            digests.iter().filter_map(|digest| state.index.evict(digest)).collect();
+        self.delete(&victims);
+    }
+
+    /// Is there room for so many bytes, with nothing deleted for it?
+    pub(crate) fn has_free(&self, bytes: u64) -> bool {
+        let state = self.lock();
+        state.index.used().saturating_add(bytes) <= state.index.limit()
+    }
+
     /// The limit in bytes.
     pub(crate) fn limit(&self) -> u64 {
         self.lock().index.limit()

@@ -1,9 +1,12 @@
 //! What the driver's own program lists, and what `CUDA_VISIBLE_DEVICES` leaves of it.
 
-use super::GpuError;
-use std::process::Command;
+use super::{GpuError, child::said};
+use tokio::process::Command;
 
-const QUERY: [&str; 2] = ["--query-gpu=index,uuid,name", "--format=csv,noheader"];
+const QUERY: [&str; 2] =
+    ["--query-gpu=index,uuid,memory.total,name", "--format=csv,noheader,nounits"];
+/// Bytes in the driver's unit of memory.
+const MEBIBYTE: u64 = 1 << 20;
 
 /// A GPU, as the driver lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,19 +15,20 @@ pub(super) struct Gpu {
     pub(super) index: u32,
     /// What names it to CUDA, whatever the order.
     pub(super) uuid: String,
+    /// Bytes of its memory, where the driver says it.
+    pub(super) memory: Option<u64>,
     pub(super) name: String,
 }
 
 /// What the program says of the GPUs.
-pub(super) fn list(program: &mut Command) -> Result<String, GpuError> {
-    let output = program.args(QUERY).output();
-    let output = output.map_err(|error| GpuError::Driver(format!("can't be run: {error}")))?;
+pub(super) async fn list(program: &mut Command) -> Result<String, GpuError> {
+    let output = said(program.args(QUERY)).await.map_err(GpuError::Driver)?;
+    let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stdout);
-        let said = said.lines().next().unwrap_or_default();
-        return Err(GpuError::Driver(format!("says `{said}` ({})", output.status)));
+        let line = text.lines().next().unwrap_or_default();
+        return Err(GpuError::Driver(format!("says `{line}` ({})", output.status)));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(text.into_owned())
 }
 
 /// Reads that.
@@ -32,10 +36,13 @@ pub(super) fn parse(listing: &str) -> Result<Vec<Gpu>, GpuError> {
     let lines = listing.lines().filter(|line| !line.trim().is_empty());
     lines
         .map(|line| {
-            let mut fields = line.splitn(3, ',').map(str::trim);
+            let mut fields = line.splitn(4, ',').map(str::trim);
             let index = fields.next()?.parse().ok()?;
-            let (uuid, name) = (fields.next()?.to_owned(), fields.next()?.to_owned());
-            Some(Gpu { index, uuid, name })
+            let uuid = fields.next()?.to_owned();
+            // `[N/A]` where it shares the machine's memory.
+            let memory = fields.next()?.parse::<u64>().ok();
+            let memory = memory.map(|memory| memory.saturating_mul(MEBIBYTE));
+            Some(Gpu { index, uuid, memory, name: fields.next()?.to_owned() })
         })
         .collect::<Option<Vec<Gpu>>>()
         .ok_or_else(|| GpuError::Driver(format!("says `{}`", listing.trim())))
@@ -61,21 +68,27 @@ pub(super) fn allowed<'a>(gpus: &'a [Gpu], visible: Option<&str>) -> Vec<&'a Gpu
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_the_driver_says_is_read_or_told() {
+    #[tokio::test]
+    async fn what_the_driver_says_is_read_or_told() {
         assert_eq!(parse("").unwrap(), []);
-        let gpus = parse("7, GPU-0a, NVIDIA A100, 80GB\n").unwrap();
-        let name = "NVIDIA A100, 80GB".to_owned();
-        assert_eq!(gpus, [Gpu { index: 7, uuid: "GPU-0a".into(), name }]);
+        let gpus = parse("7, GPU-0a, 81559, NVIDIA A100, 80GB\n8, GPU-0b, [N/A], GB10\n").unwrap();
+        let a100 = Gpu {
+            index: 7,
+            uuid: "GPU-0a".into(),
+            memory: Some(81_559 << 20),
+            name: "NVIDIA A100, 80GB".into(),
+        };
+        let gb10 = Gpu { index: 8, uuid: "GPU-0b".into(), memory: None, name: "GB10".into() };
+        assert_eq!(gpus, [a100, gb10]);
         let odd = parse("No devices were found").unwrap_err().to_string();
         assert!(odd.ends_with("says `No devices were found`"), "{odd}");
-        let absent = list(&mut Command::new("/nowhere/nvidia-smi")).unwrap_err();
+        let absent = list(&mut Command::new("/nowhere/nvidia-smi")).await.unwrap_err();
         assert!(absent.to_string().contains("can't be run"), "{absent}");
     }
 
     #[test]
     fn entries_are_read_up_to_the_first_that_names_no_gpu() {
-        let gpus = parse("0, GPU-aa, L4\n1, GPU-ab, L4\n2, GPU-c, L4\n").unwrap();
+        let gpus = parse("0, GPU-aa, 1, L4\n1, GPU-ab, 1, L4\n2, GPU-c, 1, L4\n").unwrap();
         let allowed =
             |visible| -> Vec<u32> { allowed(&gpus, visible).iter().map(|gpu| gpu.index).collect() };
         assert_eq!(allowed(None), [0, 1, 2]);

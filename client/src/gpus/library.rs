@@ -1,11 +1,11 @@
 //! Where `libtorch_cuda.so` is, and whether it goes with the trainer.
 
-use super::GpuError;
+use super::{GpuError, child::said};
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
+use tokio::process::Command;
 
 /// The version of PyTorch whose libraries the trainer can load.
 pub(super) const TORCH_VERSION: &str = "2.11.0";
@@ -16,15 +16,19 @@ const WHERE_IS_TORCH: &str = "import importlib.util as u; s = u.find_spec('torch
                               print(s.submodule_search_locations[0] if s else '')";
 
 /// The library in the named folder, or else in that of Python's PyTorch.
-pub(super) fn find(named: Option<PathBuf>) -> Result<PathBuf, GpuError> {
-    library_in(named.or_else(torch_folder).ok_or(GpuError::NoLibrary)?)
+pub(super) async fn find(named: Option<&Path>) -> Result<PathBuf, GpuError> {
+    let folder = match named {
+        Some(folder) => Some(folder.to_owned()),
+        None => torch_folder().await,
+    };
+    library_in(folder.ok_or(GpuError::NoLibrary)?)
 }
 
 /// Where Python's PyTorch keeps its libraries, if it has a full one.
-fn torch_folder() -> Option<PathBuf> {
+async fn torch_folder() -> Option<PathBuf> {
     let mut python = Command::new("python3");
-    python.args(["-c", WHERE_IS_TORCH]).stdin(Stdio::null()).stderr(Stdio::null());
-    let output = python.output().ok().filter(|output| output.status.success())?;
+    let output = said(python.args(["-c", WHERE_IS_TORCH])).await;
+    let output = output.ok().filter(|output| output.status.success())?;
     let text = String::from_utf8(output.stdout).ok()?;
     let folder = text.trim();
     (!folder.is_empty()).then(|| Path::new(folder).join("lib"))

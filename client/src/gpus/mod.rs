@@ -6,26 +6,29 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `child.rs` | programs that may hang |
 //! | `driver.rs` | what `nvidia-smi` and `CUDA_VISIBLE_DEVICES` say |
 //! | `library.rs` | where `libtorch_cuda.so` is |
 //! | `ready.rs` | GPUs that a trainer has been seen to work on |
 
+mod child;
 mod driver;
 mod library;
 mod ready;
 
 pub use ready::gpu_slot;
-pub(crate) use ready::ready;
+pub(crate) use ready::{Ready, ready};
 
 use driver::Gpu;
 use library::{TORCH_VARIABLE, TORCH_VERSION};
 use sojourn_slot::Device;
-use std::{env, path::PathBuf, process::Command, str::FromStr};
+use std::{env, path::PathBuf, str::FromStr};
+use tokio::process::Command;
 
 /// Which GPUs the owner lends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GpuChoice {
-    /// All that can be used, or the CPU where none can.
+    /// All that can be used, of whatever kinds; or the CPU where none can.
     #[default]
     Auto,
     /// None: the CPU trains.
@@ -74,21 +77,6 @@ pub enum GpuError {
     /// A number that this process isn't allowed.
     #[error("GPU {0} is not among those of CUDA_VISIBLE_DEVICES")]
     Hidden(u32),
-    /// GPUs whose arithmetic differs.
-    #[error(
-        "GPU {first} ({first_name}) and GPU {other} ({other_name}) are not of one kind; run a client for \
-         each kind, with a `--data` folder of its own"
-    )]
-    Mixed {
-        /// One of them.
-        first: u32,
-        /// Its name.
-        first_name: String,
-        /// Another.
-        other: u32,
-        /// Its name.
-        other_name: String,
-    },
     /// No `libtorch_cuda.so`.
     #[error(
         "no PyTorch {TORCH_VERSION} with CUDA was found: install it for `python3`, or name the folder of its \
@@ -105,31 +93,32 @@ pub enum GpuError {
     },
 }
 
-/// The GPUs that slots get, all of one kind.
+/// The GPUs that slots get, in the driver's order; at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gpus {
-    uuids: Vec<String>,
-    /// The kind, as the driver names it.
-    pub(crate) name: String,
+    gpus: Vec<Gpu>,
     library: PathBuf,
 }
 
 impl Gpus {
-    /// How many there are, at least 1.
+    /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        self.uuids.len()
+        self.gpus.len()
     }
 
-    /// The device of slot number `slot`: each GPU gets as many slots as the next, to within one.
-    pub(crate) fn device(&self, slot: u32) -> Device {
-        let turn = usize::try_from(slot).unwrap_or(0).checked_rem(self.uuids.len());
-        let uuid = turn.and_then(|turn| self.uuids.get(turn)).cloned().unwrap_or_default();
-        Device::Cuda { uuid, library: self.library.clone() }
+    /// The GPU of slot number `slot`: each gets as many slots as the next, to within one.
+    fn of_slot(&self, slot: u32) -> Option<&Gpu> {
+        let turn = usize::try_from(slot).unwrap_or(0).checked_rem(self.gpus.len())?;
+        self.gpus.get(turn)
     }
 
-    fn of(gpus: &[&Gpu], name: &str, library: PathBuf) -> Self {
-        let uuids = gpus.iter().map(|gpu| gpu.uuid.clone()).collect();
-        Self { uuids, name: name.to_owned(), library }
+    /// Leaves out those of a kind.
+    fn without(&mut self, name: &str) {
+        self.gpus.retain(|gpu| gpu.name != name);
+    }
+
+    fn device(&self, gpu: &Gpu) -> Device {
+        Device::Cuda { uuid: gpu.uuid.clone(), library: self.library.clone() }
     }
 }
 
@@ -157,87 +146,58 @@ impl Surroundings {
     }
 }
 
-/// The GPUs to use; none where the CPU is to train. Runs `nvidia-smi` and `python3`: blocks for a moment.
+/// The GPUs to use; none where the CPU is to train.
 ///
 /// # Errors
 /// Where GPUs were asked for by number and can't be used.
-fn find(choice: &GpuChoice, around: &Surroundings) -> Result<Option<Gpus>, GpuError> {
-    let listed = || driver::parse(&driver::list(&mut Command::new(&around.driver))?);
-    let visible = around.visible.as_deref();
-    let library = || library::find(around.torch.clone());
-    match choice {
-        GpuChoice::Off => Ok(None),
-        GpuChoice::These(wanted) => choose(wanted, &listed()?, visible, library).map(Some),
-        GpuChoice::Auto => {
-            // Most machines have no such GPU, and no such program: nothing to speak of.
-            let Ok(gpus) = listed() else { return Ok(None) };
-            Ok(choose_any(&gpus, visible, library))
-        }
+async fn find(choice: &GpuChoice, around: &Surroundings) -> Result<Option<Gpus>, GpuError> {
+    if *choice == GpuChoice::Off {
+        return Ok(None);
     }
+    let listing = driver::list(&mut Command::new(&around.driver)).await;
+    let listed = listing.and_then(|listing| driver::parse(&listing));
+    let visible = around.visible.as_deref();
+    let GpuChoice::These(wanted) = choice else {
+        // Most machines have no such GPU, and no such program: nothing to speak of.
+        let gpus = listed.map_or_else(|_| Vec::new(), |gpus| choose_any(&gpus, visible));
+        if gpus.is_empty() {
+            return Ok(None);
+        }
+        return Ok(match library::find(around.torch.as_deref()).await {
+            Ok(library) => Some(Gpus { gpus, library }),
+            Err(error) => {
+                let reason = error.to_string();
+                tracing::warn!(gpus = gpus.len(), reason, "training on the CPU");
+                None
+            }
+        });
+    };
+    let gpus = choose(wanted, &listed?, visible)?;
+    let library = library::find(around.torch.as_deref()).await?;
+    Ok(Some(Gpus { gpus, library }))
 }
 
 /// Exactly the wanted ones.
-fn choose(
-    wanted: &[u32],
-    gpus: &[Gpu],
-    visible: Option<&str>,
-    library: impl FnOnce() -> Result<PathBuf, GpuError>,
-) -> Result<Gpus, GpuError> {
+fn choose(wanted: &[u32], gpus: &[Gpu], visible: Option<&str>) -> Result<Vec<Gpu>, GpuError> {
     let allowed = driver::allowed(gpus, visible);
     let known = |index: &u32| {
         if !gpus.iter().any(|gpu| gpu.index == *index) {
             return Err(GpuError::Unknown { index: *index, found: gpus.len() });
         }
         let gpu = allowed.iter().find(|gpu| gpu.index == *index);
-        gpu.copied().ok_or(GpuError::Hidden(*index))
+        gpu.map(|gpu| (*gpu).clone()).ok_or(GpuError::Hidden(*index))
     };
-    let mine = wanted.iter().map(known).collect::<Result<Vec<&Gpu>, _>>()?;
-    let Some(first) = mine.first() else {
-        return Err(GpuError::Driver("was asked for none".to_owned()));
-    };
-    if let Some(other) = mine.iter().find(|gpu| gpu.name != first.name) {
-        return Err(GpuError::Mixed {
-            first: first.index,
-            first_name: first.name.clone(),
-            other: other.index,
-            other_name: other.name.clone(),
-        });
-    }
-    Ok(Gpus::of(&mine, &first.name, library()?))
+    wanted.iter().map(known).collect()
 }
 
-/// All of the kind that there is most of; says what it leaves out, and why.
-fn choose_any(
-    gpus: &[Gpu],
-    visible: Option<&str>,
-    library: impl FnOnce() -> Result<PathBuf, GpuError>,
-) -> Option<Gpus> {
+/// All that this process may use.
+fn choose_any(gpus: &[Gpu], visible: Option<&str>) -> Vec<Gpu> {
     let allowed = driver::allowed(gpus, visible);
     if allowed.is_empty() && !gpus.is_empty() {
         let hidden = gpus.len();
         tracing::info!(hidden, "CUDA_VISIBLE_DEVICES names no GPU: training on the CPU");
     }
-    let count = |name: &str| allowed.iter().filter(|gpu| gpu.name == name).count();
-    // Of equally many, the kind that is listed first.
-    let most = allowed.iter().rev().max_by_key(|gpu| count(&gpu.name))?;
-    for left in allowed.iter().filter(|gpu| gpu.name != most.name) {
-        let (index, name, used) = (left.index, left.name.as_str(), most.name.as_str());
-        tracing::warn!(
-            index,
-            name,
-            used,
-            "a GPU of another kind is left out: one client, one kind"
-        );
-    }
-    let mine: Vec<&Gpu> = allowed.iter().copied().filter(|gpu| gpu.name == most.name).collect();
-    match library() {
-        Ok(library) => Some(Gpus::of(&mine, &most.name, library)),
-        Err(error) => {
-            let reason = error.to_string();
-            tracing::warn!(gpus = mine.len(), reason, "training on the CPU");
-            None
-        }
-    }
+    allowed.into_iter().cloned().collect()
 }
 
 #[cfg(test)]
@@ -245,11 +205,11 @@ mod tests {
     use super::*;
     use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-    const TWO_KINDS: &str = "0, GPU-0a, NVIDIA H200\n1, GPU-1b, NVIDIA L4\n2, GPU-2c, NVIDIA L4\n\
-                             3, GPU-3d, NVIDIA L4\n";
+    const TWO_KINDS: &str = "0, GPU-0a, 143771, NVIDIA H200\n1, GPU-1b, 23034, NVIDIA L4\n\
+                             2, GPU-2c, 23034, NVIDIA L4\n3, GPU-3d, 23034, NVIDIA L4\n";
 
-    fn found() -> Result<PathBuf, GpuError> {
-        Ok(PathBuf::from("/torch/lib/libtorch_cuda.so"))
+    fn uuids(gpus: &[Gpu]) -> Vec<&str> {
+        gpus.iter().map(|gpu| gpu.uuid.as_str()).collect()
     }
 
     #[test]
@@ -265,43 +225,31 @@ mod tests {
     #[test]
     fn exactly_what_is_asked_for_is_used_or_refused() {
         let gpus = driver::parse(TWO_KINDS).unwrap();
-        let chosen = choose(&[1, 3], &gpus, None, found).unwrap();
-        assert_eq!((chosen.count(), chosen.name.as_str()), (2, "NVIDIA L4"));
-        let uuid = |slot| match chosen.device(slot) {
-            Device::Cuda { uuid, .. } => uuid,
-            Device::Cpu => panic!("a slot of a GPU is on the CPU"),
-        };
-        assert_eq!([0, 1, 2, 3].map(uuid), ["GPU-1b", "GPU-3d", "GPU-1b", "GPU-3d"]);
-        let refusal = |wanted: &[u32]| choose(wanted, &gpus, None, found).unwrap_err().to_string();
-        assert_eq!(refusal(&[0, 4]), "there is no GPU 4; `nvidia-smi` lists 4");
-        assert!(refusal(&[0, 1]).starts_with("GPU 0 (NVIDIA H200) and GPU 1 (NVIDIA L4) are not"));
-        let none = choose(&[0], &gpus, None, || Err(GpuError::NoLibrary)).unwrap_err();
-        assert!(none.to_string().contains("SOJOURN_TORCH"), "{none}");
-    }
-
-    #[test]
-    fn by_itself_it_takes_the_commonest_kind_and_else_the_cpu() {
-        let gpus = driver::parse(TWO_KINDS).unwrap();
-        let uuids = |gpus: &[Gpu]| choose_any(gpus, None, found).unwrap().uuids;
-        assert_eq!(uuids(&gpus), ["GPU-1b", "GPU-2c", "GPU-3d"]);
-        let (even, _) = gpus.split_at(2);
-        assert_eq!(uuids(even), ["GPU-0a"]);
-        assert_eq!(choose_any(&gpus, None, || Err(GpuError::NoLibrary)), None);
-        assert_eq!(choose_any(&[], None, found), None);
+        let chosen = choose(&[0, 3], &gpus, None).unwrap();
+        assert_eq!(uuids(&chosen), ["GPU-0a", "GPU-3d"], "of two kinds");
+        let gpus_of = Gpus { gpus: chosen, library: PathBuf::new() };
+        let of_slot = |slot| gpus_of.of_slot(slot).unwrap().uuid.clone();
+        assert_eq!([0, 1, 2, 3].map(of_slot), ["GPU-0a", "GPU-3d", "GPU-0a", "GPU-3d"]);
+        let refusal = choose(&[0, 4], &gpus, None).unwrap_err().to_string();
+        assert_eq!(refusal, "there is no GPU 4; `nvidia-smi` lists 4");
     }
 
     #[test]
     fn what_this_process_may_not_use_is_left_alone() {
         let gpus = driver::parse(TWO_KINDS).unwrap();
-        let chosen = |visible| choose_any(&gpus, Some(visible), found).map(|gpus| gpus.uuids);
-        assert_eq!(chosen("0,2").unwrap(), ["GPU-0a"]);
-        assert_eq!(chosen("GPU-2,GPU-0a,3").unwrap(), ["GPU-2c", "GPU-3d"]);
-        for none in ["", "-1", "NoDevFiles", "GPU-", "MIG-2c"] {
-            assert_eq!(chosen(none), None, "{none}");
+        assert_eq!(choose_any(&gpus, None), gpus);
+        for (visible, mine) in [
+            ("0,2", vec!["GPU-0a", "GPU-2c"]),
+            ("GPU-2,GPU-0a,3", vec!["GPU-0a", "GPU-2c", "GPU-3d"]),
+        ] {
+            assert_eq!(uuids(&choose_any(&gpus, Some(visible))), mine, "{visible}");
         }
-        let error = choose(&[2, 3], &gpus, Some("2"), found).unwrap_err().to_string();
+        for none in ["", "-1", "NoDevFiles", "GPU-", "MIG-2c"] {
+            assert_eq!(choose_any(&gpus, Some(none)), [], "{none}");
+        }
+        let error = choose(&[2, 3], &gpus, Some("2")).unwrap_err().to_string();
         assert_eq!(error, "GPU 3 is not among those of CUDA_VISIBLE_DEVICES");
-        assert_eq!(choose(&[2], &gpus, Some("2"), found).unwrap().uuids, ["GPU-2c"]);
+        assert_eq!(uuids(&choose(&[2], &gpus, Some("2")).unwrap()), ["GPU-2c"]);
     }
 
     /// A machine whose `nvidia-smi` is this script.
@@ -316,24 +264,33 @@ mod tests {
         Surroundings { driver, visible: None, torch: Some(folder.to_owned()) }
     }
 
-    #[test]
-    fn the_drivers_own_program_is_asked() {
+    #[tokio::test]
+    async fn the_drivers_own_program_is_asked() {
         let folder = tempfile::tempdir().unwrap();
-        let lists = "test \"$*\" = '--query-gpu=index,uuid,name --format=csv,noheader' || exit 2\n\
-                     echo '0, GPU-0a, NVIDIA L4'; echo '1, GPU-1b, NVIDIA L4'";
-        let around = machine(folder.path(), lists);
-        let gpus = find(&GpuChoice::Auto, &around).unwrap().unwrap();
-        assert_eq!((gpus.count(), gpus.name.as_str()), (2, "NVIDIA L4"));
+        let query = "--query-gpu=index,uuid,memory.total,name --format=csv,noheader,nounits";
+        let lists = format!(
+            "test \"$*\" = '{query}' || exit 2\n\
+             echo '0, GPU-0a, 23034, NVIDIA L4'; echo '1, GPU-1b, 143771, NVIDIA H200'"
+        );
+        let around = machine(folder.path(), &lists);
+        let gpus = find(&GpuChoice::Auto, &around).await.unwrap().unwrap();
+        assert_eq!(uuids(&gpus.gpus), ["GPU-0a", "GPU-1b"]);
         assert_eq!(gpus.library, folder.path().join("libtorch_cuda.so"));
-        let second = find(&GpuChoice::These(vec![1]), &around).unwrap().unwrap();
-        assert_eq!(second.uuids, ["GPU-1b"]);
+        let second = find(&GpuChoice::These(vec![1]), &around).await.unwrap().unwrap();
+        assert_eq!(uuids(&second.gpus), ["GPU-1b"]);
         let hidden = Surroundings { visible: Some("1".into()), ..around };
-        assert_eq!(find(&GpuChoice::Auto, &hidden).unwrap().unwrap().uuids, ["GPU-1b"]);
-        assert_eq!(find(&GpuChoice::Off, &hidden).unwrap(), None);
+        let visible = find(&GpuChoice::Auto, &hidden).await.unwrap().unwrap();
+        assert_eq!(uuids(&visible.gpus), ["GPU-1b"]);
+        assert_eq!(find(&GpuChoice::Off, &hidden).await.unwrap(), None);
+
+        let none = Surroundings { torch: Some(folder.path().join("none")), ..hidden };
+        assert_eq!(find(&GpuChoice::Auto, &none).await.unwrap(), None);
+        let error = find(&GpuChoice::These(vec![1]), &none).await.unwrap_err().to_string();
+        assert!(error.contains("SOJOURN_TORCH"), "{error}");
 
         let fails = machine(folder.path(), "echo 'no devices were found'; exit 6");
-        assert_eq!(find(&GpuChoice::Auto, &fails).unwrap(), None);
-        let error = find(&GpuChoice::These(vec![0]), &fails).unwrap_err().to_string();
+        assert_eq!(find(&GpuChoice::Auto, &fails).await.unwrap(), None);
+        let error = find(&GpuChoice::These(vec![0]), &fails).await.unwrap_err().to_string();
         assert!(error.contains("says `no devices were found` (exit status: 6)"), "{error}");
     }
 }

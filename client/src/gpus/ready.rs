@@ -1,52 +1,76 @@
 //! GPUs that a trainer has been seen to work on: found, chosen and tried before a unit depends on them.
 
 use super::{GpuChoice, Gpus, Surroundings, find};
-use crate::{error::ClientError, runner::RunnerError};
+use crate::{
+    error::ClientError,
+    runner::{RunnerDevice, RunnerError},
+};
 use sojourn_protocol::trainer::CLASS_THREADS;
 use sojourn_slot::{Slot, SlotConfig};
-use tokio::task::spawn_blocking;
+use std::collections::BTreeMap;
 
 /// GPUs that work.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    pub(crate) gpus: Gpus,
-    /// The slot of the trainer that tried the first of them.
-    first: Option<Slot>,
+    gpus: Gpus,
+    /// The slots of the trainers that tried the first GPU of each kind, by its UUID.
+    tried: BTreeMap<String, Slot>,
 }
 
 impl Ready {
-    /// Slot number `number`; the first has its trainer already.
-    pub(crate) fn slot(&mut self, number: u32, base: &SlotConfig) -> Slot {
-        let tried = if number == 0 { self.first.take() } else { None };
-        tried.unwrap_or_else(|| {
-            Slot::new(SlotConfig { device: self.gpus.device(number), ..base.clone() })
-        })
+    /// How many there are, at least 1.
+    pub(crate) fn count(&self) -> usize {
+        self.gpus.count()
+    }
+
+    /// Slot number `number` of `slots`, and what it is on; the first of each kind has its trainer already.
+    pub(crate) fn slot(
+        &mut self,
+        number: u32,
+        slots: u32,
+        base: &SlotConfig,
+    ) -> Option<(Slot, RunnerDevice)> {
+        let gpu = self.gpus.of_slot(number)?;
+        let sharing = (0..slots).filter(|other| self.gpus.of_slot(*other) == Some(gpu)).count();
+        let sharing = u64::try_from(sharing).unwrap_or(u64::MAX);
+        let memory = gpu.memory.and_then(|memory| memory.checked_div(sharing));
+        let device = RunnerDevice { name: gpu.name.clone(), memory };
+        let slot = self.tried.remove(&gpu.uuid).unwrap_or_else(|| {
+            Slot::new(SlotConfig { device: self.gpus.device(gpu), ..base.clone() })
+        });
+        Some((slot, device))
     }
 }
 
-/// The GPUs for the slots; none where the CPU is to train, or where the choice is free and they don't work.
+/// The GPUs for the slots; none where the CPU is to train, or where the choice is free and none works.
 pub(crate) async fn ready(
     choice: &GpuChoice,
     base: &SlotConfig,
 ) -> Result<Option<Ready>, ClientError> {
-    let wanted = choice.clone();
-    let found = spawn_blocking(move || find(&wanted, &Surroundings::of_this_process())).await;
-    let Some(gpus) = found
-        .map_err(|error| RunnerError::new(error.to_string()))
-        .map_err(ClientError::Trainer)??
-    else {
+    let Some(mut gpus) = find(choice, &Surroundings::of_this_process()).await? else {
         return Ok(None);
     };
-    let mut first = Slot::new(SlotConfig { device: gpus.device(0), ..base.clone() });
-    match first.hello(Some(CLASS_THREADS)).await {
-        Ok(_) => Ok(Some(Ready { gpus, first: Some(first) })),
-        Err(error) if *choice == GpuChoice::Auto => {
-            let reason = error.to_string();
-            tracing::warn!(gpu = gpus.name, reason, "the GPU can't be used: training on the CPU");
-            Ok(None)
+    let mut tried = BTreeMap::new();
+    let mut kinds: Vec<_> = gpus.gpus.clone();
+    kinds.sort_by(|a, b| a.name.cmp(&b.name));
+    kinds.dedup_by(|a, b| a.name == b.name);
+    for gpu in kinds {
+        let mut slot = Slot::new(SlotConfig { device: gpus.device(&gpu), ..base.clone() });
+        match slot.hello(Some(CLASS_THREADS)).await {
+            Ok(_) => drop(tried.insert(gpu.uuid, slot)),
+            Err(error) if *choice == GpuChoice::Auto => {
+                let (gpu, reason) = (gpu.name, error.to_string());
+                tracing::warn!(gpu, reason, "GPUs of this kind can't be used, and are left out");
+                gpus.without(&gpu);
+            }
+            Err(error) => return Err(ClientError::Trainer(RunnerError::from_source(error))),
         }
-        Err(error) => Err(ClientError::Trainer(RunnerError::from_source(error))),
     }
+    if gpus.count() == 0 {
+        tracing::warn!("training on the CPU");
+        return Ok(None);
+    }
+    Ok(Some(Ready { gpus, tried }))
 }
 
 /// A slot on the first of the GPUs of a choice, its trainer started; none as for the daemon: where the
@@ -56,5 +80,5 @@ pub(crate) async fn ready(
 /// GPUs that were asked for by number and can't be used.
 pub async fn gpu_slot(choice: &GpuChoice, base: &SlotConfig) -> Result<Option<Slot>, ClientError> {
     let ready = ready(choice, base).await?;
-    Ok(ready.map(|mut ready| ready.slot(0, base)))
+    Ok(ready.and_then(|mut ready| ready.slot(0, 1, base)).map(|(slot, _)| slot))
 }

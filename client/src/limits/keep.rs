@@ -27,7 +27,7 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
         let by_hand = owner.by_hand();
         let verdict = match by_hand {
             Some(_) => Verdict::Pause { reason: Reason::Owner },
-            None => decide(&limits, kind(&host.device), &facts),
+            None => decide(&limits, kind(&host.devices.names()), &facts),
         };
         let stands_still = matches!(verdict, Verdict::Pause { .. });
         owner.hold(verdict);

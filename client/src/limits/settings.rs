@@ -22,6 +22,8 @@ pub struct Settings {
     pub name: Option<String>,
     /// Which GPUs to train on.
     pub gpus: Option<String>,
+    /// Units that run at once on the cores, beside those on GPUs.
+    pub cpu_slots: Option<u32>,
     /// How often to keep what a unit has trained, in seconds.
     pub keep_seconds: Option<u32>,
     /// The address of the metadata service, or `none`.

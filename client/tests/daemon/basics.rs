@@ -1,6 +1,7 @@
 //! What a daemon does while nothing goes wrong.
 
 use super::*;
+use crate::server::{idle, wanted};
 use sojourn_protocol::{
     api::HeldState,
     digest::Digest,
@@ -21,7 +22,7 @@ async fn a_machine_enrols_once_works_and_leaves_nothing_behind() {
         let world = server.world();
         assert_eq!(world.count("GET /v1/blobs"), 1, "one shard, fetched once");
         let inventory = world.works[0].inventory.as_ref().unwrap();
-        assert_eq!(inventory.numeric_class, Digest::of(b"fake"));
+        assert_eq!(inventory.devices[0].numeric_class, Digest::of(b"fake"));
         for (lease, report) in &world.reports {
             let Outcome::Trained(trained) = &report.outcome else { panic!("{report:?}") };
             let sent = trainer::checkpoint(lease.0, u64::from(CHECKPOINT));
@@ -102,11 +103,11 @@ async fn a_slot_that_becomes_idle_is_told_at_once_though_a_request_is_held() {
     server.change(|world| queue_hops(world, 1..=1));
     let daemon = Daemon::start(config(&server, &dir), &trainer);
     trainer.until_started(1).await;
-    let ahead = |world: &World| world.works.last().is_some_and(|w| w.idle == 0 && w.wanted == 1);
+    let ahead = |world: &World| world.works.last().is_some_and(|w| (idle(w), wanted(w)) == (0, 1));
     server.until("a request for the unit ahead", ahead).await;
     trainer.gate.add_permits(1);
-    let idle = |world: &World| world.works.last().is_some_and(|w| w.idle == 1 && w.wanted == 2);
-    server.until("a request for the idle slot", idle).await;
+    let free = |world: &World| world.works.last().is_some_and(|w| (idle(w), wanted(w)) == (1, 2));
+    server.until("a request for the idle slot", free).await;
     daemon.stop().await.unwrap();
 }
 

@@ -1,5 +1,6 @@
 //! Just enough HTTP/1.1 by hand that every fault can be made at a chosen byte.
 
+use sojourn_protocol::PROTOCOL_VERSION;
 use std::{collections::BTreeMap, io};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -80,7 +81,7 @@ impl Connection {
                 }
                 "sojourn-sha256" => request.sha256 = Some(value.to_owned()),
                 "sojourn-bytes" => request.total = Some(value.parse().unwrap()),
-                "sojourn-protocol" => assert_eq!(value, "1"),
+                "sojourn-protocol" => assert_eq!(value, PROTOCOL_VERSION.to_string()),
                 "transfer-encoding" => panic!("a body without a declared length"),
                 _ => {}
             }
@@ -97,7 +98,7 @@ impl Connection {
 
     pub async fn answer(&mut self, answer: &Answer) -> io::Result<()> {
         let mut head = format!(
-            "HTTP/1.1 {} x\r\nsojourn-protocol: 1\r\ncontent-length: {}\r\n",
+            "HTTP/1.1 {} x\r\nsojourn-protocol: {PROTOCOL_VERSION}\r\ncontent-length: {}\r\n",
             answer.status,
             answer.body.len()
         );

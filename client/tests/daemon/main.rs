@@ -9,6 +9,7 @@
 mod basics;
 mod bytes;
 mod deltas;
+mod devices;
 mod faults;
 mod http;
 mod limits;
@@ -26,6 +27,7 @@ use sojourn_client::{
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
+    inventory::CPU,
     manifest::{DataSplit, Scaling, Shard},
     metrics::Counting,
     position::Position,
@@ -47,6 +49,7 @@ struct Daemon {
 
 fn config(server: &Server, dir: &TempDir) -> ClientConfig {
     ClientConfig {
+        cpu_slots: 0,
         server: server.url.clone(),
         ca: None,
         token: Some(ENROLMENT.into()),
@@ -72,9 +75,10 @@ impl Daemon {
             .unwrap();
         let (shutdown, asked) = oneshot::channel();
         let trainer = Arc::clone(trainer);
-        let task = runtime.spawn(run_with(config, move |_| Ok(trainer.runner()), async move {
-            let _ = asked.await;
-        }));
+        let task =
+            runtime.spawn(run_with(config, move |slot| Ok(trainer.runner(slot)), async move {
+                let _ = asked.await;
+            }));
         Self { runtime, task, shutdown }
     }
 
@@ -135,6 +139,7 @@ fn hop_of(lease: u64, base: Base, shard: BlobRef, checkpoint: u32) -> Lease {
         context: context(checkpoint),
     });
     Lease {
+        device: CPU.into(),
         id: LeaseId(lease),
         unit,
         renew_by: UnixMillis(0),

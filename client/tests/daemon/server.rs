@@ -78,10 +78,27 @@ pub struct World {
     pub away: bool,
     /// Most leases in one answer.
     pub most: Option<usize>,
+    /// Hops to end early, said with each heartbeat.
+    pub stop: Vec<LeaseId>,
+    /// Shards to fetch ahead, and blobs to drop, said with the next answer.
+    pub fetch: Vec<BlobRef>,
+    pub evict: Vec<Digest>,
+    /// Shards that were said so, and may be read.
+    pub ahead: BTreeSet<Digest>,
     /// What it says that it understands beyond the first version.
     pub features: &'static str,
     faults: VecDeque<(String, Fault)>,
     asks: u64,
+}
+
+/// Idle slots of all devices.
+pub fn idle(ask: &WorkRequest) -> u32 {
+    ask.demand.iter().map(|demand| demand.idle).sum()
+}
+
+/// Leases wanted for all devices.
+pub fn wanted(ask: &WorkRequest) -> u32 {
+    ask.demand.iter().map(|demand| demand.wanted).sum()
 }
 
 impl World {
@@ -257,6 +274,7 @@ async fn respond(
             let beat: HeartbeatRequest = parse(request)?;
             let mut world = shared.lock().unwrap();
             let answer = HeartbeatAnswer {
+                stop: world.stop.clone(),
                 drop: drops(&world, &beat.holding),
                 reports: reports(&world, &beat.reported),
             };
@@ -381,15 +399,25 @@ async fn work(
                 leases.extend(
                     world.held.values().filter(|lease| !holding.contains(&lease.id)).cloned(),
                 );
-                let most = world.most.unwrap_or(usize::MAX).min(ask.wanted as usize);
-                while leases.len() < most
+                let mut room: BTreeMap<String, u32> =
+                    ask.demand.iter().map(|d| (d.device.clone(), d.wanted)).collect();
+                while leases.len() < world.most.unwrap_or(usize::MAX)
+                    && let Some(lease) = world.queue.front()
+                    && let Some(left) = room.get_mut(&lease.device).filter(|left| **left > 0)
                     && let Some(lease) = world.queue.pop_front()
                 {
+                    *left -= 1;
                     world.held.insert(lease.id, lease.clone());
                     leases.push(lease);
                 }
             }
+            let ahead: Vec<Digest> = world.fetch.iter().map(|blob| blob.sha256).collect();
+            world.ahead.extend(ahead);
+            let told = !(world.fetch.is_empty() && world.evict.is_empty());
             let answer = WorkAnswer {
+                stop: Vec::new(),
+                fetch: std::mem::take(&mut world.fetch),
+                evict: std::mem::take(&mut world.evict),
                 leases,
                 drop: drops(&world, &ask.holding),
                 reports: reports(&world, &ask.reported)
@@ -402,7 +430,7 @@ async fn work(
             let empty =
                 answer.leases.is_empty() && answer.drop.is_empty() && answer.reports.is_empty();
             let over = tokio::time::Instant::now() >= end;
-            if replaced || !empty || answer.send_inventory || over {
+            if replaced || !empty || told || answer.send_inventory || over {
                 return Ok(Answer::json(&answer));
             }
         }
@@ -469,7 +497,7 @@ fn blob(request: &Request, digest: &str, world: &World) -> Result<Answer, ApiErr
         .held
         .values()
         .any(|lease| lease.unit.blobs().iter().any(|blob| blob.sha256 == digest));
-    if !named {
+    if !named && !world.ahead.contains(&digest) {
         return Err(ApiError::new(ErrorKind::Forbidden, "no lease names this blob"));
     }
     let Some(bytes) = world.blobs.get(&digest) else {

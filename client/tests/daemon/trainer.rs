@@ -1,6 +1,6 @@
 //! A trainer that trains nothing, quickly or as long as a test wants, and looks closely at its input.
 
-use sojourn_client::{RunnerError, UnitRunner};
+use sojourn_client::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     report::{Evaluated, Outcome, Sums, Trained},
@@ -8,7 +8,7 @@ use sojourn_protocol::{
     unit::Unit,
 };
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     fs,
     sync::{
         Arc, Mutex,
@@ -28,6 +28,10 @@ pub struct Trainer {
     pub most_at_once: AtomicUsize,
     /// Names of the numeric classes of the slots, in the order of their hellos; `fake` where none is left.
     pub classes: Mutex<VecDeque<&'static str>>,
+    /// What slots are on; `cpu` where nothing is said.
+    pub devices: Mutex<BTreeMap<u32, RunnerDevice>>,
+    /// Units that were run on each device.
+    pub ran: Mutex<BTreeMap<String, usize>>,
     /// Hops keep a part after their first batch.
     pub keeps: AtomicBool,
     /// Units go on when they are told to stop.
@@ -36,6 +40,8 @@ pub struct Trainer {
     pub instead: Mutex<Option<Instead>>,
 }
 
+/// The memory that units take, in bytes.
+pub const PEAK: u64 = 12_345;
 /// As a class: the trainer is killed as it starts.
 pub const KILLED: &str = "killed";
 
@@ -57,6 +63,8 @@ impl Trainer {
             at_once: AtomicUsize::new(0),
             most_at_once: AtomicUsize::new(0),
             classes: Mutex::default(),
+            devices: Mutex::default(),
+            ran: Mutex::default(),
             keeps: AtomicBool::new(false),
             deaf: AtomicBool::new(false),
             instead: Mutex::default(),
@@ -71,13 +79,15 @@ impl Trainer {
         self.stopped.subscribe().wait_for(|stopped| *stopped >= count).await.unwrap();
     }
 
-    pub fn runner(self: &Arc<Self>) -> Runner {
-        Runner(Arc::clone(self), None)
+    pub fn runner(self: &Arc<Self>, slot: u32) -> Runner {
+        let device = self.devices.lock().unwrap().get(&slot).cloned();
+        let device = device.unwrap_or(RunnerDevice { name: "cpu".into(), memory: None });
+        Runner(Arc::clone(self), None, device)
     }
 }
 
-/// A slot of the fake, and its class once it has said hello.
-pub struct Runner(Arc<Trainer>, Option<&'static str>);
+/// A slot of the fake, its class once it has said hello, and what it is on.
+pub struct Runner(Arc<Trainer>, Option<&'static str>, RunnerDevice);
 
 /// What the fake makes of a unit: so many bytes, each unit's own.
 pub fn checkpoint(seed: u64, bytes: u64) -> Vec<u8> {
@@ -102,6 +112,10 @@ impl Drop for Running<'_> {
 }
 
 impl UnitRunner for Runner {
+    fn device(&self) -> RunnerDevice {
+        self.2.clone()
+    }
+
     async fn hello(&mut self) -> Result<Hello, RunnerError> {
         let class = *self.1.get_or_insert_with(|| {
             self.0.greeted.send_modify(|greeted| *greeted += 1);
@@ -131,6 +145,7 @@ impl UnitRunner for Runner {
         let trainer = &*self.0;
         let now = trainer.at_once.fetch_add(1, Ordering::SeqCst) + 1;
         trainer.most_at_once.fetch_max(now, Ordering::SeqCst);
+        *trainer.ran.lock().unwrap().entry(self.2.name.clone()).or_default() += 1;
         let mut running = Running(trainer, false);
         for blob in unit.unit.blobs() {
             let bytes = fs::read(&unit.files[&blob.sha256]).unwrap();
@@ -162,6 +177,7 @@ impl UnitRunner for Runner {
             () = stop, if !trainer.deaf.load(Ordering::SeqCst) => false,
         };
         running.1 = true;
+        on_told(Told::Peak(PEAK));
         if !whole {
             return Ok(trained_to(&unit, 1));
         }

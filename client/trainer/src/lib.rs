@@ -19,6 +19,7 @@ mod error;
 mod evaluate;
 mod forward;
 mod keeper;
+mod memory;
 mod model;
 mod optimizer;
 mod options;

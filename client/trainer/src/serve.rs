@@ -9,6 +9,7 @@ use crate::{
     data::Shards,
     device::finish,
     error::{TrainError, kind_of},
+    memory::PeakMemory,
     options::Options,
     pace::{Meter, Orders, Pacer},
     predict::{LastModel, predict},
@@ -142,7 +143,13 @@ fn answer(request: &RunUnit, shards: &mut Shards, mut pacer: Pacer<'_>) -> Train
         });
         if pacer.stops() { ControlFlow::Break(()) } else { ControlFlow::Continue(still) }
     };
-    catch(|| unit::run(request, shards, &mut listener)).unwrap_or_else(TrainerLine::Failed)
+    let peak = PeakMemory::of_unit(device);
+    let answer =
+        catch(|| unit::run(request, shards, &mut listener)).unwrap_or_else(TrainerLine::Failed);
+    if let Some(bytes) = peak.and_then(PeakMemory::bytes) {
+        put(&TrainerLine::Told(Told::Peak(bytes))).ok();
+    }
+    answer
 }
 
 /// A panic is a failed unit, not the end of the process.

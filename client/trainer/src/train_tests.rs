@@ -107,6 +107,7 @@ fn what_is_kept_on_the_way_is_what_a_shorter_hop_makes() {
         match told {
             Told::Kept(trained) => kept.push(trained),
             Told::Progress(_) => {}
+            Told::Peak(_) => panic!("the process says that, not the unit"),
             Told::NotKept(reason) => panic!("{reason}"),
         }
         ControlFlow::Continue(Duration::ZERO)

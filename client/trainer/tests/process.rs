@@ -246,6 +246,7 @@ fn a_unit_that_is_paused_as_it_runs_does_no_batch_more_than_it_tells() {
     let part = loop {
         match line(&mut trainer.lines) {
             TrainerLine::Told(Told::Progress(progress)) => told = progress,
+            TrainerLine::Told(Told::Peak(bytes)) => assert!(bytes > 1 << 20, "{bytes}"),
             TrainerLine::Trained(part) => break part,
             other => panic!("{other:?}"),
         }

@@ -42,7 +42,7 @@ impl Value for Precision {
 }
 
 /// The optimisers, with the update rules of PyTorch 2.11's classes of the same names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizerName {

@@ -16,9 +16,10 @@ use sojourn_core::{
     ReplyTo,
 };
 use sojourn_protocol::{
-    api::{Held, HeldState, Inventory, WorkRequest},
+    api::{Held, HeldState, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
+    inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     report::{Evaluated, Outcome, Report, Sums, Trained},
@@ -117,15 +118,11 @@ impl Bench {
         let cached = cached.map(|shard| shard_blob(u32::try_from(shard).unwrap()).sha256);
         let inventory = Inventory {
             cached: cached.collect(),
-            numeric_class: Digest::of(b"class"),
-            flops: 1e9,
-            device: None,
+            devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".into(),
         };
         let request = WorkRequest {
-            slots: 1,
-            idle: 1,
-            wanted: 1,
+            demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
             holding: Vec::new(),
             reported: Vec::new(),
             wait: Millis::from_secs(25),

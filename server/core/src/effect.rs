@@ -58,7 +58,7 @@ pub enum Effect {
 #[expect(missing_docs, reason = "each answers the command of its name")]
 pub enum Answer {
     Enrolled(HostId),
-    Work(WorkAnswer),
+    Work(Box<WorkAnswer>),
     Heartbeat(HeartbeatAnswer),
     Released(ReleaseAnswer),
     /// The upload's exact size is right and the lease is the host's.

@@ -1,11 +1,11 @@
-//! How long units take: measured per host and architecture, guessed from FLOPs before that.
+//! How long units take: measured per host, device and workload, guessed from FLOPs before that.
 //!
 //! All in whole nanoseconds per row, so that what they decide is the same on any machine.
 
 use crate::state::Trial;
 use sojourn_protocol::{
     ids::HostId,
-    spec::{Architecture, Precision},
+    inventory::{CPU, Device, Workload},
     time::Millis,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,38 +18,70 @@ const UNKNOWN_FLOPS: u64 = 1_000_000_000;
 /// What was measured so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Estimates {
-    by_host: BTreeMap<(HostId, Kind), u64>,
-    by_kind: BTreeMap<Kind, u64>,
-}
-
-/// What units have in common that take the same time per row.
-type Kind = (Architecture, u32, Precision);
-
-fn kind(trial: &Trial) -> Kind {
-    let config = &trial.context.config;
-    (config.model.clone(), config.training.batch_size, config.training.precision)
+    by_device: BTreeMap<(HostId, String, Workload), u64>,
+    by_workload: BTreeMap<Workload, u64>,
+    /// The least bytes of memory that units took as their most: on processors, and on GPUs.
+    least_peaks: BTreeMap<(bool, Workload), u64>,
 }
 
 impl Estimates {
-    /// Takes a measurement: a hop of `rows` took `micros` of training.
-    pub(crate) fn measured(&mut self, host: HostId, trial: &Trial, rows: u64, micros: u64) {
+    /// Takes a measurement: a hop of `rows` took `micros` of training on a host's device.
+    pub(crate) fn measured(
+        &mut self,
+        host: HostId,
+        device: &str,
+        trial: &Trial,
+        rows: u64,
+        micros: u64,
+    ) {
         let Some(per_row) = micros.saturating_mul(1000).checked_div(rows) else { return };
-        let kind = kind(trial);
-        smooth(self.by_host.entry((host, kind.clone())).or_insert(per_row), per_row);
-        smooth(self.by_kind.entry(kind).or_insert(per_row), per_row);
+        let workload = Workload::of(&trial.context);
+        let own = (host, device.to_owned(), workload.clone());
+        smooth(self.by_device.entry(own).or_insert(per_row), per_row);
+        smooth(self.by_workload.entry(workload).or_insert(per_row), per_row);
+    }
+
+    /// Takes what a host measured before this server knew it: what was seen here goes over it.
+    pub(crate) fn told(&mut self, host: HostId, device: &Device) {
+        for measured in &device.measured {
+            if let Some(peak) = measured.peak_memory {
+                let sort = (device.name == CPU, measured.workload.clone());
+                let least = self.least_peaks.entry(sort).or_insert(peak);
+                *least = peak.min(*least);
+            }
+            let Some(per_row) = measured.nanos_per_row else { continue };
+            let workload = &measured.workload;
+            let own = (host, device.name.clone(), workload.clone());
+            self.by_device.entry(own).or_insert(per_row);
+            self.by_workload.entry(workload.clone()).or_insert(per_row);
+        }
+    }
+
+    /// The least memory that units are known to take on such a device: what one host says can't keep them from
+    /// all others.
+    #[must_use]
+    pub(crate) fn least_peak(&self, device: &str, workload: &Workload) -> Option<u64> {
+        self.least_peaks.get(&(device == CPU, workload.clone())).copied()
     }
 
     /// Forgets what was measured on hosts; what is known of architectures stays.
     pub(crate) fn forget(&mut self, hosts: &BTreeSet<HostId>) {
-        self.by_host.retain(|(host, _), _| !hosts.contains(host));
+        self.by_device.retain(|(host, ..), _| !hosts.contains(host));
     }
 
-    /// How long `host` will train `rows` of the trial.
+    /// How long a host will train `rows` of the trial on a device of so many `flops`.
     #[must_use]
-    pub(crate) fn training(&self, host: HostId, flops: f64, trial: &Trial, rows: u64) -> Millis {
-        let kind = kind(trial);
-        let of_kind = self.by_kind.get(&kind).copied();
-        let measured = self.by_host.get(&(host, kind)).copied().or(of_kind);
+    pub(crate) fn training(
+        &self,
+        host: HostId,
+        (device, flops): (&str, f64),
+        trial: &Trial,
+        rows: u64,
+    ) -> Millis {
+        let workload = Workload::of(&trial.context);
+        let anywhere = self.by_workload.get(&workload).copied();
+        let own = (host, device.to_owned(), workload);
+        let measured = self.by_device.get(&own).copied().or(anywhere);
         let per_row = measured.unwrap_or_else(|| guess(trial, flops));
         Millis(per_row.saturating_mul(rows) / 1_000_000)
     }
@@ -57,7 +89,7 @@ impl Estimates {
     /// Microseconds that the trial has left, on a middling host.
     #[must_use]
     pub(crate) fn remaining_micros(&self, trial: &Trial) -> u64 {
-        let measured = self.by_kind.get(&kind(trial)).copied();
+        let measured = self.by_workload.get(&Workload::of(&trial.context)).copied();
         let per_row = measured.unwrap_or_else(|| guess(trial, 0.0));
         let batch = u64::from(trial.context.config.training.batch_size);
         trial.chain.left().saturating_mul(batch).saturating_mul(per_row) / 1000

@@ -133,10 +133,13 @@ pub enum Event {
     JobResumed { job: JobId },
     /// Trials, running or finished, train to so many epochs in all.
     JobExtended { job: JobId, trials: Vec<TrialId>, epochs: u32 },
-    /// A host was given a unit on this base version. `class`: the host's numeric class.
+    /// A host was given a unit on this base version, for its device of that name. `class`: the device's
+    /// numeric class.
     LeaseGranted {
         lease: LeaseId,
         host: HostId,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        device: String,
         unit: UnitKey,
         base: Version,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,6 +15,7 @@
 
 mod command;
 mod config;
+mod contact;
 mod core;
 mod effect;
 mod estimate;
@@ -27,6 +28,7 @@ mod soft;
 pub mod state;
 mod view;
 mod view_extra;
+mod waits;
 
 pub use command::{Command, Envelope, Query, ReplyTo};
 pub use config::CoreConfig;

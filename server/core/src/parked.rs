@@ -107,19 +107,21 @@ impl ParkedAsks {
 }
 
 fn idle(parked: &Parked) -> usize {
-    usize::try_from(parked.request.idle).unwrap_or(usize::MAX)
+    let idle = parked.request.demand.iter().map(|demand| demand.idle);
+    usize::try_from(idle.fold(0, u32::saturating_add)).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_protocol::time::Millis;
+    use sojourn_protocol::{
+        inventory::{CPU, Demand},
+        time::Millis,
+    };
 
     fn request(idle: u32) -> WorkRequest {
         WorkRequest {
-            slots: idle,
-            idle,
-            wanted: idle,
+            demand: vec![Demand { device: CPU.into(), slots: idle, idle, wanted: idle }],
             holding: Vec::new(),
             reported: Vec::new(),
             wait: Millis(10),

@@ -2,7 +2,7 @@
 //!
 //! All of it may be lost with the server and comes back by itself: hosts say it again.
 
-use crate::{estimate::Estimates, parked::ParkedAsks, shares::Shares};
+use crate::{contact::Contact, estimate::Estimates, parked::ParkedAsks, shares::Shares};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, LeaseId},
@@ -39,6 +39,10 @@ pub(crate) struct Soft {
     pub(crate) late: BTreeMap<LeaseId, (u32, UnixMillis)>,
     /// Leases that ran out and whose host was told to stop: what was uploaded under them is gone.
     pub(crate) dropped: BTreeSet<LeaseId>,
+    /// Blobs that hosts are to fetch ahead, and may read.
+    pub(crate) ahead: BTreeMap<HostId, BTreeSet<Digest>>,
+    /// Cached blobs that hosts are to drop.
+    pub(crate) evict: BTreeMap<HostId, Vec<Digest>>,
     /// Measured speeds.
     pub(crate) estimates: Estimates,
     /// Slot time that each job was given.
@@ -66,6 +70,19 @@ pub(crate) struct Term {
     pub(crate) done: u32,
     /// Most bytes of its result that were on their way at once, as the host said.
     pub(crate) sent: u64,
+    /// Whether it is to end early.
+    pub(crate) stop: Stop,
+}
+
+/// Whether a hop is to end after the batch that it is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Nobody wants that.
+    No,
+    /// It is, and its host is to hear so at once.
+    Wanted,
+    /// It is, and its host has been told.
+    Told,
 }
 
 impl Term {
@@ -74,23 +91,6 @@ impl Term {
     pub(crate) fn ends(&self) -> UnixMillis {
         self.renew_by.min(self.due)
     }
-}
-
-/// What a host said of itself.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Contact {
-    /// When it was last heard of.
-    pub(crate) seen_at: UnixMillis,
-    /// Slots in all.
-    pub(crate) slots: u32,
-    /// Digests in its cache.
-    pub(crate) cached: BTreeSet<Digest>,
-    /// Its numeric class; none until its inventory came.
-    pub(crate) numeric_class: Option<Digest>,
-    /// Floating-point operations per second of a slot, as its trainer measured.
-    pub(crate) flops: f64,
-    /// What its slots compute on, in its own words.
-    pub(crate) device: Option<String>,
 }
 
 impl Soft {
@@ -126,6 +126,8 @@ impl Soft {
         }
         self.contacts.retain(|host, _| !silent.contains(host));
         self.returns.retain(|host, _| !silent.contains(host));
+        self.ahead.retain(|host, _| !silent.contains(host));
+        self.evict.retain(|host, _| !silent.contains(host));
         self.estimates.forget(&silent);
     }
 

@@ -1,6 +1,7 @@
 //! What reading commands see of the state.
 
 use crate::{
+    contact::{Contact, Slots},
     core::Core,
     event::UnitKey,
     state::{Host, Job, JobEnd, Lease, Trial, TrialEnd},
@@ -8,9 +9,10 @@ use crate::{
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
+    inventory::Device,
     view::{
-        BestView, EvaluationView, HeldView, HostState, HostView, JobDetail, JobState, JobView,
-        TrialHistory, TrialState, TrialView,
+        BestView, DeviceView, EvaluationView, HeldView, HostState, HostView, JobDetail, JobState,
+        JobView, TrialHistory, TrialState, TrialView,
     },
 };
 
@@ -69,8 +71,7 @@ impl Core {
             state: self.host_state(host),
             seen_at: contact.map(|contact| contact.seen_at),
             slots: contact.map_or(0, |contact| contact.slots),
-            numeric_class: contact.and_then(|contact| contact.numeric_class),
-            device: contact.and_then(|contact| contact.device.clone()),
+            devices: contact.map(devices_of).unwrap_or_default(),
             cached: contact.map_or(0, |c| u64::try_from(c.cached.len()).unwrap_or(u64::MAX)),
             leases: leases.map(|lease| self.held_view(lease)).collect(),
             used: host.used,
@@ -187,68 +188,6 @@ impl Core {
         }
     }
 
-    fn job_waits(&self, job: &Job) -> Option<String> {
-        if !job.is_running() {
-            return None;
-        }
-        if job.paused_at.is_some() {
-            return Some(match job.counters.leases_live {
-                0 => "it is paused: resume it, and it goes on".into(),
-                1 => "it is paused; 1 unit is still with a machine".into(),
-                live => format!("it is paused; {live} units are still with machines"),
-            });
-        }
-        let testing = job
-            .search_ended()
-            .then(|| "the best trial is being evaluated on the test data".to_owned());
-        self.data_waits(job).or_else(|| {
-            if job.counters.leases_live > 0 {
-                return testing;
-            }
-            self.hosts_wait()
-                .or(testing)
-                .or_else(|| job.trials.iter().find_map(|trial| self.trial_waits(job, trial)))
-        })
-    }
-
-    /// Why nothing of a job can be done, where its data is missing.
-    pub(crate) fn data_waits(&self, job: &Job) -> Option<String> {
-        let lost = self.lost_data(job)?;
-        Some(format!(
-            "the server's store has lost blob {lost} of the job's data: submit the job again to send it anew"
-        ))
-    }
-
-    /// Why no host takes work, where none does.
-    pub(crate) fn hosts_wait(&self) -> Option<String> {
-        let resting = self.soft.resting.iter().find(|(_, until)| **until > self.now);
-        if let Some((host, _)) = resting {
-            let host = self.state.hosts.get(host)?;
-            let error = host.last_error.as_deref().unwrap_or("errors");
-            return Some(format!("host {} (`{}`) rests after: {error}", host.id, host.name));
-        }
-        let mut live = self
-            .soft
-            .contacts
-            .keys()
-            .filter(|host| self.soft.is_live(**host, self.now, self.config.lease_term));
-        live.next().is_none().then(|| "no host is in contact".into())
-    }
-
-    fn trial_waits(&self, job: &Job, trial: &Trial) -> Option<String> {
-        if trial.is_running() && job.paused_at.is_some() {
-            return Some("its job is paused".into());
-        }
-        if trial.is_running()
-            && let Some(lost) = self.state.blobs.first_lost(trial.blobs())
-        {
-            return Some(format!("the server's store has lost its checkpoint {lost}"));
-        }
-        let class = self.kept_class(job, trial).filter(|_| trial.is_runnable())?;
-        let empty = self.hosts_in_contact(Some(class)).next().is_none();
-        empty.then(|| format!("no host of numeric class {} is in contact", class.short()))
-    }
-
     fn trial_view(&self, job: &Job, trial: &Trial) -> TrialView {
         TrialView {
             trial: trial.id,
@@ -277,4 +216,12 @@ impl Core {
             waiting: self.trial_waits(job, trial),
         }
     }
+}
+
+fn devices_of(contact: &Contact) -> Vec<DeviceView> {
+    let view = |slots: &Slots| {
+        let Device { name, numeric_class, flops, memory, measured } = slots.device.clone();
+        DeviceView { name, slots: slots.count, numeric_class, flops, memory, measured }
+    };
+    contact.devices.values().map(view).collect()
 }

@@ -2,9 +2,10 @@
 
 use crate::training;
 use sojourn_protocol::{
-    api::{HeartbeatAnswer, Held, HeldState, Inventory, WorkAnswer, WorkRequest},
+    api::{HeartbeatAnswer, Held, HeldState, WorkAnswer, WorkRequest},
     digest::Digest,
     ids::{HostId, LeaseId},
+    inventory::{CPU, Demand, Device, Inventory},
     report::{Failure, FailureKind, Outcome, Report, ReportState, Trained},
     time::{Millis, UnixMillis},
     unit::{Hop, Lease, Unit},
@@ -75,15 +76,16 @@ impl Host {
         let idle = self.slots.saturating_sub(running + waiting);
         let inventory = self.send_inventory.then(|| Inventory {
             cached: self.cached.iter().copied().collect(),
-            numeric_class: self.class,
-            flops: 1e9,
-            device: None,
+            devices: vec![Device::new(CPU, self.class, 1e9)],
             client: "sim".into(),
         });
         WorkRequest {
-            slots: self.slots,
-            idle,
-            wanted: (2 * self.slots).saturating_sub(running + waiting),
+            demand: vec![Demand {
+                device: CPU.into(),
+                slots: self.slots,
+                idle,
+                wanted: (2 * self.slots).saturating_sub(running + waiting),
+            }],
             holding: self.holding(),
             reported: self.reported(),
             wait: Millis::from_secs(5),

@@ -64,7 +64,7 @@ pub(super) async fn work(
 ) -> Result<web::Json<WorkAnswer>, HttpError> {
     let request = request.into_inner();
     match site.shell.call(|to| Command::Ask { to, host, request }).await? {
-        Answer::Work(answer) => Ok(web::Json(answer)),
+        Answer::Work(answer) => Ok(web::Json(*answer)),
         other => Err(unexpected(&other)),
     }
 }

@@ -126,10 +126,12 @@ fn work_off(lease: &Value) -> (Option<Vec<u8>>, Value) {
 /// Asks for one lease, or for the ends of reports.
 fn ask(wanted: u32, reported: &[&Value]) -> Body<'static> {
     let inventory = json!({
-        "cached": [], "numeric_class": blob(b"class").sha256, "flops": 1e9, "client": "a stranger",
+        "cached": [], "client": "a stranger",
+        "devices": [{ "name": "cpu", "numeric_class": blob(b"class").sha256, "flops": 1e9 }],
     });
     Body::Json(json!({
-        "slots": 1, "idle": wanted, "wanted": wanted, "holding": [], "reported": reported,
+        "demand": [{ "device": "cpu", "slots": 1, "idle": wanted, "wanted": wanted }],
+        "holding": [], "reported": reported,
         "wait": if wanted == 0 { 20_000 } else { 0 }, "inventory": inventory,
     }))
 }

@@ -8,12 +8,13 @@ use sojourn_codec::{Tensor, encode};
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     api::{
-        BYTES_HEADER, EnrolAnswer, Inventory, SHA256_HEADER, SubmitAnswer, SubmitRequest,
-        WorkAnswer, WorkRequest,
+        BYTES_HEADER, EnrolAnswer, SHA256_HEADER, SubmitAnswer, SubmitRequest, WorkAnswer,
+        WorkRequest,
     },
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
     ids::LeaseId,
+    inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     report::{Outcome, Report, ReportEnd, ReportState, Sums, Trained},
@@ -226,17 +227,13 @@ impl World {
 
 pub(crate) fn ask(wanted: u32) -> WorkRequest {
     WorkRequest {
-        slots: 1,
-        idle: wanted,
-        wanted,
+        demand: vec![Demand { device: CPU.into(), slots: 1, idle: wanted, wanted }],
         holding: vec![],
         reported: vec![],
         wait: Millis(0),
         inventory: Some(Inventory {
             cached: vec![],
-            numeric_class: Digest::of(b"class"),
-            flops: 1e9,
-            device: None,
+            devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "test".to_owned(),
         }),
     }

@@ -1,15 +1,18 @@
 //! A host asks for work: what it should hold, what it shouldn't, what is new; or it waits.
 
-use crate::{command::ReplyTo, core::Core, effect::Answer, event::LeaseEnd};
+use crate::{command::ReplyTo, core::Core, effect::Answer, event::LeaseEnd, state::Lease};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
     ids::{HostId, LeaseId},
+    inventory::Demand,
     time::Millis,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Slots that one host may have.
+/// Slots that one device of a host may have.
 const MOST_SLOTS: u32 = 1024;
+/// Devices that one host may ask for.
+const MOST_DEVICES: usize = 16;
 /// Asks are paced by holding them, so a host that hears something may ask again at once.
 const ASK_AGAIN: Millis = Millis(0);
 
@@ -18,24 +21,28 @@ impl Core {
         if self.refuse_stranger(to, host) {
             return;
         }
-        request.slots = request.slots.min(MOST_SLOTS);
-        request.idle = request.idle.min(request.slots);
+        for demand in &mut request.demand {
+            demand.slots = demand.slots.min(MOST_SLOTS);
+            demand.idle = demand.idle.min(demand.slots);
+            demand.wanted = demand.wanted.min(demand.slots.saturating_mul(2));
+        }
+        request.demand.truncate(MOST_DEVICES);
         if let Some(older) = self.soft.parked.take(host) {
-            self.reply(older.to, Ok(Answer::Work(self.nothing(host))));
+            self.reply(older.to, Ok(Answer::Work(Box::new(self.nothing(host)))));
         }
-        self.soft.contacts.entry(host).or_default().slots = request.slots;
+        let contact = self.soft.contacts.entry(host).or_default();
         if let Some(inventory) = &request.inventory {
-            let contact = self.soft.contacts.entry(host).or_default();
-            contact.cached = inventory.cached.iter().copied().collect();
-            contact.numeric_class = Some(inventory.numeric_class);
-            contact.flops = inventory.flops;
-            contact.device.clone_from(&inventory.device);
+            contact.has(inventory);
+            for device in contact.devices() {
+                self.soft.estimates.told(host, device);
+            }
         }
+        contact.could_do_with(&request.demand);
         self.touch(host, &request.holding);
         let wait = request.wait.0.min(self.config.longest_wait.0);
         let answer = self.work(host, &request);
         if wait == 0 || answer.send_inventory || says_something(&answer) {
-            return self.reply(to, Ok(Answer::Work(answer)));
+            return self.reply(to, Ok(Answer::Work(Box::new(answer))));
         }
         let until = self.now + Millis(wait);
         self.soft.notify.remove(&host);
@@ -75,7 +82,7 @@ impl Core {
         let Some(parked) = self.soft.parked.take(host) else { return };
         let answer = self.work(host, &parked.request);
         if says_something(&answer) {
-            self.reply(parked.to, Ok(Answer::Work(answer)));
+            self.reply(parked.to, Ok(Answer::Work(Box::new(answer))));
         } else {
             self.soft.parked.put_back(host, parked);
         }
@@ -85,7 +92,9 @@ impl Core {
         while let Some((host, parked)) = self.soft.parked.take_due(self.now) {
             // It waited here all the time.
             self.touch(host, &[]);
-            self.reply(parked.to, Ok(Answer::Work(self.nothing(host))));
+            let fetch = self.fetch_ahead(host);
+            let answer = WorkAnswer { fetch, ..self.nothing(host) };
+            self.reply(parked.to, Ok(Answer::Work(Box::new(answer))));
         }
     }
 
@@ -93,26 +102,60 @@ impl Core {
         let mut answer = self.nothing(host);
         answer.drop = self.drop_useless(host, &request.holding);
         answer.reports = self.ended_reports(host, &request.reported);
+        answer.stop = self.tell_to_stop(host);
+        answer.evict = self.soft.evict.remove(&host).unwrap_or_default();
         let held: BTreeSet<LeaseId> = request.holding.iter().map(|held| held.lease).collect();
         let live = self.state.hosts.get(&host).map(|host| host.live.clone()).unwrap_or_default();
-        let class = self.soft.contacts.get(&host).and_then(|contact| contact.numeric_class);
-        for lease in live.difference(&held) {
-            let granted_to = self.state.leases.get(lease).and_then(|lease| lease.class);
-            if (class.is_some() && granted_to != class) || self.is_paused(*lease) {
-                // It began anew, with another arithmetic or for a job that is to stand still.
-                self.end_lease(*lease, LeaseEnd::Revoked);
+        let mut resent: BTreeMap<String, u32> = BTreeMap::new();
+        for id in live.difference(&held) {
+            let Some(lease) = self.state.leases.get(id) else { continue };
+            let device = lease.device.clone();
+            if self.is_misplaced(lease) || self.is_paused(*id) {
+                // It began anew, with other devices or for a job that is to stand still.
+                self.end_lease(*id, LeaseEnd::Revoked);
                 continue;
             }
-            self.soft.set_term(*lease, self.fresh_term(*lease));
-            answer.leases.extend(self.wire_lease(*lease));
+            self.soft.set_term(*id, self.fresh_term(*id));
+            answer.leases.extend(self.wire_lease(*id));
+            *resent.entry(device).or_default() += 1;
         }
-        let resent = u32::try_from(answer.leases.len()).unwrap_or(u32::MAX);
-        let most = request.slots.saturating_mul(2);
-        let most = most.saturating_sub(u32::try_from(live.len()).unwrap_or(u32::MAX));
-        let wanted = request.wanted.saturating_sub(resent).min(most);
-        let idle = request.idle.saturating_sub(resent);
-        answer.leases.extend(self.grant(host, idle, wanted));
+        let demand = self.demand_left(host, &request.demand, &resent);
+        answer.leases.extend(self.grant(host, &demand));
         answer
+    }
+
+    /// Was the lease granted for a device that its host doesn't have, or that calculates otherwise now?
+    fn is_misplaced(&self, lease: &Lease) -> bool {
+        let contact = self.soft.contacts.get(&lease.host).filter(|contact| contact.is_known());
+        contact.is_some_and(|contact| {
+            let device = contact.device(&lease.device);
+            device.is_none_or(|device| lease.class != Some(device.numeric_class))
+        })
+    }
+
+    /// What the slots could do with beside the leases that they are given again, and no more than twice their
+    /// number in all.
+    fn demand_left(
+        &self,
+        host: HostId,
+        demand: &[Demand],
+        resent: &BTreeMap<String, u32>,
+    ) -> Vec<Demand> {
+        let live = self.state.hosts.get(&host).map(|host| &host.live);
+        let live = live.into_iter().flatten().filter_map(|lease| self.state.leases.get(lease));
+        let live: Vec<&str> = live.map(|lease| lease.device.as_str()).collect();
+        let left = demand.iter().map(|demand| {
+            let again = resent.get(&demand.device).copied().unwrap_or(0);
+            let has = live.iter().filter(|device| **device == demand.device).count();
+            let has = u32::try_from(has).unwrap_or(u32::MAX);
+            let most = demand.slots.saturating_mul(2).saturating_sub(has);
+            Demand {
+                idle: demand.idle.saturating_sub(again),
+                wanted: demand.wanted.saturating_sub(again).min(most),
+                ..demand.clone()
+            }
+        });
+        left.collect()
     }
 
     fn nothing(&self, host: HostId) -> WorkAnswer {
@@ -122,11 +165,19 @@ impl Core {
             drop: Vec::new(),
             reports: Vec::new(),
             ask_again: ASK_AGAIN,
-            send_inventory: contact.is_none_or(|contact| contact.numeric_class.is_none()),
+            send_inventory: contact.is_none_or(|contact| !contact.is_known()),
+            stop: Vec::new(),
+            fetch: Vec::new(),
+            evict: Vec::new(),
         }
     }
 }
 
 fn says_something(answer: &WorkAnswer) -> bool {
-    !answer.leases.is_empty() || !answer.drop.is_empty() || !answer.reports.is_empty()
+    let WorkAnswer { leases, drop, reports, stop, evict, fetch: _, .. } = answer;
+    !(leases.is_empty()
+        && drop.is_empty()
+        && reports.is_empty()
+        && stop.is_empty()
+        && evict.is_empty())
 }

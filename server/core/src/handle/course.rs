@@ -4,7 +4,8 @@ use crate::{
     command::ReplyTo,
     core::Core,
     effect::Answer,
-    event::{Event, LeaseEnd},
+    event::{Event, LeaseEnd, UnitKey},
+    soft::Stop,
     state::{Job, JobEnd, Trial, TrialEnd},
 };
 use sojourn_protocol::{
@@ -27,14 +28,59 @@ impl Core {
             self.emit(Event::JobPaused { job });
         }
         for lease in held.into_iter().filter(|_| now) {
-            self.end_lease(lease, LeaseEnd::Revoked);
+            self.stop(lease);
         }
         self.reply_job(to, job);
+    }
+
+    /// Ends a unit before its time: a hop in a slot comes back as far as it is, anything else is taken back.
+    fn stop(&mut self, lease: LeaseId) {
+        let Some(known) = self.state.leases.get(&lease) else { return };
+        let is_hop = matches!(known.unit, UnitKey::Train { .. });
+        match self.soft.terms.get_mut(&lease) {
+            Some(term) if is_hop && term.started => {
+                if !term.finished && term.stop == Stop::No {
+                    term.stop = Stop::Wanted;
+                    self.soft.notify.insert(known.host);
+                }
+            }
+            _ => self.end_lease(lease, LeaseEnd::Revoked),
+        }
+    }
+
+    /// Hops that a host runs and is to end early.
+    pub(crate) fn to_stop(&self, host: HostId) -> Vec<LeaseId> {
+        let live = self.state.hosts.get(&host).map(|host| &host.live);
+        let stops = |lease: &&LeaseId| {
+            let term = self.soft.terms.get(lease);
+            term.is_some_and(|term| term.stop != Stop::No && !term.finished)
+        };
+        live.into_iter().flatten().filter(stops).copied().collect()
+    }
+
+    /// Those of them that the host hasn't been told of; it is now.
+    pub(crate) fn tell_to_stop(&mut self, host: HostId) -> Vec<LeaseId> {
+        let mut stop = self.to_stop(host);
+        stop.retain(|lease| {
+            let term = self.soft.terms.get_mut(lease).filter(|term| term.stop == Stop::Wanted);
+            term.is_some_and(|term| {
+                term.stop = Stop::Told;
+                true
+            })
+        });
+        stop
     }
 
     pub(crate) fn resume(&mut self, to: ReplyTo, job: JobId) {
         match self.job_under_way(job, "resume") {
             Ok(known) if known.paused_at.is_some() => {
+                let live: Vec<_> = known.trials.iter().flat_map(Trial::live_leases).collect();
+                for lease in live {
+                    if let Some(term) = self.soft.terms.get_mut(&lease) {
+                        // A host that was told ends it nevertheless, which harms nothing.
+                        term.stop = Stop::No;
+                    }
+                }
                 self.emit(Event::JobResumed { job });
                 self.soft.shares.enter(job);
                 self.soft.work_changed = true;

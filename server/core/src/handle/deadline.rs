@@ -4,7 +4,7 @@ use crate::{
     core::Core,
     effect::Effect,
     event::{Event, LeaseEnd},
-    soft::Term,
+    soft::{Stop, Term},
     state::{PastState, Trial},
 };
 use sojourn_protocol::{
@@ -32,6 +32,7 @@ impl Core {
             self.soft.look_for_silent = now + LOOK_FOR_SILENT;
             let long_ago = now.0.saturating_sub(self.config.remember_leases.0);
             self.soft.forget_silent(UnixMillis(long_ago));
+            self.find_useless_blobs();
             let past = &self.state.past;
             self.soft.dropped.retain(|lease| past.contains_key(lease));
         }
@@ -102,6 +103,7 @@ impl Core {
             fetched: 0,
             done: 0,
             sent: 0,
+            stop: Stop::No,
         }
     }
 

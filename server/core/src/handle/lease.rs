@@ -38,7 +38,8 @@ impl Core {
         self.touch(host, holding);
         let drop = self.drop_useless(host, holding);
         let reports = self.ended_reports(host, reported);
-        self.reply(to, Ok(Answer::Heartbeat(HeartbeatAnswer { drop, reports })));
+        let stop = self.to_stop(host);
+        self.reply(to, Ok(Answer::Heartbeat(HeartbeatAnswer { drop, reports, stop })));
     }
 
     /// Replies with a refusal where the host isn't enrolled or was revoked.
@@ -290,11 +291,9 @@ impl Core {
             return;
         }
         let leases = self.state.hosts.get(&host).map(|host| host.live.clone()).unwrap_or_default();
-        let named = leases
-            .iter()
-            .filter_map(|lease| self.wire_lease(*lease))
-            .any(|lease| lease.unit.blobs().iter().any(|named| named.sha256 == blob));
-        if named {
+        let mut leases = leases.iter().filter_map(|lease| self.wire_lease(*lease));
+        let named = leases.any(|lease| lease.unit.blobs().iter().any(|of| of.sha256 == blob));
+        if named || self.may_fetch_ahead(host, blob) {
             self.reply(to, Ok(Answer::ReadAuthorized));
         } else {
             self.refuse(to, ErrorKind::Forbidden, "no lease of this host names that blob");

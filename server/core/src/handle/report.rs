@@ -12,6 +12,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     error::ErrorKind,
     ids::{HostId, JobId, LeaseId, TrialId},
+    inventory::Workload,
     manifest::{DataSplit, Labels},
     metrics::{ByClass, ClassDetail, Counting},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Sums, Trained},
@@ -199,7 +200,7 @@ impl Core {
 
     fn measure(&mut self, lease: &Lease, rows: u64, micros: u64) {
         if let Some(trial) = self.state.trial(lease.unit.job(), lease.unit.trial()) {
-            self.soft.estimates.measured(lease.host, trial, rows, micros);
+            self.soft.estimates.measured(lease.host, &lease.device, trial, rows, micros);
         }
     }
 
@@ -208,6 +209,9 @@ impl Core {
         let (job, trial) = (lease.unit.job(), lease.unit.trial());
         self.emit(Event::UnitFailed { lease: lease.id, failure: failure.clone() });
         self.effect(Effect::DropUpload(lease.id));
+        if failure.kind == FailureKind::OutOfMemory {
+            self.ran_out_of_memory(lease);
+        }
         let failures = self.state.jobs.get(&job).and_then(|job| job.failures_of(&lease.unit));
         let hosts = failures.map_or(0, |failures| failures.len());
         let count = failures.map_or(0, |failures| failures.values().map(|f| f.count).sum());
@@ -217,9 +221,13 @@ impl Core {
         });
         let ends = match failure.kind {
             FailureKind::NonFinite => non_finite >= 2 || !self.has_other_host(lease),
+            // It waits for a host with more memory; where one after the other had too little, it is the job.
+            FailureKind::OutOfMemory => {
+                u32::try_from(hosts).is_ok_and(|hosts| hosts >= MOST_FAILURES)
+                    && self.unit_fits_nowhere(lease)
+            }
             FailureKind::Trainer
             | FailureKind::Died
-            | FailureKind::OutOfMemory
             | FailureKind::Stalled
             | FailureKind::Damaged => match lease.unit {
                 // Nothing is lost with it, and somebody waits: so whoever's fault it is.
@@ -234,6 +242,21 @@ impl Core {
             _ if ends => self.fail_trial(job, trial, failure.message),
             _ => self.rest_if_failing(lease.host),
         }
+    }
+
+    /// The unit's workload isn't given to that device again.
+    fn ran_out_of_memory(&mut self, lease: &Lease) {
+        let Some(trial) = self.state.trial(lease.unit.job(), lease.unit.trial()) else { return };
+        let workload = Workload::of(&trial.context);
+        let contact = self.soft.contacts.get_mut(&lease.host);
+        if let Some(slots) = contact.and_then(|contact| contact.devices.get_mut(&lease.device)) {
+            slots.ran_out.insert(workload);
+        }
+    }
+
+    fn unit_fits_nowhere(&self, lease: &Lease) -> bool {
+        let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return false };
+        job.trial(lease.unit.trial()).is_some_and(|trial| self.fits_nowhere(job, trial))
     }
 
     fn has_other_host(&self, lease: &Lease) -> bool {

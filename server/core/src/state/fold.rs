@@ -63,10 +63,11 @@ impl State {
                     job.extend(trials, *epochs, until);
                 }
             }
-            Event::LeaseGranted { lease, host, unit, base, class, why: _ } => {
+            Event::LeaseGranted { lease, host, device, unit, base, class, why: _ } => {
                 self.granted(Lease {
                     id: *lease,
                     host: *host,
+                    device: device.clone(),
                     unit: *unit,
                     base: *base,
                     class: *class,

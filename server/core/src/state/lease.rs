@@ -20,7 +20,10 @@ pub struct Lease {
     pub unit: UnitKey,
     /// The version to start from.
     pub base: Version,
-    /// Its host's numeric class when it was granted.
+    /// The host's device that it is for; empty where the journal is from before there were several.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub device: String,
+    /// That device's numeric class when it was granted.
     pub class: Option<Digest>,
     /// When it was granted.
     pub granted_at: UnixMillis,

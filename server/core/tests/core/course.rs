@@ -1,14 +1,16 @@
 //! Jobs that are paused, resumed and extended.
 
-use crate::support::{Bench, HOST, JOB, OTHER, data, evaluation, fail, hop, request, version};
+use crate::support::{
+    Bench, HOST, JOB, OTHER, data, evaluation, fail, hop, request, trained, version,
+};
 use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, Query, ReplyTo};
 use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState},
     error::ErrorKind,
     ids::{HostId, JobId, LeaseId, TrialId},
-    report::FailureKind,
+    report::{FailureKind, Outcome, Report},
     time::Millis,
-    unit::FormerLength,
+    unit::{FormerLength, Unit},
     view::{JobState, JobView, TrialHistory},
 };
 
@@ -71,7 +73,7 @@ fn a_paused_job_hands_nothing_out_and_takes_what_runs() {
         let state = HeldState::Running { done, of: 10 };
         let holding = vec![Held { lease: lease.id, state }];
         let heartbeat = Command::Heartbeat { to: TO, host: HOST, holding, reported: Vec::new() };
-        let answer = HeartbeatAnswer { drop: Vec::new(), reports: Vec::new() };
+        let answer = HeartbeatAnswer { drop: Vec::new(), reports: Vec::new(), stop: Vec::new() };
         assert_eq!(bench.answer(heartbeat), Ok(Answer::Heartbeat(answer)));
     }
     bench.finish(HOST, &lease);
@@ -122,7 +124,7 @@ fn units_that_wait_for_their_turn_are_taken_back_by_a_pause() {
     let hold = |lease, state| Held { lease, state };
     let holding = vec![hold(runs, RUNNING), hold(waits, HeldState::Fetching { fetched: 9 })];
     let heartbeat = Command::Heartbeat { to: TO, host: HOST, holding, reported: Vec::new() };
-    let answer = HeartbeatAnswer { drop: vec![waits], reports: Vec::new() };
+    let answer = HeartbeatAnswer { drop: vec![waits], reports: Vec::new(), stop: Vec::new() };
     assert_eq!(bench.answer(heartbeat), Ok(Answer::Heartbeat(answer)));
     assert_eq!(bench.job().leases_live, 1);
     // Nor is what a host has lost sent again.
@@ -132,20 +134,48 @@ fn units_that_wait_for_their_turn_are_taken_back_by_a_pause() {
 }
 
 #[test]
-fn a_pause_at_once_takes_back_what_runs() {
+fn a_pause_at_once_has_a_hop_end_where_it_is() {
     let mut bench = Bench::with_job(1, 1);
     let lease = bench.lease(HOST);
+    bench.ask(HOST, request(0, vec![(lease.id, RUNNING)]));
+    bench.apply(pause(false));
+    assert!(bench.ask(HOST, request(0, vec![(lease.id, RUNNING)])).stop.is_empty());
+    // A pause that could wait can be made one at once.
+    assert!(bench.events(pause(true)).is_empty(), "the lease lives on");
+    let answer = bench.ask(HOST, request(0, vec![(lease.id, RUNNING)]));
+    assert_eq!((answer.stop, answer.drop), (vec![lease.id], Vec::new()));
+    let answer = bench.ask(HOST, request(0, vec![(lease.id, RUNNING)]));
+    assert!(answer.stop.is_empty(), "an ask that waits isn't answered twice for it");
+    let beat = || Command::Heartbeat {
+        to: ReplyTo(1),
+        host: HOST,
+        holding: vec![Held { lease: lease.id, state: RUNNING }],
+        reported: Vec::new(),
+    };
+    let Ok(Answer::Heartbeat(answer)) = bench.answer(beat()) else { panic!("no heartbeat") };
+    assert_eq!(answer.stop, [lease.id], "a heartbeat says it until it is done");
+    let outcome = Outcome::Trained(trained(&lease, 1));
+    bench.report(HOST, Report { lease: lease.id, outcome }).unwrap();
+    bench.assimilate();
+    assert_eq!(bench.job().leases_live, 0);
+    bench.apply(resume());
+    assert_eq!(hop(&bench.lease(OTHER)).start.batch, 1, "it goes on where it ended");
+}
+
+#[test]
+fn a_pause_at_once_takes_back_what_has_no_part() {
+    let mut bench = Bench::with_job(1, 1);
+    for _ in 0..2 {
+        let lease = bench.lease(HOST);
+        bench.finish(HOST, &lease);
+    }
+    let lease = bench.lease(HOST);
+    assert!(matches!(lease.unit, Unit::Evaluate(_)), "{lease:?}");
     bench.ask(HOST, request(0, vec![(lease.id, RUNNING)]));
     let end = Event::LeaseEnded { lease: lease.id, end: LeaseEnd::Revoked };
     assert_eq!(bench.events(pause(true)), [Event::JobPaused { job: JOB }, end]);
     let answer = bench.ask(HOST, request(1, vec![(lease.id, RUNNING)]));
     assert_eq!((answer.drop, answer.leases), (vec![lease.id], Vec::new()));
-    bench.apply(resume());
-    assert_eq!(hop(&bench.lease(OTHER)).start, hop(&lease).start, "done anew");
-    // A pause that could wait can be made one at once.
-    bench.apply(pause(false));
-    let taken = bench.events(pause(true));
-    assert!(matches!(taken[..], [Event::LeaseEnded { .. }]), "{taken:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@
 )]
 
 mod course;
+mod devices;
 mod extras;
 mod given;
 mod recovery;

@@ -2,10 +2,11 @@
 
 use sojourn_core::{Answer, Command, Core, CoreConfig, Effect, Envelope, Event, Query, ReplyTo};
 use sojourn_protocol::{
-    api::{Held, HeldState, Inventory, WorkAnswer, WorkRequest},
+    api::{Held, HeldState, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
     error::ApiError,
     ids::{HostId, JobId, LeaseId, Version},
+    inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     metrics::{ByClass, ClassDetail, Confusion, Counting},
@@ -101,7 +102,7 @@ impl Bench {
     /// Asks without waiting.
     pub(crate) fn ask(&mut self, host: HostId, request: WorkRequest) -> WorkAnswer {
         match self.answer(Command::Ask { to: ReplyTo(1), host, request }) {
-            Ok(Answer::Work(answer)) => answer,
+            Ok(Answer::Work(answer)) => *answer,
             other => panic!("{other:?}"),
         }
     }
@@ -201,9 +202,7 @@ pub(crate) fn data() -> DataManifest {
 /// An ask of a host with one slot that doesn't wait.
 pub(crate) fn request(wanted: u32, holding: Vec<(LeaseId, HeldState)>) -> WorkRequest {
     WorkRequest {
-        slots: 1,
-        idle: wanted.min(1),
-        wanted,
+        demand: vec![demand(1, wanted.min(1), wanted)],
         holding: holding.into_iter().map(|(lease, state)| Held { lease, state }).collect(),
         reported: Vec::new(),
         wait: Millis(0),
@@ -211,12 +210,15 @@ pub(crate) fn request(wanted: u32, holding: Vec<(LeaseId, HeldState)>) -> WorkRe
     }
 }
 
+/// What the slots of a host's processor could do with.
+pub(crate) fn demand(slots: u32, idle: u32, wanted: u32) -> Demand {
+    Demand { device: CPU.into(), slots, idle, wanted }
+}
+
 pub(crate) fn inventory(class: &str) -> Inventory {
     Inventory {
         cached: Vec::new(),
-        numeric_class: Digest::of(class.as_bytes()),
-        flops: 1e9,
-        device: None,
+        devices: vec![Device::new(CPU, Digest::of(class.as_bytes()), 1e9)],
         client: "test".into(),
     }
 }

@@ -1,8 +1,8 @@
 //! Command in, exact effects out: the life of units, leases and reports.
 
 use crate::support::{
-    Bench, HOST, JOB, OTHER, done, evaluation, events, fail, hop, inventory, request, trained,
-    version,
+    Bench, HOST, JOB, OTHER, demand, done, evaluation, events, fail, hop, inventory, request,
+    trained, version,
 };
 use sojourn_core::{Answer, Command, Effect, Event, JournalPosition, LeaseEnd, ReplyTo, UnitKey};
 use sojourn_protocol::{
@@ -10,6 +10,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
     ids::{Epoch, LeaseId, ShardId, TrialId, Version},
+    inventory::CPU,
     report::{Failure, FailureKind, Outcome, Report, ReportEnd, ReportState},
     time::{Millis, UnixMillis},
     view::{JobState, TrialState},
@@ -27,17 +28,20 @@ fn a_grant_is_journalled_before_it_is_answered() {
     assert_eq!(record.position, JournalPosition(before.0 + 1));
     let unit =
         UnitKey::Train { job: JOB, trial: TrialId(0), epoch: Epoch(0), shard: ShardId(0), from: 0 };
-    let Event::LeaseGranted { lease, host, unit: granted, base, class, why } = &record.event else {
+    let Event::LeaseGranted { lease, host, device, unit: granted, base, class, why } =
+        &record.event
+    else {
         panic!("{record:?}");
     };
     assert_eq!((*lease, *host, *granted, *base), (LeaseId(1), HOST, unit, version(0)));
+    assert_eq!(device, CPU);
     assert_eq!(*class, Some(Digest::of(b"class")));
     assert!(why.starts_with("ltrp"), "every decision says why: {why}");
     assert_eq!((*to, *after), (ReplyTo(9), record.position));
-    let Ok(Answer::Work(WorkAnswer { leases, .. })) = answer.as_ref().map(|answer| &**answer)
-    else {
+    let Ok(Answer::Work(work)) = answer.as_ref().map(|answer| &**answer) else {
         panic!("{answer:?}");
     };
+    let WorkAnswer { leases, .. } = &**work;
     assert_eq!(leases[0].id, LeaseId(1));
     assert_eq!(
         hop(&leases[0]).seed,
@@ -248,7 +252,7 @@ fn what_nobody_reads_is_cut() {
 fn a_host_that_lets_leases_lie_gets_the_next_ones_later() {
     let mut bench = Bench::with_job(8, 1);
     let mut greedy = request(8, Vec::new());
-    (greedy.slots, greedy.idle) = (8, 8);
+    greedy.demand = vec![demand(8, 8, 8)];
     let held = bench.ask(HOST, greedy.clone()).leases;
     assert_eq!(held.len(), 8);
     let waiting = || held.iter().map(|lease| (lease.id, HeldState::Waiting)).collect();
@@ -556,7 +560,8 @@ fn work_for_an_idle_slot_is_not_handed_out_ahead_to_a_busy_one() {
     let second = bench.lease(OTHER);
     // The busy host asks ahead and is told to wait; the idle one asks and waits.
     let mut ahead = request(1, vec![(first.id, HeldState::Waiting)]);
-    (ahead.idle, ahead.wait) = (0, waits.wait);
+    ahead.demand[0].idle = 0;
+    ahead.wait = waits.wait;
     bench.apply(Command::Ask { to: ReplyTo(5), host: HOST, request: ahead });
     bench.report(OTHER, done(&second)).unwrap();
     bench.apply(Command::Ask { to: ReplyTo(6), host: OTHER, request: waits });

@@ -1,0 +1,200 @@
+//! Several devices, what units took there, and trainers that stand still.
+
+use super::*;
+use crate::{server::idle, trainer::PEAK};
+use sojourn_client::RunnerDevice;
+use sojourn_protocol::{
+    api::HeldState,
+    inventory::Workload,
+    report::{Failure, FailureKind, Outcome},
+};
+
+const GPU: &str = "NVIDIA Test";
+
+fn on(trainer: &Trainer, slot: u32, name: &str, memory: u64) {
+    let device = RunnerDevice { name: name.into(), memory: Some(memory) };
+    trainer.devices.lock().unwrap().insert(slot, device);
+}
+
+fn kind_of(outcome: &Outcome) -> Option<FailureKind> {
+    match outcome {
+        Outcome::Failed(failure) => Some(failure.kind),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn units_run_on_the_device_that_they_are_for() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    on(&trainer, 0, GPU, 300);
+    on(&trainer, 1, GPU, 200);
+    // Each device has a class of its own: the two first trainers that say hello.
+    *trainer.classes.lock().unwrap() = ["fast", "fake", "fast"].into();
+    server.change(|world| {
+        let shard = queue_hops(world, 1..=2);
+        world.queue.extend((3..=6).map(|lease| Lease { device: GPU.into(), ..hop(lease, shard) }));
+    });
+    let three = ClientConfig { slots: Some(3), ..config(&server, &dir) };
+    let daemon = Daemon::start(three, &trainer);
+    server.until("all reports", |world| world.reports.len() == 6).await;
+    daemon.stop().await.unwrap();
+    let ran = trainer.ran.lock().unwrap().clone();
+    assert_eq!(ran, [(GPU.to_owned(), 4), ("cpu".to_owned(), 2)].into());
+    let world = server.world();
+    let first = &world.works[0];
+    let slots: Vec<_> =
+        first.demand.iter().map(|d| (d.device.as_str(), d.slots, d.wanted)).collect();
+    assert_eq!(slots, [(GPU, 2, 4), ("cpu", 1, 2)]);
+    let devices = &first.inventory.as_ref().unwrap().devices;
+    assert_eq!((devices[0].name.as_str(), devices[0].memory), (GPU, Some(200)), "of any slot");
+    assert_ne!(devices[0].numeric_class, devices[1].numeric_class);
+}
+
+#[tokio::test]
+async fn a_lease_for_a_device_that_is_not_there_is_given_back() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    server.change(|world| {
+        queue_hops(world, 1..=1);
+        // As a server does that still counts on what the machine had.
+        let lease = world.queue.pop_front().unwrap();
+        world.held.insert(lease.id, Lease { device: GPU.into(), ..lease });
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("a release", |world| world.released.len() == 1).await;
+    assert!(server.world().released[0].1.contains("no device `NVIDIA Test`"));
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_unit_took_is_told_also_after_a_restart() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    on(&trainer, 0, "cpu", 1000);
+    let shard = server.world().put(b"the rows of one shard");
+    let workload = Workload::of(hop(1, shard).unit.context());
+    server.change(|world| {
+        world.end_at_once = true;
+        queue_hops(world, 1..=1);
+    });
+    let told = move |world: &World| {
+        let inventory = world.works.last().and_then(|ask| ask.inventory.as_ref());
+        let measured = inventory.map(|inventory| inventory.devices[0].measured.clone());
+        let measured = measured.unwrap_or_default();
+        measured.first().map(|of| (of.workload.clone(), of.peak_memory, of.out_of_memory))
+    };
+    let went_well = (workload.clone(), Some(PEAK), false);
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("what it took", |world| told(world) == Some(went_well.clone())).await;
+    daemon.stop().await.unwrap();
+
+    *trainer.instead.lock().unwrap() = Some(Box::new(|_| {
+        let kind = FailureKind::OutOfMemory;
+        Ok(Outcome::Failed(Failure { kind, message: "out of memory".into() }))
+    }));
+    server.change(|world| {
+        world.works.clear();
+        queue_hops(world, 2..=2);
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    let ran_out = (workload, Some(PEAK), true);
+    server.until("that it ran out", |world| told(world) == Some(ran_out.clone())).await;
+    daemon.stop().await.unwrap();
+    let world = server.world();
+    assert_eq!(kind_of(&world.reports[&LeaseId(2)].outcome), Some(FailureKind::OutOfMemory));
+    // The first request after the restart said what was measured before.
+    assert!(
+        world.works[0].inventory.as_ref().unwrap().devices[0].measured[0].peak_memory == Some(PEAK)
+    );
+}
+
+#[tokio::test]
+async fn a_trainer_that_stands_still_is_ended_and_after_three_units_its_slot_taken_out() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| {
+        world.end_at_once = true;
+        // One of the two gets three of them.
+        queue_hops(world, 1..=5);
+    });
+    let mut two = ClientConfig { slots: Some(2), ..config(&server, &dir) };
+    two.timing.wait = Duration::from_millis(50);
+    two.timing.standstill = Duration::from_millis(1);
+    let daemon = Daemon::start(two, &trainer);
+    server
+        .until("an ask for one slot", |world| {
+            world.works.last().is_some_and(|ask| ask.demand[0].slots == 1)
+        })
+        .await;
+    server.until("three reports", |world| world.reports.len() >= 3).await;
+    let reports = server.world().reports.clone();
+    for report in reports.values() {
+        assert_eq!(kind_of(&report.outcome), Some(FailureKind::Stalled), "{report:?}");
+    }
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_unit_whose_trainer_stands_still_goes_on_from_the_part_that_was_kept() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    trainer.keeps.store(true, std::sync::atomic::Ordering::SeqCst);
+    server.change(|world| queue_hops(world, 1..=1));
+    let mut quick = config(&server, &dir);
+    quick.timing.standstill = Duration::from_millis(1);
+    let daemon = Daemon::start(quick, &trainer);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    let Outcome::Trained(part) = server.world().reports[&LeaseId(1)].outcome.clone() else {
+        panic!("no part");
+    };
+    assert_eq!(part.end.batch, 1);
+}
+
+#[tokio::test]
+async fn a_hop_ends_early_when_the_server_asks() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| {
+        let shard = queue_hops(world, 1..=1);
+        let lease = Lease { heartbeat_every: Millis(10), ..hop(1, shard) };
+        world.queue = [lease].into();
+    });
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    trainer.until_started(1).await;
+    server.change(|world| world.stop = vec![LeaseId(1)]);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    let Outcome::Trained(part) = server.world().reports[&LeaseId(1)].outcome.clone() else {
+        panic!("no part");
+    };
+    assert_eq!(part.end.batch, 1);
+    let ran =
+        |world: &World| world.heartbeats.iter().flat_map(|beat| beat.holding.clone()).collect();
+    let states: Vec<sojourn_protocol::api::Held> = ran(&server.world());
+    assert!(states.iter().any(|held| matches!(held.state, HeldState::Running { .. })));
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn shards_are_fetched_ahead_and_dropped_as_the_server_says_but_not_against_the_limit() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    let (small, large) = server.change(|world| {
+        let (small, large) = (world.put(&[1; 100]), world.put(&[2; 2000]));
+        world.fetch = vec![large, small];
+        (small, large)
+    });
+    let tight = ClientConfig { cache_bytes: 1000, ..config(&server, &dir) };
+    let daemon = Daemon::start(tight, &trainer);
+    server.until("the small one", |world| world.count("GET /v1/blobs") == 1).await;
+    let cached = |world: &World, blob: BlobRef| {
+        let mut told = world.works.iter().rev().filter_map(|ask| ask.inventory.as_ref());
+        told.next().is_some_and(|inventory| inventory.cached.contains(&blob.sha256))
+    };
+    // What is cached is told with the next request: a unit makes one.
+    server.change(|world| queue_hops(world, 1..=1));
+    server.until("a report", |world| world.reports.len() == 1).await;
+    server.until("that it is there", |world| cached(world, small)).await;
+    assert!(!cached(&server.world(), large), "there is no room for it");
+    server.change(|world| world.evict = vec![small.sha256, large.sha256]);
+    server.until("that it is gone", |world| !cached(world, small)).await;
+    assert!(server.world().works.iter().any(|ask| idle(ask) == 1));
+    daemon.stop().await.unwrap();
+}

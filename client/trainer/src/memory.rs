@@ -1,0 +1,45 @@
+//! How much memory a unit takes, as the kernel counts it.
+
+use std::fs;
+use tch::Device;
+
+/// Counts from its beginning on.
+#[derive(Debug)]
+pub(crate) struct PeakMemory(());
+
+impl PeakMemory {
+    /// Counts anew; nothing where the kernel can't, or where the memory is a GPU's.
+    pub(crate) fn of_unit(device: Device) -> Option<Self> {
+        // Linux: "5" takes what is resident now for the most that was.
+        let counts = !device.is_cuda() && fs::write("/proc/self/clear_refs", "5").is_ok();
+        counts.then_some(Self(()))
+    }
+
+    /// The most bytes that were resident at once since then, of the whole process.
+    #[expect(clippy::unused_self, reason = "it says since when")]
+    pub(crate) fn bytes(self) -> Option<u64> {
+        let text = fs::read_to_string("/proc/self/status").ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kibibytes.checked_mul(1024)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+
+    const LARGE: usize = 256 << 20;
+
+    #[test]
+    fn what_was_taken_before_does_not_count() {
+        drop(black_box(vec![1u8; 2 * LARGE]));
+        let unit = PeakMemory::of_unit(Device::Cpu).unwrap();
+        drop(black_box(vec![1u8; LARGE]));
+        let peak = usize::try_from(unit.bytes().unwrap()).unwrap();
+        let nothing = PeakMemory::of_unit(Device::Cpu).unwrap().bytes().unwrap();
+        let nothing = usize::try_from(nothing).unwrap();
+        assert!(peak >= LARGE && peak >= nothing + LARGE / 2, "{peak} and {nothing}");
+    }
+}

@@ -1,0 +1,97 @@
+//! What a host said of itself.
+
+use sojourn_protocol::{
+    digest::Digest,
+    inventory::{Demand, Device, Inventory, Measured, Workload},
+    time::UnixMillis,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Kinds of processor that one host may have.
+const MOST_DEVICES: usize = 16;
+/// Workloads of one device that are remembered.
+const MOST_MEASURED: usize = 256;
+
+/// A host since the server started.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Contact {
+    /// When it was last heard of.
+    pub(crate) seen_at: UnixMillis,
+    /// Slots in all.
+    pub(crate) slots: u32,
+    /// Digests in its cache.
+    pub(crate) cached: BTreeSet<Digest>,
+    /// What its slots compute on, by name; none until its inventory came.
+    pub(crate) devices: BTreeMap<String, Slots>,
+}
+
+/// The slots of one device.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Slots {
+    /// How many, as the host said last.
+    pub(crate) count: u32,
+    /// What they compute on.
+    pub(crate) device: Device,
+    /// The most bytes of memory that units took there.
+    pub(crate) peaks: BTreeMap<Workload, u64>,
+    /// Units for which the memory wasn't enough.
+    pub(crate) ran_out: BTreeSet<Workload>,
+}
+
+impl Contact {
+    /// Takes in what a host has; how many slots it has it says with what they could do with.
+    pub(crate) fn has(&mut self, inventory: &Inventory) {
+        self.cached = inventory.cached.iter().copied().collect();
+        let count = |name: &str| self.devices.get(name).map_or(0, |slots| slots.count);
+        let devices = inventory.devices.iter().take(MOST_DEVICES).map(|device| {
+            let count = count(&device.name);
+            (device.name.clone(), Slots::of(device.clone(), count))
+        });
+        self.devices = devices.collect();
+    }
+
+    /// Takes in what its slots could do with.
+    pub(crate) fn could_do_with(&mut self, demand: &[Demand]) {
+        self.slots = demand.iter().fold(0, |all, demand| all.saturating_add(demand.slots));
+        for slots in self.devices.values_mut() {
+            slots.count = 0;
+        }
+        for demand in demand {
+            if let Some(slots) = self.devices.get_mut(&demand.device) {
+                slots.count = demand.slots;
+            }
+        }
+    }
+
+    /// Is the host known well enough to be given work?
+    #[must_use]
+    pub(crate) fn is_known(&self) -> bool {
+        !self.devices.is_empty()
+    }
+
+    /// The device of that name.
+    #[must_use]
+    pub(crate) fn device(&self, name: &str) -> Option<&Device> {
+        self.devices.get(name).map(|slots| &slots.device)
+    }
+
+    /// Its devices.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &Device> {
+        self.devices.values().map(|slots| &slots.device)
+    }
+}
+
+impl Slots {
+    fn of(mut device: Device, count: u32) -> Self {
+        device.measured.truncate(MOST_MEASURED);
+        let measured = || device.measured.iter();
+        let peak = |of: &Measured| Some((of.workload.clone(), of.peak_memory?));
+        let ran_out = measured().filter(|of| of.out_of_memory).map(|of| of.workload.clone());
+        Self {
+            count,
+            peaks: measured().filter_map(peak).collect(),
+            ran_out: ran_out.collect(),
+            device,
+        }
+    }
+}

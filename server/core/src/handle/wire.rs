@@ -1,0 +1,109 @@
+//! A lease as its host gets it, and how long it should take there.
+
+use crate::{core::Core, event::UnitKey, state::Lease};
+use sojourn_protocol::{
+    ids::LeaseId,
+    manifest::DataSplit,
+    position::Position,
+    seeds,
+    time::Millis,
+    unit::{self, Evaluation, Hop, Unit},
+};
+
+impl Core {
+    /// A live lease as it goes over the wire.
+    pub(crate) fn wire_lease(&self, lease: LeaseId) -> Option<unit::Lease> {
+        let known = self.state.leases.get(&lease)?;
+        let term = self.soft.terms.get(&lease);
+        Some(unit::Lease {
+            id: lease,
+            unit: self.wire_unit(known)?,
+            device: known.device.clone(),
+            renew_by: term.map_or(self.now + self.config.lease_term, |term| term.renew_by),
+            heartbeat_every: self.config.heartbeat_every,
+            upload_bytes: match known.unit {
+                UnitKey::Train { job, trial, .. } => self.state.trial(job, trial)?.checkpoint_bytes,
+                UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => 0,
+            },
+        })
+    }
+
+    fn wire_unit(&self, lease: &Lease) -> Option<Unit> {
+        let job = self.state.jobs.get(&lease.unit.job())?;
+        let trial = job.trial(lease.unit.trial())?;
+        Some(match lease.unit {
+            UnitKey::Train { .. } => Unit::Train(self.wire_hop(lease)?),
+            UnitKey::Evaluate { epoch, .. } => {
+                let evaluation = trial.evaluations.get(&epoch)?;
+                Unit::Evaluate(Evaluation {
+                    job: job.id,
+                    trial: trial.id,
+                    epoch,
+                    version: evaluation.version,
+                    checkpoint: evaluation.checkpoint,
+                    shards: job.data.valid.clone(),
+                    split: DataSplit::Valid,
+                    counting: job.spec.search.counting(&job.data.labels),
+                    context: trial.context_of(lease.id),
+                })
+            }
+            UnitKey::Extra { name, .. } => {
+                let extra = job.extra(&name)?;
+                Unit::Evaluate(Evaluation {
+                    job: job.id,
+                    trial: trial.id,
+                    epoch: name.epoch,
+                    version: extra.version,
+                    checkpoint: extra.checkpoint,
+                    shards: job.data.split(name.split).to_vec(),
+                    split: name.split,
+                    counting: job.spec.search.full_counting(&job.data.labels),
+                    context: trial.context_of(lease.id),
+                })
+            }
+        })
+    }
+
+    /// The hop of a lease on its trial's current version.
+    pub(crate) fn wire_hop(&self, lease: &Lease) -> Option<Hop> {
+        let UnitKey::Train { job, trial, epoch, shard, from } = lease.unit else { return None };
+        let job = self.state.jobs.get(&job)?;
+        let trial = job.trial(trial)?;
+        Some(Hop {
+            job: job.id,
+            trial: trial.id,
+            base: trial.base(),
+            start: Position { epoch, shard, batch: from, step: trial.chain.step() },
+            shard: *job.data.train.get(unit::shard_index(shard))?,
+            seed: seeds::hop(job.spec.seed, trial.id, epoch, shard),
+            context: trial.context_of(lease.id),
+        })
+    }
+
+    /// How long a lease's unit should take on its host.
+    pub(crate) fn estimate(&self, lease: LeaseId) -> Millis {
+        let Some(lease) = self.state.leases.get(&lease) else { return Millis(0) };
+        let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return Millis(0) };
+        let Some(trial) = job.trial(lease.unit.trial()) else { return Millis(0) };
+        let evaluated =
+            |split| job.data.split(split).iter().map(|shard| u64::from(shard.rows)).sum();
+        let rows = match lease.unit {
+            UnitKey::Train { shard, .. } => job
+                .data
+                .train
+                .get(unit::shard_index(shard))
+                .map_or(0, |shard| u64::from(shard.rows)),
+            UnitKey::Evaluate { .. } => evaluated(DataSplit::Valid),
+            UnitKey::Extra { name, .. } => evaluated(name.split),
+        };
+        let contact = self.soft.contacts.get(&lease.host);
+        let device = contact.and_then(|contact| contact.device(&lease.device));
+        let flops = device.map_or(0.0, |device| device.flops);
+        self.soft.estimates.training(lease.host, (&lease.device, flops), trial, rows)
+    }
+
+    /// How long to wait for progress on work that should take `estimate`.
+    pub(crate) fn patience(&self, estimate: Millis) -> Millis {
+        Millis(estimate.0.saturating_mul(10).max(self.config.least_due.0))
+    }
+}
