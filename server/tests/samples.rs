@@ -6,8 +6,11 @@ use sojourn_core::{EVENT_VERSION, Event, Record};
 use std::collections::BTreeSet;
 
 /// What each version was the first to write, the oldest version first.
-const SAMPLES: &[&str] =
-    &[include_str!("samples/events-v1.jsonl"), include_str!("samples/events-v2.jsonl")];
+const SAMPLES: &[&str] = &[
+    include_str!("samples/events-v1.jsonl"),
+    include_str!("samples/events-v2.jsonl"),
+    include_str!("samples/events-v3.jsonl"),
+];
 
 /// The names of all events; a new one must be given a sample.
 fn kind(event: &Event) -> &'static str {

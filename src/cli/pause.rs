@@ -10,7 +10,8 @@ pub(crate) struct Args {
     /// The job's number.
     #[arg(value_name = "JOB")]
     job: JobId,
-    /// Take running units back from their machines at once; they are done anew later.
+    /// End running units at once: a hop after the batch that it is at, from where it goes on later; an
+    /// evaluation is done anew.
     #[arg(long)]
     now: bool,
     /// Print the job as JSON.
@@ -35,7 +36,7 @@ fn text(view: &JobView) -> String {
         0 => paused,
         live => {
             let units = words::counted(live, "unit");
-            format!("{paused}; {units} still with machines (`--now` takes them back)")
+            format!("{paused}; {units} still with machines (`--now` ends them early)")
         }
     }
 }

@@ -16,8 +16,8 @@ use sojourn_protocol::{
 use std::ops::RangeInclusive;
 
 /// The version of [`Record`]'s encoding that is written. Version 2 has jobs that are paused and extended,
-/// and evaluations outside the search.
-pub const EVENT_VERSION: u32 = 2;
+/// and evaluations outside the search; version 3 has hosts with several devices, and more kinds of failure.
+pub const EVENT_VERSION: u32 = 3;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
 

@@ -9,7 +9,7 @@ mod world;
 
 use sojourn_blobs::FullDisk;
 use sojourn_protocol::{
-    PROTOCOL_HEADER,
+    PROTOCOL_HEADER, PROTOCOL_VERSION,
     api::{Health, MissingAnswer, UploadState},
     error::ErrorKind,
     ids::{LeaseId, Version},
@@ -152,10 +152,11 @@ async fn what_is_no_request_is_told_so() {
     let newer = [(PROTOCOL_HEADER, "99")];
     let answer = send(world.address(), "GET", "/v1/health", "", &newer, b"").await;
     assert!(answer.refused(ErrorKind::UnsupportedProtocol).message.contains("`2`"));
-    assert_eq!(answer.header(PROTOCOL_HEADER).as_deref(), Some("1"));
-    let same = [(PROTOCOL_HEADER, "1")];
+    let ours = PROTOCOL_VERSION.to_string();
+    assert_eq!(answer.header(PROTOCOL_HEADER), Some(ours.clone()));
+    let same = [(PROTOCOL_HEADER, ours.as_str())];
     let answer = send(world.address(), "GET", "/v1/health", "", &same, b"").await;
-    assert_eq!(answer.header(PROTOCOL_HEADER).as_deref(), Some("1"));
+    assert_eq!(answer.header(PROTOCOL_HEADER), Some(ours));
 
     // Bodies over their limits, and some that are under a job's.
     let body = vec![b' '; (1 << 20) + 1];
