@@ -38,6 +38,10 @@ impl Core {
             }
         }
         contact.could_do_with(&request.demand);
+        // A slot that is to go is there until its unit has ended.
+        let busy = u32::try_from(self.started_leases(host)).unwrap_or(u32::MAX);
+        let contact = self.soft.contacts.entry(host).or_default();
+        contact.slots = contact.slots.max(busy);
         self.touch(host, &request.holding);
         let wait = request.wait.0.min(self.config.longest_wait.0);
         let answer = self.work(host, &request);

@@ -3,15 +3,16 @@
 //! The commands are nonsense half of the time: leases of others, results of long ago, offers of
 //! nothing. Nothing here has to finish; `sojourn-sim` has worlds in which it must.
 
-use crate::support::{Bench, HOST, JOB, OTHER, data_with_test, done, request, trained};
+use crate::support::{Bench, HOST, JOB, OTHER, data_with_test, demand, done, request, trained};
 use proptest::prelude::*;
 use sojourn_core::{
     Answer, Command, Core, CoreConfig, Effect, Envelope, Fault, Query, ReplyTo, Violation,
 };
 use sojourn_protocol::{
-    api::{Held, HeldState},
+    api::{Held, HeldState, WorkRequest},
     digest::Digest,
     ids::{HostId, JobId, LeaseId, TrialId},
+    inventory::{Demand, Device, Measured, Workload},
     manifest::DataSplit,
     report::{Failure, FailureKind, Outcome, Report},
     time::{Millis, UnixMillis},
@@ -21,7 +22,7 @@ use sojourn_protocol::{
 /// One thing that may happen; numbers pick among what there is.
 #[derive(Debug, Clone)]
 enum Step {
-    Ask { host: u8, wanted: u32, wait: bool, holds: u8 },
+    Ask { host: u8, wanted: u32, wait: bool, holds: u8, has: u8 },
     Heartbeat { host: u8, holds: u8, done: u32 },
     Report { host: u8, lease: usize, how: u8 },
     Release { host: u8, lease: usize },
@@ -43,11 +44,12 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (0u8..3, 0u32..4, any::<bool>(), any::<u8>())
-            .prop_map(|(host, wanted, wait, holds)| Step::Ask { host, wanted, wait, holds }),
+        8 => (0u8..3, 0u32..4, any::<bool>(), any::<u8>(), 0u8..8).prop_map(
+            |(host, wanted, wait, holds, has)| Step::Ask { host, wanted, wait, holds, has }
+        ),
         4 => (0u8..3, any::<u8>(), 0u32..4)
             .prop_map(|(host, holds, done)| Step::Heartbeat { host, holds, done }),
-        8 => (0u8..3, any::<usize>(), 0u8..8)
+        8 => (0u8..3, any::<usize>(), 0u8..9)
             .prop_map(|(host, lease, how)| Step::Report { host, lease, how }),
         1 => (0u8..3, any::<usize>()).prop_map(|(host, lease)| Step::Release { host, lease }),
         6 => Just(Step::Take),
@@ -77,6 +79,10 @@ struct Run {
     inputs: Vec<Envelope>,
     outputs: Vec<Vec<Effect>>,
     start: Vec<u8>,
+}
+
+fn ran_out(workload: Workload) -> Measured {
+    Measured { workload, nanos_per_row: Some(1000), peak_memory: None, out_of_memory: true }
 }
 
 fn host(n: u8) -> HostId {
@@ -147,6 +153,29 @@ impl Run {
         held.map(|(lease, _)| Held { lease: lease.id, state }).collect()
     }
 
+    /// Has the asking host processors of several kinds, shards in its cache, or no memory for what was asked
+    /// of it last.
+    fn has(&self, request: &mut WorkRequest, bits: u8) {
+        let wanted = request.demand[0].wanted;
+        let Some(inventory) = &mut request.inventory else { return };
+        if bits & 1 != 0 {
+            let mut gpu = Device::new("gpu", Digest::of(b"other class"), 1e12);
+            gpu.memory = Some(1 << 20);
+            let workload = |lease: &Lease| Workload::of(lease.unit.context());
+            gpu.measured = self.leases.last().map(workload).map(ran_out).into_iter().collect();
+            inventory.devices.push(gpu);
+            request
+                .demand
+                .push(Demand { device: "gpu".into(), ..demand(2, wanted.min(2), wanted) });
+        }
+        if bits & 2 != 0 {
+            inventory.cached = data_with_test().blobs().map(|blob| blob.sha256).collect();
+        }
+        if bits == 4 {
+            request.inventory = None;
+        }
+    }
+
     fn lease(&self, index: usize) -> Option<&Lease> {
         // Recent ones are the likelier to mean something.
         self.leases.iter().rev().nth(index % self.leases.len().clamp(1, 10))
@@ -156,8 +185,9 @@ impl Run {
         let to = ReplyTo(1);
         self.bench.now += 7;
         match *step {
-            Step::Ask { host: n, wanted, wait, holds } => {
+            Step::Ask { host: n, wanted, wait, holds, has } => {
                 let mut request = request(wanted, Vec::new());
+                self.has(&mut request, has);
                 request.holding = self.holding(holds, HeldState::Waiting);
                 request.reported = self.leases.iter().map(|lease| lease.id).collect();
                 request.wait = Millis(if wait { 3_000 } else { 0 });
@@ -240,6 +270,7 @@ impl Run {
         match (how, &lease.unit) {
             (0, _) => report.outcome = failed(FailureKind::Trainer),
             (1, _) => report.outcome = failed(FailureKind::NonFinite),
+            (8, _) => report.outcome = failed(FailureKind::OutOfMemory),
             (2, Unit::Train(hop)) => {
                 let end = hop.start.batch + 1;
                 report.outcome = Outcome::Trained(trained(&lease, end));
