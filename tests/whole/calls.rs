@@ -241,7 +241,7 @@ fn completions_are_made_for_shells() {
     }
 }
 
-const HOST: &str = r#"{"host":1,"name":"m","state":"STATE","seen_at":null,"slots":2,"devices":[],"cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}"#;
+const HOST: &str = r#"{"host":1,"name":"m","state":"STATE","seen_at":null,"slots":2,"devices":[{"name":"cpu","slots":2,"numeric_class":"cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc","flops":1e9,"memory":null,"measured":[]}],"cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}"#;
 
 #[test]
 fn a_machine_is_revoked_by_its_number() {

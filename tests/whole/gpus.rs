@@ -8,12 +8,13 @@ use crate::{
 use serde_json::Value;
 use std::{env, fs, path::Path, process::Command};
 
-const GPUS: &str = "0, GPU-0aaa, NVIDIA Test\n1, GPU-1bbb, NVIDIA Test\n";
+const GPUS: &str = "0, GPU-0aaa, 23034, NVIDIA Test\n1, GPU-1bbb, 23034, NVIDIA Test\n";
+const TWO_KINDS: &str = "0, GPU-0aaa, 23034, NVIDIA Test\n1, GPU-1bbb, 81559, NVIDIA Other\n";
 
-/// Puts the stand-ins into the folder.
-fn stand_ins(folder: &Path) {
+/// Puts the stand-ins into the folder; the driver lists these GPUs.
+fn stand_ins(folder: &Path, gpus: &str) {
     fs::create_dir(folder.join("bin")).unwrap();
-    script(&folder.join("bin/nvidia-smi"), &format!("printf '{GPUS}'\n"));
+    script(&folder.join("bin/nvidia-smi"), &format!("printf '{gpus}'\n"));
     fs::create_dir(folder.join("torch")).unwrap();
     fs::write(folder.join("torch/libtorch_cuda.so"), "").unwrap();
     let real = program().with_file_name("sojourn-trainer");
@@ -60,7 +61,7 @@ fn replay(site: &Site, job: &str, gpus: &str) -> (Option<i32>, Value, String) {
 #[test]
 fn what_a_gpu_has_trained_is_replayed_on_a_gpu() {
     let site = Site::start();
-    stand_ins(site.path());
+    stand_ins(site.path(), GPUS);
     let library = site.path().join("torch/libtorch_cuda.so");
     let library = library.display();
     let mut client = command(site.path());
@@ -91,4 +92,32 @@ fn what_a_gpu_has_trained_is_replayed_on_a_gpu() {
     let (code, cpu, _) = replay(&site, &job, "none");
     assert_eq!((code, &cpu["verdict"]), (Some(1), &"not-judgeable".into()), "{cpu}");
     assert!(cpu["reason"].as_str().unwrap().contains("cdacdacd"), "{cpu}");
+}
+
+#[test]
+fn gpus_of_two_kinds_and_cores_beside_them_train_at_once() {
+    let site = Site::start();
+    stand_ins(site.path(), TWO_KINDS);
+    let mut client = command(site.path());
+    client
+        .args(["client", "--server", &site.url, "--token", &site.enrolment, "--name", "mixed"])
+        .args(["--cpu-slots", "2", "--data"])
+        .arg(site.path().join("mixed"));
+    let client = spawn(client, &site.path().join("mixed.log"));
+    let job = site.submit(12, 2);
+    site.wait(&job, |view| view["state"] == "finished");
+    let hosts = site.json(&["hosts"]);
+    let devices = hosts[0]["devices"].as_array().unwrap();
+    let slots: Vec<_> = devices.iter().map(|d| (d["name"].as_str(), d["slots"].as_u64())).collect();
+    let of = |name, slots| (Some(name), Some(slots));
+    assert_eq!(slots, [of("NVIDIA Other", 1), of("NVIDIA Test", 1), of("cpu", 2)], "{hosts}");
+    let measured = |device: &Value| device["measured"].as_array().unwrap().len();
+    assert!(devices.iter().map(measured).sum::<usize>() > 0, "{hosts}");
+    let memory = |name: &str| {
+        devices.iter().find(|device| device["name"] == name).unwrap()["memory"].clone()
+    };
+    assert_eq!(memory("NVIDIA Test"), 23_034_u64 << 20);
+    let table = String::from_utf8(site.run(&["hosts"]).stdout).unwrap();
+    assert!(table.contains("1 x NVIDIA Other, 1 x NVIDIA Test, 2 x cpu"), "{table}");
+    drop(client);
 }
