@@ -9,7 +9,7 @@ use crate::{
     slot_runner::SlotRunner,
 };
 use sojourn_protocol::inventory::CPU;
-use sojourn_slot::{Device, Slot, SlotConfig, SlotError};
+use sojourn_slot::{Slot, SlotConfig, SlotError};
 use std::{num::NonZero, path::Path, pin::pin, thread};
 
 /// Runs a daemon with a trainer child for each slot, until `shutdown` ends: units are then stopped,
@@ -54,9 +54,7 @@ pub async fn run(
 
 fn slot_config(trainer: Option<&Path>) -> Result<SlotConfig, SlotError> {
     match trainer {
-        Some(trainer) if trainer.is_file() => {
-            Ok(SlotConfig { trainer: trainer.to_owned(), threads: 1, device: Device::Cpu })
-        }
+        Some(trainer) if trainer.is_file() => Ok(SlotConfig::new(trainer.to_owned())),
         Some(trainer) => Err(SlotError::Missing { trainer: trainer.to_owned() }),
         None => SlotConfig::find(),
     }

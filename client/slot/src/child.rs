@@ -2,14 +2,17 @@
 
 use crate::{
     config::{Mode, SlotConfig},
-    device::Device,
+    crew::Member,
+    device::{Device, MemoryShare},
     error::SlotError,
 };
-use sojourn_protocol::trainer::{
-    Hello, PINNED_ENVIRONMENT, Pace, TRAINER_PROTOCOL, TrainerLine, TrainerRequest,
+use sojourn_protocol::{
+    report::{Failure, FailureKind},
+    trainer::{Hello, PINNED_ENVIRONMENT, Pace, TRAINER_PROTOCOL, TrainerLine, TrainerRequest},
 };
 use std::{
     collections::VecDeque,
+    env,
     future::pending,
     io,
     pin::{Pin, pin},
@@ -34,6 +37,9 @@ const TAIL_LINES: usize = 12;
 /// How long a process that has closed its output may take to end.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
+/// The variable that PyTorch's allocator of GPU memory reads.
+const ALLOCATOR: &str = "PYTORCH_CUDA_ALLOC_CONF";
+
 /// A trainer that has said hello.
 #[derive(Debug)]
 pub(crate) struct Child {
@@ -45,6 +51,8 @@ pub(crate) struct Child {
     log: Log,
     /// The pace that it goes at.
     pace: Pace,
+    /// Goes after the process.
+    member: Member,
 }
 
 /// What came instead of a line.
@@ -74,6 +82,8 @@ impl Child {
         let trainer = config.trainer.clone();
         let failed = |source| SlotError::Start { trainer: trainer.clone(), source };
         let mut process = command(config, mode).spawn().map_err(failed)?;
+        let pid = process.id().ok_or_else(|| failed(io::Error::other("it has no process id")))?;
+        let member = config.crew.enter(pid);
         let pipe = || failed(io::Error::other("it has no pipes"));
         let requests = process.stdin.take().ok_or_else(pipe)?;
         let mut lines = BufReader::new(process.stdout.take().ok_or_else(pipe)?);
@@ -86,14 +96,15 @@ impl Child {
                 return Err(SlotError::Hello { trainer, why });
             }
             Err(broken) => {
-                let why = describe(broken, &mut process, &mut log).await;
+                let why = describe(broken, &mut process, &mut log, &member).await.message;
                 return Err(SlotError::Hello { trainer, why });
             }
         };
         if hello.protocol != TRAINER_PROTOCOL {
             return Err(SlotError::Protocol { trainer, found: hello.protocol });
         }
-        Ok(Self { mode, hello, process, requests, lines, log, pace: Pace::FULL })
+        member.works();
+        Ok(Self { mode, hello, process, requests, lines, log, pace: Pace::FULL, member })
     }
 
     /// Has the process ended?
@@ -139,9 +150,9 @@ impl Child {
         }
     }
 
-    /// How it ended, for people; it is killed where it hasn't.
-    pub(crate) async fn end(mut self, broken: Broken) -> String {
-        describe(broken, &mut self.process, &mut self.log).await
+    /// How it ended; it is killed where it hasn't.
+    pub(crate) async fn end(mut self, broken: Broken) -> Failure {
+        describe(broken, &mut self.process, &mut self.log, &self.member).await
     }
 }
 
@@ -169,8 +180,20 @@ fn command(config: &SlotConfig, mode: Mode) -> Command {
         // Loaded before the program begins: libtorch looks once, at its first tensor, what there is.
         // A library that can't be loaded is named in the log and left out; the trainer then finds no GPU.
         command.env("LD_PRELOAD", library);
+        if let Some(share) = config.gpu_memory {
+            let [said, before] =
+                [ALLOCATOR, "PYTORCH_ALLOC_CONF"].map(|name| env::var(name).unwrap_or_default());
+            command.env(ALLOCATOR, allocator(share, &[&said, &before]));
+        }
     }
     command
+}
+
+/// What PyTorch's allocator of GPU memory is told, with what the machine's owner has told it already.
+fn allocator(share: MemoryShare, said: &[&str]) -> String {
+    let said = said.iter().find(|said| !said.is_empty());
+    let before = said.map(|said| format!("{said},")).unwrap_or_default();
+    format!("{before}per_process_memory_fraction:{share}")
 }
 
 /// Ends when what was given does; never, where that is over.
@@ -208,11 +231,28 @@ async fn read_line(lines: &mut (impl AsyncBufRead + Unpin)) -> Result<TrainerLin
     })
 }
 
-async fn describe(broken: Broken, process: &mut tokio::process::Child, log: &mut Log) -> String {
+async fn describe(
+    broken: Broken,
+    process: &mut tokio::process::Child,
+    log: &mut Log,
+    member: &Member,
+) -> Failure {
+    let mut kind = FailureKind::Died;
     let what = match broken {
         Broken::Ended => match timeout(END_WITHIN, process.wait()).await {
-            Ok(Ok(status)) => format!("the trainer died ({status})"),
-            Ok(Err(error)) => format!("the trainer died ({error})"),
+            Ok(ended) => {
+                let how = match &ended {
+                    Ok(status) => format!("the trainer died ({status})"),
+                    Err(error) => format!("the trainer died ({error})"),
+                };
+                match member.out_of_memory(&ended) {
+                    Some(why) => {
+                        kind = FailureKind::OutOfMemory;
+                        format!("{why}: {how}")
+                    }
+                    None => how,
+                }
+            }
             Err(_) => "the trainer closed its output".into(),
         },
         Broken::Garbage(text) => format!("the trainer said `{text}`"),
@@ -222,7 +262,9 @@ async fn describe(broken: Broken, process: &mut tokio::process::Child, log: &mut
     // It may have ended already.
     process.kill().await.ok();
     let tail = log.tail().await;
-    if tail.is_empty() { what } else { format!("{what}; the end of its log:\n{tail}") }
+    let message =
+        if tail.is_empty() { what } else { format!("{what}; the end of its log:\n{tail}") };
+    Failure { kind, message }
 }
 
 /// The child's stderr: passed on to our log, its end kept for messages.
@@ -283,10 +325,18 @@ mod tests {
         let trainer = folder.path().join("trainer");
         fs::write(&trainer, "#!/bin/sh\necho 'waiting for a lock' >&2\nread never\n").unwrap();
         fs::set_permissions(&trainer, fs::Permissions::from_mode(0o755)).unwrap();
-        let config = SlotConfig { trainer, threads: 1, device: Device::Cpu };
+        let config = SlotConfig::new(trainer);
         let limit = Duration::from_millis(200);
         let started = Child::start_within(&config, Mode::Free { threads: 1 }, limit).await;
         let Err(SlotError::Hello { why, .. }) = started else { panic!("{started:?}") };
         assert!(why.starts_with("the trainer has said nothing for 200ms"), "{why}");
+    }
+
+    #[test]
+    fn what_the_owner_tells_the_allocator_stays() {
+        let half = MemoryShare::of(1, 2);
+        assert_eq!(allocator(half, &["", ""]), "per_process_memory_fraction:0.5000");
+        let said = allocator(half, &["", "expandable_segments:True"]);
+        assert_eq!(said, "expandable_segments:True,per_process_memory_fraction:0.5000");
     }
 }

@@ -1,11 +1,15 @@
 //! Which trainer program a slot starts, with how many threads, on which device.
 
-use crate::{device::Device, error::SlotError};
+use crate::{
+    crew::Crew,
+    device::{Device, MemoryShare},
+    error::SlotError,
+};
 use sojourn_protocol::trainer::TRAINER_PROGRAM;
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 /// How a slot runs its trainer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct SlotConfig {
     /// The trainer program.
     pub trainer: PathBuf,
@@ -13,9 +17,20 @@ pub struct SlotConfig {
     pub threads: u32,
     /// What the trainer computes on.
     pub device: Device,
+    /// How much of a GPU's memory the trainer may take; all of it where nothing is said.
+    pub gpu_memory: Option<MemoryShare>,
+    /// The trainers among which it is; of slots that are looked after together it is one.
+    pub crew: Arc<Crew>,
 }
 
 impl SlotConfig {
+    /// That trainer, one thread, on the CPU, looked after by nobody.
+    #[must_use]
+    pub fn new(trainer: PathBuf) -> Self {
+        let (threads, device) = (1, Device::Cpu);
+        Self { trainer, threads, device, gpu_memory: None, crew: Arc::default() }
+    }
+
     /// The trainer beside the running program (or, for a test program, one folder above), one thread,
     /// on the CPU; the variable `SOJOURN_TRAINER` names another.
     ///
@@ -29,7 +44,7 @@ impl SlotConfig {
         if !trainer.is_file() {
             return Err(SlotError::Missing { trainer });
         }
-        Ok(Self { trainer, threads: 1, device: Device::Cpu })
+        Ok(Self::new(trainer))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a slot's trainer computes on.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 /// A processor that trains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,4 +17,46 @@ pub enum Device {
         /// of libtorch alone; this is loaded with it into the same process.
         library: PathBuf,
     },
+}
+
+/// A share of a GPU's memory, in parts of 10,000, so that a byte limit of a large GPU is met closely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemoryShare(u16);
+
+/// The whole.
+const WHOLE: u16 = 10_000;
+
+impl MemoryShare {
+    /// `bytes` of `total`, rounded down: at least one part, at most the whole.
+    #[must_use]
+    pub fn of(bytes: u64, total: u64) -> Self {
+        let parts = u128::from(bytes) * u128::from(WHOLE) / u128::from(total.max(1));
+        Self(u16::try_from(parts).unwrap_or(WHOLE).clamp(1, WHOLE))
+    }
+}
+
+impl fmt::Display for MemoryShare {
+    /// As libtorch reads it: `0.5000`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:04}", self.0 / WHOLE, self.0 % WHOLE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_rounded_down_and_never_none() {
+        for (bytes, total, shown) in [
+            (10, 40, "0.2500"),
+            (2, 3, "0.6666"),
+            (0, 80, "0.0001"),
+            (90, 80, "1.0000"),
+            (u64::MAX, 1, "1.0000"),
+            (5, 0, "1.0000"),
+        ] {
+            assert_eq!(MemoryShare::of(bytes, total).to_string(), shown);
+        }
+    }
 }

@@ -8,17 +8,20 @@
 //! |---|---|
 //! | `config.rs` | which program, how many threads |
 //! | `device.rs` | on which processor |
+//! | `crew.rs` | trainers that are looked after together |
 //! | `slot.rs` | the slot: units in, outcomes out |
 //! | `child.rs` | one process: its lines, its log, its end |
 //! | `error.rs` | why there is no trainer |
 
 mod child;
 mod config;
+mod crew;
 mod device;
 mod error;
 mod slot;
 
 pub use config::{Mode, SlotConfig};
-pub use device::Device;
+pub use crew::{Crew, Places};
+pub use device::{Device, MemoryShare};
 pub use error::SlotError;
 pub use slot::{Slot, full_pace};

@@ -104,7 +104,7 @@ impl Slot {
             // It died while it was idle: nothing that this request did.
             child = self.start(mode).await?;
             if child.begin(request, now).await.is_err() {
-                return Ok(died(child.end(Broken::Ended).await));
+                return Ok(TrainerLine::Failed(child.end(Broken::Ended).await));
             }
         }
         let stop = pin!(stop);
@@ -114,10 +114,10 @@ impl Slot {
                 Ok(TrainerLine::Told(told)) => on_told(told),
                 Ok(TrainerLine::Hello(_)) => {
                     let garbage = Broken::Garbage("hello again".into());
-                    return Ok(died(child.end(garbage).await));
+                    return Ok(TrainerLine::Failed(child.end(garbage).await));
                 }
                 Ok(answer) => break answer,
-                Err(broken) => return Ok(died(child.end(broken).await)),
+                Err(broken) => return Ok(TrainerLine::Failed(child.end(broken).await)),
             }
         };
         self.child = Some(child);
@@ -176,8 +176,4 @@ impl Slot {
         }
         Ok(child)
     }
-}
-
-fn died(message: String) -> TrainerLine {
-    TrainerLine::Failed(Failure { kind: FailureKind::Died, message })
 }

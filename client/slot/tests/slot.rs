@@ -14,8 +14,10 @@ use sojourn_protocol::{
     },
     unit::{Base, Hop, TrialContext, Unit},
 };
-use sojourn_slot::{Device, Slot, SlotConfig, SlotError, full_pace};
-use std::{fs, future::pending, os::unix::fs::PermissionsExt, path::Path, process::Command};
+use sojourn_slot::{Crew, Device, MemoryShare, Places, Slot, SlotConfig, SlotError, full_pace};
+use std::{
+    fs, future::pending, os::unix::fs::PermissionsExt, path::Path, process::Command, sync::Arc,
+};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -46,7 +48,7 @@ fn line(line: &TrainerLine) -> String {
 
 /// A slot whose trainer is a shell script.
 fn slot(folder: &TempDir, script: &str) -> Slot {
-    Slot::new(SlotConfig { trainer: write(folder.path(), script), threads: 3, device: Device::Cpu })
+    Slot::new(SlotConfig { threads: 3, ..SlotConfig::new(write(folder.path(), script)) })
 }
 
 fn write(folder: &Path, script: &str) -> std::path::PathBuf {
@@ -143,7 +145,7 @@ async fn a_gpus_trainer_sees_that_gpu_alone_and_the_library_that_drives_it() {
     let folder = TempDir::new().unwrap();
     let seen = folder.path().join("seen");
     let script = format!(
-        "echo \"$* $CUDA_VISIBLE_DEVICES $LD_PRELOAD\" >> {}\n{}cat >/dev/null\n",
+        "echo \"$* $CUDA_VISIBLE_DEVICES $LD_PRELOAD $PYTORCH_CUDA_ALLOC_CONF\" >> {}\n{}cat >/dev/null\n",
         seen.display(),
         hello(TRAINER_PROTOCOL)
     );
@@ -151,12 +153,15 @@ async fn a_gpus_trainer_sees_that_gpu_alone_and_the_library_that_drives_it() {
     // Not there: the loader says so on stderr and goes on, as for the real trainer.
     let library = folder.path().join("libtorch_cuda.so");
     let device = Device::Cuda { uuid: "GPU-1b2c".into(), library: library.clone() };
-    let mut slot = Slot::new(SlotConfig { trainer, threads: 3, device });
+    let gpu_memory = Some(MemoryShare::of(1, 4));
+    let config = SlotConfig { threads: 3, device, gpu_memory, ..SlotConfig::new(trainer) };
+    let mut slot = Slot::new(config);
     slot.hello(Some(1)).await.unwrap();
     slot.hello(None).await.unwrap();
     let library = library.display();
-    let expected =
-        [1, 3].map(|threads| format!("--threads {threads} --device cuda:0 GPU-1b2c {library}"));
+    let share = "per_process_memory_fraction:0.2500";
+    let expected = [1, 3]
+        .map(|threads| format!("--threads {threads} --device cuda:0 GPU-1b2c {library} {share}"));
     let seen = fs::read_to_string(&seen).unwrap();
     assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
 }
@@ -256,6 +261,48 @@ async fn rows_are_predicted_refused_or_answered_beside_the_question() {
     let failure = slot.predict(request).await.unwrap().unwrap_err();
     assert_eq!(failure.kind, FailureKind::Died);
     assert!(failure.message.contains("another question"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_trainer_that_the_kernel_ends_for_want_of_memory_says_so_and_another_kill_does_not() {
+    let folder = TempDir::new().unwrap();
+    let events = folder.path().join("memory.events");
+    let script = format!(
+        "{}read request\necho 'oom_kill 1' > {}\nkill -KILL $$\n",
+        hello(TRAINER_PROTOCOL),
+        events.display()
+    );
+    let config = SlotConfig::new(write(folder.path(), &script));
+    let places = Places { kills: Some(events), ..Places::default() };
+    let mut slot = Slot::new(SlotConfig { crew: Arc::new(Crew::new(places)), ..config });
+    for expected in [FailureKind::OutOfMemory, FailureKind::Died] {
+        let outcome = slot.run(unit(Some(1)), |_| {}, pending(), full_pace()).await.unwrap();
+        let (kind, message) = failure(outcome);
+        assert_eq!(kind, expected);
+        assert!(message.contains("SIGKILL"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_trainer_that_is_ended_for_want_of_memory_says_why() {
+    let folder = TempDir::new().unwrap();
+    let progress = line(&TrainerLine::Told(Told::Progress(Progress { done: 1, of: 2 })));
+    let script = format!("{}read request\n{progress}read forever\n", hello(TRAINER_PROTOCOL));
+    let config = SlotConfig::new(write(folder.path(), &script));
+    let crew = Arc::clone(&config.crew);
+    let mut slot = Slot::new(config);
+    let end = |_| {
+        let [pid] = crew.pids()[..] else { panic!("{:?}", crew.pids()) };
+        assert!(crew.condemn(pid, "it took most".to_owned()));
+        assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+    };
+    match slot.run(unit(Some(1)), end, pending(), full_pace()).await.unwrap() {
+        Outcome::Failed(Failure { kind: FailureKind::OutOfMemory, message }) => {
+            assert!(message.starts_with("it took most: the trainer died"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(crew.pids().is_empty(), "who has ended is no member");
 }
 
 #[tokio::test]
@@ -379,8 +426,7 @@ async fn a_unit_that_is_given_up_takes_its_trainer_with_it() {
 #[tokio::test]
 async fn no_trainer_or_another_versions_is_an_error_that_names_it() {
     let folder = TempDir::new().unwrap();
-    let missing =
-        SlotConfig { trainer: folder.path().join("nothing"), threads: 1, device: Device::Cpu };
+    let missing = SlotConfig::new(folder.path().join("nothing"));
     let error = Slot::new(missing).hello(Some(1)).await.unwrap_err();
     assert!(matches!(error, SlotError::Start { .. }) && error.to_string().contains("nothing"));
     let error = slot(&folder, &hello(99)).hello(Some(1)).await.unwrap_err();

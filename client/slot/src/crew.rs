@@ -1,0 +1,204 @@
+//! The trainers of several slots, looked after together: the control groups that they enter as they start, who of
+//! them is alive, and which was ended for want of memory.
+//!
+//! It makes no groups and sets no limits; whoever does that says here where the groups are.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::process::ExitStatusExt,
+    path::PathBuf,
+    process::ExitStatus,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The signal by which the kernel ends what takes too much memory.
+const SIGKILL: i32 = 9;
+
+/// Files of control groups.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    /// A trainer's process id is written into these as it starts.
+    pub at_start: Vec<PathBuf>,
+    /// Into these once it has said hello: what slows it down may not make it late for that.
+    pub at_work: Vec<PathBuf>,
+    /// Says in a line `oom_kill N` how many processes of the group the kernel has ended for want of memory.
+    pub kills: Option<PathBuf>,
+}
+
+/// Trainers that are looked after together.
+#[derive(Debug, Default)]
+pub struct Crew {
+    places: Places,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Why each is to end, where it is, by process id.
+    members: BTreeMap<u32, Option<String>>,
+    /// How many of the kernel's kills are accounted for.
+    claimed: u64,
+    /// Is there a trainer that didn't get into its groups?
+    outside: bool,
+}
+
+impl Crew {
+    /// Trainers that enter these groups.
+    #[must_use]
+    pub fn new(places: Places) -> Self {
+        Self { places, state: Mutex::default() }
+    }
+
+    /// The process ids of those who are alive.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        self.lock().members.keys().copied().collect()
+    }
+
+    /// The trainer is about to be ended by the caller because memory is short, for that reason; its unit then
+    /// fails so. False where it has ended already.
+    #[must_use]
+    pub fn condemn(&self, pid: u32, why: String) -> bool {
+        let mut state = self.lock();
+        let member = state.members.get_mut(&pid);
+        member.map(|reason| *reason = Some(why)).is_some()
+    }
+
+    /// Is there, or was there, a trainer that couldn't enter its groups? What they limit isn't limited then.
+    #[must_use]
+    pub fn is_outside(&self) -> bool {
+        self.lock().outside
+    }
+
+    /// A trainer has started.
+    pub(crate) fn enter(self: &Arc<Self>, pid: u32) -> Member {
+        self.lock().members.insert(pid, None);
+        self.put(pid, &self.places.at_start);
+        Member { crew: Arc::clone(self), pid }
+    }
+
+    fn put(&self, pid: u32, places: &[PathBuf]) {
+        for place in places {
+            if let Err(error) = fs::write(place, pid.to_string()) {
+                tracing::warn!(pid, ?place, %error, "a trainer can't enter its control group");
+                self.lock().outside = true;
+            }
+        }
+    }
+
+    /// Has the kernel ended a process that nobody has missed so far?
+    fn claim_kill(&self) -> bool {
+        let Some(Ok(kills)) = self.places.kills.as_ref().map(fs::read_to_string) else {
+            return false;
+        };
+        let kills = kills.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok());
+        let mut state = self.lock();
+        let missed = kills.is_some_and(|kills: u64| kills > state.claimed);
+        state.claimed += u64::from(missed);
+        missed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A trainer of a crew, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Member {
+    crew: Arc<Crew>,
+    pid: u32,
+}
+
+impl Member {
+    /// It has said hello.
+    pub(crate) fn works(&self) {
+        self.crew.put(self.pid, &self.crew.places.at_work);
+    }
+
+    /// Was it memory that it ended for? In words.
+    pub(crate) fn out_of_memory(&self, ended: &io::Result<ExitStatus>) -> Option<String> {
+        let killed = ended.as_ref().is_ok_and(|status| status.signal() == Some(SIGKILL));
+        if !killed {
+            return None;
+        }
+        let condemned = self.crew.lock().members.get_mut(&self.pid).and_then(Option::take);
+        condemned.or_else(|| {
+            let by_kernel =
+                "the trainers took more memory than they may, and the kernel ended this one";
+            self.crew.claim_kill().then(|| by_kernel.to_owned())
+        })
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.crew.lock().members.remove(&self.pid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn crew(folder: &Path) -> Arc<Crew> {
+        let file = |name: &str| folder.join(name);
+        Arc::new(Crew::new(Places {
+            at_start: vec![file("start")],
+            at_work: vec![file("work")],
+            kills: Some(file("events")),
+        }))
+    }
+
+    #[test]
+    fn a_trainer_enters_its_groups_in_two_steps() {
+        let folder = tempfile::tempdir().unwrap();
+        let crew = crew(folder.path());
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).ok();
+        let member = crew.enter(70);
+        assert_eq!((read("start").as_deref(), read("work")), (Some("70"), None));
+        member.works();
+        assert_eq!(read("work").as_deref(), Some("70"));
+        assert_eq!((crew.pids(), crew.is_outside()), (vec![70], false));
+        drop(member);
+        assert!(crew.pids().is_empty());
+        folder.close().unwrap();
+        drop(crew.enter(71));
+        assert!(crew.is_outside());
+    }
+
+    #[test]
+    fn each_kill_of_the_kernel_explains_one_death() {
+        let folder = tempfile::tempdir().unwrap();
+        let crew = crew(folder.path());
+        let events = |kills: u32| {
+            let text = format!("oom 9\noom_kill {kills}\noom_group_kill 0\n");
+            fs::write(folder.path().join("events"), text).unwrap();
+        };
+        let killed = || Ok(ExitStatus::from_raw(SIGKILL));
+        let (first, second) = (crew.enter(1), crew.enter(2));
+        assert_eq!(first.out_of_memory(&killed()), None, "there is no such file");
+        events(0);
+        assert_eq!(first.out_of_memory(&killed()), None, "somebody else did it");
+        events(1);
+        assert_eq!(first.out_of_memory(&Ok(ExitStatus::from_raw(11))), None);
+        assert!(first.out_of_memory(&killed()).unwrap().contains("kernel"));
+        assert_eq!(second.out_of_memory(&killed()), None);
+        events(2);
+        assert!(second.out_of_memory(&killed()).is_some());
+    }
+
+    #[test]
+    fn who_was_condemned_says_why() {
+        let crew = Arc::new(Crew::default());
+        let member = crew.enter(1);
+        assert!(crew.condemn(1, "it took most".to_owned()));
+        assert_eq!(member.out_of_memory(&Ok(ExitStatus::from_raw(0))), None, "it was quicker");
+        let why = member.out_of_memory(&Ok(ExitStatus::from_raw(SIGKILL)));
+        assert_eq!(why.as_deref(), Some("it took most"));
+        drop(member);
+        assert!(!crew.condemn(1, String::new()));
+    }
+}
