@@ -23,7 +23,7 @@ pub struct ClientConfig {
     pub cpu_slots: u32,
     /// Which GPUs the slots may use.
     pub gpus: GpuChoice,
-    /// Most bytes that cached blobs may take.
+    /// Most bytes that cached blobs may take where the owner's limits say nothing.
     pub cache_bytes: u64,
     /// How fast blobs may come and go where the owner's limits say nothing.
     pub rates: Rates,

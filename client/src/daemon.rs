@@ -148,7 +148,8 @@ async fn set_up<R: UnitRunner>(
     }
     let devices = Devices::find(runners).await.map_err(ClientError::Trainer)?;
 
-    let limit = config.cache_bytes;
+    let owner = Owner::new(config.allowance, config.rates, config.cache_bytes);
+    let limit = owner.cache_bytes();
     let cache = blocking(folder.cache(), move |root| Cache::open(root, limit)).await?;
     let (outbox, undelivered) = blocking(folder.outbox(), Outbox::open).await?;
     if !undelivered.is_empty() {
@@ -193,7 +194,7 @@ async fn set_up<R: UnitRunner>(
         outbox,
         devices,
         rest: Rest::new(timing.rest),
-        owner: Owner::new(config.allowance, config.rates),
+        owner,
         leaving: watch::Sender::new(Leaving::No),
         fatal,
         tasks: std::sync::Mutex::default(),

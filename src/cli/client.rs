@@ -185,7 +185,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
         slots: file.limits.slots,
         cpu_slots: args.cpu_slots.or(file.cpu_slots).unwrap_or(0),
         gpus: args.gpus.clone().or(gpus).unwrap_or_default(),
-        cache_bytes: file.limits.disk.map_or(CACHE, |size| size.0),
+        cache_bytes: CACHE,
         rates: Rates::default(),
         trainer: args.trainer.clone().or_else(|| file.trainer.clone()),
         metadata: (metadata != "none").then_some(metadata),
@@ -242,9 +242,9 @@ mod tests {
         fs::write(folder.path().join("client.toml"), file).unwrap();
         let config = given(folder.path(), &["--slots", "3", "--limit", "nice=19"]).unwrap();
         assert_eq!((config.server.as_str(), config.name.as_str()), ("http://a", "lab"));
-        assert_eq!((config.slots, config.cache_bytes), (Some(3), 1 << 30));
         assert_eq!(config.timing.keep_every, Some(Duration::from_secs(5)));
         let limits = config.allowance.limits();
+        assert_eq!((config.slots, limits.disk), (Some(3), Some(Size(1 << 30))));
         assert_eq!(limits.cpu.map(|share| share.get()), Some(50));
         assert_eq!(limits.nice.map(|level| level.get()), Some(19));
     }

@@ -87,6 +87,11 @@ impl Index {
         self.limit
     }
 
+    /// From now on there may be so many bytes; [`Index::shrink`] then makes it hold.
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
     /// Bytes over the limit.
     pub(crate) fn excess(&self) -> u64 {
         self.used().saturating_sub(self.limit)

@@ -239,6 +239,13 @@ impl Cache {
         state.index.used().saturating_add(bytes) <= state.index.limit()
     }
 
+    /// From now on the cache may take so many bytes: what goes first goes now where that is less than it takes.
+    pub(crate) fn set_limit(&self, limit: u64) {
+        if self.limit() != limit {
+            self.change(|index| index.set_limit(limit));
+        }
+    }
+
     /// The limit in bytes.
     pub(crate) fn limit(&self) -> u64 {
         self.lock().index.limit()

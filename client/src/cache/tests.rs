@@ -62,6 +62,20 @@ async fn a_file_that_someone_removed_is_missed_not_promised() {
 }
 
 #[test]
+fn a_smaller_limit_holds_at_once_but_for_what_is_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(&dir, 1000);
+    let shard = put(&cache, b"shard", Class::Data);
+    let other = put(&cache, b"other", Class::Data).path().to_owned();
+    cache.set_limit(4);
+    assert_eq!((cache.limit(), cache.used()), (4, 5));
+    assert!(shard.path().exists() && !other.exists());
+    let path = shard.path().to_owned();
+    drop(shard);
+    assert!(!path.exists(), "it goes when nobody needs it any more");
+}
+
+#[test]
 fn a_cache_that_is_cleared_keeps_what_is_in_use() {
     let dir = tempfile::tempdir().unwrap();
     let cache = open(&dir, 1000);

@@ -22,6 +22,7 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
         changes.mark_unchanged();
         let limits = owner.limits();
         host.lines.set(owner.rates());
+        host.cache.set_limit(owner.cache_bytes());
         let facts;
         (machine, facts) = look(machine, &limits).await;
         let by_hand = owner.by_hand();

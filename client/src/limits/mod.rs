@@ -50,7 +50,7 @@ pub struct Limits {
     /// The same of slots on a GPU; the lower of both holds there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Percent>,
-    /// Most bytes of cached blobs; counts from the next start.
+    /// Most bytes of cached blobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<Size>,
     /// How fast blobs may come.

@@ -19,6 +19,8 @@ pub(crate) struct Owner {
     state: Mutex<State>,
     /// Rates where no limit says other ones.
     rates: Rates,
+    /// The most bytes of cached blobs, likewise.
+    cache_bytes: u64,
     /// Hears of everything that the owner says.
     changes: watch::Sender<()>,
     /// The share of the time in which units compute.
@@ -57,10 +59,11 @@ pub(crate) enum ByHand {
 }
 
 impl Owner {
-    pub(crate) fn new(allowance: Allowance, rates: Rates) -> Self {
+    pub(crate) fn new(allowance: Allowance, rates: Rates, cache_bytes: u64) -> Self {
         Self {
             state: Mutex::new(State { allowance, by_hand: None, verdict: None }),
             rates,
+            cache_bytes,
             changes: watch::Sender::new(()),
             // Until the first look nothing runs.
             pace: watch::Sender::new(Pace::PAUSED),
@@ -84,6 +87,11 @@ impl Owner {
             download: limits.download.map(|rate| rate.0).or(self.rates.download),
             upload: limits.upload.map(|rate| rate.0).or(self.rates.upload),
         }
+    }
+
+    /// The most bytes that cached blobs may take.
+    pub(crate) fn cache_bytes(&self) -> u64 {
+        self.limits().disk.map_or(self.cache_bytes, |size| size.0)
     }
 
     /// Has other limits hold and keeps them in the file.
