@@ -15,7 +15,7 @@ use crate::{
     heartbeat,
     host::{Host, Leaving},
     identity::Identity,
-    limits::{self, Owner},
+    limits::{self, Means, Owner},
     measured::Measurements,
     notice::{Notice, Service, Watch},
     outbox::{Finished, Outbox},
@@ -41,6 +41,16 @@ pub async fn run_with<R: UnitRunner>(
     make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
+    run_by(config, Means::none(), make_runner, shutdown).await
+}
+
+/// The same with trainers that are kept to the limits by such means.
+pub(crate) async fn run_by<R: UnitRunner>(
+    config: ClientConfig,
+    means: Means,
+    make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ClientError> {
     let url = config.validate()?;
     let authorities = config.ca.as_deref().map(Authorities::read).transpose()?;
     let api = Api::new(url, authorities.as_ref(), config.timing)?;
@@ -50,7 +60,7 @@ pub async fn run_with<R: UnitRunner>(
     let (fatal, mut failed) = mpsc::unbounded_channel();
     let (host, undelivered) = tokio::select! {
         () = &mut shutdown => return Ok(()),
-        set_up = set_up(config, api, folder, make_runner, fatal) => set_up?,
+        set_up = set_up(config, means, api, folder, make_runner, fatal) => set_up?,
     };
     let _stopper = StopOnDrop(Arc::clone(&host));
     match Door::open(&host.folder.control()) {
@@ -72,7 +82,7 @@ pub async fn run_with<R: UnitRunner>(
         host.table.worked_by(lease, task);
     }
     let mut beats = pin!(heartbeat::beat(Arc::clone(&host)));
-    let mut kept = pin!(limits::keep(&host));
+    let mut kept = pin!(async { tokio::join!(limits::keep(&host), limits::watch(&host)).0 });
     let mut noticed = tokio::select! {
         () = &mut shutdown => Noticed::Over(Ok(())),
         // The host keeps the sender: there is always an error to wait for.
@@ -135,6 +145,7 @@ fn watch_of(config: &ClientConfig) -> Result<Watch, ClientError> {
 
 async fn set_up<R: UnitRunner>(
     config: ClientConfig,
+    means: Means,
     api: Api,
     folder: Folder,
     make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
@@ -195,6 +206,7 @@ async fn set_up<R: UnitRunner>(
         devices,
         rest: Rest::new(timing.rest),
         owner,
+        means,
         leaving: watch::Sender::new(Leaving::No),
         fatal,
         tasks: std::sync::Mutex::default(),

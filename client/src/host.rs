@@ -10,7 +10,7 @@ use crate::{
     devices::Devices,
     error::ClientError,
     folder::Folder,
-    limits::Owner,
+    limits::{Means, Owner},
     measured::Measurements,
     outbox::Outbox,
     rest::Rest,
@@ -76,6 +76,8 @@ pub(crate) struct Host<R> {
     pub(crate) rest: Rest,
     /// What the machine's owner wants.
     pub(crate) owner: Owner,
+    /// By what the trainers are kept to that.
+    pub(crate) means: Means,
     /// Whether the daemon is about to end.
     pub(crate) leaving: watch::Sender<Leaving>,
     /// Hears what ends the daemon.

@@ -2,15 +2,16 @@
 
 use crate::{
     config::ClientConfig,
-    daemon::run_with,
+    daemon::run_by,
     error::ClientError,
     gpus::{Ready, ready},
+    limits::{Means, cores},
     runner::{RunnerDevice, RunnerError},
     slot_runner::SlotRunner,
 };
 use sojourn_protocol::inventory::CPU;
 use sojourn_slot::{Slot, SlotConfig, SlotError};
-use std::{num::NonZero, path::Path, pin::pin, thread};
+use std::{path::Path, pin::pin, sync::Arc};
 
 /// Runs a daemon with a trainer child for each slot, until `shutdown` ends: units are then stopped,
 /// leases given back, and results that can't be sent any more kept for the next start.
@@ -26,6 +27,9 @@ pub async fn run(
     config.validate()?;
     let base = slot_config(config.trainer.as_deref()).map_err(RunnerError::from_source);
     let base = base.map_err(ClientError::Trainer)?;
+    let means = Means::find(config.allowance.limits().cgroup != Some(false));
+    let base = SlotConfig { crew: Arc::clone(means.crew()), ..base };
+    let group = means.group();
     let mut shutdown = pin!(shutdown);
     let mut ready = tokio::select! {
         () = &mut shutdown => return Ok(()),
@@ -34,10 +38,10 @@ pub async fn run(
     let cards = ready.as_ref().map_or(1, Ready::count);
     let slots = config.slots.unwrap_or_else(|| u32::try_from(cards).unwrap_or(u32::MAX));
     // Without GPUs the slots are on the cores already.
-    let cores = if ready.is_some() { config.cpu_slots } else { 0 };
-    config.slots = Some(slots.saturating_add(cores));
-    let on_cores = if ready.is_some() { cores } else { slots };
-    let threads = free_threads(slots.saturating_add(cores), config.allowance.limits().threads);
+    let cpu_slots = if ready.is_some() { config.cpu_slots } else { 0 };
+    config.slots = Some(slots.saturating_add(cpu_slots));
+    let on_cores = if ready.is_some() { cpu_slots } else { slots };
+    let threads = free_threads(slots.saturating_add(cpu_slots), config.allowance.limits().threads);
     let base = SlotConfig { threads, ..base };
     let memory = memory_of_machine().and_then(|memory| memory.checked_div(u64::from(on_cores)));
     let make = |number: u32| {
@@ -49,7 +53,12 @@ pub async fn run(
             });
         Ok(SlotRunner::new(slot, device))
     };
-    run_with(config, make, shutdown).await
+    let ended = run_by(config, means, make, shutdown).await;
+    // Its trainers are gone, or about to be.
+    if let Some(group) = group.and_then(Arc::into_inner) {
+        group.close().await;
+    }
+    ended
 }
 
 fn slot_config(trainer: Option<&Path>) -> Result<SlotConfig, SlotError> {
@@ -62,8 +71,7 @@ fn slot_config(trainer: Option<&Path>) -> Result<SlotConfig, SlotError> {
 
 /// Threads of a unit that pins none: the slots share the cores, or what the owner allows of them.
 fn free_threads(slots: u32, allowed: Option<u32>) -> u32 {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+    let cores = cores();
     let cores = allowed.map_or(cores, |allowed| allowed.min(cores));
     cores.checked_div(slots).unwrap_or(1).max(1)
 }

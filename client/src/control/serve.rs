@@ -173,6 +173,7 @@ fn status<R>(host: &Host<R>) -> Answer {
         draining: owner.drains(),
         units: host.table.holding(),
         limits: owner.limits(),
+        keepers: host.means.keepers(),
         cache: cache(host),
     }))
 }

@@ -1,6 +1,6 @@
 //! Questions and answers, one JSON line each.
 
-use crate::limits::{Limits, Reason};
+use crate::limits::{Keepers, Limits, Reason};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::api::Held;
 use std::path::PathBuf;
@@ -78,6 +78,9 @@ pub struct Status {
     pub units: Vec<Held>,
     /// Limits that hold.
     pub limits: Limits,
+    /// By what those of processor time and memory are kept.
+    #[serde(default)]
+    pub keepers: Keepers,
     /// The cache.
     pub cache: CacheState,
 }

@@ -1,10 +1,10 @@
 //! The loop that makes the limits hold: it looks every few seconds, and whenever the owner says something.
 
 use super::{
-    Facts, Kind, Limits, Machine, Reason, Verdict, decide, nice::renice_children, owner::ByHand,
+    Facts, Keeper, Kind, Limits, Machine, Reason, Verdict, decide, nice::Levels, owner::ByHand,
 };
 use crate::{farewell::clear_out, host::Host, runner::UnitRunner};
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, num::NonZero, thread, time::Duration};
 use tokio::{task::spawn_blocking, time::Instant};
 
 /// How often the machine is looked at.
@@ -17,24 +17,27 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
     let owner = &host.owner;
     let mut changes = owner.subscribe();
     let mut machine = Machine::new();
+    let mut levels = Levels::default();
     let mut still_since = None;
     loop {
         changes.mark_unchanged();
         let limits = owner.limits();
         host.lines.set(owner.rates());
         host.cache.set_limit(owner.cache_bytes());
+        host.means.hold(&limits, cores());
+        let keeper = if host.means.keep_cpu() { Keeper::Quota } else { Keeper::Pace };
         let facts;
         (machine, facts) = look(machine, &limits).await;
         let by_hand = owner.by_hand();
         let verdict = match by_hand {
             Some(_) => Verdict::Pause { reason: Reason::Owner },
-            None => decide(&limits, kind(&host.devices.names()), &facts),
+            None => decide(&limits, kind(&host.devices.names()), &facts, keeper),
         };
         let stands_still = matches!(verdict, Verdict::Pause { .. });
         owner.hold(verdict);
 
         let now = Instant::now();
-        let mut wake = (Machine::is_asked(&limits) || limits.nice.is_some()).then(|| now + EVERY);
+        let mut wake = is_looked_after(&limits).then(|| now + EVERY);
         let mut wake_at = |at: Instant| wake = Some(wake.map_or(at, |wake| wake.min(at)));
         if let Some(ByHand::Until(until)) = by_hand {
             wake_at(until);
@@ -54,15 +57,26 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
             still_since = None;
             owner.suspend(false);
         }
-        if let Some(level) = limits.nice {
-            renice_children(level);
-        }
+        levels.hold(limits.nice, &host.means.crew().pids());
         tokio::select! {
             () = sleep_until(wake) => {}
             // The sender lives as long as `host`.
             _ = changes.changed() => {}
         }
     }
+}
+
+/// Is there a limit that takes a look now and then?
+fn is_looked_after(limits: &Limits) -> bool {
+    // A trainer may have started, a control group may take now what it refused before.
+    let of_trainers = limits.nice.is_some() || limits.cpu.is_some() || limits.memory.is_some();
+    Machine::is_asked(limits) || of_trainers
+}
+
+/// The cores that this process may use.
+pub(crate) fn cores() -> u32 {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    u32::try_from(cores).unwrap_or(u32::MAX)
 }
 
 /// What the slots compute on, by the name of their device.

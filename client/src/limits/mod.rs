@@ -11,12 +11,18 @@
 //! | `machine.rs` | the facts, from Linux |
 //! | `owner.rs` | the owner's word as it stands |
 //! | `nice.rs` | nice levels |
+//! | `cgroup/` | the kernel's own limits, where they can be used |
+//! | `means.rs` | by what processor time and memory are kept |
+//! | `memory.rs` | the watch over memory where the kernel doesn't keep it |
 //! | `keep.rs` | the loop that makes the limits hold |
 
 mod allowance;
+mod cgroup;
 mod hours;
 mod keep;
 mod machine;
+mod means;
+mod memory;
 mod nice;
 mod owner;
 mod rules;
@@ -25,12 +31,15 @@ mod units;
 
 pub use allowance::{Allowance, Change};
 pub use hours::Hours;
-pub(crate) use keep::keep;
+pub(crate) use keep::{cores, keep};
 use machine::Machine;
+pub use means::Keepers;
+pub(crate) use means::Means;
+pub(crate) use memory::watch;
 pub(crate) use owner::Owner;
-pub use rules::{Facts, Kind, Reason, Verdict, decide};
+pub use rules::{Facts, Keeper, Kind, Reason, Verdict, decide};
 pub use settings::{SETTINGS_FILE, Settings, SettingsError};
-pub use units::{Nice, Percent, Programs, Rate, Size, Span};
+pub use units::{GpuMemory, Memory, Nice, Percent, Programs, Rate, Size, Span};
 
 use serde::{Deserialize, Serialize};
 
@@ -41,15 +50,25 @@ pub struct Limits {
     /// Units that run at once; counts from the next start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
-    /// Threads of all slots together, of units that don't pin them; counts from the next start.
+    /// Threads of all slots together: of units that don't pin them, from the next start; of all, at once, where
+    /// control groups can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
-    /// The share of the time in which slots compute.
+    /// The share of the time in which slots compute; with control groups, of the threads that are allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Percent>,
     /// The same of slots on a GPU; the lower of both holds there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Percent>,
+    /// Most bytes of memory of all trainers together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// How much of each GPU's memory trainers may take; counts for those that start later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_memory: Option<GpuMemory>,
+    /// May control groups keep what they can? Counts from the next start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<bool>,
     /// Most bytes of cached blobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<Size>,

@@ -1,39 +1,66 @@
-//! The nice level of the trainers: of every thread of every child, those to come included.
+//! The nice level of the trainers: of every thread of every one, those to come included.
 
 use super::Nice;
-use rustix::process::{Pid, getpid, getpriority_process, setpriority_process};
-use std::{fs, path::Path};
+use rustix::process::{Pid, getpriority_process, setpriority_process};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-/// Has this program's children stand back as far as `level` says. A level that only root may set (one that is
-/// lower than before) stays as it is.
-pub(super) fn renice_children(level: Nice) {
-    for child in children(getpid().as_raw_nonzero().get()) {
-        for thread in numbers(&Path::new("/proc").join(child.to_string()).join("task")) {
-            let thread = Pid::from_raw(thread);
-            // It may have ended meanwhile.
-            if getpriority_process(thread).is_ok_and(|now| now != i32::from(level.get()))
-                && let Err(error) = setpriority_process(thread, i32::from(level.get()))
-            {
-                tracing::debug!(%error, level = level.get(), "a trainer keeps its nice level");
-            }
+/// Keeps trainers at a level.
+#[derive(Debug, Default)]
+pub(super) struct Levels {
+    /// Trainers have been given a level that isn't this program's own.
+    changed: bool,
+    /// The level that running trainers can't be given, which has been said.
+    told: Option<i32>,
+}
+
+impl Levels {
+    /// Has these processes stand back as far as the limit says; as far as this program where it says nothing
+    /// any more. A level that is lower than before takes rights: without them it stays until they start anew.
+    pub(super) fn hold(&mut self, limit: Option<Nice>, pids: &[u32]) {
+        let wanted = match limit {
+            Some(level) => i32::from(level.get()),
+            None if self.changed => match getpriority_process(None) {
+                Ok(own) => own,
+                Err(_) => return,
+            },
+            None => return,
+        };
+        let refused = pids.iter().filter(|pid| !renice(**pid, wanted)).count();
+        // Those that keep the old level are tried again: the owner may raise it once more.
+        self.changed = limit.is_some() || refused > 0;
+        if refused == 0 {
+            self.told = None;
+        } else if self.told.replace(wanted) != Some(wanted) {
+            tracing::warn!(
+                level = wanted,
+                trainers = refused,
+                "running trainers keep the higher nice level that they have: only root may lower it; new ones get this"
+            );
         }
     }
 }
 
-/// The processes whose parent is `parent`.
-fn children(parent: i32) -> impl Iterator<Item = i32> {
-    numbers(Path::new("/proc")).into_iter().filter(move |pid| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // `pid (name) state parent`; the name may hold anything.
-        let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-        fields.split(' ').nth(1).and_then(|parent| parent.parse().ok()) == Some(parent)
-    })
+/// Gives a process and all its threads a level. False where that isn't allowed.
+fn renice(pid: u32, level: i32) -> bool {
+    let mut allowed = true;
+    for thread in threads(pid) {
+        // It may have ended meanwhile.
+        if getpriority_process(Some(thread)).is_ok_and(|now| now != level)
+            && let Err(error) = setpriority_process(Some(thread), level)
+        {
+            allowed &= error == rustix::io::Errno::SRCH;
+        }
+    }
+    allowed
 }
 
-/// The names in a folder that are numbers.
-fn numbers(folder: &Path) -> Vec<i32> {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten();
-    files.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect()
+fn threads(pid: u32) -> Vec<Pid> {
+    let folder: PathBuf = Path::new("/proc").join(pid.to_string()).join("task");
+    let threads = fs::read_dir(folder).into_iter().flatten().flatten();
+    threads.filter_map(|thread| Pid::from_raw(thread.file_name().to_str()?.parse().ok()?)).collect()
 }
 
 #[cfg(test)]
@@ -42,14 +69,25 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn children_stand_back() {
+    fn trainers_stand_back_and_come_forward_again_where_that_is_allowed() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let pid = i32::try_from(child.id()).unwrap();
-        assert!(children(getpid().as_raw_nonzero().get()).any(|child| child == pid));
-        renice_children("11".parse().unwrap());
-        let level = getpriority_process(Pid::from_raw(pid)).unwrap();
+        let pid = child.id();
+        let level = || getpriority_process(threads(pid).first().copied()).unwrap();
+        let own = getpriority_process(None).unwrap();
+        let mut levels = Levels::default();
+        levels.hold(None, &[pid]);
+        assert_eq!((level(), levels.changed), (own, false));
+        levels.hold("11".parse().ok(), &[pid]);
+        let raised = level();
+        levels.hold(None, &[pid]);
+        let lowered = level();
+        // Whoever may not lower it is told, once.
+        let kept = (lowered != own).then_some(own);
+        let after = (levels.told, levels.changed);
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert_eq!(level, 11);
+        assert_eq!(raised, 11);
+        assert!(lowered == own || lowered == 11, "{lowered}");
+        assert_eq!(after, (kept, kept.is_some()));
     }
 }

@@ -1,6 +1,6 @@
 //! From limits and facts to a pace: pure, and the same for the same.
 
-use super::Limits;
+use super::{Limits, cgroup::Quota};
 use jiff::civil::DateTime;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::trainer::Pace;
@@ -71,13 +71,30 @@ impl fmt::Display for Reason {
     }
 }
 
+/// Who keeps the share of processor time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeper {
+    /// The trainers, by rests between their batches.
+    Pace,
+    /// The kernel, by a quota of all of them together.
+    Quota,
+}
+
 /// What the limits say of a machine, of which so much is known.
 #[must_use]
-pub fn decide(limits: &Limits, kind: Kind, facts: &Facts) -> Verdict {
+pub fn decide(limits: &Limits, kind: Kind, facts: &Facts, keeper: Keeper) -> Verdict {
     match against(limits, facts) {
         Some(reason) => Verdict::Pause { reason },
-        None => Verdict::Run { pace: pace(limits, kind) },
+        None => Verdict::Run { pace: pace(limits, kind, keeper) },
     }
+}
+
+/// The quota that the limits come to on a machine with so many cores: the share of those that the owner allows.
+/// None where that is all there is.
+pub(super) fn quota(limits: &Limits, cores: u32) -> Option<Quota> {
+    let allowed = limits.threads.map_or(cores, |threads| threads.clamp(1, cores.max(1)));
+    let share = limits.cpu.map_or(100, |share| u64::from(share.get()));
+    (share < 100 || allowed < cores).then(|| Quota(u64::from(allowed).saturating_mul(share)))
 }
 
 fn against(limits: &Limits, facts: &Facts) -> Option<Reason> {
@@ -99,9 +116,11 @@ fn against(limits: &Limits, facts: &Facts) -> Option<Reason> {
     facts.program.clone().filter(named).map(Reason::Program)
 }
 
-fn pace(limits: &Limits, kind: Kind) -> Pace {
+fn pace(limits: &Limits, kind: Kind, keeper: Keeper) -> Pace {
     let gpu = limits.gpu.filter(|_| kind == Kind::Gpu);
-    let shares = limits.cpu.into_iter().chain(gpu);
+    // A quota counts processor time, which says nothing of a GPU's.
+    let cpu = limits.cpu.filter(|_| keeper == Keeper::Pace || kind == Kind::Gpu);
+    let shares = cpu.into_iter().chain(gpu);
     let share = shares.min().and_then(|share| Pace::percent(share.get()));
     share.unwrap_or(Pace::FULL)
 }
@@ -116,7 +135,7 @@ mod tests {
     }
 
     fn paused(limits: &Limits, facts: &Facts) -> Option<Reason> {
-        match decide(limits, Kind::Cpu, facts) {
+        match decide(limits, Kind::Cpu, facts, Keeper::Pace) {
             Verdict::Run { .. } => None,
             Verdict::Pause { reason } => Some(reason),
         }
@@ -135,7 +154,7 @@ mod tests {
     #[test]
     fn what_is_not_limited_runs_whatever_the_machine_does() {
         for kind in [Kind::Cpu, Kind::Gpu] {
-            let verdict = decide(&Limits::default(), kind, &worst());
+            let verdict = decide(&Limits::default(), kind, &worst(), Keeper::Pace);
             assert_eq!(verdict, Verdict::Run { pace: Pace::FULL });
         }
     }
@@ -186,7 +205,7 @@ mod tests {
 
     #[test]
     fn shares_are_of_what_slots_compute_on_and_the_lower_holds_on_a_gpu() {
-        let pace = |text: &str, kind| decide(&limits(text), kind, &Facts::default());
+        let pace = |text: &str, kind| decide(&limits(text), kind, &Facts::default(), Keeper::Pace);
         let run = |percent| Verdict::Run { pace: Pace::percent(percent).unwrap() };
         assert_eq!(pace("cpu = 50\ngpu = 30", Kind::Cpu), run(50));
         assert_eq!(pace("cpu = 50\ngpu = 30", Kind::Gpu), run(30));
@@ -195,13 +214,41 @@ mod tests {
     }
 
     #[test]
+    fn what_a_quota_keeps_isnt_kept_a_second_time_but_for_pauses_and_gpus() {
+        let decide = |text: &str, kind| decide(&limits(text), kind, &worst(), Keeper::Quota);
+        let run = |percent| Verdict::Run { pace: Pace::percent(percent).unwrap() };
+        assert_eq!(decide("cpu = 50\ngpu = 30", Kind::Cpu), run(100));
+        assert_eq!(decide("cpu = 50\ngpu = 80", Kind::Gpu), run(50));
+        let paused = decide("cpu = 50\nnot_on_battery = true", Kind::Cpu);
+        assert_eq!(paused, Verdict::Pause { reason: Reason::Battery });
+    }
+
+    #[test]
+    fn a_quota_is_a_share_of_the_cores_that_the_owner_allows() {
+        for (text, cores, wanted) in [
+            ("", 8, None),
+            ("cpu = 100", 8, None),
+            ("threads = 8", 8, None),
+            ("threads = 99", 8, None),
+            ("cpu = 50", 8, Some(400)),
+            ("threads = 3", 8, Some(300)),
+            ("threads = 3\ncpu = 10", 8, Some(30)),
+            ("threads = 0", 8, Some(100)),
+            ("cpu = 1", 1, Some(1)),
+        ] {
+            assert_eq!(quota(&limits(text), cores), wanted.map(Quota), "{text}");
+        }
+    }
+
+    #[test]
     fn every_limit_is_read_shown_and_refused_by_name() {
         let text = "slots = 2\nthreads = 4\ncpu = \"50\"\ngpu = \"30\"\ndisk = \"20GiB\"\ndownload = \"2MB/s\"\n\
             upload = \"1MB/s\"\nhours = \"22:00-06:00\"\nidle_minutes = 5\nnot_on_battery = true\n\
-            pause_while = \"steam, blender\"\nnice = \"19\"\ngive_back_after = \"5min\"\n";
+            pause_while = \"steam, blender\"\nnice = \"19\"\ngive_back_after = \"5min\"\nmemory = \"8GiB\"\n\
+            gpu_memory = \"50%\"\ncgroup = false\n";
         let all = limits(text);
         let shown = serde_json::to_value(&all).unwrap();
-        assert_eq!(shown.as_object().unwrap().len(), 13);
+        assert_eq!(shown.as_object().unwrap().len(), 16);
         assert_eq!(serde_json::from_value::<Limits>(shown).unwrap(), all);
         let error = toml::from_str::<Limits>("cpus = 50").unwrap_err().to_string();
         assert!(error.contains("cpus"), "{error}");

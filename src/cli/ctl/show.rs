@@ -2,7 +2,7 @@
 
 use sojourn_client::{
     control::{Answer, CacheState, Held, HeldState, LimitsState, Status},
-    limits::Limits,
+    limits::{Keepers, Limits},
 };
 use std::fmt::Write as _;
 
@@ -34,6 +34,7 @@ fn status(status: &Status) -> String {
                 text.push_str("; its units are given back");
             }
         }
+        None if status.pace == 100 => text.push_str("computing"),
         None => {
             let _ = write!(text, "computing {} % of the time", status.pace);
         }
@@ -48,6 +49,9 @@ fn status(status: &Status) -> String {
         let _ = write!(text, "\n  unit {}: {}", unit.lease, state(unit));
     }
     let _ = write!(text, "\n{}\nlimits: {}", cache(status.cache), in_a_line(&status.limits));
+    if let Some(keepers) = keepers(&status.keepers) {
+        let _ = write!(text, "\n{keepers}");
+    }
     text
 }
 
@@ -86,6 +90,17 @@ fn pairs(limits: &Limits) -> Vec<String> {
     pairs.collect()
 }
 
+/// By what processor time and memory are kept.
+fn keepers(keepers: &Keepers) -> Option<String> {
+    match (&keepers.groups, &keepers.why_none) {
+        (Some(groups), _) => Some(format!("kept by control groups of {groups}")),
+        (None, Some(why)) => {
+            Some(format!("kept by the client itself, without control groups: {why}"))
+        }
+        (None, None) => None,
+    }
+}
+
 fn cache(cache: CacheState) -> String {
     let shards = if cache.shards == 1 { "shard" } else { "shards" };
     let CacheState { used, limit, shards: count } = cache;
@@ -105,16 +120,17 @@ mod tests {
         let line = r#"{"status":{"host":"3","server":"http://a","server_away":false,"device":"cpu","slots":2,
             "pace":50,"draining":false,"units":[{"lease":7,"state":{"running":{"done":3,"of":9}}},
             {"lease":8,"state":{"fetching":{"fetched":10}}}],"limits":{"cpu":"50","not_on_battery":true},
-            "cache":{"used":5,"limit":100,"shards":1}}}"#;
+            "keepers":{"groups":"version 1: cpu, memory"},"cache":{"used":5,"limit":100,"shards":1}}}"#;
         let text = "host 3 of http://a\n2 slots on cpu, computing 50 % of the time\n  unit 7: batch 3 of 9\n  \
-            unit 8: 10 bytes fetched\ncache: 5 of 100 bytes, 1 shard\nlimits: cpu=50; not_on_battery=true";
+            unit 8: 10 bytes fetched\ncache: 5 of 100 bytes, 1 shard\nlimits: cpu=50; not_on_battery=true\n\
+            kept by control groups of version 1: cpu, memory";
         assert_eq!(said(line), text);
         let line = r#"{"status":{"host":"3","server":"http://a","server_away":true,"device":"cpu","slots":1,
             "pace":0,"paused":{"reason":"owner","why":"paused by hand","seconds_left":60,"given_back":true},
-            "draining":true,"units":[],"limits":{},"cache":{"used":0,"limit":100,"shards":0}}}"#;
+            "draining":true,"units":[],"limits":{},"keepers":{"why_none":"no rights"},"cache":{"used":0,"limit":100,"shards":0}}}"#;
         let text = "host 3 of http://a, which doesn't answer\n1 slot on cpu, paused: paused by hand, for 60 s yet; \
             its units are given back\nends once what runs has ended\nno units\ncache: 0 of 100 bytes, 0 shards\n\
-            limits: none";
+            limits: none\nkept by the client itself, without control groups: no rights";
         assert_eq!(said(line), text);
     }
 
