@@ -36,6 +36,8 @@ KillMode=mixed
 TimeoutStopSec=90
 # A trainer that takes too much memory is started again by the client.
 OOMPolicy=continue
+# The client keeps its trainers in groups of their own, where the owner's limits hold.
+Delegate=cpu memory
 OOMScoreAdjust=500
 Nice=10
 IOSchedulingClass=idle
@@ -60,14 +62,14 @@ SystemCallErrorNumber=EPERM
 UMask=0077
 ";
 
-/// What takes the machine's manager. Devices stay: GPUs are among them.
+/// What takes the machine's manager. Devices stay: GPUs are among them. So do control groups: the unit's own,
+/// which it is given, are the only ones that it has the right to change.
 const SYSTEM_SANDBOX: &str = "DynamicUser=yes
 StateDirectory=sojourn-client
 StateDirectoryMode=0700
 CapabilityBoundingSet=
 PrivateTmp=yes
 ProtectClock=yes
-ProtectControlGroups=yes
 ProtectHome=read-only
 ProtectHostname=yes
 ProtectKernelLogs=yes
