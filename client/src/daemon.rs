@@ -15,7 +15,7 @@ use crate::{
     heartbeat,
     host::{Host, Leaving},
     identity::Identity,
-    limits::{self, Means, Owner},
+    limits::{self, Means, Owner, Volume},
     measured::Measurements,
     notice::{Notice, Service, Watch},
     outbox::{Finished, Outbox},
@@ -82,7 +82,9 @@ pub(crate) async fn run_by<R: UnitRunner>(
         host.table.worked_by(lease, task);
     }
     let mut beats = pin!(heartbeat::beat(Arc::clone(&host)));
-    let mut kept = pin!(async { tokio::join!(limits::keep(&host), limits::watch(&host)).0 });
+    let mut kept = pin!(async {
+        tokio::join!(limits::keep(&host), limits::watch(&host), limits::book(&host)).0
+    });
     let mut noticed = tokio::select! {
         () = &mut shutdown => Noticed::Over(Ok(())),
         // The host keeps the sender: there is always an error to wait for.
@@ -182,7 +184,9 @@ async fn set_up<R: UnitRunner>(
     let on = devices.names();
     tracing::info!(host = %identity.host, slots, devices = on, %server, "client started");
     let api = api.with_token(identity.token);
-    let lines = Arc::new(Lines::new(config.rates));
+    let volume = Arc::new(Volume::open(folder.volume()));
+    volume.set(limits::this_month(), owner.limits().monthly);
+    let lines = Arc::new(Lines::new(config.rates, &volume));
     let fetcher = Fetcher::new(
         api.clone(),
         Arc::clone(&cache),
@@ -202,6 +206,7 @@ async fn set_up<R: UnitRunner>(
         cache,
         fetcher,
         lines,
+        volume,
         outbox,
         devices,
         rest: Rest::new(timing.rest),

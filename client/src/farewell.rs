@@ -18,6 +18,9 @@ const LONGEST_RESERVE: Duration = Duration::from_secs(30);
 /// Why leases are given back at the end, and while the owner needs the machine.
 const STOPPING: &str = "the client is stopping";
 const STANDING_STILL: &str = "the machine's owner has paused the client";
+/// Why they are when no more bytes may come this month.
+pub(crate) const USED_UP: &str =
+    "the machine has moved as many bytes this month as its owner allows";
 
 /// Works off what runs, for as long as the machine's time allows, and takes nothing new. Without a notice it is
 /// the owner who wants that, and has the time.
@@ -48,6 +51,14 @@ pub(crate) async fn clear_out<R: UnitRunner>(host: &Host<R>) {
     let given_back = give_back(host, host.table.stop_others(), STANDING_STILL).await;
     if given_back > 0 {
         tracing::info!(given_back, "nothing is computed for long; units are given back");
+    }
+}
+
+/// Gives back what hasn't begun to run; what runs is finished and sent.
+pub(crate) async fn return_unstarted<R: UnitRunner>(host: &Host<R>) {
+    let given_back = give_back(host, host.table.stop_unstarted(), USED_UP).await;
+    if given_back > 0 {
+        tracing::info!(given_back, "no more bytes may come this month; units are given back");
     }
 }
 

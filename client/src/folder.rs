@@ -7,6 +7,7 @@
 //! outbox/         finished results until their reports have ended
 //! scratch/        what trainers are writing
 //! control.sock    where the owner speaks with the daemon
+//! volume.json     how many bytes have come and gone in each month
 //! client.toml     what the owner has said: settings and limits
 //! ```
 
@@ -75,6 +76,11 @@ impl Folder {
     /// What units took here.
     pub(crate) fn measured(&self) -> PathBuf {
         self.root.join("measured.json")
+    }
+
+    /// What has come and gone in each month.
+    pub(crate) fn volume(&self) -> PathBuf {
+        self.root.join("volume.json")
     }
 
     pub(crate) fn cache(&self) -> PathBuf {

@@ -10,7 +10,7 @@ use crate::{
     devices::Devices,
     error::ClientError,
     folder::Folder,
-    limits::{Means, Owner},
+    limits::{Means, Owner, Volume},
     measured::Measurements,
     outbox::Outbox,
     rest::Rest,
@@ -68,6 +68,8 @@ pub(crate) struct Host<R> {
     pub(crate) fetcher: Fetcher,
     /// How fast bytes may come and go.
     pub(crate) lines: Arc<Lines>,
+    /// How many bytes have come and gone, and may yet.
+    pub(crate) volume: Arc<Volume>,
     pub(crate) outbox: Outbox,
     /// What the slots compute on.
     pub(crate) devices: Devices<R>,

@@ -6,8 +6,10 @@ use crate::{
     cache::{Class, Pin},
     delivery::{self, First},
     error::ClientError,
+    farewell::USED_UP,
     folder::{Workbench, free_bytes},
     host::{Host, Leaving},
+    limits::Reserved,
     outbox::Finished,
     part::Part,
     runner::{RunnerError, UnitRunner},
@@ -46,7 +48,17 @@ enum Trouble {
 
 /// Works a lease off: its result delivered, or the lease given back.
 pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
-    match attempt(&host, &lease).await {
+    // Kept until its result is there.
+    let Some(mut reserved) = reserve(&host, &lease) else {
+        if host.volume.is_open() {
+            // Before it is free, because it may come again at once. A smaller one may fit.
+            host.rest.begin();
+        }
+        tracing::info!(lease = %lease.id, "gave a unit back, which needs more bytes than are left of this month's");
+        host.give_back(lease.id, USED_UP.to_owned()).await;
+        return;
+    };
+    match attempt(&host, &lease, &mut reserved).await {
         Ok(result) => {
             host.rest.well();
             let base = model_of(&lease.unit);
@@ -75,10 +87,21 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
     }
 }
 
+/// Of this month's bytes, what the unit will take.
+fn reserve<R: UnitRunner>(host: &Host<R>, lease: &Lease) -> Option<Reserved> {
+    let missing = lease.unit.blobs().into_iter().filter(|blob| !host.cache.has(&blob.sha256));
+    let fetch = missing.map(|blob| blob.bytes).fold(0, u64::saturating_add);
+    host.volume.reserve(fetch, lease.upload_bytes)
+}
+
 /// A unit's result, on disk.
-async fn attempt<R: UnitRunner>(host: &Arc<Host<R>>, lease: &Lease) -> Result<Finished, Trouble> {
+async fn attempt<R: UnitRunner>(
+    host: &Arc<Host<R>>,
+    lease: &Lease,
+    reserved: &mut Reserved,
+) -> Result<Finished, Trouble> {
     let mut part = Part::new(&host.outbox, lease);
-    let finished = match run(host, lease, &mut part).await {
+    let finished = match run(host, lease, reserved, &mut part).await {
         Ok(finished) => finished,
         Err(trouble) => {
             let reason = match &trouble {
@@ -109,9 +132,11 @@ async fn attempt<R: UnitRunner>(host: &Arc<Host<R>>, lease: &Lease) -> Result<Fi
 async fn run<R: UnitRunner>(
     host: &Arc<Host<R>>,
     lease: &Lease,
+    reserved: &mut Reserved,
     part: &mut Part<'_>,
 ) -> Result<Finished, Trouble> {
     let pins = fetch(host, lease).await?;
+    reserved.fetched();
     if lease.upload_bytes > 0 {
         // The part that is kept, and what takes its place.
         host.cache.leave_room(lease.upload_bytes.saturating_mul(2), free_bytes);

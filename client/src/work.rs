@@ -154,10 +154,13 @@ impl<R: UnitRunner> Asker<R> {
         }
     }
 
-    /// Waits until the owner lets units compute.
+    /// Waits until the owner lets units compute, and bytes come.
     async fn owner_runs(&mut self, changes: &mut watch::Receiver<()>) {
         let host = Arc::clone(&self.host);
-        let runs = host.owner.runs();
+        let runs = async {
+            host.volume.opened().await;
+            host.owner.runs().await;
+        };
         tokio::pin!(runs);
         loop {
             tokio::select! {

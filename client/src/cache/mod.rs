@@ -146,6 +146,11 @@ impl Cache {
         None
     }
 
+    /// Is the blob here, as far as is known?
+    pub(crate) fn has(&self, digest: &Digest) -> bool {
+        self.lock().index.get(digest).is_some_and(|entry| entry.class != Class::Part)
+    }
+
     /// Somebody has found other bytes in one of these: each is read through before it is used again.
     pub(crate) fn doubt<'a>(&self, digests: impl IntoIterator<Item = &'a Digest>) {
         let mut state = self.lock();

@@ -174,6 +174,7 @@ fn status<R>(host: &Host<R>) -> Answer {
         units: host.table.holding(),
         limits: owner.limits(),
         keepers: host.means.keepers(),
+        month: host.volume.now(),
         cache: cache(host),
     }))
 }

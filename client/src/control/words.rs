@@ -1,6 +1,6 @@
 //! Questions and answers, one JSON line each.
 
-use crate::limits::{Keepers, Limits, Reason};
+use crate::limits::{Keepers, Limits, MonthState, Reason};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::api::Held;
 use std::path::PathBuf;
@@ -81,6 +81,9 @@ pub struct Status {
     /// By what those of processor time and memory are kept.
     #[serde(default)]
     pub keepers: Keepers,
+    /// What has come and gone in this month.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub month: Option<MonthState>,
     /// The cache.
     pub cache: CacheState,
 }

@@ -14,32 +14,41 @@
 //! | `cgroup/` | the kernel's own limits, where they can be used |
 //! | `means.rs` | by what processor time and memory are kept |
 //! | `memory.rs` | the watch over memory where the kernel doesn't keep it |
+//! | `month.rs`, `volume.rs` | the bytes of a month |
+//! | `book.rs` | the loop that counts them |
 //! | `keep.rs` | the loop that makes the limits hold |
 
 mod allowance;
+mod book;
 mod cgroup;
 mod hours;
 mod keep;
 mod machine;
 mod means;
 mod memory;
+mod month;
 mod nice;
 mod owner;
 mod rules;
 mod settings;
 mod units;
+mod volume;
 
 pub use allowance::{Allowance, Change};
+pub(crate) use book::{book, this_month};
 pub use hours::Hours;
 pub(crate) use keep::{cores, keep};
 use machine::Machine;
 pub use means::Keepers;
 pub(crate) use means::Means;
 pub(crate) use memory::watch;
+pub use month::Month;
 pub(crate) use owner::Owner;
 pub use rules::{Facts, Keeper, Kind, Reason, Verdict, decide};
 pub use settings::{SETTINGS_FILE, Settings, SettingsError};
 pub use units::{GpuMemory, Memory, Nice, Percent, Programs, Rate, Size, Span};
+pub use volume::MonthState;
+pub(crate) use volume::{Reserved, Volume};
 
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +87,9 @@ pub struct Limits {
     /// How fast blobs may go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upload: Option<Rate>,
+    /// Most bytes of blobs that may come and go in a calendar month, both together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub monthly: Option<Size>,
     /// When to compute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hours: Option<Hours>,

@@ -245,10 +245,10 @@ mod tests {
         let text = "slots = 2\nthreads = 4\ncpu = \"50\"\ngpu = \"30\"\ndisk = \"20GiB\"\ndownload = \"2MB/s\"\n\
             upload = \"1MB/s\"\nhours = \"22:00-06:00\"\nidle_minutes = 5\nnot_on_battery = true\n\
             pause_while = \"steam, blender\"\nnice = \"19\"\ngive_back_after = \"5min\"\nmemory = \"8GiB\"\n\
-            gpu_memory = \"50%\"\ncgroup = false\n";
+            gpu_memory = \"50%\"\nmonthly = \"100GB\"\ncgroup = false\n";
         let all = limits(text);
         let shown = serde_json::to_value(&all).unwrap();
-        assert_eq!(shown.as_object().unwrap().len(), 16);
+        assert_eq!(shown.as_object().unwrap().len(), 17);
         assert_eq!(serde_json::from_value::<Limits>(shown).unwrap(), all);
         let error = toml::from_str::<Limits>("cpus = 50").unwrap_err().to_string();
         assert!(error.contains("cpus"), "{error}");

@@ -5,7 +5,8 @@
 //! pieces can be of any size. Waiters are served in the order in which they came, a piece at a time.
 
 use super::worth::Worth;
-use std::{num::NonZeroU64, time::Duration};
+use crate::limits::Volume;
+use std::{num::NonZeroU64, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore, SemaphorePermit, watch},
     time::{Instant, sleep},
@@ -44,10 +45,11 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn new(rates: Rates) -> Self {
+    /// Lines whose bytes are counted.
+    pub(crate) fn new(rates: Rates, volume: &Arc<Volume>) -> Self {
         let lines = Self {
-            download: Throttle::new(),
-            upload: Throttle::new(),
+            download: Throttle::new(Arc::clone(volume)),
+            upload: Throttle::new(Arc::clone(volume)),
             worth: Worth::new(),
             encoding: Mutex::default(),
         };
@@ -69,15 +71,18 @@ pub(crate) struct Throttle {
     /// Held by whoever is next.
     debt: Mutex<Debt>,
     turns: Semaphore,
+    /// Counts what passes.
+    volume: Arc<Volume>,
 }
 
 impl Throttle {
-    fn new() -> Self {
+    fn new(volume: Arc<Volume>) -> Self {
         let debt = Debt { parts: 0, at: Instant::now() };
         Self {
             rate: watch::Sender::new(None),
             debt: Mutex::new(debt),
             turns: Semaphore::new(AT_ONCE),
+            volume,
         }
     }
 
@@ -89,6 +94,7 @@ impl Throttle {
 
     /// Waits until so many bytes may pass, or have passed and are paid for.
     pub(crate) async fn take(&self, bytes: usize) {
+        self.volume.count(bytes);
         if self.rate().is_none() {
             return;
         }
@@ -154,14 +160,17 @@ impl Debt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+
+    fn lines(rates: Rates) -> Lines {
+        Lines::new(rates, &Arc::default())
+    }
 
     fn rate(bytes: u64) -> Option<NonZeroU64> {
         NonZeroU64::new(bytes)
     }
 
     fn throttle_of(bytes: u64) -> Throttle {
-        Lines::new(Rates { download: rate(bytes), upload: None }).download
+        lines(Rates { download: rate(bytes), upload: None }).download
     }
 
     /// Takes pieces until the time is over; how many bytes that were.
@@ -211,7 +220,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn another_rate_holds_at_once_for_those_who_wait() {
-        let lines = Lines::new(Rates { download: rate(1), upload: rate(1) });
+        let lines = lines(Rates { download: rate(1), upload: rate(1) });
         let throttle = &lines.download;
         throttle.take(1_000_000_000).await;
         let begun = Instant::now();
@@ -233,7 +242,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_so_many_transfers_run_at_once() {
-        let throttle = Throttle::new();
+        let throttle = Throttle::new(Arc::default());
         let turns = futures::future::join_all((0..AT_ONCE).map(|_| throttle.turn())).await;
         let next = throttle.turn();
         assert!(tokio::time::timeout(Duration::from_secs(1), next).await.is_err());

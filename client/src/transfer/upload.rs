@@ -192,7 +192,7 @@ mod tests {
         let timing = Timing::default();
         let base = reqwest::Url::parse(&format!("http://{address}/")).unwrap();
         let api = Api::new(base, None, timing).unwrap();
-        let lines = Arc::new(Lines::new(Rates::default()));
+        let lines = Arc::new(Lines::new(Rates::default(), &Arc::default()));
         let sent = Arc::default();
         let (lease, form) = (LeaseId(1), Form::Whole);
         let outgoing = Outgoing { lease, blob, form, path: &path, offset: 0, sent };

@@ -152,6 +152,53 @@ async fn only_the_owner_can_open_the_socket() {
     daemon.stop().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_month_whose_bytes_are_used_up_takes_nothing_until_the_owner_allows_more() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    let mut shard = 0;
+    server.change(|world| shard = queue_hops(world, 1..=1).bytes);
+    let config = limited(&server, &dir, "[limits]\nmonthly = '1MB'\n");
+    let (socket, file) = (config.data.join("control.sock"), config.data.join("volume.json"));
+    // It may be midnight at any time.
+    let today = jiff::Zoned::now().date();
+    let months = [today, today.last_of_month().tomorrow().unwrap()];
+    let months = months.map(|day| format!("\"{}\":1000000", day.strftime("%Y-%m"))).join(",");
+    std::fs::write(&file, format!("{{\"version\":1,\"months\":{{{months}}}}}")).unwrap();
+    let daemon = Daemon::start(config, &trainer);
+    server.until("its enrolment", |world| world.enrolled == 1).await;
+    while !socket.exists() {
+        tokio::task::yield_now().await;
+    }
+    let status = said(&socket, r#""status""#).await;
+    assert!(status.contains("closed_until"), "{status}");
+    assert!(server.world().works.is_empty());
+    said(&socket, r#"{"set_limits":["monthly=2MB"]}"#).await;
+    server.until("its work", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let counted = 1_000_000 + u64::from(CHECKPOINT) + shard;
+    assert!(kept.contains(&format!(":{counted}")), "{kept}");
+}
+
+#[tokio::test]
+async fn a_unit_that_does_not_fit_into_the_month_is_given_back_and_what_runs_is_sent() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| queue_hops(world, 1..=2));
+    let config = limited(&server, &dir, "[limits]\nmonthly = '1500B'\n");
+    let socket = config.data.join("control.sock");
+    let daemon = Daemon::start(config, &trainer);
+    trainer.until_started(1).await;
+    server.until("the other to be given back", |world| world.released.len() == 1).await;
+    assert!(server.world().released[0].1.contains("this month"), "{:?}", server.world().released);
+    // Less than it has reserved: what runs is finished and sent all the same.
+    said(&socket, r#"{"set_limits":["monthly=5B"]}"#).await;
+    trainer.gate.add_permits(1);
+    server.until("the result", |world| world.reports.len() == 1).await;
+    assert_eq!(ends(&server.world()).iter().map(|(_, end)| *end).collect::<Vec<_>>(), [2]);
+    daemon.stop().await.unwrap();
+}
+
 /// What a daemon answers.
 async fn said(socket: &Path, line: &str) -> String {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};

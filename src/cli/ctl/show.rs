@@ -48,7 +48,15 @@ fn status(status: &Status) -> String {
     for unit in &status.units {
         let _ = write!(text, "\n  unit {}: {}", unit.lease, state(unit));
     }
-    let _ = write!(text, "\n{}\nlimits: {}", cache(status.cache), in_a_line(&status.limits));
+    let _ = write!(text, "\n{}", cache(status.cache));
+    if let Some(month) = &status.month {
+        let _ =
+            write!(text, "\n{}: {} bytes of blobs have come and gone", month.month, month.bytes);
+        if let Some(until) = month.closed_until {
+            let _ = write!(text, ", as many as may: nothing new is taken until {until}");
+        }
+    }
+    let _ = write!(text, "\nlimits: {}", in_a_line(&status.limits));
     if let Some(keepers) = keepers(&status.keepers) {
         let _ = write!(text, "\n{keepers}");
     }
@@ -120,9 +128,11 @@ mod tests {
         let line = r#"{"status":{"host":"3","server":"http://a","server_away":false,"device":"cpu","slots":2,
             "pace":50,"draining":false,"units":[{"lease":7,"state":{"running":{"done":3,"of":9}}},
             {"lease":8,"state":{"fetching":{"fetched":10}}}],"limits":{"cpu":"50","not_on_battery":true},
-            "keepers":{"groups":"version 1: cpu, memory"},"cache":{"used":5,"limit":100,"shards":1}}}"#;
+            "keepers":{"groups":"version 1: cpu, memory"},
+            "month":{"month":"2026-01","bytes":7,"closed_until":"2026-02-01"},"cache":{"used":5,"limit":100,"shards":1}}}"#;
         let text = "host 3 of http://a\n2 slots on cpu, computing 50 % of the time\n  unit 7: batch 3 of 9\n  \
-            unit 8: 10 bytes fetched\ncache: 5 of 100 bytes, 1 shard\nlimits: cpu=50; not_on_battery=true\n\
+            unit 8: 10 bytes fetched\ncache: 5 of 100 bytes, 1 shard\n2026-01: 7 bytes of \
+            blobs have come and gone, as many as may: nothing new is taken until 2026-02-01\nlimits: cpu=50; not_on_battery=true\n\
             kept by control groups of version 1: cpu, memory";
         assert_eq!(said(line), text);
         let line = r#"{"status":{"host":"3","server":"http://a","server_away":true,"device":"cpu","slots":1,
