@@ -5,7 +5,7 @@ use crate::server::Fault;
 use sojourn_protocol::{
     api::HeldState,
     error::ErrorKind,
-    report::{Outcome, Report},
+    report::{Failure, FailureKind, Outcome, Report},
 };
 use std::{collections::BTreeSet, fs, sync::atomic::Ordering};
 
@@ -134,6 +134,25 @@ async fn a_trainer_that_does_not_stop_leaves_the_part_that_it_kept() {
     assert_eq!(*trainer.stopped.borrow(), 1, "no unit runs on");
     let world = server.world();
     assert_eq!((ends(&world), released(&world)), (vec![(1, 1)], vec![]));
+}
+
+#[tokio::test]
+async fn a_trainer_that_dies_for_whatever_reason_leaves_the_part_that_it_kept() {
+    for kind in [FailureKind::Died, FailureKind::OutOfMemory] {
+        let (dir, server, trainer) =
+            (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+        let failure = Failure { kind, message: "killed".to_owned() };
+        *trainer.instead.lock().unwrap() = Some(Box::new(|_| Ok(Outcome::Failed(failure))));
+        let daemon = with_a_part(&server, &dir, &trainer).await;
+        trainer.gate.add_permits(1);
+        server.until("the part", |world| world.reports.len() == 1).await;
+        daemon.stop().await.unwrap();
+        let world = server.world();
+        let Outcome::Trained(part) = &world.reports[&LeaseId(1)].outcome else {
+            panic!("{kind:?}: {:?}", world.reports)
+        };
+        assert_eq!(part.end.batch, 1, "{kind:?}");
+    }
 }
 
 #[tokio::test]
