@@ -5,7 +5,7 @@ use crate::{
     daemon::run_by,
     error::ClientError,
     gpus::{Ready, ready},
-    limits::{Means, cores},
+    limits::Means,
     runner::{RunnerDevice, RunnerError},
     slot_runner::SlotRunner,
 };
@@ -39,10 +39,12 @@ pub async fn run(
     let slots = config.slots.unwrap_or_else(|| u32::try_from(cards).unwrap_or(u32::MAX));
     // Without GPUs the slots are on the cores already.
     let cpu_slots = if ready.is_some() { config.cpu_slots } else { 0 };
-    config.slots = Some(slots.saturating_add(cpu_slots));
+    let all = slots.saturating_add(cpu_slots);
+    config.slots = Some(all);
     let on_cores = if ready.is_some() { cpu_slots } else { slots };
-    let threads = free_threads(slots.saturating_add(cpu_slots), config.allowance.limits().threads);
-    let base = SlotConfig { threads, ..base };
+    let threads = means.threads();
+    // Trainers of units that pin none start with these.
+    means.set_threads(all, config.allowance.limits());
     let memory = memory_of_machine().and_then(|memory| memory.checked_div(u64::from(on_cores)));
     let make = |number: u32| {
         let on_gpu = ready.as_mut().filter(|_| number < slots);
@@ -51,7 +53,7 @@ pub async fn run(
                 let device = RunnerDevice { name: CPU.to_owned(), memory };
                 (Slot::new(base.clone()), device)
             });
-        Ok(SlotRunner::new(slot, device))
+        Ok(SlotRunner::new(slot, device, Arc::clone(&threads)))
     };
     let ended = run_by(config, means, make, shutdown).await;
     // Its trainers are gone, or about to be.
@@ -67,13 +69,6 @@ fn slot_config(trainer: Option<&Path>) -> Result<SlotConfig, SlotError> {
         Some(trainer) => Err(SlotError::Missing { trainer: trainer.to_owned() }),
         None => SlotConfig::find(),
     }
-}
-
-/// Threads of a unit that pins none: the slots share the cores, or what the owner allows of them.
-fn free_threads(slots: u32, allowed: Option<u32>) -> u32 {
-    let cores = cores();
-    let cores = allowed.map_or(cores, |allowed| allowed.min(cores));
-    cores.checked_div(slots).unwrap_or(1).max(1)
 }
 
 /// Bytes of memory that the machine has.
@@ -106,13 +101,6 @@ mod tests {
             metadata: None,
             timing: Timing::default(),
         }
-    }
-
-    #[test]
-    fn slots_share_what_the_owner_allows_of_the_cores() {
-        assert_eq!(free_threads(1, Some(1)), 1);
-        assert_eq!(free_threads(64, Some(2)), 1, "each needs one");
-        assert_eq!(free_threads(1, Some(u32::MAX)), free_threads(1, None));
     }
 
     #[tokio::test]

@@ -6,6 +6,10 @@ use sojourn_protocol::{
     trainer::{CLASS_THREADS, Hello, Pace, RunUnit, Told},
 };
 use sojourn_slot::{Slot, SlotError};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 use tokio::sync::watch;
 
 /// A [`Slot`] as the daemon wants it.
@@ -13,12 +17,14 @@ use tokio::sync::watch;
 pub(crate) struct SlotRunner {
     slot: Slot,
     device: RunnerDevice,
+    /// Threads of units that pin none, as the owner says.
+    threads: Arc<AtomicU32>,
 }
 
 impl SlotRunner {
     /// A runner in the slot, which is on that device.
-    pub(crate) fn new(slot: Slot, device: RunnerDevice) -> Self {
-        Self { slot, device }
+    pub(crate) fn new(slot: Slot, device: RunnerDevice, threads: Arc<AtomicU32>) -> Self {
+        Self { slot, device, threads }
     }
 }
 
@@ -38,6 +44,7 @@ impl UnitRunner for SlotRunner {
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
     ) -> Result<Outcome, RunnerError> {
+        self.slot.set_threads(self.threads.load(Ordering::Relaxed));
         self.slot.run(unit, on_told, stop, pace).await.map_err(runner_error)
     }
 }

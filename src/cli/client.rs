@@ -106,18 +106,24 @@ const AFTER_HELP: &str = "\
 client.toml may set server, ca, name, gpus, cpu_slots, keep_seconds, metadata,
 trainer, and
 in its table [limits]:
-  cpu = 50                      percent of the time in which slots compute
-  gpu = 80                      the same for slots on a GPU; the lower of both holds
-  threads = 4                   of all slots together, of jobs that don't pin them; next start
+  cpu = 50                      percent of the cores, or of those that `threads` allows
+  gpu = 80                      percent of the time in which slots on a GPU compute; the
+                                lower of both holds
+  threads = 4                   of all slots together
   slots = 2                     units that run at once; next start
-  disk = \"20GiB\"                cached shards and checkpoints; next start
+  memory = \"8GiB\"               of all trainers together; one that is in the way is ended
+  gpu_memory = \"10GiB\"          of each GPU, or \"50%\"; for trainers that start later
+  disk = \"20GiB\"                cached shards and checkpoints
   download = \"2MB/s\"            and upload = \"1MB/s\"
+  monthly = \"100GB\"             of blobs down and up in a calendar month, by local time
   hours = \"mon-fri 22:00-06:00, sat-sun 00:00-24:00\"
   idle_minutes = 10             only once nobody has used the machine for so long
   not_on_battery = true
   pause_while = \"steam, blender\"    names of programs
   nice = 19                     of the trainers
   give_back_after = \"2min\"      of a pause: then what runs ends early
+  cgroup = false                no control groups, which keep cpu, threads and memory where
+                                they can be used; next start
 SOJOURN_LIMITS takes several, with `;` between them.
 `sojourn client ctl limits` changes them while the client runs.";
 

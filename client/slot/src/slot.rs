@@ -39,6 +39,12 @@ impl Slot {
         Self { config, child: None, classes: BTreeMap::new() }
     }
 
+    /// From now on units that pin no threads get so many, at least 1: the next trainer for one does, and the next
+    /// such unit has one started.
+    pub fn set_threads(&mut self, threads: u32) {
+        self.config.threads = threads.max(1);
+    }
+
     /// What the trainer says of itself, in the mode of units that pin `pinned` threads (none: free).
     ///
     /// # Errors

@@ -166,6 +166,26 @@ async fn a_gpus_trainer_sees_that_gpu_alone_and_the_library_that_drives_it() {
     assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
 }
 
+#[tokio::test]
+async fn other_threads_count_for_the_next_unit_that_pins_none() {
+    let folder = TempDir::new().unwrap();
+    let seen = folder.path().join("seen");
+    let script = format!(
+        "echo \"$*\" >> {}\n{}while read request; do\n{}done\n",
+        seen.display(),
+        hello(TRAINER_PROTOCOL),
+        line(&TrainerLine::Trained(trained()))
+    );
+    let mut slot = slot(&folder, &script);
+    for (threads, pinned) in [(3, None), (2, None), (2, None), (1, Some(4)), (4, Some(4))] {
+        slot.set_threads(threads);
+        let outcome = slot.run(unit(pinned), |_| {}, pending(), full_pace()).await.unwrap();
+        assert_eq!(outcome, Outcome::Trained(trained()));
+    }
+    let seen = fs::read_to_string(&seen).unwrap();
+    assert_eq!(seen.lines().collect::<Vec<_>>(), ["--threads 3", "--threads 2", "--threads 4"]);
+}
+
 /// A trainer whose class is what the file `class` says when it starts; `done` is what it does of each unit.
 fn of_class(class: &Path, done: &str) -> String {
     let hello = hello(TRAINER_PROTOCOL);

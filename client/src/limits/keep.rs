@@ -24,7 +24,9 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
         let limits = owner.limits();
         host.lines.set(owner.rates());
         host.cache.set_limit(owner.cache_bytes());
-        host.means.hold(&limits, cores());
+        host.means.hold(&limits);
+        let slots = host.devices.slots().iter().map(|(_, slots)| slots).sum();
+        host.means.set_threads(slots, &limits);
         let keeper = if host.means.keep_cpu() { Keeper::Quota } else { Keeper::Pace };
         let facts;
         (machine, facts) = look(machine, &limits).await;
@@ -74,7 +76,7 @@ fn is_looked_after(limits: &Limits) -> bool {
 }
 
 /// The cores that this process may use.
-pub(crate) fn cores() -> u32 {
+pub(super) fn cores() -> u32 {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     u32::try_from(cores).unwrap_or(u32::MAX)
 }

@@ -4,11 +4,15 @@
 use super::{
     Limits,
     cgroup::{CgroupError, Group, Quota},
-    rules::quota,
+    keep::cores,
+    rules::{free_threads, quota},
 };
 use serde::{Deserialize, Serialize};
 use sojourn_slot::Crew;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
 
 /// What keeps the limits of one daemon.
 #[derive(Debug)]
@@ -17,6 +21,8 @@ pub(crate) struct Means {
     group: Option<Arc<Group>>,
     /// Why there is no group.
     why_none: Option<String>,
+    /// Threads of a unit that pins none.
+    threads: Arc<AtomicU32>,
     held: Mutex<Held>,
 }
 
@@ -78,7 +84,13 @@ pub struct Keepers {
 impl Means {
     /// Nothing but the client itself keeps the limits of trainers that aren't its children.
     pub(crate) fn none() -> Self {
-        Self { crew: Arc::default(), group: None, why_none: None, held: Mutex::default() }
+        Self {
+            crew: Arc::default(),
+            group: None,
+            why_none: None,
+            threads: Arc::new(AtomicU32::new(1)),
+            held: Mutex::default(),
+        }
     }
 
     /// Finds out whether control groups can be used, and makes them. `allowed`: may they?
@@ -110,12 +122,22 @@ impl Means {
         self.group.clone()
     }
 
-    /// Has the kernel keep what it can on a machine with so many cores.
-    pub(super) fn hold(&self, limits: &Limits, cores: u32) {
+    /// Threads of a unit that pins none, as they are at the time.
+    pub(crate) fn threads(&self) -> Arc<AtomicU32> {
+        Arc::clone(&self.threads)
+    }
+
+    /// Has so many slots share the threads that the owner allows.
+    pub(crate) fn set_threads(&self, slots: u32, limits: &Limits) {
+        self.threads.store(free_threads(slots, limits, cores()), Ordering::Relaxed);
+    }
+
+    /// Has the kernel keep what it can.
+    pub(super) fn hold(&self, limits: &Limits) {
         let Some(group) = &self.group else { return };
         let mut held = self.lock();
         if group.has_cpu() {
-            held.quota.set("cpu", quota(limits, cores), |quota| group.limit_cpu(quota));
+            held.quota.set("cpu", quota(limits, cores()), |quota| group.limit_cpu(quota));
         }
         if group.has_memory() {
             let bytes = limits.memory.map(super::Memory::bytes);

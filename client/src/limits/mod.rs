@@ -37,7 +37,7 @@ mod volume;
 pub use allowance::{Allowance, Change};
 pub(crate) use book::{book, this_month};
 pub use hours::Hours;
-pub(crate) use keep::{cores, keep};
+pub(crate) use keep::keep;
 use machine::Machine;
 pub use means::Keepers;
 pub(crate) use means::Means;
@@ -59,8 +59,7 @@ pub struct Limits {
     /// Units that run at once; counts from the next start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
-    /// Threads of all slots together: of units that don't pin them, from the next start; of all, at once, where
-    /// control groups can be used.
+    /// Threads of all slots together: of units that don't pin them, and where control groups can be used of all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// The share of the time in which slots compute; with control groups, of the threads that are allowed.

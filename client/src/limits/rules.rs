@@ -97,6 +97,12 @@ pub(super) fn quota(limits: &Limits, cores: u32) -> Option<Quota> {
     (share < 100 || allowed < cores).then(|| Quota(u64::from(allowed).saturating_mul(share)))
 }
 
+/// Threads of a unit that pins none: the slots share the cores, or what the owner allows of them.
+pub(super) fn free_threads(slots: u32, limits: &Limits, cores: u32) -> u32 {
+    let cores = limits.threads.map_or(cores, |allowed| allowed.min(cores));
+    cores.checked_div(slots).unwrap_or(1).max(1)
+}
+
 fn against(limits: &Limits, facts: &Facts) -> Option<Reason> {
     if let (Some(hours), Some(local)) = (&limits.hours, facts.local)
         && !hours.contain(local)
@@ -237,6 +243,20 @@ mod tests {
             ("cpu = 1", 1, Some(1)),
         ] {
             assert_eq!(quota(&limits(text), cores), wanted.map(Quota), "{text}");
+        }
+    }
+
+    #[test]
+    fn slots_share_what_the_owner_allows_of_the_cores() {
+        for (slots, text, threads) in [
+            (1, "threads = 1", 1),
+            (64, "threads = 2", 1),
+            (1, "threads = 4294967295", 8),
+            (1, "", 8),
+            (3, "", 2),
+            (2, "threads = 6", 3),
+        ] {
+            assert_eq!(free_threads(slots, &limits(text), 8), threads, "{slots} {text}");
         }
     }
 
