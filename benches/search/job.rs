@@ -42,6 +42,23 @@ impl Job {
         Self::of("[[model]]\narch = \"mlp\"\nhidden = [64]", 20, 10, 1)
     }
 
+    /// One mlp that takes half a gigabyte to train.
+    pub(crate) fn large() -> Self {
+        Self::of("[[model]]\narch = \"mlp\"\nhidden = [5000, 5000]", 1, 1, 1)
+    }
+
+    /// One whose checkpoint has 28 MB.
+    pub(crate) fn wide() -> Self {
+        Self::of("[[model]]\narch = \"mlp\"\nhidden = [1500, 1500]", 1, 1, 1)
+    }
+
+    /// One with a shard of 23 MB.
+    pub(crate) fn many_rows() -> Self {
+        let job = Self::of("[[model]]\narch = \"mlp\"\nhidden = [64]", 1, 1, 1);
+        let rows = DIGITS.split_once('\n').map_or("", |(_, rows)| rows);
+        Self { data: format!("{DIGITS}{}", rows.repeat(59)), ..job }
+    }
+
     fn of(models: &str, shards: u32, epochs: u32, rates: u32) -> Self {
         let lr = match rates {
             1 => "1e-3".to_owned(),

@@ -6,6 +6,7 @@
 //! busy slots       two clients, units of about a second: the share of the time in which slots train
 //! kills            two clients that end every 30 s: what is trained for nothing, with and without a notice
 //! idle             two clients on lines of 20 MB/s: what passes in a slot between units of about a second
+//! limits           what a client takes of processor time, memory and line, beside what its owner allows
 //! cost of a hop    one trial on one slot: what passes between hops, beside their training
 //! ```
 //!
@@ -21,6 +22,7 @@
 mod anchor;
 mod job;
 mod kills;
+mod limits;
 mod line;
 mod site;
 
@@ -69,6 +71,9 @@ fn main() {
     }
     if is_wanted("idle") {
         idle();
+    }
+    if is_wanted("limits") {
+        limits::measure();
     }
     if is_wanted("hop") {
         hop();

@@ -151,6 +151,20 @@ impl Site {
         self.read(&["jobs"])[0]["state"] != "running"
     }
 
+    /// What a client says of itself.
+    pub(crate) fn status(&self, name: &str) -> Value {
+        let mut command = program();
+        command.args(["client", "ctl", "status", "--json", "--data"]);
+        let output = command.arg(self.folder.path().join(name)).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The trainers of all clients.
+    pub(crate) fn trainers(&self) -> Vec<u32> {
+        self.clients.borrow().iter().flat_map(|client| children(client.0.id())).collect()
+    }
+
     /// What a command says with `--json`.
     pub(crate) fn read(&self, args: &[&str]) -> Value {
         serde_json::from_slice(&self.run(args)).unwrap()
@@ -323,7 +337,7 @@ fn children(pid: u32) -> Vec<u32> {
 }
 
 /// User and system time of a process.
-fn seconds(pid: u32) -> f64 {
+pub(crate) fn seconds(pid: u32) -> f64 {
     let stat = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat"))).unwrap_or_default();
     // The name may hold anything; the numbers follow its closing bracket.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
