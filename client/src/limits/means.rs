@@ -1,5 +1,5 @@
 //! By what the limits of processor time and memory are kept: control groups where they can be used; else rests
-//! between batches, and a look at the trainers' memory every second.
+//! between batches, and a look at the trainers' memory now and then.
 
 use super::{
     Limits,

@@ -1,4 +1,4 @@
-//! The watch over the trainers' memory where the kernel doesn't keep it: a look every second, and an end of the
+//! The watch over the trainers' memory where the kernel doesn't keep it: a look now and then, and an end of the
 //! trainer that takes most where all of them take too much together.
 
 use super::Limits;
@@ -8,8 +8,8 @@ use sojourn_slot::Crew;
 use std::{convert::Infallible, fs, path::Path, time::Duration};
 use tokio::time::sleep;
 
-/// How often it looks.
-const EVERY: Duration = Duration::from_secs(1);
+/// How often it looks: a trainer can take a gigabyte more in a second.
+const EVERY: Duration = Duration::from_millis(250);
 
 /// Watches for as long as the daemon runs.
 pub(crate) async fn watch<R: UnitRunner>(host: &Host<R>) -> Infallible {

@@ -4,6 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `units.rs` | sizes, rates, spans and percentages as people write them |
+//! | `amounts.rs` | memory, likewise |
 //! | `hours.rs` | hours of the day by weekday |
 //! | `rules.rs` | from limits and facts to a pace |
 //! | `settings.rs` | `client.toml` |
@@ -19,6 +20,7 @@
 //! | `keep.rs` | the loop that makes the limits hold |
 
 mod allowance;
+mod amounts;
 mod book;
 mod cgroup;
 mod hours;
@@ -35,6 +37,7 @@ mod units;
 mod volume;
 
 pub use allowance::{Allowance, Change};
+pub use amounts::{GpuMemory, Memory};
 pub(crate) use book::{book, this_month};
 pub use hours::Hours;
 pub(crate) use keep::keep;
@@ -46,7 +49,7 @@ pub use month::Month;
 pub(crate) use owner::Owner;
 pub use rules::{Facts, Keeper, Kind, Reason, Verdict, decide};
 pub use settings::{SETTINGS_FILE, Settings, SettingsError};
-pub use units::{GpuMemory, Memory, Nice, Percent, Programs, Rate, Size, Span};
+pub use units::{Nice, Percent, Programs, Rate, Size, Span};
 pub use volume::MonthState;
 pub(crate) use volume::{Reserved, Volume};
 

@@ -1,7 +1,6 @@
 //! Sizes, rates, spans and the like as people write them, checked when they are read.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
-use sojourn_slot::MemoryShare;
 use std::{fmt, num::NonZeroU64, str::FromStr, time::Duration};
 
 /// Units of bytes, the longer names first: `B` ends all of them.
@@ -35,83 +34,6 @@ impl fmt::Display for Size {
     }
 }
 
-/// An amount of memory in which a trainer has room: `8GiB`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Memory(u64);
-
-/// Less than this no trainer does with.
-const LEAST_MEMORY: u64 = 100_000_000;
-
-impl Memory {
-    /// In bytes.
-    #[must_use]
-    pub const fn bytes(self) -> u64 {
-        self.0
-    }
-}
-
-impl FromStr for Memory {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bytes = bytes(text).filter(|bytes| *bytes >= LEAST_MEMORY);
-        let wanted = "100MB or more are wanted, e.g. `8GiB`; a trainer takes about 200MB";
-        bytes.map(Self).ok_or_else(|| wanted.to_owned())
-    }
-}
-
-impl fmt::Display for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_bytes(f, self.0)
-    }
-}
-
-/// Memory of a GPU, all of its slots together: `10GiB`, or `50%`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GpuMemory {
-    /// So many bytes of each.
-    Bytes(u64),
-    /// So much of each.
-    Share(Percent),
-}
-
-impl GpuMemory {
-    /// What one of `slots` may take that share a GPU which has `total` bytes.
-    #[must_use]
-    pub fn of_slot(self, total: u64, slots: u32) -> MemoryShare {
-        let bytes = match self {
-            Self::Bytes(bytes) => bytes.min(total),
-            Self::Share(share) => {
-                let bytes = u128::from(total) * u128::from(share.get()) / 100;
-                u64::try_from(bytes).unwrap_or(total)
-            }
-        };
-        MemoryShare::of(bytes / u64::from(slots.max(1)), total)
-    }
-}
-
-impl FromStr for GpuMemory {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        if text.ends_with('%') {
-            return text.parse().map(Self::Share);
-        }
-        // A number alone could be either.
-        let has_unit = text.ends_with(['B', 'b']);
-        let bytes = bytes(text).filter(|bytes| has_unit && *bytes > 0);
-        bytes.map(Self::Bytes).ok_or_else(|| "`10GiB` or `50%` is wanted, say".to_owned())
-    }
-}
-
-impl fmt::Display for GpuMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes(bytes) => write_bytes(f, *bytes),
-            Self::Share(share) => write!(f, "{share}%"),
-        }
-    }
-}
-
 /// Bytes in a second: `2MB/s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(pub NonZeroU64);
@@ -131,7 +53,7 @@ impl fmt::Display for Rate {
     }
 }
 
-fn bytes(text: &str) -> Option<u64> {
+pub(super) fn bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = |unit: &str| {
         let (number, end) = text.split_at_checked(text.len().checked_sub(unit.len())?)?;
@@ -143,7 +65,7 @@ fn bytes(text: &str) -> Option<u64> {
 }
 
 /// In the largest unit that says all of it.
-fn write_bytes(f: &mut fmt::Formatter<'_>, bytes: u64) -> fmt::Result {
+pub(super) fn write_bytes(f: &mut fmt::Formatter<'_>, bytes: u64) -> fmt::Result {
     let whole = BYTES.iter().filter(|(_, size)| bytes > 0 && bytes.is_multiple_of(*size));
     let (unit, size) = whole.max_by_key(|(_, size)| *size).copied().unwrap_or(("B", 1));
     write!(f, "{}{unit}", bytes / size)
@@ -309,14 +231,14 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(Size, Memory, GpuMemory, Rate, Span, Percent, Nice, Programs, super::Hours);
+as_text!(Size, super::Memory, super::GpuMemory, Rate, Span, Percent, Nice, Programs, super::Hours);
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// That texts are read so, and shown so again.
-    fn shows<T: FromStr<Err = String> + fmt::Display>(cases: &[(&str, &str)]) {
+    pub(crate) fn shows<T: FromStr<Err = String> + fmt::Display>(cases: &[(&str, &str)]) {
         for (given, shown) in cases {
             let value: T = given.parse().unwrap_or_else(|why| panic!("{given}: {why}"));
             assert_eq!(value.to_string(), *shown);
@@ -327,7 +249,7 @@ mod tests {
         }
     }
 
-    fn refuses<T: FromStr<Err = String>>(cases: &[&str], wanted: &str) {
+    pub(crate) fn refuses<T: FromStr<Err = String>>(cases: &[&str], wanted: &str) {
         for wrong in cases {
             let Err(why) = wrong.parse::<T>() else { panic!("`{wrong}` was taken") };
             assert!(why.contains(wanted), "{why}");
@@ -367,25 +289,6 @@ mod tests {
         refuses::<Nice>(&["20", "-5", ""], "nice level of 0 to 19");
         shows::<Programs>(&[("steam , blender", "steam, blender")]);
         refuses::<Programs>(&["", "a,,b", "/usr/bin/steam"], "names of programs");
-    }
-
-    #[test]
-    fn memory_is_enough_for_a_trainer_and_a_gpus_is_shared_by_its_slots() {
-        shows::<Memory>(&[("8 GiB", "8GiB"), ("100000000", "100MB")]);
-        refuses::<Memory>(&["8", "99MB", "", "50%"], "100MB or more are wanted");
-        shows::<GpuMemory>(&[("10GiB", "10GiB"), ("50 %", "50%")]);
-        refuses::<GpuMemory>(&["50", "0GiB", "", "half"], "`10GiB` or `50%`");
-        refuses::<GpuMemory>(&["0%", "101%"], "1 to 100 percent");
-        for (text, total, slots, share) in [
-            ("10GiB", 80 << 30, 1, "0.1250"),
-            ("10GiB", 80 << 30, 2, "0.0625"),
-            ("90GiB", 80 << 30, 1, "1.0000"),
-            ("50%", 80 << 30, 1, "0.5000"),
-            ("50%", 80_000_000_000, 5, "0.1000"),
-        ] {
-            let memory: GpuMemory = text.parse().unwrap();
-            assert_eq!(memory.of_slot(total, slots).to_string(), share, "{text} {total} {slots}");
-        }
     }
 
     #[test]
