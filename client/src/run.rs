@@ -5,7 +5,7 @@ use crate::{
     daemon::run_by,
     error::ClientError,
     gpus::{Ready, ready},
-    limits::Means,
+    limits::{Limits, Means, Memory},
     runner::{RunnerDevice, RunnerError},
     slot_runner::SlotRunner,
 };
@@ -44,8 +44,12 @@ pub async fn run(
     let on_cores = if ready.is_some() { cpu_slots } else { slots };
     let threads = means.threads();
     // Trainers of units that pin none start with these.
-    means.set_threads(all, config.allowance.limits());
-    let memory = memory_of_machine().and_then(|memory| memory.checked_div(u64::from(on_cores)));
+    let limits = config.allowance.limits();
+    means.set_threads(all, limits);
+    if limits.gpu_memory.is_some() && ready.is_some() {
+        tracing::warn!("the limit `gpu_memory` isn't kept yet");
+    }
+    let memory = memory_of_slot(memory_of_machine(), limits, on_cores);
     let make = |number: u32| {
         let on_gpu = ready.as_mut().filter(|_| number < slots);
         let (slot, device) =
@@ -69,6 +73,13 @@ fn slot_config(trainer: Option<&Path>) -> Result<SlotConfig, SlotError> {
         Some(trainer) => Err(SlotError::Missing { trainer: trainer.to_owned() }),
         None => SlotConfig::find(),
     }
+}
+
+/// Bytes of memory that a unit on the cores may take: of the machine's, what its owner lends.
+fn memory_of_slot(machine: Option<u64>, limits: &Limits, slots: u32) -> Option<u64> {
+    let lent = limits.memory.map(Memory::bytes);
+    let memory = machine.into_iter().chain(lent).min()?;
+    memory.checked_div(u64::from(slots))
 }
 
 /// Bytes of memory that the machine has.
@@ -100,6 +111,21 @@ mod tests {
             trainer: Some(trainer.to_owned()),
             metadata: None,
             timing: Timing::default(),
+        }
+    }
+
+    #[test]
+    fn slots_share_the_memory_that_the_owner_lends() {
+        let limits = |memory: &str| Limits { memory: memory.parse().ok(), ..Limits::default() };
+        for (machine, memory, slots, each) in [
+            (Some(8 << 30), "", 2, Some(4 << 30)),
+            (Some(8 << 30), "2GiB", 2, Some(1 << 30)),
+            (Some(1 << 30), "2GiB", 1, Some(1 << 30)),
+            (None, "2GiB", 1, Some(2 << 30)),
+            (None, "", 1, None),
+            (Some(8 << 30), "", 0, None),
+        ] {
+            assert_eq!(memory_of_slot(machine, &limits(memory), slots), each, "{memory} {slots}");
         }
     }
 
