@@ -26,11 +26,16 @@ pub(crate) const USED_UP: &str =
 /// the owner who wants that, and has the time.
 pub(crate) async fn wind_down<R: UnitRunner>(host: &Host<R>, notice: Option<&Notice>) {
     let left = notice.and_then(Notice::left);
-    if let Some(Notice { what, .. }) = notice {
-        let seconds = left.map(|left| left.as_secs());
-        tracing::warn!(what, seconds, "this machine is going to be taken away; winding down");
-    } else {
-        tracing::info!("winding down, as the owner says");
+    match (notice.map(|notice| notice.what.as_str()), left.map(|left| left.as_secs())) {
+        (Some(what), Some(seconds)) => {
+            tracing::warn!(what, seconds, "this machine is going to be taken away; winding down");
+        }
+        (Some(what), None) => tracing::warn!(
+            what,
+            "the cloud says that it may soon take this machine away; finishing what runs, and taking \
+             nothing new"
+        ),
+        (None, _) => tracing::info!("winding down, as the owner says"),
     }
     let given_back = give_back(host, host.table.stop_unstarted(), STOPPING);
     let given_back = async { given_back.await + give_back_unheard(host).await };

@@ -3,11 +3,12 @@
 //! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html>
 
 use super::{
-    Notice,
+    Said, When,
     service::{Service, ServiceError},
 };
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
+use std::time::Duration;
 
 const TOKEN: &str = "latest/api/token";
 /// Six hours, the longest there is.
@@ -15,6 +16,8 @@ const TOKEN_LIFE: (&str, &str) = ("X-aws-ec2-metadata-token-ttl-seconds", "21600
 const SHOWN: &str = "X-aws-ec2-metadata-token";
 const ACTION: &str = "latest/meta-data/spot/instance-action";
 const REBALANCE: &str = "latest/meta-data/events/recommendations/rebalance";
+/// An action is said two minutes before, and a hibernation as it begins.
+const AT_MOST: Duration = Duration::from_secs(120);
 
 /// An EC2 instance.
 #[derive(Debug)]
@@ -45,15 +48,14 @@ impl Aws {
     }
 
     /// The notice, where there is one.
-    pub(crate) async fn ask(&mut self, service: &Service) -> Result<Option<Notice>, ServiceError> {
+    pub(crate) async fn ask(&mut self, service: &Service) -> Result<Option<Said>, ServiceError> {
         if let Some(text) = self.get(service, ACTION).await? {
             return action(&text).map(Some);
         }
         // It is likelier now; when, nobody says.
-        Ok(self
-            .get(service, REBALANCE)
-            .await?
-            .map(|_| Notice { what: "rebalance".to_owned(), at: None }))
+        let what = "rebalance recommendation";
+        let recommended = self.get(service, REBALANCE).await?;
+        Ok(recommended.map(|_| Said { what: what.to_owned(), when: When::Unknown }))
     }
 
     async fn get(&mut self, service: &Service, path: &str) -> Result<Option<String>, ServiceError> {
@@ -67,10 +69,10 @@ impl Aws {
     }
 }
 
-fn action(text: &str) -> Result<Notice, ServiceError> {
+fn action(text: &str) -> Result<Said, ServiceError> {
     let InstanceAction { action, time } =
         serde_json::from_str(text).map_err(|error| ServiceError::Garbage(error.to_string()))?;
-    Ok(Notice { what: action, at: Some(time) })
+    Ok(Said { what: action, when: When::At { time, at_most: AT_MOST } })
 }
 
 #[cfg(test)]
@@ -79,9 +81,10 @@ mod tests {
 
     #[test]
     fn an_action_has_its_time() {
-        let notice = action(r#"{"action": "terminate", "time": "2017-09-18T08:22:00Z"}"#).unwrap();
-        assert_eq!(notice.what, "terminate");
-        assert_eq!(notice.at.unwrap().as_second(), 1_505_722_920);
+        let said = action(r#"{"action": "terminate", "time": "2017-09-18T08:22:00Z"}"#).unwrap();
+        let time = jiff::Timestamp::from_second(1_505_722_920).unwrap();
+        let when = When::At { time, at_most: AT_MOST };
+        assert_eq!(said, Said { what: "terminate".to_owned(), when });
         for garbage in
             ["", "<html>", r#"{"action": "stop"}"#, r#"{"action": "stop", "time": "soon"}"#]
         {

@@ -3,16 +3,19 @@
 //! <https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events>
 
 use super::{
-    Notice,
+    Said, When,
     service::{Service, ServiceError},
 };
 use jiff::{Timestamp, fmt::rfc2822};
 use serde::Deserialize;
+use std::time::Duration;
 
 /// Without it nothing is answered.
 const METADATA: (&str, &str) = ("Metadata", "true");
 const NAME: &str = "metadata/instance/compute/name?api-version=2021-02-01&format=text";
 const EVENTS: &str = "metadata/scheduledevents?api-version=2020-07-01";
+/// No event is said longer before.
+const AT_MOST: Duration = Duration::from_secs(15 * 60);
 
 /// An Azure virtual machine.
 #[derive(Debug)]
@@ -50,7 +53,7 @@ impl Azure {
     }
 
     /// The notice, where there is one.
-    pub(crate) async fn ask(&self, service: &Service) -> Result<Option<Notice>, ServiceError> {
+    pub(crate) async fn ask(&self, service: &Service) -> Result<Option<Said>, ServiceError> {
         match service.get(EVENTS, METADATA).await? {
             Some(text) => first(&text, &self.name),
             None => Ok(None),
@@ -59,15 +62,14 @@ impl Azure {
 }
 
 /// The first event that ends this machine, or what runs on it.
-fn first(text: &str, name: &str) -> Result<Option<Notice>, ServiceError> {
+fn first(text: &str, name: &str) -> Result<Option<Said>, ServiceError> {
     let Events { events } =
         serde_json::from_str(text).map_err(|error| ServiceError::Garbage(error.to_string()))?;
-    let notices = events.into_iter().filter(|event| event.concerns(name)).map(|event| {
-        let at = event.at()?;
-        Ok(Notice { what: event.event_type, at: Some(at) })
-    });
-    let notices = notices.collect::<Result<Vec<_>, ServiceError>>()?;
-    Ok(notices.into_iter().min_by_key(|notice| notice.at))
+    let concerning = events.into_iter().filter(|event| event.concerns(name));
+    let timed = concerning.map(|event| Ok((event.at()?, event.event_type)));
+    let timed = timed.collect::<Result<Vec<_>, ServiceError>>()?;
+    let first = timed.into_iter().min();
+    Ok(first.map(|(time, what)| Said { what, when: When::At { time, at_most: AT_MOST } }))
 }
 
 impl Event {
@@ -101,8 +103,9 @@ mod tests {
 
     fn found(events: &[String]) -> Option<(String, i64)> {
         let text = format!(r#"{{"DocumentIncarnation": 2, "Events": [{}]}}"#, events.join(","));
-        let notice = first(&text, "spot_3").unwrap()?;
-        Some((notice.what, notice.at.unwrap().as_second()))
+        let Said { what, when } = first(&text, "spot_3").unwrap()?;
+        let When::At { time, .. } = when else { panic!("{when:?}") };
+        Some((what, time.as_second()))
     }
 
     #[test]

@@ -1,56 +1,56 @@
 //! Compute Engine's metadata server.
 //!
-//! <https://cloud.google.com/compute/docs/instances/create-use-spot#detect-preemption>
+//! <https://cloud.google.com/compute/docs/instances/create-use-spot#detect-preemption>,
+//! <https://cloud.google.com/compute/docs/metadata/getting-live-migration-notice>
 
 use super::{
-    Notice,
+    Said, When,
     service::{Service, ServiceError},
 };
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
 
 /// Without it nothing is answered.
 const FLAVOR: (&str, &str) = ("Metadata-Flavor", "Google");
 const PREEMPTED: &str = "computeMetadata/v1/instance/preempted";
-/// The machine runs on for so long.
-const LEFT: SignedDuration = SignedDuration::from_secs(30);
+const MAINTENANCE: &str = "computeMetadata/v1/instance/maintenance-event";
+/// What is said of a machine that can't be moved while it runs, as those with GPUs.
+const TERMINATE: &str = "TERMINATE_ON_HOST_MAINTENANCE";
+/// A machine that is preempted runs on for so long.
+const PREEMPTED_WITHIN: Duration = Duration::from_secs(30);
+/// One that ends for maintenance for so long at least; one with GPUs for up to an hour, which isn't said.
+const TERMINATED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A Compute Engine instance.
 #[derive(Debug)]
-pub(crate) struct Gcp {
-    /// When it is going to be stopped, reckoned from when that was first said.
-    at: Option<Timestamp>,
-}
+pub(crate) struct Gcp;
 
 impl Gcp {
     /// Is this machine one?
     pub(crate) async fn find(service: &Service) -> Result<Self, ServiceError> {
-        let text = service.get(PREEMPTED, FLAVOR).await?;
-        match text.as_deref().map(is_preempted) {
-            Some(Some(_)) => Ok(Self { at: None }),
-            _ => Err(ServiceError::Garbage("neither TRUE nor FALSE".to_owned())),
-        }
+        is_preempted(service).await.map(|_| Self)
     }
 
     /// The notice, where there is one.
-    pub(crate) async fn ask(&mut self, service: &Service) -> Result<Option<Notice>, ServiceError> {
-        let text = service.get(PREEMPTED, FLAVOR).await?.unwrap_or_default();
-        match is_preempted(&text) {
-            Some(true) => {
-                let at = *self.at.get_or_insert_with(|| {
-                    Timestamp::now().saturating_add(LEFT).unwrap_or(Timestamp::MAX)
-                });
-                Ok(Some(Notice { what: "preempted".to_owned(), at: Some(at) }))
-            }
-            Some(false) => Ok(None),
-            None => Err(ServiceError::Garbage(text)),
+    pub(crate) async fn ask(&self, service: &Service) -> Result<Option<Said>, ServiceError> {
+        if is_preempted(service).await? {
+            return Ok(Some(said("preempted", PREEMPTED_WITHIN)));
         }
+        // A machine that is moved runs on.
+        let event = service.get(MAINTENANCE, FLAVOR).await?;
+        let ends = event.is_some_and(|event| event.trim() == TERMINATE);
+        Ok(ends.then(|| said("host maintenance", TERMINATED_WITHIN)))
     }
 }
 
-fn is_preempted(text: &str) -> Option<bool> {
+fn said(what: &str, within: Duration) -> Said {
+    Said { what: what.to_owned(), when: When::Within(within) }
+}
+
+async fn is_preempted(service: &Service) -> Result<bool, ServiceError> {
+    let text = service.get(PREEMPTED, FLAVOR).await?.unwrap_or_default();
     match text.trim() {
-        "TRUE" => Some(true),
-        "FALSE" => Some(false),
-        _ => None,
+        "TRUE" => Ok(true),
+        "FALSE" => Ok(false),
+        _ => Err(ServiceError::Garbage(text)),
     }
 }

@@ -1,7 +1,9 @@
 //! Asks for notices, again and again.
 
-use super::{Notice, cloud::Cloud, service::Service};
+use super::{Notice, Said, cloud::Cloud, service::Service};
+use jiff::Timestamp;
 use std::{future::pending, time::Duration};
+use tokio::time::Instant;
 
 /// How often a cloud is looked for: at the start of a machine its network may not be there yet.
 const TRIES: u32 = 12;
@@ -14,7 +16,7 @@ pub(crate) struct Watch {
     tries: u32,
     every: Duration,
     /// What was told last.
-    told: Option<Notice>,
+    told: Option<Said>,
 }
 
 impl Watch {
@@ -25,28 +27,39 @@ impl Watch {
 
     /// The next notice that says something new. May be dropped at any point.
     pub(crate) async fn next(&mut self) -> Notice {
-        let Some(service) = &self.service else { return pending().await };
         loop {
-            if let Some(cloud) = &mut self.cloud {
-                match cloud.ask(service).await {
-                    Ok(Some(notice)) if self.told.as_ref() != Some(&notice) => {
-                        self.told = Some(notice.clone());
-                        return notice;
-                    }
-                    Ok(_) => {}
-                    Err(error) => tracing::debug!(%error, "no word of notices"),
-                }
-            } else if self.tries < TRIES {
-                self.tries += 1;
-                self.cloud = Cloud::find(service).await;
-                if let Some(cloud) = &self.cloud {
-                    tracing::info!(cloud = cloud.name(), "the cloud's notices are watched");
-                    continue;
-                }
-            } else {
+            if let Some(notice) = self.look().await {
+                return notice;
+            }
+            if self.service.is_none() || (self.cloud.is_none() && self.tries >= TRIES) {
                 return pending().await;
             }
             tokio::time::sleep(self.every).await;
         }
+    }
+
+    /// Asks once. A notice, if there is one that says something new. May be dropped at any point.
+    pub(crate) async fn look(&mut self) -> Option<Notice> {
+        let service = self.service.as_ref()?;
+        if self.cloud.is_none() && self.tries < TRIES {
+            self.tries += 1;
+            self.cloud = Cloud::find(service).await;
+            if let Some(cloud) = &self.cloud {
+                tracing::info!(cloud = cloud.name(), "the cloud's notices are watched");
+            }
+        }
+        let said = match self.cloud.as_mut()?.ask(service).await {
+            Ok(said) => said?,
+            Err(error) => {
+                tracing::debug!(%error, "no word of notices");
+                return None;
+            }
+        };
+        if self.told.as_ref() == Some(&said) {
+            return None;
+        }
+        let notice = said.heard(Instant::now(), Timestamp::now());
+        self.told = Some(said);
+        Some(notice)
     }
 }

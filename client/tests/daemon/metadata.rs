@@ -5,7 +5,7 @@ use std::sync::{
     Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -21,6 +21,10 @@ pub struct Said {
     pub notice: Option<String>,
     /// AWS alone: that a notice is likely.
     pub rebalance: bool,
+    /// GCP alone: what becomes of the machine for the sake of its host.
+    pub maintenance: Option<&'static str>,
+    /// Azure alone: events are not answered yet.
+    pub slow: bool,
     /// Everything is answered with a 500.
     pub broken: bool,
 }
@@ -30,6 +34,8 @@ pub struct Metadata {
     said: Arc<Mutex<Said>>,
     /// AWS alone: tokens so far; the last one is good.
     tokens: Arc<AtomicUsize>,
+    /// Requests that were left without an answer.
+    slow: watch::Sender<usize>,
     accepting: JoinHandle<()>,
 }
 
@@ -46,14 +52,21 @@ impl Metadata {
         let said = Arc::new(Mutex::new(Said::default()));
         let tokens = Arc::new(AtomicUsize::new(0));
         let (saying, counting) = (Arc::clone(&said), Arc::clone(&tokens));
+        let slow = watch::Sender::new(0);
+        let leaving = slow.clone();
         let accepting = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let (said, tokens) = (Arc::clone(&saying), Arc::clone(&counting));
+                let slow = leaving.clone();
                 tokio::spawn(async move {
                     let mut connection = Connection::new(stream);
                     while let Ok(Some(request)) = connection.head().await {
                         let said = said.lock().unwrap().clone();
+                        if said.slow && request.path == "/metadata/scheduledevents" {
+                            slow.send_modify(|times| *times += 1);
+                            return connection.hung_up().await;
+                        }
                         let (status, text) = match kind {
                             _ if said.broken => (500, "out of order".to_owned()),
                             Kind::Aws => aws(&request, &said, &tokens),
@@ -72,7 +85,12 @@ impl Metadata {
                 });
             }
         });
-        Self { url, said, tokens, accepting }
+        Self { url, said, tokens, slow, accepting }
+    }
+
+    /// Waits until a request was left without an answer.
+    pub async fn until_slow(&self) {
+        self.slow.subscribe().wait_for(|times| *times > 0).await.unwrap();
     }
 
     pub fn say(&self, said: Said) {
@@ -118,6 +136,9 @@ fn gcp(request: &Request, said: &Said) -> (u16, String) {
         _ if flavor != Some("Google") => (403, String::new()),
         "/computeMetadata/v1/instance/preempted" => {
             (200, said.notice.clone().unwrap_or_else(|| "FALSE".to_owned()))
+        }
+        "/computeMetadata/v1/instance/maintenance-event" => {
+            (200, said.maintenance.unwrap_or("NONE").to_owned())
         }
         _ => missing(),
     }

@@ -85,6 +85,40 @@ async fn a_machine_that_will_go_some_time_is_told_when() {
 }
 
 #[tokio::test]
+async fn a_machine_that_ends_for_its_hosts_maintenance_hands_its_work_over() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    let metadata = Metadata::start(Kind::Gcp).await;
+    let event = |event| Said { maintenance: Some(event), ..Said::default() };
+    // It is moved while it runs: nothing ends.
+    metadata.say(event("MIGRATE_ON_HOST_MAINTENANCE"));
+    server.change(|world| queue_hops(world, 1..=2));
+    let daemon = Daemon::start(noticing(&server, &dir, &metadata), &trainer);
+    trainer.until_started(1).await;
+    metadata.say(event("TERMINATE_ON_HOST_MAINTENANCE"));
+    server.until("the other to be given back", |world| world.released.len() == 1).await;
+    trainer.gate.add_permits(1);
+    daemon.ended().await.unwrap();
+    assert_eq!(ends(&server.world()).len(), 1);
+}
+
+#[tokio::test]
+async fn a_first_answer_that_takes_long_does_not_cost_the_notices() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    let metadata = Metadata::start(Kind::Azure).await;
+    metadata.say(Said { slow: true, ..Said::default() });
+    server.change(|world| queue_hops(world, 1..=1));
+    let daemon = Daemon::start(noticing(&server, &dir, &metadata), &trainer);
+    metadata.until_slow().await;
+    // Work doesn't wait for it longer than for any answer.
+    trainer.until_started(1).await;
+    metadata.say(notice(Kind::Azure, true));
+    daemon.ended().await.unwrap();
+    assert_eq!(ends(&server.world()), [(1, 1)]);
+}
+
+#[tokio::test]
 async fn what_no_cloud_says_disturbs_nobody() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
