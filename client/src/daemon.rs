@@ -58,9 +58,14 @@ pub(crate) async fn run_by<R: UnitRunner>(
     let mut notices = watch_of(&config)?;
     let mut shutdown = pin!(shutdown);
     let (fatal, mut failed) = mpsc::unbounded_channel();
-    let (host, undelivered) = tokio::select! {
+    // Before the first unit: on a machine that is going already it would only be given back.
+    let begin = async {
+        let look = async { Ok(notices.look().await) };
+        tokio::try_join!(set_up(config, means, api, folder, make_runner, fatal), look)
+    };
+    let ((host, undelivered), standing) = tokio::select! {
         () = &mut shutdown => return Ok(()),
-        set_up = set_up(config, means, api, folder, make_runner, fatal) => set_up?,
+        begun = begin => begun?,
     };
     let _stopper = StopOnDrop(Arc::clone(&host));
     match Door::open(&host.folder.control()) {
@@ -85,8 +90,19 @@ pub(crate) async fn run_by<R: UnitRunner>(
     let mut kept = pin!(async {
         tokio::join!(limits::keep(&host), limits::watch(&host), limits::book(&host)).0
     });
+    let standing = async {
+        match standing {
+            Some(notice) => {
+                tracing::warn!("a notice stands already as the client starts: it takes no work");
+                notice
+            }
+            None => std::future::pending().await,
+        }
+    };
     let mut noticed = tokio::select! {
+        biased;
         () = &mut shutdown => Noticed::Over(Ok(())),
+        notice = standing => Noticed::Goes(notice),
         // The host keeps the sender: there is always an error to wait for.
         Some(error) = failed.recv() => Noticed::Over(Err(error)),
         never = work::ask(Arc::clone(&host)) => match never {},

@@ -7,6 +7,10 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::TcpListener,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::Instant,
 };
@@ -131,8 +135,9 @@ fn what_is_kept_on_the_way_outlives_the_trainer() {
     );
 }
 
-/// A stand-in for Azure's metadata service, which says that this machine is being taken away.
-fn azure() -> String {
+/// A stand-in for Azure's metadata service, which says that this machine is being taken away once it `goes`.
+fn azure(goes: &Arc<AtomicBool>) -> String {
+    let goes = Arc::clone(goes);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -146,6 +151,7 @@ fn azure() -> String {
             };
             let body = match path.split('?').next().unwrap() {
                 "/metadata/instance/compute/name" => "spot",
+                "/metadata/scheduledevents" if !goes.load(Ordering::SeqCst) => r#"{"Events": []}"#,
                 "/metadata/scheduledevents" => {
                     r#"{"Events": [{"EventType": "Preempt", "Resources": ["spot"], "NotBefore": ""}]}"#
                 }
@@ -165,11 +171,18 @@ fn azure() -> String {
 #[test]
 fn a_spot_machine_hands_its_hop_over_before_it_goes() {
     let site = Site::start();
-    let job = submit(&site, 1, 40_000);
-    // It trains nothing before the notice has been seen, or some: both must end well.
-    let mut client = site.client_with("spot", &["--metadata", &azure()]);
+    let job = submit(&site, 1, 100_000);
+    let goes = Arc::default();
+    let mut client = site.client_with("spot", &["--metadata", &azure(&goes)]);
+    until_running(&site, "spot");
+    goes.store(true, Ordering::SeqCst);
     assert_eq!(client.wait(), Some(0), "{}", site.log("spot"));
     assert!(site.log("spot").contains("is going to be taken away"), "{}", site.log("spot"));
     assert!(site.json(&["hosts"])[0]["leases"].as_array().unwrap().is_empty());
+    until_version(&site, &job, 1);
     assert_eq!(site.job(&job)["state"], "running");
+    // On a machine that is still going, a client that is started again takes nothing.
+    let mut again = site.client_with("spot", &["--metadata", &azure(&goes)]);
+    assert_eq!(again.wait(), Some(0), "{}", site.log("spot"));
+    assert!(site.log("spot").contains("it takes no work"), "{}", site.log("spot"));
 }

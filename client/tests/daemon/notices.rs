@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     metadata::{Kind, Metadata, Said},
     restarts::{ends, released},
+    server::wanted,
 };
 use std::sync::atomic::Ordering;
 
@@ -82,6 +83,39 @@ async fn a_machine_that_will_go_some_time_is_told_when() {
     metadata.say(Said { rebalance: true, ..notice(Kind::Aws, true) });
     daemon.ended().await.unwrap();
     assert_eq!(ends(&server.world()).len(), 1);
+}
+
+#[tokio::test]
+async fn a_machine_that_is_going_already_takes_no_work_and_ends_well() {
+    let rebalance = Said { rebalance: true, ..Said::default() };
+    let standing = [
+        (Kind::Aws, rebalance),
+        (Kind::Aws, notice(Kind::Aws, true)),
+        (Kind::Gcp, notice(Kind::Gcp, true)),
+        (Kind::Azure, notice(Kind::Azure, false)),
+    ];
+    for (kind, said) in standing {
+        let (dir, server, trainer) =
+            (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+        let metadata = Metadata::start(kind).await;
+        server.change(|world| queue_hops(world, 1..=1));
+        metadata.say(said);
+        Daemon::start(noticing(&server, &dir, &metadata), &trainer).ended().await.unwrap();
+        let world = server.world();
+        assert!(world.works.iter().all(|work| wanted(work) == 0), "{kind:?}: {:?}", world.works);
+        assert_eq!((world.queue.len(), world.enrolled), (1, 1), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_machine_that_is_going_already_still_delivers_what_it_has() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    crate::restarts::with_a_result_on_disk(&server, &dir, &trainer).await;
+    let metadata = Metadata::start(Kind::Aws).await;
+    metadata.say(Said { rebalance: true, ..Said::default() });
+    Daemon::start(noticing(&server, &dir, &metadata), &trainer).ended().await.unwrap();
+    assert_eq!(ends(&server.world()), [(1, 2)]);
+    assert_eq!(files(&dir, "outbox"), [""; 0]);
 }
 
 #[tokio::test]

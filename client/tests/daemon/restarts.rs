@@ -243,7 +243,11 @@ async fn a_server_that_is_away_costs_nothing_that_is_held() {
 }
 
 /// Leaves one finished result on disk: trained while the server was away.
-async fn with_a_result_on_disk(server: &Arc<Server>, dir: &TempDir, trainer: &Arc<Trainer>) {
+pub(crate) async fn with_a_result_on_disk(
+    server: &Arc<Server>,
+    dir: &TempDir,
+    trainer: &Arc<Trainer>,
+) {
     server.change(|world| queue_hops(world, 1..=1));
     let daemon = Daemon::start(config(server, dir), trainer);
     trainer.until_started(1).await;
