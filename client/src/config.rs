@@ -56,7 +56,7 @@ pub struct Timing {
     pub standstill: Duration,
     /// How often the metadata service is asked.
     pub poll: Duration,
-    /// At the end, how long hops may take to stop, and then results to arrive.
+    /// At the end, how long it may take until hops have stopped and results have arrived.
     pub farewell: Duration,
     /// The longest pause between two attempts while the server is away.
     pub longest_pause: Duration,

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// heartbeat) speak here; a transfer that fails on its own does not mean that the server is away.
 #[derive(Debug)]
 pub(crate) struct Contact {
-    away: AtomicBool,
+    away: watch::Sender<bool>,
     /// It is away because it can't be trusted.
     distrusted: AtomicBool,
     ever_made: AtomicBool,
@@ -21,7 +21,7 @@ pub(crate) struct Contact {
 impl Contact {
     pub(crate) fn new() -> Self {
         Self {
-            away: AtomicBool::new(false),
+            away: watch::Sender::new(false),
             distrusted: AtomicBool::new(false),
             ever_made: AtomicBool::new(false),
             returns: watch::Sender::new(0),
@@ -32,7 +32,7 @@ impl Contact {
     pub(crate) fn made(&self) {
         self.ever_made.store(true, Ordering::Release);
         self.distrusted.store(false, Ordering::Release);
-        if self.away.swap(false, Ordering::AcqRel) {
+        if self.away.send_replace(false) {
             tracing::info!("the server is back");
             self.returns.send_modify(|count| *count += 1);
         }
@@ -42,7 +42,7 @@ impl Contact {
     pub(crate) fn lost(&self, failure: &ApiFailure) {
         let distrusted = matches!(failure, ApiFailure::Untrusted(_));
         let before = self.distrusted.swap(distrusted, Ordering::AcqRel);
-        if !self.away.swap(true, Ordering::AcqRel) || (distrusted && !before) {
+        if !self.away.send_replace(true) || (distrusted && !before) {
             let cause = failure.whole_story();
             tracing::warn!(cause, "the server is away; keeping what is held and trying again");
         }
@@ -54,7 +54,13 @@ impl Contact {
     }
 
     pub(crate) fn is_away(&self) -> bool {
-        self.away.load(Ordering::Acquire)
+        *self.away.borrow()
+    }
+
+    /// Ends when the server is away.
+    pub(crate) async fn went_away(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.away.subscribe().wait_for(|away| *away).await;
     }
 
     /// Pauses before another attempt, shorter where the server comes back meanwhile.
@@ -78,13 +84,13 @@ mod tests {
         let contact = Contact::new();
         let mut backoff = Backoff::new(Duration::from_secs(30));
         contact.lost(&ApiFailure::silent(Duration::from_secs(1)));
-        assert!(contact.is_away());
+        assert!(contact.is_away() && contact.went_away().now_or_never().is_some());
         // Hours, unless the return ends it.
         let mut pause = Box::pin(contact.pause(&mut backoff, Some(Duration::from_secs(86_400))));
         assert!(pause.as_mut().now_or_never().is_none());
         contact.made();
         pause.await;
-        assert!(!contact.is_away());
+        assert!(!contact.is_away() && contact.went_away().now_or_never().is_none());
 
         // No return, no end.
         contact.made();

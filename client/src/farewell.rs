@@ -6,12 +6,15 @@ use crate::{
     runner::UnitRunner,
 };
 use sojourn_protocol::{
-    api::{ReleaseRequest, WorkRequest},
+    api::{HeartbeatRequest, ReleaseRequest, WorkRequest},
     ids::LeaseId,
     time::Millis,
 };
-use std::time::Duration;
-use tokio::time::timeout;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// What is kept of a machine's last time, at most, to stop hops and to send their parts.
 const LONGEST_RESERVE: Duration = Duration::from_secs(30);
@@ -73,24 +76,46 @@ fn reserve(left: Duration) -> Duration {
 }
 
 /// Has hops end with the parts that they have trained, gives everything else back, and lets results on
-/// their way arrive: for as long as a notice leaves, where there is one.
+/// their way arrive: all of it in the time that a farewell has, or a notice leaves, where that is more. What is
+/// trained comes to the disk in any case.
+///
+/// ```text
+/// begin                      half             three quarters            end
+///   | hops end by themselves  | hops are ended | the rest is given back  |
+///   | results arrive, and what doesn't run is given back                 |
+/// ```
 pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>, notice: Option<&Notice>) {
     let patience = host.timing.farewell;
-    let sending = notice.and_then(Notice::left).map_or(patience, |left| left.max(patience));
+    let time = notice.and_then(Notice::left).map_or(patience, |left| left.max(patience));
+    let begun = Instant::now();
     tracing::info!("stopping; what is trained is being sent");
     host.leave(Leaving::Early);
-    let others = give_back(host, host.table.stop_others(), STOPPING);
-    let others = async { others.await + give_back_unheard(host).await };
-    let (others, _) = tokio::join!(others, timeout(patience, ended(host)));
-    host.leave(Leaving::Now);
-    // Trainers that don't listen leave what they have kept.
-    timeout(patience, ended(host)).await.ok();
-    let late = give_back(host, host.table.stop_all(), STOPPING).await;
-    if !host.contact.is_away() {
-        // Whatever doesn't make it is on disk.
-        timeout(sending, arrived(host)).await.ok();
-    }
-    let (given_back, kept) = (others + late, host.table.undelivered());
+    let others = host.table.stop_others();
+    let given_back = AtomicUsize::new(0);
+    let others = async {
+        given_back.fetch_add(give_back(host, others, STOPPING).await, Ordering::Relaxed);
+        given_back.fetch_add(give_back_unheard(host).await, Ordering::Relaxed);
+    };
+    let results = async {
+        timeout_at(begun + time / 2, ended(host)).await.ok();
+        // Trainers that don't listen leave what they have kept.
+        host.leave(Leaving::Now);
+        timeout_at(begun + time * 3 / 4, ended(host)).await.ok();
+        let late = give_back(host, host.table.stop_all(), STOPPING);
+        let late = async { given_back.fetch_add(late.await, Ordering::Relaxed) };
+        let sent = async {
+            tokio::select! {
+                () = arrived(host) => hear_ends(host).await,
+                // The next start sends them; on a machine that goes there is none.
+                () = host.contact.went_away(), if notice.is_none() => {}
+            }
+        };
+        tokio::join!(late, sent);
+    };
+    // Whatever doesn't make it is on disk.
+    let all = async { tokio::join!(others, results) };
+    timeout_at(begun + time, all).await.ok();
+    let (given_back, kept) = (given_back.into_inner(), host.table.undelivered());
     tracing::info!(given_back, kept, "client stopped");
 }
 
@@ -105,10 +130,15 @@ async fn give_back_unheard<R: UnitRunner>(host: &Host<R>) -> usize {
     };
     match timeout(host.timing.farewell, host.api.work(&request)).await {
         Ok(Ok(answer)) => {
+            host.contact.made();
             let leases = answer.leases.into_iter().map(|lease| lease.id).collect();
             give_back(host, leases, STOPPING).await
         }
-        _ => 0,
+        Ok(Err(failure)) => {
+            host.contact.lost(&failure);
+            0
+        }
+        Err(_) => 0,
     }
 }
 
@@ -122,6 +152,18 @@ async fn ended<R: UnitRunner>(host: &Host<R>) {
 async fn arrived<R: UnitRunner>(host: &Host<R>) {
     let mut changes = host.table.subscribe();
     while host.table.undelivered() > 0 && changes.changed().await.is_ok() {}
+}
+
+/// Asks what has become of reports, once: results that the server is done with needn't stay on disk.
+async fn hear_ends<R: UnitRunner>(host: &Host<R>) {
+    let reported = host.table.awaiting_end();
+    if reported.is_empty() {
+        return;
+    }
+    let request = HeartbeatRequest { holding: host.table.holding(), reported };
+    if let Ok(answer) = host.api.heartbeat(&request).await {
+        host.obey(&answer.drop, &answer.reports, &request.reported);
+    }
 }
 
 /// Gives leases back, in one attempt; those of which the server doesn't hear run out. How many they are.

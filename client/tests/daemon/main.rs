@@ -10,6 +10,7 @@ mod basics;
 mod bytes;
 mod deltas;
 mod devices;
+mod ends;
 mod faults;
 mod http;
 mod limits;

@@ -76,6 +76,8 @@ pub struct World {
     pub settled: bool,
     /// Connections are closed unheard.
     pub away: bool,
+    /// Requests are heard and never answered.
+    pub hangs: bool,
     /// Most leases in one answer.
     pub most: Option<usize>,
     /// Hops to end early, said with each heartbeat.
@@ -209,7 +211,12 @@ async fn serve(
             _ => request.length,
         };
         request.body = connection.body(taken).await?;
-        world.lock().unwrap().requests.push(request.clone());
+        let hangs = {
+            let mut world = world.lock().unwrap();
+            world.requests.push(request.clone());
+            world.hangs
+        };
+        let fault = if hangs { Some(Fault::Hang) } else { fault };
         let cut_upload = taken < request.length;
         let answer = match &fault {
             Some(Fault::Answer(answer)) => Ok(answer.clone()),
