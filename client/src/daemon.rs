@@ -26,11 +26,15 @@ use crate::{
     transfer::{Fetcher, Lines},
     work,
 };
-use std::{io, path::PathBuf, pin::pin, sync::Arc};
+use std::{io, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, watch},
     task::spawn_blocking,
+    time::timeout,
 };
+
+/// How long work waits at most for results of an earlier run to be delivered.
+const HEAD_START: Duration = Duration::from_secs(10);
 
 /// Runs a daemon with runners of the caller's making, one for each slot, until `shutdown` ends.
 ///
@@ -77,15 +81,20 @@ pub(crate) async fn run_by<R: UnitRunner>(
     }
     let warmed = Arc::clone(&host);
     host.spawn(async move { warm_up(&warmed).await });
+    let (ahead, mut delivered) = mpsc::channel(1);
     for finished in undelivered {
         let lease = finished.report.lease;
         host.table.restore(lease, finished.heartbeat_every);
-        let courier = Arc::clone(&host);
-        let task = host.spawn(async move {
-            delivery::deliver(&courier, finished, First::Report).await;
-        });
+        let (courier, first) = (Arc::clone(&host), First::Report { ahead: ahead.clone() });
+        let task = host.spawn(async move { delivery::deliver(&courier, finished, first).await });
         host.table.worked_by(lease, task);
     }
+    drop(ahead);
+    let ask = async {
+        // Results first, where the server takes them: the next unit may be what follows from one of them.
+        timeout(HEAD_START, delivered.recv()).await.ok();
+        work::ask(Arc::clone(&host)).await
+    };
     let mut beats = pin!(heartbeat::beat(Arc::clone(&host)));
     let mut kept = pin!(async {
         tokio::join!(limits::keep(&host), limits::watch(&host), limits::book(&host)).0
@@ -105,7 +114,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
         notice = standing => Noticed::Goes(notice),
         // The host keeps the sender: there is always an error to wait for.
         Some(error) = failed.recv() => Noticed::Over(Err(error)),
-        never = work::ask(Arc::clone(&host)) => match never {},
+        never = ask => match never {},
         never = &mut beats => match never {},
         never = &mut kept => match never {},
         () = host.owner.drained() => Noticed::Drains,
@@ -123,7 +132,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
             Some(error) = failed.recv() => Noticed::Over(Err(error)),
             never = &mut beats => match never {},
             never = &mut kept => match never {},
-            // It may say more than before: when.
+                // It may say more than before: when.
             newer = notices.next() => Noticed::Goes(newer),
             () = wind_down(&host, notice.as_ref()) => Noticed::Over(Ok(())),
         };

@@ -12,7 +12,8 @@ use crate::{
 use sojourn_protocol::{
     api::ReportAnswer, digest::BlobRef, error::ErrorKind, ids::LeaseId, report::ReportState,
 };
-use std::{io, path::Path, sync::Arc};
+use std::{convert::Infallible, io, path::Path, sync::Arc};
+use tokio::sync::mpsc;
 
 /// How often a report may be refused for want of its checkpoint.
 const MOST_CONFLICTS: u32 = 5;
@@ -26,12 +27,13 @@ const PATIENCE: u32 = 20;
 const MOST_UNREAD: u32 = 5;
 
 /// Where a delivery begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum First {
     /// With the upload: the result is new. It was trained from `base`, where that is a blob.
     Upload { base: Option<BlobRef> },
     /// With the report: the server may have it all from an earlier run, and only that wasn't heard.
-    Report,
+    /// Others wait with theirs until `ahead` is dropped: it is once the result is there, or in trouble.
+    Report { ahead: mpsc::Sender<Infallible> },
 }
 
 /// The next thing to do.
@@ -110,9 +112,9 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
     let mut backoff = host.backoff();
     let mut patience = Backoff::new(host.timing.longest_pause.saturating_mul(PATIENCE));
     let (mut conflicts, mut unread) = (0, 0);
-    let (mut step, base) = match first {
-        First::Upload { base } => (Step::Upload { offset: 0 }, base),
-        First::Report => (Step::Report, None),
+    let (mut step, base, mut ahead) = match first {
+        First::Upload { base } => (Step::Upload { offset: 0 }, base, None),
+        First::Report { ahead } => (Step::Report, None, Some(ahead)),
     };
     let mut parcel = finished.checkpoint.as_ref().map(|(whole, path)| Parcel {
         lease,
@@ -138,6 +140,7 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
                 step = Step::Locate;
             }
             Reached::Again(next, failure) => {
+                drop(ahead.take());
                 let refused = failure.is_refusal_on_the_way();
                 let pauses = if refused { &mut patience } else { &mut backoff };
                 // Again each time that the pauses have doubled, where somebody has to do something.
@@ -151,6 +154,7 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
                 step = next;
             }
             Reached::Unread(error) if unread < MOST_UNREAD && !is_damage(&error) => {
+                drop(ahead.take());
                 unread += 1;
                 host.contact.pause(&mut backoff, None).await;
                 step = Step::Locate;

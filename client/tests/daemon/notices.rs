@@ -109,7 +109,8 @@ async fn a_machine_that_is_going_already_takes_no_work_and_ends_well() {
 
 #[tokio::test]
 async fn a_machine_that_is_going_already_still_delivers_what_it_has() {
-    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
     crate::restarts::with_a_result_on_disk(&server, &dir, &trainer).await;
     let metadata = Metadata::start(Kind::Aws).await;
     metadata.say(Said { rebalance: true, ..Said::default() });

@@ -1,7 +1,7 @@
 //! Ends and beginnings: of the daemon, asked for or not, and of the server.
 
 use super::*;
-use crate::server::Fault;
+use crate::server::{Fault, idle};
 use sojourn_protocol::{
     api::HeldState,
     error::ErrorKind,
@@ -282,6 +282,37 @@ async fn a_result_on_disk_is_delivered_by_the_next_start() {
     assert_eq!(*trainer.started.borrow(), 1, "not trained again");
     drop(world);
     assert_eq!(files(&dir, "outbox"), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_is_on_disk_is_delivered_before_work_is_asked_for() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    with_a_result_on_disk(&server, &dir, &trainer).await;
+    // Told by its slots from the one that was killed, of which a request may still be under way.
+    let daemon = Daemon::start(ClientConfig { slots: Some(2), ..config(&server, &dir) }, &trainer);
+    let asked = |world: &World| world.works.iter().any(|work| idle(work) == 2);
+    server.until("a request for work", asked).await;
+    assert_eq!(server.world().reports.len(), 1);
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_server_does_not_take_now_holds_up_no_work() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    with_a_result_on_disk(&server, &dir, &trainer).await;
+    server.change(|world| {
+        queue_hops(world, 2..=2);
+        for _ in 0..1000 {
+            world.fail("PUT /v1/leases/1/", Fault::refusal(ErrorKind::StorageFull));
+        }
+    });
+    trainer.gate.add_permits(1);
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the next report", |world| world.reports.contains_key(&LeaseId(2))).await;
+    daemon.kill().await;
+    assert!(!server.world().reports.contains_key(&LeaseId(1)));
 }
 
 #[tokio::test]
