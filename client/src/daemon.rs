@@ -99,6 +99,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
     let mut kept = pin!(async {
         tokio::join!(limits::keep(&host), limits::watch(&host), limits::book(&host)).0
     });
+    let mut gone = pin!(host.folder.gone(host.timing.poll));
     let standing = async {
         match standing {
             Some(notice) => {
@@ -117,6 +118,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
         never = ask => match never {},
         never = &mut beats => match never {},
         never = &mut kept => match never {},
+        gone = &mut gone => Noticed::Over(Err(gone)),
         () = host.owner.drained() => Noticed::Drains,
         notice = notices.next() => Noticed::Goes(notice),
     };
@@ -132,13 +134,18 @@ pub(crate) async fn run_by<R: UnitRunner>(
             Some(error) = failed.recv() => Noticed::Over(Err(error)),
             never = &mut beats => match never {},
             never = &mut kept => match never {},
-                // It may say more than before: when.
+            gone = &mut gone => Noticed::Over(Err(gone)),
+            // It may say more than before: when.
             newer = notices.next() => Noticed::Goes(newer),
             () = wind_down(&host, notice.as_ref()) => Noticed::Over(Ok(())),
         };
     };
-    // Where its trainers have changed, the server is still the one it was.
-    if matches!(ended, Ok(()) | Err(ClientError::Unlike(_))) {
+    if matches!(ended, Err(ClientError::FolderGone { .. })) {
+        // There is no place any more for what is trained.
+        host.leave(Leaving::Now);
+    }
+    // Where only this machine has changed, the server is still the one it was.
+    if matches!(ended, Ok(()) | Err(ClientError::Unlike(_) | ClientError::FolderGone { .. })) {
         farewell(&host, notice.as_ref()).await;
     }
     host.stop_tasks().await;

@@ -43,6 +43,15 @@ pub enum ClientError {
     /// The GPUs that were asked for can't be used.
     #[error(transparent)]
     Gpus(#[from] GpuError),
+    /// The data folder isn't the one any more that the daemon began with.
+    #[error(
+        "the data folder `{}` was deleted, moved or replaced while the client ran: start the client again; \
+         where `identity.json` is gone too, it enrols anew and needs a token", path.display()
+    )]
+    FolderGone {
+        /// The folder.
+        path: PathBuf,
+    },
     /// There is no identity yet and no token to get one with.
     #[error("this machine is not enrolled yet and there is no enrolment token")]
     NoToken,

@@ -16,14 +16,19 @@ use sojourn_protocol::ids::LeaseId;
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
+
+/// The name of the lock.
+const LOCK: &str = "lock";
 
 /// A data folder that this process holds the lock of.
 #[derive(Debug)]
 pub(crate) struct Folder {
     root: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
@@ -36,7 +41,7 @@ impl Folder {
         fs::create_dir_all(root).map_err(refuse(root))?;
         // Absolute, because trainers are told these paths and may run elsewhere.
         let root = root.canonicalize().map_err(refuse(root))?;
-        let lock_path = root.join("lock");
+        let lock_path = root.join(LOCK);
         let lock = File::options()
             .create(true)
             .truncate(false)
@@ -50,7 +55,7 @@ impl Folder {
                 return Err(ClientError::Folder { path: lock_path, source });
             }
         }
-        let folder = Self { root, _lock: lock };
+        let folder = Self { root, lock };
         for made in [folder.cache(), folder.outbox()] {
             fs::create_dir_all(&made).map_err(refuse(&made))?;
         }
@@ -62,6 +67,26 @@ impl Folder {
             _ => fs::create_dir_all(&scratch).map_err(refuse(&scratch))?,
         }
         Ok(folder)
+    }
+
+    /// Ends when somebody has deleted, moved or replaced the folder, or its lock; looks so often. Another daemon
+    /// could be in its place by then.
+    pub(crate) async fn gone(&self, every: Duration) -> ClientError {
+        loop {
+            tokio::time::sleep(every).await;
+            if self.is_gone() {
+                return ClientError::FolderGone { path: self.root.clone() };
+            }
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        match (fs::metadata(self.root.join(LOCK)), self.lock.metadata()) {
+            (Ok(found), Ok(held)) => (found.dev(), found.ino()) != (held.dev(), held.ino()),
+            (Err(error), _) => error.kind() == io::ErrorKind::NotFound,
+            // A disk in trouble, which may pass.
+            (Ok(_), Err(_)) => false,
+        }
     }
 
     pub(crate) fn identity(&self) -> PathBuf {

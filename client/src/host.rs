@@ -220,9 +220,13 @@ impl<R: UnitRunner> Host<R> {
         let _ = self.fatal.send(error);
     }
 
-    /// Says how soon the daemon is to end.
+    /// Says how soon the daemon is to end: never later than was said.
     pub(crate) fn leave(&self, leaving: Leaving) {
-        self.leaving.send_replace(leaving);
+        self.leaving.send_if_modified(|now| {
+            let sooner = *now < leaving;
+            *now = leaving.max(*now);
+            sooner
+        });
     }
 
     /// Ends when the daemon is to end so soon.

@@ -211,6 +211,7 @@ fn failure(error: &ClientError) -> Failure {
             "{message}: pass the one that `sojourn serve` prints as --token or SOJOURN_ENROL_TOKEN"
         )),
         ClientError::Folder { .. }
+        | ClientError::FolderGone { .. }
         | ClientError::Trainer(_)
         | ClientError::Unlike(_)
         | ClientError::Http(_)

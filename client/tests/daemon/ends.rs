@@ -72,3 +72,26 @@ async fn a_report_that_ended_while_the_server_was_away_is_forgotten_when_it_is_b
     daemon.stop().await.unwrap();
     assert_eq!(files(&dir, "outbox"), [""; 0]);
 }
+
+#[tokio::test]
+async fn a_data_folder_that_is_deleted_ends_the_daemon_with_a_word_to_the_server() {
+    for file in ["", "lock"] {
+        let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+        let trainer = Trainer::gated(0);
+        server.change(|world| queue_hops(world, 1..=2));
+        let timing = Timing { poll: Duration::from_millis(5), ..config(&server, &dir).timing };
+        let daemon = Daemon::start(ClientConfig { timing, ..config(&server, &dir) }, &trainer);
+        trainer.until_started(1).await;
+        server.until("both leases", |world| world.held.len() == 2).await;
+        let path = dir.path().join("client").join(file);
+        if file.is_empty() {
+            // What is being written at the moment may come between.
+            while std::fs::remove_dir_all(&path).is_err() {}
+        } else {
+            std::fs::remove_file(&path).unwrap();
+        }
+        let error = daemon.ended().await.unwrap_err();
+        assert!(matches!(error, ClientError::FolderGone { .. }), "{error:?}");
+        assert!(server.world().held.is_empty(), "others can have them at once");
+    }
+}
