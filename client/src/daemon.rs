@@ -11,7 +11,7 @@ use crate::{
     devices::Devices,
     error::ClientError,
     farewell::{farewell, wind_down},
-    folder::Folder,
+    folder::{Folder, survive_file_limits},
     heartbeat,
     host::{Host, Leaving},
     identity::Identity,
@@ -59,6 +59,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
     let authorities = config.ca.as_deref().map(Authorities::read).transpose()?;
     let api = Api::new(url, authorities.as_ref(), config.timing)?;
     let folder = Folder::open(&config.data)?;
+    survive_file_limits();
     let mut notices = watch_of(&config)?;
     let mut shutdown = pin!(shutdown);
     let (fatal, mut failed) = mpsc::unbounded_channel();

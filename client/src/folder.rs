@@ -12,6 +12,7 @@
 //! ```
 
 use crate::{control::SOCKET_FILE, error::ClientError};
+use rustix::process::Signal;
 use sojourn_protocol::ids::LeaseId;
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -20,6 +21,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The name of the lock.
 const LOCK: &str = "lock";
@@ -132,6 +134,15 @@ impl Folder {
 pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
     let disk = rustix::fs::statvfs(folder)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Has writes fail that make a file larger than it may be (`ulimit -f`), as on a full disk: by default such a
+/// write ends the process.
+pub(crate) fn survive_file_limits() {
+    // Once listened to, a signal has no other effect for as long as the process lives.
+    if let Err(error) = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())) {
+        tracing::debug!(%error, "a limit on the size of files would end this client");
+    }
 }
 
 /// A folder that is removed with this guard.

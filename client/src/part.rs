@@ -1,6 +1,9 @@
 //! The part of a running hop that is on disk: what is sent where the rest of the hop comes to nothing.
 
-use crate::outbox::{Finished, Outbox};
+use crate::{
+    outbox::{Finished, Outbox},
+    unit::story,
+};
 use sojourn_protocol::{
     report::{Outcome, Report, Trained},
     unit::Lease,
@@ -14,12 +17,14 @@ pub(crate) struct Part<'a> {
     outbox: &'a Outbox,
     lease: &'a Lease,
     kept: Option<Finished>,
+    /// That a part can't be kept has been said.
+    told: bool,
 }
 
 impl<'a> Part<'a> {
     /// Nothing yet.
     pub(crate) fn new(outbox: &'a Outbox, lease: &'a Lease) -> Self {
-        Self { outbox, lease, kept: None }
+        Self { outbox, lease, kept: None, told: false }
     }
 
     /// Keeps a part that the trainer has written to `path`, in place of the one before it.
@@ -35,14 +40,21 @@ impl<'a> Part<'a> {
             Ok(finished) => {
                 tracing::debug!(%lease, batch, "kept what the hop has trained so far");
                 self.kept = Some(finished);
+                self.told = false;
             }
-            Err(error) => self.not_kept(&error.to_string()),
+            Err(error) => self.not_kept(&story(&error)),
         }
     }
 
-    /// A part could not be written: the unit goes on without.
-    pub(crate) fn not_kept(&self, reason: &str) {
-        tracing::warn!(lease = %self.lease.id, reason, "what the hop has trained so far can't be kept");
+    /// A part could not be written: the unit goes on with the one before it, or without. Said once, until one
+    /// can be kept again.
+    pub(crate) fn not_kept(&mut self, reason: &str) {
+        let lease = self.lease.id;
+        if std::mem::replace(&mut self.told, true) {
+            tracing::debug!(%lease, reason, "what the hop has trained so far still can't be kept");
+        } else {
+            tracing::warn!(%lease, reason, "what the hop has trained so far can't be kept; it goes on");
+        }
     }
 
     /// Is there one?
@@ -58,5 +70,92 @@ impl<'a> Part<'a> {
     /// The whole result has taken its place on disk.
     pub(crate) fn replaced(&mut self) {
         self.kept = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_protocol::{
+        digest::{BlobRef, Digest},
+        ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
+        manifest::{Scaling, Shard},
+        position::Position,
+        report::Sums,
+        spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
+        time::{Millis, UnixMillis},
+        unit::{Base, Hop, TrialContext, Unit},
+    };
+    use std::fs;
+
+    const START: Position = Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 };
+
+    fn lease() -> Lease {
+        let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+        let training = TrainingConfig::new(1, 4, Loss::Mse, optimizer);
+        let context = TrialContext {
+            config: TrialConfig { model: Architecture::mlp([]), training },
+            shape: vec![1],
+            outputs: 1,
+            scaling: Scaling::None,
+            total_steps: 9,
+            pinned_threads: None,
+        };
+        let unit = Unit::Train(Hop {
+            job: JobId(1),
+            trial: TrialId(0),
+            base: Base::Initial { seed: 1 },
+            start: START,
+            shard: Shard { blob: blob(b"shard"), rows: 36 },
+            seed: 1,
+            context,
+        });
+        let (renew_by, heartbeat_every) = (UnixMillis(0), Millis(1));
+        let device = "cpu".to_owned();
+        Lease { id: LeaseId(7), unit, renew_by, heartbeat_every, upload_bytes: 5, device }
+    }
+
+    fn blob(bytes: &[u8]) -> BlobRef {
+        BlobRef { sha256: Digest::of(bytes), bytes: bytes.len() as u64 }
+    }
+
+    fn trained(batch: u32, bytes: &[u8]) -> Trained {
+        Trained {
+            base: Version(0),
+            checkpoint: blob(bytes),
+            end: Position { batch, ..START },
+            sums: Sums::default(),
+            train_micros: 1,
+        }
+    }
+
+    #[test]
+    fn a_part_that_cannot_be_kept_leaves_the_one_before_it_and_is_told_of_once() {
+        let (dir, lease) = (tempfile::tempdir().unwrap(), lease());
+        let root = dir.path().join("outbox");
+        fs::create_dir(&root).unwrap();
+        let (outbox, _) = Outbox::open(root.clone()).unwrap();
+        let mut part = Part::new(&outbox, &lease);
+        let output = dir.path().join("part");
+        fs::write(&output, b"first").unwrap();
+        part.keep(trained(1, b"first"), &output);
+        assert!(part.is_kept() && !part.told);
+        // The trainer, or the outbox, finds no room.
+        part.not_kept("no space left on device");
+        assert!(part.told);
+        part.keep(trained(2, b"later"), &dir.path().join("missing"));
+        assert!(part.told);
+        assert_eq!(
+            Outbox::open(root).unwrap().1,
+            part.kept.clone().into_iter().collect::<Vec<_>>()
+        );
+        let end = |part: &Part<'_>| match &part.kept.as_ref().unwrap().report.outcome {
+            Outcome::Trained(trained) => trained.end.batch,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(end(&part), 1);
+        fs::write(&output, b"third").unwrap();
+        part.keep(trained(3, b"third"), &output);
+        assert_eq!((end(&part), part.told), (3, false), "there is room again");
     }
 }

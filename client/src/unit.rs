@@ -25,7 +25,7 @@ use sojourn_protocol::{
     trainer::{Progress, RunUnit, Told},
     unit::{Lease, Unit},
 };
-use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fs, io, sync::Arc, time::Duration};
 
 /// Blobs of one unit that are fetched at once.
 const AT_ONCE: usize = 4;
@@ -290,7 +290,7 @@ async fn checked(
             // A trainer that can't write says so as it can; the unit isn't to blame for a full disk.
             return match workbench.probe(lease.upload_bytes).await {
                 Ok(()) => Ok(outcome),
-                Err(error) => Err(Trouble::Machine(format!("{} ({error})", failure.message))),
+                Err(error) => Err(Trouble::Machine(with_cause(&failure.message, &error))),
             };
         }
         Outcome::Trained(trained) => {
@@ -309,6 +309,12 @@ async fn checked(
         }
     };
     Ok(Outcome::Failed(Failure { kind: FailureKind::Trainer, message }))
+}
+
+/// A trainer's message and why it came to that, where it doesn't say so itself.
+fn with_cause(message: &str, cause: &io::Error) -> String {
+    let cause = cause.to_string();
+    if message.contains(&cause) { message.to_owned() } else { format!("{message} ({cause})") }
 }
 
 fn model_of(unit: &Unit) -> Option<BlobRef> {

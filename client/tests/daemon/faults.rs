@@ -8,6 +8,7 @@ use sojourn_protocol::{
     error::ErrorKind,
     report::{Failure, FailureKind, Outcome},
 };
+use std::sync::atomic::Ordering;
 
 /// Long enough for several chunks.
 fn long_bytes() -> Vec<u8> {
@@ -300,6 +301,29 @@ async fn a_trainer_that_is_killed_as_the_daemon_starts_is_started_again() {
     trainer.classes.lock().unwrap().extend([trainer::KILLED; 3]);
     let ended = Daemon::start(config(&server, &dir), &trainer).ended().await;
     assert!(matches!(ended, Err(ClientError::Trainer(_))), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_trainer_that_is_killed_leaves_its_part_and_the_unit_is_not_to_blame() {
+    let died = |_: &_| {
+        let failure = Failure { kind: FailureKind::Died, message: "killed by signal 9".into() };
+        Ok(Outcome::Failed(failure))
+    };
+    for keeps in [true, false] {
+        let (dir, server) = (TempDir::new().unwrap(), Server::start().await);
+        let trainer = Trainer::free();
+        trainer.keeps.store(keeps, Ordering::SeqCst);
+        *trainer.instead.lock().unwrap() = Some(Box::new(died));
+        server.change(|world| queue_hops(world, 1..=1));
+        let daemon = Daemon::start(config(&server, &dir), &trainer);
+        server.until("a report", |world| world.reports.len() == 1).await;
+        daemon.stop().await.unwrap();
+        match &server.world().reports[&LeaseId(1)].outcome {
+            Outcome::Trained(part) if keeps => assert_eq!(part.end.batch, 1),
+            Outcome::Failed(failure) if !keeps => assert_eq!(failure.kind, FailureKind::Died),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use sojourn_client::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    report::{Evaluated, Outcome, Sums, Trained},
+    report::{Evaluated, Failure, FailureKind, Outcome, Sums, Trained},
     trainer::{Hello, Pace, Progress, RunUnit, TRAINER_PROTOCOL, Told},
     unit::Unit,
 };
@@ -198,7 +198,10 @@ pub fn trained_to(run: &RunUnit, batches: u32) -> Outcome {
     match &run.unit {
         Unit::Train(hop) => {
             let bytes = checkpoint(hop.seed, size_of(&run.unit));
-            fs::write(&run.output, &bytes).unwrap();
+            if let Err(error) = fs::write(&run.output, &bytes) {
+                let message = format!("can't write `{}`: {error}", run.output.display());
+                return Outcome::Failed(Failure { kind: FailureKind::Trainer, message });
+            }
             let blob = BlobRef { sha256: Digest::of(&bytes), bytes: bytes.len() as u64 };
             Outcome::Trained(Trained {
                 base: hop.base.version(),

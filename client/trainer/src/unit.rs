@@ -84,8 +84,8 @@ pub(crate) fn run_hop(
             let kept = trained.save(hop, reached.model, &request.part(end));
             keeper.tried(began, Instant::now());
             // The hop itself may yet find room for its checkpoint.
-            let _ =
-                listener(kept.map_or_else(|error| Told::NotKept(error.to_string()), Told::Kept));
+            let not_kept = |error: TrainError| Told::NotKept(error.to_failure().message);
+            let _ = listener(kept.map_or_else(not_kept, Told::Kept));
         }
         Ok(match listener(Told::Progress(Progress { done: end - hop.start.batch, of })) {
             // It is no time of training.
