@@ -53,6 +53,28 @@ async fn a_file_that_changed_while_the_daemon_was_down_is_deleted_not_used() {
 }
 
 #[tokio::test]
+async fn a_clock_that_jumps_by_a_day_costs_no_blob() {
+    let day = Duration::from_secs(86_400);
+    for used in [SystemTime::now() + day, SystemTime::now() - day] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = put(&open(&dir, 10), b"shard", Class::Data).path().to_owned();
+        fs::File::options().append(true).open(&path).unwrap().set_modified(used).unwrap();
+        // Under a clock that shows another day: it is there, and used now.
+        let cache = open(&dir, 10);
+        drop(cache.pin(blob(b"shard")).await.unwrap());
+        let now = fs::metadata(&path).unwrap().modified().unwrap();
+        let off = now.duration_since(used).unwrap_or_else(|behind| behind.duration());
+        assert!(off > day / 2, "{off:?}");
+        // What goes first is decided by what this process has seen.
+        drop(put(&cache, b"other", Class::Data));
+        drop(cache.pin(blob(b"shard")).await.unwrap());
+        drop(put(&cache, b"third", Class::Data));
+        assert!(path.exists());
+        assert_eq!(cache.used(), 10);
+    }
+}
+
+#[tokio::test]
 async fn a_file_that_someone_removed_is_missed_not_promised() {
     let dir = tempfile::tempdir().unwrap();
     let cache = open(&dir, 1000);
