@@ -18,12 +18,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// What is kept of a machine's last time, at most, to stop hops and to send their parts.
 const LONGEST_RESERVE: Duration = Duration::from_secs(30);
-/// Why leases are given back at the end, and while the owner needs the machine.
-const STOPPING: &str = "the client is stopping";
-const STANDING_STILL: &str = "the machine's owner has paused the client";
-/// Why they are when no more bytes may come this month.
-pub(crate) const USED_UP: &str =
-    "the machine has moved as many bytes this month as its owner allows";
 
 /// Works off what runs, for as long as the machine's time allows, and takes nothing new. Without a notice it is
 /// the owner who wants that, and has the time.
@@ -40,7 +34,7 @@ pub(crate) async fn wind_down<R: UnitRunner>(host: &Host<R>, notice: Option<&Not
         ),
         (None, _) => tracing::info!("winding down, as the owner says"),
     }
-    let given_back = give_back(host, host.table.stop_unstarted(), STOPPING);
+    let given_back = give_back(host, host.table.stop_unstarted(), ReleaseRequest::STOPPING);
     let given_back = async { given_back.await + give_back_unheard(host).await };
     let done = async {
         let mut changes = host.table.subscribe();
@@ -56,7 +50,7 @@ pub(crate) async fn wind_down<R: UnitRunner>(host: &Host<R>, notice: Option<&Not
 
 /// Has hops end with the parts that they have trained and gives everything else back; the daemon stays.
 pub(crate) async fn clear_out<R: UnitRunner>(host: &Host<R>) {
-    let given_back = give_back(host, host.table.stop_others(), STANDING_STILL).await;
+    let given_back = give_back(host, host.table.stop_others(), ReleaseRequest::PAUSED).await;
     if given_back > 0 {
         tracing::info!(given_back, "nothing is computed for long; units are given back");
     }
@@ -64,7 +58,7 @@ pub(crate) async fn clear_out<R: UnitRunner>(host: &Host<R>) {
 
 /// Gives back what hasn't begun to run; what runs is finished and sent.
 pub(crate) async fn return_unstarted<R: UnitRunner>(host: &Host<R>) {
-    let given_back = give_back(host, host.table.stop_unstarted(), USED_UP).await;
+    let given_back = give_back(host, host.table.stop_unstarted(), ReleaseRequest::USED_UP).await;
     if given_back > 0 {
         tracing::info!(given_back, "no more bytes may come this month; units are given back");
     }
@@ -93,7 +87,8 @@ pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>, notice: Option<&Noti
     let others = host.table.stop_others();
     let given_back = AtomicUsize::new(0);
     let others = async {
-        given_back.fetch_add(give_back(host, others, STOPPING).await, Ordering::Relaxed);
+        given_back
+            .fetch_add(give_back(host, others, ReleaseRequest::STOPPING).await, Ordering::Relaxed);
         given_back.fetch_add(give_back_unheard(host).await, Ordering::Relaxed);
     };
     let results = async {
@@ -101,7 +96,7 @@ pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>, notice: Option<&Noti
         // Trainers that don't listen leave what they have kept.
         host.leave(Leaving::Now);
         timeout_at(begun + time * 3 / 4, ended(host)).await.ok();
-        let late = give_back(host, host.table.stop_all(), STOPPING);
+        let late = give_back(host, host.table.stop_all(), ReleaseRequest::STOPPING);
         let late = async { given_back.fetch_add(late.await, Ordering::Relaxed) };
         let sent = async {
             tokio::select! {
@@ -132,7 +127,7 @@ async fn give_back_unheard<R: UnitRunner>(host: &Host<R>) -> usize {
         Ok(Ok(answer)) => {
             host.contact.made();
             let leases = answer.leases.into_iter().map(|lease| lease.id).collect();
-            give_back(host, leases, STOPPING).await
+            give_back(host, leases, ReleaseRequest::STOPPING).await
         }
         Ok(Err(failure)) => {
             host.contact.lost(&failure);

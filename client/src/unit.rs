@@ -6,7 +6,6 @@ use crate::{
     cache::{Class, Pin},
     delivery::{self, First},
     error::ClientError,
-    farewell::USED_UP,
     folder::{Workbench, free_bytes},
     host::{Host, Leaving},
     limits::Reserved,
@@ -18,6 +17,7 @@ use crate::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use sojourn_protocol::{
+    api::ReleaseRequest,
     digest::{BlobRef, Digest},
     position::batches,
     report::{Failure, FailureKind, Outcome, Report},
@@ -55,7 +55,7 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
             host.rest.begin();
         }
         tracing::info!(lease = %lease.id, "gave a unit back, which needs more bytes than are left of this month's");
-        host.give_back(lease.id, USED_UP.to_owned()).await;
+        host.give_back(lease.id, ReleaseRequest::USED_UP.to_owned()).await;
         return;
     };
     match attempt(&host, &lease, &mut reserved).await {

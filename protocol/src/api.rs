@@ -206,6 +206,22 @@ pub struct ReleaseRequest {
     pub reason: String,
 }
 
+impl ReleaseRequest {
+    /// The reason of a host that ends in good order.
+    pub const STOPPING: &str = "the client is stopping";
+    /// The reason of a host that its owner has paused for long.
+    pub const PAUSED: &str = "the machine's owner has paused the client";
+    /// The reason of a host that may move no more bytes in this month.
+    pub const USED_UP: &str =
+        "the machine has moved as many bytes this month as its owner allows";
+
+    /// Is it what the host's owner or its cloud wants, and no trouble?
+    #[must_use]
+    pub fn is_wished(reason: &str) -> bool {
+        [Self::STOPPING, Self::PAUSED, Self::USED_UP].contains(&reason)
+    }
+}
+
 /// The leases are free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

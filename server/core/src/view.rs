@@ -7,6 +7,7 @@ use crate::{
     state::{Host, Job, JobEnd, Lease, Trial, TrialEnd},
 };
 use sojourn_protocol::{
+    api::ReleaseRequest,
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
     inventory::Device,
@@ -77,10 +78,12 @@ impl Core {
             used: host.used,
             expired: host.expired,
             failures: host.failures,
-            last_error: self.soft.returns.get(&host.id).map_or_else(
-                || host.last_error.clone(),
-                |(_, reason)| Some(format!("gave work back: {reason}")),
-            ),
+            last_error: match self.soft.returns.get(&host.id) {
+                Some((_, reason)) if !ReleaseRequest::is_wished(reason) => {
+                    Some(format!("gave work back: {reason}"))
+                }
+                _ => host.last_error.clone(),
+            },
             train_micros: host.train_micros,
         })
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     core::Core,
+    handle::FREE_RETURNS,
     state::{Job, Trial},
 };
 
@@ -43,8 +44,17 @@ impl Core {
         let resting = self.soft.resting.iter().find(|(_, until)| **until > self.now);
         if let Some((host, _)) = resting {
             let host = self.state.hosts.get(host)?;
-            let error = host.last_error.as_deref().unwrap_or("errors");
-            return Some(format!("host {} (`{}`) rests after: {error}", host.id, host.name));
+            let why = match self.soft.returns.get(&host.id) {
+                Some((count, reason)) if *count >= FREE_RETURNS => {
+                    format!("it has given back unit after unit: {reason}")
+                }
+                _ => {
+                    let error = host.last_error.as_deref().unwrap_or("not told");
+                    format!("its trainers have failed again and again: {error}")
+                }
+            };
+            let (id, name) = (host.id, &host.name);
+            return Some(format!("host {id} (`{name}`) is given no work for a while, as {why}"));
         }
         let mut live = self
             .soft

@@ -18,7 +18,7 @@ use sojourn_protocol::{
 };
 
 /// Calls to give leases back that cost a host nothing.
-const FREE_RETURNS: u32 = 4;
+pub(crate) const FREE_RETURNS: u32 = 4;
 /// The longest reason that is kept, in characters.
 const LONGEST_REASON: usize = 200;
 /// Bytes a millisecond of a line on which a host may still deliver: 100 kB/s.

@@ -13,3 +13,5 @@ mod lease;
 mod report;
 mod stock;
 mod wire;
+
+pub(crate) use lease::FREE_RETURNS;

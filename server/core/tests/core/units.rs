@@ -4,9 +4,11 @@ use crate::support::{
     Bench, HOST, JOB, OTHER, demand, done, evaluation, events, fail, hop, inventory, request,
     trained, version,
 };
-use sojourn_core::{Answer, Command, Effect, Event, JournalPosition, LeaseEnd, ReplyTo, UnitKey};
+use sojourn_core::{
+    Answer, Command, Effect, Event, JournalPosition, LeaseEnd, Query, ReplyTo, UnitKey,
+};
 use sojourn_protocol::{
-    api::{HeldState, ReportAnswer, WorkAnswer},
+    api::{HeldState, ReleaseRequest, ReportAnswer, WorkAnswer},
     digest::Digest,
     error::ErrorKind,
     ids::{Epoch, LeaseId, ShardId, TrialId, Version},
@@ -639,6 +641,31 @@ fn a_released_lease_is_free_at_once() {
     let own = bench.events(Command::Release { to, host: HOST, leases, reason: reason.clone() });
     assert_eq!(own, [Event::LeaseEnded { lease: lease.id, end: LeaseEnd::GivenBack { reason } }]);
     assert_eq!(hop(&bench.lease(OTHER)).start, hop(&lease).start);
+}
+
+#[test]
+fn a_host_that_ends_well_has_no_error_and_one_that_rests_has_a_reason() {
+    let mut bench = Bench::with_job(1, 1);
+    let mut give_back = |reason: &str| {
+        let lease = bench.ask(HOST, request(1, Vec::new())).leases.pop().unwrap();
+        let (leases, reason) = (vec![lease.id], reason.to_owned());
+        bench.apply(Command::Release { to: ReplyTo(1), host: HOST, leases, reason });
+        let query = Query::Hosts;
+        let Ok(Answer::Hosts(hosts)) = bench.answer(Command::Query { to: ReplyTo(1), query })
+        else {
+            panic!("no hosts");
+        };
+        let host = hosts.into_iter().find(|view| view.host == HOST).unwrap();
+        (host.last_error, bench.job().waiting)
+    };
+    assert_eq!(give_back(ReleaseRequest::STOPPING).0, None);
+    assert_eq!(give_back("the disk is full").0.unwrap(), "gave work back: the disk is full");
+    assert_eq!(give_back(ReleaseRequest::PAUSED).0, None, "it says what was last");
+    let (_, waiting) = give_back("the disk is full");
+    let waiting = waiting.unwrap();
+    let why =
+        "is given no work for a while, as it has given back unit after unit: the disk is full";
+    assert!(waiting.starts_with("host 1 (`") && waiting.ends_with(why), "{waiting}");
 }
 
 #[test]
