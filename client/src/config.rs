@@ -106,7 +106,8 @@ impl ClientConfig {
     /// path that ends in `/`.
     ///
     /// # Errors
-    /// An address that isn't `http` or `https` (or isn't `https`, with authorities to trust), or no slots.
+    /// An address that isn't `http` or `https` (or isn't `https`, with authorities to trust), that of a metadata
+    /// service that isn't `http`, or no slots.
     pub fn validate(&self) -> Result<Url, ClientError> {
         let refuse = |reason: &str| ClientError::Address {
             url: self.server.clone(),
@@ -115,10 +116,11 @@ impl ClientConfig {
         if self.slots == Some(0) {
             return Err(ClientError::NoSlots);
         }
-        let mut url = Url::parse(&self.server).map_err(|error| refuse(&error.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") {
+        self.metadata_url()?;
+        if !begins_with(&self.server, &["http", "https"]) {
             return Err(refuse("it must start with `http://` or `https://`"));
         }
+        let mut url = Url::parse(&self.server).map_err(|error| refuse(&error.to_string()))?;
         if self.ca.is_some() && url.scheme() == "http" {
             return Err(refuse(
                 "it must start with `https://` where the certificate of an authority is named",
@@ -137,12 +139,17 @@ impl ClientConfig {
     pub(crate) fn metadata_url(&self) -> Result<Option<Url>, ClientError> {
         let Some(text) = &self.metadata else { return Ok(None) };
         let refuse = |reason: String| ClientError::Metadata { url: text.clone(), reason };
-        let url = Url::parse(text).map_err(|error| refuse(error.to_string()))?;
-        if url.scheme() != "http" {
+        if !begins_with(text, &["http"]) {
             return Err(refuse("it must start with `http://`".to_owned()));
         }
-        Ok(Some(url))
+        Url::parse(text).map(Some).map_err(|error| refuse(error.to_string()))
     }
+}
+
+/// Is it an address with one of these schemes?
+fn begins_with(address: &str, schemes: &[&str]) -> bool {
+    let scheme = address.trim_start().split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|given| schemes.iter().any(|scheme| scheme.eq_ignore_ascii_case(given)))
 }
 
 #[cfg(test)]
@@ -190,5 +197,16 @@ mod tests {
         let error = trusting("http://example.org").validate().unwrap_err();
         assert!(error.to_string().contains("must start with `https://` where"), "{error}");
         assert!(matches!(config("http://a", 0).validate(), Err(ClientError::NoSlots)));
+        let asking = |address: &str| {
+            ClientConfig { metadata: Some(address.into()), ..config("http://a", 1) }.validate()
+        };
+        asking("http://127.0.0.1:1/").unwrap();
+        for bad in ["/foo", "a.example", "https://a.example"] {
+            let error = asking(bad).unwrap_err();
+            let said = format!(
+                "`{bad}` is no address of a metadata service: it must start with `http://`"
+            );
+            assert_eq!(error.to_string(), said);
+        }
     }
 }

@@ -179,8 +179,9 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
     let server = args.server.clone().or_else(|| file.server.clone());
     let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
     let given = args.token.clone().filter(|token| !token.is_empty());
-    let metadata = args.metadata.clone().or_else(|| file.metadata.clone());
-    let metadata = metadata.unwrap_or_else(|| METADATA.to_owned());
+    let metadata = [&args.metadata, &file.metadata].into_iter().flatten();
+    let metadata = metadata.map(String::as_str).find(|address| !address.is_empty());
+    let metadata = metadata.unwrap_or(METADATA).to_owned();
     let keep_seconds = args.keep_seconds.or(file.keep_seconds).unwrap_or(KEEP_SECONDS);
     Ok(ClientConfig {
         ca: args.trust.file().or_else(|| file.ca.clone()),
@@ -209,6 +210,9 @@ fn failure(error: &ClientError) -> Failure {
     match error {
         ClientError::NoToken => Failure::call(format!(
             "{message}: pass the one that `sojourn serve` prints as --token or SOJOURN_ENROL_TOKEN"
+        )),
+        ClientError::Metadata { .. } => Failure::call(format!(
+            "{message}; `--metadata none` is for a machine that is in no cloud"
         )),
         ClientError::Folder { .. }
         | ClientError::FolderGone { .. }
@@ -254,6 +258,18 @@ mod tests {
         assert_eq!((config.slots, limits.disk), (Some(3), Some(Size(1 << 30))));
         assert_eq!(limits.cpu.map(|share| share.get()), Some(50));
         assert_eq!(limits.nice.map(|level| level.get()), Some(19));
+    }
+
+    #[test]
+    fn an_address_that_is_empty_is_not_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let metadata = |arguments: &[&str]| given(folder.path(), arguments).unwrap().metadata;
+        assert_eq!(metadata(&["--metadata", ""]).as_deref(), Some(METADATA));
+        assert_eq!(metadata(&["--metadata", "none"]), None);
+        fs::write(folder.path().join("client.toml"), "metadata = 'http://a'\n").unwrap();
+        assert_eq!(metadata(&["--metadata", ""]).as_deref(), Some("http://a"));
+        fs::write(folder.path().join("client.toml"), "metadata = ''\n").unwrap();
+        assert_eq!(metadata(&[]).as_deref(), Some(METADATA));
     }
 
     #[test]

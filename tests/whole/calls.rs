@@ -290,6 +290,17 @@ fn a_client_that_cannot_begin_says_why() {
     let (code, told) = client(&["--cache", "many"]);
     assert_eq!(code, Some(2));
     assert!(told.contains("a size is wanted, e.g. `20GiB` or `500MB`"), "{told}");
+    let (code, told) = client(&["--cache", "5"]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("a size with its unit is wanted, e.g. `20GiB` or `500MB`"), "{told}");
+    for address in ["/foo", "169.254.169.254"] {
+        let (code, told) = client(&["--metadata", address]);
+        assert_eq!(code, Some(2), "{told}");
+        let refused = format!(
+            "`{address}` is no address of a metadata service: it must start with `http://`"
+        );
+        assert!(told.contains(&refused) && told.contains("`--metadata none`"), "{told}");
+    }
     assert_eq!(client(&["--slots", "0"]).0, Some(2));
     let (code, told) = client(&["--trainer", "none"]);
     assert_eq!(code, Some(1));

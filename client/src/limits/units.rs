@@ -16,7 +16,7 @@ const BYTES: &[(&str, u64)] = &[
     ("B", 1),
 ];
 
-/// A number of bytes: `500MB`, `20GiB`, `1000`.
+/// A number of bytes with its unit: `500MB`, `20GiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
@@ -24,6 +24,10 @@ impl FromStr for Size {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let bytes = bytes(text).ok_or("a size is wanted, e.g. `20GiB` or `500MB`")?;
+        // Who says `5` hardly means five bytes.
+        if bytes > 0 && text.trim().bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err("a size with its unit is wanted, e.g. `20GiB` or `500MB`".to_owned());
+        }
         Ok(Self(bytes))
     }
 }
@@ -262,13 +266,15 @@ pub(super) mod tests {
             ("20GiB", 20 << 30),
             ("500 MB", 500_000_000),
             ("1gb", 1_000_000_000),
-            ("7", 7),
+            ("0", 0),
             ("7B", 7),
         ] {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
         }
-        shows::<Size>(&[("0", "0B"), ("1024", "1KiB"), ("1536MiB", "1536MiB"), ("2000kb", "2MB")]);
+        shows::<Size>(&[("0", "0B"), ("1024B", "1KiB"), ("1536MiB", "1536MiB"), ("2000kb", "2MB")]);
         refuses::<Size>(&["", "GiB", "-1GB", "1.5GB", "99999999TB", "é"], "a size is wanted");
+        // Five bytes, or five somethings.
+        refuses::<Size>(&["5", " 20 "], "a size with its unit is wanted");
     }
 
     #[test]
