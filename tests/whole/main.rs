@@ -15,6 +15,7 @@
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `deep` | deeper nets through all of it |
 //! | `service` | the client under systemd |
+//! | `signals` | the client and the signals that it hears |
 //! | `support`, `site` | a fake server; a real one with clients |
 
 #![expect(
@@ -36,6 +37,7 @@ mod people;
 mod reading;
 mod server;
 mod service;
+mod signals;
 mod site;
 mod submit;
 mod support;
