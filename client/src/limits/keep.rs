@@ -45,7 +45,11 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
             wake_at(until);
         }
         if stands_still {
-            let patience = limits.give_back_after.map_or(GIVE_BACK_AFTER, |after| after.0);
+            // Who wants it to end waits for nothing that stands still.
+            let patience = match limits.give_back_after {
+                _ if owner.drains() => Duration::ZERO,
+                given => given.map_or(GIVE_BACK_AFTER, |after| after.0),
+            };
             let until = *still_since.get_or_insert(now) + patience;
             if until <= now {
                 owner.suspend(true);

@@ -137,9 +137,10 @@ impl Owner {
         self.lock().allowance.path().map(Path::to_owned)
     }
 
-    /// Has the daemon end once what runs has ended.
+    /// Has the daemon end once what runs has ended; what stands still ends early.
     pub(crate) fn drain(&self) {
         self.drains.send_replace(true);
+        self.changes.send_replace(());
     }
 
     pub(crate) fn drains(&self) -> bool {

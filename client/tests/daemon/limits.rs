@@ -115,6 +115,29 @@ async fn a_drained_daemon_finishes_what_runs_and_ends_well() {
 }
 
 #[tokio::test]
+async fn a_paused_daemon_that_is_drained_sends_what_it_has_and_ends() {
+    for pause_first in [true, false] {
+        let (dir, server, trainer) =
+            (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+        server.change(|world| queue_hops(world, 1..=2));
+        let config = limited(&server, &dir, "[limits]\ngive_back_after = '1d'\n");
+        let socket = config.data.join("control.sock");
+        let daemon = Daemon::start(config, &trainer);
+        trainer.until_started(1).await;
+        server.until("both leases", |world| world.held.len() == 2).await;
+        let (first, then) = (r#"{"pause":{}}"#, r#""drain""#);
+        let (first, then) = if pause_first { (first, then) } else { (then, first) };
+        said(&socket, first).await;
+        said(&socket, then).await;
+        server.until("the part", |world| world.reports.len() == 1).await;
+        daemon.ended().await.unwrap();
+        let world = server.world();
+        assert_eq!(ends(&world).iter().map(|(_, end)| *end).collect::<Vec<_>>(), [1]);
+        assert_eq!(released(&world).len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn limits_change_while_it_runs_and_stay_in_the_file() {
     let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
     let config = limited(&server, &dir, "# mine\n[limits]\ncpu = 80 # percent\n");

@@ -36,7 +36,8 @@ enum Action {
     },
     /// End a pause. Limits may want another.
     Resume,
-    /// Have the client finish what runs, take nothing new, and end with exit code 0.
+    /// Have the client finish what runs, take nothing new, and end with exit code 0. While it is paused it sends
+    /// what it has trained instead, and ends at once.
     Drain,
     /// Show the limits, or change them and write them into the client's file.
     Limits {
