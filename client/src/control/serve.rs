@@ -25,6 +25,8 @@ use tokio::{
 const LONGEST_LINE: u64 = 64 << 10;
 /// Calls that are served at once.
 const AT_ONCE: usize = 16;
+/// How long the answer to the end of a pause waits for what follows from it.
+const LOOK: Duration = Duration::from_secs(2);
 /// How long a caller may take over a line.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -103,7 +105,7 @@ async fn answer_all<R: UnitRunner>(host: &Host<R>, stream: UnixStream) -> io::Re
             return Ok(());
         }
         let answer = match serde_json::from_slice(&line) {
-            Ok(ask) => answer(host, ask),
+            Ok(ask) => answer(host, ask).await,
             Err(error) => Answer::Refused(format!("the question can't be understood: {error}")),
         };
         let mut text = serde_json::to_vec(&answer)?;
@@ -112,7 +114,7 @@ async fn answer_all<R: UnitRunner>(host: &Host<R>, stream: UnixStream) -> io::Re
     }
 }
 
-fn answer<R: UnitRunner>(host: &Host<R>, ask: Ask) -> Answer {
+async fn answer<R: UnitRunner>(host: &Host<R>, ask: Ask) -> Answer {
     match ask {
         Ask::Status => status(host),
         Ask::Pause(pause) => {
@@ -121,6 +123,8 @@ fn answer<R: UnitRunner>(host: &Host<R>, ask: Ask) -> Answer {
         }
         Ask::Resume => {
             host.owner.resume();
+            // It may take a look at the machine to know whether a limit wants another pause.
+            let _ = timeout(LOOK, host.owner.resumed()).await;
             status(host)
         }
         Ask::Drain => {

@@ -27,6 +27,8 @@ pub(crate) struct Owner {
     pace: watch::Sender<Pace>,
     /// Has the machine stood still for so long that hops end early?
     suspended: watch::Sender<bool>,
+    /// Hears of every look at what holds.
+    looks: watch::Sender<()>,
     /// Is the daemon to end once what runs has ended?
     drains: watch::Sender<bool>,
 }
@@ -37,6 +39,8 @@ struct State {
     by_hand: Option<ByHand>,
     /// None before the first look.
     verdict: Option<Verdict>,
+    /// Has a pause been ended since the last look?
+    resumed: bool,
 }
 
 impl State {
@@ -61,13 +65,14 @@ pub(crate) enum ByHand {
 impl Owner {
     pub(crate) fn new(allowance: Allowance, rates: Rates, cache_bytes: u64) -> Self {
         Self {
-            state: Mutex::new(State { allowance, by_hand: None, verdict: None }),
+            state: Mutex::new(State { allowance, by_hand: None, verdict: None, resumed: false }),
             rates,
             cache_bytes,
             changes: watch::Sender::new(()),
             // Until the first look nothing runs.
             pace: watch::Sender::new(Pace::PAUSED),
             suspended: watch::Sender::new(false),
+            looks: watch::Sender::new(()),
             drains: watch::Sender::new(false),
         }
     }
@@ -115,8 +120,18 @@ impl Owner {
 
     /// Ends a pause by hand. Limits may want another.
     pub(crate) fn resume(&self) {
-        self.lock().by_hand = None;
+        let mut state = self.lock();
+        state.by_hand = None;
+        state.resumed = true;
+        drop(state);
         self.changes.send_replace(());
+    }
+
+    /// Ends when it is known what holds after [`Owner::resume`].
+    pub(crate) async fn resumed(&self) {
+        let mut looks = self.looks.subscribe();
+        // The sender lives as long as `self`.
+        while self.lock().resumed && looks.changed().await.is_ok() {}
     }
 
     /// The pause by hand, if it isn't over.
@@ -157,10 +172,13 @@ impl Owner {
     pub(super) fn hold(&self, verdict: Verdict) {
         // Held throughout: of two who say what holds, the later one is right.
         let mut state = self.lock();
-        let verdict = match state.by_hand() {
-            Some(_) => Verdict::Pause { reason: Reason::Owner },
-            None => verdict,
+        let verdict = match (state.by_hand(), verdict) {
+            (Some(_), _) => Verdict::Pause { reason: Reason::Owner },
+            // A look from before the owner said otherwise; the next is on its way.
+            (None, Verdict::Pause { reason: Reason::Owner }) => return,
+            (None, verdict) => verdict,
         };
+        state.resumed = false;
         let pace = match &verdict {
             Verdict::Run { pace } => *pace,
             Verdict::Pause { .. } => Pace::PAUSED,
@@ -173,6 +191,7 @@ impl Owner {
             (_, Verdict::Run { pace }) => tracing::debug!(percent = pace.get(), "the pace is set"),
         }
         self.pace.send_if_modified(|now| std::mem::replace(now, pace) != pace);
+        self.looks.send_replace(());
     }
 
     pub(super) fn suspend(&self, suspended: bool) {

@@ -91,7 +91,8 @@ async fn what_stands_still_for_a_moment_is_held_and_goes_on() {
     }
     let status = said(&socket, r#""status""#).await;
     assert!(status.contains("paused by hand"), "{status}");
-    said(&socket, r#""resume""#).await;
+    let status = said(&socket, r#""resume""#).await;
+    assert!(!status.contains("paused by hand") && status.contains(r#""pace":100"#), "{status}");
     server.until("the whole", |world| world.reports.len() == 1).await;
     assert_eq!(ends(&server.world()), [(1, 2)]);
     daemon.stop().await.unwrap();
