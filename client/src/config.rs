@@ -1,6 +1,8 @@
 //! What the daemon is told at its start, and the one check of it. No environment, no files.
 
-use crate::{error::ClientError, gpus::GpuChoice, limits::Allowance, transfer::Rates};
+use crate::{
+    error::ClientError, gpus::GpuChoice, limits::Allowance, log::LogChoice, transfer::Rates,
+};
 use reqwest::Url;
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -29,6 +31,9 @@ pub struct ClientConfig {
     pub rates: Rates,
     /// What the owner allows.
     pub allowance: Allowance,
+    /// Whether the log is written into files in `data`; the program's logger puts its lines there by
+    /// [`crate::log::keep`].
+    pub log: LogChoice,
     /// The trainer program; looked for beside this program where none is given.
     pub trainer: Option<PathBuf>,
     /// The address of the cloud's metadata service, whose notices are heeded; none for no cloud.
@@ -94,6 +99,7 @@ impl fmt::Debug for ClientConfig {
             .field("cache_bytes", &self.cache_bytes)
             .field("rates", &self.rates)
             .field("limits", self.allowance.limits())
+            .field("log", &self.log)
             .field("trainer", &self.trainer)
             .field("metadata", &self.metadata)
             .field("timing", &self.timing)
@@ -169,6 +175,7 @@ mod tests {
             cache_bytes: 0,
             rates: Rates::default(),
             allowance: Allowance::default(),
+            log: LogChoice::Off,
             trainer: None,
             metadata: None,
             timing: Timing::default(),

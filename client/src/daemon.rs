@@ -16,6 +16,7 @@ use crate::{
     host::{Host, Leaving},
     identity::Identity,
     limits::{self, Means, Owner, Volume},
+    log::{self, LogChoice},
     measured::Measurements,
     notice::{Notice, Service, Watch},
     outbox::{Finished, Outbox},
@@ -24,6 +25,7 @@ use crate::{
     table::Table,
     tls::Authorities,
     transfer::{Fetcher, Lines},
+    unit::story,
     work,
 };
 use std::{io, path::PathBuf, pin::pin, sync::Arc, time::Duration};
@@ -60,6 +62,10 @@ pub(crate) async fn run_by<R: UnitRunner>(
     let api = Api::new(url, authorities.as_ref(), config.timing)?;
     let folder = Folder::open(&config.data)?;
     survive_file_limits();
+    match config.log {
+        LogChoice::Daily => log::open(&folder.log()),
+        LogChoice::Off => log::close(),
+    }
     let mut notices = watch_of(&config)?;
     let mut shutdown = pin!(shutdown);
     let (fatal, mut failed) = mpsc::unbounded_channel();
@@ -150,6 +156,10 @@ pub(crate) async fn run_by<R: UnitRunner>(
         farewell(&host, notice.as_ref()).await;
     }
     host.stop_tasks().await;
+    if let Err(error) = &ended {
+        let error = story(error);
+        tracing::error!(target: log::ENDED, error, "the client has ended");
+    }
     ended
 }
 

@@ -4,6 +4,7 @@
 //! lock            held by the one daemon that may use the folder
 //! identity.json   who this machine is (mode 0600)
 //! cache/          blobs by digest: data/, checkpoints/, and parts/ (half-fetched)
+//! log/            the log of the last days
 //! outbox/         finished results until their reports have ended
 //! scratch/        what trainers are writing
 //! control.sock    where the owner speaks with the daemon
@@ -11,7 +12,7 @@
 //! client.toml     what the owner has said: settings and limits
 //! ```
 
-use crate::{control::SOCKET_FILE, error::ClientError};
+use crate::{control::SOCKET_FILE, error::ClientError, log::LOG_FOLDER};
 use rustix::process::Signal;
 use sojourn_protocol::ids::LeaseId;
 use std::{
@@ -108,6 +109,11 @@ impl Folder {
     /// What has come and gone in each month.
     pub(crate) fn volume(&self) -> PathBuf {
         self.root.join("volume.json")
+    }
+
+    /// Where the log is written.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.root.join(LOG_FOLDER)
     }
 
     pub(crate) fn cache(&self) -> PathBuf {

@@ -28,6 +28,7 @@ mod heartbeat;
 mod host;
 mod identity;
 pub mod limits;
+pub mod log;
 mod measured;
 mod notice;
 mod outbox;

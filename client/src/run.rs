@@ -93,7 +93,9 @@ fn memory_of_machine() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{config::Timing, gpus::GpuChoice, limits::Allowance, transfer::Rates};
+    use crate::{
+        config::Timing, gpus::GpuChoice, limits::Allowance, log::LogChoice, transfer::Rates,
+    };
 
     fn config(dir: &Path, trainer: &Path) -> ClientConfig {
         ClientConfig {
@@ -108,6 +110,7 @@ mod tests {
             cache_bytes: 1,
             rates: Rates::default(),
             allowance: Allowance::default(),
+            log: LogChoice::Off,
             trainer: Some(trainer.to_owned()),
             metadata: None,
             timing: Timing::default(),

@@ -12,6 +12,7 @@ use super::{
 use sojourn_client::{
     ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing,
     limits::{Allowance, Change, Size},
+    log::LogChoice,
 };
 use std::{fs, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 use tokio::sync::Notify;
@@ -73,6 +74,10 @@ pub(crate) struct Args {
     /// machine that is in no cloud [default: http://169.254.169.254].
     #[arg(long, env = "SOJOURN_METADATA", value_name = "URL")]
     metadata: Option<String>,
+    /// Where the log goes beside stderr: `daily`, into JSON lines in `log/` in the data folder, the last eight
+    /// files of at most 4 MiB, or `none` [default: daily].
+    #[arg(long, env = "SOJOURN_LOG_FILE", value_name = "WHERE")]
+    log_file: Option<LogChoice>,
     /// The trainer program; looked for beside this program if left out.
     #[arg(long, env = "SOJOURN_TRAINER", value_name = "FILE")]
     trainer: Option<PathBuf>,
@@ -104,8 +109,7 @@ enum Action {
 
 const AFTER_HELP: &str = "\
 client.toml may set server, ca, name, gpus, cpu_slots, keep_seconds, metadata,
-trainer, and
-in its table [limits]:
+log, trainer, and in its table [limits]:
   cpu = 50                      percent of the cores, or of those that `threads` allows
   gpu = 80                      percent of the time in which slots on a GPU compute; the
                                 lower of both holds
@@ -171,11 +175,14 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
     let allowance = Allowance::read(args.config.as_deref(), &data, limits);
     let allowance = allowance.map_err(|error| Failure::call(with_sources(&error)))?;
     let file = allowance.settings();
-    let gpus = file.gpus.as_deref().map(str::parse::<GpuChoice>).transpose();
-    let gpus = gpus.map_err(|why| {
+    let wrong = |key: &str, why: String| {
         let path = allowance.path().map(|path| path.display().to_string()).unwrap_or_default();
-        Failure::call(format!("`{path}`, `gpus`: {why}"))
-    })?;
+        Failure::call(format!("`{path}`, `{key}`: {why}"))
+    };
+    let gpus = file.gpus.as_deref().map(str::parse::<GpuChoice>).transpose();
+    let gpus = gpus.map_err(|why| wrong("gpus", why))?;
+    let log = file.log.as_deref().map(str::parse::<LogChoice>).transpose();
+    let log = log.map_err(|why| wrong("log", why))?;
     let server = args.server.clone().or_else(|| file.server.clone());
     let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
     let given = args.token.clone().filter(|token| !token.is_empty());
@@ -194,6 +201,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
         gpus: args.gpus.clone().or(gpus).unwrap_or_default(),
         cache_bytes: CACHE,
         rates: Rates::default(),
+        log: args.log_file.or(log).unwrap_or_default(),
         trainer: args.trainer.clone().or_else(|| file.trainer.clone()),
         metadata: (metadata != "none").then_some(metadata),
         timing: Timing {
@@ -249,11 +257,12 @@ mod tests {
     #[test]
     fn flags_go_over_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let file = "server = 'http://b'\nname = 'lab'\nkeep_seconds = 5\n[limits]\nslots = 2\ndisk = '1GiB'\ncpu = 50\n";
+        let file = "server = 'http://b'\nname = 'lab'\nlog = 'none'\nkeep_seconds = 5\n[limits]\nslots = 2\ndisk = '1GiB'\ncpu = 50\n";
         fs::write(folder.path().join("client.toml"), file).unwrap();
         let config = given(folder.path(), &["--slots", "3", "--limit", "nice=19"]).unwrap();
         assert_eq!((config.server.as_str(), config.name.as_str()), ("http://a", "lab"));
         assert_eq!(config.timing.keep_every, Some(Duration::from_secs(5)));
+        assert_eq!(config.log, LogChoice::Off);
         let limits = config.allowance.limits();
         assert_eq!((config.slots, limits.disk), (Some(3), Some(Size(1 << 30))));
         assert_eq!(limits.cpu.map(|share| share.get()), Some(50));
@@ -286,5 +295,8 @@ mod tests {
         fs::write(folder.path().join("client.toml"), "gpus = 'many'\n").unwrap();
         let failure = given(folder.path(), &[]).unwrap_err();
         assert!(failure.messages()[0].contains("client.toml`, `gpus`: `auto`"), "{failure:?}");
+        fs::write(folder.path().join("client.toml"), "log = 'weekly'\n").unwrap();
+        let failure = given(folder.path(), &[]).unwrap_err();
+        assert!(failure.messages()[0].contains("client.toml`, `log`: `daily`"), "{failure:?}");
     }
 }

@@ -126,10 +126,11 @@ enum Command {
 /// Parses the command line and does what it says.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
-    log::start(match cli.command {
-        Command::Serve(_) | Command::Client(_) => "info,actix_server=warn",
-        _ => "warn",
-    });
+    match cli.command {
+        Command::Serve(_) => log::start(log::Program::Other, "info,actix_server=warn"),
+        Command::Client(_) => log::start(log::Program::Client, "info"),
+        _ => log::start(log::Program::Other, "warn"),
+    }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Command::Client(_) = &cli.command {
         // The cores are the trainers'; bytes are moved by one thread, which needs to wake no other.

@@ -42,7 +42,7 @@ pub(crate) fn main() -> ExitCode {
                 .map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS);
         }
     };
-    log::start("info");
+    log::start(log::Program::Client, "info");
     // The cores are the trainers'; bytes are moved by one thread, which needs to wake no other.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = match runtime.worker_threads(1).enable_all().build() {

@@ -4,7 +4,7 @@ use crate::support::{script, sojourn};
 use std::{
     collections::BTreeSet,
     fs,
-    os::unix::fs::PermissionsExt,
+    os::unix::{fs::PermissionsExt, net::UnixListener},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -65,7 +65,12 @@ fn what_is_installed_goes_without_a_trace() {
     );
     assert_eq!(fs::metadata(&settings).unwrap().permissions().mode() & 0o777, 0o600);
     // What a client would have written.
-    fs::create_dir_all(home.join(".local/share/sojourn/client/cache")).unwrap();
+    let data = home.join(".local/share/sojourn/client");
+    for folder in ["cache", "log"] {
+        fs::create_dir_all(data.join(folder)).unwrap();
+    }
+    fs::write(data.join("log/000000.2026-11-21.jsonl"), "{}\n").unwrap();
+    drop(UnixListener::bind(data.join("control.sock")).unwrap());
     service(&folder, &["uninstall"]).success();
     assert_eq!(below(&home), before);
     let start = "--user daemon-reload\n--user enable --now sojourn-client.service\n";

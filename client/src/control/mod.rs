@@ -6,17 +6,14 @@
 //! | `words.rs` | questions and answers |
 //! | `serve.rs` | the daemon's side |
 //! | `call.rs` | the side of whoever asks |
-//! | `tail.rs` | the end of the daemon's log |
 
 mod call;
 mod serve;
-mod tail;
 mod words;
 
 pub use call::{CallError, call};
 pub use sojourn_protocol::api::{Held, HeldState};
-pub use tail::remember;
-pub use words::{Answer, Ask, CacheState, LimitsState, Pause, Paused, Status};
+pub use words::{Answer, Ask, CacheState, LimitsState, LogEnd, LogPart, Pause, Paused, Status};
 
 pub(crate) use serve::{Door, serve};
 

@@ -1,10 +1,10 @@
 //! The daemon's side: a socket of mode 0600, and an answer to each line.
 
 use super::{
-    SOCKET_FILE, tail,
+    SOCKET_FILE,
     words::{Answer, Ask, CacheState, LimitsState, Paused, Status},
 };
-use crate::{host::Host, limits::Change, runner::UnitRunner};
+use crate::{host::Host, limits::Change, log, runner::UnitRunner};
 use sojourn_protocol::trainer::Pace;
 use std::{
     fs::{self, Permissions},
@@ -151,7 +151,7 @@ async fn answer<R: UnitRunner>(host: &Host<R>, ask: Ask) -> Answer {
             tracing::info!(bytes, "the cache is cleared, as the owner says");
             Answer::Cache(cache(host))
         }
-        Ask::Log => Answer::Log(tail::lines()),
+        Ask::Log(part) => Answer::Log(log::end(part)),
     }
 }
 

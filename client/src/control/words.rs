@@ -1,6 +1,9 @@
 //! Questions and answers, one JSON line each.
 
-use crate::limits::{Keepers, Limits, MonthState, Reason};
+use crate::{
+    limits::{Keepers, Limits, MonthState, Reason},
+    log::Line,
+};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::api::Held;
 use std::path::PathBuf;
@@ -26,7 +29,7 @@ pub enum Ask {
     /// Delete from it what no unit in work needs.
     ClearCache,
     /// The end of the log.
-    Log,
+    Log(LogPart),
 }
 
 /// A pause by hand.
@@ -36,6 +39,16 @@ pub struct Pause {
     /// For so long; until the owner says otherwise where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
+}
+
+/// Which lines of the log; those that the daemon has in memory, at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogPart {
+    /// So many of the last ones.
+    Last(usize),
+    /// All from this number on.
+    Since(u64),
 }
 
 /// What the daemon answers.
@@ -48,8 +61,8 @@ pub enum Answer {
     Limits(Box<LimitsState>),
     /// So full is the cache.
     Cache(CacheState),
-    /// The last lines, the oldest first.
-    Log(Vec<String>),
+    /// What the log says.
+    Log(LogEnd),
     /// It isn't done, for this reason.
     Refused(String),
 }
@@ -112,6 +125,15 @@ pub struct LimitsState {
     pub file: Option<PathBuf>,
 }
 
+/// Lines of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEnd {
+    /// The lines, the oldest first.
+    pub lines: Vec<Line>,
+    /// The number of the line that comes after them.
+    pub next: u64,
+}
+
 /// How full the cache is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheState {
@@ -135,6 +157,7 @@ mod tests {
             (Ask::Pause(Pause::default()), r#"{"pause":{}}"#),
             (Ask::SetLimits(vec!["cpu=50".into()]), r#"{"set_limits":["cpu=50"]}"#),
             (Ask::ClearCache, r#""clear_cache""#),
+            (Ask::Log(LogPart::Last(20)), r#"{"log":{"last":20}}"#),
         ] {
             assert_eq!(serde_json::to_string(&ask).unwrap(), line);
             assert_eq!(serde_json::from_str::<Ask>(line).unwrap(), ask);

@@ -28,6 +28,8 @@ pub struct Settings {
     pub keep_seconds: Option<u32>,
     /// The address of the metadata service, or `none`.
     pub metadata: Option<String>,
+    /// `none`, for no files of the log.
+    pub log: Option<String>,
     /// The trainer program.
     pub trainer: Option<PathBuf>,
     /// The limits.

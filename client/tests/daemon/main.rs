@@ -23,7 +23,8 @@ mod trainer;
 
 use server::{ENROLMENT, Server, World};
 use sojourn_client::{
-    ClientConfig, ClientError, GpuChoice, Rates, Timing, limits::Allowance, run_with,
+    ClientConfig, ClientError, GpuChoice, Rates, Timing, limits::Allowance, log::LogChoice,
+    run_with,
 };
 use sojourn_protocol::{
     digest::BlobRef,
@@ -61,6 +62,7 @@ fn config(server: &Server, dir: &TempDir) -> ClientConfig {
         cache_bytes: 1 << 20,
         rates: Rates::default(),
         allowance: Allowance::default(),
+        log: LogChoice::Off,
         trainer: None,
         metadata: None,
         timing: Timing { longest_pause: Duration::from_millis(50), ..Timing::default() },

@@ -1,5 +1,6 @@
 //! `sojourn client ctl`: a word with the client that runs on this machine.
 
+mod log;
 mod show;
 
 use super::{
@@ -50,8 +51,8 @@ enum Action {
         #[command(subcommand)]
         action: Option<CacheAction>,
     },
-    /// Print the end of the client's log.
-    Log,
+    /// Print the end of the client's log, also where the client has ended.
+    Log(log::Args),
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -87,26 +88,31 @@ pub(crate) fn run(args: &Args, default: &Path) -> Result<(), Failure> {
         }
         Action::Cache { action: None } => Ask::Cache,
         Action::Cache { action: Some(CacheAction::Clear) } => Ask::ClearCache,
-        Action::Log => Ask::Log,
+        Action::Log(of) => return log::run(of, data, args.json),
     };
-    let answer = call(data, &ask).map_err(|error| match error {
-        CallError::Nobody { .. } | CallError::NotYours { .. } => {
-            Failure::call(with_sources(&error))
-        }
-        CallError::Silent { .. } => Failure::work(with_sources(&error)),
-    })?;
-    if let Answer::Refused(why) = answer {
-        return Err(Failure::call(why));
-    }
+    let answer = asked(data, &ask)?;
     if args.json {
         return match &answer {
             Answer::Status(status) => output::json(status),
             Answer::Limits(limits) => output::json(limits),
             Answer::Cache(cache) => output::json(cache),
-            Answer::Log(lines) => output::json(lines),
-            Answer::Refused(_) => Ok(()),
+            Answer::Log(_) | Answer::Refused(_) => Ok(()),
         };
     }
-    let text = show::answer(&answer);
-    if text.is_empty() { Ok(()) } else { output::line(&text) }
+    output::line(&show::answer(&answer))
+}
+
+/// What the client answers, unless it refuses.
+fn asked(data: &Path, ask: &Ask) -> Result<Answer, Failure> {
+    match call(data, ask).map_err(|error| unanswered(&error))? {
+        Answer::Refused(why) => Err(Failure::call(why)),
+        answer => Ok(answer),
+    }
+}
+
+fn unanswered(error: &CallError) -> Failure {
+    match error {
+        CallError::Nobody { .. } | CallError::NotYours { .. } => Failure::call(with_sources(error)),
+        CallError::Silent { .. } => Failure::work(with_sources(error)),
+    }
 }

@@ -12,7 +12,9 @@ pub(super) fn answer(answer: &Answer) -> String {
         Answer::Status(status) => self::status(status),
         Answer::Limits(limits) => self::limits(limits),
         Answer::Cache(cache) => self::cache(*cache),
-        Answer::Log(lines) => lines.join("\n"),
+        Answer::Log(log) => {
+            log.lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        }
         Answer::Refused(why) => why.clone(),
     }
 }
