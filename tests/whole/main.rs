@@ -13,6 +13,7 @@
 //! | `parts` | hops that end early |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
+//! | `ctl` | a word with a running client |
 //! | `deep` | deeper nets through all of it |
 //! | `service` | the client under systemd |
 //! | `signals` | the client and the signals that it hears |
@@ -28,6 +29,7 @@
 mod calls;
 mod chaos;
 mod course;
+mod ctl;
 mod deep;
 mod evaluations;
 mod gpus;

@@ -37,7 +37,7 @@ optimizer = {{ name = "adam", lr = 1e-3 }}
 }
 
 /// Submits one with hops of so many batches.
-fn submit(site: &Site, epochs: u32, batches: u32) -> String {
+pub(crate) fn submit(site: &Site, epochs: u32, batches: u32) -> String {
     let rows = (0..batches / 4 * 5).map(|n| format!("{},{},{}\n", n % 7, n % 11, n % 2));
     fs::write(site.path().join("rows.csv"), format!("a,b,label\n{}", rows.collect::<String>()))
         .unwrap();

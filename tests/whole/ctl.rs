@@ -1,0 +1,130 @@
+//! A word with a running client: what `sojourn client ctl` asks for happens.
+
+use crate::{
+    parts::submit,
+    site::{PATIENCE, Process, Site},
+};
+use serde_json::Value;
+use std::{fs, path::PathBuf, process::Output, time::Instant};
+
+const NAME: &str = "owned";
+
+/// A client at a job of many short hops.
+struct Owned {
+    site: Site,
+    client: Process,
+}
+
+impl Owned {
+    fn start() -> Self {
+        let site = Site::start();
+        submit(&site, 1000, 400);
+        let client = site.client(NAME);
+        let owned = Self { site, client };
+        owned.until("its work", |status| status["units"][0]["state"]["running"].is_object());
+        owned
+    }
+
+    fn data(&self) -> PathBuf {
+        self.site.path().join(NAME)
+    }
+
+    fn ctl(&self, args: &[&str]) -> Output {
+        let data = self.data();
+        self.site.run(&[&["client", "ctl", "--data", data.to_str().unwrap()], args].concat())
+    }
+
+    /// What is printed by a call that must go well.
+    fn text(&self, args: &[&str]) -> String {
+        let output = self.ctl(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {error}\n{}", self.site.log(NAME));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.text(&[args, &["--json"]].concat())).unwrap()
+    }
+
+    /// Asks until it is so; each question takes a process, so that this is no tight loop.
+    fn until(&self, what: &str, so: impl Fn(&Value) -> bool) -> Value {
+        let since = Instant::now();
+        loop {
+            // It may not listen yet.
+            let output = self.ctl(&["status", "--json"]);
+            let status = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            if so(&status) {
+                return status;
+            }
+            let log = self.site.log(NAME);
+            assert!(since.elapsed() < PATIENCE, "waited in vain for {what}: {status}\n{log}");
+        }
+    }
+}
+
+#[test]
+fn an_owner_pauses_resumes_limits_and_drains_a_client() {
+    let mut owned = Owned::start();
+    let status = owned.json(&["status"]);
+    assert_eq!((&status["server"], &status["slots"]), (&owned.site.url.as_str().into(), &1.into()));
+    assert!(owned.text(&["status"]).contains("computing 100 % of the time"));
+
+    assert!(owned.text(&["pause", "--for", "1d"]).contains("paused: paused by hand, for 8639"));
+    assert_eq!(owned.json(&["status"])["paused"]["reason"], "owner");
+    assert!(owned.json(&["resume"])["paused"].is_null());
+    owned.until("work after the pause", |status| status["pace"] == 100);
+
+    assert_eq!(owned.text(&["limits", "cpu=50"]), "cpu=50\nslots=1\n");
+    assert_eq!(owned.json(&["limits"])["limits"]["cpu"], "50");
+    owned.until("the limit", |status| status["pace"] == 50);
+    let file = fs::read_to_string(owned.data().join("client.toml")).unwrap();
+    assert_eq!(file, "[limits]\ncpu = 50\n");
+    let wrong = owned.ctl(&["limits", "cpu=500"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    owned.text(&["limits", "cpu="]);
+
+    let cache = owned.json(&["cache"]);
+    assert!(cache["used"].as_u64().unwrap() > 0 && cache["shards"] == 1, "{cache}");
+    owned.text(&["cache", "clear"]);
+
+    assert!(owned.text(&["log"]).contains("INFO client started device="));
+    assert!(owned.text(&["drain"]).contains("ends once what runs has ended"));
+    assert_eq!(owned.client.wait(), Some(0), "{}", owned.site.log(NAME));
+    assert!(!owned.data().join("control.sock").exists());
+    let nobody = owned.ctl(&["status"]);
+    assert_eq!(nobody.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("no client runs on the data folder"));
+}
+
+#[test]
+fn the_log_goes_on_where_the_run_before_was_killed() {
+    let mut owned = Owned::start();
+    owned.client.kill();
+    // What is left of it can be read, by people and by programs.
+    assert!(owned.text(&["log"]).contains("INFO client started device="));
+    let lines = owned.text(&["log", "--json", "-n", "1"]);
+    let line: Value = serde_json::from_str(&lines).unwrap();
+    assert!(line["fields"]["message"].is_string(), "{line}");
+
+    owned.client = owned.site.client(NAME);
+    let starts = |text: &str| text.matches("INFO client started").count();
+    owned.until("its next start", |status| status["slots"] == 1);
+    assert_eq!(starts(&owned.text(&["log"])), 2);
+    // The folder is gone, and the client doesn't mind.
+    fs::remove_dir_all(owned.data().join("log")).unwrap();
+    owned.text(&["pause"]);
+    owned.text(&["resume"]);
+    owned.until("work after the pause", |status| status["pace"] == 100);
+    assert_eq!(owned.client.end(), Some(0), "{}", owned.site.log(NAME));
+    let text = owned.text(&["log"]);
+    assert!(text.contains("work pauses reason=\"paused by hand\""), "{text}");
+    assert!(text.contains("client stopped"), "{text}");
+    assert_eq!(starts(&text), 0);
+
+    let client = owned.site.client_with(NAME, &["--log-file", "none"]);
+    owned.client = client;
+    owned.until("its third start", |status| status["slots"] == 1);
+    assert_eq!(starts(&owned.text(&["log"])), 1, "from memory");
+    assert_eq!(owned.client.end(), Some(0), "{}", owned.site.log(NAME));
+    assert_eq!(starts(&owned.text(&["log"])), 0, "it has written nothing");
+}
