@@ -7,6 +7,7 @@ use crate::{
     cache::Cache,
     config::Timing,
     contact::Contact,
+    control::Units,
     devices::Devices,
     error::ClientError,
     folder::Folder,
@@ -64,6 +65,8 @@ pub(crate) struct Host<R> {
     pub(crate) api: Api,
     pub(crate) contact: Arc<Contact>,
     pub(crate) table: Table,
+    /// What the leases in the table are, for the owner.
+    pub(crate) units: Units,
     pub(crate) cache: Arc<Cache>,
     pub(crate) fetcher: Fetcher,
     /// How fast bytes may come and go.

@@ -30,6 +30,7 @@ mod identity;
 pub mod limits;
 pub mod log;
 mod measured;
+mod meter;
 mod notice;
 mod outbox;
 mod part;

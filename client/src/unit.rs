@@ -58,6 +58,7 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
         host.give_back(lease.id, ReleaseRequest::USED_UP.to_owned()).await;
         return;
     };
+    let _named = host.units.name(&lease);
     match attempt(&host, &lease, &mut reserved).await {
         Ok(result) => {
             host.rest.well();
@@ -200,6 +201,7 @@ async fn train<R: UnitRunner>(
     let mut seat = device.seats.take().await;
     device.greet(&mut seat).await.map_err(no_trainer)?;
     tracing::debug!(lease = %lease.id, "unit started");
+    host.units.started(lease.id);
     host.table.running(lease.id, Progress { done: 0, of: batches_of(&lease.unit) });
     if matches!(lease.unit, Unit::Train(_)) {
         host.table.ends_early(lease.id);

@@ -212,8 +212,7 @@ impl ReleaseRequest {
     /// The reason of a host that its owner has paused for long.
     pub const PAUSED: &str = "the machine's owner has paused the client";
     /// The reason of a host that may move no more bytes in this month.
-    pub const USED_UP: &str =
-        "the machine has moved as many bytes this month as its owner allows";
+    pub const USED_UP: &str = "the machine has moved as many bytes this month as its owner allows";
 
     /// Is it what the host's owner or its cloud wants, and no trouble?
     #[must_use]

@@ -8,7 +8,7 @@
 //! | `output`, `grid` | JSON, colours and tables on stdout |
 //! | `meter` | progress on stderr |
 //! | `reading` | progress of reading data |
-//! | `words` | how sizes, times and states are written |
+//! | `figures`, `words` | how sizes, times and states are written |
 //!
 //! Every subcommand has `Args` and `run`. Exit codes: 0 done, 1 the work failed, 2 the call was wrong,
 //! 3 the server could not be reached.
@@ -27,6 +27,7 @@ mod events;
 mod export;
 mod extend;
 mod failure;
+mod figures;
 mod given;
 mod grid;
 mod hosts;

@@ -5,9 +5,10 @@ mod client;
 mod ctl;
 #[expect(dead_code, reason = "the full command uses all of it")]
 mod failure;
+#[expect(dead_code, reason = "the full command uses all of it")]
+mod figures;
 mod local;
 mod log;
-#[expect(dead_code, reason = "the full command uses all of it")]
 mod output;
 mod service;
 mod shutdown;

@@ -1,4 +1,6 @@
-//! How sizes, times and states are written for people.
+//! How times and states are written for people; and sizes, by `figures`.
+
+pub(crate) use super::figures::{bytes, count, counted, duration};
 
 use sojourn_protocol::{
     spec::{Choices, Goal},
@@ -9,55 +11,6 @@ use std::{
     cmp::Ordering,
     time::{SystemTime, UNIX_EPOCH},
 };
-
-/// `1.2 MB` and the like, in powers of 1000.
-#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
-pub(crate) fn bytes(count: u64) -> String {
-    if count < 1000 {
-        return format!("{count} B");
-    }
-    let mut value = count as f64;
-    let mut unit = "B";
-    for next in ["kB", "MB", "GB", "TB", "PB"] {
-        if value < 999.5 {
-            break;
-        }
-        value /= 1000.0;
-        unit = next;
-    }
-    if value < 9.95 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
-}
-
-/// `1,797`.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 trial`, `2 trials`.
-pub(crate) fn counted(number: u64, word: &str) -> String {
-    format!("{} {word}{}", count(number), if number == 1 { "" } else { "s" })
-}
-
-/// `45 s`, `12 min`, `3.5 h`, `2.0 d`.
-#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
-pub(crate) fn duration(millis: u64) -> String {
-    let seconds = millis as f64 / 1000.0;
-    match seconds {
-        s if s < 9.95 => format!("{s:.1} s"),
-        s if s < 99.5 => format!("{s:.0} s"),
-        s if s < 99.5 * 60.0 => format!("{:.0} min", s / 60.0),
-        s if s < 48.0 * 3600.0 => format!("{:.1} h", s / 3600.0),
-        s => format!("{:.1} d", s / 86_400.0),
-    }
-}
 
 /// How long ago, by this machine's clock.
 pub(crate) fn ago(at: UnixMillis) -> String {
@@ -197,19 +150,6 @@ pub(crate) fn leader_board(goal: Goal, a: &TrialView, b: &TrialView) -> Ordering
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn sizes_and_times_have_two_digits() {
-        assert_eq!(bytes(999), "999 B");
-        assert_eq!(bytes(1234), "1.2 kB");
-        assert_eq!(bytes(999_600), "1.0 MB");
-        assert_eq!(bytes(64_000_000), "64 MB");
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(counted(1, "trial"), "1 trial");
-        assert_eq!(duration(1500), "1.5 s");
-        assert_eq!(duration(90_000), "90 s");
-        assert_eq!(duration(600_000), "10 min");
-    }
 
     #[test]
     fn timestamps_are_civil_dates() {

@@ -5,17 +5,23 @@
 //! |---|---|
 //! | `words.rs` | questions and answers |
 //! | `serve.rs` | the daemon's side |
+//! | `units.rs` | what is known of units, for the owner |
 //! | `call.rs` | the side of whoever asks |
 
 mod call;
 mod serve;
+mod units;
 mod words;
 
 pub use call::{CallError, call};
-pub use sojourn_protocol::api::{Held, HeldState};
-pub use words::{Answer, Ask, CacheState, LimitsState, LogEnd, LogPart, Pause, Paused, Status};
+pub use sojourn_protocol::api::HeldState;
+pub use words::{
+    Answer, Ask, CacheState, Direction, LimitsState, LogEnd, LogPart, Pause, Paused, Status, Task,
+    Transfer, UnitStatus, Work,
+};
 
 pub(crate) use serve::{Door, serve};
+pub(crate) use units::Units;
 
 /// The name of the socket in the data folder.
 pub(crate) const SOCKET_FILE: &str = "control.sock";

@@ -5,7 +5,11 @@ use crate::{
     log::Line,
 };
 use serde::{Deserialize, Serialize};
-use sojourn_protocol::api::Held;
+use sojourn_protocol::{
+    api::HeldState,
+    digest::Digest,
+    ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
+};
 use std::path::PathBuf;
 
 /// What the owner asks for.
@@ -52,7 +56,7 @@ pub enum LogPart {
 }
 
 /// What the daemon answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// So it is, also after what was asked for.
@@ -68,7 +72,7 @@ pub enum Answer {
 }
 
 /// How a daemon is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The machine's number at its server.
     pub host: String,
@@ -88,7 +92,10 @@ pub struct Status {
     /// Does it end once what runs has ended?
     pub draining: bool,
     /// The units that it has, with how far they are.
-    pub units: Vec<Held>,
+    pub units: Vec<UnitStatus>,
+    /// What moves between it and the server.
+    #[serde(default)]
+    pub transfers: Vec<Transfer>,
     /// Limits that hold.
     pub limits: Limits,
     /// By what those of processor time and memory are kept.
@@ -99,6 +106,81 @@ pub struct Status {
     pub month: Option<MonthState>,
     /// The cache.
     pub cache: CacheState,
+}
+
+/// A unit that a daemon has.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct UnitStatus {
+    /// Its lease.
+    pub lease: LeaseId,
+    /// How far it is.
+    pub state: HeldState,
+    /// What it is; unknown of results that an earlier run of the daemon has left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
+    /// How fast it goes, where it runs: in the last seconds, or from its start where nobody has asked before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batches_per_second: Option<f64>,
+}
+
+/// What a unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// The job that it belongs to.
+    pub job: JobId,
+    /// The trial.
+    pub trial: TrialId,
+    /// What is done.
+    pub task: Task,
+    /// Bytes of all that has to be there first.
+    pub download: u64,
+}
+
+/// What a unit does. Epochs and shards count from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// It trains.
+    Train {
+        /// In this epoch.
+        epoch: Epoch,
+        /// On this shard.
+        shard: ShardId,
+    },
+    /// It evaluates.
+    Evaluate {
+        /// The checkpoint at the end of this epoch.
+        epoch: Epoch,
+    },
+}
+
+/// A blob on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Which way.
+    pub direction: Direction,
+    /// What.
+    pub blob: Digest,
+    /// The lease whose checkpoint it is, on its way to the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseId>,
+    /// Bytes that have made it.
+    pub bytes: u64,
+    /// Bytes in all.
+    pub of: u64,
+    /// How fast: in the last seconds, or from its start where nobody has asked before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<f64>,
+}
+
+/// The way of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the server.
+    Down,
+    /// To the server.
+    Up,
 }
 
 /// A machine that doesn't compute.

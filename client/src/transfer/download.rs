@@ -186,6 +186,7 @@ impl Fetcher {
     /// One request, in its turn. Gives the part back as far as it came.
     async fn attempt(&self, blob: BlobRef, part: Part) -> io::Result<(Part, Ended)> {
         let _turn = self.lines.download.turn().await;
+        let _shown = self.lines.moving.comes(blob, part.count());
         let mut download = match self.api.blob(blob.sha256, part.written()).await {
             Ok(download) => download,
             Err(failure) => return Ok((part, Ended::Broken(failure))),

@@ -2,6 +2,7 @@
 
 mod delta;
 mod download;
+mod moving;
 mod part;
 mod throttle;
 mod upload;

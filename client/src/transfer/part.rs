@@ -85,6 +85,11 @@ impl Part {
         self.fetched.store(self.written, Ordering::Relaxed);
     }
 
+    /// Bytes so far, as they come.
+    pub(super) fn count(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.fetched)
+    }
+
     /// Bytes so far.
     pub(super) fn written(&self) -> u64 {
         self.written

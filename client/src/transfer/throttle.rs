@@ -4,8 +4,8 @@
 //! A token bucket that may be overdrawn by one piece: who takes a piece pays for it afterwards, so that
 //! pieces can be of any size. Waiters are served in the order in which they came, a piece at a time.
 
-use super::worth::Worth;
-use crate::limits::Volume;
+use super::{moving::Moving, worth::Worth};
+use crate::{control::Transfer, limits::Volume};
 use std::{num::NonZeroU64, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore, SemaphorePermit, watch},
@@ -38,6 +38,8 @@ pub struct Rates {
 pub(crate) struct Lines {
     pub(crate) download: Throttle,
     pub(crate) upload: Throttle,
+    /// What moves on them.
+    pub(super) moving: Moving,
     /// Which checkpoints are worth a delta.
     pub(super) worth: Worth,
     /// Held while a delta is made.
@@ -50,6 +52,7 @@ impl Lines {
         let lines = Self {
             download: Throttle::new(Arc::clone(volume)),
             upload: Throttle::new(Arc::clone(volume)),
+            moving: Moving::default(),
             worth: Worth::new(),
             encoding: Mutex::default(),
         };
@@ -61,6 +64,11 @@ impl Lines {
     pub(crate) fn set(&self, rates: Rates) {
         self.download.rate.send_replace(rates.download);
         self.upload.rate.send_replace(rates.upload);
+    }
+
+    /// The transfers that move at the moment.
+    pub(crate) fn transfers(&self) -> Vec<Transfer> {
+        self.moving.list()
     }
 }
 

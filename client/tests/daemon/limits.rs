@@ -223,6 +223,49 @@ async fn a_unit_that_does_not_fit_into_the_month_is_given_back_and_what_runs_is_
     daemon.stop().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_status_says_what_units_are_and_what_moves() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| {
+        let shard = world.put(&crate::trainer::checkpoint(8, 900_000));
+        world.queue.push_back(hop(1, shard));
+    });
+    // A quarter of an hour, if nobody says otherwise.
+    let config = limited(&server, &dir, "[limits]\ndownload = '1kB/s'\n");
+    let socket = config.data.join("control.sock");
+    let daemon = Daemon::start(config, &trainer);
+    server.until("its lease", |world| !world.held.is_empty()).await;
+    let status = async || -> serde_json::Value {
+        let answer: serde_json::Value =
+            serde_json::from_str(&said(&socket, r#""status""#).await).unwrap();
+        answer["status"].clone()
+    };
+    let moving = loop {
+        let status = status().await;
+        if status["transfers"][0]["bytes"].as_u64() > Some(0) {
+            break status;
+        }
+    };
+    let transfer = &moving["transfers"][0];
+    assert_eq!((&transfer["direction"], &transfer["of"]), (&"down".into(), &900_000.into()));
+    let unit = &moving["units"][0];
+    assert!(unit["state"]["fetching"]["fetched"].is_u64(), "{unit}");
+    let work = serde_json::json!({
+        "job": 1, "trial": 0, "task": { "train": { "epoch": 0, "shard": 0 } }, "download": 900_000
+    });
+    assert_eq!(unit["work"], work);
+    said(&socket, r#"{"set_limits":["download="]}"#).await;
+    trainer.until_started(1).await;
+    let running = status().await;
+    assert_eq!(running["transfers"], serde_json::json!([]));
+    assert_eq!(running["units"][0]["state"]["running"]["of"], 2);
+    trainer.gate.add_permits(1);
+    server.until("the report", |world| world.reports.len() == 1).await;
+    while status().await["units"] != serde_json::json!([]) {}
+    daemon.stop().await.unwrap();
+}
+
 /// What a daemon answers.
 async fn said(socket: &Path, line: &str) -> String {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
