@@ -137,7 +137,7 @@ const ONE_WISH: Duration = Duration::from_secs(1);
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let data = args.data.clone().unwrap_or_else(|| local::data_folder("client"));
     if let Some(Action::Ctl(ctl)) = &args.action {
-        return ctl::run(ctl, &data);
+        return ctl::run(ctl, &data).await;
     }
     let config = config(args, data)?;
     // On the runtime's own thread, beside everything that it starts.

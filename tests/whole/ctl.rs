@@ -7,16 +7,16 @@ use crate::{
 use serde_json::Value;
 use std::{fs, path::PathBuf, process::Output, time::Instant};
 
-const NAME: &str = "owned";
+pub(crate) const NAME: &str = "owned";
 
 /// A client at a job of many short hops.
-struct Owned {
-    site: Site,
-    client: Process,
+pub(crate) struct Owned {
+    pub(crate) site: Site,
+    pub(crate) client: Process,
 }
 
 impl Owned {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let site = Site::start();
         submit(&site, 1000, 400);
         let client = site.client(NAME);
@@ -25,7 +25,7 @@ impl Owned {
         owned
     }
 
-    fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.site.path().join(NAME)
     }
 
@@ -42,7 +42,7 @@ impl Owned {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn json(&self, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
         serde_json::from_str(&self.text(&[args, &["--json"]].concat())).unwrap()
     }
 

@@ -14,6 +14,7 @@
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `ctl` | a word with a running client |
+//! | `watch` | the same on a whole terminal |
 //! | `deep` | deeper nets through all of it |
 //! | `service` | the client under systemd |
 //! | `signals` | the client and the signals that it hears |
@@ -46,3 +47,4 @@ mod support;
 mod tls;
 mod validate;
 mod verdicts;
+mod watch;

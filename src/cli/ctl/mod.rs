@@ -2,6 +2,7 @@
 
 mod log;
 mod show;
+mod watch;
 
 use super::{
     failure::{Failure, with_sources},
@@ -16,7 +17,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: Option<Action>,
+    /// As `status --watch`.
+    #[arg(long)]
+    watch: bool,
     /// The client's data folder.
     #[arg(long, env = "SOJOURN_CLIENT_DATA", value_name = "DIR", global = true)]
     data: Option<PathBuf>,
@@ -27,8 +31,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show slots, units, limits, and why nothing computes where nothing does.
-    Status,
+    /// Show slots, units, limits, and why nothing computes where nothing does; the same as `ctl` alone.
+    Status {
+        /// Show it on the whole terminal, with transfers and the log, until `q`; keys pause, resume and drain. Where
+        /// stdout is no terminal, a line a second; with --json, one of JSON.
+        #[arg(long)]
+        watch: bool,
+    },
     /// Have nothing compute until `resume`. What runs stands still after the batch that it is at.
     Pause {
         /// For so long: `90s`, `30min`, `2h`.
@@ -73,10 +82,17 @@ impl std::str::FromStr for Said {
 }
 
 /// `default`: the data folder where none is named.
-pub(crate) fn run(args: &Args, default: &Path) -> Result<(), Failure> {
+pub(crate) async fn run(args: &Args, default: &Path) -> Result<(), Failure> {
     let data = args.data.as_deref().unwrap_or(default);
-    let ask = match &args.action {
-        Action::Status => Ask::Status,
+    let action = args.action.as_ref().unwrap_or(&Action::Status { watch: false });
+    let ask = match action {
+        Action::Status { watch } if *watch || args.watch => {
+            return watch::run(data, args.json).await;
+        }
+        _ if args.watch => {
+            return Err(Failure::call("`--watch` shows the status, and goes with nothing else"));
+        }
+        Action::Status { .. } => Ask::Status,
         Action::Pause { length } => {
             Ask::Pause(Pause { seconds: length.map(|length| length.0.as_secs()) })
         }
