@@ -2,10 +2,15 @@
 
 use crate::{
     parts::submit,
-    site::{PATIENCE, Process, Site},
+    site::{PATIENCE, Process, Site, program},
 };
 use serde_json::Value;
-use std::{fs, path::PathBuf, process::Output, time::Instant};
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+    time::Instant,
+};
 
 pub(crate) const NAME: &str = "owned";
 
@@ -88,9 +93,17 @@ fn an_owner_pauses_resumes_limits_and_drains_a_client() {
     owned.text(&["cache", "clear"]);
 
     assert!(owned.text(&["log"]).contains("INFO client started device="));
+    let data = owned.data();
+    let mut follow = Command::new(program());
+    follow.args(["client", "ctl", "log", "--follow", "--data"]).arg(&data);
+    let follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(owned.text(&["drain"]).contains("ends once what runs has ended"));
     assert_eq!(owned.client.wait(), Some(0), "{}", owned.site.log(NAME));
-    assert!(!owned.data().join("control.sock").exists());
+    assert!(!data.join("control.sock").exists());
+    let followed = follow.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&followed.stdout);
+    assert_eq!(followed.status.code(), Some(0));
+    assert_eq!(said.matches("INFO client stopped").count(), 1, "{said}");
     let nobody = owned.ctl(&["status"]);
     assert_eq!(nobody.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&nobody.stderr).contains("no client runs on the data folder"));

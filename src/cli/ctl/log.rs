@@ -26,6 +26,7 @@ pub(super) struct Args {
 /// Prints it; `json` for lines of JSON.
 pub(super) fn run(args: &Args, data: &Path, json: bool) -> Result<(), Failure> {
     let mut part = LogPart::Last(args.lines);
+    let mut last = None;
     loop {
         let LogEnd { lines, next } = match end(data, part) {
             Ok(end) => end,
@@ -34,6 +35,7 @@ pub(super) fn run(args: &Args, data: &Path, json: bool) -> Result<(), Failure> {
                 if let LogPart::Last(most) = part {
                     return left(data, most, json, &error);
                 }
+                print(&after(last.as_ref(), written(data)), json)?;
                 output::remark("the client has ended");
                 return Ok(());
             }
@@ -43,6 +45,7 @@ pub(super) fn run(args: &Args, data: &Path, json: bool) -> Result<(), Failure> {
         if !args.follow {
             return Ok(());
         }
+        last = lines.into_iter().next_back().or(last);
         part = LogPart::Since(next);
         sleep(EVERY);
     }
@@ -67,6 +70,12 @@ fn left(data: &Path, most: usize, json: bool, nobody: &CallError) -> Result<(), 
     }
     output::remark(&format!("{nobody}; this is the end of what the last one has written"));
     print(lines.get(lines.len().saturating_sub(most)..).unwrap_or_default(), json)
+}
+
+/// What was written after a line: what a client has said as it ended. Nothing, where that line isn't there.
+fn after(last: Option<&Line>, mut lines: Vec<Line>) -> Vec<Line> {
+    let at = lines.iter().rposition(|line| Some(line) == last);
+    at.map(|at| lines.split_off(at + 1)).unwrap_or_default()
 }
 
 fn print(lines: &[Line], json: bool) -> Result<(), Failure> {
