@@ -76,7 +76,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
     };
     let ((host, undelivered), standing) = tokio::select! {
         () = &mut shutdown => return Ok(()),
-        begun = begin => begun?,
+        begun = begin => begun.inspect_err(say)?,
     };
     let _stopper = StopOnDrop(Arc::clone(&host));
     match Door::open(&host.folder.control()) {
@@ -156,11 +156,13 @@ pub(crate) async fn run_by<R: UnitRunner>(
         farewell(&host, notice.as_ref()).await;
     }
     host.stop_tasks().await;
-    if let Err(error) = &ended {
-        let error = story(error);
-        tracing::error!(target: log::ENDED, error, "the client has ended");
-    }
-    ended
+    ended.inspect_err(say)
+}
+
+/// Has the log say why the daemon ends.
+fn say(error: &ClientError) {
+    let error = story(error);
+    tracing::error!(target: log::ENDED, error, "the client has ended");
 }
 
 /// What the daemon hears.

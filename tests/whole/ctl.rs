@@ -92,7 +92,7 @@ fn an_owner_pauses_resumes_limits_and_drains_a_client() {
     assert!(cache["used"].as_u64().unwrap() > 0 && cache["shards"] == 1, "{cache}");
     owned.text(&["cache", "clear"]);
 
-    assert!(owned.text(&["log"]).contains("INFO client started device="));
+    assert!(owned.text(&["log"]).contains("INFO client started "));
     let data = owned.data();
     let mut follow = Command::new(program());
     follow.args(["client", "ctl", "log", "--follow", "--data"]).arg(&data);
@@ -114,7 +114,7 @@ fn the_log_goes_on_where_the_run_before_was_killed() {
     let mut owned = Owned::start();
     owned.client.kill();
     // What is left of it can be read, by people and by programs.
-    assert!(owned.text(&["log"]).contains("INFO client started device="));
+    assert!(owned.text(&["log"]).contains("INFO client started "));
     let lines = owned.text(&["log", "--json", "-n", "1"]);
     let line: Value = serde_json::from_str(&lines).unwrap();
     assert!(line["fields"]["message"].is_string(), "{line}");
@@ -140,4 +140,9 @@ fn the_log_goes_on_where_the_run_before_was_killed() {
     assert_eq!(starts(&owned.text(&["log"])), 1, "from memory");
     assert_eq!(owned.client.end(), Some(0), "{}", owned.site.log(NAME));
     assert_eq!(starts(&owned.text(&["log"])), 0, "it has written nothing");
+
+    // Why it couldn't begin is there too.
+    owned.client = owned.site.client_with(NAME, &["--trainer", "/bin/false"]);
+    assert_eq!(owned.client.wait(), Some(1));
+    assert!(owned.text(&["log", "-n", "1"]).contains("ERROR the client has ended error="));
 }
