@@ -1,13 +1,14 @@
 //! What the slots compute on: the kinds of processor that the machine lends, each with its slots.
 
 use crate::{
+    limits::Kind,
     measured::{Measurements, Took},
     runner::{RunnerError, UnitRunner},
     seats::{Seat, Seats},
 };
 use sojourn_protocol::{
     digest::Digest,
-    inventory::{self, Workload},
+    inventory::{self, CPU, Workload},
     report::{Failure, FailureKind, Outcome},
     trainer::Hello,
     unit::Unit,
@@ -87,10 +88,22 @@ impl<R> Devices<R> {
         self.0.iter().map(|device| (device.name.as_str(), device.seats.count())).collect()
     }
 
+    /// What the first of them is.
+    pub(crate) fn kind(&self) -> Kind {
+        self.0.first().map_or(Kind::Cpu, Device::kind)
+    }
+
     /// All of them, for people.
     pub(crate) fn names(&self) -> String {
         let names: Vec<&str> = self.0.iter().map(|device| device.name.as_str()).collect();
         names.join(", ")
+    }
+}
+
+impl<R> Device<R> {
+    /// Is it the machine's cores, or GPUs?
+    pub(crate) fn kind(&self) -> Kind {
+        if self.name == CPU { Kind::Cpu } else { Kind::Gpu }
     }
 }
 

@@ -46,14 +46,18 @@ pub async fn run(
     // Trainers of units that pin none start with these.
     let limits = config.allowance.limits();
     means.set_threads(all, limits);
-    if limits.gpu_memory.is_some() && ready.is_some() {
-        tracing::warn!("the limit `gpu_memory` isn't kept yet");
+    let gpu_memory = limits.gpu_memory;
+    if gpu_memory.is_some() && ready.as_ref().is_some_and(|ready| !ready.says_memory()) {
+        tracing::warn!(
+            "a GPU's driver doesn't say how much memory it has: `gpu_memory` isn't kept there"
+        );
     }
     let memory = memory_of_slot(memory_of_machine(), limits, on_cores);
     let make = |number: u32| {
         let on_gpu = ready.as_mut().filter(|_| number < slots);
-        let (slot, device) =
-            on_gpu.and_then(|ready| ready.slot(number, slots, &base)).unwrap_or_else(|| {
+        let (slot, device) = on_gpu
+            .and_then(|ready| ready.slot((number, slots), gpu_memory, &base))
+            .unwrap_or_else(|| {
                 let device = RunnerDevice { name: CPU.to_owned(), memory };
                 (Slot::new(base.clone()), device)
             });

@@ -207,6 +207,7 @@ async fn train<R: UnitRunner>(
         host.table.ends_early(lease.id);
     }
     let part_of = |batch| run.part(batch);
+    let pace = || host.owner.pace(device.kind());
     let watchdog = Watchdog::new(host.timing.standstill);
     let mut peak_memory = None;
     let on_told = |told| match told {
@@ -228,9 +229,9 @@ async fn train<R: UnitRunner>(
     // The next unit starts when this ends; what follows is not the slot's business.
     let outcome = tokio::select! {
         outcome = seat.runner().run(
-            run.clone(), on_told, host.ends_early(lease.id), host.owner.pace(),
+            run.clone(), on_told, host.ends_early(lease.id), pace(),
         ) => outcome.map_err(no_trainer)?,
-        still = watchdog.stalled(host.owner.pace()) => stalled(still),
+        still = watchdog.stalled(pace()) => stalled(still),
         () = host.leaving(Leaving::Now) => return Err(Trouble::Leaving),
     };
     device.measure(&host.measurements, &lease.unit, &outcome, peak_memory);

@@ -116,7 +116,7 @@ log, trainer, and in its table [limits]:
   threads = 4                   of all slots together
   slots = 2                     units that run at once; next start
   memory = \"8GiB\"               of all trainers together; one that is in the way is ended
-  gpu_memory = \"10GiB\"          of each GPU, or \"50%\"; not kept yet
+  gpu_memory = \"10GiB\"          of each GPU, or \"50%\"; next start
   disk = \"20GiB\"                cached shards and checkpoints
   download = \"2MB/s\"            and upload = \"1MB/s\"
   monthly = \"100GB\"             of blobs down and up in a calendar month, by local time

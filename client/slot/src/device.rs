@@ -33,6 +33,13 @@ impl MemoryShare {
         let parts = u128::from(bytes) * u128::from(WHOLE) / u128::from(total.max(1));
         Self(u16::try_from(parts).unwrap_or(WHOLE).clamp(1, WHOLE))
     }
+
+    /// So much of `total` bytes.
+    #[must_use]
+    pub fn bytes(self, total: u64) -> u64 {
+        let bytes = u128::from(total) * u128::from(self.0) / u128::from(WHOLE);
+        u64::try_from(bytes).unwrap_or(total)
+    }
 }
 
 impl fmt::Display for MemoryShare {
@@ -58,5 +65,6 @@ mod tests {
         ] {
             assert_eq!(MemoryShare::of(bytes, total).to_string(), shown);
         }
+        assert_eq!(MemoryShare::of(10, 40).bytes(80), 20);
     }
 }

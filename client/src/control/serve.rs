@@ -165,7 +165,8 @@ fn status<R>(host: &Host<R>) -> Answer {
         seconds_left: owner.pause_left().map(|left| left.as_secs()),
         given_back: owner.is_suspended(),
     });
-    let pace = if paused.is_some() { Pace::PAUSED } else { *owner.pace().borrow() };
+    let pace =
+        if paused.is_some() { Pace::PAUSED } else { *owner.pace(host.devices.kind()).borrow() };
     Answer::Status(Box::new(Status {
         host: host.id.to_string(),
         server: host.server.clone(),

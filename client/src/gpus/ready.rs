@@ -3,6 +3,7 @@
 use super::{GpuChoice, Gpus, Surroundings, find};
 use crate::{
     error::ClientError,
+    limits::GpuMemory,
     runner::{RunnerDevice, RunnerError},
 };
 use sojourn_protocol::trainer::CLASS_THREADS;
@@ -23,20 +24,33 @@ impl Ready {
         self.gpus.count()
     }
 
-    /// Slot number `number` of `slots`, and what it is on; the first of each kind has its trainer already.
+    /// Does the driver say of each how much memory it has?
+    pub(crate) fn says_memory(&self) -> bool {
+        self.gpus.gpus.iter().all(|gpu| gpu.memory.is_some())
+    }
+
+    /// Slot number `number` of `slots`, and what it is on, with what the owner lends of the memory of each; the
+    /// first of each kind has its trainer already, where its memory isn't limited.
     pub(crate) fn slot(
         &mut self,
-        number: u32,
-        slots: u32,
+        (number, slots): (u32, u32),
+        lent: Option<GpuMemory>,
         base: &SlotConfig,
     ) -> Option<(Slot, RunnerDevice)> {
         let gpu = self.gpus.of_slot(number)?;
         let sharing = (0..slots).filter(|other| self.gpus.of_slot(*other) == Some(gpu)).count();
-        let sharing = u64::try_from(sharing).unwrap_or(u64::MAX);
-        let memory = gpu.memory.and_then(|memory| memory.checked_div(sharing));
+        let sharing = u32::try_from(sharing).unwrap_or(u32::MAX);
+        let share = gpu.memory.zip(lent).map(|(total, lent)| lent.of_slot(total, sharing));
+        let memory = gpu.memory.map(|total| match share {
+            Some(share) => share.bytes(total),
+            None => total / u64::from(sharing.max(1)),
+        });
         let device = RunnerDevice { name: gpu.name.clone(), memory };
-        let slot = self.tried.remove(&gpu.uuid).unwrap_or_else(|| {
-            Slot::new(SlotConfig { device: self.gpus.device(gpu), ..base.clone() })
+        // A trainer that was tried has no limit yet.
+        let tried = self.tried.remove(&gpu.uuid).filter(|_| share.is_none());
+        let slot = tried.unwrap_or_else(|| {
+            let device = self.gpus.device(gpu);
+            Slot::new(SlotConfig { device, gpu_memory: share, ..base.clone() })
         });
         Some((slot, device))
     }
@@ -80,5 +94,5 @@ pub(crate) async fn ready(
 /// GPUs that were asked for by number and can't be used.
 pub async fn gpu_slot(choice: &GpuChoice, base: &SlotConfig) -> Result<Option<Slot>, ClientError> {
     let ready = ready(choice, base).await?;
-    Ok(ready.and_then(|mut ready| ready.slot(0, 1, base)).map(|(slot, _)| slot))
+    Ok(ready.and_then(|mut ready| ready.slot((0, 1), None, base)).map(|(slot, _)| slot))
 }

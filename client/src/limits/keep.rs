@@ -1,8 +1,6 @@
 //! The loop that makes the limits hold: it looks every few seconds, and whenever the owner says something.
 
-use super::{
-    Facts, Keeper, Kind, Limits, Machine, Reason, Verdict, decide, nice::Levels, owner::ByHand,
-};
+use super::{Facts, Keeper, Limits, Machine, Reason, Verdict, decide, nice::Levels, owner::ByHand};
 use crate::{farewell::clear_out, host::Host, runner::UnitRunner};
 use std::{convert::Infallible, num::NonZero, thread, time::Duration};
 use tokio::{task::spawn_blocking, time::Instant};
@@ -33,7 +31,7 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
         let by_hand = owner.by_hand();
         let verdict = match by_hand {
             Some(_) => Verdict::Pause { reason: Reason::Owner },
-            None => decide(&limits, kind(&host.devices.names()), &facts, keeper),
+            None => decide(&limits, &facts, keeper),
         };
         let stands_still = matches!(verdict, Verdict::Pause { .. });
         owner.hold(verdict);
@@ -83,11 +81,6 @@ fn is_looked_after(limits: &Limits) -> bool {
 pub(super) fn cores() -> u32 {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     u32::try_from(cores).unwrap_or(u32::MAX)
-}
-
-/// What the slots compute on, by the name of their device.
-fn kind(device: &str) -> Kind {
-    if device == "cpu" { Kind::Cpu } else { Kind::Gpu }
 }
 
 async fn look(mut machine: Machine, limits: &Limits) -> (Machine, Facts) {

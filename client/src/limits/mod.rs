@@ -47,7 +47,7 @@ pub(crate) use means::Means;
 pub(crate) use memory::watch;
 pub use month::Month;
 pub(crate) use owner::Owner;
-pub use rules::{Facts, Keeper, Kind, Reason, Verdict, decide};
+pub use rules::{Facts, Keeper, Kind, Paces, Reason, Verdict, decide};
 pub use settings::{SETTINGS_FILE, Settings, SettingsError};
 pub use units::{Nice, Percent, Programs, Rate, Size, Span};
 pub use volume::MonthState;

@@ -1,6 +1,6 @@
 //! The owner's word as it stands: limits, a pause by hand, and what follows from both.
 
-use super::{Allowance, Change, Limits, Reason, SettingsError, Verdict};
+use super::{Allowance, Change, Kind, Limits, Paces, Reason, SettingsError, Verdict};
 use crate::transfer::Rates;
 use sojourn_protocol::trainer::Pace;
 use std::{
@@ -23,8 +23,9 @@ pub(crate) struct Owner {
     cache_bytes: u64,
     /// Hears of everything that the owner says.
     changes: watch::Sender<()>,
-    /// The share of the time in which units compute.
-    pace: watch::Sender<Pace>,
+    /// The shares of the time in which units compute.
+    cpu_pace: watch::Sender<Pace>,
+    gpu_pace: watch::Sender<Pace>,
     /// Has the machine stood still for so long that hops end early?
     suspended: watch::Sender<bool>,
     /// Hears of every look at what holds.
@@ -70,7 +71,8 @@ impl Owner {
             cache_bytes,
             changes: watch::Sender::new(()),
             // Until the first look nothing runs.
-            pace: watch::Sender::new(Pace::PAUSED),
+            cpu_pace: watch::Sender::new(Pace::PAUSED),
+            gpu_pace: watch::Sender::new(Pace::PAUSED),
             suspended: watch::Sender::new(false),
             looks: watch::Sender::new(()),
             drains: watch::Sender::new(false),
@@ -179,18 +181,22 @@ impl Owner {
             (None, verdict) => verdict,
         };
         state.resumed = false;
-        let pace = match &verdict {
-            Verdict::Run { pace } => *pace,
-            Verdict::Pause { .. } => Pace::PAUSED,
+        let paces = match &verdict {
+            Verdict::Run(paces) => *paces,
+            Verdict::Pause { .. } => Paces::PAUSED,
         };
         let before = state.verdict.replace(verdict.clone());
         match (&before, &verdict) {
             (before, now) if before.as_ref() == Some(now) => {}
             (_, Verdict::Pause { reason }) => tracing::info!(%reason, "work pauses"),
-            (Some(Verdict::Pause { .. }), Verdict::Run { .. }) => tracing::info!("work goes on"),
-            (_, Verdict::Run { pace }) => tracing::debug!(percent = pace.get(), "the pace is set"),
+            (Some(Verdict::Pause { .. }), Verdict::Run(_)) => tracing::info!("work goes on"),
+            (_, Verdict::Run(Paces { cpu, gpu })) => {
+                tracing::debug!(cpu = cpu.get(), gpu = gpu.get(), "the paces are set");
+            }
         }
-        self.pace.send_if_modified(|now| std::mem::replace(now, pace) != pace);
+        for (sender, pace) in [(&self.cpu_pace, paces.cpu), (&self.gpu_pace, paces.gpu)] {
+            sender.send_if_modified(|now| std::mem::replace(now, pace) != pace);
+        }
         self.looks.send_replace(());
     }
 
@@ -198,9 +204,12 @@ impl Owner {
         self.suspended.send_if_modified(|now| std::mem::replace(now, suspended) != suspended);
     }
 
-    /// The pace, as it changes.
-    pub(crate) fn pace(&self) -> watch::Receiver<Pace> {
-        self.pace.subscribe()
+    /// The pace of slots of a kind, as it changes.
+    pub(crate) fn pace(&self, kind: Kind) -> watch::Receiver<Pace> {
+        match kind {
+            Kind::Cpu => self.cpu_pace.subscribe(),
+            Kind::Gpu => self.gpu_pace.subscribe(),
+        }
     }
 
     pub(crate) fn is_suspended(&self) -> bool {
@@ -211,13 +220,14 @@ impl Owner {
     pub(crate) fn reason(&self) -> Option<Reason> {
         match &self.lock().verdict {
             Some(Verdict::Pause { reason }) => Some(reason.clone()),
-            Some(Verdict::Run { .. }) | None => None,
+            Some(Verdict::Run(_)) | None => None,
         }
     }
 
     /// Ends when units may compute.
     pub(crate) async fn runs(&self) {
-        let _ = self.pace.subscribe().wait_for(|pace| *pace > Pace::PAUSED).await;
+        // All slots pause at once.
+        let _ = self.cpu_pace.subscribe().wait_for(|pace| *pace > Pace::PAUSED).await;
     }
 
     /// Ends when hops are to end early, for the time being.

@@ -31,16 +31,36 @@ pub enum Kind {
 /// What the limits say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Compute for that share of the time.
-    Run {
-        /// The share, above 0.
-        pace: Pace,
-    },
+    /// Compute for these shares of the time, above 0.
+    Run(Paces),
     /// Don't compute.
     Pause {
         /// Why.
         reason: Reason,
     },
+}
+
+/// The shares of the time in which slots compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paces {
+    /// Those on the machine's cores.
+    pub cpu: Pace,
+    /// Those on GPUs.
+    pub gpu: Pace,
+}
+
+impl Paces {
+    /// Nothing computes.
+    pub const PAUSED: Self = Self { cpu: Pace::PAUSED, gpu: Pace::PAUSED };
+
+    /// That of slots of a kind.
+    #[must_use]
+    pub const fn of(self, kind: Kind) -> Pace {
+        match kind {
+            Kind::Cpu => self.cpu,
+            Kind::Gpu => self.gpu,
+        }
+    }
 }
 
 /// Why a machine doesn't compute.
@@ -82,10 +102,13 @@ pub enum Keeper {
 
 /// What the limits say of a machine, of which so much is known.
 #[must_use]
-pub fn decide(limits: &Limits, kind: Kind, facts: &Facts, keeper: Keeper) -> Verdict {
+pub fn decide(limits: &Limits, facts: &Facts, keeper: Keeper) -> Verdict {
     match against(limits, facts) {
         Some(reason) => Verdict::Pause { reason },
-        None => Verdict::Run { pace: pace(limits, kind, keeper) },
+        None => Verdict::Run(Paces {
+            cpu: pace(limits, Kind::Cpu, keeper),
+            gpu: pace(limits, Kind::Gpu, keeper),
+        }),
     }
 }
 
@@ -141,10 +164,15 @@ mod tests {
     }
 
     fn paused(limits: &Limits, facts: &Facts) -> Option<Reason> {
-        match decide(limits, Kind::Cpu, facts, Keeper::Pace) {
-            Verdict::Run { .. } => None,
+        match decide(limits, facts, Keeper::Pace) {
+            Verdict::Run(_) => None,
             Verdict::Pause { reason } => Some(reason),
         }
+    }
+
+    fn run(cpu: u8, gpu: u8) -> Verdict {
+        let pace = |percent| Pace::percent(percent).unwrap();
+        Verdict::Run(Paces { cpu: pace(cpu), gpu: pace(gpu) })
     }
 
     /// A machine against which everything speaks.
@@ -159,10 +187,8 @@ mod tests {
 
     #[test]
     fn what_is_not_limited_runs_whatever_the_machine_does() {
-        for kind in [Kind::Cpu, Kind::Gpu] {
-            let verdict = decide(&Limits::default(), kind, &worst(), Keeper::Pace);
-            assert_eq!(verdict, Verdict::Run { pace: Pace::FULL });
-        }
+        let verdict = decide(&Limits::default(), &worst(), Keeper::Pace);
+        assert_eq!(verdict, Verdict::Run(Paces { cpu: Pace::FULL, gpu: Pace::FULL }));
     }
 
     #[test]
@@ -211,21 +237,17 @@ mod tests {
 
     #[test]
     fn shares_are_of_what_slots_compute_on_and_the_lower_holds_on_a_gpu() {
-        let pace = |text: &str, kind| decide(&limits(text), kind, &Facts::default(), Keeper::Pace);
-        let run = |percent| Verdict::Run { pace: Pace::percent(percent).unwrap() };
-        assert_eq!(pace("cpu = 50\ngpu = 30", Kind::Cpu), run(50));
-        assert_eq!(pace("cpu = 50\ngpu = 30", Kind::Gpu), run(30));
-        assert_eq!(pace("cpu = 50\ngpu = 80", Kind::Gpu), run(50));
-        assert_eq!(pace("gpu = 80", Kind::Cpu), run(100));
+        let decide = |text: &str| decide(&limits(text), &Facts::default(), Keeper::Pace);
+        assert_eq!(decide("cpu = 50\ngpu = 30"), run(50, 30));
+        assert_eq!(decide("cpu = 50\ngpu = 80"), run(50, 50));
+        assert_eq!(decide("gpu = 80"), run(100, 80));
     }
 
     #[test]
     fn what_a_quota_keeps_isnt_kept_a_second_time_but_for_pauses_and_gpus() {
-        let decide = |text: &str, kind| decide(&limits(text), kind, &worst(), Keeper::Quota);
-        let run = |percent| Verdict::Run { pace: Pace::percent(percent).unwrap() };
-        assert_eq!(decide("cpu = 50\ngpu = 30", Kind::Cpu), run(100));
-        assert_eq!(decide("cpu = 50\ngpu = 80", Kind::Gpu), run(50));
-        let paused = decide("cpu = 50\nnot_on_battery = true", Kind::Cpu);
+        let decide = |text: &str| decide(&limits(text), &worst(), Keeper::Quota);
+        assert_eq!(decide("cpu = 50\ngpu = 80"), run(100, 50));
+        let paused = decide("cpu = 50\nnot_on_battery = true");
         assert_eq!(paused, Verdict::Pause { reason: Reason::Battery });
     }
 
