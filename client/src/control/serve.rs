@@ -165,15 +165,16 @@ fn status<R>(host: &Host<R>) -> Answer {
         seconds_left: owner.pause_left().map(|left| left.as_secs()),
         given_back: owner.is_suspended(),
     });
-    let pace =
+    let share =
         if paused.is_some() { Pace::PAUSED } else { *owner.pace(host.devices.kind()).borrow() };
+    let pace = share.get().min(host.means.share(&owner.limits()));
     Answer::Status(Box::new(Status {
         host: host.id.to_string(),
         server: host.server.clone(),
         server_away: host.contact.is_away(),
         device: host.devices.names(),
         slots: host.devices.slots().iter().map(|(_, slots)| slots).sum(),
-        pace: pace.get(),
+        pace,
         paused,
         draining: owner.drains(),
         units: host.table.holding().into_iter().map(|held| host.units.status(held)).collect(),

@@ -150,6 +150,13 @@ impl Means {
         self.lock().quota.holds && !self.crew.is_outside()
     }
 
+    /// The share of the processor time that is allowed in which trainers compute, in percent, as far as the kernel
+    /// sees to that.
+    pub(crate) fn share(&self, limits: &Limits) -> u8 {
+        let share = limits.cpu.filter(|_| self.keep_cpu());
+        share.map_or(100, super::Percent::get)
+    }
+
     /// Does the kernel keep the limit of memory?
     pub(super) fn keep_memory(&self) -> bool {
         self.lock().memory.holds && !self.crew.is_outside()
