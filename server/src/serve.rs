@@ -20,7 +20,12 @@ use std::{
     path::PathBuf,
     sync::Arc,
 };
-use tokio::{runtime::Handle, sync::mpsc::UnboundedReceiver, task::JoinHandle};
+use tokio::{
+    runtime::Handle,
+    signal::unix::{SignalKind, signal},
+    sync::mpsc::UnboundedReceiver,
+    task::JoinHandle,
+};
 
 /// How to serve.
 pub struct ServeConfig {
@@ -314,10 +319,11 @@ pub async fn serve(
     on_ready: impl FnOnce(&ServeReady),
 ) -> Result<(), ServeError> {
     let mut server = Server::start(config).await?;
+    // Before anybody is told that it is there: it may be told to end at once.
+    let told_to_end = told_to_end().map_err(ServeError::System)?;
     on_ready(server.ready());
     tokio::select! {
-        signal = told_to_end() => {
-            signal.map_err(ServeError::System)?;
+        () = told_to_end => {
             server.stop().await;
             Ok(())
         }
@@ -325,19 +331,16 @@ pub async fn serve(
     }
 }
 
-#[cfg(unix)]
-async fn told_to_end() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
+/// Ends when the process is told to end, at any time from now on.
+fn told_to_end() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        interrupt = tokio::signal::ctrl_c() => interrupt,
-    }
-}
-
-#[cfg(not(unix))]
-async fn told_to_end() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {

@@ -106,7 +106,8 @@ fn what_a_machine_trained_before_it_was_told_to_go_is_gone_on_with() {
 #[test]
 fn what_is_kept_on_the_way_outlives_the_trainer() {
     let site = Site::start();
-    let job = submit(&site, 1, 6_000);
+    // Some ten seconds, so that it is still at work when it is killed.
+    let job = submit(&site, 1, 20_000);
     let client = site.client_with("mortal", &["--keep-seconds", "1"]);
     // Of another lease than before: that one's may be on its way yet.
     let mut before = BTreeSet::new();
@@ -128,7 +129,7 @@ fn what_is_kept_on_the_way_outlives_the_trainer() {
     assert_eq!((&view["state"], &view["trials_failed"]), (&"finished".into(), &0.into()), "{view}");
     let trials = site.json(&["trials", &job]);
     assert_eq!(trials[0]["version"], 3, "one hop in three parts: {trials}");
-    assert_eq!(trials[0]["curve"][0]["train"]["rows"], 6_000, "{trials}");
+    assert_eq!(trials[0]["curve"][0]["train"]["rows"], 20_000, "{trials}");
     let replay = site.json(&["replay", &job, "--trial", "0"]);
     assert_eq!(
         (&replay["verdict"], &replay["versions"]),
