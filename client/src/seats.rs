@@ -14,6 +14,8 @@ pub(crate) struct Seats<R> {
     permits: Semaphore,
     /// All slots, those in use too.
     count: AtomicU32,
+    /// Those that are out of use for a while.
+    retired: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -38,12 +40,18 @@ impl<R> Seats<R> {
         let slots = runners.into_iter().map(|runner| Slot { runner, greeted: false, failures: 0 });
         let slots: Vec<_> = slots.collect();
         let count = AtomicU32::new(u32::try_from(slots.len()).unwrap_or(u32::MAX));
-        Self { permits: Semaphore::new(slots.len()), free: Mutex::new(slots), count }
+        let retired = AtomicU32::new(0);
+        Self { permits: Semaphore::new(slots.len()), free: Mutex::new(slots), count, retired }
     }
 
     /// How many slots there are.
     pub(crate) fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
+    }
+
+    /// How many are out of use beside them.
+    pub(crate) fn retired(&self) -> u32 {
+        self.retired.load(Ordering::Relaxed)
     }
 
     /// Waits for a slot. The last one used comes first: its trainer is warm.
@@ -78,6 +86,7 @@ impl<R> Seats<R> {
     pub(crate) fn retire(mut seat: Seat<'_, R>) -> Option<Retired<R>> {
         let slot = seat.slot.take()?;
         seat.seats.count.fetch_sub(1, Ordering::Relaxed);
+        seat.seats.retired.fetch_add(1, Ordering::Relaxed);
         // The permit must not come back with the seat: nothing is free for whoever would get it.
         if let Some(permit) = seat.permit.take() {
             permit.forget();
@@ -90,6 +99,7 @@ impl<R> Seats<R> {
         let slot = Slot { failures: 0, ..retired.0 };
         self.free.lock().unwrap_or_else(PoisonError::into_inner).insert(0, slot);
         self.count.fetch_add(1, Ordering::Relaxed);
+        self.retired.fetch_sub(1, Ordering::Relaxed);
         self.permits.add_permits(1);
     }
 }
@@ -144,12 +154,12 @@ mod tests {
             (1, 2, 0, 1)
         );
         let retired = Seats::retire(seat).unwrap();
-        assert_eq!(seats.count(), 1);
+        assert_eq!((seats.count(), seats.retired()), (1, 1));
         let other = seats.take().await;
         assert!(seats.take_free().is_none());
         drop(other);
         seats.restore(retired);
-        assert_eq!(seats.count(), 2);
+        assert_eq!((seats.count(), seats.retired()), (2, 0));
         let mut both = [seats.take().await, seats.take().await];
         let mut runners = both.each_mut().map(|seat| *seat.runner());
         runners.sort_unstable();

@@ -72,7 +72,7 @@ fn an_owner_pauses_resumes_limits_and_drains_a_client() {
     let mut owned = Owned::start();
     let status = owned.json(&["status"]);
     assert_eq!((&status["server"], &status["slots"]), (&owned.site.url.as_str().into(), &1.into()));
-    assert!(owned.text(&["status"]).contains("computing 100 % of the time"));
+    assert!(owned.text(&["status"]).contains("on cpu, computing\n"));
 
     assert!(owned.text(&["pause", "--for", "1d"]).contains("paused: paused by hand, for 8639"));
     assert_eq!(owned.json(&["status"])["paused"]["reason"], "owner");

@@ -174,6 +174,7 @@ fn status<R>(host: &Host<R>) -> Answer {
         server_away: host.contact.is_away(),
         device: host.devices.names(),
         slots: host.devices.slots().iter().map(|(_, slots)| slots).sum(),
+        out_of_use: host.devices.iter().map(|device| device.seats.retired()).sum(),
         pace,
         paused,
         draining: owner.drains(),

@@ -84,6 +84,9 @@ pub struct Status {
     pub device: String,
     /// Units that run at once.
     pub slots: u32,
+    /// Slots beside them that failed again and again, and are out of use for a while.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub out_of_use: u32,
     /// The share of the time in which they compute, in percent.
     pub pace: u8,
     /// Why nothing computes, where nothing does.
@@ -106,6 +109,11 @@ pub struct Status {
     pub month: Option<MonthState>,
     /// The cache.
     pub cache: CacheState,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A unit that a daemon has.

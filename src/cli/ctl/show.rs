@@ -86,7 +86,11 @@ pub(super) fn slots(status: &Status) -> String {
         None if status.pace == 100 => "computing".to_owned(),
         None => format!("computing {} % of the time", status.pace),
     };
-    format!("{} {word} on {}, {now}", status.slots, status.device)
+    let out = match status.out_of_use {
+        0 => String::new(),
+        out => format!(" ({out} out of use, after failures)"),
+    };
+    format!("{} {word} on {}{out}, {now}", status.slots, status.device)
 }
 
 fn paused(paused: &Paused) -> String {

@@ -10,7 +10,10 @@
 //! ```
 
 use super::{
-    super::show::{self, DRAINING},
+    super::{
+        super::figures,
+        show::{self, DRAINING},
+    },
     view::{Question, View},
 };
 use ratatui::{
@@ -227,6 +230,10 @@ fn used(status: &Status, limit: &str) -> Option<String> {
         "disk" => {
             let (used, of) = (status.cache.used, status.cache.limit.max(1));
             Some(format!("{} % used", used.saturating_mul(100) / of))
+        }
+        "monthly" => {
+            let month = status.month.as_ref()?;
+            Some(format!("{} in {}", figures::bytes(month.bytes), month.month))
         }
         "download" => Some(format!("now {}", show::speed(rate(status, Direction::Down)))),
         "upload" => Some(format!("now {}", show::speed(rate(status, Direction::Up)))),
