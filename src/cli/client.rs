@@ -143,8 +143,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     // On the runtime's own thread, beside everything that it starts.
     let asked = Arc::new(Notify::new());
     let told = Arc::clone(&asked);
+    let shutdown = shutdown::requested();
     let daemon = tokio::spawn(sojourn_client::run(config, async move {
-        shutdown::requested().await;
+        shutdown.await;
         told.notify_one();
     }));
     let again = async {

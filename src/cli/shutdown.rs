@@ -1,28 +1,31 @@
 //! The signals that ask a long-running command to end in good order.
 
 use std::{fs, future::pending};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Ends when SIGTERM or SIGINT comes, or SIGHUP, which the end of a terminal or of a connection sends; where that
-/// is ignored from the start (`nohup`), it stays so. A process that can't listen for them never ends this way.
-pub(crate) async fn requested() {
-    let mut hangup =
-        heeds(SignalKind::hangup()).then(|| signal(SignalKind::hangup()).ok()).flatten();
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return pending().await;
-    };
-    let hung_up = async {
-        match &mut hangup {
-            Some(hangup) => hangup.recv().await,
-            None => pending().await,
+/// is ignored from the start (`nohup`), it stays so. They are listened for from the call on, not from the first
+/// wait. A process that can't listen for them never ends this way.
+pub(crate) fn requested() -> impl Future<Output = ()> + Send {
+    let hangup = heeds(SignalKind::hangup()).then(SignalKind::hangup);
+    let [mut hangup, mut terminate, mut interrupt] =
+        [hangup, Some(SignalKind::terminate()), Some(SignalKind::interrupt())]
+            .map(|kind| kind.and_then(|kind| signal(kind).ok()));
+    async move {
+        tokio::select! {
+            () = heard(&mut hangup) => {}
+            () = heard(&mut terminate) => {}
+            () = heard(&mut interrupt) => {}
         }
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        _ = hung_up => {}
+    }
+}
+
+async fn heard(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => pending().await,
     }
 }
 

@@ -99,6 +99,8 @@ fn status(answer: Answer) -> Result<Status, Failure> {
 
 /// The whole terminal. True where the client has ended.
 async fn on_screen(data: &Path, status: Status) -> Result<bool, Failure> {
+    // Before the first sign of it: a signal would leave the terminal as it is.
+    let shutdown = shutdown::requested();
     let mut screen = Screen::open().map_err(|error| broken(&error))?;
     let (news, mut hears) = unbounded_channel();
     let (orders, asks) = channel();
@@ -114,7 +116,7 @@ async fn on_screen(data: &Path, status: Status) -> Result<bool, Failure> {
     let mut view = View::new(status);
     let ended = tokio::select! {
         ended = follow(&mut screen, &mut view, &mut hears, &orders) => ended,
-        () = shutdown::requested() => Ok(false),
+        () = shutdown => Ok(false),
     };
     drop(screen);
     // What was asked for last is heard by the client, if it listens.
