@@ -208,6 +208,7 @@ async fn train<R: UnitRunner>(
     }
     let part_of = |batch| run.part(batch);
     let pace = || host.owner.pace(device.kind());
+    let quota = || host.means.share(&host.owner.limits());
     let watchdog = Watchdog::new(host.timing.standstill);
     let mut peak_memory = None;
     let on_told = |told| match told {
@@ -231,7 +232,7 @@ async fn train<R: UnitRunner>(
         outcome = seat.runner().run(
             run.clone(), on_told, host.ends_early(lease.id), pace(),
         ) => outcome.map_err(no_trainer)?,
-        still = watchdog.stalled(pace()) => stalled(still),
+        still = watchdog.stalled(pace(), quota) => stalled(still),
         () = host.leaving(Leaving::Now) => return Err(Trouble::Leaving),
     };
     device.measure(&host.measurements, &lease.unit, &outcome, peak_memory);

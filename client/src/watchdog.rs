@@ -10,8 +10,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// A batch may take so many times as long as the longest before it.
-const SLOWER: u32 = 20;
+/// A batch may take so many times as long as the longest before it: a trainer of a low priority gets a hundredth
+/// of the time while the machine's owner keeps every core busy.
+const SLOWER: u32 = 100;
 /// Loading a model, and its first batch, may take so many times as long as any batch may.
 const FIRST: u32 = 10;
 
@@ -60,8 +61,13 @@ impl Watchdog {
         self.lock().last = Instant::now();
     }
 
-    /// Ends when the unit has stood still for longer than it may: says for how long.
-    pub(crate) async fn stalled(&self, mut pace: watch::Receiver<Pace>) -> Duration {
+    /// Ends when the unit has stood still for longer than it may: says for how long. `quota`: the percentage
+    /// of the time that the kernel leaves it, at its full pace.
+    pub(crate) async fn stalled(
+        &self,
+        mut pace: watch::Receiver<Pace>,
+        quota: impl Fn() -> u8,
+    ) -> Duration {
         loop {
             let share = *pace.borrow_and_update();
             if share == Pace::PAUSED {
@@ -71,7 +77,7 @@ impl Watchdog {
                 self.is_busy();
                 continue;
             }
-            let (last, patience) = self.patience(share);
+            let (last, patience) = self.patience(share.get().min(quota()));
             if last.elapsed() >= patience {
                 return last.elapsed();
             }
@@ -84,16 +90,16 @@ impl Watchdog {
         }
     }
 
-    /// Since when, and for how long, it may stand still at such a pace.
-    fn patience(&self, pace: Pace) -> (Instant, Duration) {
+    /// Since when, and for how long, it may stand still where it has so many percent of the time.
+    fn patience(&self, percent: u8) -> (Instant, Duration) {
         let state = self.lock();
         let patience = match state.longest {
             Some(longest) => longest.saturating_mul(SLOWER).max(self.least),
             None => self.least.saturating_mul(FIRST),
         };
         // It may have slowed down since the longest batch.
-        let slower = 100 / u32::from(pace.get()).max(1);
-        (state.last, patience.saturating_mul(slower.max(1)))
+        let slower = 100 / u32::from(percent.clamp(1, 100));
+        (state.last, patience.saturating_mul(slower))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -110,7 +116,7 @@ mod tests {
     const LEAST: Duration = Duration::from_secs(60);
 
     fn stalled(dog: &Watchdog, pace: &watch::Sender<Pace>) -> Option<Duration> {
-        dog.stalled(pace.subscribe()).now_or_never()
+        dog.stalled(pace.subscribe(), || 100).now_or_never()
     }
 
     #[tokio::test(start_paused = true)]
@@ -123,11 +129,11 @@ mod tests {
             advance(Duration::from_secs(10)).await;
             dog.done(batch);
         }
-        advance(Duration::from_secs(199)).await;
-        assert_eq!(stalled(&dog, &pace), None, "batches of 10 s may take twenty times as long");
+        advance(Duration::from_secs(999)).await;
+        assert_eq!(stalled(&dog, &pace), None, "batches of 10 s may take a hundred times as long");
         dog.done(4);
         advance(Duration::from_secs(1)).await;
-        assert_eq!(stalled(&dog, &pace), Some(Duration::from_secs(200)), "4 was done before");
+        assert_eq!(stalled(&dog, &pace), Some(Duration::from_secs(1000)), "4 was done before");
         dog.done(5);
         assert_eq!(stalled(&dog, &pace), None);
     }
@@ -140,9 +146,12 @@ mod tests {
         pace.send_replace(Pace::percent(10).unwrap());
         advance(Duration::from_secs(599)).await;
         assert_eq!(stalled(&dog, &pace), None);
+        pace.send_replace(Pace::FULL);
+        assert!(stalled(&dog, &pace).is_some());
+        assert_eq!(dog.stalled(pace.subscribe(), || 10).now_or_never(), None, "a quota of 10 %");
         pace.send_replace(Pace::PAUSED);
         advance(Duration::from_secs(86_400)).await;
-        let mut ends = Box::pin(dog.stalled(pace.subscribe()));
+        let mut ends = Box::pin(dog.stalled(pace.subscribe(), || 100));
         assert_eq!(ends.as_mut().now_or_never(), None);
         pace.send_replace(Pace::FULL);
         assert_eq!(ends.as_mut().now_or_never(), None, "its time begins anew");
