@@ -39,15 +39,24 @@ pub(crate) struct Slots {
 }
 
 impl Contact {
-    /// Takes in what a host has; how many slots it has it says with what they could do with.
-    pub(crate) fn has(&mut self, inventory: &Inventory) {
+    /// Takes in what a host has; how many slots it has it says with what they could do with. True where its
+    /// devices are others than before, or took something else.
+    pub(crate) fn has(&mut self, inventory: &Inventory) -> bool {
         self.cached = inventory.cached.iter().copied().collect();
+        let devices = inventory.devices.get(..MOST_DEVICES).unwrap_or(&inventory.devices);
+        let known = |device: &Device| {
+            self.devices.get(&device.name).is_some_and(|slots| slots.device == *device)
+        };
+        if devices.len() == self.devices.len() && devices.iter().all(known) {
+            return false;
+        }
         let count = |name: &str| self.devices.get(name).map_or(0, |slots| slots.count);
-        let devices = inventory.devices.iter().take(MOST_DEVICES).map(|device| {
+        let devices = devices.iter().map(|device| {
             let count = count(&device.name);
             (device.name.clone(), Slots::of(device.clone(), count))
         });
         self.devices = devices.collect();
+        true
     }
 
     /// Takes in what its slots could do with.

@@ -31,8 +31,9 @@ impl Core {
             self.reply(older.to, Ok(Answer::Work(Box::new(self.nothing(host)))));
         }
         let contact = self.soft.contacts.entry(host).or_default();
-        if let Some(inventory) = &request.inventory {
-            contact.has(inventory);
+        if let Some(inventory) = &request.inventory
+            && contact.has(inventory)
+        {
             for device in contact.devices() {
                 self.soft.estimates.told(host, device);
             }

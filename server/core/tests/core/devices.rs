@@ -161,7 +161,9 @@ fn a_host_that_says_that_it_has_memory_again_is_given_the_unit_again() {
     }
     let silent = WorkRequest { inventory: None, ..request(1, Vec::new()) };
     assert!(bench.ask(HOST, silent).leases.is_empty());
-    assert_eq!(bench.ask(HOST, one(cpu())).leases.len(), 1, "its own word counts");
+    assert!(bench.ask(HOST, one(cpu())).leases.is_empty(), "it says nothing new");
+    let more = Device { memory: Some(1 << 40), ..cpu() };
+    assert_eq!(bench.ask(HOST, one(more)).leases.len(), 1, "its own word counts");
 }
 
 #[test]
