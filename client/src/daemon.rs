@@ -10,6 +10,7 @@ use crate::{
     delivery::{self, First},
     devices::Devices,
     error::ClientError,
+    failure::LastFailure,
     farewell::{farewell, wind_down},
     folder::{Folder, survive_file_limits},
     heartbeat,
@@ -30,7 +31,7 @@ use crate::{
 };
 use std::{io, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Semaphore, mpsc, watch},
     task::spawn_blocking,
     time::timeout,
 };
@@ -256,6 +257,7 @@ async fn set_up<R: UnitRunner>(
         outbox,
         devices,
         rest: Rest::new(timing.rest),
+        last_failure: LastFailure::default(),
         owner,
         means,
         leaving: watch::Sender::new(Leaving::No),
@@ -265,6 +267,9 @@ async fn set_up<R: UnitRunner>(
     Ok((Arc::new(host), undelivered))
 }
 
+/// Trainers that are started at once.
+const TRAINERS_AT_ONCE: usize = 4;
+
 /// Starts the trainers of all slots that are free, which takes each a moment, rather than with their first
 /// units. One that can't start says so with its unit; one that calculates otherwise ends the daemon.
 async fn warm_up<R: UnitRunner>(host: &Host<R>) {
@@ -272,8 +277,14 @@ async fn warm_up<R: UnitRunner>(host: &Host<R>) {
         let seats: Vec<_> = std::iter::from_fn(|| device.seats.take_free()).collect();
         seats.into_iter().map(move |seat| (device, seat))
     });
-    let greetings: Vec<_> =
-        free.map(|(device, mut seat)| async move { device.greet(&mut seat).await }).collect();
+    // A few at a time: each takes a core for a while.
+    let turns = &Semaphore::new(TRAINERS_AT_ONCE);
+    let greetings: Vec<_> = free
+        .map(|(device, mut seat)| async move {
+            let _turn = turns.acquire().await;
+            device.greet(&mut seat).await
+        })
+        .collect();
     for greeted in futures::future::join_all(greetings).await {
         if let Err(error) = greeted
             && error.is_for_good()

@@ -29,7 +29,7 @@ pub(crate) struct Device<R> {
     /// What its trainers are, for the inventory.
     numeric_class: Digest,
     flops: f64,
-    /// Bytes of memory that one unit may take.
+    /// Bytes of memory that there are for one unit.
     memory: Option<u64>,
     pub(crate) seats: Seats<R>,
 }
@@ -65,14 +65,21 @@ impl<R: UnitRunner> Devices<R> {
         self.0.iter().find(|device| device.name == name)
     }
 
-    /// As the server is told of them.
-    pub(crate) fn inventory(&self, measurements: &Measurements) -> Vec<inventory::Device> {
-        let told = self.0.iter().map(|device| inventory::Device {
-            name: device.name.clone(),
-            numeric_class: device.numeric_class,
-            flops: device.flops,
-            memory: device.memory,
-            measured: measurements.of(&device.name, device.memory),
+    /// As the server is told of them, where the owner lends so many bytes of the machine's memory.
+    pub(crate) fn inventory(
+        &self,
+        measurements: &Measurements,
+        lent: Option<u64>,
+    ) -> Vec<inventory::Device> {
+        let told = self.0.iter().map(|device| {
+            let memory = device.memory(lent);
+            inventory::Device {
+                name: device.name.clone(),
+                numeric_class: device.numeric_class,
+                flops: device.flops,
+                memory,
+                measured: measurements.of(&device.name, memory),
+            }
         });
         told.collect()
     }
@@ -105,16 +112,23 @@ impl<R> Device<R> {
     pub(crate) fn kind(&self) -> Kind {
         if self.name == CPU { Kind::Cpu } else { Kind::Gpu }
     }
+
+    /// Bytes of memory that one unit may take, where the owner lends so many of the machine's.
+    fn memory(&self, lent: Option<u64>) -> Option<u64> {
+        let lent = lent.filter(|_| self.kind() == Kind::Cpu);
+        let lent = lent.and_then(|lent| lent.checked_div(u64::from(self.seats.count())));
+        self.memory.into_iter().chain(lent).min()
+    }
 }
 
 impl<R: UnitRunner> Device<R> {
-    /// Remembers what a unit took there.
+    /// Remembers what a unit took there, where the owner lends so many bytes of the machine's memory.
     pub(crate) fn measure(
         &self,
         measurements: &Measurements,
         unit: &Unit,
         outcome: &Outcome,
-        peak_memory: Option<u64>,
+        (peak_memory, lent): (Option<u64>, Option<u64>),
     ) {
         let took = match outcome {
             Outcome::Trained(trained) => Took {
@@ -126,7 +140,7 @@ impl<R: UnitRunner> Device<R> {
                 out_of_memory: None,
             },
             Outcome::Failed(Failure { kind: FailureKind::OutOfMemory, .. }) => {
-                Took { out_of_memory: Some(self.memory.unwrap_or(0)), ..Took::default() }
+                Took { out_of_memory: Some(self.memory(lent).unwrap_or(0)), ..Took::default() }
             }
             // An evaluation takes less than training, of both.
             Outcome::Evaluated(_) | Outcome::Failed(_) => return,
@@ -165,4 +179,32 @@ async fn greeted<R: UnitRunner>(runner: &mut R) -> Result<Hello, RunnerError> {
         }
     }
     runner.hello().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_share_the_memory_that_the_owner_lends() {
+        let device = |name: &str, memory, slots: usize| Device {
+            name: name.into(),
+            numeric_class: Digest::of(b"class"),
+            flops: 1e9,
+            memory,
+            seats: Seats::new(vec![(); slots]),
+        };
+        let gibibytes = |count: u64| Some(count << 30);
+        for (name, memory, lent, slots, each) in [
+            (CPU, gibibytes(4), None, 2, gibibytes(4)),
+            (CPU, gibibytes(4), gibibytes(2), 2, gibibytes(1)),
+            (CPU, gibibytes(1), gibibytes(2), 1, gibibytes(1)),
+            (CPU, None, gibibytes(2), 1, gibibytes(2)),
+            (CPU, None, None, 1, None),
+            (CPU, gibibytes(4), gibibytes(2), 0, gibibytes(4)),
+            ("NVIDIA L4", gibibytes(22), gibibytes(2), 1, gibibytes(22)),
+        ] {
+            assert_eq!(device(name, memory, slots).memory(lent), each, "{name} {lent:?} {slots}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ use crate::{
     control::Units,
     devices::Devices,
     error::ClientError,
+    failure::LastFailure,
     folder::Folder,
     limits::{Means, Owner, Volume},
     measured::Measurements,
@@ -41,6 +42,9 @@ use tokio::{
 const MOST_FAILURES: u32 = 3;
 /// For how long.
 const OUT_OF_USE: Duration = Duration::from_secs(1800);
+
+/// How the end of a failure that was reported begins.
+const TRAINER_ERROR: &str = "trainer error: ";
 
 /// How soon the daemon is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +83,7 @@ pub(crate) struct Host<R> {
     /// What units took there.
     pub(crate) measurements: Measurements,
     pub(crate) rest: Rest,
+    pub(crate) last_failure: LastFailure,
     /// What the machine's owner wants.
     pub(crate) owner: Owner,
     /// By what the trainers are kept to that.
@@ -178,6 +183,10 @@ impl<R: UnitRunner> Host<R> {
                 tracing::debug!(%lease, %version, "a result was used");
             }
             ReportEnd::Superseded => tracing::debug!(%lease, "a result came too late"),
+            // Its own word, that the unit couldn't be done: it has said so.
+            ReportEnd::Rejected { reason } if reason.starts_with(TRAINER_ERROR) => {
+                tracing::debug!(%lease, reason, "a failure was counted");
+            }
             ReportEnd::Rejected { reason } => {
                 tracing::warn!(%lease, reason, "the server refused a result");
             }

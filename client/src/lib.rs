@@ -21,6 +21,7 @@ mod daemon;
 mod delivery;
 mod devices;
 mod error;
+mod failure;
 mod farewell;
 mod folder;
 mod gpus;

@@ -23,21 +23,31 @@ pub(crate) struct Rest {
 struct State {
     backoff: Backoff,
     until: Option<Instant>,
+    /// What the trouble is.
+    reason: String,
 }
 
 impl Rest {
     /// No rest yet; the first, and each, takes `shortest` at least.
     pub(crate) fn new(shortest: Duration) -> Self {
-        let state = State { backoff: Backoff::new(LONGEST), until: None };
+        let state = State { backoff: Backoff::new(LONGEST), until: None, reason: String::new() };
         Self { shortest, state: Mutex::new(state), called_off: Notify::new() }
     }
 
     /// There was trouble: rests anew, longer each time. Gives how long.
-    pub(crate) fn begin(&self) -> Duration {
+    pub(crate) fn begin(&self, reason: &str) -> Duration {
         let mut state = self.lock();
+        reason.clone_into(&mut state.reason);
         let pause = state.backoff.next(Some(self.shortest));
         state.until = Some(Instant::now() + pause);
         pause
+    }
+
+    /// For how long yet, and what the trouble is; none where nothing speaks against asking.
+    pub(crate) fn left(&self) -> Option<(Duration, String)> {
+        let state = self.lock();
+        let left = state.until?.checked_duration_since(Instant::now())?;
+        Some((left, state.reason.clone()))
     }
 
     /// There was no trouble after all.
@@ -83,13 +93,15 @@ mod tests {
         let rest = Rest::new(shortest);
         assert_eq!(rest.over().now_or_never(), Some(()));
         for _ in 0..20 {
-            let pause = rest.begin();
+            let pause = rest.begin("no room");
             assert!(pause >= shortest && pause <= LONGEST);
             assert_eq!(rest.over().now_or_never(), None);
         }
         let mut over = Box::pin(rest.over());
         assert_eq!(over.as_mut().now_or_never(), None);
+        assert!(rest.left().is_some_and(|(left, reason)| left <= LONGEST && reason == "no room"));
         rest.call_off();
+        assert_eq!(rest.left(), None);
         assert_eq!(over.now_or_never(), Some(()));
     }
 }

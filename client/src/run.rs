@@ -5,7 +5,7 @@ use crate::{
     daemon::run_by,
     error::ClientError,
     gpus::{Ready, ready},
-    limits::{Limits, Means, Memory},
+    limits::Means,
     runner::{RunnerDevice, RunnerError},
     slot_runner::SlotRunner,
 };
@@ -39,6 +39,18 @@ pub async fn run(
     let slots = config.slots.unwrap_or_else(|| u32::try_from(cards).unwrap_or(u32::MAX));
     // Without GPUs the slots are on the cores already.
     let cpu_slots = if ready.is_some() { config.cpu_slots } else { 0 };
+    let slots = match (&ready, config.slots, config.cpu_slots) {
+        (None, None, asked @ 1..) => asked,
+        (None, Some(slots), asked @ 1..) => {
+            tracing::warn!(
+                slots,
+                asked,
+                "there are no GPUs, so that all slots are on the cores: `cpu_slots` isn't used"
+            );
+            slots
+        }
+        _ => slots,
+    };
     let all = slots.saturating_add(cpu_slots);
     config.slots = Some(all);
     let on_cores = if ready.is_some() { cpu_slots } else { slots };
@@ -52,7 +64,7 @@ pub async fn run(
             "a GPU's driver doesn't say how much memory it has: `gpu_memory` isn't kept there"
         );
     }
-    let memory = memory_of_slot(memory_of_machine(), limits, on_cores);
+    let memory = memory_of_machine().and_then(|memory| memory.checked_div(u64::from(on_cores)));
     let make = |number: u32| {
         let on_gpu = ready.as_mut().filter(|_| number < slots);
         let (slot, device) = on_gpu
@@ -77,13 +89,6 @@ fn slot_config(trainer: Option<&Path>) -> Result<SlotConfig, SlotError> {
         Some(trainer) => Err(SlotError::Missing { trainer: trainer.to_owned() }),
         None => SlotConfig::find(),
     }
-}
-
-/// Bytes of memory that a unit on the cores may take: of the machine's, what its owner lends.
-fn memory_of_slot(machine: Option<u64>, limits: &Limits, slots: u32) -> Option<u64> {
-    let lent = limits.memory.map(Memory::bytes);
-    let memory = machine.into_iter().chain(lent).min()?;
-    memory.checked_div(u64::from(slots))
 }
 
 /// Bytes of memory that the machine has.
@@ -118,21 +123,6 @@ mod tests {
             trainer: Some(trainer.to_owned()),
             metadata: None,
             timing: Timing::default(),
-        }
-    }
-
-    #[test]
-    fn slots_share_the_memory_that_the_owner_lends() {
-        let limits = |memory: &str| Limits { memory: memory.parse().ok(), ..Limits::default() };
-        for (machine, memory, slots, each) in [
-            (Some(8 << 30), "", 2, Some(4 << 30)),
-            (Some(8 << 30), "2GiB", 2, Some(1 << 30)),
-            (Some(1 << 30), "2GiB", 1, Some(1 << 30)),
-            (None, "2GiB", 1, Some(2 << 30)),
-            (None, "", 1, None),
-            (Some(8 << 30), "", 0, None),
-        ] {
-            assert_eq!(memory_of_slot(machine, &limits(memory), slots), each, "{memory} {slots}");
         }
     }
 

@@ -52,7 +52,7 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
     let Some(mut reserved) = reserve(&host, &lease) else {
         if host.volume.is_open() {
             // Before it is free, because it may come again at once. A smaller one may fit.
-            host.rest.begin();
+            host.rest.begin(ReleaseRequest::USED_UP);
         }
         tracing::info!(lease = %lease.id, "gave a unit back, which needs more bytes than are left of this month's");
         host.give_back(lease.id, ReleaseRequest::USED_UP.to_owned()).await;
@@ -72,7 +72,7 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
         Err(Trouble::Unlike(error)) => host.end(ClientError::Unlike(error)),
         Err(Trouble::Unit(reason)) => {
             // Before it is free, because it may come again at once.
-            let seconds = host.rest.begin().as_secs();
+            let seconds = host.rest.begin(&reason).as_secs();
             if host.give_back(lease.id, reason.clone()).await {
                 tracing::warn!(lease = %lease.id, reason, seconds, "gave a unit back; resting");
             } else {
@@ -81,7 +81,7 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
             }
         }
         Err(Trouble::Machine(reason)) => {
-            let seconds = host.rest.begin().as_secs();
+            let seconds = host.rest.begin(&reason).as_secs();
             tracing::error!(lease = %lease.id, reason, seconds, "giving a unit back and resting");
             host.give_back(lease.id, reason).await;
         }
@@ -235,7 +235,8 @@ async fn train<R: UnitRunner>(
         still = watchdog.stalled(pace(), quota) => stalled(still),
         () = host.leaving(Leaving::Now) => return Err(Trouble::Leaving),
     };
-    device.measure(&host.measurements, &lease.unit, &outcome, peak_memory);
+    device.measure(&host.measurements, &lease.unit, &outcome, (peak_memory, host.owner.memory()));
+    host.last_failure.note(&outcome);
     host.judge(&lease.device, seat, &outcome);
     Ok(outcome)
 }

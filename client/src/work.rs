@@ -5,7 +5,7 @@ use crate::{ahead, api::ApiFailure, backoff::Backoff, host::Host, runner::UnitRu
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
-    inventory::{Demand, Inventory},
+    inventory::{Demand, Device, Inventory},
     time::Millis,
 };
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -64,7 +64,7 @@ impl<R: UnitRunner> Asker<R> {
                 biased;
                 answered = &mut current => break answered,
                 () = self.changed(changes) => {
-                    if more_idle(&self.host.demand(), &demand) {
+                    if more_idle(&self.host.demand(), &demand) || self.has_other_devices() {
                         self.older = Some(current);
                         return;
                     }
@@ -126,10 +126,17 @@ impl<R: UnitRunner> Asker<R> {
         obeyed || stopped || taken || (answer.send_inventory && request.inventory.is_none())
     }
 
+    /// Has the owner changed what is lent, since the server was told?
+    fn has_other_devices(&self) -> bool {
+        let now = self.host.devices.inventory(&self.host.measurements, self.host.owner.memory());
+        let memory = |devices: &[Device]| devices.iter().map(|of| of.memory).collect::<Vec<_>>();
+        self.told.as_ref().is_some_and(|told| memory(&told.devices) != memory(&now))
+    }
+
     fn inventory(&self) -> Inventory {
         Inventory {
             cached: self.host.cache.data(),
-            devices: self.host.devices.inventory(&self.host.measurements),
+            devices: self.host.devices.inventory(&self.host.measurements, self.host.owner.memory()),
             client: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }

@@ -27,16 +27,17 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         return output::json(&view);
     }
-    output::line(&text(&view))
+    output::line(&text(&view, args.now))
 }
 
-fn text(view: &JobView) -> String {
+fn text(view: &JobView, now: bool) -> String {
     let paused = format!("job {} `{}` is {}", view.job, view.name, words::job_state(view.state));
     match view.leases_live {
         0 => paused,
         live => {
             let units = words::counted(live, "unit");
-            format!("{paused}; {units} still with machines (`--now` ends them early)")
+            let how = if now { "which end them early" } else { "(`--now` ends them early)" };
+            format!("{paused}; {units} still with machines{} {how}", if now { "," } else { "" })
         }
     }
 }

@@ -16,8 +16,8 @@ mod words;
 pub use call::{CallError, call};
 pub use sojourn_protocol::api::HeldState;
 pub use words::{
-    Answer, Ask, CacheState, Direction, LimitsState, LogEnd, LogPart, Pause, Paused, Status, Task,
-    Transfer, UnitStatus, Work,
+    Answer, Ask, CacheState, Direction, LimitsState, LogEnd, LogPart, Pause, Paused, Resting,
+    Status, Task, Transfer, UnitStatus, Work,
 };
 
 pub(crate) use serve::{Door, serve};

@@ -2,7 +2,7 @@
 
 use super::{
     SOCKET_FILE,
-    words::{Answer, Ask, CacheState, LimitsState, Paused, Status},
+    words::{Answer, Ask, CacheState, LimitsState, Paused, Resting, Status},
 };
 use crate::{host::Host, limits::Change, log, runner::UnitRunner};
 use sojourn_protocol::trainer::Pace;
@@ -177,6 +177,11 @@ fn status<R>(host: &Host<R>) -> Answer {
         out_of_use: host.devices.iter().map(|device| device.seats.retired()).sum(),
         pace,
         paused,
+        resting: host
+            .rest
+            .left()
+            .map(|(left, reason)| Resting { reason, seconds_left: left.as_secs() }),
+        last_failure: host.last_failure.get(),
         draining: owner.drains(),
         units: host.table.holding().into_iter().map(|held| host.units.status(held)).collect(),
         transfers: host.lines.transfers(),

@@ -92,6 +92,12 @@ pub struct Status {
     /// Why nothing computes, where nothing does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<Paused>,
+    /// Why it takes no work for a while, after trouble that the next unit would meet too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resting: Option<Resting>,
+    /// What the last unit failed of, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<String>,
     /// Does it end once what runs has ended?
     pub draining: bool,
     /// The units that it has, with how far they are.
@@ -189,6 +195,15 @@ pub enum Direction {
     Down,
     /// To the server.
     Up,
+}
+
+/// A machine that takes no work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resting {
+    /// After what.
+    pub reason: String,
+    /// For how many seconds yet.
+    pub seconds_left: u64,
 }
 
 /// A machine that doesn't compute.

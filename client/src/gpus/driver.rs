@@ -1,10 +1,15 @@
 //! What the driver's own program lists, and what `CUDA_VISIBLE_DEVICES` leaves of it.
 
-use super::{GpuError, child::said};
+use super::{
+    GpuError,
+    child::{Silence, said},
+};
 use tokio::process::Command;
 
 const QUERY: [&str; 2] =
     ["--query-gpu=index,uuid,memory.total,name", "--format=csv,noheader,nounits"];
+/// Characters of what it says that are shown.
+const LONGEST: usize = 100;
 /// Bytes in the driver's unit of memory.
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -22,11 +27,14 @@ pub(super) struct Gpu {
 
 /// What the program says of the GPUs.
 pub(super) async fn list(program: &mut Command) -> Result<String, GpuError> {
-    let output = said(program.args(QUERY)).await.map_err(GpuError::Driver)?;
+    let output = said(program.args(QUERY)).await.map_err(|why| match why {
+        Silence::Missing => GpuError::NoDriver,
+        Silence::Other(why) => GpuError::Driver(why),
+    })?;
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let line = text.lines().next().unwrap_or_default();
-        return Err(GpuError::Driver(format!("says `{line}` ({})", output.status)));
+        return Err(GpuError::Driver(format!("says `{}` ({})", shown(line), output.status)));
     }
     Ok(text.into_owned())
 }
@@ -45,7 +53,12 @@ pub(super) fn parse(listing: &str) -> Result<Vec<Gpu>, GpuError> {
             Some(Gpu { index, uuid, memory, name: fields.next()?.to_owned() })
         })
         .collect::<Option<Vec<Gpu>>>()
-        .ok_or_else(|| GpuError::Driver(format!("says `{}`", listing.trim())))
+        .ok_or_else(|| GpuError::Driver(format!("says `{}`", shown(listing.trim()))))
+}
+
+/// What a program says, as a terminal shows it: its beginning, and nothing to obey.
+fn shown(text: &str) -> String {
+    text.escape_debug().take(LONGEST).collect()
 }
 
 /// The GPUs that `CUDA_VISIBLE_DEVICES` names, read as CUDA reads it: numbers (here the driver's) and
@@ -83,7 +96,9 @@ mod tests {
         let odd = parse("No devices were found").unwrap_err().to_string();
         assert!(odd.ends_with("says `No devices were found`"), "{odd}");
         let absent = list(&mut Command::new("/nowhere/nvidia-smi")).await.unwrap_err();
-        assert!(absent.to_string().contains("can't be run"), "{absent}");
+        assert!(matches!(absent, GpuError::NoDriver), "{absent}");
+        let wild = parse(&"\u{1b}[2J".repeat(1000)).unwrap_err().to_string();
+        assert!(wild.len() < 200 && !wild.contains('\u{1b}'), "{wild}");
     }
 
     #[test]

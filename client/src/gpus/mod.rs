@@ -63,6 +63,9 @@ impl FromStr for GpuChoice {
 /// Why the GPUs that were asked for can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum GpuError {
+    /// There is no such program.
+    #[error("the GPUs can't be listed: there is no program `nvidia-smi`")]
+    NoDriver,
     /// The driver's own program didn't list them.
     #[error("the GPUs can't be listed: `nvidia-smi` {0}")]
     Driver(String),
@@ -158,8 +161,16 @@ async fn find(choice: &GpuChoice, around: &Surroundings) -> Result<Option<Gpus>,
     let listed = listing.and_then(|listing| driver::parse(&listing));
     let visible = around.visible.as_deref();
     let GpuChoice::These(wanted) = choice else {
-        // Most machines have no such GPU, and no such program: nothing to speak of.
-        let gpus = listed.map_or_else(|_| Vec::new(), |gpus| choose_any(&gpus, visible));
+        let gpus = match listed {
+            Ok(gpus) => choose_any(&gpus, visible),
+            // Most machines have no such GPU, and no such program: nothing to speak of.
+            Err(GpuError::NoDriver) => Vec::new(),
+            Err(error) => {
+                let reason = error.to_string();
+                tracing::warn!(reason, "training on the CPU");
+                Vec::new()
+            }
+        };
         if gpus.is_empty() {
             return Ok(None);
         }

@@ -197,6 +197,9 @@ mod tests {
             ("cpus=5", "limit `cpus=5`: unknown field `cpus`"),
             ("cpus=", "limit `cpus=`: there is no such limit"),
             ("slots=many", "limit `slots=many`: invalid type"),
+            ("slots=0", "limit `slots=0`: `0`: 1 to 1024 is wanted"),
+            ("slots=100000", "limit `slots=100000`: `100000`: 1 to 1024 is wanted"),
+            ("threads=0", "limit `threads=0`: `0`: 1 to 65536 is wanted"),
         ] {
             let error = change(&["nice=5", wrong]).unwrap_err().to_string();
             assert!(error.contains(wanted), "{error}");

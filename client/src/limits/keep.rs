@@ -17,6 +17,7 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
     let mut machine = Machine::new();
     let mut levels = Levels::default();
     let mut still_since = None;
+    let mut lent = owner.limits().memory;
     loop {
         changes.mark_unchanged();
         let limits = owner.limits();
@@ -35,6 +36,10 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
         };
         let stands_still = matches!(verdict, Verdict::Pause { .. });
         owner.hold(verdict);
+        if std::mem::replace(&mut lent, limits.memory) != limits.memory {
+            // News for the server.
+            host.table.look_again();
+        }
 
         let now = Instant::now();
         let mut wake = is_looked_after(&limits).then(|| now + EVERY);

@@ -53,17 +53,17 @@ pub use units::{Nice, Percent, Programs, Rate, Size, Span};
 pub use volume::MonthState;
 pub(crate) use volume::{Reserved, Volume};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 /// The owner's limits; what isn't said isn't limited.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Units that run at once; counts from the next start.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "some_slots", skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
     /// Threads of all slots together: of units that don't pin them, and where control groups can be used of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "some_threads", skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// The share of the time in which slots compute; with control groups, of the threads that are allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,4 +111,28 @@ pub struct Limits {
     /// where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub give_back_after: Option<Span>,
+}
+
+/// Slots that one client may have.
+const MOST_SLOTS: u32 = 1024;
+/// Threads that an owner may allow, more than any machine has.
+const MOST_THREADS: u32 = 65_536;
+
+fn some_slots<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
+    some(value, MOST_SLOTS)
+}
+
+fn some_threads<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
+    some(value, MOST_THREADS)
+}
+
+/// A number from 1 on.
+fn some<'de, D: Deserializer<'de>>(value: D, most: u32) -> Result<Option<u32>, D::Error> {
+    let number = Option::<u32>::deserialize(value)?;
+    match number {
+        Some(number) if number == 0 || number > most => {
+            Err(D::Error::custom(format!("`{number}`: 1 to {most} is wanted")))
+        }
+        number => Ok(number),
+    }
 }

@@ -1,6 +1,6 @@
 //! The owner's word as it stands: limits, a pause by hand, and what follows from both.
 
-use super::{Allowance, Change, Kind, Limits, Paces, Reason, SettingsError, Verdict};
+use super::{Allowance, Change, Kind, Limits, Memory, Paces, Reason, SettingsError, Verdict};
 use crate::transfer::Rates;
 use sojourn_protocol::trainer::Pace;
 use std::{
@@ -202,6 +202,11 @@ impl Owner {
 
     pub(super) fn suspend(&self, suspended: bool) {
         self.suspended.send_if_modified(|now| std::mem::replace(now, suspended) != suspended);
+    }
+
+    /// Bytes of the machine's memory that are lent, where that is limited.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        self.limits().memory.map(Memory::bytes)
     }
 
     /// The pace of slots of a kind, as it changes.

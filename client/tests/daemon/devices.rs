@@ -1,7 +1,11 @@
 //! Several devices, what units took there, and trainers that stand still.
 
 use super::*;
-use crate::{server::idle, trainer::PEAK};
+use crate::{
+    limits::{limited, said},
+    server::idle,
+    trainer::PEAK,
+};
 use sojourn_client::RunnerDevice;
 use sojourn_protocol::{
     api::HeldState,
@@ -196,5 +200,24 @@ async fn shards_are_fetched_ahead_and_dropped_as_the_server_says_but_not_against
     server.change(|world| world.evict = vec![small.sha256, large.sha256]);
     server.until("that it is gone", |world| !cached(world, small)).await;
     assert!(server.world().works.iter().any(|ask| idle(ask) == 1));
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn memory_that_the_owner_lends_is_told_as_it_changes() {
+    let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
+    on(&trainer, 0, "cpu", 1 << 33);
+    let owned = limited(&server, &dir, "[limits]\nmemory = '4GiB'\n");
+    let socket = owned.data.join("control.sock");
+    let daemon = Daemon::start(owned, &trainer);
+    let told = |world: &World| {
+        let mut told = world.works.iter().rev().filter_map(|ask| ask.inventory.as_ref());
+        told.next().and_then(|inventory| inventory.devices[0].memory)
+    };
+    server.until("what is lent", |world| told(world) == Some(1 << 32)).await;
+    for (said_so, memory) in [("memory=1GiB", 1 << 30), ("memory=", 1 << 33)] {
+        said(&socket, &format!(r#"{{"set_limits":["{said_so}"]}}"#)).await;
+        server.until("what is lent now", |world| told(world) == Some(memory)).await;
+    }
     daemon.stop().await.unwrap();
 }

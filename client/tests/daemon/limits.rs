@@ -5,7 +5,7 @@ use crate::restarts::{ends, released};
 use std::sync::atomic::Ordering;
 
 /// A daemon whose file says so.
-fn limited(server: &Server, dir: &TempDir, text: &str) -> ClientConfig {
+pub fn limited(server: &Server, dir: &TempDir, text: &str) -> ClientConfig {
     let data = dir.path().join("client");
     std::fs::create_dir_all(&data).unwrap();
     std::fs::write(data.join("client.toml"), text).unwrap();
@@ -267,7 +267,7 @@ async fn a_status_says_what_units_are_and_what_moves() {
 }
 
 /// What a daemon answers.
-async fn said(socket: &Path, line: &str) -> String {
+pub async fn said(socket: &Path, line: &str) -> String {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
     let stream = tokio::net::UnixStream::connect(socket).await.unwrap();
     let (from, mut to) = stream.into_split();

@@ -64,6 +64,9 @@ enum Action {
     Log(log::Args),
 }
 
+/// Limits that count from the client's next start.
+const LATER: &[&str] = &["slots", "gpu_memory", "cgroup"];
+
 #[derive(Debug, clap::Subcommand)]
 enum CacheAction {
     /// Delete all that no unit in work needs.
@@ -107,6 +110,17 @@ pub(crate) async fn run(args: &Args, default: &Path) -> Result<(), Failure> {
         Action::Log(of) => return log::run(of, data, args.json),
     };
     let answer = asked(data, &ask)?;
+    if let Ask::SetLimits(changes) = &ask {
+        let later =
+            |change: &&String| LATER.contains(&change.split('=').next().unwrap_or_default());
+        let later: Vec<&str> = changes.iter().filter(later).map(String::as_str).collect();
+        if !later.is_empty() {
+            let later = later.join(", ");
+            output::remark(&format!(
+                "from the client's next start, if no flag says otherwise: {later}"
+            ));
+        }
+    }
     if args.json {
         return match &answer {
             Answer::Status(status) => output::json(status),

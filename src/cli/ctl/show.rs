@@ -29,6 +29,13 @@ fn status(status: &Status) -> String {
     if status.draining {
         let _ = write!(text, "\n{DRAINING}");
     }
+    if let Some(resting) = &status.resting {
+        let (seconds, reason) = (resting.seconds_left, &resting.reason);
+        let _ = write!(text, "\ntakes no work for {seconds} s yet, after: {reason}");
+    }
+    if let Some(failure) = &status.last_failure {
+        let _ = write!(text, "\nthe last unit failed: {failure}");
+    }
     if status.units.is_empty() {
         text.push_str("\nno units");
     }
@@ -83,6 +90,7 @@ pub(super) fn slots(status: &Status) -> String {
     let word = if status.slots == 1 { "slot" } else { "slots" };
     let now = match &status.paused {
         Some(paused) => self::paused(paused),
+        None if !status.units.iter().any(is_running) => "nothing to compute".to_owned(),
         None if status.pace == 100 => "computing".to_owned(),
         None => format!("computing {} % of the time", status.pace),
     };
@@ -91,6 +99,10 @@ pub(super) fn slots(status: &Status) -> String {
         out => format!(" ({out} out of use, after failures)"),
     };
     format!("{} {word} on {}{out}, {now}", status.slots, status.device)
+}
+
+fn is_running(unit: &UnitStatus) -> bool {
+    matches!(unit.state, HeldState::Running { .. })
 }
 
 fn paused(paused: &Paused) -> String {

@@ -5,11 +5,7 @@ use crate::{
     core::Core,
     state::{FailedBy, Job, Trial},
 };
-use sojourn_protocol::{
-    digest::Digest,
-    ids::HostId,
-    inventory::{Device, Workload},
-};
+use sojourn_protocol::{digest::Digest, ids::HostId, inventory::Workload};
 use std::collections::BTreeMap;
 
 /// A device of a host that asks.
@@ -75,8 +71,9 @@ impl Core {
         let class = self.kept_class(job, trial);
         let contacts =
             self.hosts_in_contact(class).filter_map(|host| self.soft.contacts.get(&host));
-        let of_class =
-            |slots: &&Slots| class.is_none_or(|class| slots.device.numeric_class == class);
+        let of_class = |slots: &&Slots| {
+            slots.count > 0 && class.is_none_or(|class| slots.device.numeric_class == class)
+        };
         let mut places = contacts.flat_map(|contact| contact.devices.values().filter(of_class));
         let mut any = false;
         let fits = places.any(|slots| {
@@ -94,8 +91,11 @@ impl Core {
         let contacts = self.soft.contacts.iter();
         contacts
             .filter(move |(host, contact)| {
-                let mut devices = contact.devices();
-                devices.any(|device: &Device| class.is_none_or(|c| device.numeric_class == c))
+                // One without slots has said that it ends.
+                let of_class = |slots: &Slots| {
+                    slots.count > 0 && class.is_none_or(|c| slots.device.numeric_class == c)
+                };
+                contact.devices.values().any(of_class)
                     && self.soft.is_live(**host, self.now, self.config.lease_term)
                     && self.state.hosts.get(host).is_some_and(|host| !host.revoked)
             })

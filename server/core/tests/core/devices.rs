@@ -167,6 +167,18 @@ fn a_host_that_says_that_it_has_memory_again_is_given_the_unit_again() {
 }
 
 #[test]
+fn nobody_waits_for_a_host_that_has_said_that_it_ends() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    fail(&mut bench, HOST, lease.id, FailureKind::Trainer, "no luck");
+    let asks = |bench: &mut Bench| bench.ask(HOST, request(1, Vec::new())).leases.len();
+    assert_eq!(asks(&mut bench), 0, "the other host is to try it");
+    let ends = WorkRequest { demand: Vec::new(), ..request(0, Vec::new()) };
+    bench.ask(OTHER, ends);
+    assert_eq!(asks(&mut bench), 1);
+}
+
+#[test]
 fn a_host_that_waited_in_vain_fetches_shards_ahead_and_may_read_them() {
     let mut bench = Bench::with_job(1, 1);
     let lease = bench.lease(HOST);
