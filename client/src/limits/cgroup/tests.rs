@@ -1,3 +1,5 @@
+//! Control groups on made-up trees.
+
 use super::*;
 use std::cell::RefCell;
 use tempfile::TempDir;

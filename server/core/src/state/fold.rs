@@ -1,8 +1,8 @@
 //! How each event changes the state.
 
 use super::{
-    Best, ExtraEnd, ExtraName, ExtraResult, FailedBy, Host, Job, JobEnd, Lease, Open, Past,
-    PastState, PendingEvaluation, State, Trial, TrialEnd,
+    Best, ExtraEnd, FailedBy, Host, Job, Lease, Open, Past, PastState, PendingEvaluation, State,
+    Trial, TrialEnd,
     trial::{is_better, marks},
 };
 use crate::event::{Event, Fault, LeaseEnd, Record, UnitKey};
@@ -15,7 +15,6 @@ use sojourn_protocol::{
     view::{CurvePoint, HopRecord},
 };
 use sojourn_workgen::Advance;
-use std::collections::BTreeMap;
 
 /// A reported lease is forgotten this many times sooner than one that may yet be reported.
 const REPORTED: u64 = 24;
@@ -349,34 +348,6 @@ impl State {
         self.end_extra(job, name, ExtraEnd::Evaluated { sums, by_class }, at);
     }
 
-    fn end_extra(&mut self, job: JobId, name: ExtraName, end: ExtraEnd, at: UnixMillis) {
-        let Some(known) = self.jobs.get_mut(&job) else { return };
-        let Some(place) = known.extras.iter().position(|extra| extra.name == name) else { return };
-        let checkpoint = known.extras.remove(place).checkpoint;
-        if let Some(trial) = known.trial_mut(name.trial) {
-            trial.extras.push(ExtraResult { name, checkpoint, at, end });
-        }
-        self.blobs.release(checkpoint.sha256, at);
-        self.settle(job, at);
-    }
-
-    /// Ends a job where it is the time, or opens its test.
-    fn settle(&mut self, job: JobId, at: UnixMillis) {
-        let opened = self.jobs.get_mut(&job).and_then(|job| job.settle(at));
-        if let Some(checkpoint) = opened {
-            self.blobs.retain(checkpoint.sha256);
-        }
-    }
-
-    /// Takes the marks back that hosts got for errors that turned out to be the job's.
-    fn pardon(&mut self, failures: &BTreeMap<HostId, FailedBy>) {
-        for (host, failed) in failures {
-            if let Some(host) = self.hosts.get_mut(host) {
-                host.failures_in_a_row = host.failures_in_a_row.saturating_sub(failed.count);
-            }
-        }
-    }
-
     fn unit_failed(&mut self, id: LeaseId, failure: &Failure, at: UnixMillis) {
         let Some(unit) = self.past.get(&id).map(|past| past.lease.unit) else { return };
         let host = self.end_report(id, PastState::Failed(failure.clone()), at);
@@ -398,42 +369,8 @@ impl State {
         }
     }
 
-    fn end_trial(&mut self, job: JobId, trial: TrialId, end: TrialEnd, at: UnixMillis) {
-        self.change_trial(job, trial, at, |trial| {
-            trial.end = Some(end);
-            trial.evaluations.clear();
-            trial.failures.clear();
-        });
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.recount_load();
-        }
-        self.settle(job, at);
-    }
-
-    fn cancel(&mut self, job: JobId, at: UnixMillis) {
-        let Some(known) = self.jobs.get_mut(&job) else { return };
-        if known.is_running() {
-            known.end_as(JobEnd::Cancelled, at);
-        }
-        for extra in std::mem::take(&mut known.extras) {
-            self.blobs.release(extra.checkpoint.sha256, at);
-        }
-        let trials = known.trials.len();
-        for trial in (0u32..).map(TrialId).take(trials) {
-            if self.trial(job, trial).is_some_and(Trial::is_running) {
-                self.end_trial(job, trial, TrialEnd::Cancelled, at);
-            }
-        }
-    }
-
-    fn pause(&mut self, job: JobId, since: Option<UnixMillis>) {
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.paused_at = since;
-        }
-    }
-
     /// Changes a trial and keeps the blob references with it.
-    fn change_trial<T>(
+    pub(super) fn change_trial<T>(
         &mut self,
         job: JobId,
         trial: TrialId,

@@ -5,6 +5,7 @@
 //! implies (a trial's end, a job's end, references to blobs) is derived here and not journalled twice.
 
 mod blob;
+mod ends;
 mod extra;
 mod fold;
 mod host;

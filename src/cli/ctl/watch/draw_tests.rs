@@ -1,3 +1,5 @@
+//! Screens as they are drawn, large and small.
+
 use super::*;
 use ratatui::{Terminal, backend::TestBackend};
 use serde_json::json;
