@@ -86,6 +86,11 @@ impl<R: UnitRunner> Devices<R> {
 }
 
 impl<R> Devices<R> {
+    /// Bytes of memory that one unit may take on each, where the owner lends so many of the machine's.
+    pub(crate) fn memory(&self, lent: Option<u64>) -> impl Iterator<Item = Option<u64>> {
+        self.0.iter().map(move |device| device.memory(lent))
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Device<R>> {
         self.0.iter()
     }

@@ -5,7 +5,7 @@ use crate::{ahead, api::ApiFailure, backoff::Backoff, host::Host, runner::UnitRu
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
-    inventory::{Demand, Device, Inventory},
+    inventory::{Demand, Inventory},
     time::Millis,
 };
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -128,9 +128,9 @@ impl<R: UnitRunner> Asker<R> {
 
     /// Has the owner changed what is lent, since the server was told?
     fn has_other_devices(&self) -> bool {
-        let now = self.host.devices.inventory(&self.host.measurements, self.host.owner.memory());
-        let memory = |devices: &[Device]| devices.iter().map(|of| of.memory).collect::<Vec<_>>();
-        self.told.as_ref().is_some_and(|told| memory(&told.devices) != memory(&now))
+        let now = self.host.devices.memory(self.host.owner.memory());
+        let told = self.told.as_ref();
+        told.is_some_and(|told| !told.devices.iter().map(|device| device.memory).eq(now))
     }
 
     fn inventory(&self) -> Inventory {
