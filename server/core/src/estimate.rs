@@ -15,13 +15,18 @@ const PASSES: u64 = 3;
 /// Operations per second of a host that has said nothing.
 const UNKNOWN_FLOPS: u64 = 1_000_000_000;
 
+/// Workloads of which hosts' word is taken: beyond that, one that makes them up would fill the memory.
+const MOST_TOLD: usize = 10_000;
+/// Hosts that may tell of each of them.
+const HOSTS_OF_ONE: usize = 10;
+
 /// What was measured so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Estimates {
     by_device: BTreeMap<(HostId, String, Workload), u64>,
     by_workload: BTreeMap<Workload, u64>,
     /// The least bytes of memory that units took as their most: on processors, and on GPUs.
-    least_peaks: BTreeMap<(bool, Workload), u64>,
+    least_peaks: BTreeMap<bool, BTreeMap<Workload, u64>>,
 }
 
 impl Estimates {
@@ -45,9 +50,14 @@ impl Estimates {
     pub(crate) fn told(&mut self, host: HostId, device: &Device) {
         for measured in &device.measured {
             if let Some(peak) = measured.peak_memory {
-                let sort = (device.name == CPU, measured.workload.clone());
-                let least = self.least_peaks.entry(sort).or_insert(peak);
-                *least = peak.min(*least);
+                let peaks = self.least_peaks.entry(device.name == CPU).or_default();
+                if peaks.len() < MOST_TOLD {
+                    let least = peaks.entry(measured.workload.clone()).or_insert(peak);
+                    *least = peak.min(*least);
+                }
+            }
+            if self.by_workload.len().max(self.by_device.len() / HOSTS_OF_ONE) >= MOST_TOLD {
+                continue;
             }
             let Some(per_row) = measured.nanos_per_row else { continue };
             let workload = &measured.workload;
@@ -61,7 +71,7 @@ impl Estimates {
     /// all others.
     #[must_use]
     pub(crate) fn least_peak(&self, device: &str, workload: &Workload) -> Option<u64> {
-        self.least_peaks.get(&(device == CPU, workload.clone())).copied()
+        self.least_peaks.get(&(device == CPU))?.get(workload).copied()
     }
 
     /// Forgets what was measured on hosts; what is known of architectures stays.
@@ -86,10 +96,10 @@ impl Estimates {
         Millis(per_row.saturating_mul(rows) / 1_000_000)
     }
 
-    /// Microseconds that the trial has left, on a middling host.
+    /// Microseconds that the trial, of this workload, has left on a middling host.
     #[must_use]
-    pub(crate) fn remaining_micros(&self, trial: &Trial) -> u64 {
-        let measured = self.by_workload.get(&Workload::of(&trial.context)).copied();
+    pub(crate) fn remaining_micros(&self, trial: &Trial, workload: &Workload) -> u64 {
+        let measured = self.by_workload.get(workload).copied();
         let per_row = measured.unwrap_or_else(|| guess(trial, 0.0));
         let batch = u64::from(trial.context.config.training.batch_size);
         trial.chain.left().saturating_mul(batch).saturating_mul(per_row) / 1000

@@ -22,12 +22,12 @@ impl Place<'_> {
 }
 
 impl Core {
+    /// Nothing but memory speaks against training the trial there.
     pub(crate) fn may_train(&self, job: &Job, trial: &Trial, place: Place<'_>) -> bool {
         let kept = self.kept_class(job, trial);
         kept.is_none_or(|kept| kept == place.class())
             && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
             && self.may_retry(kept, &trial.failures, place.host)
-            && self.has_room(place.slots, trial)
     }
 
     /// The numeric class that the trial must stay in.
@@ -50,19 +50,15 @@ impl Core {
         own == 0 || others.all(|other| count(other) >= own)
     }
 
-    /// Has a slot the memory for the trial's units? Where nobody has said what they take, their checkpoint
+    /// Has a slot the memory for the trial's units, which are of this workload? Where nobody has said what they take, their checkpoint
     /// is what they take at least.
-    pub(crate) fn has_room(&self, slots: &Slots, trial: &Trial) -> bool {
-        if slots.device.memory.is_none() && slots.ran_out.is_empty() {
-            return true;
-        }
-        let workload = Workload::of(&trial.context);
-        if slots.ran_out.contains(&workload) {
+    pub(crate) fn has_room(&self, slots: &Slots, trial: &Trial, workload: &Workload) -> bool {
+        if slots.ran_out.contains(workload) {
             return false;
         }
         let Some(memory) = slots.device.memory else { return true };
-        let own = slots.peaks.get(&workload).copied();
-        let takes = own.or_else(|| self.soft.estimates.least_peak(&slots.device.name, &workload));
+        let own = slots.peaks.get(workload).copied();
+        let takes = own.or_else(|| self.soft.estimates.least_peak(&slots.device.name, workload));
         takes.unwrap_or(0).max(trial.checkpoint_bytes) <= memory
     }
 
@@ -75,10 +71,11 @@ impl Core {
             slots.count > 0 && class.is_none_or(|class| slots.device.numeric_class == class)
         };
         let mut places = contacts.flat_map(|contact| contact.devices.values().filter(of_class));
+        let workload = Workload::of(&trial.context);
         let mut any = false;
         let fits = places.any(|slots| {
             any = true;
-            self.has_room(slots, trial)
+            self.has_room(slots, trial, &workload)
         });
         any && !fits
     }

@@ -10,7 +10,7 @@ use crate::{
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, ShardId, TrialId, Version},
-    inventory::Demand,
+    inventory::{Demand, Workload},
     unit,
 };
 use sojourn_workgen::{Candidate, HostCache};
@@ -145,10 +145,13 @@ impl Core {
                 .hops()
                 .filter_map(|trial| job.trial(trial))
                 .filter(|trial| self.may_train(job, trial, place))
-                .map(|trial| Candidate {
-                    trial: trial.id,
-                    chain: &trial.chain,
-                    remaining: self.soft.estimates.remaining_micros(trial),
+                .filter_map(|trial| {
+                    let workload = Workload::of(&trial.context);
+                    self.has_room(place.slots, trial, &workload).then(|| Candidate {
+                        trial: trial.id,
+                        chain: &trial.chain,
+                        remaining: self.soft.estimates.remaining_micros(trial, &workload),
+                    })
                 })
                 .collect();
             let cache = JobCache::new(job, contact);
@@ -176,7 +179,9 @@ impl Core {
         let mut open = job.extras.iter().filter(|extra| extra.live.is_empty());
         let extra = open.find(|extra| {
             self.may_retry(None, &extra.failures, place.host)
-                && job.trial(extra.name.trial).is_some_and(|t| self.has_room(place.slots, t))
+                && job.trial(extra.name.trial).is_some_and(|trial| {
+                    self.has_room(place.slots, trial, &Workload::of(&trial.context))
+                })
         })?;
         Some(Chosen {
             unit: UnitKey::Extra { job: job.id, name: extra.name },
@@ -198,7 +203,7 @@ impl Core {
             let evaluation = known.evaluations.get(&epoch)?;
             let may = !self.state.blobs.is_lost(&evaluation.checkpoint.sha256)
                 && self.may_retry(None, &evaluation.failures, place.host)
-                && self.has_room(place.slots, known);
+                && self.has_room(place.slots, known, &Workload::of(&known.context));
             may.then_some((trial, epoch, evaluation.version))
         });
         first.take(1).next().map(|first| (first, count))
