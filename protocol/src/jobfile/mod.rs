@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `reader` | any table and value: types, unknown keys, the collected problems |
 //! | `dimension` | a plain value, `{ choice = … }`, `{ uniform = … }`, `{ log_uniform = … }`, `{ int = … }` |
-//! | `data`, `model`, `training`, `search` | the tables of those names (`search` also `[placement]`) |
+//! | `data`, `model`, `training`, `search`, `placement` | the tables of those names |
 //! | `given` | `init` of a `[[model]]` |
 //! | `vocabulary` | every key there is, and the nearest word to a mistyped one |
 
@@ -18,6 +18,7 @@ mod dimension;
 mod error;
 mod given;
 mod model;
+mod placement;
 mod reader;
 mod search;
 mod training;
@@ -78,7 +79,7 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
         .and_then(|section| training::read(&section, method, shape));
     let loss = training.as_ref().map(|training| training.loss);
     let search = search::read(search_node.as_ref(), method, loss);
-    let placement = search::placement(&root);
+    let placement = placement::read(&root);
     let mut data = data?;
     if let Some(scale) = given_scale {
         data.scale = scale?;

@@ -1,7 +1,7 @@
-//! `[search]` and `[placement]`.
+//! `[search]`.
 
 use super::reader::{Node, Section, list};
-use crate::spec::{Goal, Loss, Metric, OrderChoice, PlacementSpec, SearchMethod, SearchSpec};
+use crate::spec::{Goal, Loss, Metric, SearchMethod, SearchSpec};
 
 /// The search procedure's word; its own keys are read later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,29 +116,4 @@ fn metric(node: &Node<'_>, loss: Option<Loss>) -> Option<Metric> {
         metric.name(),
         list(&names)
     ))
-}
-
-/// Reads `[placement]`; all of it may be left out.
-pub(super) fn placement(root: &Section<'_>) -> Option<PlacementSpec> {
-    let defaults = PlacementSpec { order: OrderChoice::Auto, reproducible: true, threads: 1 };
-    let Some(node) = root.optional("placement") else { return Some(defaults) };
-    let section = node.section()?;
-    let merging = "merging, which this version has not got; it trains in hop order";
-    let merge = match section.optional("merge") {
-        None => Some(()),
-        Some(node) => node.refuse(format!("asks for {merging}")),
-    };
-    let order = match section.optional("order") {
-        None => Some(defaults.order),
-        Some(node) if node.as_string() == Some("merge") => {
-            node.refuse(format!("is `\"merge\"`: {merging}"))
-        }
-        Some(node) => node.word(&[("auto", OrderChoice::Auto), ("hop", OrderChoice::Hop)]),
-    };
-    let reproducible =
-        section.optional("reproducible").map_or(Some(defaults.reproducible), |node| node.boolean());
-    let threads =
-        section.optional("threads").map_or(Some(defaults.threads), |node| node.integer(1, 1024));
-    merge?;
-    Some(PlacementSpec { order: order?, reproducible: reproducible?, threads: threads? })
 }

@@ -6,8 +6,8 @@ mod models;
 use super::parse;
 use crate::spec::{
     AugmentSpace, Channels, CnnSpace, Dimension, Goal, Loss, Metric, MlpSpace, ModelSpace,
-    OptimizerName, OrderChoice, Pool, Precision, ResnetSpace, Scale, ScheduleName, SearchMethod,
-    Share, SourceSpec, Split,
+    OptimizerName, OrderChoice, Pool, Precision, Replicas, ResnetSpace, Scale, ScheduleName,
+    SearchMethod, Share, SourceSpec, Split,
     dimension::{Range, Spread},
 };
 
@@ -444,6 +444,18 @@ fn an_empty_or_impossible_search_is_refused() {
 }
 
 #[test]
+fn a_job_says_how_it_stands_to_others() {
+    let text =
+        format!("{SMALL}[placement]\nreplicas = 3\npriority = -5\nshare = 4\nmax_hosts = 2\n");
+    let placement = parse(&text).unwrap().placement;
+    assert_eq!(placement.replicas, Replicas::Fixed(3));
+    assert_eq!((placement.priority, placement.share), (-5, 4));
+    assert_eq!(placement.max_hosts, Some(2));
+    let plain = parse(&format!("{SMALL}[placement]\nreplicas = \"demand\"\n")).unwrap();
+    assert_eq!(plain, parse(SMALL).unwrap(), "which is what holds anyway");
+}
+
+#[test]
 fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
     let search = |line: &str| told("epochs = 2", &format!("epochs = 2\n[search]\n{line}"));
     let placement = |line: &str| told("epochs = 2", &format!("epochs = 2\n[placement]\n{line}"));
@@ -478,6 +490,18 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
     assert_eq!(
         placement("merge = { rule = \"vc-asgd\" }"),
         "11: `placement.merge` asks for merging, which this version has not got; it trains in hop order"
+    );
+    assert_eq!(
+        placement("replicas = \"demnad\""),
+        "11: `placement.replicas` is `\"demnad\"`; did you mean `demand`? one of `demand` is wanted"
+    );
+    assert_eq!(
+        placement("priority = 101"),
+        "11: `placement.priority` is 101; at most 100 is possible"
+    );
+    assert_eq!(
+        placement("max_hosts = 0"),
+        "11: `placement.max_hosts` is 0; a whole number from 1 to 10000000 is wanted"
     );
     assert_eq!(
         told("label = \"y\"", "label = \"y\"\nshards = \"auto\""),

@@ -42,7 +42,19 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
     ("training.optimizer", &["name", "lr", "momentum", "beta1", "beta2", "eps", "weight_decay"]),
     ("training.schedule", &["name", "warmup", "every", "gamma", "floor"]),
     ("search", &["method", "trials", "metric", "goal", "top_k"]),
-    ("placement", &["order", "merge", "reproducible", "threads"]),
+    (
+        "placement",
+        &[
+            "order",
+            "merge",
+            "reproducible",
+            "threads",
+            "replicas",
+            "priority",
+            "share",
+            "max_hosts",
+        ],
+    ),
 ];
 
 /// The keys of the table at `path`.

@@ -1,6 +1,6 @@
 //! A whole job, as its user means it.
 
-use super::{DataSpec, Loss, ModelSpace, TrainingSpace};
+use super::{DataSpec, Loss, ModelSpace, PlacementSpec, TrainingSpace};
 use crate::digest::BlobRef;
 use serde::{Deserialize, Serialize};
 
@@ -156,28 +156,4 @@ pub enum Goal {
     Min,
     /// More is better.
     Max,
-}
-
-/// `[placement]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct PlacementSpec {
-    /// How trials and machines meet.
-    pub order: OrderChoice,
-    /// Pinned threads and ISA, and each trial within one numeric class (DESIGN section 8).
-    pub reproducible: bool,
-    /// Threads of one unit where `reproducible`, at least 1; otherwise the slot decides.
-    pub threads: u32,
-}
-
-/// `placement.order`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum OrderChoice {
-    /// Hop order (MOP): sequential SGD semantics.
-    Hop,
-    /// Let the server choose; hop order is what it has.
-    Auto,
 }

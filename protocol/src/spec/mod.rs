@@ -10,6 +10,7 @@ pub mod data;
 pub mod dimension;
 mod job;
 mod model;
+mod placement;
 mod search;
 mod share;
 mod training;
@@ -18,11 +19,11 @@ pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
 pub use data::{Channels, DataSpec, FileKind, Scale, SourceSpec, Split};
 pub use dimension::Dimension;
-pub use job::{
-    DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, OrderChoice, PlacementSpec, SearchMethod,
-    SearchSpec,
-};
+pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec};
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
+pub use placement::{
+    HIGHEST_PRIORITY, LARGEST_SHARE, MOST_REPLICAS, OrderChoice, PlacementSpec, Replicas,
+};
 pub use share::Share;
 pub use training::{
     Loss, MOST_EPOCHS, Optimizer, OptimizerName, OptimizerSpace, Precision, Schedule, ScheduleName,

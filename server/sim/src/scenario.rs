@@ -166,7 +166,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32, reproducible: bool) ->
             goal: Goal::Max,
             top_k: None,
         },
-        placement: PlacementSpec { order: OrderChoice::Hop, reproducible, threads: 1 },
+        placement: PlacementSpec::new(OrderChoice::Hop, reproducible, 1),
     }
 }
 
