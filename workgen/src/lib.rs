@@ -5,12 +5,14 @@
 //! |---|---|
 //! | [`search`] | job spec -> trials (grid, random) |
 //! | [`chain`] | one trial's way over its shards, epoch after epoch, with positions |
+//! | [`plan`] | whole schedules, made ahead on estimates |
 //! | [`policy`] | which trial and shard an asking host gets, and why |
 //!
 //! Nothing here asks the time, the machine or chance: streams of chance come in as arguments or
 //! follow from the job's seed.
 
 pub mod chain;
+pub mod plan;
 pub mod policy;
 pub mod search;
 

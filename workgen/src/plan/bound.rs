@@ -1,0 +1,169 @@
+//! Times that no schedule can beat.
+//!
+//! - A place must train all hops of the shards that it alone holds.
+//! - A trial must make all its hops, each on its best place at the least.
+//! - The `k` trials with the most work use `k` places at a time at the most, so even the `k` fastest
+//!   places, shared without loss, need their time for it; and all trials all places (Horvath, Lam and
+//!   Sethi, "A level algorithm for preemptive scheduling", J. ACM 24(1), 1977).
+//!
+//! Where paces differ by trial, a place counts as being as fast as it is for the trial that it suits
+//! best. Speeds round up and times down: a bound may be weak, never wrong.
+
+use super::problem::{PACE_ONE, PlanTrial, Problem};
+
+/// Fixed point of the speeds.
+const ONE: u128 = 1 << 32;
+
+/// The largest of the bounds.
+pub(super) fn lower(problem: &Problem) -> u64 {
+    let best = Best::new(problem);
+    let trials = best.ends(problem);
+    trials.max(loads(problem)).max(capacity(problem, &best))
+}
+
+/// By trial: microseconds that it trains for, each hop on its best place.
+struct Best {
+    rest: Vec<u64>,
+}
+
+impl Best {
+    fn new(problem: &Problem) -> Self {
+        let rest = problem.trials.iter().map(|trial| {
+            let anywhere = trial.pace.iter().copied().min().unwrap_or(PACE_ONE);
+            let best = |shard: usize| {
+                let pace = match problem.holders.get(shard) {
+                    Some(Some(holders)) if !trial.pace.is_empty() => {
+                        let paces =
+                            holders.iter().filter_map(|place| trial.pace.get(*place as usize));
+                        paces.copied().min().unwrap_or(anywhere)
+                    }
+                    _ => anywhere,
+                };
+                let work = trial.work.get(shard).copied().unwrap_or(0);
+                let time = (u128::from(work) * u128::from(pace)).div_ceil(u128::from(PACE_ONE));
+                u64::try_from(time).unwrap_or(u64::MAX)
+            };
+            visits(trial, best)
+        });
+        Self { rest: rest.collect() }
+    }
+
+    fn ends(&self, problem: &Problem) -> u64 {
+        let first = problem.places.iter().map(|place| place.free_at).min().unwrap_or(0);
+        let busy =
+            self.rest.iter().zip(&problem.trials).filter(|(_, trial)| has_hops(problem, trial));
+        busy.map(|(rest, trial)| rest + trial.free_at.max(first)).max().unwrap_or(0)
+    }
+}
+
+fn has_hops(problem: &Problem, trial: &PlanTrial) -> bool {
+    !trial.open.is_empty() || (trial.epochs_after > 0 && !problem.holders.is_empty())
+}
+
+/// A sum over all visits of a trial.
+fn visits(trial: &PlanTrial, of: impl Fn(usize) -> u64) -> u64 {
+    let open: u64 = trial.open.iter().map(|shard| of(*shard as usize)).sum();
+    match trial.epochs_after {
+        0 => open,
+        epochs => open + u64::from(epochs) * (0..trial.work.len()).map(of).sum::<u64>(),
+    }
+}
+
+/// The place that is busy longest with shards that it alone holds.
+fn loads(problem: &Problem) -> u64 {
+    let mut loads = vec![(0_u64, 0_u64, u64::MAX); problem.places.len()];
+    let mut add = |number: usize, shard: usize, times: u64| {
+        let alone = match problem.holders.get(shard) {
+            Some(Some(holders)) if holders.len() == 1 => holders.first().copied(),
+            None | Some(Some(_)) => None,
+            Some(None) => (problem.places.len() == 1).then_some(0),
+        };
+        let Some(place) = alone else { return };
+        let time = problem.time(super::problem::id(number), super::problem::id(shard), place);
+        let trial = problem.trials.get(number);
+        if let (Some((load, hops, first)), Some(trial)) = (loads.get_mut(place as usize), trial) {
+            *load += time * times;
+            *hops += times;
+            *first = (*first).min(trial.free_at);
+        }
+    };
+    for (number, trial) in problem.trials.iter().enumerate() {
+        for &shard in &trial.open {
+            add(number, shard as usize, 1);
+        }
+        if trial.epochs_after > 0 {
+            for shard in 0..trial.work.len() {
+                add(number, shard, u64::from(trial.epochs_after));
+            }
+        }
+    }
+    let ends = loads.iter().zip(&problem.places).filter(|((_, hops, _), _)| *hops > 0);
+    let end = |((load, hops, first), place): (&(u64, u64, u64), &super::PlanPlace)| {
+        (*first).max(place.free_at) + load + (hops - 1) * place.latency
+    };
+    ends.map(end).max().unwrap_or(0)
+}
+
+/// What all places, or the fastest of them for the longest trials, can do.
+fn capacity(problem: &Problem, best: &Best) -> u64 {
+    let mut speeds: Vec<(u128, u64)> = Vec::with_capacity(problem.places.len());
+    for (number, place) in problem.places.iter().enumerate() {
+        // How much slower than a trial's best place this one is, at the trial that it suits best.
+        let slower = |trial: &PlanTrial| {
+            let least = trial.pace.iter().copied().min().unwrap_or(PACE_ONE).max(1);
+            let here = trial.pace.get(number).copied().unwrap_or(PACE_ONE);
+            (u128::from(here) * ONE / u128::from(least)).max(1)
+        };
+        let slow = problem.trials.iter().map(slower).min().unwrap_or(ONE);
+        speeds.push(((ONE * ONE).div_ceil(slow), place.free_at));
+    }
+    // Work is measured on a trial's best place; only whole trials without rounding count, so each
+    // hop gives back the microsecond that rounding may have added.
+    let work = |(number, trial): (usize, &PlanTrial)| {
+        let least = trial.pace.iter().copied().min().unwrap_or(PACE_ONE);
+        let at_best = |shard: usize| {
+            let work = u128::from(trial.work.get(shard).copied().unwrap_or(0));
+            u64::try_from(work * u128::from(least) / u128::from(PACE_ONE)).unwrap_or(0)
+        };
+        visits(trial, at_best).min(best.rest.get(number).copied().unwrap_or(0))
+    };
+    let works: Vec<u64> = problem.trials.iter().enumerate().map(work).collect();
+    everything(&works, &mut speeds).max(longest(problem, works, speeds))
+}
+
+/// When all work is done if the places share it without loss.
+fn everything(works: &[u64], speeds: &mut [(u128, u64)]) -> u64 {
+    let work: u128 = works.iter().map(|work| u128::from(*work)).sum();
+    if work == 0 {
+        return 0;
+    }
+    // Places join in the order in which they come free; the end is where the work is done.
+    speeds.sort_by_key(|(_, free)| *free);
+    let (mut speed, mut ahead, mut end) = (0_u128, 0_u128, u128::MAX);
+    for &(more, free) in speeds.iter() {
+        if u128::from(free) >= end {
+            break;
+        }
+        speed += more;
+        ahead += more * u128::from(free);
+        // speed * end - ahead = work * ONE
+        end = (work * ONE + ahead) / speed.max(1);
+    }
+    u64::try_from(end).unwrap_or(0)
+}
+
+/// When the longest trials are done if they share the fastest places without loss.
+fn longest(problem: &Problem, mut works: Vec<u64>, mut speeds: Vec<(u128, u64)>) -> u64 {
+    let first = problem.places.iter().map(|place| place.free_at).min().unwrap_or(0);
+    let free = problem.trials.iter().filter(|trial| has_hops(problem, trial));
+    let first = first.max(free.map(|trial| trial.free_at).min().unwrap_or(0));
+    works.sort_unstable_by(|a, b| b.cmp(a));
+    speeds.sort_unstable_by_key(|(speed, _)| std::cmp::Reverse(*speed));
+    let (mut work, mut speed, mut bound) = (0_u128, 0_u128, 0);
+    for (more, (faster, _)) in works.into_iter().zip(speeds) {
+        work += u128::from(more);
+        speed += faster;
+        bound = bound.max(work * ONE / speed.max(1));
+    }
+    if bound == 0 { 0 } else { first + u64::try_from(bound).unwrap_or(0) }
+}

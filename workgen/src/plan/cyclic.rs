@@ -1,0 +1,55 @@
+//! The cyclic order: in round `r`, trial `t` is at place `t + r`, a Latin square.
+//!
+//! ```text
+//!   round     0  1  2  3
+//!   trial 0   a  b  c  d      exact where a trial's hops are alike, and trials are no more than
+//!   trial 1   b  c  d  a      places; where they are several times as many and alike too, each
+//!   trial 2   c  d  a  b      round has that many turns
+//!   trial 3   d  a  b  c
+//! ```
+
+#![expect(clippy::indexing_slicing, reason = "ids of a checked problem are indices of its tables")]
+
+use super::{Budget, Planner, Problem, Schedule, Step, problem::id, shop::Shop};
+
+/// The Latin-square order where it is exact: one shard pinned to each place, and no schedule that ends
+/// sooner.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cyclic;
+
+impl Planner for Cyclic {
+    fn plan(&self, problem: &Problem, _: u64, _: &mut dyn Budget) -> Option<Schedule> {
+        plan(&Shop::new(problem))
+    }
+}
+
+/// The order, where its end is the lower bound.
+pub(super) fn plan(shop: &Shop<'_>) -> Option<Schedule> {
+    let whole = |trial: &super::PlanTrial| trial.open.len() == shop.shards;
+    let single = shop.shards_of.iter().all(|shards| shards.len() == 1);
+    if !(shop.pinned && single && shop.problem.trials.iter().all(whole)) {
+        return None;
+    }
+    let mut trials: Vec<u64> = shop.problem.trials.iter().map(|trial| trial.free_at).collect();
+    let mut places: Vec<u64> = shop.problem.places.iter().map(|place| place.free_at).collect();
+    let epochs = shop.problem.trials.iter().map(|trial| trial.epochs_after).max().unwrap_or(0);
+    let mut steps = Vec::with_capacity(usize::try_from(shop.problem.hops()).unwrap_or(0));
+    for round in 0..shop.places * (epochs as usize + 1) {
+        let epoch = id(round / shop.places);
+        for (number, trial) in shop.problem.trials.iter().enumerate() {
+            if trial.epochs_after < epoch {
+                continue;
+            }
+            let place = (number + round) % shop.places;
+            let shard = shop.shards_of[place][0];
+            let (trial, place_id) = (id(number), id(place));
+            let start = trials[number].max(places[place]);
+            let end = start + shop.time(trial, shard, place_id);
+            steps.push(Step { trial, epoch, shard, place: place_id, start, end });
+            trials[number] = end;
+            places[place] = end + shop.problem.places[place].latency;
+        }
+    }
+    let schedule = Schedule::new(steps);
+    (schedule.makespan == shop.bound).then_some(schedule)
+}

@@ -1,0 +1,85 @@
+//! Planning: whole schedules, made ahead on estimates. Pure: no clock, no I/O; whole numbers in all that
+//! decides, `ChaCha` for chance, ties by index.
+//!
+//! ```text
+//!   Problem ---> Planner ---> Schedule        lower_bound() <= makespan
+//!      seed, budget ^                         check(): it is one
+//! ```
+//!
+//! | file | holds |
+//! |---|---|
+//! | `problem`, `bound` | an instance, and the times that nothing can beat |
+//! | `schedule` | hops with places and times, and the proof that they fit |
+//! | `budget` | how many iterations: a count here, a clock in the command |
+//! | `shop`, `floor` | the forward simulation that dispatching planners share |
+//! | `randomized`, `ltrp`, `cyclic` | plans made in one go |
+//! | `rollout` | the best of many |
+
+mod bound;
+mod budget;
+mod cyclic;
+mod floor;
+mod ltrp;
+mod problem;
+mod randomized;
+mod rollout;
+mod schedule;
+mod shop;
+
+pub use budget::{Budget, Iterations};
+pub use cyclic::Cyclic;
+pub use ltrp::Ltrp;
+pub use problem::{LONGEST, PACE_ONE, PlanPlace, PlanTrial, Problem, ProblemError};
+pub use randomized::Randomized;
+pub use rollout::Rollout;
+pub use schedule::{Schedule, ScheduleError, Step};
+
+use serde::{Deserialize, Serialize};
+
+/// Makes whole schedules.
+pub trait Planner: std::fmt::Debug {
+    /// A schedule of a problem that passes [`Problem::check`]; `None` where this planner has no answer
+    /// for such a problem. Problem, seed and the budget's answers decide it.
+    fn plan(&self, problem: &Problem, seed: u64, budget: &mut dyn Budget) -> Option<Schedule>;
+}
+
+/// A planner by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlannerName {
+    /// [`Randomized`].
+    Randomized,
+    /// [`Ltrp`].
+    Ltrp,
+    /// [`Cyclic`].
+    Cyclic,
+    /// [`Rollout`].
+    Rollout,
+}
+
+impl PlannerName {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Randomized, Self::Ltrp, Self::Cyclic, Self::Rollout];
+
+    /// The planner.
+    #[must_use]
+    pub fn planner(self) -> Box<dyn Planner> {
+        match self {
+            Self::Randomized => Box::new(Randomized),
+            Self::Ltrp => Box::new(Ltrp),
+            Self::Cyclic => Box::new(Cyclic),
+            Self::Rollout => Box::new(Rollout),
+        }
+    }
+
+    /// Its name, as people write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Randomized => "randomized",
+            Self::Ltrp => "ltrp",
+            Self::Cyclic => "cyclic",
+            Self::Rollout => "rollout",
+        }
+    }
+}

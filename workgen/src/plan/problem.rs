@@ -1,0 +1,234 @@
+//! An instance of "who trains which hop when": trials, places, and which place may train which shard.
+//!
+//! Everything is a whole number: microseconds, or the units of an open-shop file. Ids are indices.
+
+use super::bound;
+use serde::{Deserialize, Serialize};
+
+/// The pace of a place at which a hop takes exactly its work; a place of pace `2 * PACE_ONE` is half as
+/// fast.
+pub const PACE_ONE: u64 = 1 << 16;
+
+/// The longest time that a problem may take on its slowest places, one hop after the other. So no sum
+/// over a problem overflows, weighted or not.
+pub const LONGEST: u64 = 1 << 50;
+
+/// What is to be planned. A slot of a host is one place.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Problem {
+    /// By trial.
+    pub trials: Vec<PlanTrial>,
+    /// By place.
+    pub places: Vec<PlanPlace>,
+    /// By shard: the places that may train it; `None`: all.
+    pub holders: Vec<Option<Vec<u32>>>,
+}
+
+/// One trial: what it still has to visit, and how long that takes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanTrial {
+    /// Microseconds from now until its next hop may begin.
+    pub free_at: u64,
+    /// Shards left in its current epoch, in any order.
+    pub open: Vec<u32>,
+    /// Whole epochs (all shards) after that.
+    pub epochs_after: u32,
+    /// By shard: microseconds of a hop at pace one.
+    pub work: Vec<u64>,
+    /// By place: a hop takes `work * pace / PACE_ONE` microseconds, rounded up. Empty: [`PACE_ONE`]
+    /// everywhere.
+    pub pace: Vec<u64>,
+}
+
+/// One place: where one hop runs at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanPlace {
+    /// Microseconds from now until it is free.
+    pub free_at: u64,
+    /// Microseconds that it rests between two hops.
+    pub latency: u64,
+}
+
+/// What is wrong with a problem.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProblemError {
+    /// A list that goes by shard or by place has another length.
+    #[error("trial {trial} has {found} entries of `{list}`, it needs {needed}")]
+    Length {
+        /// The trial.
+        trial: usize,
+        /// Which list.
+        list: &'static str,
+        /// Its length.
+        found: usize,
+        /// The right one.
+        needed: usize,
+    },
+    /// An open shard that is none, or that stands twice.
+    #[error("trial {trial} has shard {shard} open, which is no shard or stands twice")]
+    Open {
+        /// The trial.
+        trial: usize,
+        /// The shard.
+        shard: u32,
+    },
+    /// A holder that is none, or that stands twice.
+    #[error("shard {shard} is held by place {place}, which is no place or stands twice")]
+    Holder {
+        /// The shard.
+        shard: usize,
+        /// The place.
+        place: u32,
+    },
+    /// A shard that must be trained and that no place may train.
+    #[error("no place may train shard {shard}, and trial {trial} needs it")]
+    Nowhere {
+        /// The shard.
+        shard: usize,
+        /// A trial that needs it.
+        trial: usize,
+    },
+    /// Numbers too large to add up.
+    #[error("all hops one after the other take longer than {LONGEST}")]
+    TooLong,
+    /// More trials, places or shards than ids.
+    #[error("more than 2^31 trials, places, shards or hops")]
+    TooMany,
+}
+
+impl Problem {
+    /// An open shop: `durations` by job (trial), then by machine (a place with one pinned shard). Rows
+    /// must be of one length; [`Problem::check`] says so where they aren't.
+    #[must_use]
+    pub fn of_open_shop(durations: &[Vec<u64>]) -> Self {
+        let machines = durations.first().map_or(0, Vec::len);
+        let ids = 0..id(machines);
+        let trials = durations.iter().map(|row| PlanTrial {
+            open: ids.clone().collect(),
+            work: row.clone(),
+            ..PlanTrial::default()
+        });
+        Self {
+            trials: trials.collect(),
+            places: vec![PlanPlace::default(); machines],
+            holders: ids.clone().map(|place| Some(vec![place])).collect(),
+        }
+    }
+
+    /// How long a hop takes, where the ids are of this problem; else 0.
+    #[must_use]
+    pub fn time(&self, trial: u32, shard: u32, place: u32) -> u64 {
+        let Some(trial) = self.trials.get(trial as usize) else { return 0 };
+        let work = trial.work.get(shard as usize).copied().unwrap_or(0);
+        match trial.pace.get(place as usize) {
+            Some(&pace) if pace != PACE_ONE => scaled(work, pace),
+            _ => work,
+        }
+    }
+
+    /// May this place train this shard?
+    #[must_use]
+    pub fn may(&self, shard: u32, place: u32) -> bool {
+        match self.holders.get(shard as usize) {
+            Some(Some(holders)) => holders.contains(&place),
+            Some(None) => (place as usize) < self.places.len(),
+            None => false,
+        }
+    }
+
+    /// Hops of all trials in all epochs.
+    #[must_use]
+    pub fn hops(&self) -> u64 {
+        let shards = self.holders.len() as u64;
+        let of = |trial: &PlanTrial| {
+            u64::from(trial.epochs_after)
+                .saturating_mul(shards)
+                .saturating_add(trial.open.len() as u64)
+        };
+        self.trials.iter().fold(0, |sum, trial| sum.saturating_add(of(trial)))
+    }
+
+    /// No schedule ends before this: the largest of the loads of places, the capacity of all, and the
+    /// longest trial, each with the time before anything can begin.
+    #[must_use]
+    pub fn lower_bound(&self) -> u64 {
+        bound::lower(self)
+    }
+
+    /// Is it whole? Planners take only what passes.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), ProblemError> {
+        let (shards, places) = (self.holders.len(), self.places.len());
+        let most = 1_u64 << 31;
+        let counts = [self.trials.len() as u64, shards as u64, places as u64, self.hops()];
+        if counts.iter().any(|count| *count > most) {
+            return Err(ProblemError::TooMany);
+        }
+        for (shard, holders) in self.holders.iter().enumerate() {
+            let mut seen = vec![false; places];
+            for &place in holders.iter().flatten() {
+                match seen.get_mut(place as usize) {
+                    Some(seen) if !*seen => *seen = true,
+                    _ => return Err(ProblemError::Holder { shard, place }),
+                }
+            }
+        }
+        let nowhere = |shard: &usize| match self.holders.get(*shard) {
+            Some(Some(holders)) => holders.is_empty(),
+            _ => places == 0,
+        };
+        let mut sum = 0_u128;
+        let latest = self.trials.iter().map(|trial| trial.free_at);
+        let latest = latest.chain(self.places.iter().map(|place| place.free_at)).max().unwrap_or(0);
+        let latency = self.places.iter().map(|place| place.latency).max().unwrap_or(0);
+        for (number, trial) in self.trials.iter().enumerate() {
+            let needs = |found, needed, list| {
+                let wrong = ProblemError::Length { trial: number, list, found, needed };
+                if found == needed { Ok(()) } else { Err(wrong) }
+            };
+            needs(trial.work.len(), shards, "work")?;
+            if !trial.pace.is_empty() {
+                needs(trial.pace.len(), places, "pace")?;
+            }
+            let mut seen = vec![false; shards];
+            for &shard in &trial.open {
+                match seen.get_mut(shard as usize) {
+                    Some(seen) if !*seen => *seen = true,
+                    _ => return Err(ProblemError::Open { trial: number, shard }),
+                }
+            }
+            let needed = |shard: &usize| {
+                trial.epochs_after > 0 || seen.get(*shard).copied().unwrap_or(false)
+            };
+            if let Some(shard) = (0..shards).filter(needed).find(nowhere) {
+                return Err(ProblemError::Nowhere { shard, trial: number });
+            }
+            let pace = u128::from(trial.pace.iter().copied().max().unwrap_or(PACE_ONE));
+            let epochs = u128::from(trial.epochs_after) + 1;
+            let work: u128 = trial.work.iter().map(|work| u128::from(*work)).sum();
+            let work = work.checked_mul(pace).and_then(|work| work.checked_mul(epochs));
+            sum = work
+                .and_then(|work| sum.checked_add(work / u128::from(PACE_ONE) + 1))
+                .ok_or(ProblemError::TooLong)?;
+        }
+        sum += u128::from(latest) + u128::from(self.hops()) * (u128::from(latency) + 1);
+        if sum > u128::from(LONGEST) { Err(ProblemError::TooLong) } else { Ok(()) }
+    }
+}
+
+/// An index as an id; problems have fewer than 2^31 of anything.
+pub(super) fn id(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// `work * pace / PACE_ONE`, rounded up.
+fn scaled(work: u64, pace: u64) -> u64 {
+    let time = (u128::from(work) * u128::from(pace)).div_ceil(u128::from(PACE_ONE));
+    u64::try_from(time).unwrap_or(u64::MAX)
+}

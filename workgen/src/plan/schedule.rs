@@ -1,0 +1,166 @@
+//! A whole schedule, and the proof that it is one.
+
+use super::problem::{Problem, id};
+use serde::{Deserialize, Serialize};
+
+/// One hop at its place and time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// The trial.
+    pub trial: u32,
+    /// Its epoch; 0 is the current one.
+    pub epoch: u32,
+    /// The shard.
+    pub shard: u32,
+    /// The place.
+    pub place: u32,
+    /// Microseconds from now until it begins.
+    pub start: u64,
+    /// And until it ends.
+    pub end: u64,
+}
+
+/// Every hop of a problem, once.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// By start, then place.
+    pub steps: Vec<Step>,
+    /// When the last one ends.
+    pub makespan: u64,
+}
+
+/// Why a schedule is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    /// A step that the problem doesn't have.
+    #[error("{0:?} is no hop of the problem at a place that may train it")]
+    Unknown(Step),
+    /// A hop twice.
+    #[error("{0:?} stands twice")]
+    Twice(Step),
+    /// A hop too few.
+    #[error("trial {trial} has {found} hops of {needed}")]
+    Missing {
+        /// The trial.
+        trial: usize,
+        /// Hops found.
+        found: u64,
+        /// Hops needed.
+        needed: u64,
+    },
+    /// Another duration than the problem's.
+    #[error("{0:?} takes {1}")]
+    Duration(Step, u64),
+    /// It begins before its trial or place is free.
+    #[error("{0:?} begins before {1}, when it can")]
+    TooEarly(Step, u64),
+    /// It begins before an epoch before it has ended.
+    #[error("{0:?} stands behind epoch {1}")]
+    Epoch(Step, u32),
+    /// Not by start and place.
+    #[error("{0:?} is out of order")]
+    Order(Step),
+    /// Another makespan than the last end.
+    #[error("the last hop ends at {0}, the makespan is {1}")]
+    Makespan(u64, u64),
+}
+
+impl Schedule {
+    /// The schedule of these steps.
+    #[must_use]
+    pub fn new(mut steps: Vec<Step>) -> Self {
+        steps.sort_unstable_by_key(|step| {
+            (step.start, step.place, step.end, step.trial, step.shard)
+        });
+        let makespan = steps.iter().map(|step| step.end).max().unwrap_or(0);
+        Self { steps, makespan }
+    }
+
+    /// Is every hop there once, on a place that may train it and for its time, epochs in their order,
+    /// and no trial and no place busy twice at a time?
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong.
+    pub fn check(&self, problem: &Problem) -> Result<(), ScheduleError> {
+        let shards = problem.holders.len();
+        let mut seen: Vec<Vec<bool>> = Vec::with_capacity(problem.trials.len());
+        for trial in &problem.trials {
+            // Shards of the current epoch that are not open count as seen.
+            let mut of_trial = vec![false; shards * (trial.epochs_after as usize + 1)];
+            of_trial.iter_mut().take(shards).for_each(|seen| *seen = true);
+            for &shard in &trial.open {
+                if let Some(seen) = of_trial.get_mut(shard as usize) {
+                    *seen = false;
+                }
+            }
+            seen.push(of_trial);
+        }
+        let mut trials: Vec<(u64, u32, u64)> =
+            problem.trials.iter().map(|trial| (trial.free_at, 0, 0)).collect();
+        let mut places: Vec<u64> = problem.places.iter().map(|place| place.free_at).collect();
+        for (before, step) in self.steps.iter().zip(self.steps.iter().skip(1)) {
+            if (step.start, step.place) < (before.start, before.place) {
+                return Err(ScheduleError::Order(*step));
+            }
+        }
+        // Hops that take no time come before others that begin with them.
+        let mut steps = self.steps.clone();
+        steps.sort_by_key(|step| (step.start, step.end, step.epoch));
+        for step in steps {
+            let unknown = ScheduleError::Unknown(step);
+            let trial = step.trial as usize;
+            let hop = step.epoch as usize * shards + step.shard as usize;
+            let (Some(seen), Some((free, epoch, hops)), Some(place), Some(at)) = (
+                seen.get_mut(trial).and_then(|seen| seen.get_mut(hop)),
+                trials.get_mut(trial),
+                places.get_mut(step.place as usize),
+                problem.places.get(step.place as usize),
+            ) else {
+                return Err(unknown);
+            };
+            if (step.shard as usize) >= shards || !problem.may(step.shard, step.place) {
+                return Err(unknown);
+            }
+            if std::mem::replace(seen, true) {
+                return Err(ScheduleError::Twice(step));
+            }
+            let time = problem.time(step.trial, step.shard, step.place);
+            if step.end.checked_sub(step.start) != Some(time) {
+                return Err(ScheduleError::Duration(step, time));
+            }
+            if step.start < (*free).max(*place) {
+                return Err(ScheduleError::TooEarly(step, (*free).max(*place)));
+            }
+            if step.epoch < *epoch {
+                return Err(ScheduleError::Epoch(step, *epoch));
+            }
+            (*free, *epoch, *hops) = (step.end, step.epoch, *hops + 1);
+            *place = step.end + at.latency;
+        }
+        self.check_whole(problem, &trials)
+    }
+
+    fn check_whole(
+        &self,
+        problem: &Problem,
+        trials: &[(u64, u32, u64)],
+    ) -> Result<(), ScheduleError> {
+        // All hops once, and epochs never fall: so each epoch is whole before the next begins.
+        for (number, (trial, (_, _, found))) in problem.trials.iter().zip(trials).enumerate() {
+            let epochs = u64::from(trial.epochs_after);
+            let needed = trial.open.len() as u64 + epochs * u64::from(id(problem.holders.len()));
+            if *found != needed {
+                return Err(ScheduleError::Missing { trial: number, found: *found, needed });
+            }
+        }
+        let last = self.steps.iter().map(|step| step.end).max().unwrap_or(0);
+        if last == self.makespan {
+            Ok(())
+        } else {
+            Err(ScheduleError::Makespan(last, self.makespan))
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Properties of every planner on small problems of all kinds.
+
+#![expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
+
+#[path = "../benches/plan/instances.rs"]
+mod instances;
+
+use instances::{Holders, convnets};
+use proptest::prelude::*;
+use sojourn_workgen::plan::{
+    Iterations, PACE_ONE, PlanPlace, PlanTrial, PlannerName, Problem, ProblemError, Schedule,
+    ScheduleError, Step,
+};
+
+fn plan(name: PlannerName, problem: &Problem, seed: u64, iterations: u64) -> Option<Schedule> {
+    name.planner().plan(problem, seed, &mut Iterations::new(iterations))
+}
+
+fn place() -> impl Strategy<Value = PlanPlace> {
+    (prop_oneof![Just(0), 0_u64..50], prop_oneof![3 => Just(0), 1 => 0_u64..5])
+        .prop_map(|(free_at, latency)| PlanPlace { free_at, latency })
+}
+
+fn trial(shards: usize, places: usize) -> impl Strategy<Value = PlanTrial> {
+    let open = Just((0..shards as u32).collect::<Vec<_>>()).prop_shuffle();
+    let pace = prop_oneof![
+        Just(Vec::new()),
+        proptest::collection::vec(PACE_ONE / 4..PACE_ONE * 4, places),
+        proptest::collection::vec(Just(PACE_ONE), places),
+    ];
+    let work = prop_oneof![
+        proptest::collection::vec(0_u64..40, shards),
+        (1_u64..40).prop_map(move |work| vec![work; shards]),
+    ];
+    (prop_oneof![Just(0), 0_u64..60], open, 0..=shards, 0_u32..3, work, pace).prop_map(
+        |(free_at, mut open, gone, epochs_after, work, pace)| {
+            open.truncate(open.len() - gone);
+            PlanTrial { free_at, open, epochs_after, work, pace }
+        },
+    )
+}
+
+fn holders(places: usize) -> impl Strategy<Value = Option<Vec<u32>>> {
+    prop_oneof![
+        Just(None),
+        (0..places as u32).prop_map(|place| Some(vec![place])),
+        proptest::sample::subsequence((0..places as u32).collect::<Vec<_>>(), 1..=places)
+            .prop_shuffle()
+            .prop_map(Some),
+    ]
+}
+
+fn problem() -> impl Strategy<Value = Problem> {
+    (0_usize..6, 0_usize..6, 1_usize..5, 0..3).prop_flat_map(|(trials, shards, places, pinned)| {
+        let all = proptest::collection::vec(holders(places), shards);
+        (
+            proptest::collection::vec(trial(shards, places), trials),
+            proptest::collection::vec(place(), places),
+            all,
+        )
+            .prop_map(move |(trials, places, mut holders)| {
+                if pinned > 0 {
+                    for (shard, holders) in holders.iter_mut().enumerate() {
+                        *holders = Some(vec![(shard % places.len()) as u32]);
+                    }
+                }
+                Problem { trials, places, holders }
+            })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn schedules_are_whole_and_keep_the_bound(problem in problem(), seed: u64) {
+        prop_assert_eq!(problem.check(), Ok(()));
+        for name in PlannerName::ALL {
+            let Some(schedule) = plan(name, &problem, seed, 20) else {
+                prop_assert!(!matches!(
+                    name,
+                    PlannerName::Randomized | PlannerName::Ltrp | PlannerName::Rollout
+                ));
+                continue;
+            };
+            prop_assert_eq!(schedule.check(&problem), Ok(()), "{:?}", name);
+            prop_assert!(schedule.makespan >= problem.lower_bound(), "{:?}", name);
+            prop_assert_eq!(plan(name, &problem, seed, 20), Some(schedule), "{:?}", name);
+        }
+    }
+
+    #[test]
+    fn rollout_is_never_worse_than_what_it_starts_from(problem in problem(), seed: u64, iterations in 0_u64..40) {
+        let rollout = plan(PlannerName::Rollout, &problem, seed, iterations).unwrap().makespan;
+        for name in [PlannerName::Ltrp, PlannerName::Cyclic] {
+            if let Some(other) = plan(name, &problem, seed, 0) {
+                prop_assert!(rollout <= other.makespan);
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_lists_decides_nothing(problem in problem(), seed: u64) {
+        let mut other = problem.clone();
+        for trial in &mut other.trials {
+            trial.open.reverse();
+        }
+        for holders in other.holders.iter_mut().flatten() {
+            holders.reverse();
+        }
+        for name in PlannerName::ALL {
+            prop_assert_eq!(plan(name, &problem, seed, 10), plan(name, &other, seed, 10));
+        }
+        prop_assert_eq!(problem.lower_bound(), other.lower_bound());
+    }
+}
+
+fn mean(name: PlannerName, of: impl Fn(u64) -> Problem, seeds: u64, iterations: u64) -> f64 {
+    let ratio = |seed| {
+        let problem = of(seed);
+        let schedule = plan(name, &problem, seed, iterations);
+        schedule.map_or(f64::MAX, |plan| plan.makespan as f64 / problem.lower_bound() as f64)
+    };
+    (0..seeds).map(ratio).sum::<f64>() / seeds as f64
+}
+
+#[test]
+fn ratios_are_as_good_as_claimed() {
+    let pinned =
+        |trials, places| move |seed| convnets(trials, places, false, Holders::Pinned, seed);
+    assert!(mean(PlannerName::Ltrp, pinned(16, 8), 20, 0) <= 1.01);
+    assert!(mean(PlannerName::Rollout, pinned(16, 8), 20, 200) <= 1.002);
+    assert!(mean(PlannerName::Ltrp, pinned(64, 32), 20, 0) <= 1.01);
+    let equal = |seed| convnets(16, 16, true, Holders::Pinned, seed);
+    assert!(mean(PlannerName::Rollout, equal, 20, 200) <= 1.0);
+    let anywhere = |seed| convnets(16, 8, false, Holders::All, seed);
+    assert!(mean(PlannerName::Ltrp, anywhere, 20, 0) <= 1.025);
+}
+
+fn two_by_two() -> Problem {
+    Problem::of_open_shop(&[vec![3, 5], vec![4, 2]])
+}
+
+#[test]
+fn a_small_shop_is_done_in_its_bound() {
+    let problem = two_by_two();
+    assert_eq!(problem.lower_bound(), 8, "the first job");
+    let schedule = plan(PlannerName::Ltrp, &problem, 0, 0).unwrap();
+    assert_eq!(schedule.makespan, 8);
+    let step = |trial, shard, start, end| Step { trial, epoch: 0, shard, place: shard, start, end };
+    let steps = [step(0, 0, 0, 3), step(1, 1, 0, 2), step(1, 0, 3, 7), step(0, 1, 3, 8)];
+    assert_eq!(schedule, Schedule::new(steps.to_vec()));
+}
+
+#[test]
+fn the_bound_knows_places_trials_and_capacity() {
+    let mut problem = Problem::of_open_shop(&[vec![5, 1], vec![5, 1], vec![5, 1]]);
+    assert_eq!(problem.lower_bound(), 15, "the first machine");
+    problem.places[0] = PlanPlace { free_at: 7, latency: 2 };
+    assert_eq!(problem.lower_bound(), 26, "and when it is free, and its rests");
+    problem.places[0] = PlanPlace::default();
+    problem.holders = vec![None, None];
+    assert_eq!(problem.lower_bound(), 9, "18 on two places");
+    problem.trials[0].free_at = 20;
+    assert_eq!(problem.lower_bound(), 26, "the first trial");
+    problem.trials[0].free_at = 0;
+    problem.trials[0].epochs_after = 3;
+    assert_eq!(problem.lower_bound(), 24, "four epochs of the first trial");
+    for trial in &mut problem.trials {
+        trial.pace = vec![PACE_ONE, 2 * PACE_ONE];
+    }
+    assert_eq!(problem.lower_bound(), 24, "36 in all, at a speed of one and a half");
+    problem.trials.truncate(2);
+    problem.trials[1].epochs_after = 3;
+    assert_eq!(problem.lower_bound(), 32, "48 at a speed of one and a half");
+}
+
+#[test]
+fn a_schedule_that_is_none_is_found_out() {
+    let problem = two_by_two();
+    let good = plan(PlannerName::Ltrp, &problem, 0, 0).unwrap();
+    let broken = |change: &dyn Fn(&mut Schedule)| {
+        let mut schedule = good.clone();
+        change(&mut schedule);
+        schedule.check(&problem)
+    };
+    assert_eq!(broken(&|_| ()), Ok(()));
+    let missing = broken(&|schedule| schedule.steps.truncate(3));
+    assert!(matches!(missing, Err(ScheduleError::Missing { .. })), "{missing:?}");
+    let twice = broken(&|schedule| schedule.steps.push(*schedule.steps.last().unwrap()));
+    assert!(matches!(twice, Err(ScheduleError::Twice(_))), "{twice:?}");
+    let elsewhere = broken(&|schedule| schedule.steps[0].place = 1);
+    assert!(matches!(elsewhere, Err(ScheduleError::Unknown(_))), "{elsewhere:?}");
+    let short = broken(&|schedule| schedule.steps[0].end = 1);
+    assert!(matches!(short, Err(ScheduleError::Duration(_, 3))), "{short:?}");
+    let overlap = broken(&|schedule| {
+        let step = &mut schedule.steps[2];
+        (step.start, step.end) = (2, 6);
+    });
+    assert!(matches!(overlap, Err(ScheduleError::TooEarly(_, 3))), "{overlap:?}");
+    let makespan = broken(&|schedule| schedule.makespan = 9);
+    assert_eq!(makespan, Err(ScheduleError::Makespan(8, 9)));
+    let order = broken(&|schedule| schedule.steps.swap(0, 3));
+    assert!(matches!(order, Err(ScheduleError::Order(_))), "{order:?}");
+}
+
+#[test]
+fn a_problem_that_is_none_is_found_out() {
+    let with = |change: &dyn Fn(&mut Problem)| {
+        let mut problem = two_by_two();
+        change(&mut problem);
+        problem.check()
+    };
+    assert_eq!(with(&|_| ()), Ok(()));
+    let length = with(&|problem| problem.trials[1].work.truncate(1));
+    assert!(matches!(length, Err(ProblemError::Length { trial: 1, list: "work", .. })));
+    let pace = with(&|problem| problem.trials[0].pace = vec![PACE_ONE]);
+    assert!(matches!(pace, Err(ProblemError::Length { trial: 0, list: "pace", .. })));
+    let open = with(&|problem| problem.trials[0].open.push(1));
+    assert_eq!(open, Err(ProblemError::Open { trial: 0, shard: 1 }));
+    let holder = with(&|problem| problem.holders[1] = Some(vec![2]));
+    assert_eq!(holder, Err(ProblemError::Holder { shard: 1, place: 2 }));
+    let nowhere = with(&|problem| problem.holders[1] = Some(Vec::new()));
+    assert_eq!(nowhere, Err(ProblemError::Nowhere { shard: 1, trial: 0 }));
+    let long = with(&|problem| problem.trials[0].work[0] = u64::MAX);
+    assert_eq!(long, Err(ProblemError::TooLong));
+    let many = with(&|problem| problem.trials[0].epochs_after = u32::MAX);
+    assert_eq!(many, Err(ProblemError::TooMany));
+}
