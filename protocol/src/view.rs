@@ -242,6 +242,10 @@ pub struct DeviceView {
     /// What units took there, as the host measured.
     #[serde(default)]
     pub measured: Vec<Measured>,
+    /// How far the server's estimates of units' times lay from what they took there, lately: thousandths of
+    /// what they took. None before the first.
+    #[serde(default)]
+    pub estimate_error: Option<u64>,
 }
 
 /// Whether a host may work.

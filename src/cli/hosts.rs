@@ -38,6 +38,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         ("USED", Column::Number),
         ("RAN OUT", Column::Number),
         ("TRAINED", Column::Text),
+        ("ESTIMATES", Column::Text),
         ("LAST ERROR", Column::Text),
     ]);
     for host in &hosts {
@@ -53,10 +54,17 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             host.used.to_string(),
             host.expired.to_string(),
             words::duration(host.train_micros / 1000),
+            estimates(host),
             words::first_line(host.last_error.as_deref().unwrap_or_default()),
         ]);
     }
     output::line(&grid.text())
+}
+
+/// How far estimates of times lay from what units took there, on the device where they were worst.
+fn estimates(host: &HostView) -> String {
+    let worst = host.devices.iter().filter_map(|device| device.estimate_error).max();
+    worst.map_or_else(|| "-".to_owned(), |off| format!("±{} %", off.div_ceil(10)))
 }
 
 /// What a host computes on, with how many slots where that isn't the one number beside it.

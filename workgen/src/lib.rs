@@ -17,5 +17,5 @@ pub mod policy;
 pub mod search;
 
 pub use chain::{Advance, Chain, ChainError};
-pub use policy::{Candidate, Choice, HostCache, Policy, PolicyName};
+pub use policy::{Board, Candidate, Choice, Decision, Outlook, Policy, PolicyName, Standing};
 pub use search::{SearchError, Trial, trials};

@@ -237,11 +237,16 @@ impl Core {
         let parked = self.soft.parked.first_until();
         let assimilating = self.soft.assimilating.values().copied().min();
         let resting = self.soft.resting.values().copied().min();
+        let look_again = self.soft.schedule.look_again;
+        let presence = self.soft.schedule.fleet.next_look();
         let idle = self.state.blobs.oldest_idle().map(|(at, _)| at + self.config.condemn_after);
         let awaited = self.state.blobs.oldest_awaited().map(|(at, _)| at + self.config.awaited_for);
         let condemned =
             self.state.blobs.oldest_condemned().map(|(at, _)| at + self.config.delete_after);
-        [lease, parked, assimilating, resting, idle, awaited, condemned].into_iter().flatten().min()
+        [lease, parked, assimilating, resting, look_again, presence, idle, awaited, condemned]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Decides an event: folds it and has it journalled.
@@ -249,6 +254,7 @@ impl Core {
         let position = JournalPosition(self.state.position.0 + 1);
         let record = Record { position, at: self.now, event };
         self.state.fold(&record);
+        self.renew_schedule(&record.event);
         self.effects.push(Effect::Persist(record));
     }
 

@@ -5,11 +5,12 @@
 use crate::{
     core::Core,
     event::UnitKey,
+    schedule::Ranks,
     state::{BlobStatus, Job, Lease, Open, PastState, Trial},
 };
 use sojourn_protocol::{
     digest::Digest,
-    ids::{Epoch, ShardId},
+    ids::{Epoch, HostId, ShardId, TrialId},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,6 +41,16 @@ impl Core {
             }
             holds("L3", job.open == Open::of(&job.trials), || {
                 format!("the index of job {}'s open units differs from a recount", job.id)
+            })?;
+            holds("L3", self.ranks_agree(job), || {
+                format!("the ranks of job {}'s trials differ from a recount", job.id)
+            })?;
+            let mut hosts: BTreeMap<HostId, u32> = BTreeMap::new();
+            for lease in self.state.leases.values().filter(|lease| lease.unit.job() == job.id) {
+                *hosts.entry(lease.host).or_default() += 1;
+            }
+            holds("L3", job.hosts == hosts, || {
+                format!("the index of job {}'s hosts differs from a recount", job.id)
             })?;
             let live =
                 self.state.leases.values().filter(|lease| lease.unit.job() == job.id).count();
@@ -99,6 +110,14 @@ impl Core {
             })?;
         }
         Ok(())
+    }
+
+    /// Are the trials that are ranked as open those whose next hop could be granted?
+    fn ranks_agree(&self, job: &Job) -> bool {
+        let ranked = self.soft.schedule.ranks.get(&job.id);
+        let ranked: BTreeSet<TrialId> =
+            ranked.into_iter().flat_map(Ranks::open).map(|(trial, _)| trial).collect();
+        self.soft.recovering || job.open.hops().eq(ranked)
     }
 
     /// H3: no more started leases than slots.

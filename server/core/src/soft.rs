@@ -2,7 +2,7 @@
 //!
 //! All of it may be lost with the server and comes back by itself: hosts say it again.
 
-use crate::{contact::Contact, estimate::Estimates, parked::ParkedAsks, shares::Shares};
+use crate::{contact::Contact, parked::ParkedAsks, schedule::Schedule, shares::Shares};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, LeaseId},
@@ -43,10 +43,10 @@ pub(crate) struct Soft {
     pub(crate) ahead: BTreeMap<HostId, BTreeSet<Digest>>,
     /// Cached blobs that hosts are to drop.
     pub(crate) evict: BTreeMap<HostId, Vec<Digest>>,
-    /// Measured speeds.
-    pub(crate) estimates: Estimates,
-    /// Slot time that each job was given.
-    pub(crate) shares: Shares,
+    /// What decisions about hops rest on.
+    pub(crate) schedule: Schedule,
+    /// Slot time that each job was given, by priority.
+    pub(crate) shares: BTreeMap<i32, Shares>,
     /// Work may have become runnable since parked hosts were last looked at.
     pub(crate) work_changed: bool,
     /// Parked hosts that have something to hear.
@@ -128,7 +128,7 @@ impl Soft {
         self.returns.retain(|host, _| !silent.contains(host));
         self.ahead.retain(|host, _| !silent.contains(host));
         self.evict.retain(|host, _| !silent.contains(host));
-        self.estimates.forget(&silent);
+        self.schedule.estimates.forget(&silent);
     }
 
     /// Is the host given nothing just now?

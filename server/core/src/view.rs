@@ -72,7 +72,7 @@ impl Core {
             state: self.host_state(host),
             seen_at: contact.map(|contact| contact.seen_at),
             slots: contact.map_or(0, |contact| contact.slots),
-            devices: contact.map(devices_of).unwrap_or_default(),
+            devices: contact.map(|contact| self.devices_of(host.id, contact)).unwrap_or_default(),
             cached: contact.map_or(0, |c| u64::try_from(c.cached.len()).unwrap_or(u64::MAX)),
             leases: leases.map(|lease| self.held_view(lease)).collect(),
             used: host.used,
@@ -86,6 +86,17 @@ impl Core {
             },
             train_micros: host.train_micros,
         })
+    }
+
+    fn devices_of(&self, host: HostId, contact: &Contact) -> Vec<DeviceView> {
+        let estimates = &self.soft.schedule.estimates;
+        let view = |slots: &Slots| {
+            let Device { name, numeric_class, flops, memory, measured } = slots.device.clone();
+            let estimate_error = estimates.error_of(host, &name).thousandths();
+            let slots = slots.count;
+            DeviceView { name, slots, numeric_class, flops, memory, measured, estimate_error }
+        };
+        contact.devices.values().map(view).collect()
     }
 
     fn host_state(&self, host: &Host) -> HostState {
@@ -219,12 +230,4 @@ impl Core {
             waiting: self.trial_waits(job, trial),
         }
     }
-}
-
-fn devices_of(contact: &Contact) -> Vec<DeviceView> {
-    let view = |slots: &Slots| {
-        let Device { name, numeric_class, flops, memory, measured } = slots.device.clone();
-        DeviceView { name, slots: slots.count, numeric_class, flops, memory, measured }
-    };
-    contact.devices.values().map(view).collect()
 }

@@ -1,50 +1,159 @@
 //! Longest total remaining processing time first (DESIGN section 6).
 
-use super::{Candidate, Choice, HostCache, Policy};
+use super::{Board, Candidate, Choice, Decision, Outlook, Policy, Standing};
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::ids::ShardId;
 use std::cmp::Reverse;
 
 /// The trial with the most work left goes first: it is the one that can hold the job up. Among trials
-/// within a tenth of it, one whose shard the host holds is taken before; of a trial's open shards, a
+/// within a tenth of it, one whose shard the place holds is taken before; of a trial's open shards, a
 /// held one before others, then the one that most visits still wait for.
+///
+/// A slow place leaves a trial to a faster one where a hop on it would make the job end later than it
+/// could; not for longer than the hop would have taken it, though.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ltrp;
 
 impl Policy for Ltrp {
-    fn choose(
-        &self,
-        candidates: &[Candidate<'_>],
-        host: &dyn HostCache,
-        _: &mut ChaCha8Rng,
-    ) -> Option<Choice> {
-        let longest = candidates.iter().map(|candidate| candidate.remaining).max()?;
-        let near = longest - longest / 10;
-        candidates
-            .iter()
-            .filter(|candidate| candidate.remaining >= near)
-            .filter_map(|candidate| {
-                let (held, load, shard) = best_shard(candidate, host)?;
-                Some((held, candidate.remaining, Reverse(candidate.trial), load, shard))
-            })
-            .max()
-            .map(|(held, remaining, Reverse(trial), load, shard)| Choice {
-                trial,
-                shard: shard.0,
-                why: format!(
-                    "ltrp: {} ms left (longest {} ms), shard {} with {load} visits to come",
-                    remaining / 1000,
-                    longest / 1000,
-                    if held { "in cache" } else { "to fetch" },
-                ),
-            })
+    fn choose(&self, board: &dyn Board, _: &mut ChaCha8Rng) -> Decision {
+        let outlook = board.outlook();
+        let mut longest = None;
+        let mut best = None;
+        let mut wait: Option<u64> = None;
+        for candidate in board.candidates() {
+            let near = longest.is_none_or(|longest| candidate.work >= longest - longest / 10);
+            if !near {
+                break;
+            }
+            let Some((held, load, shard)) = best_shard(&candidate, board) else { continue };
+            if let Some(micros) = left_to_faster(&candidate, shard.0, outlook) {
+                wait = Some(wait.map_or(micros, |before| before.min(micros)));
+                continue;
+            }
+            longest.get_or_insert(candidate.work);
+            let choice = (held, candidate.work, Reverse(candidate.trial), load, shard);
+            best = best.max(Some(choice));
+            if held {
+                // Those that follow have less left.
+                break;
+            }
+        }
+        let Some((held, work, Reverse(trial), load, shard)) = best else {
+            return wait.map_or(Decision::Nothing, Decision::Wait);
+        };
+        let millis = |work: u64| outlook.takes(work, outlook.speed) / 1000;
+        Decision::Take(Choice {
+            trial,
+            shard: shard.0,
+            why: format!(
+                "ltrp: {} ms left here (longest {} ms), shard {} with {load} visits to come",
+                millis(work),
+                millis(longest.unwrap_or(work)),
+                if held { "in cache" } else { "to fetch" },
+            ),
+        })
     }
 }
 
 /// (held, load, shard) of the best open shard; ties to the lower id.
 fn best_shard(
     candidate: &Candidate<'_>,
-    host: &dyn HostCache,
+    board: &dyn Board,
 ) -> Option<(bool, u64, Reverse<ShardId>)> {
-    candidate.chain.open().map(|shard| (host.holds(shard), host.load(shard), Reverse(shard))).max()
+    let open = candidate.chain.open().filter_map(|shard| match board.standing(shard) {
+        Standing::Cached => Some((true, board.load(shard), Reverse(shard))),
+        Standing::ToFetch => Some((false, board.load(shard), Reverse(shard))),
+        Standing::Elsewhere => None,
+    });
+    open.max()
+}
+
+/// Would a hop here have the trial end after the job could, though a faster place may take it soon? Then for so
+/// many microseconds it is left to that.
+fn left_to_faster(candidate: &Candidate<'_>, shard: ShardId, outlook: Outlook) -> Option<u64> {
+    if outlook.fastest <= outlook.speed {
+        return None;
+    }
+    let batches = u128::from(candidate.chain.left_of(shard));
+    let left = u128::from(candidate.chain.left().max(1));
+    let hop = u64::try_from(u128::from(candidate.work) * batches / left).unwrap_or(u64::MAX);
+    let (here, there) = (outlook.takes(hop, outlook.speed), outlook.takes(hop, outlook.fastest));
+    let after = outlook.takes(candidate.work.saturating_sub(hop), outlook.fastest);
+    let latest = outlook.ends_in.saturating_add(there / 2);
+    let patience = here.checked_sub(candidate.waited).filter(|patience| *patience > 0)?;
+    (here.saturating_add(after) > latest).then_some(patience)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Chain;
+    use rand_core::SeedableRng;
+    use sojourn_protocol::{
+        digest::{BlobRef, Digest},
+        ids::TrialId,
+        manifest::Shard,
+    };
+
+    struct Two {
+        chain: Chain,
+        works: [u64; 2],
+        held: Option<ShardId>,
+        outlook: Outlook,
+        waited: u64,
+    }
+
+    impl Board for Two {
+        fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_> {
+            let each = (0u32..).zip(self.works).map(|(trial, work)| Candidate {
+                trial: TrialId(trial),
+                chain: &self.chain,
+                work,
+                waited: self.waited,
+            });
+            Box::new(each)
+        }
+        fn standing(&self, shard: ShardId) -> Standing {
+            if Some(shard) == self.held { Standing::Cached } else { Standing::ToFetch }
+        }
+        fn load(&self, shard: ShardId) -> u64 {
+            u64::from(shard.0)
+        }
+        fn outlook(&self) -> Outlook {
+            self.outlook
+        }
+    }
+
+    fn two(works: [u64; 2]) -> Two {
+        let shard =
+            |n: u8| Shard { blob: BlobRef { sha256: Digest::of(&[n]), bytes: 1 }, rows: 10 };
+        let chain = Chain::new(1, 1, &[shard(0), shard(1)]);
+        let outlook = Outlook { speed: 10, fastest: 10, unit: 10, ends_in: 1000 };
+        Two { chain, works, held: None, outlook, waited: 0 }
+    }
+
+    fn choice(board: &Two) -> Option<(u32, u32)> {
+        let choice = Ltrp.choose(board, &mut ChaCha8Rng::seed_from_u64(0)).choice()?;
+        Some((choice.trial.0, choice.shard.0))
+    }
+
+    #[test]
+    fn the_longest_goes_first_to_the_most_wanted_shard_or_to_a_held_one() {
+        let mut board = two([1000, 500]);
+        assert_eq!(choice(&board), Some((0, 1)));
+        board.held = Some(ShardId(0));
+        assert_eq!(choice(&board), Some((0, 0)));
+    }
+
+    #[test]
+    fn a_slow_place_leaves_the_trial_that_all_wait_for_to_a_fast_one_for_a_while() {
+        let mut board = two([1000, 400]);
+        board.outlook = Outlook { speed: 4, fastest: 10, unit: 10, ends_in: 1000 };
+        // A hop of 500 takes it 1250; with 500 more the trial would end at 1750.
+        assert_eq!(choice(&board), Some((1, 1)), "400 would end at 500 + 200");
+        board.works = [1000, 1000];
+        assert_eq!(choice(&board), None);
+        board.waited = 1250;
+        assert_eq!(choice(&board), Some((0, 1)));
+    }
 }

@@ -1,35 +1,17 @@
-//! Which hop a host gets. A policy is a pure function of what is runnable, what the host holds, and
-//! a stream of chance; it says why it chose.
+//! Which hop an idle place gets. A policy is a pure function of what it sees on its [`Board`] and of a
+//! stream of chance; it says why it chose.
 
+mod board;
 mod ltrp;
 mod randomized;
 
+pub use board::{Board, Candidate, Outlook, Standing};
 pub use ltrp::Ltrp;
 pub use randomized::Randomized;
 
-use crate::chain::Chain;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::ids::{ShardId, TrialId};
-
-/// A trial that could take its next hop now.
-#[derive(Debug, Clone, Copy)]
-pub struct Candidate<'a> {
-    /// The trial.
-    pub trial: TrialId,
-    /// Its way so far.
-    pub chain: &'a Chain,
-    /// Estimated microseconds of all that it has left, on a middling host.
-    pub remaining: u64,
-}
-
-/// What the policy may know of a job's shards and of the asking host.
-pub trait HostCache {
-    /// Does the host hold this shard?
-    fn holds(&self, shard: ShardId) -> bool;
-    /// Visits that the shard still gets, from all trials.
-    fn load(&self, shard: ShardId) -> u64;
-}
 
 /// A decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,15 +24,32 @@ pub struct Choice {
     pub why: String,
 }
 
-/// A schedule policy. Candidates come in the order of their ids, each with an open shard.
+/// What a policy says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The place gets this hop.
+    Take(Choice),
+    /// There are hops for it, but it had better leave them to others for so many microseconds.
+    Wait(u64),
+    /// There is no hop for it.
+    Nothing,
+}
+
+impl Decision {
+    /// What the place gets, if anything.
+    #[must_use]
+    pub fn choice(self) -> Option<Choice> {
+        match self {
+            Decision::Take(choice) => Some(choice),
+            Decision::Wait(_) | Decision::Nothing => None,
+        }
+    }
+}
+
+/// A schedule policy.
 pub trait Policy: std::fmt::Debug + Send {
-    /// The hop that the host gets; `None` only without candidates.
-    fn choose(
-        &self,
-        candidates: &[Candidate<'_>],
-        host: &dyn HostCache,
-        chance: &mut ChaCha8Rng,
-    ) -> Option<Choice>;
+    /// The hop that the place gets.
+    fn choose(&self, board: &dyn Board, chance: &mut ChaCha8Rng) -> Decision;
 }
 
 /// A policy by name.
@@ -60,17 +59,39 @@ pub enum PolicyName {
     /// [`Randomized`].
     Randomized,
     /// [`Ltrp`].
-    #[default]
     Ltrp,
+    /// [`Ltrp`], and what [`crate::plan`] works out ahead goes before it.
+    #[default]
+    Rollout,
 }
 
 impl PolicyName {
-    /// The policy.
+    /// All of them, in the order in which texts name them.
+    pub const ALL: [PolicyName; 3] =
+        [PolicyName::Randomized, PolicyName::Ltrp, PolicyName::Rollout];
+
+    /// The word that commands and scenarios use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            PolicyName::Randomized => "randomized",
+            PolicyName::Ltrp => "ltrp",
+            PolicyName::Rollout => "rollout",
+        }
+    }
+
+    /// The policy that decides at once, where no plan does.
     #[must_use]
     pub fn policy(self) -> Box<dyn Policy> {
         match self {
             PolicyName::Randomized => Box::new(Randomized),
-            PolicyName::Ltrp => Box::new(Ltrp),
+            PolicyName::Ltrp | PolicyName::Rollout => Box::new(Ltrp),
         }
+    }
+
+    /// Are whole plans worked out ahead?
+    #[must_use]
+    pub const fn plans(self) -> bool {
+        matches!(self, PolicyName::Rollout)
     }
 }

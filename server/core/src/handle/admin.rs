@@ -83,7 +83,9 @@ impl Core {
         let at_end = if data.test.is_empty() { AtEnd::Nothing } else { AtEnd::Test };
         self.emit(Event::JobSubmitted { job, spec, data, key, nonce, at_end });
         let jobs = &self.state.jobs;
-        self.soft.shares.keep(|job| jobs.get(&job).is_some_and(Job::is_running));
+        for shares in self.soft.shares.values_mut() {
+            shares.keep(|job| jobs.get(&job).is_some_and(Job::is_running));
+        }
         self.soft.work_changed = true;
         let answer = SubmitAnswer { job, trials, submitted: Submitted::New };
         self.reply(to, Ok(Answer::Submitted(answer)));

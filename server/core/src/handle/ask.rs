@@ -35,7 +35,7 @@ impl Core {
             && contact.has(inventory)
         {
             for device in contact.devices() {
-                self.soft.estimates.told(host, device);
+                self.soft.schedule.estimates.told(host, device);
             }
         }
         contact.could_do_with(&request.demand);
@@ -44,6 +44,7 @@ impl Core {
         let contact = self.soft.contacts.entry(host).or_default();
         contact.slots = contact.slots.max(busy);
         self.touch(host, &request.holding);
+        self.renew_fleet(host);
         let wait = request.wait.0.min(self.config.longest_wait.0);
         let answer = self.work(host, &request);
         if wait == 0 || answer.send_inventory || says_something(&answer) {

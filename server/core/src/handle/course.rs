@@ -82,7 +82,7 @@ impl Core {
                     }
                 }
                 self.emit(Event::JobResumed { job });
-                self.soft.shares.enter(job);
+                self.shares_of(job).enter(job);
                 self.soft.work_changed = true;
             }
             Ok(_) => {}
@@ -96,7 +96,7 @@ impl Core {
             Ok(trials) if trials.is_empty() => {}
             Ok(trials) => {
                 self.emit(Event::JobExtended { job, trials, epochs });
-                self.soft.shares.enter(job);
+                self.shares_of(job).enter(job);
                 self.soft.work_changed = true;
             }
             Err(error) => return self.reply(to, Err(error)),

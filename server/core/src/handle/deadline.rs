@@ -8,7 +8,7 @@ use crate::{
     state::{PastState, Trial},
 };
 use sojourn_protocol::{
-    ids::LeaseId,
+    ids::{JobId, LeaseId},
     time::{Millis, UnixMillis},
 };
 
@@ -24,6 +24,7 @@ impl Core {
             let silent = self.soft.terms.get(&lease).is_some_and(|term| term.renew_by <= self.now);
             self.end_lease(lease, if silent { LeaseEnd::Silent } else { LeaseEnd::Overdue });
         }
+        self.look_at_fleet();
         self.expire_parked();
         self.expire_assimilators();
         self.expire_blobs();
@@ -35,6 +36,10 @@ impl Core {
             self.find_useless_blobs();
             let past = &self.state.past;
             self.soft.dropped.retain(|lease| past.contains_key(lease));
+        }
+        if self.soft.schedule.look_again.is_some_and(|at| at <= now) {
+            self.soft.schedule.look_again = None;
+            self.soft.work_changed = true;
         }
         let before = self.soft.resting.len();
         self.soft.resting.retain(|_, until| *until > now);
@@ -74,6 +79,10 @@ impl Core {
     pub(crate) fn started(&mut self) {
         self.soft.started_at = self.now;
         self.soft.recovering = false;
+        let jobs: Vec<JobId> = self.state.jobs.keys().copied().collect();
+        for job in jobs {
+            self.rank_job(job);
+        }
         let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
         for lease in leases {
             self.soft.set_term(lease, self.fresh_term(lease));
@@ -97,7 +106,7 @@ impl Core {
         let estimate = self.estimate(lease);
         Term {
             renew_by: self.now + self.config.lease_term,
-            due: self.now + self.config.start_grace + self.patience(estimate),
+            due: self.now + self.config.start_grace + self.patience(lease, estimate),
             started: false,
             finished: false,
             fetched: 0,
@@ -109,15 +118,12 @@ impl Core {
 
     /// Ends a live lease without a report.
     pub(crate) fn end_lease(&mut self, lease: LeaseId, end: LeaseEnd) {
-        let known = self.state.leases.get(&lease);
-        let known = known.map(|lease| (lease.host, lease.unit.job(), lease.granted_at));
+        let known = self.state.leases.get(&lease).cloned();
         let begun = self.soft.terms.get(&lease).is_some_and(|term| term.started);
         self.soft.clear_term(lease);
-        if let Some((host, job, granted_at)) = known {
-            // Its slot can't have been at it for longer, nor is what it lost the job's doing.
-            let held = (self.now - granted_at).0.saturating_mul(1000);
-            let counted = self.soft.shares.counted(lease);
-            self.soft.shares.settle(job, lease, held.min(counted));
+        if let Some(known) = known {
+            let host = known.host;
+            self.settle_held(&known);
             if matches!(end, LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) {
                 self.effect(Effect::DropUpload(lease));
             }

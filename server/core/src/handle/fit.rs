@@ -16,7 +16,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn class(self) -> Digest {
+    pub(crate) fn class(self) -> Digest {
         self.slots.device.numeric_class
     }
 }
@@ -50,15 +50,20 @@ impl Core {
         own == 0 || others.all(|other| count(other) >= own)
     }
 
-    /// Has a slot the memory for the trial's units, which are of this workload? Where nobody has said what they take, their checkpoint
-    /// is what they take at least.
-    pub(crate) fn has_room(&self, slots: &Slots, trial: &Trial, workload: &Workload) -> bool {
-        if slots.ran_out.contains(workload) {
+    /// Has a slot the memory for the trial's units? Where nobody has said what they take, their checkpoint is
+    /// what they take at least.
+    pub(crate) fn has_room(&self, slots: &Slots, trial: &Trial) -> bool {
+        if slots.device.memory.is_none() && slots.ran_out.is_empty() {
+            return true;
+        }
+        let workload = Workload::of(&trial.context);
+        if slots.ran_out.contains(&workload) {
             return false;
         }
         let Some(memory) = slots.device.memory else { return true };
-        let own = slots.peaks.get(workload).copied();
-        let takes = own.or_else(|| self.soft.estimates.least_peak(&slots.device.name, workload));
+        let own = slots.peaks.get(&workload).copied();
+        let estimates = &self.soft.schedule.estimates;
+        let takes = own.or_else(|| estimates.least_peak(&slots.device.name, &workload));
         takes.unwrap_or(0).max(trial.checkpoint_bytes) <= memory
     }
 
@@ -71,11 +76,10 @@ impl Core {
             slots.count > 0 && class.is_none_or(|class| slots.device.numeric_class == class)
         };
         let mut places = contacts.flat_map(|contact| contact.devices.values().filter(of_class));
-        let workload = Workload::of(&trial.context);
         let mut any = false;
         let fits = places.any(|slots| {
             any = true;
-            self.has_room(slots, trial, &workload)
+            self.has_room(slots, trial)
         });
         any && !fits
     }

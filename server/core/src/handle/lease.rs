@@ -94,7 +94,7 @@ impl Core {
                         let whole = self.estimate(held.lease);
                         let left = u64::from(of.saturating_sub(done));
                         let left = whole.0.saturating_mul(left) / u64::from(of.max(1));
-                        term.due = self.now + self.patience(Millis(left));
+                        term.due = self.now + self.patience(held.lease, Millis(left));
                     }
                 }
                 HeldState::Finished | HeldState::Sending { .. } => {

@@ -4,14 +4,18 @@ mod admin;
 mod ask;
 mod assimilate;
 mod blobs;
+mod choose;
 mod course;
 mod deadline;
 mod extra;
 mod fit;
+mod fleet;
 mod grant;
+mod hop;
 mod lease;
 mod report;
 mod stock;
+mod turn;
 mod wire;
 
 pub(crate) use lease::FREE_RETURNS;

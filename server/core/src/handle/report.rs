@@ -122,15 +122,15 @@ impl Core {
 
     /// What the job's unit took of a slot counts towards its share.
     fn settle_share(&mut self, lease: &Lease, outcome: &Outcome) {
-        let micros = match outcome {
-            Outcome::Trained(trained) => trained.train_micros,
-            Outcome::Evaluated(evaluated) => evaluated.train_micros,
-            Outcome::Failed(_) => {
-                let held = (self.now - lease.granted_at).0.saturating_mul(1000);
-                held.min(self.soft.shares.counted(lease.id))
+        match outcome {
+            Outcome::Trained(Trained { train_micros, .. })
+            | Outcome::Evaluated(Evaluated { train_micros, .. }) => {
+                let job = lease.unit.job();
+                let micros = self.weighed(job, *train_micros);
+                self.shares_of(job).settle(job, lease.id, micros);
             }
-        };
-        self.soft.shares.settle(lease.unit.job(), lease.id, micros);
+            Outcome::Failed(_) => self.settle_held(lease),
+        }
     }
 
     fn end_or_queue(&mut self, lease: &Lease, outcome: Outcome, wanted: bool) {
@@ -199,9 +199,10 @@ impl Core {
     }
 
     fn measure(&mut self, lease: &Lease, rows: u64, micros: u64) {
-        if let Some(trial) = self.state.trial(lease.unit.job(), lease.unit.trial()) {
-            self.soft.estimates.measured(lease.host, &lease.device, trial, rows, micros);
-        }
+        let place = self.place_of(lease);
+        let of = (lease.unit.job(), lease.unit.trial());
+        self.soft.schedule.estimates.measured(place, of, rows, micros);
+        self.renew_fleet(lease.host);
     }
 
     /// The three-failures rule (DESIGN section 4).

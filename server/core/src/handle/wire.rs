@@ -1,6 +1,6 @@
 //! A lease as its host gets it, and how long it should take there.
 
-use crate::{core::Core, event::UnitKey, state::Lease};
+use crate::{core::Core, event::UnitKey, schedule::PlaceName, state::Lease};
 use sojourn_protocol::{
     ids::LeaseId,
     manifest::DataSplit,
@@ -80,11 +80,10 @@ impl Core {
         })
     }
 
-    /// How long a lease's unit should take on its host.
-    pub(crate) fn estimate(&self, lease: LeaseId) -> Millis {
-        let Some(lease) = self.state.leases.get(&lease) else { return Millis(0) };
-        let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return Millis(0) };
-        let Some(trial) = job.trial(lease.unit.trial()) else { return Millis(0) };
+    /// Microseconds that a lease's unit should take on its host.
+    pub(crate) fn estimate_micros(&self, lease: LeaseId) -> u64 {
+        let Some(lease) = self.state.leases.get(&lease) else { return 0 };
+        let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return 0 };
         let evaluated =
             |split| job.data.split(split).iter().map(|shard| u64::from(shard.rows)).sum();
         let rows = match lease.unit {
@@ -96,14 +95,31 @@ impl Core {
             UnitKey::Evaluate { .. } => evaluated(DataSplit::Valid),
             UnitKey::Extra { name, .. } => evaluated(name.split),
         };
+        let estimates = &self.soft.schedule.estimates;
+        estimates.micros(self.place_of(lease), job.id, lease.unit.trial(), rows)
+    }
+
+    /// How long a lease's unit should take on its host.
+    pub(crate) fn estimate(&self, lease: LeaseId) -> Millis {
+        Millis(self.estimate_micros(lease) / 1000)
+    }
+
+    /// Where a lease's unit runs.
+    pub(crate) fn place_of<'a>(&self, lease: &'a Lease) -> PlaceName<'a> {
         let contact = self.soft.contacts.get(&lease.host);
         let device = contact.and_then(|contact| contact.device(&lease.device));
         let flops = device.map_or(0.0, |device| device.flops);
-        self.soft.estimates.training(lease.host, (&lease.device, flops), trial, rows)
+        PlaceName { host: lease.host, device: &lease.device, flops }
     }
 
-    /// How long to wait for progress on work that should take `estimate`.
-    pub(crate) fn patience(&self, estimate: Millis) -> Millis {
-        Millis(estimate.0.saturating_mul(10).max(self.config.least_due.0))
+    /// How long to wait for progress of a lease's unit, of which `estimate` is left: longer by its estimate's
+    /// own spread.
+    pub(crate) fn patience(&self, lease: LeaseId, estimate: Millis) -> Millis {
+        let spread = self.state.leases.get(&lease).map_or(0, |lease| {
+            let (job, trial) = (lease.unit.job(), lease.unit.trial());
+            self.soft.schedule.estimates.spread(self.place_of(lease), job, trial)
+        });
+        let patience = estimate.0.saturating_mul(1000 + spread) / 1000;
+        Millis(patience.max(self.config.least_due.0))
     }
 }

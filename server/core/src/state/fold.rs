@@ -16,6 +16,17 @@ use sojourn_protocol::{
 };
 use sojourn_workgen::Advance;
 
+/// Whose open units an event may have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Concern {
+    /// Nobody's.
+    Nothing,
+    /// Those of any trial of the job.
+    Job(JobId),
+    /// A trial's next hop, or its evaluation of this epoch.
+    Trial(JobId, TrialId, Epoch),
+}
+
 /// A reported lease is forgotten this many times sooner than one that may yet be reported.
 const REPORTED: u64 = 24;
 
@@ -122,15 +133,28 @@ impl State {
 
     /// Keeps the index of open units, after an event that concerned one.
     fn renew_open(&mut self, event: &Event) {
-        let lease = match event {
-            Event::TrialFailed { job, .. }
-            | Event::JobCancelled { job }
-            | Event::JobExtended { job, .. } => {
-                if let Some(job) = self.jobs.get_mut(job) {
+        match self.concern(event) {
+            Concern::Nothing => {}
+            Concern::Job(job) => {
+                if let Some(job) = self.jobs.get_mut(&job) {
                     job.open = Open::of(&job.trials);
                 }
-                return;
             }
+            Concern::Trial(job, trial, epoch) => {
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    job.renew_open(trial, epoch);
+                }
+            }
+        }
+    }
+
+    /// Whose open units may be others after an event that was just folded in.
+    pub(crate) fn concern(&self, event: &Event) -> Concern {
+        let lease = match event {
+            Event::TrialFailed { job, .. }
+            | Event::JobSubmitted { job, .. }
+            | Event::JobCancelled { job }
+            | Event::JobExtended { job, .. } => return Concern::Job(*job),
             Event::LeaseGranted { lease, .. }
             | Event::LeaseEnded { lease, .. }
             | Event::Assimilated { lease, .. }
@@ -146,21 +170,19 @@ impl State {
             | Event::BlobDoomed { .. }
             | Event::BlobDeleted { .. }
             | Event::BlobLost { .. }
-            | Event::JobSubmitted { .. }
             | Event::JobPaused { .. }
             | Event::JobResumed { .. }
             | Event::ExtraAsked { .. }
             | Event::ExtraEvaluated { .. }
-            | Event::ExtraFailed { .. } => return,
+            | Event::ExtraFailed { .. } => return Concern::Nothing,
         };
         let past = || self.past.get(&lease).map(|past| past.lease.unit);
         let unit = self.leases.get(&lease).map(|lease| lease.unit).or_else(past);
-        let Some(unit @ (UnitKey::Train { epoch, .. } | UnitKey::Evaluate { epoch, .. })) = unit
-        else {
-            return;
-        };
-        if let Some(job) = self.jobs.get_mut(&unit.job()) {
-            job.renew_open(unit.trial(), epoch);
+        match unit {
+            Some(unit @ (UnitKey::Train { epoch, .. } | UnitKey::Evaluate { epoch, .. })) => {
+                Concern::Trial(unit.job(), unit.trial(), epoch)
+            }
+            Some(UnitKey::Extra { .. }) | None => Concern::Nothing,
         }
     }
 
@@ -168,6 +190,7 @@ impl State {
         self.last_lease = self.last_lease.max(lease.id);
         if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
             job.counters.leases_live += 1;
+            job.employs(lease.host);
             if let Some((live, _)) = job.attempts_mut(&lease.unit) {
                 live.insert(lease.id);
             }
@@ -186,6 +209,7 @@ impl State {
         }
         if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
             job.counters.leases_live -= 1;
+            job.dismisses(lease.host);
             if let Some((live, _)) = job.attempts_mut(&lease.unit) {
                 live.remove(&lease.id);
             }

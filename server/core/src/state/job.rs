@@ -8,7 +8,7 @@ use super::{
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
     manifest::{DataManifest, DataSplit},
     report::Sums,
     seeds,
@@ -48,6 +48,9 @@ pub struct Job {
     /// Units that could be granted now.
     #[serde(skip)]
     pub open: Open,
+    /// Hosts with live leases, and how many each has.
+    #[serde(skip)]
+    pub hosts: BTreeMap<HostId, u32>,
     /// Visits that each shard still gets, from all running trials.
     pub load: Vec<u64>,
     /// Counts.
@@ -81,7 +84,7 @@ pub struct Counters {
 
 impl Job {
     /// A new job. `spec` has been checked: its space isn't empty and its models fit the data.
-    pub(super) fn new(
+    pub(crate) fn new(
         id: JobId,
         spec: JobSpec,
         data: DataManifest,
@@ -109,6 +112,7 @@ impl Job {
             open: Open::of(&trials),
             trials,
             extras: Vec::new(),
+            hosts: BTreeMap::new(),
             load,
             counters,
         }
@@ -127,6 +131,21 @@ impl Job {
     /// Every blob that its trials train on or start from.
     pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
         self.data.blobs().chain(self.spec.blobs())
+    }
+
+    /// A host has got a lease of the job.
+    pub(super) fn employs(&mut self, host: HostId) {
+        *self.hosts.entry(host).or_default() += 1;
+    }
+
+    /// A lease of the job lives no more.
+    pub(super) fn dismisses(&mut self, host: HostId) {
+        if let Some(leases) = self.hosts.get_mut(&host) {
+            *leases = leases.saturating_sub(1);
+            if *leases == 0 {
+                self.hosts.remove(&host);
+            }
+        }
     }
 
     /// Something has happened to a trial's hop or evaluation in this epoch.

@@ -17,6 +17,7 @@ mod units;
 
 pub use blob::{BlobStatus, Blobs};
 pub use extra::{AtEnd, ExtraEnd, ExtraEvaluation, ExtraName, ExtraResult};
+pub(crate) use fold::Concern;
 pub use host::Host;
 pub(crate) use job::context;
 pub use job::{Counters, Job, JobEnd};
@@ -91,6 +92,11 @@ impl State {
     pub(crate) fn index(&mut self) {
         for job in self.jobs.values_mut() {
             job.open = Open::of(&job.trials);
+        }
+        for lease in self.leases.values() {
+            if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
+                job.employs(lease.host);
+            }
         }
     }
 

@@ -50,6 +50,12 @@ impl Open {
         self.hops.iter().copied()
     }
 
+    /// Could this trial's next hop be granted now?
+    #[must_use]
+    pub fn has_hop(&self, trial: TrialId) -> bool {
+        self.hops.contains(&trial)
+    }
+
     /// Evaluations that could be granted now, oldest first.
     pub fn evaluations(&self) -> impl ExactSizeIterator<Item = (Epoch, TrialId)> + '_ {
         self.evaluations.iter().copied()

@@ -42,7 +42,13 @@ impl Fleet {
 
     /// One more job of so many trials, whose units take `takes`.
     fn submit(&mut self, trials: u32, takes: u64) {
-        self.bench.submit(trials, EPOCHS, true).unwrap();
+        self.submit_placed(trials, takes, "");
+    }
+
+    /// With this in its `[placement]`.
+    fn submit_placed(&mut self, trials: u32, takes: u64, placement: &str) {
+        let more = format!("[placement]\n{placement}");
+        self.bench.submit_with(trials, EPOCHS, true, &more).unwrap();
         self.takes.push(takes);
         self.used = vec![0; self.takes.len()];
     }
@@ -173,5 +179,56 @@ fn a_job_that_was_paused_is_not_owed_what_passed_meanwhile() {
         fleet.ask();
         fleet.step();
         assert!(fleet.used[1].abs_diff(fleet.used[2]) <= 180, "{:?}", fleet.used);
+    }
+}
+
+#[test]
+fn slot_time_goes_by_shares() {
+    let mut fleet = Fleet::new(4);
+    fleet.submit_placed(9, 30, "share = 3");
+    fleet.submit(9, 70);
+    for _ in 0..1_000 {
+        assert!(fleet.ask(), "no slot stands idle");
+        fleet.step();
+    }
+    let (three, one) = (fleet.used[1], fleet.used[2]);
+    assert!(three.abs_diff(3 * one) <= 3 * 5 * 100, "{three} ms and {one} ms");
+}
+
+#[test]
+fn a_higher_priority_is_served_before_a_lower_one() {
+    let mut fleet = Fleet::new(3);
+    fleet.submit(9, 20);
+    fleet.submit_placed(2, 20, "priority = 1");
+    for _ in 0..300 {
+        assert!(fleet.ask(), "what it can't use goes to the other");
+        fleet.step();
+    }
+    let time = fleet.bench.now;
+    fleet.used.fill(0);
+    for _ in 0..300 {
+        assert!(fleet.ask());
+        fleet.step();
+    }
+    let time = fleet.bench.now - time;
+    assert!(fleet.used[2] + 200 >= 2 * time, "{:?} of {time} ms", fleet.used);
+    assert!(fleet.used[1] + fleet.used[2] + 200 >= 3 * time, "{:?} of {time} ms", fleet.used);
+    fleet.submit_placed(9, 20, "priority = 2");
+    fleet.ask();
+    for _ in 0..100 {
+        fleet.step();
+        fleet.ask();
+    }
+    assert!(fleet.used[1] + fleet.used[2] <= 6 * 20, "{:?}", fleet.used);
+}
+
+#[test]
+fn no_more_machines_work_for_a_job_than_it_wants() {
+    let mut fleet = Fleet::new(4);
+    fleet.submit_placed(9, 20, "max_hosts = 2");
+    for _ in 0..100 {
+        fleet.ask();
+        assert_eq!(fleet.running.len(), 2);
+        fleet.step();
     }
 }

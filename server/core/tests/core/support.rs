@@ -70,7 +70,18 @@ impl Bench {
         epochs: u32,
         again: bool,
     ) -> Result<Answer, ApiError> {
-        let spec = Box::new(spec(trials, epochs, ""));
+        self.submit_with(trials, epochs, again, "")
+    }
+
+    /// With more text in its job file.
+    pub(crate) fn submit_with(
+        &mut self,
+        trials: u32,
+        epochs: u32,
+        again: bool,
+        more: &str,
+    ) -> Result<Answer, ApiError> {
+        let spec = Box::new(spec(trials, epochs, more));
         let data = Box::new(data());
         self.answer(Command::Submit { to: ReplyTo(1), spec, data, again, nonce: None })
     }

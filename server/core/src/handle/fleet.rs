@@ -1,0 +1,92 @@
+//! Who is there and what is left, kept up with what happens.
+
+use crate::{
+    core::Core,
+    event::Event,
+    schedule::{FleetPlace, PACE_ONE, PlaceName, SPEED_ONE, look_after},
+    state::Concern,
+};
+use sojourn_protocol::{
+    ids::{HostId, JobId, TrialId},
+    time::UnixMillis,
+};
+
+impl Core {
+    /// A host was heard of, and may have other slots than before.
+    pub(crate) fn renew_fleet(&mut self, host: HostId) {
+        let Some(contact) = self.soft.contacts.get(&host) else { return };
+        let revoked = self.state.hosts.get(&host).is_none_or(|host| host.revoked);
+        let estimates = &self.soft.schedule.estimates;
+        let with_slots = contact.devices.values().filter(|slots| slots.count > 0 && !revoked);
+        let places = with_slots.map(|slots| {
+            let device = &slots.device;
+            let place = PlaceName { host, device: &device.name, flops: device.flops };
+            FleetPlace {
+                device: device.name.clone(),
+                slots: slots.count,
+                class: device.numeric_class,
+                speed: speed_of(estimates.pace(place)),
+            }
+        });
+        let places: Vec<FleetPlace> = places.collect();
+        let look_at = look_after(self.now, self.config.lease_term);
+        if self.soft.schedule.fleet.set(host, places, look_at) {
+            self.soft.work_changed = true;
+        }
+    }
+
+    /// Finds hosts that haven't been heard of for long.
+    pub(crate) fn look_at_fleet(&mut self) {
+        let term = self.config.lease_term;
+        for host in self.soft.schedule.fleet.to_look_at(self.now) {
+            let seen = self.soft.contacts.get(&host).map_or(UnixMillis(0), |of| of.seen_at);
+            let waits = self.soft.parked.waits(host);
+            let seen = if waits { self.now } else { seen };
+            let next = look_after(seen, term);
+            if next > self.now {
+                self.soft.schedule.fleet.there_until(host, next);
+            } else if self.soft.schedule.fleet.leave(host) {
+                self.soft.work_changed = true;
+            }
+        }
+    }
+
+    /// Takes in what an event, just folded, has changed of what is left.
+    pub(crate) fn renew_schedule(&mut self, event: &Event) {
+        match self.state.concern(event) {
+            Concern::Nothing => {}
+            Concern::Job(job) => self.rank_job(job),
+            Concern::Trial(job, trial, _) => self.rank_trial(job, trial),
+        }
+    }
+
+    /// Ranks all trials of a job.
+    pub(crate) fn rank_job(&mut self, job: JobId) {
+        let Some(known) = self.state.jobs.get(&job) else { return };
+        self.soft.schedule.estimates.register(known);
+        let trials: Vec<TrialId> = known.trials.iter().map(|trial| trial.id).collect();
+        for trial in trials {
+            self.rank_trial(job, trial);
+        }
+    }
+
+    fn rank_trial(&mut self, job: JobId, trial: TrialId) {
+        let Some(known) = self.state.trial(job, trial) else { return };
+        let schedule = &mut self.soft.schedule;
+        let ranks = schedule.ranks.entry(job).or_default();
+        if known.is_running() && !known.chain.is_done() {
+            let work = schedule.estimates.work_left(job, known);
+            ranks.set(trial, work, known.is_runnable(), self.now);
+        } else {
+            ranks.remove(trial);
+        }
+        if ranks.is_empty() {
+            schedule.ranks.remove(&job);
+        }
+    }
+}
+
+pub(crate) fn speed_of(pace: u64) -> u64 {
+    let speed = u128::from(PACE_ONE) * u128::from(SPEED_ONE) / u128::from(pace.max(1));
+    u64::try_from(speed).unwrap_or(u64::MAX).clamp(1, 1 << 44)
+}

@@ -1,0 +1,63 @@
+//! How measured times compare with guessed ones: of one place, of one workload.
+
+/// One, as a [`Ratio`].
+const ONE: u64 = 1 << 16;
+/// The farthest from one that a ratio may lie, either way.
+const FARTHEST: u64 = 1 << 14;
+
+/// A factor by which a guess is too small (above one) or too large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ratio(u64);
+
+impl Default for Ratio {
+    fn default() -> Self {
+        Self(ONE)
+    }
+}
+
+impl Ratio {
+    /// `measured / guessed`.
+    pub(crate) fn of(measured: u64, guessed: u64) -> Self {
+        let ratio = u128::from(measured) * u128::from(ONE) / u128::from(guessed.max(1));
+        Self::clamped(u64::try_from(ratio).unwrap_or(u64::MAX))
+    }
+
+    fn clamped(ratio: u64) -> Self {
+        Self(ratio.clamp(ONE / FARTHEST, ONE * FARTHEST))
+    }
+
+    /// `value` times the ratio.
+    pub(crate) fn times(self, value: u64) -> u64 {
+        let product = u128::from(value) * u128::from(self.0) / u128::from(ONE);
+        u64::try_from(product).unwrap_or(u64::MAX)
+    }
+
+    /// Both, one after the other.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self::clamped(self.times(other.0))
+    }
+
+    /// This ratio, moved by a `part`th of what `error` says that it is off.
+    pub(crate) fn corrected(self, error: Self, part: u64) -> Self {
+        let wanted = self.times(error.0);
+        let part = part.max(1);
+        Self::clamped(self.0.saturating_mul(part - 1).saturating_add(wanted) / part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_goes_where_errors_point() {
+        let mut ratio = Ratio::default();
+        for _ in 0..30 {
+            ratio = ratio.corrected(Ratio::of(3000, ratio.times(1000)), 2);
+        }
+        assert!((2990..=3010).contains(&ratio.times(1000)), "{ratio:?}");
+        assert_eq!(Ratio::of(1, u64::MAX).times(FARTHEST), 1);
+        assert_eq!(Ratio::of(u64::MAX, 0).times(1), FARTHEST);
+        assert_eq!(Ratio::of(2, 1).and(Ratio::of(3, 1)).times(10), 60);
+    }
+}

@@ -1,0 +1,41 @@
+//! What decisions about hops rest on: who is there, how long things take, what is left.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `estimate/` | how long units take, measured and guessed |
+//! | `fleet.rs` | the hosts in contact, their slots and speeds |
+//! | `ranks.rs` | each job's trials by the work that they have left |
+//!
+//! All of it is soft: it comes back by itself after a start. Which hop a place gets is decided in
+//! `handle/hop.rs`.
+
+mod estimate;
+mod fleet;
+mod ranks;
+
+pub(crate) use estimate::{Estimates, PACE_ONE, PlaceName};
+pub(crate) use fleet::{Fleet, FleetPlace, SPEED_ONE, look_after, takes};
+pub(crate) use ranks::Ranks;
+
+use sojourn_protocol::{ids::JobId, time::UnixMillis};
+use std::collections::BTreeMap;
+
+/// All of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Schedule {
+    /// How long units take.
+    pub(crate) estimates: Estimates,
+    /// Who is there.
+    pub(crate) fleet: Fleet,
+    /// What is left, by job.
+    pub(crate) ranks: BTreeMap<JobId, Ranks>,
+    /// When an idle place may take what it left to others.
+    pub(crate) look_again: Option<UnixMillis>,
+}
+
+impl Schedule {
+    /// Idle places are to be looked at again then, or before.
+    pub(crate) fn look_again_at(&mut self, at: UnixMillis) {
+        self.look_again = Some(self.look_again.map_or(at, |before| before.min(at)));
+    }
+}

@@ -1,0 +1,95 @@
+//! Which open trial has the most work left: kept from event to event, so that a decision begins with the
+//! trials that matter and needn't look at the others.
+
+use sojourn_protocol::{ids::TrialId, time::UnixMillis};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+/// A job's running trials by the work that they have left, in microseconds at the reference speed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Ranks {
+    /// Those whose next hop nobody has, the longest first.
+    open: BTreeSet<(Reverse<u64>, TrialId)>,
+    /// All of them, likewise.
+    running: BTreeSet<(Reverse<u64>, TrialId)>,
+    /// What each one stands with, and since when it is open.
+    by_trial: BTreeMap<TrialId, (u64, Option<UnixMillis>)>,
+    /// The work of all of them together.
+    total: u64,
+}
+
+impl Ranks {
+    /// A trial has so much work left, and is open or not, now.
+    pub(crate) fn set(&mut self, trial: TrialId, work: u64, open: bool, now: UnixMillis) {
+        let before = self.remove(trial);
+        let since = open.then(|| before.unwrap_or(now));
+        self.by_trial.insert(trial, (work, since));
+        self.running.insert((Reverse(work), trial));
+        self.total = self.total.saturating_add(work);
+        if open {
+            self.open.insert((Reverse(work), trial));
+        }
+    }
+
+    /// A trial has ended, or has nothing left to train. Since when it was open, where it was.
+    pub(crate) fn remove(&mut self, trial: TrialId) -> Option<UnixMillis> {
+        let (work, since) = self.by_trial.remove(&trial)?;
+        self.running.remove(&(Reverse(work), trial));
+        self.open.remove(&(Reverse(work), trial));
+        self.total = self.total.saturating_sub(work);
+        since
+    }
+
+    /// Open trials with what they have left, the longest first, ties by id.
+    pub(crate) fn open(&self) -> impl Iterator<Item = (TrialId, u64)> + '_ {
+        self.open.iter().map(|(Reverse(work), trial)| (*trial, *work))
+    }
+
+    /// Since when a trial is open, where it is.
+    #[must_use]
+    pub(crate) fn open_since(&self, trial: TrialId) -> Option<UnixMillis> {
+        self.by_trial.get(&trial).and_then(|(_, since)| *since)
+    }
+
+    /// Is no trial running?
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_trial.is_empty()
+    }
+
+    /// The most that any running trial has left.
+    #[must_use]
+    pub(crate) fn longest(&self) -> u64 {
+        self.running.first().map_or(0, |(Reverse(work), _)| *work)
+    }
+
+    /// What all running trials have left together.
+    #[must_use]
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_stand_by_what_they_have_left() {
+        let (mut ranks, now) = (Ranks::default(), UnixMillis(5));
+        ranks.set(TrialId(2), 50, true, now);
+        ranks.set(TrialId(1), 50, true, now);
+        ranks.set(TrialId(0), 90, false, now);
+        assert_eq!(ranks.open().collect::<Vec<_>>(), [(TrialId(1), 50), (TrialId(2), 50)]);
+        assert_eq!((ranks.longest(), ranks.total()), (90, 190));
+        ranks.set(TrialId(0), 40, true, UnixMillis(7));
+        ranks.set(TrialId(0), 30, true, UnixMillis(9));
+        assert_eq!(ranks.open().map(|(trial, _)| trial.0).collect::<Vec<_>>(), [1, 2, 0]);
+        assert_eq!(ranks.open_since(TrialId(0)), Some(UnixMillis(7)), "it is open all the time");
+        assert_eq!(ranks.remove(TrialId(1)), Some(now));
+        assert_eq!(ranks.remove(TrialId(1)), None);
+        assert_eq!((ranks.longest(), ranks.total()), (50, 80));
+    }
+}
