@@ -8,6 +8,7 @@
 //!
 //! This is where invariant H1 lives: [`Chain::advance`] takes a part only where the shard's trained
 //! batches end, so no batch is trained twice or left out, and an epoch ends when every shard has.
+//! [`Chain::advance_through`] is the same for a part that goes through several shards in a row.
 
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -40,6 +41,15 @@ pub enum Advance {
     Hop,
     /// The hop is whole, and with it this epoch.
     Epoch(Epoch),
+}
+
+/// What a part that may go through several shards ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Through {
+    /// How many of the further shards it has come to; all before the last that it has come to are whole.
+    pub further: usize,
+    /// What it ended on that last one.
+    pub last: Advance,
 }
 
 /// Why a part doesn't continue the chain.
@@ -181,6 +191,42 @@ impl Chain {
         self.epoch = ended.next();
         self.done.fill(0);
         Ok(Advance::Epoch(ended))
+    }
+
+    /// Takes a trained part into the chain that went through several shards of an epoch: over the rest of
+    /// `start`'s, then over those of `then` in order, as far as `end`. All of it, or nothing.
+    ///
+    /// # Errors
+    /// [`ChainError`] where any of it isn't what comes next; the chain is unchanged then.
+    pub fn advance_through(
+        &mut self,
+        start: Position,
+        then: &[ShardId],
+        end: Position,
+    ) -> Result<Through, ChainError> {
+        if end.shard == start.shard {
+            return Ok(Through { further: 0, last: self.advance(start, end)? });
+        }
+        let Some(last) = then.iter().position(|shard| *shard == end.shard) else {
+            return Err(ChainError::BadEnd { start, end });
+        };
+        let mut chain = self.clone();
+        let mut at = start;
+        for shard in then.iter().take(last + 1) {
+            let size = chain.standing(at.shard).map_or(0, |(_, size)| size);
+            let trained = u64::from(size.saturating_sub(at.batch));
+            chain.advance(at, Position { batch: size, step: at.step + trained, ..at })?;
+            let next = Position { shard: *shard, batch: 0, step: at.step + trained, ..at };
+            // Behind an epoch's end the next one begins, and a shard that is done comes round again.
+            let expected = chain.next(*shard);
+            if expected != Some(next) {
+                return Err(ChainError::NotNext { start: next, expected });
+            }
+            at = next;
+        }
+        let advance = chain.advance(at, end)?;
+        *self = chain;
+        Ok(Through { further: last + 1, last: advance })
     }
 
     fn standing(&self, shard: ShardId) -> Option<(u32, u32)> {

@@ -16,6 +16,6 @@ pub mod plan;
 pub mod policy;
 pub mod search;
 
-pub use chain::{Advance, Chain, ChainError};
+pub use chain::{Advance, Chain, ChainError, Through};
 pub use policy::{Board, Candidate, Choice, Decision, Outlook, Policy, PolicyName, Standing};
 pub use search::{SearchError, Trial, trials};

@@ -8,7 +8,7 @@ use sojourn_protocol::{
     manifest::Shard,
     position::Position,
 };
-use sojourn_workgen::{Advance, Chain, ChainError};
+use sojourn_workgen::{Advance, Chain, ChainError, Through};
 use std::collections::BTreeSet;
 
 fn shards(rows: &[u32]) -> Vec<Shard> {
@@ -55,6 +55,95 @@ proptest! {
             prop_assert_eq!(chain.hops(), u64::from(epochs) * rows.len() as u64);
         }
     }
+}
+
+proptest! {
+    #[test]
+    fn several_shards_in_a_row_are_each_alone_or_nothing(
+        rows in prop::collection::vec(1u32..50, 1..6),
+        picks in prop::collection::vec(
+            (any::<prop::sample::Index>(), prop::collection::vec(0u32..6, 0..6), 0u32..30, 0u32..7),
+            1..60,
+        ),
+    ) {
+        let mut chain = Chain::new(3, 8, &shards(&rows));
+        for (which, then, how_far, end_on) in picks {
+            let open: Vec<ShardId> = chain.open().collect();
+            if open.is_empty() {
+                break;
+            }
+            let start = chain.next(open[which.index(open.len())]).unwrap();
+            let then: Vec<ShardId> = then.into_iter().map(ShardId).collect();
+            // Each alone, whole but for the last; what can't be done that way can't be done at once.
+            let mut alone = chain.clone();
+            let way: Vec<ShardId> = std::iter::once(start.shard).chain(then.iter().copied()).collect();
+            let on = way.len().min(1 + end_on as usize) - 1;
+            let mut end = start;
+            let mut last = Ok(Advance::Part);
+            for (n, shard) in way.iter().take(on + 1).enumerate() {
+                let next = alone.next(*shard).filter(|next| next.epoch == start.epoch);
+                let fresh = n == 0 || next.is_some_and(|next| next.batch == 0);
+                let Some(next) = next.filter(|_| fresh) else {
+                    last = Err(());
+                    // Some end there that could be claimed.
+                    end = Position { shard: *shard, batch: 1, step: end.step + 1, ..start };
+                    break;
+                };
+                let left = alone.left_of(*shard);
+                let trained = if n == on { left.min(1 + how_far) } else { left };
+                end = ends_at(next, next.batch + trained);
+                last = alone.advance(next, end).map_err(|_| ());
+            }
+            let before = chain.clone();
+            let through = chain.advance_through(start, &then, end);
+            // A shard that comes twice ends where it comes first.
+            let first = way.iter().position(|shard| *shard == end.shard);
+            if last.is_ok() && first == Some(on) {
+                prop_assert_eq!(through, Ok(Through { further: on, last: last.unwrap() }));
+                prop_assert_eq!(&chain, &alone);
+            } else {
+                prop_assert!(through.is_err(), "{:?}", through);
+                prop_assert_eq!(&before, &chain, "a refused part changes nothing");
+            }
+        }
+    }
+}
+
+#[test]
+fn shards_in_a_row_are_of_one_epoch_and_each_from_its_first_batch() {
+    let mut chain = Chain::new(2, 8, &shards(&[20, 8, 16]));
+    let [a, b, c] = [0, 1, 2].map(ShardId);
+    let start = chain.next(a).unwrap();
+    chain.advance(start, ends_at(start, 2)).unwrap();
+    let rest = chain.next(a).unwrap();
+    let end = |shard, batch, step| Position { shard, batch, step, ..rest };
+    let untouched = chain.clone();
+    for (then, end) in [
+        (&[c][..], end(b, 1, 4)),
+        (&[c, b], end(b, 1, 4)),
+        (&[c, b], end(b, 2, 7)),
+        (&[c, b], end(b, 0, 5)),
+        (&[a, b], end(b, 1, 4)),
+        (&[c, c, b], end(b, 1, 6)),
+        (&[ShardId(9), b], end(b, 1, 4)),
+        // Behind the epoch's end the first shard would be open again.
+        (&[b, c, a], Position { epoch: Epoch(1), ..end(a, 1, 7) }),
+    ] {
+        assert!(chain.advance_through(rest, then, end).is_err(), "{then:?} to {end}");
+        assert_eq!(chain, untouched);
+    }
+    assert!(chain.advance_through(start, &[c], end(c, 1, 4)).is_err());
+    let mut elsewhere = chain.clone();
+    let other = elsewhere.next(b).unwrap();
+    let into_rest = elsewhere.advance_through(other, &[a], end(a, 1, 4));
+    assert!(into_rest.is_err(), "a further shard begins at its first batch");
+    let through = chain.advance_through(rest, &[c, b], end(c, 1, 4));
+    assert_eq!(through, Ok(Through { further: 1, last: Advance::Part }));
+    assert_eq!((chain.left_of(a), chain.left_of(c), chain.left_of(b)), (0, 1, 1));
+    let rest = chain.next(c).unwrap();
+    let through = chain.advance_through(rest, &[b], end(b, 1, 6));
+    assert_eq!(through, Ok(Through { further: 1, last: Advance::Epoch(Epoch(0)) }));
+    assert_eq!((chain.epoch(), chain.hops(), chain.left()), (Epoch(1), 3, 6));
 }
 
 #[test]
