@@ -10,9 +10,8 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, ShardId, Version},
     report::Outcome,
-    seeds,
     trainer::{CLASS_THREADS, RunUnit},
-    unit::{Base, Hop, Unit, shard_index},
+    unit::{Base, Unit, shard_index},
     view::{HopRecord, TrialHistory},
 };
 use sojourn_slot::{Slot, full_pace};
@@ -45,12 +44,15 @@ impl Verdict {
     }
 }
 
-/// The first hop that came out otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// The first version that came out otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Difference {
     pub(crate) version: Version,
     pub(crate) epoch: Epoch,
     pub(crate) shard: ShardId,
+    /// Shards that were trained after it for the same version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) then: Vec<ShardId>,
     pub(crate) recorded: Digest,
     pub(crate) replayed: Digest,
 }
@@ -108,7 +110,9 @@ pub(crate) async fn replay(
     let mut files = Files::fetch(client, history, folder).await?;
     let mut base = history.first_base();
     for record in &history.hops {
-        let unit = Unit::Train(hop(history, record, base)?);
+        let missing =
+            || Failure::work(format!("the job lacks a shard of version {}", record.version));
+        let unit = Unit::Train(history.hop_of(record, base).ok_or_else(missing)?);
         let run = RunUnit {
             files: files.known.clone(),
             output: files.output(record),
@@ -138,7 +142,8 @@ pub(crate) async fn replay(
             replayed.first_difference = Some(Difference {
                 version: record.version,
                 epoch: record.epoch(),
-                shard: record.shard(),
+                shard: record.start.shard,
+                then: record.then.clone(),
                 recorded: record.checkpoint.sha256,
                 replayed: made.sha256,
             });
@@ -148,21 +153,6 @@ pub(crate) async fn replay(
     }
     replayed.verdict = Verdict::Identical;
     Ok(replayed)
-}
-
-fn hop(history: &TrialHistory, record: &HopRecord, base: Base) -> Result<Hop, Failure> {
-    let (epoch, shard) = (record.epoch(), record.shard());
-    let data = history.data.train.get(shard_index(shard));
-    let data = data.ok_or_else(|| Failure::work(format!("the job has no shard {shard}")))?;
-    Ok(Hop {
-        job: history.job,
-        trial: history.trial,
-        base,
-        start: record.start,
-        shard: *data,
-        seed: seeds::hop(history.job_seed, history.trial, epoch, shard),
-        context: history.context_of(record),
-    })
 }
 
 /// Where the blobs lie: the data for good, checkpoints only while the next hop needs them.
@@ -178,9 +168,10 @@ impl Files {
         history: &TrialHistory,
         folder: &Path,
     ) -> Result<Self, Failure> {
-        let visited = history.hops.iter().filter_map(|record| {
-            history.data.train.get(shard_index(record.shard())).map(|shard| shard.blob)
-        });
+        let visited =
+            history.hops.iter().flat_map(HopRecord::shards).filter_map(|shard| {
+                history.data.train.get(shard_index(shard)).map(|shard| shard.blob)
+            });
         let scaling = match history.context.scaling {
             sojourn_protocol::manifest::Scaling::Standard(blob) => Some(blob),
             _ => None,

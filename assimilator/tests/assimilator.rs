@@ -99,6 +99,7 @@ fn hop(base: Base) -> Hop {
         shard: Shard { blob, rows: 10 },
         seed: 9,
         context: context(),
+        then: Vec::new(),
     }
 }
 

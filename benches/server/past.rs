@@ -221,11 +221,13 @@ pub(crate) fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
         Unit::Train(hop) => {
             let sha256 = Digest::of(&lease.id.0.to_le_bytes());
             let checkpoint = BlobRef { sha256, bytes: lease.upload_bytes };
+            let end = hop.position_after(hop.to_train());
+            let rows = hop.rows_to(end).unwrap();
             let trained = Trained {
                 base: hop.base.version(),
                 checkpoint,
-                end: hop.position_at(hop.batches()),
-                sums: sums(hop.shard.rows),
+                end,
+                sums: sums(rows),
                 train_micros: 1_000,
             };
             (Outcome::Trained(trained), Some(checkpoint))
@@ -233,7 +235,7 @@ pub(crate) fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
         Unit::Evaluate(evaluation) => {
             let evaluated = Evaluated {
                 version: evaluation.version,
-                shards: evaluation.shards.iter().map(|shard| sums(shard.rows)).collect(),
+                shards: evaluation.shards.iter().map(|shard| sums(shard.rows.into())).collect(),
                 by_class: None,
                 train_micros: 1_000,
             };
@@ -242,6 +244,6 @@ pub(crate) fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
     }
 }
 
-fn sums(rows: u32) -> Sums {
-    Sums { rows: u64::from(rows), loss: 40.0, correct: Some(30), ..Sums::default() }
+fn sums(rows: u64) -> Sums {
+    Sums { rows, loss: 40.0, correct: Some(30), ..Sums::default() }
 }

@@ -109,6 +109,7 @@ mod tests {
             shard: Shard { blob: blob(b"shard"), rows: 36 },
             seed: 1,
             context,
+            then: Vec::new(),
         });
         let (renew_by, heartbeat_every) = (UnixMillis(0), Millis(1));
         let device = "cpu".to_owned();

@@ -126,7 +126,7 @@ pub enum HeldState {
     Running {
         /// Batches done.
         done: u32,
-        /// Batches of the unit.
+        /// Batches of the unit, over all its shards.
         of: u32,
     },
     /// Trained; its result waits for the server.

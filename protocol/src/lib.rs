@@ -21,6 +21,7 @@
 pub mod api;
 pub mod digest;
 pub mod error;
+mod hop;
 pub mod ids;
 pub mod inventory;
 pub mod jobfile;
@@ -36,6 +37,6 @@ pub mod unit;
 pub mod view;
 
 /// The version of the wire format; sent with every request and answer in [`PROTOCOL_HEADER`].
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 /// The header that carries [`PROTOCOL_VERSION`].
 pub const PROTOCOL_HEADER: &str = "sojourn-protocol";

@@ -32,7 +32,7 @@ pub enum Outcome {
     Failed(Failure),
 }
 
-/// A trained hop.
+/// A trained hop, or several in a row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -41,9 +41,10 @@ pub struct Trained {
     pub base: Version,
     /// The uploaded checkpoint.
     pub checkpoint: BlobRef,
-    /// Where it stands: `batch` is the shard's batch count unless the hop was stopped earlier.
+    /// Where it stands: after the last batch of the unit's last shard, unless it was stopped earlier. The
+    /// shards before that of the position are whole.
     pub end: Position,
-    /// Loss and accuracy while training.
+    /// Loss and accuracy while training, over all batches of the result.
     pub sums: Sums,
     /// Microseconds of training alone.
     pub train_micros: u64,

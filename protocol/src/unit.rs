@@ -5,11 +5,12 @@ use crate::{
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
     manifest::{DataSplit, Scaling, Shard},
     metrics::{Counting, is_default},
-    position::{Position, batches},
     spec::TrialConfig,
     time::{Millis, UnixMillis},
 };
 use serde::{Deserialize, Serialize};
+
+pub use crate::hop::{Hop, Leg, Stretch};
 
 /// The checkpoint that a unit starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,42 +117,6 @@ pub struct FormerLength {
     pub total_steps: u64,
 }
 
-/// A hop, or the rest of one: train a trial over one shard's batches from `start.batch` on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Hop {
-    /// The job.
-    pub job: JobId,
-    /// The trial.
-    pub trial: TrialId,
-    /// The checkpoint to start from.
-    pub base: Base,
-    /// Where training starts; `start.batch` is 0 unless a partial checkpoint precedes.
-    pub start: Position,
-    /// The shard's data.
-    pub shard: Shard,
-    /// The hop's seed ([`crate::seeds::hop`]): the same for all parts of one hop.
-    pub seed: u64,
-    /// What the trial's units have in common.
-    pub context: TrialContext,
-}
-
-impl Hop {
-    /// Batches of the whole shard.
-    #[must_use]
-    pub fn batches(&self) -> u32 {
-        batches(u64::from(self.shard.rows), self.context.config.training.batch_size)
-    }
-
-    /// The position after training up to batch `end` (exclusive).
-    #[must_use]
-    pub fn position_at(&self, end: u32) -> Position {
-        let trained = u64::from(end.saturating_sub(self.start.batch));
-        Position { batch: end, step: self.start.step + trained, ..self.start }
-    }
-}
-
 /// Evaluate one checkpoint over all shards of a split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -222,7 +187,7 @@ impl Unit {
     #[must_use]
     pub fn blobs(&self) -> Vec<BlobRef> {
         let mut blobs: Vec<BlobRef> = match self {
-            Unit::Train(hop) => hop.base.blob().into_iter().chain([hop.shard.blob]).collect(),
+            Unit::Train(hop) => hop.base.blob().into_iter().chain(hop.shards()).collect(),
             Unit::Evaluate(evaluation) => {
                 let shards = evaluation.shards.iter().map(|shard| shard.blob);
                 std::iter::once(evaluation.checkpoint).chain(shards).collect()

@@ -14,7 +14,7 @@ use crate::{
     seeds,
     spec::{Choices, JobSpec},
     time::{Millis, UnixMillis},
-    unit::{Base, FormerLength, TrialContext},
+    unit::{Base, FormerLength, Hop, Leg, TrialContext, shard_index},
 };
 use serde::{Deserialize, Serialize};
 
@@ -276,7 +276,7 @@ pub struct HeldView {
     pub job: JobId,
     /// The trial.
     pub trial: TrialId,
-    /// What it is: `train` or `evaluate`, epoch and shard.
+    /// What it is: `train` or `evaluate`, epoch and shards.
     pub unit: String,
     /// Whether the host said that it runs.
     pub running: bool,
@@ -320,7 +320,7 @@ pub struct TrialHistory {
     /// The parameters that the trial started from, where they were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<BlobRef>,
-    /// The hops (or parts of hops) in the order in which they made versions 1, 2, ...
+    /// The hops (or parts of hops, or several in a row) in the order in which they made versions 1, 2, ...
     pub hops: Vec<HopRecord>,
 }
 
@@ -336,10 +336,32 @@ impl TrialHistory {
     pub fn context_of(&self, hop: &HopRecord) -> TrialContext {
         self.context.as_of(hop.lease, &self.former)
     }
+
+    /// What was trained for a record of the history, from this base: the way as far as the shard that it
+    /// ended on. `None` where the data lacks a shard of it.
+    #[must_use]
+    pub fn hop_of(&self, record: &HopRecord, base: Base) -> Option<Hop> {
+        let leg = |shard_id: ShardId| {
+            let shard = *self.data.train.get(shard_index(shard_id))?;
+            let seed = seeds::hop(self.job_seed, self.trial, record.epoch(), shard_id);
+            Some(Leg { shard_id, shard, seed })
+        };
+        let Leg { shard, seed, .. } = leg(record.start.shard)?;
+        Some(Hop {
+            job: self.job,
+            trial: self.trial,
+            base,
+            start: record.start,
+            shard,
+            seed,
+            context: self.context_of(record),
+            then: record.then.iter().copied().map(leg).collect::<Option<_>>()?,
+        })
+    }
 }
 
-/// One part of a trial's history: what made a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// One part of a trial's history: what made a version. That is a hop, a part of one, or several in a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HopRecord {
     /// The version that it made.
@@ -350,10 +372,13 @@ pub struct HopRecord {
     pub host: HostId,
     /// Where it began.
     pub start: Position,
-    /// Where it ended (same epoch and shard).
+    /// Where it ended: in the same epoch, and on the last shard that it visited.
     pub end: Position,
     /// The checkpoint that it made.
     pub checkpoint: BlobRef,
+    /// The shards that it visited after its first, each from the first batch; all but the last are whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<ShardId>,
 }
 
 impl HopRecord {
@@ -363,9 +388,8 @@ impl HopRecord {
         self.start.epoch
     }
 
-    /// The shard that it visited.
-    #[must_use]
-    pub const fn shard(&self) -> ShardId {
-        self.start.shard
+    /// The shards that it visited, in order.
+    pub fn shards(&self) -> impl Iterator<Item = ShardId> + '_ {
+        std::iter::once(self.start.shard).chain(self.then.iter().copied())
     }
 }

@@ -27,6 +27,7 @@ fn records(positions: std::ops::RangeInclusive<u64>) -> Vec<Record> {
                 device: "cpu".into(),
                 lease,
                 host: HostId(1),
+                then: Vec::new(),
                 unit: UnitKey::Train {
                     job: JobId(1 + lease.0 % 2),
                     trial: TrialId(0),

@@ -10,6 +10,7 @@ const SAMPLES: &[&str] = &[
     include_str!("samples/events-v1.jsonl"),
     include_str!("samples/events-v2.jsonl"),
     include_str!("samples/events-v3.jsonl"),
+    include_str!("samples/events-v4.jsonl"),
 ];
 
 /// The names of all events; a new one must be given a sample.

@@ -4,7 +4,7 @@ use super::{
     connection::Connection,
     failure::{Failure, with_sources},
     meter::{Meter, Unit},
-    output,
+    output, words,
     workspace::Workspace,
 };
 use crate::{
@@ -115,10 +115,10 @@ pub(crate) fn text(replayed: &Replayed) -> String {
     let verdict = replayed.verdict.name();
     match (&replayed.first_difference, &replayed.reason, replayed.sha256) {
         (Some(difference), _, _) => format!(
-            "replay: {verdict}: version {} (epoch {}, shard {}) was {} and is {}",
+            "replay: {verdict}: version {} (epoch {}, {}) was {} and is {}",
             difference.version,
             difference.epoch,
-            difference.shard,
+            words::shards(difference.shard, &difference.then),
             difference.recorded.short(),
             difference.replayed.short()
         ),

@@ -124,6 +124,7 @@ impl World {
                 numeric_class: None,
                 given: None,
                 hops: vec![HopRecord {
+                    then: Vec::new(),
                     version: Version(1),
                     lease: sojourn_protocol::ids::LeaseId(1),
                     host: HostId(1),

@@ -100,19 +100,22 @@ fn check_lineage(
         return Err(Refusal::Trial { expected: hop.trial, actual: lineage.trial });
     }
     let says = lineage.position;
-    if lineage.hop_seed != hop.seed
-        || (says.epoch, says.shard) != (hop.start.epoch, hop.start.shard)
-    {
+    // Of several hops, the one that it ended in.
+    let mut stretches = hop.stretches();
+    let stretch = stretches.find(|stretch| {
+        let start = stretch.start;
+        (lineage.hop_seed, says.epoch, says.shard) == (stretch.seed, start.epoch, start.shard)
+    });
+    let Some(stretch) = stretch else {
         return Err(Refusal::Hop { epoch: says.epoch, shard: says.shard });
-    }
+    };
     let position =
         |what, expected: String, actual| Err(Refusal::Position { what, expected, actual });
-    let (start, batches) = (hop.start.batch, hop.batches());
-    if says.batch <= start || says.batch > batches {
+    let Some(must) = stretch.position_at(says.batch) else {
+        let (start, batches) = (stretch.start.batch, stretch.end.batch);
         let expected = format!("above {start} and at most {batches}");
         return position("checkpoint's batch", expected, u64::from(says.batch));
-    }
-    let must = hop.position_at(says.batch);
+    };
     if says.step != must.step {
         return position("checkpoint's step", must.step.to_string(), says.step);
     }

@@ -10,7 +10,7 @@ use sojourn_protocol::{
     position::Position,
     report::Sums,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
-    unit::{Base, TrialContext},
+    unit::{Base, Leg, TrialContext},
 };
 
 fn hop() -> Hop {
@@ -33,6 +33,7 @@ fn hop() -> Hop {
         shard: Shard { blob, rows: 10 },
         seed: 99,
         context,
+        then: Vec::new(),
     }
 }
 
@@ -88,6 +89,37 @@ fn a_partial_checkpoint_passes_where_report_and_bytes_agree() {
     let file = upload(Lineage { position: end, ..lineage() });
     let trained = Trained { end, ..report(&file) };
     assert!(screen(&layout(), &hop(), &trained, &file).is_ok());
+}
+
+#[test]
+fn of_several_hops_in_a_row_the_one_that_it_ended_in_counts() {
+    let blob = BlobRef { sha256: Digest::of(b"other"), bytes: 5 };
+    let shard = Shard { blob, rows: 5 };
+    let leg = |n, seed| Leg { shard_id: ShardId(n), shard, seed };
+    let hop = Hop { then: vec![leg(4, 100), leg(2, 101)], ..hop() };
+    let seed_of = |shard| match shard {
+        0 => 99,
+        4 => 100,
+        _ => 101,
+    };
+    let screened = |hop_seed, position, end| {
+        let file = upload(Lineage { hop_seed, position, ..lineage() });
+        let trained = Trained { end, ..report(&file) };
+        screen(&layout(), &hop, &trained, &file).map(|checked| checked.lineage.position)
+    };
+    let at = |shard, batch, step| Position { shard: ShardId(shard), batch, step, ..hop.start };
+    // Batches of 4: 3 and twice 2, from step 6 on.
+    for end in [at(0, 1, 7), at(0, 3, 9), at(4, 1, 10), at(4, 2, 11), at(2, 1, 12), at(2, 2, 13)] {
+        assert_eq!(screened(seed_of(end.shard.0), end, end), Ok(end));
+    }
+    for end in [at(4, 1, 12), at(4, 3, 12), at(2, 2, 11), at(4, 0, 9)] {
+        let error = screened(seed_of(end.shard.0), end, end).unwrap_err();
+        assert!(matches!(error, Refusal::Position { .. }), "{error}");
+    }
+    let error = screened(100, at(2, 1, 12), at(2, 1, 12)).unwrap_err();
+    assert!(matches!(error, Refusal::Hop { .. }), "another hop's seed: {error}");
+    let error = screened(99, at(0, 3, 9), at(4, 2, 11)).unwrap_err();
+    assert!(matches!(error, Refusal::Hop { .. }), "not what was reported: {error}");
 }
 
 #[test]

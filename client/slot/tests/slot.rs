@@ -82,6 +82,7 @@ fn unit(pinned_threads: Option<u32>) -> RunUnit {
             shard,
             seed: 2,
             context,
+            then: Vec::new(),
         }),
         files: Default::default(),
         output: "out".into(),

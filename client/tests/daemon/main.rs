@@ -140,6 +140,7 @@ fn hop_of(lease: u64, base: Base, shard: BlobRef, checkpoint: u32) -> Lease {
         shard: Shard { blob: shard, rows: 8 },
         seed: lease,
         context: context(checkpoint),
+        then: Vec::new(),
     });
     Lease {
         device: CPU.into(),

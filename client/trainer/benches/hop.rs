@@ -271,6 +271,7 @@ fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> Train
         shard: Shard { blob, rows: case.rows },
         seed: 3,
         context,
+        then: Vec::new(),
     };
     TrainerRequest::Run(Box::new(RunUnit {
         unit: Unit::Train(hop),

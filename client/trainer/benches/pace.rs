@@ -123,6 +123,7 @@ fn request(folder: &Path, case: &Case) -> TrainerRequest {
             shard: Shard { blob, rows: case.rows },
             seed: 3,
             context,
+            then: Vec::new(),
         }),
         files: BTreeMap::from([(blob.sha256, path)]),
         output: folder.join("output"),

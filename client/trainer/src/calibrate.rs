@@ -107,6 +107,7 @@ fn hop(model: Architecture, optimizer: Optimizer, shape: &[u32], rows: u32) -> H
         shard: Shard { blob: BlobRef { sha256: Digest([0; 32]), bytes: 0 }, rows },
         seed: SEED,
         context,
+        then: Vec::new(),
     }
 }
 

@@ -104,6 +104,7 @@ impl World {
             shard: self.shard,
             seed: 77,
             context,
+            then: Vec::new(),
         }
     }
 

@@ -114,6 +114,7 @@ fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
         shard: Shard { blob, rows },
         seed: 9,
         context,
+        then: Vec::new(),
     };
     TrainerRequest::Run(Box::new(RunUnit {
         unit: Unit::Train(hop),

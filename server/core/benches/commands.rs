@@ -162,17 +162,18 @@ impl Bench {
 
 /// What a trainer might have made of a lease's unit, and what it uploaded.
 fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
-    let sums =
-        |rows: u32| Sums { rows: u64::from(rows), loss: 1.0, correct: Some(1), ..Sums::default() };
+    let sums = |rows: u64| Sums { rows, loss: 1.0, correct: Some(1), ..Sums::default() };
     match &lease.unit {
         Unit::Train(hop) => {
             let sha256 = Digest::of(&lease.id.0.to_le_bytes());
             let checkpoint = BlobRef { sha256, bytes: lease.upload_bytes };
+            let end = hop.position_after(hop.to_train());
+            let rows = hop.rows_to(end).unwrap();
             let trained = Trained {
                 base: hop.base.version(),
                 checkpoint,
-                end: hop.position_at(hop.batches()),
-                sums: sums(hop.shard.rows),
+                end,
+                sums: sums(rows),
                 train_micros: 1_000_000,
             };
             (Outcome::Trained(trained), Some(checkpoint))
@@ -180,7 +181,7 @@ fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
         Unit::Evaluate(evaluation) => {
             let evaluated = Evaluated {
                 version: evaluation.version,
-                shards: evaluation.shards.iter().map(|shard| sums(shard.rows)).collect(),
+                shards: evaluation.shards.iter().map(|shard| sums(shard.rows.into())).collect(),
                 by_class: None,
                 train_micros: 1000,
             };

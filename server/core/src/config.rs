@@ -29,6 +29,8 @@ pub struct CoreConfig {
     pub remember_leases: Millis,
     /// First rest of a host after repeated errors; doubles each time.
     pub first_rest: Millis,
+    /// Hops of one trial that go to a host under one lease, at most.
+    pub most_hops: u32,
     /// Which hop goes to which host.
     pub policy: PolicyName,
 }
@@ -55,6 +57,7 @@ impl CoreConfig {
             assimilation_term: Millis::from_secs(60),
             remember_leases: Millis::from_secs(24 * 3600),
             first_rest: Millis(lease_term.0),
+            most_hops: 1,
             policy: PolicyName::default(),
         }
     }

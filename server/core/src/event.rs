@@ -16,8 +16,9 @@ use sojourn_protocol::{
 use std::ops::RangeInclusive;
 
 /// The version of [`Record`]'s encoding that is written. Version 2 has jobs that are paused and extended,
-/// and evaluations outside the search; version 3 has hosts with several devices, and more kinds of failure.
-pub const EVENT_VERSION: u32 = 3;
+/// and evaluations outside the search; version 3 has hosts with several devices, and more kinds of failure;
+/// version 4 has leases of several hops in a row.
+pub const EVENT_VERSION: u32 = 4;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
 
@@ -38,7 +39,7 @@ pub struct Record {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "fields are named by their types")]
 pub enum UnitKey {
-    /// A hop from batch `from` on.
+    /// A hop from batch `from` on; of several under one lease, the first.
     Train { job: JobId, trial: TrialId, epoch: Epoch, shard: ShardId, from: u32 },
     /// An evaluation of the checkpoint that an epoch ended with.
     Evaluate { job: JobId, trial: TrialId, epoch: Epoch },
@@ -133,14 +134,16 @@ pub enum Event {
     JobResumed { job: JobId },
     /// Trials, running or finished, train to so many epochs in all.
     JobExtended { job: JobId, trials: Vec<TrialId>, epochs: u32 },
-    /// A host was given a unit on this base version, for its device of that name. `class`: the device's
-    /// numeric class.
+    /// A host was given a unit on this base version, for its device of that name. `then`: the shards whose
+    /// hops follow under the same lease, in order. `class`: the device's numeric class.
     LeaseGranted {
         lease: LeaseId,
         host: HostId,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         device: String,
         unit: UnitKey,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        then: Vec<ShardId>,
         base: Version,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Digest>,

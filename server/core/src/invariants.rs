@@ -11,6 +11,7 @@ use crate::{
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, ShardId, TrialId},
+    position::Position,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,10 +97,18 @@ impl Core {
             format!("trial {}'s checkpoint isn't the one that its last hop made", trial.id)
         })?;
         for lease in &trial.live {
-            let on_current =
-                self.state.leases.get(lease).is_some_and(|lease| lease.base == trial.version);
+            let lease_of = self.state.leases.get(lease);
+            let on_current = lease_of.is_some_and(|lease| lease.base == trial.version);
             holds("H2", on_current, || {
                 format!("live lease {lease} of trial {} isn't on its version", trial.id)
+            })?;
+            let then = lease_of.map_or(&[][..], |lease| &lease.then);
+            let mut all = BTreeSet::new();
+            let fresh = |shard: &ShardId| {
+                all.insert(*shard) && trial.chain.next(*shard).is_some_and(|next| next.batch == 0)
+            };
+            holds("H2", then.iter().all(fresh), || {
+                format!("live lease {lease} of trial {} goes on over {then:?}", trial.id)
             })?;
         }
         for lease in &trial.awaiting {
@@ -208,17 +217,27 @@ fn completeness(job: &Job, trial: &Trial) -> Result<(), Violation> {
     let mut done: BTreeMap<(Epoch, ShardId), u32> = BTreeMap::new();
     let mut step = 0;
     for record in &trial.history {
-        let at = done.entry((record.epoch(), record.shard())).or_default();
-        let follows = record.start.batch == *at
-            && record.start.step == step
-            && record.end.epoch == record.start.epoch
-            && record.end.shard == record.start.shard
-            && record.end.batch > record.start.batch;
-        holds("H1", follows, || {
-            format!("trial {}: {record:?} doesn't follow batch {at}, step {step}", trial.id)
-        })?;
-        *at = record.end.batch;
-        step = record.end.step;
+        let epoch = record.epoch();
+        let mut start = record.start;
+        for shard in record.shards() {
+            let size = sizes.get(sojourn_protocol::unit::shard_index(shard)).copied().unwrap_or(0);
+            let last = shard == record.end.shard;
+            let end = if last { record.end.batch } else { size };
+            let at = done.entry((epoch, shard)).or_default();
+            let first = shard == record.start.shard;
+            start = if first { start } else { Position { shard, batch: 0, ..start } };
+            let follows = start.batch == *at && start.step == step && end > start.batch;
+            holds("H1", follows, || {
+                format!("trial {}: {record:?} doesn't follow batch {at}, step {step}", trial.id)
+            })?;
+            step += u64::from(end - start.batch);
+            start.step = step;
+            *at = end;
+        }
+        let ends = record.end.epoch == epoch
+            && record.shards().last() == Some(record.end.shard)
+            && record.end.step == step;
+        holds("H1", ends, || format!("trial {}: {record:?} doesn't end there", trial.id))?;
     }
     for ((epoch, shard), at) in &done {
         let size = sizes.get(sojourn_protocol::unit::shard_index(*shard)).copied().unwrap_or(0);

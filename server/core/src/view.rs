@@ -115,11 +115,10 @@ impl Core {
 
     fn held_view(&self, lease: &Lease) -> HeldView {
         let unit = match lease.unit {
-            UnitKey::Train { epoch, shard, from: 0, .. } => {
-                format!("train epoch {epoch} shard {shard}")
-            }
             UnitKey::Train { epoch, shard, from, .. } => {
-                format!("train epoch {epoch} shard {shard} from batch {from}")
+                let from = if from == 0 { String::new() } else { format!(" from batch {from}") };
+                let then: String = lease.then.iter().map(|shard| format!(", {shard}")).collect();
+                format!("train epoch {epoch} shard {shard}{from}{then}")
             }
             UnitKey::Evaluate { epoch, .. } => format!("evaluate epoch {epoch}"),
             UnitKey::Extra { name, .. } => {

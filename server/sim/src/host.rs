@@ -8,7 +8,7 @@ use sojourn_protocol::{
     inventory::{CPU, Demand, Device, Inventory},
     report::{Failure, FailureKind, Outcome, Report, ReportState, Trained},
     time::{Millis, UnixMillis},
-    unit::{Hop, Lease, Unit},
+    unit::{Lease, Unit},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -168,7 +168,7 @@ impl Host {
             && let Some((id, lease)) = self.waiting.pop_first()
         {
             let batches = match &lease.unit {
-                Unit::Train(hop) => u64::from(hop.batches() - hop.start.batch),
+                Unit::Train(hop) => u64::from(hop.to_train()),
                 Unit::Evaluate(_) => 1,
             };
             started.push((id, Millis(batches * self.millis_per_batch)));
@@ -187,20 +187,24 @@ impl Host {
             (Fate::Explodes, Unit::Train(_)) => failed(FailureKind::NonFinite, "the loss is NaN"),
             (_, Unit::Evaluate(evaluation)) => Outcome::Evaluated(training::evaluated(evaluation)),
             (Fate::Done | Fate::Part | Fate::Lies, Unit::Train(hop)) => {
-                let batches = hop.batches();
-                let half = hop.start.batch + (batches - hop.start.batch).div_ceil(2);
-                let end = if fate == Fate::Part { half } else { batches };
+                // On any of its shards.
+                let some = 1 + u32::try_from(id.0 % u64::from(hop.to_train())).unwrap_or(0);
+                let done = if fate == Fate::Part { some } else { hop.to_train() };
+                let end = hop.position_after(done);
+                let rows = u32::try_from(hop.rows_to(end).unwrap_or(0)).unwrap_or(u32::MAX);
                 let mut trained = Trained {
                     base: hop.base.version(),
                     checkpoint: training::train(hop, end, lease.upload_bytes),
-                    end: hop.position_at(end),
-                    sums: training::sums(&Digest::of(b"sums"), rows(hop, end)),
-                    train_micros: u64::from(end - hop.start.batch) * self.millis_per_batch * 1000,
+                    end,
+                    sums: training::sums(&Digest::of(b"sums"), rows),
+                    train_micros: u64::from(done) * self.millis_per_batch * 1000,
                 };
                 if fate == Fate::Lies {
-                    match id.0 % 3 {
+                    match id.0 % 5 {
                         0 => trained.base = trained.base.next(),
                         1 => trained.end.step += 1,
+                        2 => trained.end.shard = trained.end.shard.next(),
+                        3 => trained.sums.rows += 1,
                         _ => trained.checkpoint.bytes += 1,
                     }
                 }
@@ -216,11 +220,4 @@ impl Host {
         let open = self.outbox.values().filter(|(_, acknowledged)| !acknowledged);
         open.map(|(report, _)| report.clone()).collect()
     }
-}
-
-/// Rows of a hop's batches before `end`.
-fn rows(hop: &Hop, end: u32) -> u32 {
-    let size = hop.context.config.training.batch_size;
-    let before = |batch: u32| batch.saturating_mul(size).min(hop.shard.rows);
-    before(end) - before(hop.start.batch)
 }

@@ -8,7 +8,9 @@ use sojourn_core::{
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, LeaseId, ShardId},
+    position::batches,
     report::Sums,
+    unit::shard_index,
     view::TrialHistory,
 };
 use std::collections::BTreeSet;
@@ -38,6 +40,10 @@ pub struct Outcome {
     pub pauses: u64,
     /// Extensions of trials.
     pub extensions: u64,
+    /// Results that went through several shards.
+    pub several: u64,
+    /// Those of them that ended within their last shard.
+    pub several_cut: u64,
 }
 
 /// A world that didn't, with the line that runs it again.
@@ -105,6 +111,17 @@ fn check_trials(state: &State) -> Result<(), String> {
     Ok(())
 }
 
+/// Versions of a trial that were made over several shards, and those of them that end within their last.
+pub(crate) fn several(job: &Job, trial: &Trial) -> (u64, u64) {
+    let records = trial.history.iter().filter(|record| !record.then.is_empty());
+    let batch_size = trial.context.config.training.batch_size;
+    records.fold((0, 0), |(several, cut), record| {
+        let shard = job.data.train.get(shard_index(record.end.shard));
+        let size = shard.map_or(0, |shard| batches(u64::from(shard.rows), batch_size));
+        (several + 1, cut + u64::from(record.end.batch < size))
+    })
+}
+
 /// The best trial of a finished job was tested, or its test was given up after errors.
 fn check_test(job: &Job) -> Result<(), String> {
     let finished = matches!(job.end, Some((JobEnd::Finished, _)));
@@ -142,16 +159,22 @@ fn check_whole(history: &TrialHistory, epochs: u32, evaluated: usize) -> Result<
     let batch_size = history.context.config.training.batch_size;
     let mut trained = BTreeSet::new();
     for hop in &history.hops {
-        for batch in hop.start.batch..hop.end.batch {
-            if !trained.insert((hop.epoch(), hop.shard(), batch)) {
-                return Err(format!("H1: trial {trial}: {hop:?} trains batch {batch} again"));
+        let way = history.hop_of(hop, history.first_base()).ok_or("a shard is unknown")?;
+        for stretch in way.stretches() {
+            let (start, shard) = (stretch.start.batch, stretch.start.shard);
+            let last = shard == hop.end.shard;
+            let end = if last { hop.end.batch } else { stretch.end.batch };
+            for batch in start..end {
+                if !trained.insert((hop.epoch(), shard, batch)) {
+                    return Err(format!("H1: trial {trial}: {hop:?} trains batch {batch} again"));
+                }
             }
         }
     }
     let mut wanted = BTreeSet::new();
     for epoch in (0..epochs).map(Epoch) {
         for (shard, data) in (0u32..).map(ShardId).zip(&history.data.train) {
-            let batches = sojourn_protocol::position::batches(u64::from(data.rows), batch_size);
+            let batches = batches(u64::from(data.rows), batch_size);
             wanted.extend((0..batches).map(|batch| (epoch, shard, batch)));
         }
     }

@@ -69,6 +69,8 @@ pub struct Scenario {
     pub faults_end: Millis,
     /// The term of a lease.
     pub lease_term: Millis,
+    /// Hops of one lease, at most.
+    pub most_hops: u32,
     /// The job.
     pub spec: JobSpec,
     /// Its data.
@@ -103,6 +105,7 @@ impl Scenario {
         let rows: Vec<u32> = (0..shards).map(|_| 1 + rate(60)).collect();
         let test = rate(3);
         let curious = rate(20);
+        let most_hops = 1 + rate(3);
         Self {
             seed,
             hosts,
@@ -110,6 +113,7 @@ impl Scenario {
             faults,
             faults_end: Millis::from_secs(120),
             lease_term,
+            most_hops,
             spec: spec(seed, trials, epochs, shards, reproducible),
             data: data(&mut chance, &rows, test),
             curious,

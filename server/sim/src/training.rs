@@ -3,31 +3,39 @@
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     metrics::{ByClass, ClassDetail, Confusion},
+    position::Position,
     report::{Evaluated, Sums},
     unit::{Base, Evaluation, Hop},
     view::TrialHistory,
 };
 use std::ops::Range;
 
-/// The checkpoint of a hop trained up to batch `end`.
+/// The checkpoint of a hop, and of those that follow it under its lease, trained as far as `end`.
 #[must_use]
-pub fn train(hop: &Hop, end: u32, bytes: u64) -> BlobRef {
-    step(base(&hop.base), hop.seed, hop.context.total_steps, hop.start.batch..end, bytes)
+pub fn train(hop: &Hop, end: Position, bytes: u64) -> BlobRef {
+    let mut made = BlobRef { sha256: base(&hop.base), bytes };
+    for stretch in hop.stretches() {
+        let last = stretch.position_at(end.batch) == Some(end);
+        let until = if last { end.batch } else { stretch.end.batch };
+        let batches = stretch.start.batch..until;
+        made = step(made.sha256, stretch.seed, hop.context.total_steps, batches, bytes);
+        if last {
+            break;
+        }
+    }
+    made
 }
 
 /// The digests that one machine gets that trains a trial's history alone, hop after hop.
 #[must_use]
 pub fn replay(history: &TrialHistory) -> Vec<Digest> {
-    let mut at = base(&history.first_base());
+    let mut base = history.first_base();
     let mut digests = Vec::new();
-    for hop in &history.hops {
-        let seed =
-            sojourn_protocol::seeds::hop(history.job_seed, history.trial, hop.epoch(), hop.shard());
-        let batches = hop.start.batch..hop.end.batch;
-        let total = history.context_of(hop).total_steps;
-        let made = step(at, seed, total, batches, hop.checkpoint.bytes);
-        at = made.sha256;
-        digests.push(at);
+    for record in &history.hops {
+        let Some(hop) = history.hop_of(record, base) else { break };
+        let blob = train(&hop, record.end, record.checkpoint.bytes);
+        digests.push(blob.sha256);
+        base = Base::Checkpoint { version: record.version, blob };
     }
     digests
 }

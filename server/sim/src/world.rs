@@ -75,6 +75,7 @@ impl World {
         config.condemn_after = Millis::from_secs(20);
         config.delete_after = Millis::from_secs(5);
         config.assimilation_term = Millis::from_secs(3);
+        config.most_hops = scenario.most_hops;
         Self {
             server: Server::new(config),
             hosts: Vec::new(),
@@ -123,6 +124,10 @@ impl World {
             self.outcome.expired += job.counters.leases_expired;
             self.outcome.superseded += job.counters.superseded;
             self.outcome.rejected += job.counters.rejected;
+            for (several, cut) in job.trials.iter().map(|trial| outcome::several(job, trial)) {
+                self.outcome.several += several;
+                self.outcome.several_cut += cut;
+            }
             let extras = job.trials.iter().map(|trial| trial.extras.len()).sum::<usize>();
             self.outcome.extras += u64::try_from(extras).unwrap_or(u64::MAX);
         }

@@ -26,6 +26,8 @@ fn two_hundred_worlds_keep_all_promises() {
         all.extras += outcome.extras;
         all.pauses += outcome.pauses;
         all.extensions += outcome.extensions;
+        all.several += outcome.several;
+        all.several_cut += outcome.several_cut;
     }
     // The worlds are as hard as they are meant to be.
     assert!(all.expired > 100, "{all:?}");
@@ -37,6 +39,8 @@ fn two_hundred_worlds_keep_all_promises() {
     assert!(all.extras > 200, "{all:?}");
     assert!(all.pauses > 50, "{all:?}");
     assert!(all.extensions > 20, "{all:?}");
+    assert!(all.several > 1000, "{all:?}");
+    assert!(all.several_cut > 25, "{all:?}");
 }
 
 #[test]

@@ -151,7 +151,7 @@ async fn what_is_no_request_is_told_so() {
 
     let newer = [(PROTOCOL_HEADER, "99")];
     let answer = send(world.address(), "GET", "/v1/health", "", &newer, b"").await;
-    assert!(answer.refused(ErrorKind::UnsupportedProtocol).message.contains("`2`"));
+    assert!(answer.refused(ErrorKind::UnsupportedProtocol).message.contains("`3`"));
     let ours = PROTOCOL_VERSION.to_string();
     assert_eq!(answer.header(PROTOCOL_HEADER), Some(ours.clone()));
     let same = [(PROTOCOL_HEADER, ours.as_str())];

@@ -253,7 +253,7 @@ pub(crate) fn hop(lease: &Lease) -> &Hop {
 /// What a trainer might have made of a lease's unit.
 pub(crate) fn trained(lease: &Lease, seed: u64) -> (Vec<u8>, Report) {
     let hop = hop(lease);
-    let end = hop.position_at(hop.batches());
+    let end = hop.position_after(hop.to_train());
     let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position: end };
     let bytes = initial_checkpoint(&hop.context, seed, lineage).unwrap();
     let report = report_of(lease, &bytes);
@@ -263,12 +263,13 @@ pub(crate) fn trained(lease: &Lease, seed: u64) -> (Vec<u8>, Report) {
 /// A report that says that `bytes` are the unit's result.
 pub(crate) fn report_of(lease: &Lease, bytes: &[u8]) -> Report {
     let hop = hop(lease);
-    let sums =
-        Sums { rows: u64::from(hop.shard.rows), loss: 5.0, correct: Some(5), ..Sums::default() };
+    let end = hop.position_after(hop.to_train());
+    let rows = hop.rows_to(end).unwrap();
+    let sums = Sums { rows, loss: 5.0, correct: Some(5), ..Sums::default() };
     let outcome = Outcome::Trained(Trained {
         base: hop.base.version(),
         checkpoint: blob(bytes),
-        end: hop.position_at(hop.batches()),
+        end,
         sums,
         train_micros: 1000,
     });

@@ -41,9 +41,10 @@ impl Core {
             return None;
         }
         let (hop, trained) = self.trained_hop(lease)?;
+        let stretch = hop.stretches().find(|stretch| stretch.start.shard == trained.end.shard)?;
         Some(AssimilationUnit {
             lease,
-            expected_end: hop.position_at(trained.end.batch),
+            expected_end: stretch.position_at(trained.end.batch)?,
             version: hop.base.version().next(),
             hop,
             trained,

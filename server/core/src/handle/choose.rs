@@ -4,13 +4,15 @@ use super::fit::Place;
 use crate::{core::Core, event::UnitKey, handle::hop::Hop, state::Job};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{Epoch, HostId, JobId, TrialId, Version},
+    ids::{Epoch, HostId, JobId, ShardId, TrialId, Version},
     time::Millis,
 };
 
 /// A unit that was chosen for a host.
 pub(crate) struct Chosen {
     pub(crate) unit: UnitKey,
+    /// Shards whose hops follow under the same lease.
+    pub(crate) then: Vec<ShardId>,
     pub(crate) base: Version,
     pub(crate) why: String,
 }
@@ -75,6 +77,7 @@ impl Core {
         })?;
         Some(Chosen {
             unit: UnitKey::Extra { job: job.id, name: extra.name },
+            then: Vec::new(),
             base: extra.version,
             why: format!("evaluation on the {} data, outside the search", extra.name.split.name()),
         })
@@ -123,5 +126,5 @@ impl Core {
 
 fn evaluate(job: JobId, (trial, epoch, base): (TrialId, Epoch, Version), why: &str) -> Chosen {
     let unit = UnitKey::Evaluate { job, trial, epoch };
-    Chosen { unit, base, why: format!("evaluation: {why}") }
+    Chosen { unit, then: Vec::new(), base, why: format!("evaluation: {why}") }
 }

@@ -38,10 +38,11 @@ impl Core {
         let contact = self.soft.contacts.get_mut(&host)?;
         let class = contact.device(device).map(|device| device.numeric_class);
         if let UnitKey::Train { job, shard, .. } = chosen.unit {
-            // The host will hold the shard by the time that it trains on it.
+            // The host will hold a shard by the time that it trains on it.
             let shards = self.state.jobs.get(&job).map(|job| &job.data.train);
-            let shard = shards.and_then(|shards| shards.get(unit::shard_index(shard)));
-            contact.cached.extend(shard.map(|shard| shard.blob.sha256));
+            let visited = std::iter::once(shard).chain(chosen.then.iter().copied());
+            let visited = visited.filter_map(|shard| shards?.get(unit::shard_index(shard)));
+            contact.cached.extend(visited.map(|shard| shard.blob.sha256));
         }
         let job = chosen.unit.job();
         self.pass_over_before(job);
@@ -50,6 +51,7 @@ impl Core {
             host,
             device: device.to_owned(),
             unit: chosen.unit,
+            then: chosen.then,
             base: chosen.base,
             class,
             why: chosen.why,

@@ -1,6 +1,6 @@
 //! Which hop of a job an idle place gets: what the policy sees, and what it says.
 
-use super::{choose::Chosen, fit::Place};
+use super::{choose::Chosen, fit::Place, legs::legs};
 use crate::{
     core::Core,
     event::UnitKey,
@@ -71,10 +71,25 @@ impl Core {
             outlook: self.outlook(job, ranks, place),
         };
         match self.policy.choose(&board, chance) {
-            Decision::Take(choice) => chosen(job, choice).map_or(Hop::Nothing, Hop::Chosen),
+            Decision::Take(choice) => self.chosen(&board, choice).map_or(Hop::Nothing, Hop::Chosen),
             Decision::Wait(micros) => Hop::Wait(micros),
             Decision::Nothing => Hop::Nothing,
         }
+    }
+
+    fn chosen(&self, board: &JobBoard<'_>, choice: Choice) -> Option<Chosen> {
+        let trial = board.job.trial(choice.trial)?;
+        let start = trial.chain.next(choice.shard)?;
+        let unit = UnitKey::Train {
+            job: board.job.id,
+            trial: choice.trial,
+            epoch: start.epoch,
+            shard: choice.shard,
+            from: start.batch,
+        };
+        let standing = |shard| board.standing(shard);
+        let then = legs(&trial.chain, choice.shard, standing, self.config.most_hops);
+        Some(Chosen { unit, then, base: trial.version, why: choice.why })
     }
 
     fn standing(&self, job: &Job, place: Place<'_>) -> Vec<Standing> {
@@ -105,17 +120,4 @@ impl Core {
         let name = PlaceName { host: place.host, device: &device.name, flops: device.flops };
         super::fleet::speed_of(self.soft.schedule.estimates.pace(name))
     }
-}
-
-fn chosen(job: &Job, choice: Choice) -> Option<Chosen> {
-    let trial = job.trial(choice.trial)?;
-    let start = trial.chain.next(choice.shard)?;
-    let unit = UnitKey::Train {
-        job: job.id,
-        trial: choice.trial,
-        epoch: start.epoch,
-        shard: choice.shard,
-        from: start.batch,
-    };
-    Some(Chosen { unit, base: trial.version, why: choice.why })
 }

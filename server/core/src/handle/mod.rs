@@ -13,6 +13,7 @@ mod fleet;
 mod grant;
 mod hop;
 mod lease;
+mod legs;
 mod report;
 mod stock;
 mod turn;

@@ -17,7 +17,6 @@ use sojourn_protocol::{
     metrics::{ByClass, ClassDetail, Counting},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Sums, Trained},
     time::Millis,
-    unit::shard_index,
 };
 
 /// Trainer errors at one unit that count against the host (on one) or the job (on as many hosts).
@@ -103,16 +102,18 @@ impl Core {
         self.soft.dropped.contains(&lease) || self.state.past.get(&lease).is_some_and(taken_back)
     }
 
-    /// Is it a mere part, from a host that had lost its lease, of a hop that another host is at? To use it
+    /// Is it a mere part, from a host that had lost its lease, of hops that another host is at? To use it
     /// would end the other's attempt, however far that is.
     fn is_outrun(&self, lease: &Lease, outcome: &Outcome) -> bool {
-        let (Outcome::Trained(trained), UnitKey::Train { shard, from, .. }) = (outcome, lease.unit)
+        let (Outcome::Trained(trained), UnitKey::Train { shard, .. }) = (outcome, lease.unit)
         else {
             return false;
         };
         let job = self.state.jobs.get(&lease.unit.job());
         let Some(trial) = job.and_then(|job| job.trial(lease.unit.trial())) else { return false };
-        let is_part = trained.end.batch < from.saturating_add(trial.chain.left_of(shard));
+        let way = std::iter::once(shard).chain(lease.then.iter().copied());
+        let whole: u64 = way.map(|shard| u64::from(trial.chain.left_of(shard))).sum();
+        let is_part = trained.end.step < trial.chain.step() + whole;
         let live = self.live_attempts(&lease.unit);
         let mut live = live.iter().filter_map(|live| self.state.leases.get(live));
         is_part
@@ -159,7 +160,7 @@ impl Core {
             (Outcome::Failed(_), _) => None,
             (Outcome::Trained(trained), UnitKey::Train { .. }) => wrong_base(lease, trained)
                 .or_else(|| wrong_position(lease, trial, trained))
-                .or_else(|| wrong_rows(job, lease, trial, trained))
+                .or_else(|| self.wrong_rows(lease, trained))
                 .or_else(|| wrong_sums(job, &[trained.sums], None)),
             (Outcome::Evaluated(evaluated), UnitKey::Evaluate { .. }) => {
                 let counting = job.spec.search.counting(&job.data.labels);
@@ -176,6 +177,13 @@ impl Core {
                 Some("an evaluation was reported for a hop".into())
             }
         }
+    }
+
+    /// The rows that were trained are those of the batches that were.
+    fn wrong_rows(&self, lease: &Lease, trained: &Trained) -> Option<String> {
+        let wanted = self.wire_hop(lease)?.rows_to(trained.end)?;
+        let is = trained.sums.rows;
+        (is != wanted).then(|| format!("{is} rows were trained instead of {wanted}"))
     }
 
     /// Nobody is credited with more training than the time that they have had the unit.
@@ -351,7 +359,7 @@ fn wrong_position(lease: &Lease, trial: &Trial, trained: &Trained) -> Option<Str
         let (is, wanted) = (trained.checkpoint.bytes, trial.checkpoint_bytes);
         return Some(format!("the checkpoint has {is} bytes instead of {wanted}"));
     }
-    chain.advance(start, trained.end).err().map(|error| error.to_string())
+    chain.advance_through(start, &lease.then, trained.end).err().map(|error| error.to_string())
 }
 
 /// The version, the rows and the counts are those that were asked for.
@@ -374,16 +382,6 @@ fn wrong_evaluation(
         wrong_sums(job, &evaluated.shards, counting.top_k)
             .or_else(|| wrong_classes(job, evaluated, counting.by_class))
     }
-}
-
-/// The rows that were trained are those of the batches that were.
-fn wrong_rows(job: &Job, lease: &Lease, trial: &Trial, trained: &Trained) -> Option<String> {
-    let UnitKey::Train { shard, from, .. } = lease.unit else { return None };
-    let rows = u64::from(job.data.train.get(shard_index(shard))?.rows);
-    let size = u64::from(trial.context.config.training.batch_size);
-    let before = |batch: u32| (u64::from(batch) * size).min(rows);
-    let (is, wanted) = (trained.sums.rows, before(trained.end.batch) - before(from));
-    (is != wanted).then(|| format!("{is} rows were trained instead of {wanted}"))
 }
 
 /// Losses that sums over a whole job can hold, and no more hits than rows. `top_k`: the k of hits

@@ -1,13 +1,18 @@
 //! A lease as its host gets it, and how long it should take there.
 
-use crate::{core::Core, event::UnitKey, schedule::PlaceName, state::Lease};
+use crate::{
+    core::Core,
+    event::UnitKey,
+    schedule::PlaceName,
+    state::{Job, Lease},
+};
 use sojourn_protocol::{
-    ids::LeaseId,
+    ids::{Epoch, LeaseId, ShardId, TrialId},
     manifest::DataSplit,
     position::Position,
     seeds,
     time::Millis,
-    unit::{self, Evaluation, Hop, Unit},
+    unit::{self, Evaluation, Hop, Leg, Unit},
 };
 
 impl Core {
@@ -64,19 +69,22 @@ impl Core {
         })
     }
 
-    /// The hop of a lease on its trial's current version.
+    /// The hop of a lease on its trial's current version, with those that follow it.
     pub(crate) fn wire_hop(&self, lease: &Lease) -> Option<Hop> {
         let UnitKey::Train { job, trial, epoch, shard, from } = lease.unit else { return None };
         let job = self.state.jobs.get(&job)?;
         let trial = job.trial(trial)?;
+        let leg = |shard: ShardId| leg(job, trial.id, epoch, shard);
+        let Leg { shard_id, shard, seed } = leg(shard)?;
         Some(Hop {
             job: job.id,
             trial: trial.id,
             base: trial.base(),
-            start: Position { epoch, shard, batch: from, step: trial.chain.step() },
-            shard: *job.data.train.get(unit::shard_index(shard))?,
-            seed: seeds::hop(job.spec.seed, trial.id, epoch, shard),
+            start: Position { epoch, shard: shard_id, batch: from, step: trial.chain.step() },
+            shard,
+            seed,
             context: trial.context_of(lease.id),
+            then: lease.then.iter().copied().map(leg).collect::<Option<_>>()?,
         })
     }
 
@@ -86,12 +94,13 @@ impl Core {
         let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return 0 };
         let evaluated =
             |split| job.data.split(split).iter().map(|shard| u64::from(shard.rows)).sum();
+        let rows_of = |shard| {
+            job.data.train.get(unit::shard_index(shard)).map_or(0, |shard| u64::from(shard.rows))
+        };
         let rows = match lease.unit {
-            UnitKey::Train { shard, .. } => job
-                .data
-                .train
-                .get(unit::shard_index(shard))
-                .map_or(0, |shard| u64::from(shard.rows)),
+            UnitKey::Train { shard, .. } => {
+                rows_of(shard) + lease.then.iter().map(|shard| rows_of(*shard)).sum::<u64>()
+            }
             UnitKey::Evaluate { .. } => evaluated(DataSplit::Valid),
             UnitKey::Extra { name, .. } => evaluated(name.split),
         };
@@ -122,4 +131,10 @@ impl Core {
         let patience = estimate.0.saturating_mul(1000 + spread) / 1000;
         Millis(patience.max(self.config.least_due.0))
     }
+}
+
+/// A hop over a shard that follows under the same lease.
+fn leg(job: &Job, trial: TrialId, epoch: Epoch, shard_id: ShardId) -> Option<Leg> {
+    let shard = *job.data.train.get(unit::shard_index(shard_id))?;
+    Some(Leg { shard_id, shard, seed: seeds::hop(job.spec.seed, trial, epoch, shard_id) })
 }

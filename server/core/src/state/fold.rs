@@ -8,7 +8,7 @@ use super::{
 use crate::event::{Event, Fault, LeaseEnd, Record, UnitKey};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
     metrics::ByClass,
     report::{Failure, Outcome, Report, ReportEnd, Sums, Trained},
     time::{Millis, UnixMillis},
@@ -73,12 +73,13 @@ impl State {
                     job.extend(trials, *epochs, until);
                 }
             }
-            Event::LeaseGranted { lease, host, device, unit, base, class, why: _ } => {
+            Event::LeaseGranted { lease, host, device, unit, then, base, class, why: _ } => {
                 self.granted(Lease {
                     id: *lease,
                     host: *host,
                     device: device.clone(),
                     unit: *unit,
+                    then: then.clone(),
                     base: *base,
                     class: *class,
                     granted_at: at,
@@ -276,9 +277,10 @@ impl State {
         self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at);
         self.host_used(lease.host, lease.unit.job(), trained.train_micros);
         let UnitKey::Train { job, trial, shard, .. } = lease.unit else { return };
-        let advance = self.change_trial(job, trial, at, |trial| {
+        let visited = self.change_trial(job, trial, at, |trial| {
             let start = trial.chain.next(shard)?;
-            let advance = trial.chain.advance(start, trained.end).ok()?;
+            let through = trial.chain.advance_through(start, &lease.then, trained.end).ok()?;
+            let then: Vec<ShardId> = lease.then.iter().copied().take(through.further).collect();
             trial.history.push(HopRecord {
                 version,
                 lease: lease.id,
@@ -286,6 +288,7 @@ impl State {
                 start,
                 end: trained.end,
                 checkpoint,
+                then: then.clone(),
             });
             if trial.history.len() == 1 {
                 trial.class = lease.class;
@@ -295,7 +298,7 @@ impl State {
             trial.checkpoint = Some(checkpoint);
             trial.failures.clear();
             trial.train_sums = trial.train_sums.plus(trained.sums);
-            if let Advance::Epoch(epoch) = advance {
+            if let Advance::Epoch(epoch) = through.last {
                 let train = std::mem::take(&mut trial.train_sums);
                 trial.evaluations.insert(
                     epoch,
@@ -308,13 +311,14 @@ impl State {
                     },
                 );
             }
-            Some(advance)
+            Some((then, through.last))
         });
-        let whole = matches!(advance, Some(Some(Advance::Hop | Advance::Epoch(_))));
-        let load = self.jobs.get_mut(&job).map(|job| &mut job.load);
-        let index = sojourn_protocol::unit::shard_index(shard);
-        if let Some(load) = load.and_then(|load| load.get_mut(index)) {
-            *load -= u64::from(whole);
+        let Some(Some((then, last))) = visited else { return };
+        let ended = usize::from(last != Advance::Part);
+        let whole = std::iter::once(shard).chain(then.iter().copied()).take(then.len() + ended);
+        let Some(job) = self.jobs.get_mut(&job) else { return };
+        for shard in whole {
+            job.visited(shard);
         }
     }
 

@@ -182,6 +182,14 @@ impl Job {
         self.load.get(sojourn_protocol::unit::shard_index(shard)).copied().unwrap_or(0)
     }
 
+    /// A shard has had one of its visits.
+    pub(super) fn visited(&mut self, shard: ShardId) {
+        let index = sojourn_protocol::unit::shard_index(shard);
+        if let Some(load) = self.load.get_mut(index) {
+            *load -= 1;
+        }
+    }
+
     /// The best trial, ties to the lower id.
     #[must_use]
     pub fn best(&self) -> Option<(TrialId, Best)> {

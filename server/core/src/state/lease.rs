@@ -4,7 +4,7 @@ use crate::event::{LeaseEnd, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{HostId, LeaseId, Version},
+    ids::{HostId, LeaseId, ShardId, Version},
     report::{Failure, Outcome, ReportEnd, ReportState},
     time::UnixMillis,
 };
@@ -18,6 +18,9 @@ pub struct Lease {
     pub host: HostId,
     /// What it is for.
     pub unit: UnitKey,
+    /// The shards whose hops follow under it, in order; each from its first batch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<ShardId>,
     /// The version to start from.
     pub base: Version,
     /// The host's device that it is for; empty where the journal is from before there were several.

@@ -11,6 +11,7 @@ mod course;
 mod devices;
 mod extras;
 mod given;
+mod legs;
 mod recovery;
 mod sequences;
 mod shares;

@@ -3,7 +3,7 @@
 //! The commands are nonsense half of the time: leases of others, results of long ago, offers of
 //! nothing. Nothing here has to finish; `sojourn-sim` has worlds in which it must.
 
-use crate::support::{Bench, HOST, JOB, OTHER, data_with_test, demand, done, request, trained};
+use crate::support::{Bench, HOST, JOB, OTHER, data_of_four, demand, done, request, trained_after};
 use proptest::prelude::*;
 use sojourn_core::{
     Answer, Command, Core, CoreConfig, Effect, Envelope, Fault, Query, ReplyTo, Violation,
@@ -49,7 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
         ),
         4 => (0u8..3, any::<u8>(), 0u32..4)
             .prop_map(|(host, holds, done)| Step::Heartbeat { host, holds, done }),
-        8 => (0u8..3, any::<usize>(), 0u8..9)
+        8 => (0u8..3, any::<usize>(), 0u8..12)
             .prop_map(|(host, lease, how)| Step::Report { host, lease, how }),
         1 => (0u8..3, any::<usize>()).prop_map(|(host, lease)| Step::Release { host, lease }),
         6 => Just(Step::Take),
@@ -94,8 +94,9 @@ fn host(n: u8) -> HostId {
 }
 
 impl Run {
-    fn new() -> Self {
-        let bench = Bench::with_tested_job(3, 2);
+    /// With leases of at most so many hops.
+    fn new(most_hops: u32) -> Self {
+        let bench = Bench::with_long_leases(most_hops, 3, 2);
         let start = bench.core.snapshot();
         let mut run = Self {
             bench,
@@ -169,7 +170,7 @@ impl Run {
                 .push(Demand { device: "gpu".into(), ..demand(2, wanted.min(2), wanted) });
         }
         if bits & 2 != 0 {
-            inventory.cached = data_with_test().blobs().map(|blob| blob.sha256).collect();
+            inventory.cached = data_of_four().blobs().map(|blob| blob.sha256).collect();
         }
         if bits == 4 {
             request.inventory = None;
@@ -225,7 +226,7 @@ impl Run {
                 let spec = self.bench.core.state().jobs[&JOB].spec.clone();
                 let mut spec = Box::new(spec);
                 spec.seed = u64::from(trials);
-                let data = Box::new(data_with_test());
+                let data = Box::new(data_of_four());
                 self.apply(Command::Submit { to, spec, data, again, nonce: None });
             }
             // Rarely: afterwards little happens.
@@ -239,7 +240,7 @@ impl Run {
                 self.apply(Command::Deleted { blob });
             }
             Step::Publish { blob } => {
-                let blobs: Vec<_> = data_with_test().blobs().collect();
+                let blobs: Vec<_> = data_of_four().blobs().collect();
                 let blob = blobs[blob % blobs.len()];
                 self.apply(Command::Published { to, blob });
             }
@@ -272,8 +273,16 @@ impl Run {
             (1, _) => report.outcome = failed(FailureKind::NonFinite),
             (8, _) => report.outcome = failed(FailureKind::OutOfMemory),
             (2, Unit::Train(hop)) => {
-                let end = hop.start.batch + 1;
-                report.outcome = Outcome::Trained(trained(&lease, end));
+                let batches = u32::try_from(1 + lease.id.0 % u64::from(hop.to_train())).unwrap();
+                report.outcome = Outcome::Trained(trained_after(&lease, batches));
+            }
+            (9, Unit::Train(_)) => report.outcome = Outcome::Trained(trained_after(&lease, 1)),
+            (10, Unit::Train(hop)) => {
+                if let Outcome::Trained(trained) = &mut report.outcome {
+                    // Elsewhere: where it began, or as if only the last shard had been trained.
+                    trained.end.shard = hop.start.shard;
+                    trained.sums.rows = u64::from(hop.shard.rows);
+                }
             }
             (3, Unit::Train(_)) => {
                 if let Outcome::Trained(trained) = &mut report.outcome {
@@ -320,9 +329,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
     fn any_sequence_keeps_the_invariants_and_does_the_same_again(
+        most_hops in 1u32..5,
         steps in prop::collection::vec(step(), 1..150),
     ) {
-        let mut run = Run::new();
+        let mut run = Run::new(most_hops);
         for step in &steps {
             run.step(step);
             if let Err(violation) = run.check() {

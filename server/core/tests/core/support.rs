@@ -30,7 +30,12 @@ pub(crate) struct Bench {
 impl Bench {
     /// Two enrolled hosts of one class that have shown themselves; no job.
     pub(crate) fn new() -> Self {
-        let config = CoreConfig::with_lease_term(Millis::from_secs(10));
+        Self::with_hops(1)
+    }
+
+    /// The same, where one lease is of at most so many hops.
+    fn with_hops(most_hops: u32) -> Self {
+        let config = CoreConfig { most_hops, ..CoreConfig::with_lease_term(Millis::from_secs(10)) };
         let mut bench = Self { core: Core::new(config), now: 1_000 };
         for (name, host) in [("a", HOST), ("b", OTHER)] {
             let token_sha256 = Digest::of(name.as_bytes());
@@ -54,14 +59,25 @@ impl Bench {
     /// The same on other data, with more text in its job file.
     pub(crate) fn with_job_on(data: DataManifest, trials: u32, epochs: u32, more: &str) -> Self {
         let mut bench = Self::new();
+        bench.begin(data, trials, epochs, more);
+        bench
+    }
+
+    /// With shards of 20, 12, 9 and 3 rows, and leases of at most so many hops.
+    pub(crate) fn with_long_leases(most_hops: u32, trials: u32, epochs: u32) -> Self {
+        let mut bench = Self::with_hops(most_hops);
+        bench.begin(data_of_four(), trials, epochs, "");
+        bench
+    }
+
+    fn begin(&mut self, data: DataManifest, trials: u32, epochs: u32, more: &str) {
         for blob in data.blobs() {
-            bench.events(Command::Published { to: ReplyTo(1), blob });
+            self.events(Command::Published { to: ReplyTo(1), blob });
         }
         let (spec, data) = (Box::new(spec(trials, epochs, more)), Box::new(data));
         let submit = Command::Submit { to: ReplyTo(1), spec, data, again: false, nonce: None };
-        let answer = bench.answer(submit).unwrap();
+        let answer = self.answer(submit).unwrap();
         assert!(matches!(answer, Answer::Submitted(_)), "{answer:?}");
-        bench
     }
 
     pub(crate) fn submit(
@@ -193,6 +209,13 @@ fn shard(name: &str, rows: u32) -> Shard {
     Shard { blob: BlobRef { sha256: Digest::of(name.as_bytes()), bytes: 100 }, rows }
 }
 
+/// [`data_with_test`], with two more shards to train on.
+pub(crate) fn data_of_four() -> DataManifest {
+    let mut data = data_with_test();
+    data.train.extend([shard("s2", 9), shard("s3", 3)]);
+    data
+}
+
 /// [`data`], and test shards.
 pub(crate) fn data_with_test() -> DataManifest {
     DataManifest { test: vec![shard("t0", 6), shard("t1", 2)], ..data() }
@@ -251,7 +274,7 @@ pub(crate) fn evaluation(lease: &Lease) -> &Evaluation {
 /// The report of a host that did all of it.
 pub(crate) fn done(lease: &Lease) -> Report {
     let outcome = match &lease.unit {
-        Unit::Train(hop) => Outcome::Trained(trained(lease, hop.batches())),
+        Unit::Train(hop) => Outcome::Trained(trained_after(lease, hop.to_train())),
         Unit::Evaluate(evaluation) => Outcome::Evaluated(evaluated(evaluation, 1)),
     };
     Report { lease: lease.id, outcome }
@@ -283,22 +306,22 @@ pub(crate) fn evaluated(evaluation: &Evaluation, misses: u64) -> Evaluated {
     evaluated
 }
 
-/// Rows of a hop's batches before `end`.
-fn rows(hop: &Hop, end: u32) -> u64 {
-    let size = u64::from(hop.context.config.training.batch_size);
-    let before = |batch: u32| (u64::from(batch) * size).min(u64::from(hop.shard.rows));
-    before(end) - before(hop.start.batch)
-}
-
 /// A result of a hop trained up to batch `end`.
 pub(crate) fn trained(lease: &Lease, end: u32) -> Trained {
+    trained_after(lease, end - hop(lease).start.batch)
+}
+
+/// A result of so many batches of a lease's way.
+pub(crate) fn trained_after(lease: &Lease, batches: u32) -> Trained {
     let hop = hop(lease);
+    let end = hop.position_after(batches);
     let name = format!("{:?} {} {end}", hop.base, lease.id);
+    let rows = hop.rows_to(end).unwrap();
     Trained {
         base: hop.base.version(),
         checkpoint: BlobRef { sha256: Digest::of(name.as_bytes()), bytes: lease.upload_bytes },
-        end: hop.position_at(end),
-        sums: Sums { rows: rows(hop, end), loss: 3.0, correct: Some(1), ..Sums::default() },
+        end,
+        sums: Sums { rows, loss: 3.0, correct: Some(1), ..Sums::default() },
         train_micros: 1000,
     }
 }

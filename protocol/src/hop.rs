@@ -1,0 +1,258 @@
+//! A hop, the commonest unit: and several of one trial in a row, under one lease.
+//!
+//! ```text
+//!   start                                                    whole
+//!   shard 4 [12..20)      then shard 1 [0..20)   shard 7 [0..9)
+//!   one base ------------------------------------------------> one result, one version
+//! ```
+//!
+//! A result may end anywhere on that way: the stretches before its end are whole.
+
+use crate::{
+    digest::BlobRef,
+    ids::{JobId, ShardId, TrialId},
+    manifest::Shard,
+    position::{Position, batches},
+    unit::{Base, TrialContext},
+};
+use serde::{Deserialize, Serialize};
+
+/// A hop, or the rest of one, and perhaps further hops of the same epoch: train a trial over one shard's
+/// batches from `start.batch` on, then over all batches of each shard of `then`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Hop {
+    /// The job.
+    pub job: JobId,
+    /// The trial.
+    pub trial: TrialId,
+    /// The checkpoint to start from.
+    pub base: Base,
+    /// Where training starts; `start.batch` is 0 unless a partial checkpoint precedes.
+    pub start: Position,
+    /// The first shard's data.
+    pub shard: Shard,
+    /// The first hop's seed ([`crate::seeds::hop`]): the same for all parts of one hop.
+    pub seed: u64,
+    /// What the trial's units have in common.
+    pub context: TrialContext,
+    /// The hops that follow, in order; each from its first batch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<Leg>,
+}
+
+/// A further hop under the same lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Leg {
+    /// The shard to visit.
+    pub shard_id: ShardId,
+    /// Its data.
+    pub shard: Shard,
+    /// The hop's seed ([`crate::seeds::hop`]).
+    pub seed: u64,
+}
+
+/// What one shard has of a lease's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// Where it starts.
+    pub start: Position,
+    /// Where it ends: after the shard's last batch.
+    pub end: Position,
+    /// The shard's data.
+    pub shard: Shard,
+    /// The hop's seed.
+    pub seed: u64,
+}
+
+impl Stretch {
+    fn new(start: Position, shard: Shard, seed: u64, batch_size: u32) -> Self {
+        let all = batches(u64::from(shard.rows), batch_size);
+        Self { start, end: up_to(start, all), shard, seed }
+    }
+
+    /// Its batches.
+    #[must_use]
+    pub fn batches(&self) -> u32 {
+        self.end.batch.saturating_sub(self.start.batch)
+    }
+
+    /// The position before batch `batch`; `None` where that isn't on it, its start included.
+    #[must_use]
+    pub fn position_at(&self, batch: u32) -> Option<Position> {
+        let on_it = self.start.batch < batch && batch <= self.end.batch;
+        on_it.then(|| up_to(self.start, batch))
+    }
+
+    /// Rows of its batches before `batch`.
+    #[must_use]
+    pub fn rows_to(&self, batch: u32, batch_size: u32) -> u64 {
+        let rows = u64::from(self.shard.rows);
+        let before = |batch: u32| (u64::from(batch) * u64::from(batch_size)).min(rows);
+        before(batch).saturating_sub(before(self.start.batch))
+    }
+}
+
+impl Hop {
+    /// Batches of the whole first shard.
+    #[must_use]
+    pub fn batches(&self) -> u32 {
+        batches(u64::from(self.shard.rows), self.batch_size())
+    }
+
+    /// The position after training the first shard up to batch `end` (exclusive).
+    #[must_use]
+    pub fn position_at(&self, end: u32) -> Position {
+        up_to(self.start, end)
+    }
+
+    /// What each shard has of the way, in order.
+    pub fn stretches(&self) -> impl Iterator<Item = Stretch> + '_ {
+        let first = Stretch::new(self.start, self.shard, self.seed, self.batch_size());
+        let further = self.then.iter().scan(first.end, |at, leg| {
+            let start = Position { shard: leg.shard_id, batch: 0, ..*at };
+            let stretch = Stretch::new(start, leg.shard, leg.seed, self.batch_size());
+            *at = stretch.end;
+            Some(stretch)
+        });
+        std::iter::once(first).chain(further)
+    }
+
+    /// Batches of the whole way.
+    #[must_use]
+    pub fn to_train(&self) -> u32 {
+        self.stretches().map(|stretch| stretch.batches()).fold(0, u32::saturating_add)
+    }
+
+    /// The position after so many batches of the way, at least one; its end where there are fewer. Between
+    /// two shards that is the end of the former.
+    #[must_use]
+    pub fn position_after(&self, done: u32) -> Position {
+        let mut left = done;
+        let mut at = self.start;
+        for stretch in self.stretches().take_while(|_| done > 0) {
+            if left <= stretch.batches() {
+                return up_to(stretch.start, stretch.start.batch.saturating_add(left));
+            }
+            left -= stretch.batches();
+            at = stretch.end;
+        }
+        at
+    }
+
+    /// The stretch on which a result that stands there ends; `None` where that isn't on the way.
+    #[must_use]
+    pub fn stretch_to(&self, end: Position) -> Option<Stretch> {
+        self.stretches().find(|stretch| stretch.position_at(end.batch) == Some(end))
+    }
+
+    /// Rows of all batches up to a position on the way; `None` where it isn't.
+    #[must_use]
+    pub fn rows_to(&self, end: Position) -> Option<u64> {
+        let last = self.stretch_to(end)?;
+        let before = self.stretches().take_while(|stretch| *stretch != last);
+        let rows = |stretch: &Stretch, batch| stretch.rows_to(batch, self.batch_size());
+        let whole: u64 = before.map(|stretch| rows(&stretch, stretch.end.batch)).sum();
+        Some(whole + rows(&last, end.batch))
+    }
+
+    /// Every shard of the way.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = BlobRef> + '_ {
+        let further = self.then.iter().map(|leg| leg.shard.blob);
+        std::iter::once(self.shard.blob).chain(further)
+    }
+
+    fn batch_size(&self) -> u32 {
+        self.context.config.training.batch_size
+    }
+}
+
+/// The position before batch `batch` of the same shard.
+fn up_to(start: Position, batch: u32) -> Position {
+    let trained = u64::from(batch.saturating_sub(start.batch));
+    Position { batch, step: start.step + trained, ..start }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        digest::Digest,
+        ids::Epoch,
+        manifest::Scaling,
+        spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
+    };
+
+    const START: Position = Position { epoch: Epoch(1), shard: ShardId(4), batch: 2, step: 30 };
+
+    fn shard(rows: u32) -> Shard {
+        Shard { blob: BlobRef { sha256: Digest::of(&rows.to_le_bytes()), bytes: 1 }, rows }
+    }
+
+    /// The rest of a shard of 20 rows from its third batch of 8 on, then shards of 9 and 3 rows.
+    fn hop() -> Hop {
+        let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+        let training = TrainingConfig::new(3, 8, Loss::Mse, optimizer);
+        let leg = |n, rows| Leg { shard_id: ShardId(n), shard: shard(rows), seed: u64::from(n) };
+        Hop {
+            job: JobId(1),
+            trial: TrialId(0),
+            base: Base::Initial { seed: 1 },
+            start: START,
+            shard: shard(20),
+            seed: 4,
+            context: TrialContext {
+                config: TrialConfig { model: Architecture::mlp([]), training },
+                shape: vec![1],
+                outputs: 1,
+                scaling: Scaling::None,
+                total_steps: 90,
+                pinned_threads: None,
+            },
+            then: vec![leg(1, 9), leg(7, 3)],
+        }
+    }
+
+    fn at(shard: u32, batch: u32, step: u64) -> Position {
+        Position { shard: ShardId(shard), batch, step, ..START }
+    }
+
+    #[test]
+    fn a_way_leads_through_its_shards_and_counts_on() {
+        let hop = hop();
+        let ends: Vec<Position> = hop.stretches().map(|stretch| stretch.end).collect();
+        assert_eq!(ends, [at(4, 3, 31), at(1, 2, 33), at(7, 1, 34)]);
+        assert_eq!(hop.to_train(), 4);
+        let after: Vec<Position> = (0..6).map(|done| hop.position_after(done)).collect();
+        assert_eq!(after, [START, ends[0], at(1, 1, 32), ends[1], ends[2], ends[2]]);
+        let blobs: Vec<BlobRef> = hop.shards().collect();
+        assert_eq!(blobs, [20, 9, 3].map(|rows| shard(rows).blob));
+    }
+
+    #[test]
+    fn a_result_ends_on_the_way_or_is_none() {
+        let hop = hop();
+        let rows = |end| hop.rows_to(end);
+        assert_eq!(rows(at(4, 3, 31)), Some(4));
+        assert_eq!(rows(at(1, 1, 32)), Some(12));
+        assert_eq!(rows(at(1, 2, 33)), Some(13));
+        assert_eq!(rows(at(7, 1, 34)), Some(16));
+        for off in [START, at(4, 4, 32), at(1, 0, 31), at(1, 1, 33), at(2, 1, 32), at(7, 1, 32)] {
+            assert_eq!(rows(off), None, "{off}");
+        }
+        assert_eq!(rows(Position { epoch: Epoch(0), ..at(1, 1, 32) }), None);
+        assert_eq!(hop.stretch_to(at(1, 1, 32)).map(|stretch| stretch.seed), Some(1));
+    }
+
+    #[test]
+    fn a_hop_alone_is_written_as_it_was_before_there_were_several() {
+        let several = serde_json::to_value(hop()).unwrap();
+        let one = serde_json::to_value(Hop { then: Vec::new(), ..hop() }).unwrap();
+        assert_eq!((several.get("then").is_some(), one.get("then")), (true, None));
+        assert_eq!(serde_json::from_value::<Hop>(several).unwrap(), hop());
+        assert!(serde_json::from_value::<Hop>(one).unwrap().then.is_empty());
+    }
+}
