@@ -80,6 +80,12 @@ impl Stretch {
         self.end.batch.saturating_sub(self.start.batch)
     }
 
+    /// The trial's step at one of its batches.
+    #[must_use]
+    pub fn step_at(&self, batch: u32) -> u64 {
+        up_to(self.start, batch).step
+    }
+
     /// The position before batch `batch`; `None` where that isn't on it, its start included.
     #[must_use]
     pub fn position_at(&self, batch: u32) -> Option<Position> {
@@ -109,9 +115,15 @@ impl Hop {
         up_to(self.start, end)
     }
 
-    /// What each shard has of the way, in order.
+    /// What the first shard has of the way.
+    #[must_use]
+    pub fn first(&self) -> Stretch {
+        Stretch::new(self.start, self.shard, self.seed, self.batch_size())
+    }
+
+    /// What each shard has of it, in order.
     pub fn stretches(&self) -> impl Iterator<Item = Stretch> + '_ {
-        let first = Stretch::new(self.start, self.shard, self.seed, self.batch_size());
+        let first = self.first();
         let further = self.then.iter().scan(first.end, |at, leg| {
             let start = Position { shard: leg.shard_id, batch: 0, ..*at };
             let stretch = Stretch::new(start, leg.shard, leg.seed, self.batch_size());

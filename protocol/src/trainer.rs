@@ -4,6 +4,7 @@
 
 use crate::{
     digest::Digest,
+    position::Position,
     report::{Evaluated, Failure, Trained},
     time::Millis,
     unit::{TrialContext, Unit},
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// The version of these lines; a slot refuses a trainer of another.
-pub const TRAINER_PROTOCOL: u32 = 4;
+pub const TRAINER_PROTOCOL: u32 = 5;
 
 /// The name of the trainer program; it is looked for beside the `sojourn` program.
 pub const TRAINER_PROGRAM: &str = "sojourn-trainer";
@@ -115,7 +116,8 @@ pub struct RunUnit {
     pub files: BTreeMap<Digest, PathBuf>,
     /// Where to write the checkpoint; a file there is replaced. Unused by evaluations.
     pub output: PathBuf,
-    /// Stop a hop before this batch, with a partial checkpoint; its end where none is given.
+    /// Stop a hop, of several the last one, before this batch, with a partial checkpoint; at its end where
+    /// none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u32>,
     /// Keep a partial checkpoint of a hop so often, but more rarely where that takes more than a fiftieth of
@@ -125,10 +127,10 @@ pub struct RunUnit {
 }
 
 impl RunUnit {
-    /// Where the checkpoint is kept of a hop that has come to before `batch`.
+    /// Where the checkpoint is kept of a hop that has come to `end`.
     #[must_use]
-    pub fn part(&self, batch: u32) -> PathBuf {
-        self.output.with_extension(format!("{batch}.part"))
+    pub fn part(&self, end: Position) -> PathBuf {
+        self.output.with_extension(format!("{}.part", end.step))
     }
 }
 
@@ -202,7 +204,7 @@ pub struct Predicted {
 pub struct Progress {
     /// Batches done, of this unit.
     pub done: u32,
-    /// Batches of this unit.
+    /// Batches of this unit, over all its shards.
     pub of: u32,
 }
 

@@ -64,7 +64,8 @@ fn run(
     let checkpoint = initial_checkpoint(&hop.context, SEED, Lineage::initial(SEED))?;
     let mut model = Model::load(&hop.context, &checkpoint, device)?;
     let started = Instant::now();
-    train(&hop, hop.batches(), &mut model, &data, &mut |_| Ok(ControlFlow::Continue(())))?;
+    let (way, all) = (hop.first(), hop.batches());
+    train(&hop.context, &way, all, &mut model, &data, &mut |_| Ok(ControlFlow::Continue(())))?;
     let seconds = started.elapsed().as_secs_f64().max(1e-6);
     let position = hop.position_at(hop.batches());
     let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position };

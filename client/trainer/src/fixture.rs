@@ -1,6 +1,6 @@
 //! Small units with their files, for tests.
 
-use crate::{data::Shards, error::TrainError, unit::run_hop};
+use crate::{data::Shards, error::TrainError, hop::run_hop};
 use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -10,8 +10,8 @@ use sojourn_protocol::{
     report::Trained,
     seeds,
     spec::{
-        Architecture, Loss, Optimizer, OptimizerName, Schedule, ScheduleName, TrainingConfig,
-        TrialConfig,
+        Architecture, Augment, Cnn, Loss, Mlp, Optimizer, OptimizerName, Pool, Precision, Resnet,
+        Schedule, ScheduleName, Share, TrainingConfig, TrialConfig,
     },
     trainer::RunUnit,
     unit::{Base, Hop, TrialContext, Unit},
@@ -50,6 +50,56 @@ pub(crate) fn context(model: Architecture) -> TrialContext {
         total_steps: 16,
         pinned_threads: None,
     }
+}
+
+pub(crate) fn mlp() -> Architecture {
+    Architecture::mlp([12, 7])
+}
+
+pub(crate) fn cnn() -> Architecture {
+    Architecture::cnn([3, 5])
+}
+
+/// Everything that an `mlp` and a `cnn` may have, and a `resnet`.
+pub(crate) fn deep(dropout: Share) -> [Architecture; 3] {
+    let vgg = Cnn {
+        pool: Pool::Average,
+        pool_every: 2,
+        hidden: vec![6],
+        batch_norm: true,
+        dropout,
+        ..Cnn::new([3, 5])
+    };
+    [
+        Architecture::Mlp(Mlp { hidden: vec![12, 7], batch_norm: true, dropout }),
+        Architecture::Cnn(vgg),
+        Architecture::Resnet(Resnet { depth: 11, width: 2 }),
+    ]
+}
+
+pub(crate) fn contexts() -> Vec<TrialContext> {
+    let mut contexts: Vec<TrialContext> = deep(Share(0.25)).map(context).into();
+    let mut images = contexts.clone();
+    for context in &mut images {
+        context.config.training.augment = Some(Augment { crop: 2, flip: true });
+        context.config.training.precision = Precision::Bf16;
+    }
+    contexts.append(&mut images);
+    for model in [mlp(), cnn()] {
+        for (name, momentum) in [
+            (OptimizerName::Sgd, 0.0),
+            (OptimizerName::Sgd, 0.9),
+            (OptimizerName::Adam, 0.0),
+            (OptimizerName::Adamw, 0.0),
+        ] {
+            let mut context = context(model.clone());
+            context.config.training.optimizer.name = name;
+            context.config.training.optimizer.momentum = momentum;
+            context.config.training.optimizer.weight_decay = 0.01;
+            contexts.push(context);
+        }
+    }
+    contexts
 }
 
 /// A folder with a shard that can be learnt: the class is the third of the range that the mean of a

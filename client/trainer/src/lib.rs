@@ -18,6 +18,7 @@ mod device;
 mod error;
 mod evaluate;
 mod forward;
+mod hop;
 mod keeper;
 mod memory;
 mod model;

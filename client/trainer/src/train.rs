@@ -10,7 +10,12 @@ use crate::{
     schedule,
     sums::{Batch, BatchSums},
 };
-use sojourn_protocol::{report::Sums, seeds, spec::Loss, unit::Hop};
+use sojourn_protocol::{
+    report::Sums,
+    seeds,
+    spec::Loss,
+    unit::{Stretch, TrialContext},
+};
 use std::ops::{ControlFlow, Range};
 use tch::{Reduction, Tensor};
 
@@ -28,22 +33,24 @@ pub(crate) struct Reached<'a> {
 /// Hears after each batch where a hop is, and may break it off.
 pub(crate) type OnBatch<'a> = dyn FnMut(Reached<'_>) -> Result<ControlFlow<()>, TrainError> + 'a;
 
-/// Trains `model` on the batches from `hop.start.batch` to `until`, or to where `on_batch` breaks it off.
-/// Returns the sums, and the batch before which it stopped.
+/// Trains `model` on the batches of `hop` before `until`, or to where `on_batch` breaks it off. Returns the
+/// sums, and the batch before which it stopped.
 ///
 /// The same arithmetic gives the same bytes wherever a hop is cut in two: nothing is carried over
-/// but the model, and batch `b` depends on the hop's seed and `b` alone.
+/// but the model, and batch `b` depends on the hop's seed and `b` alone. So it does where another hop
+/// follows on the model at once.
 pub(crate) fn train(
-    hop: &Hop,
+    context: &TrialContext,
+    hop: &Stretch,
     until: u32,
     model: &mut Model,
     data: &Dataset,
     on_batch: &mut OnBatch<'_>,
 ) -> Result<(Sums, u32), TrainError> {
-    let config = &hop.context.config.training;
+    let config = &context.config.training;
     let mut update = Update::new(config.optimizer, config.clip_norm, model)?;
-    let mut rows = Rows::new(hop, data)?;
-    let augmenter = Augmenter::of(&hop.context)?;
+    let mut rows = Rows::new(hop, config.batch_size, data)?;
+    let augmenter = Augmenter::of(context)?;
     let mut sums = BatchSums::new(config.loss, data.x.device());
     let mut end = hop.start.batch;
     for batch in hop.start.batch..until {
@@ -56,8 +63,8 @@ pub(crate) fn train(
         let outputs = forward(model, &x, Mode::Train)?;
         let mean = loss(config.loss, &outputs, &y, Reduction::Mean)?;
         model.backward(&mean)?;
-        let step = hop.position_at(batch).step;
-        let factor = schedule::factor(&config.schedule, step, hop.context.total_steps);
+        let step = hop.step_at(batch);
+        let factor = schedule::factor(&config.schedule, step, context.total_steps);
         update.step(model, step + 1, factor)?;
         model.round()?;
 
@@ -91,11 +98,11 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(hop: &Hop, data: &'a Dataset) -> Result<Self, TrainError> {
+    fn new(hop: &Stretch, batch_size: u32, data: &'a Dataset) -> Result<Self, TrainError> {
         let order: Vec<i64> =
             seeds::row_order(hop.seed, hop.shard.rows).into_iter().map(i64::from).collect();
         let (rows, features) = data.x.size2()?;
-        let batch_size = i64::from(hop.context.config.training.batch_size);
+        let batch_size = i64::from(batch_size);
         let batch_bytes = usize::try_from(features.saturating_mul(4).saturating_mul(batch_size))?;
         let stretch = u32::try_from(ORDERED_BYTES / batch_bytes.max(1)).unwrap_or(u32::MAX).max(1);
         Ok(Self {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     data::Shards,
-    fixture::{ROWS, World, context},
+    fixture::{ROWS, World, cnn, context, contexts, deep, mlp},
     unit,
 };
 use sojourn_codec::{Tensor as Plain, decode, encode};
@@ -15,64 +15,12 @@ use sojourn_protocol::{
     metrics::{ClassDetail, Counting},
     position::Position,
     report::Trained,
-    spec::{
-        Architecture, Augment, Cnn, Mlp, Optimizer, OptimizerName, Pool, Precision, Resnet, Share,
-    },
+    spec::{Architecture, Augment, Optimizer, OptimizerName, Precision, Share},
     time::Millis,
     trainer::{Progress, RunUnit, Told, TrainerLine},
-    unit::{Base, Evaluation, TrialContext, Unit},
+    unit::{Base, Evaluation, Hop, TrialContext, Unit},
 };
 use std::{fs, ops::ControlFlow, time::Duration};
-
-fn mlp() -> Architecture {
-    Architecture::mlp([12, 7])
-}
-
-fn cnn() -> Architecture {
-    Architecture::cnn([3, 5])
-}
-
-/// Everything that an `mlp` and a `cnn` may have, and a `resnet`.
-fn deep(dropout: Share) -> [Architecture; 3] {
-    let vgg = Cnn {
-        pool: Pool::Average,
-        pool_every: 2,
-        hidden: vec![6],
-        batch_norm: true,
-        dropout,
-        ..Cnn::new([3, 5])
-    };
-    [
-        Architecture::Mlp(Mlp { hidden: vec![12, 7], batch_norm: true, dropout }),
-        Architecture::Cnn(vgg),
-        Architecture::Resnet(Resnet { depth: 11, width: 2 }),
-    ]
-}
-
-fn contexts() -> Vec<TrialContext> {
-    let mut contexts: Vec<TrialContext> = deep(Share(0.25)).map(context).into();
-    let mut images = contexts.clone();
-    for context in &mut images {
-        context.config.training.augment = Some(Augment { crop: 2, flip: true });
-        context.config.training.precision = Precision::Bf16;
-    }
-    contexts.append(&mut images);
-    for model in [mlp(), cnn()] {
-        for (name, momentum) in [
-            (OptimizerName::Sgd, 0.0),
-            (OptimizerName::Sgd, 0.9),
-            (OptimizerName::Adam, 0.0),
-            (OptimizerName::Adamw, 0.0),
-        ] {
-            let mut context = context(model.clone());
-            context.config.training.optimizer.name = name;
-            context.config.training.optimizer.momentum = momentum;
-            context.config.training.optimizer.weight_decay = 0.01;
-            contexts.push(context);
-        }
-    }
-    contexts
-}
 
 #[test]
 fn a_hop_cut_anywhere_ends_in_the_same_bytes() {
@@ -123,7 +71,7 @@ fn what_is_kept_on_the_way_is_what_a_shorter_hop_makes() {
     assert_eq!(kept.first().map(|part| part.end.batch), Some(1), "due at once");
     for part in kept {
         let (shorter, bytes) = world.train(&hop, part.end.batch).unwrap();
-        assert_eq!(fs::read(request.part(part.end.batch)).unwrap(), bytes);
+        assert_eq!(fs::read(request.part(part.end)).unwrap(), bytes);
         assert_eq!(timeless(part), timeless(shorter));
     }
 }

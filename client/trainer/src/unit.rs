@@ -4,22 +4,19 @@ use crate::{
     data::{Shards, read},
     error::TrainError,
     evaluate::{Measure, evaluate},
-    keeper::Keeper,
+    hop::run_hop,
     model::Model,
     tally::ClassTally,
-    train::{Reached, train},
 };
-use sojourn_model::{Lineage, given_checkpoint, initial_checkpoint};
 use sojourn_protocol::{
     manifest::Shard,
     position::batches,
-    report::{Evaluated, Sums, Trained},
+    report::Evaluated,
     trainer::{Progress, RunUnit, Told, TrainerLine},
-    unit::{Base, Evaluation, Hop, Unit},
+    unit::{Evaluation, Unit},
 };
 use std::{
     ops::ControlFlow,
-    path::Path,
     time::{Duration, Instant},
 };
 
@@ -34,88 +31,13 @@ pub(crate) fn run(
 ) -> Result<TrainerLine, TrainError> {
     match &request.unit {
         Unit::Train(hop) => {
-            let until = request.until.map_or(hop.batches(), |until| until.min(hop.batches()));
+            let end = hop.stretches().last().map_or(0, |last| last.end.batch);
+            let until = request.until.map_or(end, |until| until.min(end));
             run_hop(hop, until, request, shards, listener).map(TrainerLine::Trained)
         }
         Unit::Evaluate(evaluation) => {
             run_evaluation(evaluation, request, shards, listener).map(TrainerLine::Evaluated)
         }
-    }
-}
-
-/// Trains a hop up to batch `until`, or to where it is broken off, and writes the checkpoint.
-pub(crate) fn run_hop(
-    hop: &Hop,
-    until: u32,
-    request: &RunUnit,
-    shards: &mut Shards,
-    listener: &mut Listener<'_>,
-) -> Result<Trained, TrainError> {
-    if hop.context.config.training.batch_size == 0 {
-        return Err(TrainError::Unit("`batch_size` can't be 0".into()));
-    }
-    if hop.start.batch >= until {
-        let text = format!("the unit starts at batch {} of {until}", hop.start.batch);
-        return Err(TrainError::Unit(text));
-    }
-    let data = shards.get(&hop.shard, &hop.context, &request.files)?;
-    let checkpoint = match hop.base {
-        Base::Initial { seed } => initial_checkpoint(&hop.context, seed, Lineage::initial(seed))?,
-        Base::Given { seed, parameters } => {
-            let parameters = read(&request.files, parameters.sha256)?;
-            given_checkpoint(&hop.context, &parameters, Lineage::initial(seed))?
-        }
-        Base::Checkpoint { blob, .. } => read(&request.files, blob.sha256)?,
-    };
-    let mut model = Model::load(&hop.context, &checkpoint, shards.device())?;
-    drop(checkpoint);
-    check_base(hop, &model.lineage)?;
-    let of = until - hop.start.batch;
-    let mut started = Instant::now();
-    let every = request.keep_every.map(|every| Duration::from_millis(every.0));
-    let mut keeper = Keeper::new(every, started);
-    let (sums, end) = train(hop, until, &mut model, &data, &mut |reached: Reached<'_>| {
-        let end = reached.end;
-        let began = Instant::now();
-        if end < until && keeper.is_due(began) {
-            reached.model.check_finite()?;
-            let sums = reached.sums.so_far()?;
-            let trained = Ended { end, sums, train_micros: micros(started) };
-            let kept = trained.save(hop, reached.model, &request.part(end));
-            keeper.tried(began, Instant::now());
-            // The hop itself may yet find room for its checkpoint.
-            let not_kept = |error: TrainError| Told::NotKept(error.to_failure().message);
-            let _ = listener(kept.map_or_else(not_kept, Told::Kept));
-        }
-        Ok(match listener(Told::Progress(Progress { done: end - hop.start.batch, of })) {
-            // It is no time of training.
-            ControlFlow::Continue(still) => {
-                started += still;
-                ControlFlow::Continue(())
-            }
-            ControlFlow::Break(()) => ControlFlow::Break(()),
-        })
-    })?;
-    let ended = Ended { end, sums, train_micros: micros(started) };
-    ended.save(hop, &model, &request.output)
-}
-
-/// A hop, or the part of it that is trained.
-struct Ended {
-    /// The batch before which it ends.
-    end: u32,
-    sums: Sums,
-    train_micros: u64,
-}
-
-impl Ended {
-    /// Writes the checkpoint.
-    fn save(self, hop: &Hop, model: &Model, output: &Path) -> Result<Trained, TrainError> {
-        let Self { end, sums, train_micros } = self;
-        let end = hop.position_at(end);
-        let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position: end };
-        let checkpoint = model.save(&lineage, output)?;
-        Ok(Trained { base: hop.base.version(), checkpoint, end, sums, train_micros })
     }
 }
 
@@ -161,30 +83,6 @@ fn run_evaluation(
     Ok(Evaluated { version: evaluation.version, shards: sums, by_class, train_micros })
 }
 
-/// Is the base where the unit starts? A wrong one would be trained and only then refused.
-fn check_base(hop: &Hop, lineage: &Lineage) -> Result<(), TrainError> {
-    let refuse = |text: String| Err(TrainError::Unit(text));
-    let (says, start) = (lineage.position, hop.start);
-    if says.step != start.step {
-        let (is, must) = (says.step, start.step);
-        return refuse(format!("the base checkpoint is at step {is}, the unit starts at {must}"));
-    }
-    if matches!(hop.base, Base::Initial { .. } | Base::Given { .. }) {
-        return Ok(());
-    }
-    if lineage.trial != hop.trial {
-        let (is, must) = (lineage.trial, hop.trial);
-        return refuse(format!("the base is a checkpoint of trial {is}, expected trial {must}"));
-    }
-    let goes_on = (lineage.hop_seed, says) == (hop.seed, start);
-    // Between a part and the rest other shards of the epoch may have had their turn.
-    let between = says.epoch == start.epoch && says.shard != start.shard;
-    if start.batch > 0 && !goes_on && !between {
-        return refuse("the base isn't the part of the hop that the unit goes on with".into());
-    }
-    Ok(())
-}
-
-fn micros(started: Instant) -> u64 {
+pub(crate) fn micros(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,0 +1,218 @@
+//! A hop, and those that follow it in the same unit, from their files to one checkpoint.
+//!
+//! The model stays in memory from one hop to the next: nothing of it depends on where it was before, so the
+//! bytes are those of each hop done alone on the checkpoint of the one before it.
+
+use crate::{
+    data::{Dataset, Shards, read},
+    error::TrainError,
+    keeper::Keeper,
+    model::Model,
+    train::{Reached, train},
+    unit::{Listener, micros},
+};
+use sojourn_model::{Lineage, given_checkpoint, initial_checkpoint};
+use sojourn_protocol::{
+    position::Position,
+    report::{Sums, Trained},
+    trainer::{Progress, RunUnit, Told},
+    unit::{Base, Hop, Stretch},
+};
+use std::{
+    ops::ControlFlow,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// Trains a hop, and those that follow it, up to batch `until` of the last one, or to where it is broken off,
+/// and writes the checkpoint.
+pub(crate) fn run_hop(
+    hop: &Hop,
+    until: u32,
+    request: &RunUnit,
+    shards: &mut Shards,
+    listener: &mut Listener<'_>,
+) -> Result<Trained, TrainError> {
+    if hop.context.config.training.batch_size == 0 {
+        return Err(TrainError::Unit("`batch_size` can't be 0".into()));
+    }
+    let mut way = way(hop, until)?.into_iter();
+    let Some((first, first_until)) = way.next() else {
+        return Err(TrainError::Unit("the unit has no shard".into()));
+    };
+    let data = shards.get(&first.shard, &hop.context, &request.files)?;
+    let checkpoint = match hop.base {
+        Base::Initial { seed } => initial_checkpoint(&hop.context, seed, Lineage::initial(seed))?,
+        Base::Given { seed, parameters } => {
+            let parameters = read(&request.files, parameters.sha256)?;
+            given_checkpoint(&hop.context, &parameters, Lineage::initial(seed))?
+        }
+        Base::Checkpoint { blob, .. } => read(&request.files, blob.sha256)?,
+    };
+    let mut model = Model::load(&hop.context, &checkpoint, shards.device())?;
+    drop(checkpoint);
+    check_base(hop, &model.lineage)?;
+    let every = request.keep_every.map(|every| Duration::from_millis(every.0));
+    let started = Instant::now();
+    let of = way.as_slice().iter().map(|(next, until)| until - next.start.batch).sum::<u32>();
+    let mut run = Run {
+        hop,
+        request,
+        started,
+        keeper: Keeper::new(every, started),
+        before: Sums::default(),
+        done: 0,
+        of: of + (first_until - first.start.batch),
+    };
+    let mut ended = run.train(first, first_until, &mut model, &data, listener)?;
+    drop(data);
+    for (next, until) in way {
+        if ended.broken_off {
+            break;
+        }
+        let began = Instant::now();
+        let data = match shards.get(&next.shard, &hop.context, &request.files) {
+            Ok(data) => data,
+            Err(error) => {
+                // What is trained is a result; the next unit begins with this shard, and says what is wrong.
+                eprintln!(
+                    "the hop over the next shard can't begin: {}",
+                    error.to_failure().message
+                );
+                break;
+            }
+        };
+        // It is no time of training.
+        run.started += began.elapsed();
+        ended = run.train(next, until, &mut model, &data, listener)?;
+    }
+    run.save(&ended, &model, &request.output)
+}
+
+/// The hops of a unit, and before which of its batches each is to stop.
+fn way(hop: &Hop, until: u32) -> Result<Vec<(Stretch, u32)>, TrainError> {
+    let mut way: Vec<(Stretch, u32)> =
+        hop.stretches().map(|stretch| (stretch, stretch.end.batch)).collect();
+    if let Some((_, end)) = way.last_mut() {
+        *end = until;
+    }
+    match way.iter().find(|(stretch, until)| stretch.start.batch >= *until) {
+        None => Ok(way),
+        Some((stretch, until)) => {
+            let text = format!("the unit starts at batch {} of {until}", stretch.start.batch);
+            Err(TrainError::Unit(text))
+        }
+    }
+}
+
+/// A unit that is trained.
+struct Run<'a> {
+    hop: &'a Hop,
+    request: &'a RunUnit,
+    /// When, had it done nothing but train.
+    started: Instant,
+    keeper: Keeper,
+    /// Sums of the hops that are whole.
+    before: Sums,
+    /// Batches of them.
+    done: u32,
+    /// Batches of all.
+    of: u32,
+}
+
+/// How far a unit has come.
+struct Ended {
+    on: Stretch,
+    /// The batch before which it ends.
+    end: u32,
+    sums: Sums,
+    broken_off: bool,
+}
+
+impl Run<'_> {
+    /// Trains one of its hops.
+    fn train(
+        &mut self,
+        on: Stretch,
+        until: u32,
+        model: &mut Model,
+        data: &Dataset,
+        listener: &mut Listener<'_>,
+    ) -> Result<Ended, TrainError> {
+        let mut broken_off = false;
+        let context = &self.hop.context;
+        let (sums, end) = train(context, &on, until, model, data, &mut |reached: Reached<'_>| {
+            let end = reached.end;
+            let done = self.done + (end - on.start.batch);
+            let began = Instant::now();
+            if done < self.of && self.keeper.is_due(began) {
+                reached.model.check_finite()?;
+                let sums = self.before.plus(reached.sums.so_far()?);
+                let part = Ended { on, end, sums, broken_off: false };
+                let kept = self.save(&part, reached.model, &self.request.part(part.position()));
+                self.keeper.tried(began, Instant::now());
+                // The hop itself may yet find room for its checkpoint.
+                let not_kept = |error: TrainError| Told::NotKept(error.to_failure().message);
+                let _ = listener(kept.map_or_else(not_kept, Told::Kept));
+            }
+            Ok(match listener(Told::Progress(Progress { done, of: self.of })) {
+                // It is no time of training.
+                ControlFlow::Continue(still) => {
+                    self.started += still;
+                    ControlFlow::Continue(())
+                }
+                ControlFlow::Break(()) => {
+                    broken_off = true;
+                    ControlFlow::Break(())
+                }
+            })
+        })?;
+        self.before = self.before.plus(sums);
+        self.done += end - on.start.batch;
+        Ok(Ended { on, end, sums: self.before, broken_off })
+    }
+
+    /// Writes the checkpoint.
+    fn save(&self, ended: &Ended, model: &Model, output: &Path) -> Result<Trained, TrainError> {
+        let train_micros = micros(self.started);
+        let end = ended.position();
+        let lineage = Lineage { hop_seed: ended.on.seed, trial: self.hop.trial, position: end };
+        let checkpoint = model.save(&lineage, output)?;
+        let base = self.hop.base.version();
+        Ok(Trained { base, checkpoint, end, sums: ended.sums, train_micros })
+    }
+}
+
+impl Ended {
+    fn position(&self) -> Position {
+        Position { batch: self.end, step: self.on.step_at(self.end), ..self.on.start }
+    }
+}
+
+/// Is the base where the unit starts? A wrong one would be trained and only then refused.
+fn check_base(hop: &Hop, lineage: &Lineage) -> Result<(), TrainError> {
+    let refuse = |text: String| Err(TrainError::Unit(text));
+    let (says, start) = (lineage.position, hop.start);
+    if says.step != start.step {
+        let (is, must) = (says.step, start.step);
+        return refuse(format!("the base checkpoint is at step {is}, the unit starts at {must}"));
+    }
+    if matches!(hop.base, Base::Initial { .. } | Base::Given { .. }) {
+        return Ok(());
+    }
+    if lineage.trial != hop.trial {
+        let (is, must) = (lineage.trial, hop.trial);
+        return refuse(format!("the base is a checkpoint of trial {is}, expected trial {must}"));
+    }
+    let goes_on = (lineage.hop_seed, says) == (hop.seed, start);
+    // Between a part and the rest other shards of the epoch may have had their turn.
+    let between = says.epoch == start.epoch && says.shard != start.shard;
+    if start.batch > 0 && !goes_on && !between {
+        return refuse("the base isn't the part of the hop that the unit goes on with".into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "hop_tests.rs"]
+mod tests;

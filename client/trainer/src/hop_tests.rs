@@ -1,0 +1,146 @@
+//! Several hops in one unit: the bytes of each alone, wherever they are cut.
+
+use crate::{
+    data::Shards,
+    error::TrainError,
+    fixture::{CHANCE, World, context, contexts, mlp},
+    unit,
+};
+use sojourn_codec::{Tensor, encode};
+use sojourn_protocol::{
+    ids::{ShardId, Version},
+    manifest::Shard,
+    position::Position,
+    report::{Sums, Trained},
+    spec::Precision,
+    time::Millis,
+    trainer::{RunUnit, Told, TrainerLine},
+    unit::{Base, Hop, Leg, Stretch, TrialContext, Unit},
+};
+use std::{fs, ops::ControlFlow, sync::PoisonError, time::Duration};
+
+/// A hop over three shards, the first from its third batch on, by a trial of everything that hops carry.
+fn several(world: &mut World, context: TrialContext) -> Hop {
+    let mut leg = |n: u32, rows: u32| {
+        let numbers = (0..rows * 16).map(|at| f32::from(u8::try_from(at % (7 + n)).unwrap()));
+        let x: Vec<f32> = numbers.collect();
+        let y: Vec<i64> = (0..rows).map(|row| i64::from(row % 3)).collect();
+        let rows_long = u64::from(rows);
+        let x = Tensor::f32("x", [rows_long, 16], &x);
+        let file = encode(&[x, Tensor::i64("y", [rows_long], &y)]).unwrap();
+        let shard = Shard { blob: world.put(&file), rows };
+        Leg { shard_id: ShardId(n), shard, seed: u64::from(100 + n) }
+    };
+    let then = vec![leg(4, 21), leg(1, 5)];
+    let whole = world.hop(context);
+    let (part, bytes) = world.train(&whole, 2).unwrap();
+    Hop { then, ..world.rest(&whole, &part, &bytes) }
+}
+
+/// The same hops one after the other: what each reports, and the last one's bytes.
+fn each_alone(world: &mut World, hop: &Hop) -> (Vec<Trained>, Vec<u8>) {
+    let (mut reports, mut last) = (Vec::new(), Vec::new());
+    let mut base = hop.base;
+    for Stretch { start, shard, seed, .. } in hop.stretches() {
+        let alone = Hop { base, start, shard, seed, then: Vec::new(), ..hop.clone() };
+        let (trained, bytes) = world.train(&alone, alone.batches()).unwrap();
+        let version = Version(base.version().0 + 1);
+        base = Base::Checkpoint { version, blob: world.put(&bytes) };
+        (reports, last) = ([reports, vec![trained]].concat(), bytes);
+    }
+    (reports, last)
+}
+
+#[test]
+fn several_hops_in_a_row_end_in_the_same_bytes_as_each_alone() {
+    for context in contexts() {
+        let mut world = World::new();
+        let hop = several(&mut world, context);
+        let (alone, bytes) = each_alone(&mut world, &hop);
+        let (trained, again) = world.train(&hop, last_batch(&hop)).unwrap();
+        assert_eq!(again, bytes);
+        let last = alone.last().unwrap();
+        assert_eq!((trained.end, trained.checkpoint), (last.end, last.checkpoint));
+        assert_eq!(trained.base, hop.base.version());
+        let sums = alone.iter().fold(Sums::default(), |all, one| all.plus(one.sums));
+        assert_eq!(trained.sums, sums);
+    }
+}
+
+#[test]
+fn several_hops_cut_or_kept_anywhere_go_on_to_the_same_bytes() {
+    let mut context = context(mlp());
+    context.config.training.precision = Precision::Bf16;
+    let mut world = World::new();
+    let hop = several(&mut world, context);
+    let (_, bytes) = each_alone(&mut world, &hop);
+    let keep_every = Some(Millis(0));
+    for cut in 1..hop.to_train() {
+        let request = RunUnit { keep_every, ..world.request(Unit::Train(hop.clone())) };
+        let (mut progress, mut kept) = (Vec::new(), None);
+        let mut listener = |told| {
+            match told {
+                Told::Progress(told) => progress.push(told),
+                Told::Kept(trained) => kept = kept.take().or(Some(trained)),
+                other => panic!("{other:?}"),
+            }
+            let done = progress.len() == usize::try_from(cut).unwrap();
+            if done { ControlFlow::Break(()) } else { ControlFlow::Continue(Duration::ZERO) }
+        };
+        let mut shards = Shards::on(tch::Device::Cpu);
+        let alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = unit::run(&request, &mut shards, &mut listener).unwrap();
+        drop(alone);
+        let TrainerLine::Trained(part) = line else { panic!("{line:?}") };
+        assert_eq!(part.end, hop.position_after(cut));
+        assert_eq!(Some(part.sums.rows), hop.rows_to(part.end));
+        let told: Vec<u32> = progress.iter().map(|told| told.done).collect();
+        assert_eq!(told, (1..=cut).collect::<Vec<_>>(), "counted over all shards");
+        assert!(progress.iter().all(|told| told.of == hop.to_train()));
+        // From what was kept at its first batch, and from where it was cut.
+        let kept = kept.unwrap();
+        let of_kept = fs::read(request.part(kept.end)).unwrap();
+        for (end, checkpoint) in
+            [(kept.end, of_kept), (part.end, fs::read(&request.output).unwrap())]
+        {
+            let blob = world.put(&checkpoint);
+            let base = Base::Checkpoint { version: Version(2), blob };
+            let rest = rest_of(&hop, end, base);
+            let (_, again) = world.train(&rest, last_batch(&rest)).unwrap();
+            assert_eq!(again, bytes, "from {end}");
+        }
+    }
+}
+
+/// Batches of its last shard.
+fn last_batch(hop: &Hop) -> u32 {
+    hop.stretches().last().unwrap().end.batch
+}
+
+/// What is left of a unit behind a position on its way.
+fn rest_of(hop: &Hop, end: Position, base: Base) -> Hop {
+    let left: Vec<Stretch> = hop.stretches().skip_while(|of| of.end.step <= end.step).collect();
+    let first = left[0];
+    let start = if first.start.shard == end.shard { end } else { first.start };
+    let then = hop.then.iter().filter(|leg| left[1..].iter().any(|of| of.seed == leg.seed));
+    let then = then.copied().collect();
+    Hop { base, start, shard: first.shard, seed: first.seed, then, ..hop.clone() }
+}
+
+#[test]
+fn hops_whose_shard_can_not_be_read_leave_those_before_them_as_a_result() {
+    let mut world = World::new();
+    let hop = several(&mut world, context(mlp()));
+    let mut request = world.request(Unit::Train(hop.clone()));
+    request.files.remove(&hop.then[1].shard.blob.sha256);
+    let mut shards = Shards::on(tch::Device::Cpu);
+    let mut listener = |_| ControlFlow::Continue(Duration::ZERO);
+    let alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
+    let line = unit::run(&request, &mut shards, &mut listener).unwrap();
+    drop(alone);
+    let TrainerLine::Trained(part) = line else { panic!("{line:?}") };
+    assert_eq!(part.end, hop.stretches().nth(1).unwrap().end);
+    request.files.remove(&hop.shard.blob.sha256);
+    let error = unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut listener).unwrap_err();
+    assert!(matches!(error, TrainError::NoFile(_)), "{error}");
+}
