@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! 7.json              the record of lease 7
-//! 7.120.safetensors   its checkpoint, which ends before batch 120
+//! 7.120.safetensors   its checkpoint, which ends at step 120 of its trial
 //! ```
 
 use crate::{folder::write_whole, transfer::digest_of_file};
@@ -18,13 +18,16 @@ use sojourn_protocol::{
 use std::{
     ffi::OsStr,
     fs, io,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
 };
 
 /// How a checkpoint's name ends.
 const CHECKPOINT: &str = "safetensors";
-/// The format of a record.
-const FORMAT: u32 = 1;
+/// The format of a record that is written. In format 1 checkpoints were named by their batch.
+const FORMAT: u32 = 2;
+/// The formats that are read.
+const READ_FORMATS: RangeInclusive<u32> = 1..=FORMAT;
 
 /// The folder of finished results.
 #[derive(Debug)]
@@ -98,7 +101,7 @@ impl Outbox {
         output: &Path,
     ) -> io::Result<Finished> {
         let path = self.record(report.lease);
-        let checkpoint = self.checkpoint(&report);
+        let checkpoint = self.checkpoint(&report, FORMAT);
         let record = Record { format: FORMAT, report, heartbeat_every };
         let text = serde_json::to_vec(&record)?;
         fs::create_dir_all(&self.root)?;
@@ -141,13 +144,13 @@ impl Outbox {
     fn read(&self, path: &Path) -> io::Result<Finished> {
         let damaged = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         let Record { format, report, heartbeat_every } = serde_json::from_slice(&fs::read(path)?)?;
-        if format != FORMAT {
+        if !READ_FORMATS.contains(&format) {
             return Err(damaged(format!("its format is {format}")));
         }
         if path != self.record(report.lease) {
             return Err(damaged(format!("it is about lease {}", report.lease)));
         }
-        let checkpoint = self.checkpoint(&report);
+        let checkpoint = self.checkpoint(&report, format);
         if let Some((blob, path)) = &checkpoint {
             verify_file(*blob, path)?;
         }
@@ -158,10 +161,12 @@ impl Outbox {
         self.root.join(format!("{lease}.json"))
     }
 
-    /// The checkpoint that a report promises, and where it lies.
-    fn checkpoint(&self, report: &Report) -> Option<(BlobRef, PathBuf)> {
+    /// The checkpoint that a report promises, and where it lies beside a record of that format.
+    fn checkpoint(&self, report: &Report, format: u32) -> Option<(BlobRef, PathBuf)> {
         let Outcome::Trained(trained) = &report.outcome else { return None };
-        let name = format!("{}.{}.{CHECKPOINT}", report.lease, trained.end.batch);
+        // Several hops of one lease have the same batches, and each step once.
+        let end = if format == 1 { u64::from(trained.end.batch) } else { trained.end.step };
+        let name = format!("{}.{end}.{CHECKPOINT}", report.lease);
         Some((trained.checkpoint, self.root.join(name)))
     }
 
@@ -258,9 +263,9 @@ mod tests {
     #[test]
     fn what_a_kill_or_a_bad_disk_left_is_dropped_and_the_rest_kept() {
         let damage: [fn(&Path); 7] = [
-            |root| fs::write(root.join("7.2.safetensors"), b"weighty").unwrap(),
-            |root| fs::write(root.join("7.2.safetensors"), b"weigh").unwrap(),
-            |root| fs::remove_file(root.join("7.2.safetensors")).unwrap(),
+            |root| fs::write(root.join("7.9.safetensors"), b"weighty").unwrap(),
+            |root| fs::write(root.join("7.9.safetensors"), b"weigh").unwrap(),
+            |root| fs::remove_file(root.join("7.9.safetensors")).unwrap(),
             |root| fs::remove_file(root.join("7.json")).unwrap(),
             |root| fs::write(root.join("7.json"), b"").unwrap(),
             |root| fs::write(root.join("7.json"), b"{\"format\":1,\"rep").unwrap(),
@@ -283,7 +288,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_now_is_kept_for_another_start() {
         // A link to itself stands for a disk that gives an error: it is there, and can't be opened.
-        for name in ["7.json", "7.2.safetensors"] {
+        for name in ["7.json", "7.9.safetensors"] {
             let dir = tempfile::tempdir().unwrap();
             let root = dir.path().join("outbox");
             fs::create_dir(&root).unwrap();
@@ -312,19 +317,65 @@ mod tests {
             fs::write(&output, bytes).unwrap();
             let mut report = trained(7, bytes);
             let Outcome::Trained(trained) = &mut report.outcome else { unreachable!() };
-            trained.end.batch = end;
+            (trained.end.batch, trained.end.step) = (end, 7 + u64::from(end));
             outbox.store(report, Millis(5000), &output)
         };
         store_part(1, b"first").unwrap();
         let second = store_part(2, b"second").unwrap();
         assert_eq!(fs::read_dir(&root).unwrap().count(), 4);
         // The third can't be renamed into its place.
-        fs::create_dir(root.join("7.3.safetensors")).unwrap();
+        fs::create_dir(root.join("7.10.safetensors")).unwrap();
         store_part(3, b"third").unwrap_err();
-        fs::remove_dir(root.join("7.3.safetensors")).unwrap();
+        fs::remove_dir(root.join("7.10.safetensors")).unwrap();
         assert_eq!(Outbox::open(root.clone()).unwrap().1, [second, other.clone()]);
         outbox.remove(LeaseId(7));
         assert_eq!(Outbox::open(root).unwrap().1, [other]);
+    }
+
+    #[test]
+    fn what_an_older_program_kept_is_delivered() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("outbox");
+        fs::create_dir(&root).unwrap();
+        let (outbox, _) = Outbox::open(root.clone()).unwrap();
+        let stored = store(&outbox, dir.path(), 7, b"weights");
+        // Its records say another format, and its checkpoints are named by the batch.
+        let record = fs::read_to_string(root.join("7.json")).unwrap();
+        fs::write(root.join("7.json"), record.replace("\"format\":2", "\"format\":1")).unwrap();
+        fs::rename(root.join("7.9.safetensors"), root.join("7.2.safetensors")).unwrap();
+        let (outbox, found) = Outbox::open(root.clone()).unwrap();
+        let checkpoint = stored.checkpoint.clone().map(|(blob, _)| blob);
+        let path = root.join("7.2.safetensors");
+        assert_eq!(found[0].checkpoint, checkpoint.map(|blob| (blob, path)));
+        assert_eq!((found.len(), &found[0].report), (1, &stored.report));
+        outbox.remove(LeaseId(7));
+        assert_eq!(fs::read_dir(root).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn hops_of_one_lease_that_end_at_the_same_batch_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("outbox");
+        fs::create_dir(&root).unwrap();
+        let (outbox, _) = Outbox::open(root.clone()).unwrap();
+        let first = store(&outbox, dir.path(), 7, b"weights");
+        let output = dir.path().join("output");
+        fs::write(&output, b"later").unwrap();
+        let mut report = trained(7, b"later");
+        let Outcome::Trained(end) = &mut report.outcome else { unreachable!() };
+        (end.end.shard.0, end.end.step) = (1, 13);
+        // The second can't be recorded: the first is as good as it was.
+        let record = root.join("7.json");
+        let before = fs::read(&record).unwrap();
+        fs::remove_file(&record).unwrap();
+        fs::create_dir(&record).unwrap();
+        outbox.store(report.clone(), Millis(1), &output).unwrap_err();
+        fs::remove_dir(&record).unwrap();
+        fs::write(&record, before).unwrap();
+        assert_eq!(Outbox::open(root.clone()).unwrap().1, [first]);
+        fs::write(&output, b"later").unwrap();
+        let second = outbox.store(report, Millis(1), &output).unwrap();
+        assert_eq!(Outbox::open(root).unwrap().1, [second]);
     }
 
     #[test]

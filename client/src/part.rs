@@ -29,16 +29,16 @@ impl<'a> Part<'a> {
 
     /// Keeps a part that the trainer has written to `path`, in place of the one before it.
     pub(crate) fn keep(&mut self, trained: Trained, path: &Path) {
-        let (lease, batch) = (self.lease.id, trained.end.batch);
+        let (lease, end) = (self.lease.id, trained.end);
         let (promised, expected) = (trained.checkpoint.bytes, self.lease.upload_bytes);
         if promised != expected {
-            tracing::warn!(%lease, batch, promised, expected, "a part has another size than it must; ignored");
+            tracing::warn!(%lease, %end, promised, expected, "a part has another size than it must; ignored");
             return;
         }
         let report = Report { lease, outcome: Outcome::Trained(trained) };
         match self.outbox.store(report, self.lease.heartbeat_every, path) {
             Ok(finished) => {
-                tracing::debug!(%lease, batch, "kept what the hop has trained so far");
+                tracing::debug!(%lease, %end, "kept what the hop has trained so far");
                 self.kept = Some(finished);
                 self.told = false;
             }
@@ -124,7 +124,7 @@ mod tests {
         Trained {
             base: Version(0),
             checkpoint: blob(bytes),
-            end: Position { batch, ..START },
+            end: Position { batch, step: u64::from(batch), ..START },
             sums: Sums::default(),
             train_micros: 1,
         }

@@ -206,7 +206,7 @@ async fn train<R: UnitRunner>(
     if matches!(lease.unit, Unit::Train(_)) {
         host.table.ends_early(lease.id);
     }
-    let part_of = |batch| run.part(batch);
+    let part_of = |end| run.part(end);
     let pace = || host.owner.pace(device.kind());
     let quota = || host.means.share(&host.owner.limits());
     let watchdog = Watchdog::new(host.timing.standstill);
@@ -218,7 +218,7 @@ async fn train<R: UnitRunner>(
         }
         Told::Kept(trained) => {
             watchdog.is_busy();
-            let path = part_of(trained.end.batch);
+            let path = part_of(trained.end);
             part.keep(trained, &path);
         }
         Told::NotKept(reason) => {
@@ -331,7 +331,7 @@ fn model_of(unit: &Unit) -> Option<BlobRef> {
 
 fn batches_of(unit: &Unit) -> u32 {
     match unit {
-        Unit::Train(hop) => hop.batches().saturating_sub(hop.start.batch),
+        Unit::Train(hop) => hop.to_train(),
         Unit::Evaluate(evaluation) => {
             let size = evaluation.context.config.training.batch_size;
             let shards = evaluation.shards.iter();

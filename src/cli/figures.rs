@@ -1,4 +1,9 @@
-//! How sizes, counts and lengths of time are written for people.
+//! How sizes, counts, lengths of time and shards are written for people.
+
+use std::fmt::Display;
+
+/// Shards of one unit that are shown by number.
+const SHOWN: usize = 4;
 
 /// `1.2 MB` and the like, in powers of 1000.
 #[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
@@ -49,6 +54,19 @@ pub(crate) fn duration(millis: u64) -> String {
     }
 }
 
+/// The shards of a unit, in the order of their visits: `shard 3`, `shards 3, 0, 7 and 1`.
+pub(crate) fn shards<T: Display>(first: T, then: &[T]) -> String {
+    let Some((last, between)) = then.split_last() else { return format!("shard {first}") };
+    let mut text = format!("shards {first}");
+    for shard in between.iter().take(SHOWN - 2) {
+        text = format!("{text}, {shard}");
+    }
+    match then.len() {
+        further if further < SHOWN => format!("{text} and {last}"),
+        further => format!("{text} and {} more", further + 2 - SHOWN),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +82,15 @@ mod tests {
         assert_eq!(duration(1500), "1.5 s");
         assert_eq!(duration(90_000), "90 s");
         assert_eq!(duration(600_000), "10 min");
+    }
+
+    #[test]
+    fn shards_are_named_as_long_as_they_are_few() {
+        let of = |further: &[u32]| shards(3, further);
+        assert_eq!(of(&[]), "shard 3");
+        assert_eq!(of(&[0]), "shards 3 and 0");
+        assert_eq!(of(&[0, 7, 1]), "shards 3, 0, 7 and 1");
+        assert_eq!(of(&[0, 7, 1, 2]), "shards 3, 0, 7 and 2 more");
+        assert_eq!(of(&[0, 7, 1, 2, 9]), "shards 3, 0, 7 and 3 more");
     }
 }

@@ -1,9 +1,8 @@
 //! How times and states are written for people; and sizes, by `figures`.
 
-pub(crate) use super::figures::{bytes, count, counted, duration};
+pub(crate) use super::figures::{bytes, count, counted, duration, shards};
 
 use sojourn_protocol::{
-    ids::ShardId,
     spec::{Choices, Goal},
     time::UnixMillis,
     view::{HostState, JobState, JobView, TrialState, TrialView},
@@ -36,12 +35,6 @@ pub(crate) fn timestamp(at: UnixMillis) -> String {
     let (hour, minute) = (millis / 3_600_000, millis / 60_000 % 60);
     let (second, milli) = (millis / 1000 % 60, millis % 1000);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
-}
-
-/// The shards of a unit, in the order of their visits.
-pub(crate) fn shards(first: ShardId, then: &[ShardId]) -> String {
-    let further: String = then.iter().map(|shard| format!(", {shard}")).collect();
-    format!("{} {first}{further}", if then.is_empty() { "shard" } else { "shards" })
 }
 
 /// A metric's value.

@@ -55,7 +55,7 @@ impl Units {
         UnitStatus {
             lease: held.lease,
             state: held.state,
-            work: known.map(|known| known.work),
+            work: known.map(|known| known.work.clone()),
             batches_per_second: rate,
         }
     }
@@ -73,7 +73,11 @@ impl Drop for Named<'_> {
 
 fn work_of(lease: &Lease) -> Work {
     let task = match &lease.unit {
-        Unit::Train(hop) => Task::Train { epoch: hop.start.epoch, shard: hop.start.shard },
+        Unit::Train(hop) => Task::Train {
+            epoch: hop.start.epoch,
+            shard: hop.start.shard,
+            then: hop.then.iter().map(|leg| leg.shard_id).collect(),
+        },
         Unit::Evaluate(evaluation) => Task::Evaluate { epoch: evaluation.epoch },
     };
     let bytes = lease.unit.blobs().iter().map(|blob| blob.bytes).fold(0, u64::saturating_add);

@@ -123,7 +123,7 @@ const fn is_none(count: &u32) -> bool {
 }
 
 /// A unit that a daemon has.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnitStatus {
     /// Its lease.
     pub lease: LeaseId,
@@ -138,7 +138,7 @@ pub struct UnitStatus {
 }
 
 /// What a unit is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// The job that it belongs to.
     pub job: JobId,
@@ -151,7 +151,7 @@ pub struct Work {
 }
 
 /// What a unit does. Epochs and shards count from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
     /// It trains.
@@ -160,6 +160,9 @@ pub enum Task {
         epoch: Epoch,
         /// On this shard.
         shard: ShardId,
+        /// Then on these, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        then: Vec<ShardId>,
     },
     /// It evaluates.
     Evaluate {

@@ -35,7 +35,7 @@ use sojourn_protocol::{
     position::Position,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     time::{Millis, UnixMillis},
-    unit::{Base, Evaluation, Hop, Lease, TrialContext, Unit},
+    unit::{Base, Evaluation, Hop, Lease, Leg, TrialContext, Unit},
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -177,6 +177,19 @@ fn queue_hops(world: &mut World, leases: std::ops::RangeInclusive<u64>) -> BlobR
     let shard = world.put(b"the rows of one shard");
     world.queue.extend(leases.map(|lease| hop(lease, shard)));
     shard
+}
+
+/// A lease of three hops of two batches each, over the shard that is there and two others.
+fn queue_several(world: &mut World, lease: u64) {
+    let first = queue_hops(world, 1..=0);
+    let mut leg = |n: u8| {
+        let blob = world.put(format!("the rows of shard {n}").as_bytes());
+        Leg { shard_id: ShardId(n.into()), shard: Shard { blob, rows: 8 }, seed: 9 }
+    };
+    let then = vec![leg(5), leg(3)];
+    let several = hop(lease, first);
+    let Unit::Train(way) = several.unit.clone() else { panic!("a hop") };
+    world.queue.push_back(Lease { unit: Unit::Train(Hop { then, ..way }), ..several });
 }
 
 /// Files below a folder of the daemon's.

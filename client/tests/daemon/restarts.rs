@@ -156,6 +156,65 @@ async fn a_trainer_that_dies_for_whatever_reason_leaves_the_part_that_it_kept() 
 }
 
 #[tokio::test]
+async fn a_lease_of_several_hops_ends_on_whichever_shard_it_is_at() {
+    // Batches that are trained, and where that is.
+    for (reached, shard, batch) in [(1, 0, 1), (2, 0, 2), (3, 5, 1), (5, 3, 1)] {
+        let (dir, server, trainer) =
+            (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+        trainer.reached.store(reached, Ordering::SeqCst);
+        server.change(|world| queue_several(world, 1));
+        let daemon = Daemon::start(config(&server, &dir), &trainer);
+        trainer.until_started(1).await;
+        daemon.stop().await.unwrap();
+        let world = server.world();
+        let Outcome::Trained(part) = &world.reports[&LeaseId(1)].outcome else {
+            panic!("{:?}", world.reports)
+        };
+        assert_eq!((part.end.shard, part.end.batch), (ShardId(shard), batch));
+        assert_eq!(part.end.step, u64::from(reached));
+    }
+}
+
+#[tokio::test]
+async fn a_part_of_several_hops_outlives_a_kill_on_whichever_shard_it_is() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    trainer.keeps.store(true, Ordering::SeqCst);
+    trainer.reached.store(3, Ordering::SeqCst);
+    server.change(|world| queue_several(world, 1));
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    trainer.until_started(1).await;
+    assert_eq!(files(&dir, "outbox"), ["1.3.safetensors", "1.json"]);
+    daemon.kill().await;
+    server.change(|world| world.end_at_once = true);
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    server.until("the part", |world| world.reports.len() == 1).await;
+    daemon.stop().await.unwrap();
+    assert_eq!(ends(&server.world()), [(1, 1)], "the first batch of the second shard");
+    assert_eq!(*trainer.started.borrow(), 1, "the rest is another lease's");
+}
+
+#[tokio::test]
+async fn a_lease_of_several_hops_makes_one_result() {
+    let (dir, server, trainer) =
+        (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
+    server.change(|world| queue_several(world, 1));
+    let daemon = Daemon::start(config(&server, &dir), &trainer);
+    trainer.until_started(1).await;
+    trainer.gate.add_permits(1);
+    server.until("a report", |world| world.reports.len() == 1).await;
+    let world = server.world();
+    let Outcome::Trained(trained) = &world.reports[&LeaseId(1)].outcome else {
+        panic!("{:?}", world.reports)
+    };
+    let end = trained.end;
+    assert_eq!((end.shard, end.batch, end.step), (ShardId(3), 2, 6));
+    assert_eq!(world.uploads.len(), 1, "one checkpoint for three hops");
+    drop(world);
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_whole_result_takes_the_place_of_its_part() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));

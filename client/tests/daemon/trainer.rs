@@ -12,7 +12,7 @@ use std::{
     fs,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     },
 };
 use tokio::sync::{Semaphore, watch};
@@ -32,8 +32,10 @@ pub struct Trainer {
     pub devices: Mutex<BTreeMap<u32, RunnerDevice>>,
     /// Units that were run on each device.
     pub ran: Mutex<BTreeMap<String, usize>>,
-    /// Hops keep a part after their first batch.
+    /// Hops keep a part.
     pub keeps: AtomicBool,
+    /// Batches that a unit has done when it keeps a part, or is told to stop.
+    pub reached: AtomicU32,
     /// Units go on when they are told to stop.
     pub deaf: AtomicBool,
     /// What comes instead of training, once.
@@ -66,6 +68,7 @@ impl Trainer {
             devices: Mutex::default(),
             ran: Mutex::default(),
             keeps: AtomicBool::new(false),
+            reached: AtomicU32::new(1),
             deaf: AtomicBool::new(false),
             instead: Mutex::default(),
         })
@@ -156,9 +159,14 @@ impl UnitRunner for Runner {
             fs::write(&unit.output, b"half").unwrap();
         }
         on_told(Told::Progress(Progress { done: 1, of: 2 }));
+        let reached = trainer.reached.load(Ordering::SeqCst);
         if trainer.keeps.load(Ordering::SeqCst) {
-            let part = RunUnit { output: unit.part(1), ..unit.clone() };
-            let Outcome::Trained(part) = trained_to(&part, 1) else { panic!("a part of no hop") };
+            let Unit::Train(hop) = &unit.unit else { panic!("a part of no hop") };
+            let output = unit.part(hop.position_after(reached));
+            let part = RunUnit { output, ..unit.clone() };
+            let Outcome::Trained(part) = trained_to(&part, reached) else {
+                panic!("a part of no hop")
+            };
             on_told(Told::Kept(part));
         }
         trainer.started.send_modify(|started| *started += 1);
@@ -179,7 +187,7 @@ impl UnitRunner for Runner {
         running.1 = true;
         on_told(Told::Peak(PEAK));
         if !whole {
-            return Ok(trained_to(&unit, 1));
+            return Ok(trained_to(&unit, reached));
         }
         if let Some(instead) = trainer.instead.lock().unwrap().take() {
             return instead(&unit);
@@ -193,7 +201,7 @@ pub fn trained(run: &RunUnit) -> Outcome {
     trained_to(run, u32::MAX)
 }
 
-/// The same, of a hop that ended after so many batches.
+/// The same, of a unit that ended after so many batches.
 pub fn trained_to(run: &RunUnit, batches: u32) -> Outcome {
     match &run.unit {
         Unit::Train(hop) => {
@@ -206,7 +214,7 @@ pub fn trained_to(run: &RunUnit, batches: u32) -> Outcome {
             Outcome::Trained(Trained {
                 base: hop.base.version(),
                 checkpoint: blob,
-                end: hop.position_at(hop.batches().min(batches)),
+                end: hop.position_after(batches),
                 sums: Sums::default(),
                 train_micros: 1,
             })

@@ -1,6 +1,6 @@
 //! The client's answers, for people.
 
-use super::super::figures::{bytes, duration};
+use super::super::figures::{bytes, duration, shards};
 use sojourn_client::{
     control::{
         Answer, CacheState, Direction, HeldState, LimitsState, Paused, Status, Task, Transfer,
@@ -123,8 +123,10 @@ pub(super) fn trial(work: &Work) -> String {
 
 /// `job 1, trial 3, epoch 2, shard 1`: epochs count from 1 in texts.
 pub(super) fn work(work: &Work) -> String {
-    let task = match work.task {
-        Task::Train { epoch, shard } => format!("epoch {}, shard {shard}", epoch.0 + 1),
+    let task = match &work.task {
+        Task::Train { epoch, shard, then } => {
+            format!("epoch {}, {}", epoch.0 + 1, shards(*shard, then))
+        }
         Task::Evaluate { epoch } => format!("evaluates epoch {}", epoch.0 + 1),
     };
     format!("{}, {task}", trial(work))
@@ -134,7 +136,7 @@ pub(super) fn work(work: &Work) -> String {
 pub(super) fn state(unit: &UnitStatus) -> String {
     match unit.state {
         HeldState::Waiting => "waits for a slot".to_owned(),
-        HeldState::Fetching { fetched } => match unit.work {
+        HeldState::Fetching { fetched } => match &unit.work {
             Some(work) => format!("{} of {} here", bytes(fetched), bytes(work.download)),
             None => format!("{} here", bytes(fetched)),
         },
@@ -284,13 +286,15 @@ mod tests {
             r#"{{"status":{{"host":"3","server":"http://a","server_away":false,"device":"cpu","slots":2,"pace":100,
             "draining":false,"units":[{{"lease":7,"state":{{"running":{{"done":300,"of":900}}}},"work":{{"job":1,
             "trial":4,"task":{{"train":{{"epoch":1,"shard":3}}}},"download":5}},"batches_per_second":12.34}},
-            {{"lease":8,"state":{{"fetching":{{"fetched":10}}}},"work":{{"job":1,"trial":5,"task":{{"evaluate":
+            {{"lease":9,"state":"waiting","work":{{"job":1,"trial":6,"task":{{"train":{{"epoch":0,"shard":3,
+            "then":[0,2]}}}},"download":5}}}},{{"lease":8,"state":{{"fetching":{{"fetched":10}}}},"work":{{"job":1,"trial":5,"task":{{"evaluate":
             {{"epoch":0}}}},"download":4000}}}}],"transfers":[{{"direction":"down","blob":"{blob}","bytes":10,
             "of":4000,"bytes_per_second":1500.0}},{{"direction":"up","blob":"{blob}","lease":6,"bytes":1,"of":2}}],
             "limits":{{}},"cache":{{"used":5,"limit":100,"shards":1}}}}}}"#
         );
         let text = "host 3 of http://a\n2 slots on cpu, computing\n  \
             unit 7 (job 1, trial 4, epoch 2, shard 3): batch 300 of 900, 12.3/s, 49 s left\n  \
+            unit 9 (job 1, trial 6, epoch 1, shards 3, 0 and 2): waits for a slot\n  \
             unit 8 (job 1, trial 5, evaluates epoch 1): 10 B of 4.0 kB here\n  \
             down blob abababababab: 10 B of 4.0 kB, 1.5 kB/s\n  up checkpoint of unit 6: 1 B of 2 B\n\
             cache: 5 B of 100 B, 1 shard\nlimits: none";

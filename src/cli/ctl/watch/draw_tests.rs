@@ -172,7 +172,7 @@ fn trouble_questions_and_pauses_are_shown() {
 fn any_size_can_be_drawn() {
     let mut view = view();
     for _ in 0..40 {
-        let (unit, transfer) = (view.status.units[0], view.status.transfers[0]);
+        let (unit, transfer) = (view.status.units[0].clone(), view.status.transfers[0]);
         view.status.units.push(unit);
         view.status.transfers.push(transfer);
     }
