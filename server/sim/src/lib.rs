@@ -1,26 +1,7 @@
 //! Virtual hosts and virtual time around the very same core that the server runs.
 //!
-//! A [`World`] is one seed: hosts that crash, lag, duplicate, vanish and lie; a network that loses and
-//! repeats; a server that dies with what it had not synced; assimilators that forget. Training is a hash
-//! ([`training`]), so that "trained once, in this order" can be checked by a digest. All invariants are
-//! checked after each step; then the faults stop and everything must finish.
-//!
-//! | file | holds |
+//! | module | asks |
 //! |---|---|
-//! | `scenario.rs` | what a seed makes: the job, the hosts, how often what goes wrong |
-//! | `world.rs` | the queue of virtual time, and who does what when |
-//! | `server.rs` | the core, its journal, and replies that wait for the journal |
-//! | `host.rs` | a virtual client |
-//! | `training.rs` | training as a hash |
-//! | `outcome.rs` | what must hold when all is done |
+//! | [`chaos`] | is every promise kept, whatever goes wrong? |
 
-mod host;
-mod outcome;
-mod scenario;
-mod server;
-pub mod training;
-mod world;
-
-pub use outcome::{Broken, Outcome};
-pub use scenario::{Faults, Scenario};
-pub use world::World;
+pub mod chaos;

@@ -1,6 +1,6 @@
 //! Seeded worlds: invariants after each step, then faults off, and everything must finish.
 
-use sojourn_sim::{Faults, Outcome, Scenario, World};
+use sojourn_sim::chaos::{Faults, Outcome, Scenario, World};
 
 fn run(seed: u64) -> Outcome {
     match World::new(Scenario::of_seed(seed)).run() {

@@ -1,6 +1,6 @@
 //! A virtual client: holds leases, runs units in its slots, keeps results until they have ended.
 
-use crate::training;
+use super::training;
 use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState, WorkAnswer, WorkRequest},
     digest::Digest,

@@ -1,6 +1,6 @@
 //! The queue of virtual time, and who does what when.
 
-use crate::{
+use super::{
     host::{Fate, Host},
     outcome::{self, Broken, Outcome},
     scenario::{Faults, Scenario},

@@ -1,6 +1,6 @@
 //! What must hold when all is done.
 
-use crate::training;
+use super::training;
 use sojourn_core::{
     Core, Record, State,
     state::{ExtraEnd, Job, JobEnd, Trial},
