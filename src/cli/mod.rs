@@ -51,6 +51,7 @@ mod scores;
 mod serve;
 mod service;
 mod shutdown;
+mod simulate;
 mod status;
 mod submit;
 mod trials;
@@ -116,6 +117,8 @@ enum Command {
     Extend(extend::Args),
     /// End a job.
     Cancel(cancel::Args),
+    /// Simulate hosts and jobs in virtual time, with the server's own scheduling.
+    Simulate(simulate::Args),
     /// Watch a search on machines that are killed under it, and its proof.
     Demo(demo::Args),
     /// Print the OpenAPI document of the HTTP interface, as a server gives it at /v1/openapi.json.
@@ -168,6 +171,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Resume(args) => resume::run(&args).await,
         Command::Extend(args) => extend::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
+        Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args).await,
         Command::Openapi => openapi::run(),
         Command::Completions(args) => completions::run(&args),

@@ -3,5 +3,7 @@
 //! | module | asks |
 //! |---|---|
 //! | [`chaos`] | is every promise kept, whatever goes wrong? |
+//! | [`fleet`] | how long does it take, and what does it cost? |
 
 pub mod chaos;
+pub mod fleet;

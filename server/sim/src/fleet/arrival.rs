@@ -1,0 +1,261 @@
+//! When a host is there: an endless list of stays, made as it is needed.
+
+use super::{
+    quantity::{Span, float, whole},
+    scenario::{HostGroup, Notice, Trace},
+};
+use rand_chacha::ChaCha8Rng;
+use sojourn_protocol::seeds;
+
+/// One stay of a host, in microseconds of virtual time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stay {
+    pub(crate) from: u64,
+    /// `u64::MAX`: for good.
+    pub(crate) to: u64,
+}
+
+/// What becomes of a host that has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Back {
+    /// The same machine comes back, with its disk.
+    Itself,
+    /// Another machine stands in its place.
+    Another,
+}
+
+const DAY: u64 = 86_400_000_000;
+/// No stay is shorter: a host that comes and goes at one instant is none.
+const LEAST: u64 = 1;
+
+/// Where a host's stays come from.
+#[derive(Debug)]
+enum Process {
+    Always,
+    /// From, how long, and what the time of day was at the start.
+    Hours {
+        from: u64,
+        lasts: u64,
+        begun: u64,
+    },
+    Exponential {
+        up: f64,
+        down: f64,
+        chance: ChaCha8Rng,
+    },
+    Spot {
+        mean: f64,
+        back: u64,
+        chance: ChaCha8Rng,
+    },
+    /// The earliest last.
+    List(Vec<Stay>),
+}
+
+/// The stays of one host.
+#[derive(Debug)]
+pub(crate) struct Stays {
+    process: Process,
+    pub(crate) back: Back,
+    /// How long before it goes a host hears of it.
+    pub(crate) notice: Option<u64>,
+    last: u64,
+}
+
+impl Stays {
+    /// Those of the host with this number in its group. `begun`: the time of day at which all begins.
+    pub(crate) fn new(
+        group: &HostGroup,
+        traced: &[Traced],
+        n: u32,
+        seed: [u64; 3],
+        begun: u64,
+    ) -> Self {
+        let chance = || seeds::stream("sim-arrival", &seed);
+        let mut back = Back::Itself;
+        let process = if let Some((from, to)) = group.hours.as_deref().and_then(|h| hours(h).ok()) {
+            let lasts = if to > from { to - from } else { to + DAY - from };
+            Process::Hours { from, lasts, begun }
+        } else if let Some(times) = group.exponential {
+            let (up, down) = (float(times.up.0), float(times.down.0));
+            Process::Exponential { up, down, chance: chance() }
+        } else if let Some(spot) = group.spot.filter(|spot| spot.losses_per_hour > 0.0) {
+            back = Back::Another;
+            // So that this share of many hosts is gone after an hour.
+            let mean = -3600e6 / libm::log1p(-spot.losses_per_hour);
+            Process::Spot { mean, back: spot.back.0, chance: chance() }
+        } else if traced.iter().any(|traced| traced.host == n) {
+            let own = traced.iter().filter(|traced| traced.host == n);
+            let mut stays: Vec<Stay> = own.map(|traced| traced.stay).collect();
+            stays.sort_by_key(|stay| std::cmp::Reverse(stay.from));
+            Process::List(stays)
+        } else {
+            Process::Always
+        };
+        let notice = match group.notice {
+            Notice::None => None,
+            Notice::Before(Span(micros)) => Some(micros),
+        };
+        Self { process, back, notice, last: 0 }
+    }
+
+    /// The next stay, after the last one.
+    pub(crate) fn next(&mut self) -> Option<Stay> {
+        let first = self.last == 0;
+        let last = self.last;
+        let stay = match &mut self.process {
+            Process::Always => first.then_some(Stay { from: 0, to: u64::MAX }),
+            Process::Hours { from, lasts, begun } => {
+                // In time that has its zero at a midnight before the start.
+                let at = last + DAY + *begun;
+                let days = (at - *from) / DAY;
+                let mut from_at = days * DAY + *from;
+                if from_at + *lasts <= at {
+                    from_at += DAY;
+                }
+                let zero = DAY + *begun;
+                let from = from_at.saturating_sub(zero);
+                Some(Stay { from: from.max(last), to: from_at + *lasts - zero })
+            }
+            Process::Exponential { up, down, chance } => {
+                // At the start a host is there as often as it is later on.
+                let there = seeds::unit_f64(chance) < *up / (*up + *down);
+                let waits = if first && there { 0 } else { exponential(chance, *down) };
+                let from = last + waits;
+                Some(Stay { from, to: from + exponential(chance, *up).max(LEAST) })
+            }
+            Process::Spot { mean, back, chance } => {
+                let from = if first { 0 } else { last + *back };
+                Some(Stay { from, to: from + exponential(chance, *mean).max(LEAST) })
+            }
+            Process::List(stays) => stays.pop(),
+        }?;
+        self.last = stay.to.max(1);
+        Some(stay)
+    }
+}
+
+/// A time with this mean.
+fn exponential(chance: &mut ChaCha8Rng, mean: f64) -> u64 {
+    let uniform = 1.0 - seeds::unit_f64(chance);
+    whole(-mean * libm::log(uniform)).unwrap_or(u64::MAX / 4)
+}
+
+/// A stay that a trace gives a host of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Traced {
+    /// Its number in the group, from 0.
+    pub(crate) host: u32,
+    pub(crate) stay: Stay,
+}
+
+/// A trace's stays; hosts that it doesn't name are always there.
+///
+/// # Errors
+/// Why it can't be read.
+pub(crate) fn traced(
+    trace: &Trace,
+    files: &mut super::read::Files<'_>,
+) -> Result<Vec<Traced>, String> {
+    let list = match trace {
+        Trace::List(list) => list.clone(),
+        Trace::File(path) => {
+            let text = files(path)?;
+            let mut reader =
+                csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+            let rows = reader.deserialize::<(u32, f64, f64)>();
+            rows.collect::<Result<_, _>>().map_err(|error| {
+                format!("the trace `{path}` can't be read as host,from,to: {error}")
+            })?
+        }
+    };
+    let micros = |seconds: f64| whole(seconds * 1e6);
+    let stays = list.iter().map(|(host, from, to)| {
+        let to_micros = if to.is_infinite() { Some(u64::MAX) } else { micros(*to) };
+        let stay = micros(*from).zip(to_micros).filter(|(from, to)| to > from);
+        let (from, to) = stay.ok_or_else(|| {
+            format!("a trace has a host there from {from} to {to}: it must end after it begins")
+        })?;
+        Ok(Traced { host: *host, stay: Stay { from, to } })
+    });
+    stays.collect()
+}
+
+/// `22:00` in microseconds of the day.
+pub(crate) fn day_time(text: &str) -> Result<u64, String> {
+    let read = || {
+        let (hours, minutes) = text.trim().split_once(':')?;
+        let (hours, minutes): (u64, u64) = (hours.parse().ok()?, minutes.parse().ok()?);
+        (hours < 24 && minutes < 60).then_some((hours * 60 + minutes) * 60_000_000)
+    };
+    read().ok_or_else(|| format!("is \"{text}\"; a time of day is wanted, like \"22:00\""))
+}
+
+/// `22:00-07:00` in microseconds of the day.
+pub(crate) fn hours(text: &str) -> Result<(u64, u64), String> {
+    let (from, to) = text
+        .split_once('-')
+        .ok_or_else(|| format!("is \"{text}\"; hours are wanted, like \"22:00-07:00\""))?;
+    let hours = (day_time(from)?, day_time(to)?);
+    if hours.0 == hours.1 {
+        return Err(format!("is \"{text}\"; leave it out for hosts that are always there"));
+    }
+    Ok(hours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::scenario::{Exponential, Spot};
+
+    fn stays(group: &HostGroup, n: u32, begun: u64, count: usize) -> Vec<(u64, u64)> {
+        let traced =
+            group.trace.as_ref().map(|trace| traced(trace, &mut |_| Err("no".into())).unwrap());
+        let mut stays = Stays::new(group, &traced.unwrap_or_default(), n, [1, 0, n.into()], begun);
+        (0..count).map_while(|_| stays.next()).map(|stay| (stay.from, stay.to)).collect()
+    }
+
+    const HOUR: u64 = 3_600_000_000;
+
+    #[test]
+    fn hours_come_every_day() {
+        let night = HostGroup { hours: Some("22:00-07:00".into()), ..HostGroup::default() };
+        let at_midnight = vec![(0, 7 * HOUR), (22 * HOUR, 31 * HOUR), (46 * HOUR, 55 * HOUR)];
+        assert_eq!(stays(&night, 0, 0, 3), at_midnight);
+        assert_eq!(
+            stays(&night, 0, 12 * HOUR, 2),
+            [(10 * HOUR, 19 * HOUR), (34 * HOUR, 43 * HOUR)]
+        );
+        let day = HostGroup { hours: Some("08:00-18:30".into()), ..HostGroup::default() };
+        assert_eq!(stays(&day, 0, 9 * HOUR, 1), [(0, 9 * HOUR + HOUR / 2)]);
+    }
+
+    #[test]
+    fn chance_keeps_to_its_means() {
+        let times = Exponential { up: Span(3 * HOUR), down: Span(HOUR) };
+        let group = HostGroup { exponential: Some(times), ..HostGroup::default() };
+        let there: Vec<_> = (0..400).flat_map(|n| stays(&group, n, 0, 20)).collect();
+        let up: u64 = there.iter().map(|(from, to)| to - from).sum::<u64>() / 8000;
+        assert!((28 * HOUR / 10..32 * HOUR / 10).contains(&up), "{up}");
+        assert!(there.iter().all(|(from, to)| from < to));
+
+        let spot = Spot { losses_per_hour: 0.5, back: Span(60_000_000) };
+        let group = HostGroup { spot: Some(spot), ..HostGroup::default() };
+        let lost = (0..1000).filter(|n| stays(&group, *n, 0, 1)[0].1 < HOUR).count();
+        assert!((450..550).contains(&lost), "{lost} of 1000 in an hour");
+        let none = HostGroup { spot: Some(Spot::default()), ..HostGroup::default() };
+        assert_eq!(stays(&none, 0, 0, 2), [(0, u64::MAX)]);
+    }
+
+    #[test]
+    fn a_trace_names_hosts_that_are_not_always_there() {
+        let trace = Trace::List(vec![(1, 100.0, f64::INFINITY), (1, 0.0, 50.0)]);
+        let group = HostGroup { trace: Some(trace), ..HostGroup::default() };
+        assert_eq!(stays(&group, 0, 0, 2), [(0, u64::MAX)]);
+        assert_eq!(stays(&group, 1, 0, 3), [(0, 50_000_000), (100_000_000, u64::MAX)]);
+        let mut files = |_: &str| Ok("host,from,to\n0, 1.5, 2\n".to_owned());
+        let read = traced(&Trace::File("t.csv".into()), &mut files).unwrap();
+        assert_eq!(read, [Traced { host: 0, stay: Stay { from: 1_500_000, to: 2_000_000 } }]);
+        assert!(traced(&Trace::List(vec![(0, 2.0, 1.0)]), &mut files).is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! A unit in a slot: how long it takes, how it ends, and what is said of it.
+
+use super::{
+    host::{job_index, made_by},
+    plan::{Plan, lognormal},
+    quantity::{float, whole},
+};
+use crate::chaos::training::sums;
+use sojourn_protocol::{
+    digest::BlobRef,
+    metrics::{ByClass, ClassDetail, Confusion},
+    position::batches,
+    report::{Evaluated, Failure, FailureKind, Outcome, Report, Sums, Trained},
+    seeds,
+    unit::{Evaluation, Lease, Unit},
+};
+
+/// How a unit is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Done,
+    /// The trainer fails.
+    Fails,
+    /// What is reported can't be.
+    Lies,
+}
+
+/// The training, or evaluating, of one unit.
+#[derive(Debug)]
+pub(crate) struct Training {
+    pub(crate) fate: Fate,
+    /// Microseconds, to its end.
+    micros: u64,
+    /// Batches of it, where it can be stopped after each.
+    batches: u32,
+    /// Batches after which it ends.
+    until: u32,
+}
+
+impl Training {
+    pub(crate) fn new(lease: &Lease, kind: usize, plan: &Plan) -> Self {
+        let job = job_index(lease);
+        let trial = usize::try_from(lease.unit.trial().0).unwrap_or(usize::MAX);
+        let flops = plan.jobs.get(job).map_or(0.0, |job| job.flops(trial));
+        let (rows, batches, share) = match &lease.unit {
+            Unit::Train(hop) => {
+                let batches = hop.batches() - hop.start.batch;
+                (rows_between(lease, 0, batches), batches, 1.0)
+            }
+            // Forward alone.
+            Unit::Evaluate(_) => (plan.jobs.get(job).map_or(0, |job| job.valid_rows), 1, 1.0 / 3.0),
+        };
+        let group = plan.kinds.get(kind).and_then(|kind| plan.groups.get(kind.group));
+        let chance = |what: &str| seeds::stream(what, &[plan.seed, lease.id.0]);
+        let mut micros = plan.micros(kind, job, trial, flops * share * float(rows));
+        if let Some(group) = group.filter(|group| group.noise > 0.0) {
+            micros *= lognormal(&mut chance("sim-noise"), group.noise);
+        }
+        let happens =
+            |what: &str, share: f64| share > 0.0 && seeds::unit_f64(&mut chance(what)) < share;
+        let fate = match group {
+            Some(group) if happens("sim-fails", group.failures) => Fate::Fails,
+            Some(group) if happens("sim-lies", group.lies) => Fate::Lies,
+            _ => Fate::Done,
+        };
+        Self { fate, micros: whole(micros).unwrap_or(u64::MAX / 4), batches, until: batches }
+    }
+
+    /// Microseconds from its start to its end.
+    pub(crate) const fn takes(&self) -> u64 {
+        self.micros
+    }
+
+    /// Batches done after so many microseconds, and batches in all.
+    pub(crate) fn progress(&self, passed: u64) -> (u32, u32) {
+        let share = float(passed) / float(self.micros.max(1));
+        let done = whole(libm::floor(share * f64::from(self.batches))).unwrap_or(0);
+        (u32::try_from(done).unwrap_or(u32::MAX).min(self.batches), self.batches)
+    }
+
+    /// It is to end after the batch that it is at: the microseconds until then, if that is earlier.
+    pub(crate) fn stop(&mut self, passed: u64) -> Option<u64> {
+        let (done, of) = self.progress(passed);
+        if done + 1 >= self.until {
+            return None;
+        }
+        self.until = done + 1;
+        let share = f64::from(self.until) / f64::from(of);
+        Some(whole(float(self.micros) * share)?.saturating_sub(passed))
+    }
+
+    pub(crate) const fn is_stopped(&self) -> bool {
+        self.until < self.batches
+    }
+
+    /// What is reported after it took so long, and the checkpoint that comes with it.
+    pub(crate) fn report(&self, lease: &Lease, took: u64) -> (Report, Option<BlobRef>) {
+        let (outcome, blob) = match (&lease.unit, self.fate) {
+            (_, Fate::Fails) => {
+                let message = "the simulated trainer has failed".to_owned();
+                (Outcome::Failed(Failure { kind: FailureKind::Trainer, message }), None)
+            }
+            (Unit::Train(hop), fate) => {
+                let blob = BlobRef { sha256: made_by(lease.id), bytes: lease.upload_bytes };
+                let mut rows = rows_between(lease, 0, self.until);
+                rows += u64::from(fate == Fate::Lies);
+                let end = hop.position_at(hop.start.batch + self.until);
+                // Labels are classes, or one number.
+                let correct = (hop.context.outputs > 1).then_some(0);
+                let sums = Sums { rows, loss: 1.0, correct, ..Sums::default() };
+                let base = hop.base.version();
+                let trained = Trained { base, checkpoint: blob, end, sums, train_micros: took };
+                (Outcome::Trained(trained), Some(blob))
+            }
+            (Unit::Evaluate(evaluation), fate) => {
+                let mut evaluated = evaluated(evaluation, took);
+                if fate == Fate::Lies {
+                    evaluated.shards.clear();
+                }
+                (Outcome::Evaluated(evaluated), None)
+            }
+        };
+        (Report { lease: lease.id, outcome }, blob)
+    }
+}
+
+/// Rows of the unit's batches from `from` to `to`, counted from where it starts.
+fn rows_between(lease: &Lease, from: u32, to: u32) -> u64 {
+    let Unit::Train(hop) = &lease.unit else { return 0 };
+    let size = u64::from(hop.context.config.training.batch_size);
+    let rows = u64::from(hop.shard.rows);
+    debug_assert!(batches(rows, hop.context.config.training.batch_size) >= hop.start.batch + to);
+    let before = |batch: u32| (u64::from(hop.start.batch + batch) * size).min(rows);
+    before(to) - before(from)
+}
+
+/// Made-up metrics of an evaluation.
+fn evaluated(evaluation: &Evaluation, took: u64) -> Evaluated {
+    let classes = evaluation.context.outputs > 1;
+    let of = |rows: u32| {
+        let sums = sums(&evaluation.checkpoint.sha256, rows);
+        let correct = sums.correct.filter(|_| classes);
+        let top_k = evaluation.counting.top_k.and(correct);
+        Sums { correct, top_k, ..sums }
+    };
+    let shards = evaluation.shards.iter().map(|shard| of(shard.rows)).collect();
+    let version = evaluation.version;
+    let mut evaluated = Evaluated { version, shards, by_class: None, train_micros: took };
+    let sums = evaluated.sums();
+    let correct = sums.correct.unwrap_or(0);
+    let outputs = usize::try_from(evaluation.context.outputs).unwrap_or(1);
+    let mut matrix = vec![vec![0; outputs]; outputs];
+    if let Some([right, wrong, ..]) = matrix.first_mut().map(Vec::as_mut_slice) {
+        (*right, *wrong) = (correct, sums.rows - correct);
+    }
+    let matrix = Confusion(matrix);
+    evaluated.by_class = match evaluation.counting.by_class {
+        ClassDetail::Nothing => None,
+        ClassDetail::Totals => Some(ByClass::Totals(matrix.totals())),
+        ClassDetail::Confusion => Some(ByClass::Confusion(matrix)),
+    };
+    evaluated
+}

@@ -1,0 +1,440 @@
+//! A job of a scenario: what the core is told of it, and what is true of it.
+//!
+//! A row of a cost table says what training on one row costs; the core knows architectures. So each trial
+//! gets a made-up network, two convolutions and a hidden layer, that comes as near to the cost and to the
+//! size of the checkpoint as whole channels and units let it. Nothing of it is ever allocated; how long
+//! units take follows from the table.
+//!
+//! ```text
+//!   [1, s, s] -- 3x3 conv, b channels -- 3x3 conv, 1 channel -- pooled -- h units -- 1 output
+//!                '---------- 36 s^2 b operations ----------'   '- s^2 h bytes, little work -'
+//! ```
+
+use super::{
+    quantity::{float, whole},
+    read::Files,
+    scenario::{Costs, JobEntry, Pick, ShardSizes},
+};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    jobfile,
+    manifest::{DataManifest, Labels, Scaling, Shard},
+    seeds,
+    spec::{
+        Architecture, AugmentSpace, Channels, Cnn, DataSpec, Dimension, Goal, JobSpec, Loss,
+        Metric, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision,
+        Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
+    },
+};
+
+/// Training takes about three forward passes: what a table says of a row is all three.
+const PASSES: f64 = 3.0;
+/// MFLOPs of a row where a job says nothing.
+const USUAL_COST: f64 = 4_000.0;
+/// The longest side of a made-up row.
+const WIDEST: u32 = 256;
+
+/// What training on one row takes, by the name of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cost {
+    pub(crate) name: String,
+    /// Floating-point operations.
+    pub(crate) flops: f64,
+}
+
+/// A job as it is.
+#[derive(Debug, Clone)]
+pub(crate) struct SimJob {
+    pub(crate) name: String,
+    pub(crate) spec: JobSpec,
+    pub(crate) data: DataManifest,
+    /// The different costs.
+    pub(crate) costs: Vec<Cost>,
+    /// Each trial's, as an index.
+    pub(crate) trials: Vec<usize>,
+    /// Of every checkpoint; `None`: as large as the core says.
+    pub(crate) checkpoint_bytes: Option<u64>,
+    /// What evaluations are of; 0: they take no time.
+    pub(crate) valid_rows: u64,
+    /// When it is submitted.
+    pub(crate) at: u64,
+    pub(crate) epochs: u32,
+    /// On so many hosts is each shard; 0: on any.
+    pub(crate) holders: u32,
+}
+
+impl SimJob {
+    /// Floating-point operations of a trial's row.
+    pub(crate) fn flops(&self, trial: usize) -> f64 {
+        self.cost(trial).map_or(0.0, |cost| cost.flops)
+    }
+
+    /// What a trial's rows cost.
+    pub(crate) fn cost(&self, trial: usize) -> Option<&Cost> {
+        self.trials.get(trial).and_then(|cost| self.costs.get(*cost))
+    }
+
+    /// Hops of the whole job.
+    pub(crate) fn hops(&self) -> u64 {
+        count(self.trials.len()) * u64::from(self.epochs) * count(self.data.train.len())
+    }
+}
+
+/// Of a machine's hosts, what a job's shards depend on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fleet<'a> {
+    /// Speed of each host, all its slots together.
+    pub(crate) speeds: &'a [f64],
+    /// Slots of all hosts.
+    pub(crate) slots: u64,
+}
+
+/// Makes a job of its entry. `n` tells a scenario's jobs apart.
+///
+/// # Errors
+/// What speaks against it.
+pub(crate) fn make(
+    entry: &JobEntry,
+    n: u64,
+    seed: u64,
+    fleet: Fleet<'_>,
+    files: &mut Files<'_>,
+) -> Result<SimJob, String> {
+    let name = if entry.name.is_empty() { format!("job {}", n + 1) } else { entry.name.clone() };
+    let (mut spec, costs, trials, shape, labels) = match &entry.file {
+        Some(path) => of_file(path, entry, files)?,
+        None => of_costs(entry, &name, n, seed, files)?,
+    };
+    if let Some(epochs) = entry.epochs {
+        spec.training.epochs = epochs;
+    }
+    let shards = entry.shards.or(usual_shards(entry, fleet));
+    spec.data.shards = shards;
+    let rows = match entry.shard_sizes {
+        ShardSizes::Equal => shared_out(entry.rows, &vec![1.0; index(shards)]),
+        ShardSizes::Speed => {
+            let speeds = fleet.speeds.iter().copied().cycle().take(index(shards));
+            shared_out(entry.rows, &speeds.collect::<Vec<_>>())
+        }
+    };
+    let bytes_of = |rows: u64| {
+        let share = float(rows) / float(entry.rows.max(1));
+        whole(float(entry.data_bytes.0) * share).unwrap_or(0)
+    };
+    let shard = |place: u64, rows: u64| {
+        let sha256 = Digest::of(format!("shard {seed} {n} {place}").as_bytes());
+        let rows_u32 = u32::try_from(rows).map_err(|_| {
+            format!("a shard of `{name}` has {rows} rows: make more shards of fewer rows")
+        })?;
+        Ok::<Shard, String>(Shard {
+            blob: BlobRef { sha256, bytes: bytes_of(rows) },
+            rows: rows_u32,
+        })
+    };
+    let train = (0..).zip(&rows).map(|(place, rows)| shard(place, *rows));
+    let data = DataManifest {
+        shape,
+        features: Vec::new(),
+        labels,
+        scaling: Scaling::None,
+        train: train.collect::<Result<_, _>>()?,
+        valid: vec![Shard {
+            blob: BlobRef { bytes: bytes_of(entry.valid_rows), ..shard(u64::MAX, 1)?.blob },
+            rows: u32::try_from(entry.valid_rows.max(1)).unwrap_or(u32::MAX),
+        }],
+        test: Vec::new(),
+    };
+    let pinned = entry.placement == super::scenario::Placement::Pinned;
+    Ok(SimJob {
+        name,
+        epochs: spec.training.epochs,
+        spec,
+        data,
+        costs,
+        trials,
+        checkpoint_bytes: match (&entry.file, entry.checkpoint_bytes) {
+            (Some(_), None) => None,
+            (_, bytes) => Some(bytes.map_or(0, |bytes| bytes.0)),
+        },
+        valid_rows: entry.valid_rows,
+        at: entry.submitted.0,
+        holders: if pinned { entry.replicas } else { 0 },
+    })
+}
+
+/// `shards = "auto"`: enough of them to keep every slot busy, until there is a better rule.
+fn usual_shards(entry: &JobEntry, fleet: Fleet<'_>) -> u32 {
+    let two_each = fleet.slots.saturating_mul(2).clamp(1, 64);
+    u32::try_from(two_each.min(entry.rows)).unwrap_or(1)
+}
+
+type Made = (JobSpec, Vec<Cost>, Vec<usize>, Vec<u32>, Labels);
+
+/// The trials of a cost table.
+fn of_costs(
+    entry: &JobEntry,
+    name: &str,
+    n: u64,
+    seed: u64,
+    files: &mut Files<'_>,
+) -> Result<Made, String> {
+    let costs = match (&entry.costs, entry.equal) {
+        (None, equal) => vec![cost(None, equal.unwrap_or(USUAL_COST))?],
+        (Some(Costs::List(list)), _) => {
+            list.iter().map(|mflops| cost(None, *mflops)).collect::<Result<_, _>>()?
+        }
+        (Some(Costs::File(path)), _) => cost_table(path, &files(path)?)?,
+    };
+    if costs.is_empty() {
+        return Err("`job.costs` has no costs".into());
+    }
+    let count = u32::try_from(costs.len()).unwrap_or(u32::MAX);
+    let trials = match (entry.trials, &entry.costs) {
+        (Some(trials), _) => trials,
+        (None, Some(_)) => count,
+        (None, None) => 16,
+    };
+    let mut chance = seeds::stream("sim-costs", &[seed, n]);
+    let trials: Vec<usize> = (0..trials)
+        .map(|trial| {
+            index(match entry.pick {
+                Pick::Sample => seeds::below(&mut chance, count),
+                Pick::Cycle => trial % count,
+            })
+        })
+        .collect();
+    let side = side(&costs);
+    let bytes = entry.checkpoint_bytes.map_or(0, |bytes| bytes.0);
+    let models = trials.iter().filter_map(|cost| costs.get(*cost));
+    let models = models.map(|cost| architecture(cost.flops / PASSES, bytes, side).into()).collect();
+    let spec = spec(name, seed, entry, models);
+    Ok((spec, costs, trials, vec![1, side, side], Labels::Number))
+}
+
+fn cost(name: Option<String>, mflops: f64) -> Result<Cost, String> {
+    if !(mflops.is_finite() && mflops > 0.0) {
+        return Err(format!("a row costs {mflops} MFLOPs: a number above 0 is wanted"));
+    }
+    Ok(Cost { name: name.unwrap_or_else(|| format!("{mflops} MFLOPs")), flops: mflops * 1e6 })
+}
+
+/// Lines of a name and MFLOPs, under a header.
+fn cost_table(path: &str, text: &str) -> Result<Vec<Cost>, String> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let costs = reader.records().map(|record| {
+        let record = record.map_err(|error| format!("the cost table `{path}`: {error}"))?;
+        let (name, mflops) = (record.get(0), record.iter().next_back());
+        let line = record.position().map_or(0, csv::Position::line);
+        let mflops: Option<f64> = mflops.and_then(|mflops| mflops.parse().ok());
+        let mflops = mflops.ok_or_else(|| {
+            format!("line {line} of the cost table `{path}` doesn't end with MFLOPs")
+        })?;
+        cost(name.map(str::to_owned), mflops)
+    });
+    costs.collect()
+}
+
+/// The longest side of a row at which a channel is no more than a hundredth of the cheapest trial's work.
+fn side(costs: &[Cost]) -> u32 {
+    let least = costs.iter().map(|cost| cost.flops / PASSES).fold(f64::INFINITY, f64::min);
+    let fits = |side: &u32| 36.0 * f64::from(side * side) * 100.0 <= least;
+    let sides = std::iter::successors(Some(WIDEST), |side| (*side > 2).then_some(side / 2));
+    sides.into_iter().find(fits).unwrap_or(2)
+}
+
+/// A network of about so many operations forward and so many bytes.
+fn architecture(flops: f64, bytes: u64, side: u32) -> Architecture {
+    let places = f64::from(side * side);
+    let channel = 36.0 * places;
+    // A hidden unit: a weight for each pooled place, one to the output, a bias.
+    let weights = places / 4.0 + 2.0;
+    let (mut channels, mut hidden) = (libm::round(flops / channel).max(1.0), 0.0);
+    for _ in 0..8 {
+        let left = float(bytes) / 4.0 - 20.0 * channels - 200.0;
+        hidden = libm::floor((left / weights).max(0.0)).min(1e9);
+        channels = libm::round((flops - hidden * (places / 2.0 + 2.0)) / channel).max(1.0);
+    }
+    let number = |value: f64| whole(value).and_then(|value| u32::try_from(value).ok());
+    let hidden = number(hidden).filter(|hidden| *hidden > 0);
+    Architecture::Cnn(Cnn {
+        pool_every: 2,
+        hidden: hidden.into_iter().collect(),
+        ..Cnn::new([number(channels).unwrap_or(1), 1])
+    })
+}
+
+fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> JobSpec {
+    JobSpec {
+        name: name.to_owned(),
+        seed,
+        data: DataSpec {
+            train: "rows.npz".into(),
+            features: None,
+            label: "y".into(),
+            labels: None,
+            shape: None,
+            channels: Channels::First,
+            scale: Scale::None,
+            valid: Split::Share(0.1),
+            test: None,
+            shards: 1,
+        },
+        models,
+        init: Vec::new(),
+        training: TrainingSpace {
+            epochs: 1,
+            batch_size: entry.batch_size.into(),
+            loss: Loss::Mse,
+            optimizer: OptimizerSpace {
+                name: OptimizerName::Sgd.into(),
+                lr: Dimension::Fixed(0.01),
+                momentum: 0.0.into(),
+                beta1: 0.9.into(),
+                beta2: 0.999.into(),
+                eps: 1e-8.into(),
+                weight_decay: 0.0.into(),
+            },
+            schedule: ScheduleSpace::default(),
+            clip_norm: 0.0.into(),
+            augment: AugmentSpace::default(),
+            precision: Precision::F32.into(),
+        },
+        search: SearchSpec {
+            method: SearchMethod::Grid,
+            metric: Metric::Loss,
+            goal: Goal::Min,
+            top_k: None,
+        },
+        placement: PlacementSpec {
+            order: OrderChoice::Hop,
+            reproducible: entry.reproducible,
+            threads: 1,
+        },
+    }
+}
+
+/// The trials of a job file.
+fn of_file(path: &str, entry: &JobEntry, files: &mut Files<'_>) -> Result<Made, String> {
+    let spec = jobfile::parse(&files(path)?).map_err(|error| format!("`{path}`: {error}"))?;
+    let shape = entry.shape.clone().or_else(|| spec.data.shape.clone());
+    let shape = shape.ok_or_else(|| {
+        format!("`{path}` doesn't say the shape of a row: add `shape` to `[job]`, like [3, 32, 32]")
+    })?;
+    let labels = match spec.training.loss {
+        Loss::Mse => Labels::Number,
+        Loss::CrossEntropy => Labels::Classes((0..entry.classes).map(|n| n.to_string()).collect()),
+    };
+    let all = sojourn_workgen::trials(&spec).map_err(|error| format!("`{path}`: {error}"))?;
+    let (mut costs, mut trials): (Vec<Cost>, Vec<usize>) = (Vec::new(), Vec::new());
+    for trial in &all {
+        let model = &trial.config.model;
+        let forward = sojourn_model::flops_per_row(model, &shape, labels.outputs())
+            .map_err(|error| format!("`{path}`: {error}"))?;
+        let flops = float(forward) * PASSES;
+        let known = costs.iter().position(|cost| cost.flops.to_bits() == flops.to_bits());
+        trials.push(known.unwrap_or(costs.len()));
+        if known.is_none() {
+            costs.push(Cost { name: format!("{} {}", model.name(), costs.len() + 1), flops });
+        }
+    }
+    Ok((spec, costs, trials, shape, labels))
+}
+
+/// Whole rows by weight, none without a row.
+fn shared_out(rows: u64, weights: &[f64]) -> Vec<u64> {
+    let total: f64 = weights.iter().sum();
+    let spare = rows.saturating_sub(count(weights.len()));
+    let mut out = Vec::with_capacity(weights.len());
+    let (mut sum, mut before) = (0.0, 0);
+    for weight in weights {
+        sum += weight;
+        let until = whole(float(spare) * sum / total).unwrap_or(spare).min(spare);
+        out.push(until - before + 1);
+        before = until;
+    }
+    out
+}
+
+pub(crate) fn index(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+pub(crate) fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::{
+        quantity::{Auto, Bytes},
+        scenario::Placement,
+    };
+    use sojourn_model::CheckpointLayout;
+    use sojourn_protocol::unit::TrialContext;
+
+    const FLEET: Fleet<'_> = Fleet { speeds: &[1.0, 3.0], slots: 2 };
+
+    fn made(entry: &JobEntry) -> SimJob {
+        make(entry, 0, 7, FLEET, &mut |_| Err("no files".into())).unwrap()
+    }
+
+    #[test]
+    fn made_up_networks_come_near_to_what_they_stand_for() {
+        for (mflops, bytes) in
+            [(360.0, 100_000_000), (21_000.0, 100_000_000), (4_000.0, 0), (5.0, 0)]
+        {
+            let entry = JobEntry {
+                costs: Some(Costs::List(vec![mflops, 8_000.0])),
+                pick: Pick::Cycle,
+                checkpoint_bytes: Some(Bytes(bytes)),
+                ..JobEntry::default()
+            };
+            let job = made(&entry);
+            let trial = sojourn_workgen::trials(&job.spec).unwrap().remove(0);
+            let flops =
+                sojourn_model::flops_per_row(&trial.config.model, &job.data.shape, 1).unwrap();
+            let ratio = float(flops) * 3.0 / (mflops * 1e6);
+            assert!((0.98..1.02).contains(&ratio), "{mflops} MFLOPs: {ratio}");
+            let context = TrialContext {
+                config: trial.config,
+                shape: job.data.shape.clone(),
+                outputs: 1,
+                scaling: Scaling::None,
+                total_steps: 1,
+                pinned_threads: None,
+            };
+            let is = float(CheckpointLayout::of(&context).unwrap().file_bytes());
+            assert!(bytes == 0 || (0.99..1.01).contains(&(is / float(bytes))), "{mflops}: {is}");
+        }
+    }
+
+    #[test]
+    fn rows_are_shared_out_to_the_last() {
+        assert_eq!(shared_out(10, &[1.0, 1.0, 1.0]), [3, 4, 3]);
+        assert_eq!(shared_out(3, &[1.0, 1.0, 1.0]), [1, 1, 1]);
+        let entry = JobEntry {
+            rows: 1_000,
+            shards: Auto::Given(4),
+            shard_sizes: ShardSizes::Speed,
+            placement: Placement::Pinned,
+            ..JobEntry::default()
+        };
+        let rows: Vec<u32> = made(&entry).data.train.iter().map(|shard| shard.rows).collect();
+        assert_eq!(rows, [126, 374, 126, 374]);
+    }
+
+    #[test]
+    fn costs_are_sampled_from_the_seed() {
+        let costs = Some(Costs::File("c.csv".into()));
+        let entry = JobEntry { costs, trials: Some(50), ..JobEntry::default() };
+        let mut files = |_: &str| Ok("model,mflops\na, 1\nb,20\n".to_owned());
+        let job = make(&entry, 0, 7, FLEET, &mut files).unwrap();
+        assert_eq!(job.costs[1], Cost { name: "b".into(), flops: 20e6 });
+        assert!(job.trials.contains(&0) && job.trials.contains(&1));
+        assert_eq!(make(&entry, 0, 7, FLEET, &mut files).unwrap().trials, job.trials);
+        assert_ne!(make(&entry, 0, 8, FLEET, &mut files).unwrap().trials, job.trials);
+        let error = make(&entry, 0, 7, FLEET, &mut |_| Ok("m,f\na,x\n".into())).unwrap_err();
+        assert_eq!(error, "line 2 of the cost table `c.csv` doesn't end with MFLOPs");
+    }
+}

@@ -1,0 +1,127 @@
+//! What is to happen, in the order of virtual time.
+//!
+//! At one instant results come in first, then machines come and go, then results are assimilated, and only
+//! then is anybody given something: units that end together are all known before the next are handed out.
+
+use sojourn_protocol::{api::WorkAnswer, digest::BlobRef, report::Report};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+};
+
+/// Something that happens to a host, to one that has started so many times.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A unit ends in a slot.
+    Ends { host: u32, boot: u32, slot: u32, serial: u32 },
+    /// A download is through.
+    Fetched { host: u32, boot: u32, serial: u32 },
+    /// An upload is through.
+    Sent { host: u32, boot: u32, serial: u32 },
+    /// A report reaches the server.
+    Report { host: u32, report: Box<Report>, uploaded: Option<BlobRef> },
+    /// An answer reaches its host.
+    Heard { host: u32, boot: u32, answer: Box<WorkAnswer> },
+    /// A machine is there.
+    Comes { host: u32 },
+    /// It hears that it will be taken away.
+    Warned { host: u32, boot: u32 },
+    /// It is gone.
+    Goes { host: u32, boot: u32 },
+    /// A job is submitted.
+    Submit { job: u32 },
+    /// Results are taken in.
+    Assimilate,
+    /// An ask reaches the server.
+    Ask { host: u32, boot: u32 },
+    /// A host shows that it lives.
+    Beat { host: u32, boot: u32 },
+}
+
+impl Event {
+    const fn rank(&self) -> u8 {
+        match self {
+            Event::Ends { .. }
+            | Event::Fetched { .. }
+            | Event::Sent { .. }
+            | Event::Report { .. }
+            | Event::Heard { .. } => 0,
+            Event::Comes { .. } | Event::Warned { .. } | Event::Goes { .. } => 1,
+            Event::Submit { .. } => 2,
+            Event::Assimilate => 3,
+            Event::Ask { .. } => 4,
+            Event::Beat { .. } => 5,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: (u64, u8, u64),
+    event: Event,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+/// The queue. Of events alike in time and kind, the one that was added first comes first.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    entries: BinaryHeap<Reverse<Entry>>,
+    added: u64,
+}
+
+impl Queue {
+    pub(crate) fn add(&mut self, at: u64, event: Event) {
+        self.added += 1;
+        self.entries.push(Reverse(Entry { key: (at, event.rank(), self.added), event }));
+    }
+
+    /// When the next one is.
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.entries.peek().map(|Reverse(entry)| entry.key.0)
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
+        self.entries.pop().map(|Reverse(entry)| (entry.key.0, entry.event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_before_asks_of_the_same_instant() {
+        let mut queue = Queue::default();
+        queue.add(5, Event::Ask { host: 1, boot: 0 });
+        queue.add(5, Event::Assimilate);
+        queue.add(5, Event::Ask { host: 0, boot: 0 });
+        queue.add(5, Event::Ends { host: 2, boot: 0, slot: 0, serial: 0 });
+        queue.add(4, Event::Beat { host: 3, boot: 0 });
+        let order: Vec<String> =
+            std::iter::from_fn(|| queue.pop()).map(|(_, event)| format!("{event:?}")).collect();
+        let begins = ["Beat", "Ends", "Assimilate", "Ask { host: 1", "Ask { host: 0"];
+        assert!(
+            order.iter().zip(begins).all(|(event, begin)| event.starts_with(begin)),
+            "{order:?}"
+        );
+    }
+}

@@ -1,0 +1,335 @@
+//! A scenario file's text to the scenarios that it asks for: itself, or one for each case and each
+//! combination of what varies.
+//!
+//! ```text
+//!   [[case]] x [vary]      each row of the table is one scenario: the file with these keys set
+//! ```
+//!
+//! No I/O: files that a scenario names are opened by the caller ([`Files`]).
+
+use super::{check, quantity::policy, scenario::Scenario};
+use serde::Deserialize;
+use sojourn_protocol::jobfile::nearest;
+use sojourn_workgen::PolicyName;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+use toml::{Table, Value};
+
+/// Gives the text of a file that a scenario names, or says why it can't.
+pub type Files<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
+
+/// A scenario file that can't be run: a whole sentence, with the line or the key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ScenarioError(pub String);
+
+/// What a file asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Study {
+    /// The scenarios, in the order of the table's rows.
+    pub rows: Vec<Row>,
+    /// What makespans are compared with.
+    pub normalise: Normalise,
+}
+
+/// One scenario of a study.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What is special about it: empty where the file is but one scenario.
+    pub label: String,
+    /// It.
+    pub scenario: Scenario,
+}
+
+/// What makespans are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Normalise {
+    /// The lower bound.
+    #[default]
+    Bound,
+    /// The same row under this policy.
+    Policy(PolicyName),
+    /// The first row under the same policy.
+    First,
+}
+
+impl fmt::Display for Normalise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Normalise::Bound => f.write_str("bound"),
+            Normalise::First => f.write_str("first row"),
+            Normalise::Policy(policy) => f.write_str(&super::quantity::policy_name(*policy)),
+        }
+    }
+}
+
+/// Reads a file's text.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub fn read(text: &str) -> Result<Study, ScenarioError> {
+    let mut base: Table =
+        toml::from_str(text).map_err(|error| said(text, error.span(), error.message()))?;
+    let varied = take(&mut base, "vary").map(of_vary).transpose()?.unwrap_or_default();
+    let cases = take(&mut base, "case").map(of_cases).transpose()?.unwrap_or_default();
+    let normalise = take(&mut base, "normalise").map(of_normalise).transpose()?.unwrap_or_default();
+    // Once from the text, for the lines of what is wrong whatever varies.
+    if let Err(error) = toml::from_str::<Scenario>(text) {
+        return Err(said(text, error.span(), error.message()));
+    }
+    let no_case = cases.is_empty().then(|| (String::new(), Table::new()));
+    let mut rows = Vec::new();
+    for (name, settings) in cases.into_iter().chain(no_case) {
+        for combination in combinations(&varied) {
+            let mut table = base.clone();
+            let mut label = Vec::from_iter((!name.is_empty()).then(|| name.clone()));
+            for (key, value) in &settings {
+                set(&mut table, key, value)?;
+            }
+            for (key, value) in combination {
+                set(&mut table, key, value)?;
+                label.push(format!("{} {}", short(key), shown(value)));
+            }
+            let label = label.join(", ");
+            let scenario = Scenario::deserialize(table)
+                .map_err(|error| of_row(&label, &hint(error.message())))?;
+            check::scenario(&scenario).map_err(|error| of_row(&label, &error))?;
+            rows.push(Row { label, scenario });
+        }
+    }
+    Ok(Study { rows, normalise })
+}
+
+fn of_row(label: &str, message: &str) -> ScenarioError {
+    let place = if label.is_empty() { String::new() } else { format!("in the row `{label}`: ") };
+    ScenarioError(format!("{place}{message}"))
+}
+
+fn take(table: &mut Table, key: &str) -> Option<Value> {
+    table.remove(key)
+}
+
+fn wrong<T>(message: &str) -> Result<T, ScenarioError> {
+    Err(ScenarioError(message.to_owned()))
+}
+
+/// `[vary]`: lists of values by key.
+fn of_vary(value: Value) -> Result<BTreeMap<String, Vec<Value>>, ScenarioError> {
+    let Value::Table(table) = value else {
+        return wrong("`vary` must be a table: `[vary]`, with a list of values for each key");
+    };
+    let mut varied = BTreeMap::new();
+    flatten("", table, &mut |key, value| match value {
+        Value::Array(values) if !values.is_empty() => {
+            varied.insert(key, values);
+            Ok(())
+        }
+        _ => Err(ScenarioError(format!("`vary.{key}` must be a list of at least one value"))),
+    })?;
+    Ok(varied)
+}
+
+/// `[[case]]`: names, and values by key.
+fn of_cases(value: Value) -> Result<Vec<(String, Table)>, ScenarioError> {
+    let Value::Array(cases) = value else {
+        return wrong("`case` must be a list of tables: `[[case]]`");
+    };
+    let mut all = Vec::new();
+    for (n, case) in cases.into_iter().enumerate() {
+        let Value::Table(mut case) = case else { return wrong("each `[[case]]` must be a table") };
+        let name = match case.remove("name") {
+            Some(Value::String(name)) => name,
+            None => format!("case {}", n + 1),
+            Some(_) => return wrong("the `name` of a `[[case]]` must be a text"),
+        };
+        let mut flat = Table::new();
+        flatten("", case, &mut |key, value| {
+            flat.insert(key, value);
+            Ok(())
+        })?;
+        all.push((name, flat));
+    }
+    Ok(all)
+}
+
+fn of_normalise(value: Value) -> Result<Normalise, ScenarioError> {
+    match value.as_str() {
+        Some("bound") => Ok(Normalise::Bound),
+        Some("first") => Ok(Normalise::First),
+        Some(name) => match policy(name) {
+            Ok(policy) => Ok(Normalise::Policy(policy)),
+            Err(error) => Err(ScenarioError(format!(
+                "`normalise` must be `bound`, `first` or a policy: {error}"
+            ))),
+        },
+        None => wrong("`normalise` must be `\"bound\"`, `\"first\"` or the name of a policy"),
+    }
+}
+
+/// Tables in a table become keys with dots, as they are when they are written so.
+fn flatten(
+    prefix: &str,
+    table: Table,
+    found: &mut dyn FnMut(String, Value) -> Result<(), ScenarioError>,
+) -> Result<(), ScenarioError> {
+    for (key, value) in table {
+        let key = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Table(inner) => flatten(&key, inner, found)?,
+            value => found(key, value)?,
+        }
+    }
+    Ok(())
+}
+
+/// Every combination, the last key fastest.
+fn combinations(varied: &BTreeMap<String, Vec<Value>>) -> Vec<Vec<(&str, &Value)>> {
+    let mut all = vec![Vec::new()];
+    for (key, values) in varied {
+        let mut longer = Vec::new();
+        for before in &all {
+            for value in values {
+                let mut combination: Vec<(&str, &Value)> = before.clone();
+                combination.push((key, value));
+                longer.push(combination);
+            }
+        }
+        all = longer;
+    }
+    all
+}
+
+/// Sets `job.trials` and the like; `hosts.count` in all groups, `hosts.0.count` in the first.
+fn set(table: &mut Table, path: &str, value: &Value) -> Result<(), ScenarioError> {
+    let Some((key, rest)) = path.split_once('.') else {
+        table.insert(path.to_owned(), value.clone());
+        return Ok(());
+    };
+    match table.entry(key).or_insert_with(|| Value::Table(Table::new())) {
+        Value::Table(inner) => set(inner, rest, value),
+        Value::Array(groups) => {
+            let (index, rest) = match rest.split_once('.') {
+                Some((n, rest)) if n.parse::<usize>().is_ok() => (n.parse::<usize>().ok(), rest),
+                _ => (None, rest),
+            };
+            let count = groups.len();
+            if index.is_some_and(|index| index >= count) {
+                return Err(ScenarioError(format!(
+                    "`{path}` is varied, but `{key}` has only {count} (counted from 0)"
+                )));
+            }
+            for (n, group) in groups.iter_mut().enumerate() {
+                if let Value::Table(inner) = group
+                    && index.is_none_or(|index| index == n)
+                {
+                    set(inner, rest, value)?;
+                }
+            }
+            Ok(())
+        }
+        _ => Err(ScenarioError(format!("`{path}` can't be varied: `{key}` is no table"))),
+    }
+}
+
+/// The last word of a key says enough, mostly.
+fn short(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) if values.len() > 4 => format!("{} values", values.len()),
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join("/"),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Boolean(value) => value.to_string(),
+        Value::Datetime(_) | Value::Table(_) => "...".to_owned(),
+    }
+}
+
+/// A message with its line.
+fn said(text: &str, span: Option<std::ops::Range<usize>>, message: &str) -> ScenarioError {
+    let message = hint(message);
+    let Some(span) = span else { return ScenarioError(message) };
+    let before = text.bytes().take(span.start).filter(|byte| *byte == b'\n').count();
+    ScenarioError(format!("line {}: {message}", before + 1))
+}
+
+/// Adds the nearest known word to what `serde` says of an unknown one.
+fn hint(message: &str) -> String {
+    let message = message.trim();
+    if !message.starts_with("unknown ") {
+        return message.to_owned();
+    }
+    let words: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let Some((unknown, known)) = words.split_first() else { return message.to_owned() };
+    let kind = if message.starts_with("unknown variant") { "value" } else { "key" };
+    let known: BTreeSet<&str> = known.iter().copied().collect();
+    let hint = match nearest(unknown, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let known: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
+            format!("known here: {}", known.join(", "))
+        }
+    };
+    format!("`{unknown}` is no known {kind}; {hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: &str = "[[hosts]]\ncount = 2\n[job]\ntrials = 3\n";
+
+    #[test]
+    fn a_file_without_variation_is_one_row() {
+        let study = read(LEAST).unwrap();
+        assert_eq!(study.rows.len(), 1);
+        assert_eq!(study.rows[0].scenario.host_count(), 2);
+        assert_eq!(study.normalise, Normalise::Bound);
+    }
+
+    #[test]
+    fn cases_and_what_varies_are_multiplied() {
+        let text = format!(
+            "normalise = \"randomized\"\n{LEAST}[vary]\n\"job.trials\" = [1, 2]\nhosts.0.slots = [1, 2, 3]\n\
+             [[case]]\nname = \"small\"\njob.shards = 4\n[[case]]\njob.shards = 8\n"
+        );
+        let study = read(&text).unwrap();
+        assert_eq!(study.normalise, Normalise::Policy(PolicyName::Randomized));
+        let labels: Vec<&str> = study.rows.iter().map(|row| row.label.as_str()).collect();
+        assert_eq!(labels.len(), 12);
+        assert_eq!(labels[0], "small, slots 1, trials 1");
+        assert_eq!(labels[11], "case 2, slots 3, trials 2");
+        let job = study.rows[11].scenario.job.as_ref().unwrap();
+        assert_eq!((job.trials, job.shards.or(0)), (Some(2), 8));
+    }
+
+    #[test]
+    fn what_is_unknown_or_wrong_is_named_with_its_line() {
+        for (text, wanted) in [
+            ("[[hosts]]\ncont = 2\n", "line 2: `cont` is no known key; did you mean `count`?"),
+            (
+                "[server]\npolicy = \"ltpr\"\n",
+                "line 2: `ltpr` is no known value; did you mean `ltrp`?",
+            ),
+            ("seed = x\n", "line 1: "),
+            (
+                "[vary]\n\"job.trials\" = 3\n",
+                "`vary.job.trials` must be a list of at least one value",
+            ),
+            ("[[hosts]]\ntflops = true\n", "line 2: a number of TFLOP/s, a list of them"),
+            ("[job]\ntrials = 2\n", "no hosts"),
+            ("[[hosts]]\n", "no job"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+        let text = format!("{LEAST}[vary]\n\"job.trails\" = [3]\n");
+        let error = read(&text).unwrap_err().to_string();
+        assert!(error.starts_with("in the row `trails 3`: `trails` is no known key"), "{error}");
+    }
+}

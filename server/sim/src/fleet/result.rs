@@ -1,0 +1,120 @@
+//! What a run, and what a row of a study, comes to.
+
+use super::{
+    bound::Names,
+    job::{SimJob, count},
+    plan::Plan,
+    quantity::float,
+    tally::Tally,
+};
+use serde::Serialize;
+
+/// One run of one scenario with one seed under one policy. The same each time it is made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunResult {
+    /// The seed.
+    pub seed: u64,
+    /// From the first submission to the end of the last job, in seconds.
+    pub makespan: f64,
+    /// No schedule is shorter.
+    pub bound: f64,
+    /// Which bound that is.
+    pub bound_by: Names,
+    /// Makespan over bound.
+    pub ratio: f64,
+    /// Shares of the slot time of hosts that were there.
+    pub busy: f64,
+    /// Idle, with a unit at hand whose bytes were on their way.
+    pub waiting: f64,
+    /// Idle otherwise.
+    pub idle: f64,
+    /// Hops of all jobs.
+    pub hops: u64,
+    /// Units that were granted.
+    pub granted: u64,
+    /// Results that became versions.
+    pub assimilated: u64,
+    /// Evaluations that were taken.
+    pub evaluated: u64,
+    /// Leases that brought nothing: run out, given back, revoked, failed, refused or too late.
+    pub lost: u64,
+    /// The share of all training that went into none of the versions.
+    pub lost_share: f64,
+    /// The share of all training that was reported after somebody else's.
+    pub twice_share: f64,
+    /// Bytes of checkpoints from the server.
+    pub checkpoints_down: u64,
+    /// Bytes of checkpoints to the server.
+    pub checkpoints_up: u64,
+    /// Shards that were downloaded.
+    pub shards: u64,
+    /// Bytes of them.
+    pub shard_bytes: u64,
+    /// Machines that left.
+    pub departures: u64,
+    /// What the core was told.
+    pub commands: u64,
+    /// Nanoseconds in the core; not written into files, as no two runs have the same.
+    #[serde(skip)]
+    pub in_core: u64,
+}
+
+impl RunResult {
+    pub(crate) fn new(plan: &Plan, tally: &Tally, makespan: u64) -> Self {
+        let time = float((tally.busy + tally.waiting + tally.idle).max(1));
+        let trained = float(tally.trained.max(1));
+        let lost = tally.trained.saturating_sub(tally.useful);
+        let (makespan, bound) = (float(makespan) / 1e6, float(plan.bound.micros) / 1e6);
+        Self {
+            seed: plan.seed,
+            makespan,
+            bound,
+            bound_by: plan.bound.names,
+            ratio: if bound > 0.0 { makespan / bound } else { 1.0 },
+            busy: float(tally.busy) / time,
+            waiting: float(tally.waiting) / time,
+            idle: float(tally.idle) / time,
+            hops: plan.jobs.iter().map(SimJob::hops).sum(),
+            granted: tally.granted,
+            assimilated: tally.assimilated,
+            evaluated: tally.evaluated,
+            lost: tally.ended + tally.wasted,
+            lost_share: float(lost) / trained,
+            twice_share: float(tally.twice) / trained,
+            checkpoints_down: tally.checkpoints_down,
+            checkpoints_up: tally.checkpoints_up,
+            shards: tally.shards,
+            shard_bytes: tally.shard_bytes,
+            departures: tally.departures,
+            commands: tally.commands,
+            in_core: tally.in_core,
+        }
+    }
+}
+
+/// A figure over several seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The least.
+    pub min: f64,
+    /// The most.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Over these; zeros for none.
+    #[must_use]
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values.collect();
+        let Some(first) = values.first().copied() else {
+            return Self { mean: 0.0, min: 0.0, max: 0.0 };
+        };
+        Self {
+            mean: values.iter().sum::<f64>() / float(count(values.len())),
+            min: values.iter().copied().fold(first, f64::min),
+            max: values.iter().copied().fold(first, f64::max),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! All runs of a scenario file: rows x policies x seeds.
+
+use super::{
+    gantt::Chart,
+    plan::Plan,
+    quantity::policy_name,
+    read::{Files, Normalise, ScenarioError, Study},
+    result::{RunResult, Spread},
+    run::{Run, Watch},
+    scenario::Scenario,
+};
+use serde::Serialize;
+use sojourn_workgen::PolicyName;
+
+/// One row under one policy, over all seeds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cell {
+    /// The row.
+    pub row: String,
+    /// The policy.
+    pub policy: String,
+    /// In seconds.
+    pub makespan: Spread,
+    /// Makespan over the lower bound.
+    pub ratio: Spread,
+    /// Makespan over what the file asks to compare with, seed by seed.
+    pub normalised: Spread,
+    /// Every seed.
+    pub runs: Vec<RunResult>,
+}
+
+/// What one run is asked for beside its result.
+pub enum Ask<'a> {
+    /// Nothing more.
+    Result,
+    /// A chart of it.
+    Chart(&'a mut Option<Chart>),
+}
+
+/// Runs a scenario with one seed under one policy.
+///
+/// # Errors
+/// Why it can't be run, or doesn't end.
+pub fn run(
+    scenario: &Scenario,
+    policy: PolicyName,
+    seed: u64,
+    ask: Ask<'_>,
+    files: &mut Files<'_>,
+    watch: &mut dyn Watch,
+) -> Result<RunResult, ScenarioError> {
+    let plan = Plan::new(scenario, seed, files).map_err(ScenarioError)?;
+    let mut run = Run::new(&plan, policy, watch);
+    if matches!(ask, Ask::Chart(_)) {
+        run.bars = Some(Vec::new());
+    }
+    let (result, bars) = run.run().map_err(|error| {
+        ScenarioError(format!("seed {seed}, policy {}: {error}", policy_name(policy)))
+    })?;
+    if let (Ask::Chart(chart), Some(bars)) = (ask, bars) {
+        let title = format!("{}, seed {seed}", policy_name(policy));
+        *chart = Some(Chart::new(&plan, title, bars));
+    }
+    Ok(result)
+}
+
+/// Puts the runs of a row and a policy together. `compared`: the makespan to compare with, by seed.
+#[must_use]
+pub fn cell(row: &str, policy: PolicyName, runs: Vec<RunResult>, compared: &[f64]) -> Cell {
+    let normalised = runs.iter().zip(compared).map(|(run, compared)| run.makespan / compared);
+    Cell {
+        row: row.to_owned(),
+        policy: policy_name(policy),
+        makespan: Spread::of(runs.iter().map(|run| run.makespan)),
+        ratio: Spread::of(runs.iter().map(|run| run.ratio)),
+        normalised: Spread::of(normalised),
+        runs,
+    }
+}
+
+impl Study {
+    /// The policies of a row; with that which makespans are compared with, where it isn't among them.
+    #[must_use]
+    pub fn policies(&self, row: usize) -> Vec<PolicyName> {
+        let mut policies =
+            self.rows.get(row).map(|row| row.scenario.server.policy.0.clone()).unwrap_or_default();
+        if let Normalise::Policy(policy) = self.normalise
+            && !policies.contains(&policy)
+        {
+            policies.insert(0, policy);
+        }
+        policies
+    }
+
+    /// Makes the cells of all runs, which come row by row and policy by policy, all seeds of one together.
+    #[must_use]
+    pub fn cells(&self, runs: Vec<Vec<RunResult>>) -> Vec<Cell> {
+        let names = (0..self.rows.len())
+            .flat_map(|row| self.policies(row).into_iter().map(move |policy| (row, policy)));
+        let names: Vec<(usize, PolicyName)> = names.collect();
+        let makespans = |runs: &Vec<RunResult>| runs.iter().map(|run| run.makespan).collect();
+        let compared: Vec<Vec<f64>> = names
+            .iter()
+            .zip(&runs)
+            .map(|((row, policy), own)| {
+                let find = |wanted: (usize, PolicyName)| {
+                    names.iter().zip(&runs).find(|(name, _)| **name == wanted).map(|(_, runs)| runs)
+                };
+                match self.normalise {
+                    Normalise::Bound => own.iter().map(|run| run.bound).collect(),
+                    Normalise::Policy(policy) => {
+                        find((*row, policy)).map_or_else(Vec::new, makespans)
+                    }
+                    Normalise::First => find((0, *policy)).map_or_else(Vec::new, makespans),
+                }
+            })
+            .collect();
+        let cells = names.iter().zip(runs).zip(compared);
+        let cells = cells.map(|(((row, policy), runs), compared)| {
+            let label = self.rows.get(*row).map_or("", |row| row.label.as_str());
+            cell(label, *policy, runs, &compared)
+        });
+        cells.collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! What is counted while a fleet works.
+
+/// Counts of one run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Slot time of hosts that were there, in microseconds, by what it went into.
+    pub(crate) busy: u64,
+    /// Idle, with a unit at hand whose bytes are on their way.
+    pub(crate) waiting: u64,
+    pub(crate) idle: u64,
+    /// Microseconds of training that slots did.
+    pub(crate) trained: u64,
+    /// Of these, in results that were taken.
+    pub(crate) useful: u64,
+    /// Of these, in results that came when the unit was settled.
+    pub(crate) twice: u64,
+    pub(crate) checkpoints_down: u64,
+    pub(crate) checkpoints_up: u64,
+    pub(crate) shard_bytes: u64,
+    pub(crate) shards: u64,
+    /// Leases that were granted.
+    pub(crate) granted: u64,
+    /// Leases that ended without a result.
+    pub(crate) ended: u64,
+    /// Results that were refused, failed or came too late.
+    pub(crate) wasted: u64,
+    /// Hops, or parts of them, that were taken.
+    pub(crate) assimilated: u64,
+    pub(crate) evaluated: u64,
+    /// Machines that left.
+    pub(crate) departures: u64,
+    pub(crate) commands: u64,
+    /// Nanoseconds in the core, where somebody has a clock.
+    pub(crate) in_core: u64,
+}
+
+/// A unit in a slot, for charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bar {
+    /// The host's number.
+    pub(crate) host: u32,
+    pub(crate) slot: u32,
+    pub(crate) job: u32,
+    pub(crate) trial: u32,
+    pub(crate) epoch: u32,
+    /// `None`: an evaluation.
+    pub(crate) shard: Option<u32>,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) came: Came,
+}
+
+/// What came of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// A result of all of it.
+    Whole,
+    /// A result of a part.
+    Part,
+    /// Nothing.
+    Lost,
+}

@@ -1,0 +1,123 @@
+//! `sojourn simulate`: a scenario file's hosts and jobs in virtual time, around the core that the server
+//! runs. Prints a table; with `--out` also charts, the results as JSON, and what the core decided.
+
+mod look;
+mod table;
+
+use super::{failure::Failure, newfile::NewFile, output};
+use look::Look;
+use serde::Serialize;
+use sojourn_sim::fleet::{self, Ask, Cell, Policies, RunResult, Study};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The scenario file; paths in it are relative to its folder.
+    #[arg(value_name = "SCENARIO.TOML")]
+    scenario: PathBuf,
+    /// Compare these policies, instead of those that the file names.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    policy: Vec<String>,
+    /// Begin with this seed, instead of the file's.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Run so many seeds, instead of the file's number.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: Option<u32>,
+    /// Write `result.json`, and for the first seed `gantt.svg`, `gantt.html` and `events.jsonl`, into this
+    /// folder; with several rows or policies, the latter into a folder of its own for each.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is printed and written as JSON: the same bytes for the same file and seeds.
+#[derive(Serialize)]
+struct Report<'a> {
+    normalised_by: String,
+    cells: &'a [Cell],
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let path = args.scenario.display();
+    let text = fs::read_to_string(&args.scenario)
+        .map_err(|error| Failure::call(format!("can't read `{path}`: {error}")))?;
+    let mut study =
+        fleet::read(&text).map_err(|error| Failure::call(format!("{path}: {error}")))?;
+    override_with(&mut study, args)?;
+    let folder = args.scenario.parent().unwrap_or(Path::new("."));
+    let mut files = |name: &str| {
+        fs::read_to_string(folder.join(name))
+            .map_err(|error| format!("can't read `{name}`: {error}"))
+    };
+    let runs = study.rows.iter().enumerate().map(|(n, row)| {
+        study.policies(n).len() * usize::try_from(row.scenario.seeds).unwrap_or(usize::MAX)
+    });
+    let mut look = Look::new(runs.sum());
+    let mut all: Vec<Vec<RunResult>> = Vec::new();
+    for (n, row) in study.rows.iter().enumerate() {
+        let policies = study.policies(n);
+        let single = study.rows.len() == 1 && policies.len() == 1;
+        for policy in policies {
+            let mut of_seeds = Vec::new();
+            let place = args.out.as_deref().map(|out| match single {
+                true => out.to_owned(),
+                false => out.join(folder_name(&row.label, &fleet::policy_name(policy))),
+            });
+            for at in 0..u64::from(row.scenario.seeds) {
+                let seed = row.scenario.seed.wrapping_add(at);
+                let drawn = place.as_deref().filter(|_| at == 0);
+                look.begin(drawn)?;
+                let mut chart = None;
+                let ask = if drawn.is_some() { Ask::Chart(&mut chart) } else { Ask::Result };
+                let result = fleet::run(&row.scenario, policy, seed, ask, &mut files, &mut look)
+                    .map_err(|error| Failure::work(format!("{path}: {error}")))?;
+                look.end()?;
+                if let (Some(folder), Some(chart)) = (drawn, chart) {
+                    NewFile::write(&folder.join("gantt.svg"), chart.svg().as_bytes())?;
+                    NewFile::write(&folder.join("gantt.html"), chart.html().as_bytes())?;
+                }
+                of_seeds.push(result);
+            }
+            all.push(of_seeds);
+        }
+    }
+    drop(look);
+    let cells = study.cells(all);
+    let report = Report { normalised_by: study.normalise.to_string(), cells: &cells };
+    if let Some(out) = &args.out {
+        let json = serde_json::to_string_pretty(&report);
+        let json = json.map_err(|error| Failure::work(error.to_string()))? + "\n";
+        NewFile::write(&out.join("result.json"), json.as_bytes())?;
+    }
+    if args.json { output::json(&report) } else { output::line(&table::text(&study, &cells)) }
+}
+
+/// Flags go over the file.
+fn override_with(study: &mut Study, args: &Args) -> Result<(), Failure> {
+    let policies = args.policy.iter().map(|name| {
+        fleet::policy(name.trim()).map_err(|error| Failure::call(format!("--policy: {error}")))
+    });
+    let policies = policies.collect::<Result<Vec<_>, _>>()?;
+    for row in &mut study.rows {
+        let scenario = &mut row.scenario;
+        scenario.seed = args.seed.unwrap_or(scenario.seed);
+        scenario.seeds = args.seeds.unwrap_or(scenario.seeds);
+        if !policies.is_empty() {
+            scenario.server.policy = Policies(policies.clone());
+        }
+    }
+    Ok(())
+}
+
+/// A folder's name without what shells and file systems mind.
+fn folder_name(label: &str, policy: &str) -> String {
+    let name = if label.is_empty() { policy.to_owned() } else { format!("{label} {policy}") };
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    name.chars().map(plain).collect()
+}

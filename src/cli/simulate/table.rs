@@ -1,0 +1,98 @@
+//! The table that `sojourn simulate` prints: a line for each row and policy.
+
+use crate::cli::{
+    Column, Grid,
+    figures::{bytes, count},
+};
+use sojourn_sim::fleet::{Cell, Normalise, RunResult, Spread, Study};
+
+pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
+    let labelled = study.rows.len() > 1;
+    let compared = !matches!(study.normalise, Normalise::Bound);
+    let any = |value: fn(&RunResult) -> bool| cells.iter().flat_map(|cell| &cell.runs).any(value);
+    let moved = any(|run| run.checkpoints_up + run.checkpoints_down + run.shard_bytes > 0);
+    let lost = any(|run| run.lost > 0);
+    let over = format!("over {}", study.normalise);
+    let mut header = Vec::new();
+    if labelled {
+        header.push(("scenario", Column::Text));
+    }
+    header.push(("policy", Column::Text));
+    header.extend([("makespan", Column::Number), ("min to max", Column::Number)]);
+    if compared {
+        header.extend([(over.as_str(), Column::Number), ("min to max", Column::Number)]);
+    }
+    header.extend([
+        ("lower bound", Column::Number),
+        ("by", Column::Text),
+        ("ratio", Column::Number),
+    ]);
+    header.extend([("busy", Column::Number), ("idle", Column::Number)]);
+    if moved {
+        header.push(("waiting", Column::Number));
+        header.extend([("up", Column::Number), ("down", Column::Number)]);
+    }
+    header.push(("shards", Column::Number));
+    if lost {
+        header.extend([("lost", Column::Number), ("lost work", Column::Number)]);
+    }
+    header.extend([("deciding", Column::Number), ("decisions/s", Column::Number)]);
+    let mut grid = Grid::new(&header);
+    for cell in cells {
+        let mean = |value: fn(&RunResult) -> f64| Spread::of(cell.runs.iter().map(value)).mean;
+        let mut line = Vec::new();
+        if labelled {
+            line.push(cell.row.clone());
+        }
+        line.extend([cell.policy.clone(), seconds(cell.makespan.mean), range(cell.makespan)]);
+        if compared {
+            let Spread { mean, min, max } = cell.normalised;
+            line.extend([format!("{mean:.3}"), format!("{min:.3} to {max:.3}")]);
+        }
+        let bound_by = cell.runs.first().map_or("", |run| run.bound_by.name());
+        line.extend([seconds(mean(|run| run.bound)), bound_by.to_owned()]);
+        line.push(format!("{:.3}", cell.ratio.mean));
+        line.extend([percent(mean(|run| run.busy)), percent(mean(|run| run.idle))]);
+        if moved {
+            line.push(percent(mean(|run| run.waiting)));
+            line.push(bytes(whole(mean(|run| float(run.checkpoints_up)))));
+            line.push(bytes(whole(mean(|run| float(run.checkpoints_down + run.shard_bytes)))));
+        }
+        line.push(count(whole(mean(|run| float(run.shards)))));
+        if lost {
+            line.push(count(whole(mean(|run| float(run.lost)))));
+            line.push(percent(mean(|run| run.lost_share)));
+        }
+        let deciding = mean(|run| float(run.in_core)) / 1e9;
+        let decisions = mean(|run| float(run.granted)) / deciding.max(1e-9);
+        line.extend([format!("{deciding:.2} s"), count(whole(decisions))]);
+        grid.row(line);
+    }
+    grid.text()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn seconds(value: f64) -> String {
+    match value {
+        value if value < 100.0 => format!("{value:.2} s"),
+        value => format!("{} s", count(whole(value))),
+    }
+}
+
+fn range(spread: Spread) -> String {
+    let digits = |value: f64| seconds(value).trim_end_matches(" s").to_owned();
+    format!("{} to {}", digits(spread.min), digits(spread.max))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few digits are shown")]
+const fn float(value: u64) -> f64 {
+    value as f64
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "of counts")]
+fn whole(value: f64) -> u64 {
+    value.round().max(0.0) as u64
+}
