@@ -23,7 +23,7 @@ use sojourn_protocol::{
     spec::{
         Architecture, AugmentSpace, Channels, Cnn, DataSpec, Dimension, Goal, JobSpec, Loss,
         Metric, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision,
-        Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
+        Replicas, Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
     },
 };
 
@@ -306,9 +306,11 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             top_k: None,
         },
         placement: PlacementSpec {
-            order: OrderChoice::Hop,
-            reproducible: entry.reproducible,
-            threads: 1,
+            replicas: match entry.placement {
+                super::scenario::Placement::Any => Replicas::Demand,
+                super::scenario::Placement::Pinned => Replicas::Fixed(entry.replicas.max(1)),
+            },
+            ..PlacementSpec::new(OrderChoice::Hop, entry.reproducible, 1)
         },
     }
 }
