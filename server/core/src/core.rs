@@ -159,6 +159,7 @@ impl Core {
         self.expire();
         self.handle(input.command);
         self.fail_lost_extras();
+        self.renew_homes();
         self.answer_parked();
         debug_assert_eq!(self.check_cheap_invariants(), Ok(()));
         std::mem::take(&mut self.effects)

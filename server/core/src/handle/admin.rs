@@ -36,6 +36,7 @@ impl Core {
         let leases: Vec<LeaseId> = known.live.iter().copied().collect();
         if !known.revoked {
             self.emit(Event::HostRevoked { host });
+            self.renew_fleet(host);
         }
         for lease in leases {
             self.end_lease(lease, LeaseEnd::Revoked);

@@ -45,6 +45,7 @@ impl Core {
         contact.slots = contact.slots.max(busy);
         self.touch(host, &request.holding);
         self.renew_fleet(host);
+        self.renew_homes();
         let wait = request.wait.0.min(self.config.longest_wait.0);
         let answer = self.work(host, &request);
         if wait == 0 || answer.send_inventory || says_something(&answer) {

@@ -27,7 +27,8 @@ impl Core {
         let kept = self.kept_class(job, trial);
         kept.is_none_or(|kept| kept == place.class())
             && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
-            && self.may_retry(kept, &trial.failures, place.host)
+            // Nobody else could do what a home failed to do, until it rests and another is found.
+            && (self.has_homes(job) || self.may_retry(kept, &trial.failures, place.host))
     }
 
     /// The numeric class that the trial must stay in.

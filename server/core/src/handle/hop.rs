@@ -95,8 +95,18 @@ impl Core {
     fn standing(&self, job: &Job, place: Place<'_>) -> Vec<Standing> {
         let contact = self.soft.contacts.get(&place.host);
         let holds = |blob| contact.is_some_and(|contact| contact.cached.contains(blob));
-        let standing = |blob| if holds(blob) { Standing::Cached } else { Standing::ToFetch };
-        job.data.train.iter().map(|shard| standing(&shard.blob.sha256)).collect()
+        let class = place.class();
+        let each = job.data.train.iter().zip((0u32..).map(ShardId));
+        let standing = each.map(|(shard, id)| {
+            if !self.is_home(job, class, id, place.host) {
+                Standing::Elsewhere
+            } else if holds(&shard.blob.sha256) {
+                Standing::Cached
+            } else {
+                Standing::ToFetch
+            }
+        });
+        standing.collect()
     }
 
     /// What is expected of a job's end, if it had all places to itself.

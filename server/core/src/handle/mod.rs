@@ -12,6 +12,7 @@ mod fit;
 mod fleet;
 mod grant;
 mod hop;
+mod house;
 mod lease;
 mod legs;
 mod report;

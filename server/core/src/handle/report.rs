@@ -260,6 +260,8 @@ impl Core {
         let contact = self.soft.contacts.get_mut(&lease.host);
         if let Some(slots) = contact.and_then(|contact| contact.devices.get_mut(&lease.device)) {
             slots.ran_out.insert(workload);
+            // Its shards may need another home.
+            self.soft.schedule.housed.0 = u64::MAX;
         }
     }
 

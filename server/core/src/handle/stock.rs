@@ -27,9 +27,13 @@ impl Core {
         let mut shards = Vec::new();
         for job in jobs.filter(|job| self.could_train(job, host)) {
             let with_load = job.data.train.iter().map(|shard| shard.blob).zip(&job.load);
+            let housed = self.has_homes(job).then(|| self.to_house(job, host));
             let missing = with_load.filter(|(blob, load)| {
+                let own = housed.as_ref().is_none_or(|housed| housed.contains(blob));
                 let blob = &blob.sha256;
-                **load > 0 && !contact.cached.contains(blob) && !self.state.blobs.is_lost(blob)
+                own && **load > 0
+                    && !contact.cached.contains(blob)
+                    && !self.state.blobs.is_lost(blob)
             });
             shards.extend(missing);
         }

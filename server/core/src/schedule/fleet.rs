@@ -124,6 +124,12 @@ impl Fleet {
         self.hosts.iter().map(|(host, places)| (*host, places.as_slice()))
     }
 
+    /// A host's places; none where it isn't there.
+    #[must_use]
+    pub(crate) fn places(&self, host: HostId) -> &[FleetPlace] {
+        self.hosts.get(&host).map_or(&[], Vec::as_slice)
+    }
+
     /// The speed of the fastest place, of a numeric class where one is asked for; 0 where there is none.
     #[must_use]
     pub(crate) fn fastest(&self, class: Option<Digest>) -> u64 {

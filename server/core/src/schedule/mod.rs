@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `estimate/` | how long units take, measured and guessed |
 //! | `fleet.rs` | the hosts in contact, their slots and speeds |
+//! | `homes.rs` | which hosts keep which shard, where replicas are fixed |
 //! | `ranks.rs` | each job's trials by the work that they have left |
 //!
 //! All of it is soft: it comes back by itself after a start. Which hop a place gets is decided in
@@ -11,14 +12,19 @@
 
 mod estimate;
 mod fleet;
+mod homes;
 mod ranks;
 
 pub(crate) use estimate::{Estimates, PACE_ONE, PlaceName};
 pub(crate) use fleet::{Fleet, FleetPlace, SPEED_ONE, look_after, takes};
+pub(crate) use homes::{Homes, Keeper};
 pub(crate) use ranks::Ranks;
 
-use sojourn_protocol::{ids::JobId, time::UnixMillis};
-use std::collections::BTreeMap;
+use sojourn_protocol::{
+    ids::{HostId, JobId},
+    time::UnixMillis,
+};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All of it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,6 +35,10 @@ pub(crate) struct Schedule {
     pub(crate) fleet: Fleet,
     /// What is left, by job.
     pub(crate) ranks: BTreeMap<JobId, Ranks>,
+    /// Where shards are kept, of jobs that fix their replicas.
+    pub(crate) homes: BTreeMap<JobId, Homes>,
+    /// The fleet that they were assigned for, and who rested then.
+    pub(crate) housed: (u64, BTreeSet<HostId>),
     /// When an idle place may take what it left to others.
     pub(crate) look_again: Option<UnixMillis>,
 }

@@ -13,6 +13,7 @@ mod extras;
 mod given;
 mod legs;
 mod recovery;
+mod replicas;
 mod sequences;
 mod shares;
 mod support;

@@ -36,7 +36,8 @@ pub(crate) struct Host {
     pub(crate) ask_until: Option<UnixMillis>,
     send_inventory: bool,
     waiting: BTreeMap<LeaseId, Lease>,
-    running: BTreeMap<LeaseId, Lease>,
+    /// Since when each one runs.
+    running: BTreeMap<LeaseId, (Lease, UnixMillis)>,
     cached: BTreeSet<Digest>,
     /// On its disk: survives a crash.
     outbox: BTreeMap<LeaseId, (Report, bool)>,
@@ -70,7 +71,7 @@ impl Host {
         self.running.clear();
     }
 
-    pub(crate) fn request(&self) -> WorkRequest {
+    pub(crate) fn request(&self, now: UnixMillis) -> WorkRequest {
         let running = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
         let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
         let idle = self.slots.saturating_sub(running + waiting);
@@ -86,20 +87,25 @@ impl Host {
                 idle,
                 wanted: (2 * self.slots).saturating_sub(running + waiting),
             }],
-            holding: self.holding(),
+            holding: self.holding(now),
             reported: self.reported(),
             wait: Millis::from_secs(5),
             inventory,
         }
     }
 
-    pub(crate) fn holding(&self) -> Vec<Held> {
+    pub(crate) fn holding(&self, now: UnixMillis) -> Vec<Held> {
         let held = |state: HeldState| move |lease: &LeaseId| Held { lease: *lease, state };
         let finished = self.outbox.iter().filter(|(_, (_, acknowledged))| !acknowledged);
+        let running = self.running.iter().map(|(id, (lease, since))| {
+            let of = batches(lease);
+            let done = (now - *since).0 / self.millis_per_batch.max(1);
+            held(HeldState::Running { done: u32::try_from(done).unwrap_or(of).min(of), of })(id)
+        });
         self.waiting
             .keys()
             .map(held(HeldState::Waiting))
-            .chain(self.running.keys().map(held(HeldState::Running { done: 0, of: 1 })))
+            .chain(running)
             .chain(finished.map(|(lease, _)| lease).map(held(HeldState::Finished)))
             .collect()
     }
@@ -162,24 +168,21 @@ impl Host {
     }
 
     /// Starts what fits; says what was started and how long it takes.
-    pub(crate) fn start_units(&mut self) -> Vec<(LeaseId, Millis)> {
+    pub(crate) fn start_units(&mut self, now: UnixMillis) -> Vec<(LeaseId, Millis)> {
         let mut started = Vec::new();
         while u32::try_from(self.running.len()).is_ok_and(|running| running < self.slots)
             && let Some((id, lease)) = self.waiting.pop_first()
         {
-            let batches = match &lease.unit {
-                Unit::Train(hop) => u64::from(hop.to_train()),
-                Unit::Evaluate(_) => 1,
-            };
-            started.push((id, Millis(batches * self.millis_per_batch)));
-            self.running.insert(id, lease);
+            let takes = u64::from(batches(&lease)) * self.millis_per_batch;
+            started.push((id, Millis(takes)));
+            self.running.insert(id, (lease, now));
         }
         started
     }
 
     /// A unit ends; its report is on disk from now on.
     pub(crate) fn finish(&mut self, id: LeaseId, fate: Fate) {
-        let Some(lease) = self.running.remove(&id) else { return };
+        let Some((lease, _)) = self.running.remove(&id) else { return };
         let failed =
             |kind, message: &str| Outcome::Failed(Failure { kind, message: message.into() });
         let outcome = match (fate, &lease.unit) {
@@ -219,5 +222,13 @@ impl Host {
     pub(crate) fn to_report(&self) -> Vec<Report> {
         let open = self.outbox.values().filter(|(_, acknowledged)| !acknowledged);
         open.map(|(report, _)| report.clone()).collect()
+    }
+}
+
+/// Batches of a lease's unit.
+fn batches(lease: &Lease) -> u32 {
+    match &lease.unit {
+        Unit::Train(hop) => hop.to_train(),
+        Unit::Evaluate(_) => 1,
     }
 }

@@ -7,11 +7,12 @@ use sojourn_protocol::{
     seeds,
     spec::{
         AugmentSpace, Channels, DataSpec, Dimension, Goal, JobSpec, Loss, Metric, ModelSpace,
-        OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision, Scale, ScheduleSpace,
-        SearchMethod, SearchSpec, Split, TrainingSpace,
+        OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision, Replicas, Scale,
+        ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
     },
     time::Millis,
 };
+use sojourn_workgen::PolicyName;
 
 /// How often what goes wrong, in thousandths per occasion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,8 @@ pub struct Scenario {
     pub lease_term: Millis,
     /// Hops of one lease, at most.
     pub most_hops: u32,
+    /// Which hop goes to which host.
+    pub policy: PolicyName,
     /// The job.
     pub spec: JobSpec,
     /// Its data.
@@ -106,6 +109,17 @@ impl Scenario {
         let test = rate(3);
         let curious = rate(20);
         let most_hops = 1 + rate(3);
+        let policy = match rate(2) {
+            0 => PolicyName::Randomized,
+            1 => PolicyName::Ltrp,
+            _ => PolicyName::Rollout,
+        };
+        let replicas = match rate(4) {
+            0 => Replicas::Fixed(1),
+            1 => Replicas::Fixed(2),
+            _ => Replicas::Demand,
+        };
+        let max_hosts = (rate(4) == 0).then(|| 1 + rate(2));
         Self {
             seed,
             hosts,
@@ -114,7 +128,15 @@ impl Scenario {
             faults_end: Millis::from_secs(120),
             lease_term,
             most_hops,
-            spec: spec(seed, trials, epochs, shards, reproducible),
+            policy,
+            spec: JobSpec {
+                placement: PlacementSpec {
+                    replicas,
+                    max_hosts,
+                    ..PlacementSpec::new(OrderChoice::Hop, reproducible, 1)
+                },
+                ..spec(seed, trials, epochs, shards)
+            },
             data: data(&mut chance, &rows, test),
             curious,
         }
@@ -127,7 +149,7 @@ impl Scenario {
     }
 }
 
-fn spec(seed: u64, trials: u32, epochs: u32, shards: u32, reproducible: bool) -> JobSpec {
+fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
     let rates = (1..=trials).map(|n| f64::from(n) * 0.01).collect();
     JobSpec {
         name: format!("world-{seed}"),
@@ -170,7 +192,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32, reproducible: bool) ->
             goal: Goal::Max,
             top_k: None,
         },
-        placement: PlacementSpec::new(OrderChoice::Hop, reproducible, 1),
+        placement: PlacementSpec::new(OrderChoice::Hop, true, 1),
     }
 }
 

@@ -76,6 +76,7 @@ impl World {
         config.delete_after = Millis::from_secs(5);
         config.assimilation_term = Millis::from_secs(3);
         config.most_hops = scenario.most_hops;
+        config.policy = scenario.policy;
         Self {
             server: Server::new(config),
             hosts: Vec::new(),
@@ -234,10 +235,10 @@ impl World {
             let rest = host.silent_until - now;
             return self.later(rest, Happening::Beat { host: index, boot });
         }
-        let started = host.start_units();
+        let started = host.start_units(now);
         let (id, reports) = (host.id, host.to_report());
-        let ask = host.ask_until.is_none_or(|until| until <= now).then(|| host.request());
-        let (holding, reported) = (host.holding(), host.reported());
+        let ask = host.ask_until.is_none_or(|until| until <= now).then(|| host.request(now));
+        let (holding, reported) = (host.holding(now), host.reported());
         if ask.is_some() {
             host.ask_until = Some(now + Millis::from_secs(8));
         }

@@ -47,10 +47,11 @@ impl Event {
             | Event::Report { .. }
             | Event::Heard { .. } => 0,
             Event::Comes { .. } | Event::Warned { .. } | Event::Goes { .. } => 1,
-            Event::Submit { .. } => 2,
-            Event::Assimilate => 3,
-            Event::Ask { .. } => 4,
-            Event::Beat { .. } => 5,
+            Event::Assimilate => 2,
+            Event::Ask { .. } => 3,
+            Event::Beat { .. } => 4,
+            // Whoever is there has asked by then.
+            Event::Submit { .. } => 5,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! How measured times compare with guessed ones: of one place, of one workload.
 
 /// One, as a [`Ratio`].
-const ONE: u64 = 1 << 16;
+const ONE: u64 = 1 << 32;
 /// The farthest from one that a ratio may lie, either way.
-const FARTHEST: u64 = 1 << 14;
+const FARTHEST: u64 = 1 << 24;
 
 /// A factor by which a guess is too small (above one) or too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

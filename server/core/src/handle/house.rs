@@ -1,0 +1,121 @@
+//! Shards of jobs that fix their replicas find homes, anew whenever hosts come and go.
+
+use crate::{
+    core::Core,
+    schedule::{FleetPlace, Homes, Keeper},
+    state::Job,
+};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{HostId, JobId, ShardId},
+    spec::Replicas,
+    unit::shard_index,
+};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+impl Core {
+    /// Assigns homes where the fleet has changed, and to jobs that have none yet.
+    pub(crate) fn renew_homes(&mut self) {
+        let fleet = self.soft.schedule.fleet.version();
+        let resting = self.soft.resting.keys();
+        let housed = &self.soft.schedule.housed;
+        let changed = housed.0 != fleet || !housed.1.iter().eq(resting.clone());
+        if changed {
+            self.soft.schedule.housed = (fleet, resting.copied().collect());
+        }
+        let ranked = self.soft.schedule.ranks.keys();
+        let due = ranked.filter_map(|job| {
+            let job = self.state.jobs.get(job)?;
+            let Replicas::Fixed(copies) = job.spec.placement.replicas else { return None };
+            (changed || !self.soft.schedule.homes.contains_key(&job.id)).then_some((job.id, copies))
+        });
+        let due: Vec<(JobId, u32)> = due.collect();
+        for (job, copies) in due {
+            let before = self.soft.schedule.homes.remove(&job).unwrap_or_default();
+            let homes = self.assign_homes(job, copies, before);
+            self.soft.schedule.homes.insert(job, homes);
+            self.soft.work_changed = true;
+        }
+        let ranks = &self.soft.schedule.ranks;
+        self.soft.schedule.homes.retain(|job, _| ranks.contains_key(job));
+    }
+
+    fn assign_homes(&self, job: JobId, copies: u32, mut homes: Homes) -> Homes {
+        let Some(job) = self.state.jobs.get(&job) else { return homes };
+        let ids: BTreeMap<Digest, ShardId> = job
+            .data
+            .train
+            .iter()
+            .map(|shard| shard.blob.sha256)
+            .zip((0u32..).map(ShardId))
+            .collect();
+        let mut keepers: BTreeMap<Option<Digest>, Vec<Keeper>> = BTreeMap::new();
+        let fleet = self.soft.schedule.fleet.hosts();
+        for (host, places) in fleet.filter(|(host, _)| !self.soft.resting.contains_key(host)) {
+            let cached = self.soft.contacts.get(&host).map(|contact| &contact.cached);
+            let cached = cached.into_iter().flatten().filter_map(|blob| ids.get(blob)).copied();
+            let cached: BTreeSet<ShardId> = cached.collect();
+            let mut speeds: BTreeMap<Option<Digest>, u64> = BTreeMap::new();
+            for place in places.iter().filter(|place| self.has_room_for_all(job, host, place)) {
+                *speeds.entry(group(job, place.class)).or_default() += place.speed;
+            }
+            for (class, speed) in speeds {
+                let keeper = Keeper { host, speed, cached: cached.clone() };
+                keepers.entry(class).or_default().push(keeper);
+            }
+        }
+        let rows: Vec<u32> = job.data.train.iter().map(|shard| shard.rows).collect();
+        for (class, keepers) in &mut keepers {
+            keepers.sort_by_key(|keeper| (Reverse(keeper.speed), keeper.host));
+            if let Some(most) = job.spec.placement.max_hosts {
+                keepers.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+            }
+            homes.assign(*class, &rows, copies, keepers);
+        }
+        homes.keep(&keepers.into_keys().collect());
+        homes
+    }
+
+    /// Could a place train every trial that is left? One that lacks the memory for some would keep shards from
+    /// them.
+    fn has_room_for_all(&self, job: &Job, host: HostId, place: &FleetPlace) -> bool {
+        let contact = self.soft.contacts.get(&host);
+        let Some(slots) = contact.and_then(|contact| contact.devices.get(&place.device)) else {
+            return false;
+        };
+        let unlimited = slots.device.memory.is_none() && slots.ran_out.is_empty();
+        let mut running = job.trials.iter().filter(|trial| trial.is_running());
+        unlimited || running.all(|trial| self.has_room(slots, trial))
+    }
+
+    /// May a host train this shard on a device of this class?
+    pub(crate) fn is_home(&self, job: &Job, class: Digest, shard: ShardId, host: HostId) -> bool {
+        let homes = self.soft.schedule.homes.get(&job.id);
+        homes.is_none_or(|homes| homes.keeps(group(job, class), shard, host))
+    }
+
+    /// Does the job fix where its shards are kept?
+    pub(crate) fn has_homes(&self, job: &Job) -> bool {
+        self.soft.schedule.homes.contains_key(&job.id)
+    }
+
+    /// Shards that a host is to keep and doesn't have.
+    pub(crate) fn to_house(&self, job: &Job, host: HostId) -> Vec<BlobRef> {
+        let Some(homes) = self.soft.schedule.homes.get(&job.id) else { return Vec::new() };
+        let cached = self.soft.contacts.get(&host).map(|contact| &contact.cached);
+        let places = self.soft.schedule.fleet.places(host).iter();
+        let classes: BTreeSet<_> = places.map(|place| group(job, place.class)).collect();
+        let kept = classes.into_iter().flat_map(|class| homes.of(class, host));
+        let blobs = kept.filter_map(|shard| job.data.train.get(shard_index(shard)));
+        let blobs = blobs.map(|shard| shard.blob);
+        blobs.filter(|blob| cached.is_none_or(|has| !has.contains(&blob.sha256))).collect()
+    }
+}
+
+/// The class whose hosts keep all of a job's shards among them.
+fn group(job: &Job, class: Digest) -> Option<Digest> {
+    job.spec.placement.reproducible.then_some(class)
+}
