@@ -233,7 +233,7 @@ impl<'a> Floor<'a> {
 
     /// Load to come for each place that may train the shard.
     fn pressure(&self, shard: u32) -> u64 {
-        let holders = self.shop.problem.holders[shard as usize].as_ref();
+        let holders = self.shop.holders[shard as usize].as_ref();
         let count = holders.map_or(self.shop.places, Vec::len).max(1);
         self.shard_load[shard as usize] / count as u64
     }

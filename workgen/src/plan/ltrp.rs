@@ -21,29 +21,30 @@ pub struct Ltrp;
 
 impl Planner for Ltrp {
     fn plan(&self, problem: &Problem, _: u64, _: &mut dyn Budget) -> Option<Schedule> {
-        plan(&Shop::new(problem))
+        plan(&Shop::new(problem)).map(|(schedule, _)| schedule)
     }
 }
 
 /// Ends of the whole that are aimed at, in 64ths of the lower bound, where places differ.
 const AIMS: [u64; 5] = [64, 66, 69, 74, 84];
 
-/// The best over the aims.
-pub(super) fn plan(shop: &Shop<'_>) -> Option<Schedule> {
-    let mut best = Floor::run(shop, &mut Longest::new(shop, None), u64::MAX);
+/// The best over the aims, and its aim.
+pub(super) fn plan(shop: &Shop<'_>) -> Option<(Schedule, Option<u64>)> {
+    let mut best = (Floor::run(shop, &mut Longest::new(shop, None), u64::MAX)?, None);
     if shop.pinned {
-        return best;
+        return Some(best);
     }
     for aim in AIMS {
-        let limit = best.as_ref().map_or(u64::MAX, |best| best.makespan);
-        if limit <= shop.bound {
+        if best.0.makespan <= shop.bound {
             break;
         }
         let aim = shop.bound + shop.bound / 64 * (aim - 64);
-        let found = Floor::run(shop, &mut Longest::new(shop, Some(aim)), limit - 1);
-        best = found.or(best);
+        let limit = best.0.makespan - 1;
+        if let Some(found) = Floor::run(shop, &mut Longest::new(shop, Some(aim)), limit) {
+            best = (found, Some(aim));
+        }
     }
-    best
+    Some(best)
 }
 
 /// The weight that changes nothing.
@@ -53,9 +54,9 @@ pub(super) const EVEN: u64 = 1 << 8;
 #[derive(Debug)]
 pub(super) struct Longest {
     /// By trial: its urgency is what it has left times this.
-    pub(super) trial: Vec<u64>,
-    /// By place: its load to come counts times this; empty: [`EVEN`].
-    pub(super) place: Vec<u64>,
+    trial: Vec<u64>,
+    /// By place: its load to come counts times this.
+    place: Vec<u64>,
     /// When the whole should end.
     aim: Option<u64>,
     /// By trial: what it waits for would end its hop then, and when that place is free.
@@ -63,13 +64,18 @@ pub(super) struct Longest {
 }
 
 impl Longest {
-    pub(super) fn new(shop: &Shop<'_>, aim: Option<u64>) -> Self {
-        Self {
-            trial: vec![EVEN; shop.trials],
-            place: vec![EVEN; shop.places],
-            aim,
-            waits: vec![(0, 0); shop.trials],
-        }
+    fn new(shop: &Shop<'_>, aim: Option<u64>) -> Self {
+        Self::tilted(shop, aim, &(vec![EVEN; shop.trials], vec![EVEN; shop.places]))
+    }
+
+    /// With weights of trials and places.
+    pub(super) fn tilted(
+        shop: &Shop<'_>,
+        aim: Option<u64>,
+        (trial, place): &(Vec<u64>, Vec<u64>),
+    ) -> Self {
+        let waits = vec![(0, 0); shop.trials];
+        Self { trial: trial.clone(), place: place.clone(), aim, waits }
     }
 
     /// The best of these places for a trial, with the shard.
@@ -103,7 +109,7 @@ impl Longest {
             (free + floor.shop.time(trial, shard, *other), free)
         };
         let busy = |(_, free): &(u64, u64)| *free > floor.now;
-        let earliest = match &floor.shop.problem.holders[shard as usize] {
+        let earliest = match &floor.shop.holders[shard as usize] {
             Some(holders) => holders.iter().map(soonest).filter(busy).min(),
             None => {
                 (0..super::problem::id(floor.shop.places)).map(|p| soonest(&p)).filter(busy).min()

@@ -14,11 +14,14 @@
 //! | `shop`, `floor` | the forward simulation that dispatching planners share |
 //! | `randomized`, `ltrp`, `cyclic` | plans made in one go |
 //! | `rollout` | the best of many |
+//! | `graph`, `anneal` | a schedule as a graph, and moves of single hops in it |
 
+mod anneal;
 mod bound;
 mod budget;
 mod cyclic;
 mod floor;
+mod graph;
 mod ltrp;
 mod problem;
 mod randomized;
@@ -26,7 +29,7 @@ mod rollout;
 mod schedule;
 mod shop;
 
-pub use budget::{Budget, Iterations};
+pub use budget::{Budget, Iterations, WHOLE};
 pub use cyclic::Cyclic;
 pub use ltrp::Ltrp;
 pub use problem::{LONGEST, PACE_ONE, PlanPlace, PlanTrial, Problem, ProblemError};

@@ -1,10 +1,16 @@
-//! The best of many: starts from what the plain planners make, tilts the weights of `ltrp`, simulates
-//! forward, and keeps what ends soonest.
+//! The best of many: starts from what the plain planners make, tilts the weights of `ltrp` and simulates
+//! forward for a tenth of the budget, then anneals the best of that.
+//!
+//! The tenth finds a good start where there is not much time; the annealing does most of the rest: with
+//! 200 iterations, 64 convnets on 32 GPUs of four kinds end at the lower bound, 1.002 with tilting alone.
 
 #![expect(clippy::indexing_slicing, reason = "ids of a checked problem are indices of its tables")]
 
 use super::{
-    Budget, Planner, Problem, Schedule, cyclic,
+    Budget, Planner, Problem, Schedule,
+    anneal::Anneal,
+    budget::WHOLE,
+    cyclic,
     floor::Floor,
     ltrp::{self, EVEN, Longest},
     problem::id,
@@ -13,28 +19,46 @@ use super::{
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::seeds;
 
-/// Restarts around the best weights found so far. Never worse than `ltrp`.
+/// The share of the budget for tilting.
+const TILTING: u32 = WHOLE / 10;
+
+/// Restarts around the best weights found so far, then annealing. Never worse than `ltrp`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rollout;
 
 impl Planner for Rollout {
     fn plan(&self, problem: &Problem, seed: u64, budget: &mut dyn Budget) -> Option<Schedule> {
         let shop = Shop::new(problem);
-        let mut best = cyclic::plan(&shop).or_else(|| ltrp::plan(&shop))?;
+        let (mut best, aim) = match cyclic::plan(&shop) {
+            Some(exact) => (exact, None),
+            None => ltrp::plan(&shop)?,
+        };
         let mut chance = seeds::stream("plan-rollout", &[seed]);
         let mut weights = (vec![EVEN; shop.trials], vec![EVEN; shop.places]);
-        while best.makespan > shop.bound && budget.more() {
-            let mut rule = Longest::new(&shop, None);
-            (rule.trial, rule.place) = weights.clone();
-            tilt(&mut rule.trial, &mut chance);
-            tilt(&mut rule.place, &mut chance);
-            let tried = (rule.trial.clone(), rule.place.clone());
+        while best.makespan > shop.bound {
+            match budget.next() {
+                None => return Some(best),
+                Some(spent) if spent >= TILTING => break,
+                Some(_) => {}
+            }
+            let mut tried = weights.clone();
+            tilt(&mut tried.0, &mut chance);
+            tilt(&mut tried.1, &mut chance);
+            let mut rule = Longest::tilted(&shop, aim, &tried);
             if let Some(found) = Floor::run(&shop, &mut rule, best.makespan) {
-                weights = tried;
-                best = found;
+                (best, weights) = (found, tried);
             }
         }
-        Some(best)
+        if best.makespan <= shop.bound {
+            return Some(best);
+        }
+        let mut anneal = Anneal::new(&shop, &best, chance);
+        while anneal.makespan() > shop.bound
+            && let Some(spent) = budget.next()
+        {
+            anneal.iterate(spent);
+        }
+        Some(anneal.best())
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Shop<'a> {
     pub(super) places: usize,
     /// By shard: its only place; [`NOWHERE`] where there are several.
     pub(super) place_of: Vec<u32>,
+    /// By shard: the places that may train it, ascending; `None`: all.
+    pub(super) holders: Vec<Option<Vec<u32>>>,
     /// Has every shard but one place?
     pub(super) pinned: bool,
     /// By place: the shards that it may train.
@@ -44,6 +46,8 @@ impl<'a> Shop<'a> {
                 None => shards_of.iter_mut().for_each(|list: &mut Vec<u32>| list.push(id(shard))),
             }
         }
+        let mut holders = problem.holders.clone();
+        holders.iter_mut().flatten().for_each(|list| list.sort_unstable());
         let mut best = Vec::with_capacity(problem.trials.len() * shards);
         for (number, trial) in problem.trials.iter().enumerate() {
             let paces = || (0..id(places)).map(|place| (trial.pace[place as usize], place));
@@ -69,6 +73,7 @@ impl<'a> Shop<'a> {
             trials: problem.trials.len(),
             shards,
             places,
+            holders,
             pinned: place_of.iter().all(|place| *place != NOWHERE),
             place_of,
             shards_of,
