@@ -77,10 +77,7 @@ proptest! {
         prop_assert_eq!(problem.check(), Ok(()));
         for name in PlannerName::ALL {
             let Some(schedule) = plan(name, &problem, seed, 20) else {
-                prop_assert!(!matches!(
-                    name,
-                    PlannerName::Randomized | PlannerName::Ltrp | PlannerName::Rollout
-                ));
+                prop_assert_eq!(name, PlannerName::Cyclic);
                 continue;
             };
             prop_assert_eq!(schedule.check(&problem), Ok(()), "{:?}", name);

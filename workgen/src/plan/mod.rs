@@ -9,10 +9,11 @@
 //! | file | holds |
 //! |---|---|
 //! | `problem`, `bound` | an instance, and the times that nothing can beat |
+//! | `open_shop` | an instance from plain text |
 //! | `schedule` | hops with places and times, and the proof that they fit |
 //! | `budget` | how many iterations: a count here, a clock in the command |
 //! | `shop`, `floor` | the forward simulation that dispatching planners share |
-//! | `randomized`, `ltrp`, `cyclic` | plans made in one go |
+//! | `randomized`, `ltrp`, `cyclic`, `vector_rearrangement` | plans made in one go |
 //! | `rollout` | the best of many |
 //! | `graph`, `anneal` | a schedule as a graph, and moves of single hops in it |
 
@@ -23,19 +24,23 @@ mod cyclic;
 mod floor;
 mod graph;
 mod ltrp;
+mod open_shop;
 mod problem;
 mod randomized;
 mod rollout;
 mod schedule;
 mod shop;
+mod vector_rearrangement;
 
 pub use budget::{Budget, Iterations, WHOLE};
 pub use cyclic::Cyclic;
 pub use ltrp::Ltrp;
+pub use open_shop::{OpenShopError, read_open_shop};
 pub use problem::{LONGEST, PACE_ONE, PlanPlace, PlanTrial, Problem, ProblemError};
 pub use randomized::Randomized;
 pub use rollout::Rollout;
 pub use schedule::{Schedule, ScheduleError, Step};
+pub use vector_rearrangement::VectorRearrangement;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,11 +63,14 @@ pub enum PlannerName {
     Cyclic,
     /// [`Rollout`].
     Rollout,
+    /// [`VectorRearrangement`].
+    VectorRearrangement,
 }
 
 impl PlannerName {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Randomized, Self::Ltrp, Self::Cyclic, Self::Rollout];
+    pub const ALL: [Self; 5] =
+        [Self::Randomized, Self::Ltrp, Self::Cyclic, Self::Rollout, Self::VectorRearrangement];
 
     /// The planner.
     #[must_use]
@@ -72,6 +80,7 @@ impl PlannerName {
             Self::Ltrp => Box::new(Ltrp),
             Self::Cyclic => Box::new(Cyclic),
             Self::Rollout => Box::new(Rollout),
+            Self::VectorRearrangement => Box::new(VectorRearrangement),
         }
     }
 
@@ -83,6 +92,27 @@ impl PlannerName {
             Self::Ltrp => "ltrp",
             Self::Cyclic => "cyclic",
             Self::Rollout => "rollout",
+            Self::VectorRearrangement => "vector-rearrangement",
+        }
+    }
+
+    /// The planner of this name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|planner| planner.name() == name)
+    }
+
+    /// Where it has an answer, for people who got none.
+    #[must_use]
+    pub const fn answers(self) -> &'static str {
+        match self {
+            Self::Randomized | Self::Ltrp | Self::Rollout | Self::VectorRearrangement => {
+                "any problem"
+            }
+            Self::Cyclic => {
+                "problems of one shard for each place, where its order ends at the lower bound: equal \
+                 trials, as many as places or several times as many"
+            }
         }
     }
 }
