@@ -1,0 +1,122 @@
+//! How good the planners' schedules are, and how many iterations a second they make. One JSON line for
+//! each figure.
+//!
+//! Ratios are makespans over lower bounds, means over 20 seeds, and say the same on any machine; only the
+//! open shops in half a second and the iterations a second depend on it. The anchor of the latter is
+//! sorting as many numbers as the problem has hops, measured in the same run.
+
+#![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
+#![expect(clippy::disallowed_methods, reason = "a bench measures time")]
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
+
+mod instances;
+
+use instances::{Holders, balanced, convnets};
+use sojourn_protocol::seeds;
+use sojourn_workgen::plan::{Budget, Iterations, PlannerName, Problem, WHOLE};
+use std::time::{Duration, Instant};
+
+const SEEDS: u64 = 20;
+/// Iterations of `rollout`.
+const ITERATIONS: u64 = 200;
+
+fn main() {
+    for (trials, places, alike) in
+        [(16, 8, false), (64, 32, false), (256, 128, false), (16, 16, true)]
+    {
+        let kind = if alike { "all alike" } else { "four kinds" };
+        for (holders, word) in [(Holders::Pinned, "pinned"), (Holders::All, "anywhere")] {
+            if alike && holders == Holders::All {
+                continue;
+            }
+            let name = format!("{trials} x {places} {kind}, {word}");
+            settings(&name, &|seed| convnets(trials, places, alike, holders, seed));
+        }
+    }
+    let shop = |seed| Problem::of_open_shop(&balanced(10, seed));
+    for planner in [PlannerName::Randomized, PlannerName::Ltrp, PlannerName::Rollout] {
+        let plan = |seed| ratio(planner, &shop(seed), seed, &mut HalfASecond::new());
+        line(planner, "open shop 10 x 10 in 500 ms", mean(plan), "makespan/bound", None);
+    }
+    for (trials, places) in [(16, 8), (256, 128)] {
+        let problem = convnets(trials, places, false, Holders::Pinned, 0);
+        speed(&format!("{trials} x {places}"), &problem);
+    }
+    speed("open shop 10 x 10", &shop(0));
+}
+
+/// Ratios of all planners.
+fn settings(name: &str, problem: &dyn Fn(u64) -> Problem) {
+    for planner in PlannerName::ALL {
+        // The largest takes minutes where every place may train every shard.
+        let anywhere = problem(0).holders.first().is_some_and(Option::is_none);
+        let large = problem(0).places.len() > 64;
+        if (planner == PlannerName::Rollout && anywhere && large)
+            || planner.planner().plan(&problem(0), 0, &mut Iterations::new(0)).is_none()
+        {
+            continue;
+        }
+        let plan = |seed| ratio(planner, &problem(seed), seed, &mut Iterations::new(ITERATIONS));
+        line(planner, name, mean(plan), "makespan/bound", None);
+    }
+}
+
+/// Iterations of `rollout` a second.
+fn speed(name: &str, problem: &Problem) {
+    let mut clock = HalfASecond::new();
+    PlannerName::Rollout.planner().plan(problem, 0, &mut clock).unwrap();
+    let value = clock.iterations as f64 / clock.begun.elapsed().as_secs_f64();
+    let mut chance = seeds::stream("anchor", &[]);
+    let numbers: Vec<u32> =
+        (0..problem.hops()).map(|_| seeds::below(&mut chance, u32::MAX)).collect();
+    let (begun, mut sorted) = (Instant::now(), 0_u64);
+    while begun.elapsed() < Duration::from_millis(200) {
+        let mut numbers = std::hint::black_box(numbers.clone());
+        numbers.sort_unstable();
+        std::hint::black_box(numbers);
+        sorted += 1;
+    }
+    let anchor = sorted as f64 / begun.elapsed().as_secs_f64();
+    line(PlannerName::Rollout, &format!("iterations, {name}"), value, "1/s", Some(anchor));
+}
+
+fn mean(of: impl Fn(u64) -> f64) -> f64 {
+    (0..SEEDS).map(of).sum::<f64>() / SEEDS as f64
+}
+
+fn ratio(planner: PlannerName, problem: &Problem, seed: u64, budget: &mut dyn Budget) -> f64 {
+    let schedule = planner.planner().plan(problem, seed, budget).unwrap();
+    schedule.check(problem).unwrap();
+    schedule.makespan as f64 / problem.lower_bound() as f64
+}
+
+fn line(planner: PlannerName, name: &str, value: f64, unit: &str, anchor: Option<f64>) {
+    let planner = planner.name();
+    let anchor = anchor.map_or(String::new(), |anchor| {
+        format!(",\"anchor\":{anchor:.0},\"ratio\":{:.5}", value / anchor)
+    });
+    let digits = if unit == "1/s" { 0 } else { 4 };
+    println!(
+        "{{\"name\":\"plan {planner}, {name}\",\"value\":{value:.digits$},\"unit\":\"{unit}\"{anchor}}}"
+    );
+}
+
+struct HalfASecond {
+    begun: Instant,
+    iterations: u64,
+}
+
+impl HalfASecond {
+    fn new() -> Self {
+        Self { begun: Instant::now(), iterations: 0 }
+    }
+}
+
+impl Budget for HalfASecond {
+    fn next(&mut self) -> Option<u32> {
+        let share = self.begun.elapsed().as_nanos() * u128::from(WHOLE) / 500_000_000;
+        let share = u32::try_from(share).ok().filter(|share| *share < WHOLE)?;
+        self.iterations += 1;
+        Some(share)
+    }
+}
