@@ -5,6 +5,7 @@
 //! | file | is about |
 //! |---|---|
 //! | `calls`, `validate`, `submit`, `reading` | what is said, on which stream, with which exit code |
+//! | `open_shop` | plans of open shops from files |
 //! | `server` | the commands against a real server |
 //! | `people` | a job from its submission to a model, with real clients |
 //! | `course` | a job that is paused, resumed and extended |
@@ -35,6 +36,7 @@ mod deep;
 mod evaluations;
 mod gpus;
 mod models;
+mod open_shop;
 mod parts;
 mod people;
 mod reading;

@@ -1,7 +1,9 @@
 //! `sojourn simulate`: a scenario file's hosts and jobs in virtual time, around the core that the server
-//! runs. Prints a table; with `--out` also charts, the results as JSON, and what the core decided.
+//! runs. Prints a table; with `--out` also charts, the results as JSON, and what the core decided. Or an
+//! open shop from a file, planned by one policy.
 
 mod look;
+mod open_shop;
 mod table;
 
 use super::{failure::Failure, newfile::NewFile, output};
@@ -16,9 +18,12 @@ use std::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The scenario file; paths in it are relative to its folder.
-    #[arg(value_name = "SCENARIO.TOML")]
-    scenario: PathBuf,
-    /// Compare these policies, instead of those that the file names.
+    #[arg(value_name = "SCENARIO.TOML", required_unless_present = "open_shop")]
+    scenario: Option<PathBuf>,
+    #[command(flatten)]
+    shop: open_shop::Shop,
+    /// Compare these policies, instead of those that the file names; for an open shop the one to plan it
+    /// with, `rollout` if left out.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     policy: Vec<String>,
     /// Begin with this seed, instead of the file's.
@@ -26,10 +31,11 @@ pub(crate) struct Args {
     seed: Option<u64>,
     /// Run so many seeds, instead of the file's number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(conflicts_with = "open_shop")]
     seeds: Option<u32>,
     /// Write `result.json`, and for the first seed `gantt.svg`, `gantt.html` and `events.jsonl`, into this
     /// folder; with several rows or policies, the latter into a folder of its own for each.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "open_shop")]
     out: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
@@ -44,13 +50,20 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let path = args.scenario.display();
-    let text = fs::read_to_string(&args.scenario)
+    let scenario = match (&args.shop.open_shop, &args.scenario) {
+        (Some(file), _) => {
+            return open_shop::run(file, &args.shop, &args.policy, args.seed, args.json);
+        }
+        (None, Some(scenario)) => scenario,
+        (None, None) => return Err(Failure::call("name a scenario file")),
+    };
+    let path = scenario.display();
+    let text = fs::read_to_string(scenario)
         .map_err(|error| Failure::call(format!("can't read `{path}`: {error}")))?;
     let mut study =
         fleet::read(&text).map_err(|error| Failure::call(format!("{path}: {error}")))?;
     override_with(&mut study, args)?;
-    let folder = args.scenario.parent().unwrap_or(Path::new("."));
+    let folder = scenario.parent().unwrap_or(Path::new("."));
     let mut files = |name: &str| {
         fs::read_to_string(folder.join(name))
             .map_err(|error| format!("can't read `{name}`: {error}"))

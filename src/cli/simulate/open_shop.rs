@@ -1,0 +1,173 @@
+//! `sojourn simulate --open-shop`: one open shop, planned by one policy, against its lower bound.
+
+use crate::cli::{failure::Failure, figures, output};
+use serde::Serialize;
+use sojourn_workgen::plan::{Budget, Iterations, PlannerName, Schedule, WHOLE, read_open_shop};
+use std::{
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+/// The budget where none is named.
+const BUDGET: Duration = Duration::from_millis(500);
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Shop {
+    /// Plan an open shop instead of a scenario: plain text, `n m` (jobs, machines), then n rows of m
+    /// durations; `#` begins a comment.
+    #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
+    pub(super) open_shop: Option<PathBuf>,
+    /// Plan an open shop for so long, such as `500ms`, `2s` or `1m`; 500ms if left out.
+    #[arg(long, value_name = "TIME", requires = "open_shop", value_parser = duration)]
+    budget: Option<Duration>,
+    /// Plan an open shop with so many iterations: the same bytes for the same seed, on any machine.
+    #[arg(long, value_name = "N", requires = "open_shop", conflicts_with = "budget")]
+    iterations: Option<u64>,
+}
+
+/// What is printed. No time where a number of iterations was given: then the same bytes each time.
+#[derive(Debug, Serialize)]
+struct Report {
+    policy: PlannerName,
+    seed: u64,
+    jobs: usize,
+    machines: usize,
+    makespan: u64,
+    lower_bound: u64,
+    ratio: f64,
+    iterations: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    schedule: Schedule,
+}
+
+/// So much time, counted in iterations.
+struct Clock {
+    begun: Instant,
+    length: Duration,
+    iterations: u64,
+}
+
+impl Budget for Clock {
+    fn next(&mut self) -> Option<u32> {
+        let spent = self.begun.elapsed();
+        if spent >= self.length {
+            return None;
+        }
+        self.iterations += 1;
+        let share = spent.as_nanos() * u128::from(WHOLE) / self.length.as_nanos();
+        u32::try_from(share).ok()
+    }
+}
+
+pub(super) fn run(
+    file: &Path,
+    args: &Shop,
+    policies: &[String],
+    seed: Option<u64>,
+    json: bool,
+) -> Result<(), Failure> {
+    let policy = policy(policies)?;
+    let seed = seed.unwrap_or(0);
+    let path = file.display();
+    let text = fs::read_to_string(file)
+        .map_err(|error| Failure::call(format!("can't read `{path}`: {error}")))?;
+    let (problem, jobs, machines) = read_open_shop(&text).map_err(|error| {
+        let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+        Failure::call(format!("{path}: {error}{source}"))
+    })?;
+    let planner = policy.planner();
+    let begun = Instant::now();
+    let (schedule, iterations) = if let Some(count) = args.iterations {
+        let mut budget = Iterations::new(count);
+        (planner.plan(&problem, seed, &mut budget), budget.done())
+    } else {
+        let mut clock = Clock { begun, length: args.budget.unwrap_or(BUDGET), iterations: 0 };
+        (planner.plan(&problem, seed, &mut clock), clock.iterations)
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    let schedule = schedule.ok_or_else(|| {
+        let (name, answers) = (policy.name(), policy.answers());
+        Failure::work(format!("`{name}` has no plan for this shop, it plans {answers}"))
+    })?;
+    schedule
+        .check(&problem)
+        .map_err(|error| Failure::work(format!("the plan is none, which is our fault: {error}")))?;
+    let lower_bound = problem.lower_bound();
+    let report = Report {
+        policy,
+        seed,
+        jobs,
+        machines,
+        makespan: schedule.makespan,
+        lower_bound,
+        ratio: ratio(schedule.makespan, lower_bound),
+        iterations,
+        seconds: args.iterations.is_none().then_some(seconds),
+        schedule,
+    };
+    if json { output::json(&report) } else { output::line(&words(&report)) }
+}
+
+fn policy(names: &[String]) -> Result<PlannerName, Failure> {
+    let known = || PlannerName::ALL.map(PlannerName::name).join(", ");
+    match names {
+        [] => Ok(PlannerName::Rollout),
+        [name] => PlannerName::of(name.trim()).ok_or_else(|| {
+            Failure::call(format!("--policy: there is no `{name}` for open shops; {}", known()))
+        }),
+        _ => Err(Failure::call("--policy: an open shop is planned with one policy at a time")),
+    }
+}
+
+/// How much longer than the bound; an empty shop is as good as it gets.
+#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+fn ratio(makespan: u64, bound: u64) -> f64 {
+    if bound == 0 { 1.0 } else { makespan as f64 / bound as f64 }
+}
+
+fn words(report: &Report) -> String {
+    let Report { policy, jobs, machines, makespan, lower_bound, ratio, iterations, .. } = report;
+    let mut text = format!(
+        "policy       {}\njobs         {jobs}\nmachines     {machines}\nmakespan     {makespan}\n\
+         lower bound  {lower_bound}\nratio        {ratio:.4}\niterations   {}",
+        policy.name(),
+        figures::count(*iterations),
+    );
+    if let Some(seconds) = report.seconds {
+        text += &format!("\ntime         {:.1} ms", seconds * 1000.0);
+    }
+    text
+}
+
+/// A time with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time; write it such as 500ms, 2s or 1m");
+    let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let seconds = match unit.trim() {
+        "ms" => number / 1000.0,
+        "s" => number,
+        "m" | "min" => number * 60.0,
+        _ => return Err(wrong()),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2 m"), Ok(Duration::from_secs(120)));
+        for text in ["", "5", "s", "-1s", "1h", "1e9s"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `sojourn simulate --open-shop`, whole process: plans, their bounds, and files that are none.
+
+use crate::support::{Folder, sojourn};
+use serde_json::Value;
+use std::process::Output;
+
+const SHOP: &str = "# three jobs\n3 3\n30 20 10\n10 30 20\n20 10 30\n";
+
+fn simulate(shop: &str, more: &[&str]) -> Output {
+    let folder = Folder::with(&[("shop.txt", shop)]);
+    let call = [&["simulate", "--open-shop", "shop.txt"], more].concat();
+    sojourn(&call).current_dir(folder.path()).output().unwrap()
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn a_shop_is_planned_and_the_same_count_prints_the_same_bytes() {
+    let call = ["--policy", "rollout", "--iterations", "50", "--seed", "7"];
+    let output = simulate(SHOP, &call);
+    assert_eq!(text(output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+    let printed = text(output.stdout);
+    for line in ["makespan     60", "lower bound  60", "ratio        1.0000"] {
+        assert!(printed.lines().any(|printed| printed == line), "{printed}");
+    }
+    assert!(!printed.contains("time"), "{printed}");
+    assert_eq!(text(simulate(SHOP, &call).stdout), printed);
+}
+
+#[test]
+fn every_policy_prints_a_whole_schedule() {
+    for policy in ["randomized", "ltrp", "rollout", "vector-rearrangement"] {
+        let output = simulate(SHOP, &["--policy", policy, "--budget", "5ms", "--json"]);
+        assert_eq!(text(output.stderr), "");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["policy"], policy);
+        assert_eq!(report["lower_bound"], 60);
+        assert!(report["ratio"].as_f64().unwrap() >= 1.0);
+        assert!(report["seconds"].is_number());
+        assert_eq!(report["schedule"]["steps"].as_array().unwrap().len(), 9);
+        assert_eq!(report["schedule"]["makespan"], report["makespan"]);
+    }
+}
+
+#[test]
+fn a_policy_without_an_answer_says_what_it_plans() {
+    let output = simulate("3 3\n9 1 5\n2 8 6\n7 3 4\n", &["--policy", "cyclic"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(output.stderr).contains("`cyclic` has no plan for this shop"));
+}
+
+#[test]
+fn wrong_calls_are_refused() {
+    for (shop, more, message) in [
+        ("2 2\n1 2\n3\n", &[][..], "shop.txt: line 3: job 2 has 1 durations"),
+        (SHOP, &["--policy", "best"], "there is no `best` for open shops; randomized, ltrp"),
+        (SHOP, &["--policy", "ltrp,rollout"], "one policy at a time"),
+        (SHOP, &["--budget", "5"], "`5` is no time; write it such as 500ms"),
+        (SHOP, &["--budget", "1s", "--iterations", "5"], "cannot be used with"),
+        (SHOP, &["--seeds", "5"], "cannot be used with"),
+    ] {
+        let output = simulate(shop, more);
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        assert!(output.stdout.is_empty());
+        let told = text(output.stderr);
+        assert!(told.contains(message), "{told}");
+    }
+    let output = sojourn(&["simulate", "--budget", "1s", "x.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "a budget is for open shops");
+    let output = sojourn(&["simulate", "--open-shop", "gone.txt"]).output().unwrap();
+    assert!(text(output.stderr).contains("can't read `gone.txt`"));
+}
