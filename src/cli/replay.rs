@@ -124,7 +124,10 @@ pub(crate) fn text(replayed: &Replayed) -> String {
         ),
         (None, Some(reason), _) => format!("replay: {verdict}: {reason}"),
         (None, None, Some(sha256)) => {
-            format!("replay: {verdict} ({} hops, SHA-256 {sha256})", replayed.versions)
+            format!(
+                "replay: {verdict} ({}, SHA-256 {sha256})",
+                words::counted(replayed.versions, "version")
+            )
         }
         (None, None, None) => format!("replay: {verdict}"),
     }

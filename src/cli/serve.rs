@@ -32,6 +32,11 @@ pub(crate) struct Args {
     /// Which hop goes to which machine: the trial with the most work left first, or by chance.
     #[arg(long, value_enum, default_value = "ltrp")]
     policy: Policy,
+    /// Hops of one trial that a machine may get at once: it then moves the trial's checkpoint once for all of
+    /// them.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    most_hops: u32,
 }
 
 /// The policies' words.
@@ -54,6 +59,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             Policy::Ltrp => PolicyName::Ltrp,
             Policy::Randomized => PolicyName::Randomized,
         },
+        most_hops: args.most_hops,
         ..CoreConfig::with_lease_term(Millis::from_secs(args.lease_seconds))
     };
     sojourn_server::serve(config, announce).await.map_err(|error| failure(&error))

@@ -16,8 +16,8 @@ use std::{
     time::Instant,
 };
 
-/// A job of one trial, with one hop in each epoch.
-fn job(epochs: u32) -> String {
+/// A job of one trial, with a hop over each shard in each epoch.
+fn job(epochs: u32, shards: u32) -> String {
     format!(
         r#"name = "long hops"
 seed = 3
@@ -25,7 +25,7 @@ seed = 3
 train = "rows.csv"
 label = "label"
 valid = 0.2
-shards = 1
+shards = {shards}
 [[model]]
 arch = "mlp"
 hidden = [512, 512]
@@ -37,12 +37,17 @@ optimizer = {{ name = "adam", lr = 1e-3 }}
     )
 }
 
-/// Submits one with hops of so many batches.
+/// Submits one with hops of so many batches, one in each epoch.
 pub(crate) fn submit(site: &Site, epochs: u32, batches: u32) -> String {
+    submit_shards(site, epochs, 1, batches)
+}
+
+/// The same with as many hops in each epoch, and so many batches in all of them.
+fn submit_shards(site: &Site, epochs: u32, shards: u32, batches: u32) -> String {
     let rows = (0..batches / 4 * 5).map(|n| format!("{},{},{}\n", n % 7, n % 11, n % 2));
     fs::write(site.path().join("rows.csv"), format!("a,b,label\n{}", rows.collect::<String>()))
         .unwrap();
-    fs::write(site.path().join("job.toml"), job(epochs)).unwrap();
+    fs::write(site.path().join("job.toml"), job(epochs, shards)).unwrap();
     site.json(&["submit", "job.toml"])["job"].to_string()
 }
 
@@ -100,6 +105,57 @@ fn what_a_machine_trained_before_it_was_told_to_go_is_gone_on_with() {
         (&"identical".into(), &5.into()),
         "{replay}"
     );
+    assert_eq!(replay["sha256"], trials[0]["checkpoint"]["sha256"]);
+}
+
+/// Waits until the unit of a client has done more than so many batches.
+fn until_done(site: &Site, name: &str, batches: u64) {
+    let since = Instant::now();
+    let data = site.path().join(name);
+    let args = ["client", "ctl", "--data", data.to_str().unwrap(), "status", "--json"];
+    loop {
+        // It may not listen yet.
+        let status: Value = serde_json::from_slice(&site.run(&args).stdout).unwrap_or_default();
+        let units = status["units"].as_array().into_iter().flatten();
+        let mut done = units.filter_map(|unit| unit["state"]["running"]["done"].as_u64());
+        if done.any(|done| done > batches) {
+            return;
+        }
+        assert!(since.elapsed() < PATIENCE, "{status}\n{}", site.log(name));
+    }
+}
+
+#[test]
+fn several_hops_under_one_lease_end_on_the_shard_that_they_are_at() {
+    let site = Site::start_with_hops(8);
+    // Eight shards of 2,000 rows.
+    let job = submit_shards(&site, 1, 8, 16_000);
+    let mut client = site.client("first");
+    until_done(&site, "first", 2_000);
+    assert_eq!(client.end(), Some(0), "{}", site.log("first"));
+    let trial = until_version(&site, &job, 1);
+    let whole = trial["hops"].as_u64().unwrap();
+    assert!((1..8).contains(&whole), "one hop at least is whole: {trial}");
+    // The trainer of the next is killed on its way; what it kept is on whichever shard it was at.
+    let client = site.client_with("mortal", &["--keep-seconds", "1"]);
+    let since = Instant::now();
+    let kept =
+        || fs::read_dir(site.path().join("mortal/outbox")).is_ok_and(|mut d| d.next().is_some());
+    while !kept() {
+        assert!(since.elapsed() < PATIENCE, "nothing was kept:\n{}", site.log("mortal"));
+        std::thread::yield_now();
+    }
+    assert_eq!(client.kill_children(), 1);
+    let view = site.wait(&job, |view| view["state"] != "running");
+    assert_eq!((&view["state"], &view["hops"]), (&"finished".into(), &8.into()), "{view}");
+    let trials = site.json(&["trials", &job]);
+    for point in trials[0]["curve"].as_array().unwrap() {
+        assert_eq!(point["train"]["rows"], 16_000, "each row once: {point}");
+    }
+    let versions = trials[0]["version"].as_u64().unwrap();
+    assert!(versions < 8, "fewer checkpoints than hops: {trials}");
+    let replay = site.json(&["replay", &job, "--trial", "0"]);
+    assert_eq!((&replay["verdict"], &replay["versions"]), (&"identical".into(), &versions.into()));
     assert_eq!(replay["sha256"], trials[0]["checkpoint"]["sha256"]);
 }
 

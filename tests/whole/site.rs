@@ -79,6 +79,8 @@ pub(crate) struct Site {
     pub(crate) enrolment: String,
     listen: String,
     secured: Option<Secured>,
+    /// Hops of one lease, at most.
+    most_hops: u32,
 }
 
 /// What a server that speaks TLS is started with, and what its clients are to trust.
@@ -91,23 +93,29 @@ pub(crate) struct Secured {
 impl Site {
     /// Starts a server with leases of two seconds.
     pub(crate) fn start() -> Self {
-        Self::with(tempfile::tempdir().unwrap(), None)
+        Self::start_with_hops(1)
+    }
+
+    /// The same, where a machine gets up to so many hops at once.
+    pub(crate) fn start_with_hops(most_hops: u32) -> Self {
+        Self::with(tempfile::tempdir().unwrap(), None, most_hops)
     }
 
     /// The same over TLS, at `localhost`; `folder` is where the certificates are.
     pub(crate) fn start_secured(folder: TempDir, secured: Secured) -> Self {
-        let site = Self::with(folder, Some(secured));
+        let site = Self::with(folder, Some(secured), 1);
         let url = site.listen.replace("127.0.0.1", "https://localhost");
         Self { url, ..site }
     }
 
-    fn with(folder: TempDir, secured: Option<Secured>) -> Self {
+    fn with(folder: TempDir, secured: Option<Secured>, most_hops: u32) -> Self {
         let data = folder.path().join("server");
-        let (server, listen) = serve(folder.path(), &data, "127.0.0.1:0", secured.as_ref());
+        let (server, listen) =
+            serve(folder.path(), &data, "127.0.0.1:0", secured.as_ref(), most_hops);
         let read = |name: &str| fs::read_to_string(data.join(name)).unwrap().trim().to_owned();
         let (token, enrolment) = (read("admin-token"), read("enrol-token"));
         let url = format!("http://{listen}");
-        Self { folder, server, url, token, enrolment, listen, secured }
+        Self { folder, server, url, token, enrolment, listen, secured, most_hops }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -123,7 +131,7 @@ impl Site {
         self.server.kill();
         fs::remove_file(self.data().join("address")).unwrap();
         let (server, listen) =
-            serve(self.path(), &self.data(), &self.listen, self.secured.as_ref());
+            serve(self.path(), &self.data(), &self.listen, self.secured.as_ref(), self.most_hops);
         assert_eq!(listen, self.listen);
         self.server = server;
     }
@@ -261,9 +269,16 @@ schedule = {{ name = "cosine" }}
 }
 
 /// Starts a server and waits for its address.
-fn serve(folder: &Path, data: &Path, listen: &str, secured: Option<&Secured>) -> (Process, String) {
+fn serve(
+    folder: &Path,
+    data: &Path,
+    listen: &str,
+    secured: Option<&Secured>,
+    most_hops: u32,
+) -> (Process, String) {
     let mut command = Command::new(program());
     command.args(["serve", "--listen", listen, "--lease-seconds", "2", "--data"]).arg(data);
+    command.args(["--most-hops", &most_hops.to_string()]);
     if let Some(Secured { certificate, key, .. }) = secured {
         command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
     }

@@ -42,6 +42,41 @@ fn a_replay_says_identical_different_or_not_judgeable() {
     assert!(foreign["reason"].as_str().unwrap().contains("numeric class"), "{foreign}");
 }
 
+/// A history of single hops, told as one of several in a row, must replay to the same bytes: what a machine
+/// trains under one lease is what it would have trained under several.
+#[test]
+fn several_hops_at_once_are_the_same_hops_one_by_one() {
+    let site = Site::start();
+    let client = site.client("client-1");
+    let job = site.submit(12, 2);
+    site.wait(&job, |view| view["state"] == "finished");
+    drop(client);
+    let (code, one_by_one) = replay(&site, &job, |_| {});
+    assert_eq!((code, &one_by_one["versions"]), (Some(0), &6.into()), "{one_by_one}");
+    for at_once in [3, 2] {
+        let (code, several) = replay(&site, &job, move |history| {
+            let hops = history["hops"].as_array().unwrap().clone();
+            let epochs = hops.chunks(3).flat_map(|epoch| epoch.chunks(at_once));
+            history["hops"] = epochs.zip(1..).map(together).collect();
+        });
+        assert_eq!((code, &several["verdict"]), (Some(0), &"identical".into()), "{several}");
+        let versions = if at_once == 3 { 2 } else { 4 };
+        assert_eq!(several["versions"], versions);
+        assert_eq!(several["sha256"], one_by_one["sha256"]);
+    }
+}
+
+/// Hops in a row as one record, of this version.
+fn together((hops, version): (&[Value], u32)) -> Value {
+    let last = hops.last().unwrap();
+    let mut record = hops[0].clone();
+    record["version"] = version.into();
+    record["end"] = last["end"].clone();
+    record["checkpoint"] = last["checkpoint"].clone();
+    record["then"] = hops[1..].iter().map(|hop| hop["start"]["shard"].clone()).collect();
+    record
+}
+
 /// Replays trial 1 through a server that alters its history; the exit code and the answer.
 fn replay(
     site: &Site,
