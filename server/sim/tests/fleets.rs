@@ -44,3 +44,24 @@ fn a_makespan_is_known_by_hand() {
     // Every host has had every shard once (and the validation shard of those that evaluated).
     assert!((4..=6).contains(&run.shards), "{run:?}");
 }
+
+/// One trial over four shards on one host: checkpoints of 100 MB take 8 s each way, a hop 1 s.
+#[test]
+fn hops_under_one_lease_move_one_checkpoint() {
+    let run = |most_hops: u32| {
+        only(&format!(
+            "[server]\nmost_hops = {most_hops}\n\
+             [[hosts]]\ncount = 1\ntflops = 1\ndownload = 100\nupload = 100\n\
+             [job]\ntrials = 1\ncosts = [1000]\nrows = 4000\nshards = 4\nepochs = 3\n\
+             checkpoint_bytes = \"100MB\"\n"
+        ))
+    };
+    let (one, two, four) = (run(1), run(2), run(4));
+    assert_eq!(
+        [&one, &two, &four].map(|run| (run.hops, run.assimilated)),
+        [(12, 12), (12, 6), (12, 3)]
+    );
+    let up = [&one, &two, &four].map(|run| run.checkpoints_up);
+    assert_eq!(up, [12, 6, 3].map(|hops| hops * 100_000_000));
+    assert!(four.makespan < two.makespan && two.makespan < one.makespan, "{one:?}\n{four:?}");
+}

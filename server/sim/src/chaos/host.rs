@@ -22,6 +22,14 @@ pub(crate) enum Fate {
     Lies,
 }
 
+/// A unit in a slot.
+#[derive(Debug)]
+struct Running {
+    lease: Lease,
+    batches: u32,
+    since: UnixMillis,
+}
+
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) id: HostId,
@@ -36,8 +44,7 @@ pub(crate) struct Host {
     pub(crate) ask_until: Option<UnixMillis>,
     send_inventory: bool,
     waiting: BTreeMap<LeaseId, Lease>,
-    /// Since when each one runs.
-    running: BTreeMap<LeaseId, (Lease, UnixMillis)>,
+    running: BTreeMap<LeaseId, Running>,
     cached: BTreeSet<Digest>,
     /// On its disk: survives a crash.
     outbox: BTreeMap<LeaseId, (Report, bool)>,
@@ -97,10 +104,11 @@ impl Host {
     pub(crate) fn holding(&self, now: UnixMillis) -> Vec<Held> {
         let held = |state: HeldState| move |lease: &LeaseId| Held { lease: *lease, state };
         let finished = self.outbox.iter().filter(|(_, (_, acknowledged))| !acknowledged);
-        let running = self.running.iter().map(|(id, (lease, since))| {
-            let of = batches(lease);
-            let done = (now - *since).0 / self.millis_per_batch.max(1);
-            held(HeldState::Running { done: u32::try_from(done).unwrap_or(of).min(of), of })(id)
+        let running = self.running.iter().map(|(lease, running)| {
+            let of = running.batches;
+            let done = (now - running.since).0.checked_div(self.millis_per_batch).unwrap_or(0);
+            let done = u32::try_from(done).unwrap_or(u32::MAX).min(of);
+            Held { lease: *lease, state: HeldState::Running { done, of } }
         });
         self.waiting
             .keys()
@@ -173,16 +181,19 @@ impl Host {
         while u32::try_from(self.running.len()).is_ok_and(|running| running < self.slots)
             && let Some((id, lease)) = self.waiting.pop_first()
         {
-            let takes = u64::from(batches(&lease)) * self.millis_per_batch;
-            started.push((id, Millis(takes)));
-            self.running.insert(id, (lease, now));
+            let batches = match &lease.unit {
+                Unit::Train(hop) => hop.to_train(),
+                Unit::Evaluate(_) => 1,
+            };
+            started.push((id, Millis(u64::from(batches) * self.millis_per_batch)));
+            self.running.insert(id, Running { lease, batches, since: now });
         }
         started
     }
 
     /// A unit ends; its report is on disk from now on.
     pub(crate) fn finish(&mut self, id: LeaseId, fate: Fate) {
-        let Some((lease, _)) = self.running.remove(&id) else { return };
+        let Some(Running { lease, .. }) = self.running.remove(&id) else { return };
         let failed =
             |kind, message: &str| Outcome::Failed(Failure { kind, message: message.into() });
         let outcome = match (fate, &lease.unit) {
@@ -222,13 +233,5 @@ impl Host {
     pub(crate) fn to_report(&self) -> Vec<Report> {
         let open = self.outbox.values().filter(|(_, acknowledged)| !acknowledged);
         open.map(|(report, _)| report.clone()).collect()
-    }
-}
-
-/// Batches of a lease's unit.
-fn batches(lease: &Lease) -> u32 {
-    match &lease.unit {
-        Unit::Train(hop) => hop.to_train(),
-        Unit::Evaluate(_) => 1,
     }
 }

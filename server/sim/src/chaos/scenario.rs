@@ -95,7 +95,7 @@ impl Scenario {
             crash: rate(120),
             vanish: rate(80),
             fail: rate(60),
-            lie: rate(80),
+            lie: rate(120),
             part: rate(300),
             forget: rate(100),
             server: rate(6),

@@ -9,10 +9,9 @@ use crate::chaos::training::sums;
 use sojourn_protocol::{
     digest::BlobRef,
     metrics::{ByClass, ClassDetail, Confusion},
-    position::batches,
     report::{Evaluated, Failure, FailureKind, Outcome, Report, Sums, Trained},
     seeds,
-    unit::{Evaluation, Lease, Unit},
+    unit::{Evaluation, Hop, Lease, Unit},
 };
 
 /// How a unit is to end.
@@ -44,8 +43,8 @@ impl Training {
         let flops = plan.jobs.get(job).map_or(0.0, |job| job.flops(trial));
         let (rows, batches, share) = match &lease.unit {
             Unit::Train(hop) => {
-                let batches = hop.batches() - hop.start.batch;
-                (rows_between(lease, 0, batches), batches, 1.0)
+                let batches = hop.to_train();
+                (rows_of(hop, batches), batches, 1.0)
             }
             // Forward alone.
             Unit::Evaluate(_) => (plan.jobs.get(job).map_or(0, |job| job.valid_rows), 1, 1.0 / 3.0),
@@ -102,9 +101,9 @@ impl Training {
             }
             (Unit::Train(hop), fate) => {
                 let blob = BlobRef { sha256: made_by(lease.id), bytes: lease.upload_bytes };
-                let mut rows = rows_between(lease, 0, self.until);
+                let mut rows = rows_of(hop, self.until);
                 rows += u64::from(fate == Fate::Lies);
-                let end = hop.position_at(hop.start.batch + self.until);
+                let end = hop.position_after(self.until);
                 // Labels are classes, or one number.
                 let correct = (hop.context.outputs > 1).then_some(0);
                 let sums = Sums { rows, loss: 1.0, correct, ..Sums::default() };
@@ -124,14 +123,9 @@ impl Training {
     }
 }
 
-/// Rows of the unit's batches from `from` to `to`, counted from where it starts.
-fn rows_between(lease: &Lease, from: u32, to: u32) -> u64 {
-    let Unit::Train(hop) = &lease.unit else { return 0 };
-    let size = u64::from(hop.context.config.training.batch_size);
-    let rows = u64::from(hop.shard.rows);
-    debug_assert!(batches(rows, hop.context.config.training.batch_size) >= hop.start.batch + to);
-    let before = |batch: u32| (u64::from(hop.start.batch + batch) * size).min(rows);
-    before(to) - before(from)
+/// Rows of so many batches from where the unit starts, over all its shards.
+fn rows_of(hop: &Hop, batches: u32) -> u64 {
+    hop.rows_to(hop.position_after(batches)).unwrap_or(0)
 }
 
 /// Made-up metrics of an evaluation.

@@ -161,6 +161,7 @@ impl Chart {
         let job = self.jobs.get(usize::try_from(bar.job).unwrap_or(usize::MAX));
         let job = job.filter(|_| self.jobs.len() > 1).map(|name| format!("{name}, "));
         let what = match bar.shard {
+            Some(shard) if bar.further > 0 => format!("shard {shard} and {} more", bar.further),
             Some(shard) => format!("shard {shard}"),
             None => "evaluation".to_owned(),
         };
@@ -181,6 +182,7 @@ impl Chart {
 
 fn label(bar: &Bar) -> String {
     match bar.shard {
+        Some(shard) if bar.further > 0 => format!("{}.{shard}+{}", bar.trial, bar.further),
         Some(shard) => format!("{}.{shard}", bar.trial),
         None => format!("{} eval", bar.trial),
     }

@@ -496,9 +496,9 @@ impl Host {
 
     fn draw(&self, running: &Running, slot: u32, came: Came, around: &mut Around<'_>) {
         let Some(bars) = &mut around.bars else { return };
-        let (epoch, shard) = match &running.lease.unit {
-            Unit::Train(hop) => (hop.start.epoch.0, Some(hop.start.shard.0)),
-            Unit::Evaluate(evaluation) => (evaluation.epoch.0, None),
+        let (epoch, shard, further) = match &running.lease.unit {
+            Unit::Train(hop) => (hop.start.epoch.0, Some(hop.start.shard.0), count(hop.then.len())),
+            Unit::Evaluate(evaluation) => (evaluation.epoch.0, None, 0),
         };
         bars.push(Bar {
             host: self.index,
@@ -507,6 +507,7 @@ impl Host {
             trial: running.lease.unit.trial().0,
             epoch,
             shard,
+            further,
             from: running.from,
             to: around.now,
             came,

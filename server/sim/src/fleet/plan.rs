@@ -40,6 +40,7 @@ pub(crate) struct Plan {
     pub(crate) jobs: Vec<SimJob>,
     pub(crate) begun: u64,
     pub(crate) assimilation: u64,
+    pub(crate) most_hops: u32,
     pub(crate) lease_term: u64,
     pub(crate) heartbeat: u64,
     pub(crate) longest_wait: u64,
@@ -129,6 +130,7 @@ impl Plan {
             jobs,
             begun: day_time(&scenario.starts_at)?,
             assimilation: scenario.server.assimilation.0,
+            most_hops: scenario.server.most_hops,
             lease_term: 0,
             heartbeat: 0,
             longest_wait: 0,
@@ -169,6 +171,7 @@ impl Plan {
             longest_wait: millis(self.longest_wait),
             // Deleting old checkpoints has no influence on who trains what.
             condemn_after: never,
+            most_hops: self.most_hops,
             policy,
             ..CoreConfig::with_lease_term(millis(self.lease_term))
         }

@@ -64,6 +64,8 @@ pub struct ServerSpec {
     pub longest_wait: Auto<Span>,
     /// What it takes to check a checkpoint and make it the next version.
     pub assimilation: Span,
+    /// Hops of one trial that go to a host at once, at most.
+    pub most_hops: u32,
 }
 
 /// `[[hosts]]`: hosts that are alike.
@@ -302,6 +304,7 @@ impl Default for ServerSpec {
             heartbeat: Auto::Auto,
             longest_wait: Auto::Auto,
             assimilation: Span(0),
+            most_hops: 1,
         }
     }
 }
