@@ -30,11 +30,11 @@ fn main() {
             for seed in 0..u64::from(row.scenario.seeds) {
                 let begun = Instant::now();
                 let seed = row.scenario.seed + seed;
-                let mut files = |name: &str| {
-                    std::fs::read_to_string(name).map_err(|error| error.to_string())
-                };
+                let mut files =
+                    |name: &str| std::fs::read_to_string(name).map_err(|error| error.to_string());
                 let mut clock = Clock(begun);
-                let run = fleet::run(&row.scenario, *policy, seed, Ask::Result, &mut files, &mut clock);
+                let run =
+                    fleet::run(&row.scenario, *policy, seed, Ask::Result, &mut files, &mut clock);
                 let run = run.unwrap();
                 let took = begun.elapsed().as_secs_f64();
                 if given.is_some() {

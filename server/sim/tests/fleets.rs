@@ -1,67 +1,207 @@
 //! Fleets: makespans that are known by hand, bounds, and the same bytes for the same seed.
 
-use sojourn_sim::fleet::{self, Ask, RunResult, Study};
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+#![expect(clippy::indexing_slicing, reason = "a test ends at what it did not expect")]
+
+use sojourn_core::Record;
+use sojourn_sim::fleet::{self, Ask, RunResult, Scenario, Watch};
 
 const EPSILON: f64 = 1e-5;
 
-fn study(text: &str) -> Study {
-    fleet::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+fn scenario(text: &str) -> Scenario {
+    let study = fleet::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    study.rows.into_iter().next().unwrap().scenario
 }
 
-fn runs(text: &str) -> Vec<RunResult> {
-    let study = study(text);
-    let row = &study.rows[0].scenario;
-    let policy = row.server.policy.0[0];
+/// Runs a scenario's first seed under its first policy; all invariants are checked on the way.
+fn run(text: &str) -> RunResult {
+    run_with(text, Ask::Check(50), &mut ())
+}
+
+fn run_with(text: &str, ask: Ask<'_>, watch: &mut dyn Watch) -> RunResult {
+    let scenario = scenario(text);
     let mut files = |name: &str| Err(format!("no file {name}"));
-    (0..u64::from(row.seeds))
-        .map(|at| {
-            fleet::run(row, policy, row.seed + at, Ask::Result, &mut files, &mut ())
-                .unwrap_or_else(|error| panic!("{error}\n{text}"))
-        })
-        .collect()
-}
-
-fn only(text: &str) -> RunResult {
-    runs(text).remove(0)
+    let policy = scenario.server.policy.0[0];
+    fleet::run(&scenario, policy, scenario.seed, ask, &mut files, watch)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 fn close(a: f64, b: f64) -> bool {
     (a - b).abs() < EPSILON * b.abs().max(1.0)
 }
 
-/// Two trials, two shards, two hosts: the cheap trial takes 1 s a shard on the first host, the dear one 3 s.
+/// 1000 rows a shard at 1000 or 3000 MFLOPs, at 1 TFLOP/s: hops of 1 s and of 3 s.
+const SMALL: &str = "estimates = \"known\"\n[[hosts]]\ncount = 2\ntflops = 1\n\
+    [job]\ncosts = [1000, 3000]\npick = \"cycle\"\nrows = 2000\nshards = 2\nepochs = 2\n";
+
 #[test]
 fn a_makespan_is_known_by_hand() {
-    // 1000 rows a shard at 1000 or 3000 MFLOPs, at 1 TFLOP/s.
-    let text = "[[hosts]]\ncount = 2\ntflops = 1\n\
-                [job]\ncosts = [1000, 3000]\npick = \"cycle\"\nrows = 2000\nshards = 2\nepochs = 2\n";
-    let run = only(text);
+    let run = run(SMALL);
     // The dear trial's four hops follow each other: 12 s; the cheap one's fit beside.
     assert!(close(run.makespan, 12.0) && close(run.bound, 12.0), "{run:?}");
     assert_eq!(run.bound_by.name(), "longest trial");
     assert!(close(run.busy, 16.0 / 24.0), "{run:?}");
-    assert_eq!((run.hops, run.assimilated, run.evaluated, run.lost), (8, 8, 4, 0));
-    // Every host has had every shard once (and the validation shard of those that evaluated).
-    assert!((4..=6).contains(&run.shards), "{run:?}");
+    assert_eq!((run.hops, run.evaluated, run.lost), (8, 4, 0));
+    assert!(close(run.lost_share, 0.0) && run.departures == 0, "{run:?}");
 }
 
-/// One trial over four shards on one host: checkpoints of 100 MB take 8 s each way, a hop 1 s.
 #[test]
-fn hops_under_one_lease_move_one_checkpoint() {
-    let run = |most_hops: u32| {
-        only(&format!(
-            "[server]\nmost_hops = {most_hops}\n\
-             [[hosts]]\ncount = 1\ntflops = 1\ndownload = 100\nupload = 100\n\
-             [job]\ntrials = 1\ncosts = [1000]\nrows = 4000\nshards = 4\nepochs = 3\n\
-             checkpoint_bytes = \"100MB\"\n"
+fn bytes_take_their_time_on_the_line() {
+    // One host, one trial, two shards of 1 MB at a byte a microsecond; a checkpoint of 4 MB.
+    let run = run("[[hosts]]\ntflops = 1\ndownload = 8\nupload = 8\nahead = 0\n\
+         [job]\nequal = 1000\ntrials = 1\nrows = 2000\nshards = 2\n\
+         data_bytes = \"2MB\"\ncheckpoint_bytes = \"4MB\"\n");
+    // Shard 1 s, train 1 s, upload 4 s, and that again: the checkpoint is in the host's own cache.
+    assert!(close(run.makespan, 12.0), "{run:?}");
+    assert_eq!(
+        (run.shard_bytes, run.checkpoints_down, run.checkpoints_up),
+        (2_000_000, 0, 8_000_000)
+    );
+    assert!(close(run.busy, 2.0 / 12.0) && close(run.waiting, 2.0 / 12.0), "{run:?}");
+}
+
+#[test]
+fn the_bound_of_pinned_shards_is_the_largest_load() {
+    // Without running: two hosts, the slow one with half of all rows.
+    let pinned = "[[hosts]]\ncount = 2\ntflops = [1, 4]\npick = \"cycle\"\n\
+        [job]\nequal = 1000\ntrials = 8\nrows = 2000\nshards = 2\nplacement = \"pinned\"\n";
+    let bound =
+        |text: &str| fleet::lower_bound(&scenario(text), 0, &mut |_| Err("no".into())).unwrap();
+    let (seconds, by) = bound(pinned);
+    assert!(close(seconds, 8.0), "{seconds}");
+    assert_eq!(by.name(), "largest load");
+    // Anywhere: 16 s of work at the first's speed, on five times its capacity.
+    let (seconds, by) = bound(&pinned.replace("placement = \"pinned\"\n", ""));
+    assert!(close(seconds, 3.2), "{seconds}");
+    assert_eq!(by.name(), "capacity");
+    // In proportion to speed, both have as much to do.
+    let (seconds, _) = bound(&format!("{pinned}shard_sizes = \"speed\"\n"));
+    assert!((3.19..3.22).contains(&seconds), "{seconds}");
+    // One trial: its hops follow each other.
+    let (seconds, by) = bound(&pinned.replace("trials = 8", "trials = 1"));
+    assert!(close(seconds, 1.25), "{seconds}");
+    assert_eq!(by.name(), "longest trial");
+}
+
+/// A fleet that differs, comes and goes, on lines that are slow, with caches that are small.
+const HARD: &str = "seed = 3\n[server]\nlease_term = 20\nmost_hops = 3\n\
+    [[hosts]]\ncount = 6\ntflops = [1, 2, 5]\nspread = 0.3\nnoise = 0.2\nslots = 2\n\
+    download = 50\nupload = 20\nlatency = \"20ms\"\ncache = \"3MB\"\nfailures = 0.02\nlies = 0.02\n\
+    exponential = { up = 120, down = 60 }\nnotice = 10\n\
+    [[hosts]]\ncount = 4\ngpus = 2\ntflops = { a = 3, b = 6 }\nspot = { losses_per_hour = 0.9, back = 60 }\n\
+    [[hosts]]\ncount = 1\ntflops = 2\nhours = \"00:00-23:59\"\n\
+    [job]\ntrials = 12\ncosts = [500, 2000, 9000]\nrows = 40_000\nshards = 8\nepochs = 3\n\
+    valid_rows = 500\ndata_bytes = \"8MB\"\ncheckpoint_bytes = \"500kB\"\n\
+    [[jobs]]\nname = \"second\"\ntrials = 4\nequal = 3000\nrows = 4000\nshards = 3\nsubmitted = 60\n";
+
+/// Everything that the core decided, as it would be written.
+#[derive(Default)]
+struct Journal(String);
+
+impl Watch for Journal {
+    fn record(&mut self, record: &Record) {
+        self.0 += &serde_json::to_string(record).unwrap();
+        self.0 += "\n";
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let bytes = |text: &str| {
+        let (mut journal, mut chart) = (Journal::default(), None);
+        let run = run_with(text, Ask::Chart(&mut chart), &mut journal);
+        let chart = chart.unwrap();
+        (serde_json::to_string(&run).unwrap(), journal.0, chart.svg(), chart.html())
+    };
+    let first = bytes(HARD);
+    assert_eq!(bytes(HARD), first);
+    assert_ne!(bytes(&HARD.replace("seed = 3", "seed = 4")).0, first.0);
+    assert!(first.2.starts_with("<svg") && first.2.contains("trial 0, epoch 0, shard"), "a chart");
+}
+
+#[test]
+fn a_hard_fleet_trains_everything_and_breaks_nothing() {
+    let (mut departures, mut lost) = (0, 0);
+    for seed in 0..8 {
+        let run = run(&HARD.replace("seed = 3", &format!("seed = {seed}")));
+        assert!(run.ratio >= 1.0 && run.assimilated > 0, "{run:?}");
+        assert_eq!(run.lost > 0, run.lost_share > 0.0, "{run:?}");
+        departures += run.departures;
+        lost += run.lost;
+    }
+    assert!(departures > 20 && lost > 20, "as hard as it is meant to be: {departures}, {lost}");
+}
+
+/// Two hosts; one goes away in the middle of the first hop of 100 s.
+fn leaving(notice: &str) -> RunResult {
+    run(&format!(
+        "[server]\nlease_term = 10\n[[hosts]]\ncount = 2\ntflops = 1\n\
+         trace = [[0, 0, 50]]\nnotice = {notice}\n\
+         [job]\nequal = 1000\ntrials = 2\nrows = 100_000\nbatch_size = 1000\nshards = 1\n"
+    ))
+}
+
+#[test]
+fn notice_saves_what_was_trained() {
+    let vanished = leaving("\"none\"");
+    // 50 s are lost; who has ended its own does all of the other one.
+    assert!(close(vanished.makespan, 200.0), "{vanished:?}");
+    assert!(close(vanished.lost_share, 50.0 / 250.0), "{vanished:?}");
+    assert_eq!((vanished.lost, vanished.departures), (1, 1));
+    let warned = leaving("20");
+    // It hears of it after 30 s, and ten before it goes it ends with its 41st batch.
+    assert!(close(warned.makespan, 100.0 + 59.0) && close(warned.lost_share, 0.0), "{warned:?}");
+    assert_eq!(warned.lost, 0);
+}
+
+#[test]
+fn small_caches_fetch_again() {
+    let with = |cache: &str| {
+        run(&format!(
+            "[[hosts]]\ntflops = 1\ndownload = 800\n{cache}\
+             [job]\nequal = 1000\ntrials = 4\nrows = 8000\nshards = 8\nepochs = 4\ndata_bytes = \"8MB\"\n"
         ))
     };
-    let (one, two, four) = (run(1), run(2), run(4));
-    assert_eq!(
-        [&one, &two, &four].map(|run| (run.hops, run.assimilated)),
-        [(12, 12), (12, 6), (12, 3)]
+    let (all, few) = (with(""), with("cache = \"2MB\"\n"));
+    assert_eq!(all.shards, 9, "eight shards and the validation shard, once each");
+    assert!(few.shards > 20, "{few:?}");
+    assert!(few.makespan >= all.makespan, "{few:?}");
+}
+
+#[test]
+fn a_fleet_that_is_gone_for_good_is_an_error() {
+    let scenario = scenario(
+        "[[hosts]]\ntflops = 1\ntrace = [[0, 0, 5]]\n[job]\nequal = 1000\ntrials = 1\nrows = 100_000\n",
     );
-    let up = [&one, &two, &four].map(|run| run.checkpoints_up);
-    assert_eq!(up, [12, 6, 3].map(|hops| hops * 100_000_000));
-    assert!(four.makespan < two.makespan && two.makespan < one.makespan, "{one:?}\n{four:?}");
+    let policy = scenario.server.policy.0[0];
+    let mut files = |_: &str| Err(String::new());
+    let error = fleet::run(&scenario, policy, 0, Ask::Result, &mut files, &mut ()).unwrap_err();
+    assert!(error.to_string().contains("no host is left"), "{error}");
+}
+
+/// Every scenario of the examples can be run, as far as that is known beforehand.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the examples are files")]
+fn the_examples_are_sound() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/scheduling");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let study = fleet::read(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        let mut files = |name: &str| {
+            std::fs::read_to_string(format!("{folder}/{name}")).map_err(|error| error.to_string())
+        };
+        for row in &study.rows {
+            let bound = fleet::lower_bound(&row.scenario, 0, &mut files);
+            let (bound, _) =
+                bound.unwrap_or_else(|error| panic!("{path:?}, {}: {error}", row.label));
+            assert!(bound > 0.0, "{path:?}, {}", row.label);
+        }
+        count += 1;
+    }
+    assert!(count >= 9, "{count} scenarios");
 }

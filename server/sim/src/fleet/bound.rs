@@ -11,7 +11,7 @@ use super::{
     quantity::{float, whole},
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// A lower bound of the makespan.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -135,8 +135,8 @@ fn on_holders(
 
 /// The kinds that there are hosts of.
 fn kinds_of_hosts(plan: &Plan) -> Vec<usize> {
-    let kinds: BTreeMap<usize, ()> = plan.hosts.iter().map(|host| (host.kind, ())).collect();
-    kinds.into_keys().collect()
+    let kinds: BTreeSet<usize> = plan.hosts.iter().map(|host| host.kind).collect();
+    kinds.into_iter().collect()
 }
 
 /// The speed of the fastest host for each trial.

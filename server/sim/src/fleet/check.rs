@@ -24,7 +24,7 @@ pub(crate) fn scenario(scenario: &Scenario) -> Result<(), String> {
     }
     want(scenario.seeds >= 1, "seeds", "must be at least 1")?;
     want(!scenario.server.policy.0.is_empty(), "server.policy", "must name at least one policy")?;
-    want(scenario.server.most_hops >= 1, "server.most_hops", "must be at least 1")?;
+    want(scenario.server.most_hops != Some(0), "server.most_hops", "must be at least 1")?;
     day_time(&scenario.starts_at).map_err(|error| format!("`starts_at` {error}"))?;
     for group in &scenario.hosts {
         self::group(group)?;

@@ -44,7 +44,7 @@ impl Training {
         let (rows, batches, share) = match &lease.unit {
             Unit::Train(hop) => {
                 let batches = hop.to_train();
-                (rows_of(hop, batches), batches, 1.0)
+                (rows(hop, batches), batches, 1.0)
             }
             // Forward alone.
             Unit::Evaluate(_) => (plan.jobs.get(job).map_or(0, |job| job.valid_rows), 1, 1.0 / 3.0),
@@ -92,6 +92,11 @@ impl Training {
         self.until < self.batches
     }
 
+    /// Batches after which it ends.
+    pub(crate) const fn until(&self) -> u32 {
+        self.until
+    }
+
     /// What is reported after it took so long, and the checkpoint that comes with it.
     pub(crate) fn report(&self, lease: &Lease, took: u64) -> (Report, Option<BlobRef>) {
         let (outcome, blob) = match (&lease.unit, self.fate) {
@@ -101,8 +106,7 @@ impl Training {
             }
             (Unit::Train(hop), fate) => {
                 let blob = BlobRef { sha256: made_by(lease.id), bytes: lease.upload_bytes };
-                let mut rows = rows_of(hop, self.until);
-                rows += u64::from(fate == Fate::Lies);
+                let rows = rows(hop, self.until) + u64::from(fate == Fate::Lies);
                 let end = hop.position_after(self.until);
                 // Labels are classes, or one number.
                 let correct = (hop.context.outputs > 1).then_some(0);
@@ -123,8 +127,8 @@ impl Training {
     }
 }
 
-/// Rows of so many batches from where the unit starts, over all its shards.
-fn rows_of(hop: &Hop, batches: u32) -> u64 {
+/// Rows of a unit's first batches, one after the other over all its shards.
+fn rows(hop: &Hop, batches: u32) -> u64 {
     hop.rows_to(hop.position_after(batches)).unwrap_or(0)
 }
 

@@ -135,10 +135,10 @@ impl Chart {
         let mut at = 0.0;
         while at <= end {
             let x = LEFT + at / end * WIDTH;
-            let _ = write!(
+            let _ = writeln!(
                 out,
                 "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"#ccc\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n",
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 TOP - 4.0,
                 TOP - 8.0,
                 seconds(at),
@@ -161,7 +161,6 @@ impl Chart {
         let job = self.jobs.get(usize::try_from(bar.job).unwrap_or(usize::MAX));
         let job = job.filter(|_| self.jobs.len() > 1).map(|name| format!("{name}, "));
         let what = match bar.shard {
-            Some(shard) if bar.further > 0 => format!("shard {shard} and {} more", bar.further),
             Some(shard) => format!("shard {shard}"),
             None => "evaluation".to_owned(),
         };
@@ -182,7 +181,6 @@ impl Chart {
 
 fn label(bar: &Bar) -> String {
     match bar.shard {
-        Some(shard) if bar.further > 0 => format!("{}.{shard}+{}", bar.trial, bar.further),
         Some(shard) => format!("{}.{shard}", bar.trial),
         None => format!("{} eval", bar.trial),
     }

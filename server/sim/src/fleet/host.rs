@@ -141,14 +141,31 @@ impl Host {
         self.want(around);
     }
 
-    /// It will be taken away: what runs ends after the batch that it is at. Gives what it hands back.
+    /// It will be taken away: what runs goes on, nothing else is begun. Gives what it hands back.
     pub(crate) fn wind_down(&mut self, around: &mut Around<'_>) -> Vec<LeaseId> {
+        self.count_time(around);
         self.there = There::Leaving;
+        self.asked = None;
         let back = self.waiting.iter().map(|waiting| waiting.lease.id).collect();
         self.waiting.clear();
+        back
+    }
+
+    /// What it asks then: for nothing, so that the server knows.
+    pub(crate) fn last_request(&self, now: u64) -> WorkRequest {
+        WorkRequest {
+            demand: Vec::new(),
+            holding: self.holding(now),
+            reported: Vec::new(),
+            wait: Millis(0),
+            inventory: None,
+        }
+    }
+
+    /// What runs ends after the batch that it is at.
+    pub(crate) fn close(&mut self, around: &mut Around<'_>) {
         let running = self.slots.iter().flatten().map(|running| running.lease.id);
         self.stop(&running.collect::<Vec<_>>(), around);
-        back
     }
 
     /// It is gone, with all that it had in work. Gives the leases that it had.
@@ -278,22 +295,13 @@ impl Host {
             missing.insert(need.name);
             let on_its_way = |fetch: &Fetch| fetch.need == need;
             if !self.down.items().any(on_its_way) {
-                let bytes = self.true_bytes(&need, &lease, around.plan);
+                let bytes = true_bytes(&need, &lease, around.plan);
                 self.fetch(Fetch { need, bytes, ahead: false }, around);
             }
         }
         self.waiting.push(Waiting { lease, missing });
         if self.down.is_instant() {
             self.have_all(around);
-        }
-    }
-
-    /// A checkpoint is as large as the scenario says, whatever the core takes it for.
-    fn true_bytes(&self, need: &Need, lease: &Lease, plan: &Plan) -> u64 {
-        let known = plan.jobs.get(job_index(lease)).and_then(|job| job.checkpoint_bytes);
-        match need.name {
-            Name::Checkpoint(..) => known.unwrap_or(need.blob.bytes),
-            Name::Data(_) => need.blob.bytes,
         }
     }
 
@@ -456,7 +464,7 @@ impl Host {
     fn upload(&mut self, lease: &Lease, report: Report, blob: BlobRef, around: &mut Around<'_>) {
         let unit = &lease.unit;
         let need = Need { name: Name::Checkpoint(unit.job(), unit.trial()), blob };
-        let bytes = self.true_bytes(&need, lease, around.plan);
+        let bytes = true_bytes(&need, lease, around.plan);
         self.keep(&need, bytes);
         let ending = self.up.push(around.now, Upload { report, blob }, bytes);
         if self.up.is_instant() {
@@ -496,22 +504,38 @@ impl Host {
 
     fn draw(&self, running: &Running, slot: u32, came: Came, around: &mut Around<'_>) {
         let Some(bars) = &mut around.bars else { return };
-        let (epoch, shard, further) = match &running.lease.unit {
-            Unit::Train(hop) => (hop.start.epoch.0, Some(hop.start.shard.0), count(hop.then.len())),
-            Unit::Evaluate(evaluation) => (evaluation.epoch.0, None, 0),
-        };
-        bars.push(Bar {
+        let lease = &running.lease;
+        let (from, to) = (running.from, around.now);
+        let bar = Bar {
             host: self.index,
             slot,
-            job: u32::try_from(job_index(&running.lease)).unwrap_or(u32::MAX),
-            trial: running.lease.unit.trial().0,
-            epoch,
-            shard,
-            further,
-            from: running.from,
-            to: around.now,
+            job: u32::try_from(job_index(lease)).unwrap_or(u32::MAX),
+            trial: lease.unit.trial().0,
+            epoch: 0,
+            shard: None,
+            from,
+            to,
             came,
-        });
+        };
+        let hop = match &lease.unit {
+            Unit::Train(hop) => hop,
+            Unit::Evaluate(evaluation) => {
+                bars.push(Bar { epoch: evaluation.epoch.0, ..bar });
+                return;
+            }
+        };
+        // Each shard of the way gets its part of the time.
+        let all = running.training.until().max(1);
+        let mut done = 0u32;
+        for stretch in hop.stretches().take_while(|_| to > from) {
+            let begun = done;
+            done = all.min(done.saturating_add(stretch.batches()));
+            let at = |batches: u32| from + (to - from) * u64::from(batches) / u64::from(all);
+            let (epoch, shard) = (stretch.start.epoch.0, Some(stretch.start.shard.0));
+            if begun < done {
+                bars.push(Bar { epoch, shard, from: at(begun), to: at(done), ..bar });
+            }
+        }
     }
 
     /// Counts what its slots did since they were last counted.
@@ -547,4 +571,13 @@ pub(crate) fn job_index(lease: &Lease) -> usize {
 /// The digest of what a lease's unit makes.
 pub(crate) fn made_by(lease: LeaseId) -> Digest {
     Digest::of(&lease.0.to_le_bytes())
+}
+
+/// A checkpoint is as large as the scenario says, whatever the core takes it for.
+fn true_bytes(need: &Need, lease: &Lease, plan: &Plan) -> u64 {
+    let known = plan.jobs.get(job_index(lease)).and_then(|job| job.checkpoint_bytes);
+    match need.name {
+        Name::Checkpoint(..) => known.unwrap_or(need.blob.bytes),
+        Name::Data(_) => need.blob.bytes,
+    }
 }

@@ -52,4 +52,4 @@ pub use read::{Files, Normalise, Row, ScenarioError, Study, read};
 pub use result::{RunResult, Spread};
 pub use run::Watch;
 pub use scenario::Scenario;
-pub use study::{Ask, Cell, cell, run};
+pub use study::{Ask, Cell, cell, lower_bound, run};

@@ -40,7 +40,7 @@ pub(crate) struct Plan {
     pub(crate) jobs: Vec<SimJob>,
     pub(crate) begun: u64,
     pub(crate) assimilation: u64,
-    pub(crate) most_hops: u32,
+    most_hops: Option<u32>,
     pub(crate) lease_term: u64,
     pub(crate) heartbeat: u64,
     pub(crate) longest_wait: u64,
@@ -166,14 +166,15 @@ impl Plan {
     pub(crate) fn config(&self, policy: PolicyName) -> CoreConfig {
         let millis = |micros: u64| Millis(micros.div_ceil(1000));
         let never = Millis(u64::MAX / 4);
+        let defaults = CoreConfig::with_lease_term(millis(self.lease_term));
         CoreConfig {
             heartbeat_every: millis(self.heartbeat),
             longest_wait: millis(self.longest_wait),
             // Deleting old checkpoints has no influence on who trains what.
             condemn_after: never,
-            most_hops: self.most_hops,
+            most_hops: self.most_hops.unwrap_or(defaults.most_hops),
             policy,
-            ..CoreConfig::with_lease_term(millis(self.lease_term))
+            ..defaults
         }
     }
 

@@ -128,10 +128,12 @@ impl<'de> Deserialize<'de> for Auto<u32> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Raw::deserialize(deserializer)? {
             Raw::Text(text) if text == "auto" => Ok(Auto::Auto),
-            Raw::Number(number) if libm::trunc(number) == number => whole(number)
-                .and_then(|number| u32::try_from(number).ok())
-                .map(Auto::Given)
-                .ok_or_else(|| D::Error::custom(format!("{number} is too large or below 0"))),
+            Raw::Number(number) if libm::trunc(number).to_bits() == number.to_bits() => {
+                whole(number)
+                    .and_then(|number| u32::try_from(number).ok())
+                    .map(Auto::Given)
+                    .ok_or_else(|| D::Error::custom(format!("{number} is too large or below 0")))
+            }
             _ => Err(D::Error::custom("a whole number or \"auto\" was wanted")),
         }
     }

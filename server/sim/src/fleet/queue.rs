@@ -26,6 +26,8 @@ pub(crate) enum Event {
     Comes { host: u32 },
     /// It hears that it will be taken away.
     Warned { host: u32, boot: u32 },
+    /// There is but the time left to deliver what is trained.
+    Closes { host: u32, boot: u32 },
     /// It is gone.
     Goes { host: u32, boot: u32 },
     /// A job is submitted.
@@ -46,7 +48,10 @@ impl Event {
             | Event::Sent { .. }
             | Event::Report { .. }
             | Event::Heard { .. } => 0,
-            Event::Comes { .. } | Event::Warned { .. } | Event::Goes { .. } => 1,
+            Event::Comes { .. }
+            | Event::Warned { .. }
+            | Event::Closes { .. }
+            | Event::Goes { .. } => 1,
             Event::Assimilate => 2,
             Event::Ask { .. } => 3,
             Event::Beat { .. } => 4,

@@ -74,7 +74,8 @@ pub fn read(text: &str) -> Result<Study, ScenarioError> {
         toml::from_str(text).map_err(|error| said(text, error.span(), error.message()))?;
     let varied = take(&mut base, "vary").map(of_vary).transpose()?.unwrap_or_default();
     let cases = take(&mut base, "case").map(of_cases).transpose()?.unwrap_or_default();
-    let normalise = take(&mut base, "normalise").map(of_normalise).transpose()?.unwrap_or_default();
+    let normalise =
+        take(&mut base, "normalise").as_ref().map(of_normalise).transpose()?.unwrap_or_default();
     // Once from the text, for the lines of what is wrong whatever varies.
     if let Err(error) = toml::from_str::<Scenario>(text) {
         return Err(said(text, error.span(), error.message()));
@@ -154,7 +155,7 @@ fn of_cases(value: Value) -> Result<Vec<(String, Table)>, ScenarioError> {
     Ok(all)
 }
 
-fn of_normalise(value: Value) -> Result<Normalise, ScenarioError> {
+fn of_normalise(value: &Value) -> Result<Normalise, ScenarioError> {
     match value.as_str() {
         Some("bound") => Ok(Normalise::Bound),
         Some("first") => Ok(Normalise::First),

@@ -52,6 +52,8 @@ impl Watch for () {}
 
 /// The caller whose answer nobody waits for.
 const NOBODY: ReplyTo = ReplyTo(0);
+/// How much of a notice the client keeps for delivering, at the most.
+const LONGEST_RESERVE: u64 = 30_000_000;
 /// Hops between two words on progress.
 const PROGRESS_EVERY: u64 = 256;
 
@@ -133,7 +135,7 @@ impl<'a> Run<'a> {
             }
         }
         for host in 0..self.hosts.len() {
-            self.with(host, |host, around| host.count_time(around));
+            self.with(host, Host::count_time);
         }
         self.core.check_invariants().map_err(|violation| violation.to_string())?;
         let makespan = self.now - self.first_at.min(self.now);
@@ -179,6 +181,7 @@ impl<'a> Run<'a> {
             }
             Event::Comes { host } => return self.comes(index(host)),
             Event::Warned { host, boot } => return self.warned(index(host), boot),
+            Event::Closes { host, boot } => self.if_booted(host, boot, Host::close),
             Event::Goes { host, boot } => return self.goes(index(host), boot),
             Event::Submit { job } => return self.submit(index(job)),
             Event::Assimilate => return self.assimilate(),
@@ -202,6 +205,9 @@ impl<'a> Run<'a> {
             if let Some(notice) = notice {
                 let at = stay.to.saturating_sub(notice).max(stay.from);
                 self.queue.add(at, Event::Warned { host, boot });
+                let reserve = (notice / 2).min(LONGEST_RESERVE);
+                let at = stay.to.saturating_sub(reserve).max(stay.from);
+                self.queue.add(at, Event::Closes { host, boot });
             }
         }
     }
@@ -230,16 +236,18 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let mut back = Vec::new();
-        self.with(index, |host, around| {
-            host.count_time(around);
-            back = host.wind_down(around);
-        });
-        let Some(host) = self.hosts.get_mut(index) else { return Ok(()) };
-        let id = host.id;
-        if let Some(to) = host.asked.take() {
-            self.apply(Command::Hangup { to })?;
+        self.with(index, |host, around| back = host.wind_down(around));
+        let Some(host) = self.hosts.get(index) else { return Ok(()) };
+        let (id, request) = (host.id, host.last_request(self.now));
+        self.release(id, back)?;
+        self.apply(Command::Ask { to: NOBODY, host: id, request })?;
+        match self.answer.take() {
+            // What was granted in an answer that it didn't wait for any more.
+            Some(Answer::Work(answer)) => {
+                self.release(id, answer.leases.iter().map(|lease| lease.id).collect())
+            }
+            _ => Ok(()),
         }
-        self.release(id, back)
     }
 
     fn goes(&mut self, index: usize, boot: u32) -> Result<(), String> {

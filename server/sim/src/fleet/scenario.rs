@@ -62,10 +62,10 @@ pub struct ServerSpec {
     pub heartbeat: Auto<Span>,
     /// How long a host's ask is held open.
     pub longest_wait: Auto<Span>,
+    /// Hops of one trial that go to a host under one lease, at most.
+    pub most_hops: Option<u32>,
     /// What it takes to check a checkpoint and make it the next version.
     pub assimilation: Span,
-    /// Hops of one trial that go to a host at once, at most.
-    pub most_hops: u32,
 }
 
 /// `[[hosts]]`: hosts that are alike.
@@ -303,8 +303,8 @@ impl Default for ServerSpec {
             lease_term: Auto::Auto,
             heartbeat: Auto::Auto,
             longest_wait: Auto::Auto,
+            most_hops: None,
             assimilation: Span(0),
-            most_hops: 1,
         }
     }
 }

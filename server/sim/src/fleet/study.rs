@@ -1,9 +1,10 @@
 //! All runs of a scenario file: rows x policies x seeds.
 
 use super::{
+    bound::Names,
     gantt::Chart,
     plan::Plan,
-    quantity::policy_name,
+    quantity::{float, policy_name},
     read::{Files, Normalise, ScenarioError, Study},
     result::{RunResult, Spread},
     run::{Run, Watch},
@@ -35,6 +36,8 @@ pub enum Ask<'a> {
     Result,
     /// A chart of it.
     Chart(&'a mut Option<Chart>),
+    /// To check all the core's invariants after so many commands, again and again.
+    Check(u64),
 }
 
 /// Runs a scenario with one seed under one policy.
@@ -51,8 +54,10 @@ pub fn run(
 ) -> Result<RunResult, ScenarioError> {
     let plan = Plan::new(scenario, seed, files).map_err(ScenarioError)?;
     let mut run = Run::new(&plan, policy, watch);
-    if matches!(ask, Ask::Chart(_)) {
-        run.bars = Some(Vec::new());
+    match ask {
+        Ask::Result => {}
+        Ask::Chart(_) => run.bars = Some(Vec::new()),
+        Ask::Check(every) => run.check_every = Some(every),
     }
     let (result, bars) = run.run().map_err(|error| {
         ScenarioError(format!("seed {seed}, policy {}: {error}", policy_name(policy)))
@@ -62,6 +67,19 @@ pub fn run(
         *chart = Some(Chart::new(&plan, title, bars));
     }
     Ok(result)
+}
+
+/// The lower bound of a scenario's makespan with one seed, in seconds, and which bound it is.
+///
+/// # Errors
+/// Why it can't be run.
+pub fn lower_bound(
+    scenario: &Scenario,
+    seed: u64,
+    files: &mut Files<'_>,
+) -> Result<(f64, Names), ScenarioError> {
+    let plan = Plan::new(scenario, seed, files).map_err(ScenarioError)?;
+    Ok((float(plan.bound.micros) / 1e6, plan.bound.names))
 }
 
 /// Puts the runs of a row and a policy together. `compared`: the makespan to compare with, by seed.

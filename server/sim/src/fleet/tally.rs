@@ -45,8 +45,6 @@ pub(crate) struct Bar {
     pub(crate) epoch: u32,
     /// `None`: an evaluation.
     pub(crate) shard: Option<u32>,
-    /// Shards after that under the same lease.
-    pub(crate) further: u64,
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) came: Came,
