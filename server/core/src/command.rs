@@ -11,6 +11,7 @@ use sojourn_protocol::{
     spec::JobSpec,
     time::UnixMillis,
 };
+use sojourn_workgen::plan::Schedule;
 
 /// One step of the world: a command, when it came, and the chance that it may use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,6 +92,8 @@ pub enum Command {
     Resume { to: ReplyTo, job: JobId },
     /// A user has a trial, or every trial that can, train to `epochs` epochs in all.
     Extend { to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId> },
+    /// A plan that was asked for is made; `None` where the planner has none.
+    PlanReady { job: JobId, version: u64, schedule: Option<Box<Schedule>> },
     /// Somebody looks.
     Query { to: ReplyTo, query: Query },
 }

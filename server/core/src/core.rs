@@ -160,6 +160,7 @@ impl Core {
         self.handle(input.command);
         self.fail_lost_extras();
         self.renew_homes();
+        self.renew_plans();
         self.answer_parked();
         debug_assert_eq!(self.check_cheap_invariants(), Ok(()));
         std::mem::take(&mut self.effects)
@@ -206,6 +207,9 @@ impl Core {
             Command::Pause { to, job, now } => self.pause(to, job, now),
             Command::Resume { to, job } => self.resume(to, job),
             Command::Extend { to, job, epochs, trial } => self.extend(to, job, epochs, trial),
+            Command::PlanReady { job, version, schedule } => {
+                self.plan_ready(job, version, schedule.as_deref());
+            }
             Command::Query { to, query } => self.query(to, query),
         }
     }
@@ -239,12 +243,13 @@ impl Core {
         let assimilating = self.soft.assimilating.values().copied().min();
         let resting = self.soft.resting.values().copied().min();
         let look_again = self.soft.schedule.look_again;
+        let plan = self.next_plan();
         let presence = self.soft.schedule.fleet.next_look();
         let idle = self.state.blobs.oldest_idle().map(|(at, _)| at + self.config.condemn_after);
         let awaited = self.state.blobs.oldest_awaited().map(|(at, _)| at + self.config.awaited_for);
         let condemned =
             self.state.blobs.oldest_condemned().map(|(at, _)| at + self.config.delete_after);
-        [lease, parked, assimilating, resting, look_again, presence, idle, awaited, condemned]
+        [lease, parked, assimilating, resting, look_again, plan, presence, idle, awaited, condemned]
             .into_iter()
             .flatten()
             .min()

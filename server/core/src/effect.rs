@@ -5,12 +5,13 @@ use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, SubmitAnswer, WorkAnswer},
     digest::Digest,
     error::ApiError,
-    ids::{HostId, LeaseId, Version},
+    ids::{HostId, JobId, LeaseId, Version},
     position::Position,
     report::Trained,
     unit::Hop,
     view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
+use sojourn_workgen::plan::Problem;
 
 /// The number of a journalled event, from 1; 0 is the empty journal.
 #[derive(
@@ -46,6 +47,20 @@ pub enum Effect {
     },
     /// There are uploads to assimilate: wake the assimilators, once everything so far is durable.
     Assimilate,
+    /// Make this plan, elsewhere, in so many iterations; then say [`crate::Command::PlanReady`]. A plan that is
+    /// never made harms nothing.
+    Plan {
+        /// The job that it is for.
+        job: JobId,
+        /// Its number.
+        version: u64,
+        /// What is to be planned.
+        problem: Box<Problem>,
+        /// All chance that it may use.
+        seed: u64,
+        /// How long to try.
+        iterations: u64,
+    },
     /// Delete this blob from the store, once everything so far is durable; then say
     /// [`crate::Command::Deleted`].
     Delete(Digest),

@@ -6,6 +6,7 @@ use super::{
     error::ShellError,
     gather::Gathering,
     handle::unavailable,
+    planner::{Planner, Task},
     recover::{Recovered, recover},
     snapshot,
     wanted::WantedUploads,
@@ -58,6 +59,7 @@ pub(super) struct Driver {
     inputs: Sender<Input>,
     inbox: Receiver<Input>,
     errands: UnboundedSender<Errand>,
+    planner: Planner,
     core: Core,
     previous: UnixMillis,
     waiting: BTreeMap<ReplyTo, ReplySender>,
@@ -86,6 +88,7 @@ impl Driver {
         errands: UnboundedSender<Errand>,
     ) -> Result<Self, ShellError> {
         let core = Core::new(config.core);
+        let planner = Planner::start(inputs.clone())?;
         let mut driver = Self {
             open,
             config,
@@ -93,6 +96,7 @@ impl Driver {
             inputs,
             inbox,
             errands,
+            planner,
             core,
             previous: UnixMillis::default(),
             waiting: BTreeMap::new(),
@@ -245,6 +249,10 @@ impl Driver {
                 Item::Reply { after, reply, answer }
             }
             Effect::Assimilate => Item::Errand(Errand::Assimilate),
+            Effect::Plan { job, version, problem, seed, iterations } => {
+                self.planner.make(Task { job, version, problem, seed, iterations });
+                return None;
+            }
             Effect::Delete(blob) => Item::Errand(Errand::Delete(blob)),
             Effect::DropUpload(lease) => Item::Errand(Errand::DropUpload(lease)),
         })

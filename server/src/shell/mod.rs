@@ -13,6 +13,7 @@ mod driver;
 mod error;
 mod gather;
 mod handle;
+mod planner;
 mod recover;
 mod snapshot;
 mod wanted;

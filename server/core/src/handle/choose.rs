@@ -1,7 +1,7 @@
 //! Which unit a slot gets: jobs by their turn, hops by the policy, evaluations where they fit.
 
 use super::fit::Place;
-use crate::{core::Core, event::UnitKey, handle::hop::Hop, state::Job};
+use crate::{core::Core, event::UnitKey, handle::hop::Hop, schedule::PlannedHop, state::Job};
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, ShardId, TrialId, Version},
@@ -15,6 +15,8 @@ pub(crate) struct Chosen {
     pub(crate) then: Vec<ShardId>,
     pub(crate) base: Version,
     pub(crate) why: String,
+    /// The hop of the plan that it is.
+    pub(crate) planned: Option<PlannedHop>,
 }
 
 impl Core {
@@ -79,6 +81,7 @@ impl Core {
             unit: UnitKey::Extra { job: job.id, name: extra.name },
             then: Vec::new(),
             base: extra.version,
+            planned: None,
             why: format!("evaluation on the {} data, outside the search", extra.name.split.name()),
         })
     }
@@ -126,5 +129,5 @@ impl Core {
 
 fn evaluate(job: JobId, (trial, epoch, base): (TrialId, Epoch, Version), why: &str) -> Chosen {
     let unit = UnitKey::Evaluate { job, trial, epoch };
-    Chosen { unit, then: Vec::new(), base, why: format!("evaluation: {why}") }
+    Chosen { unit, then: Vec::new(), base, planned: None, why: format!("evaluation: {why}") }
 }

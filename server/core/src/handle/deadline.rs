@@ -124,6 +124,9 @@ impl Core {
         if let Some(known) = known {
             let host = known.host;
             self.settle_held(&known);
+            if end != LeaseEnd::Revoked {
+                self.plan_outdated(known.unit.job());
+            }
             if matches!(end, LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) {
                 self.effect(Effect::DropUpload(lease));
             }

@@ -45,6 +45,7 @@ impl Core {
             contact.cached.extend(visited.map(|shard| shard.blob.sha256));
         }
         let job = chosen.unit.job();
+        let planned = chosen.planned;
         self.pass_over_before(job);
         self.emit(Event::LeaseGranted {
             lease,
@@ -56,6 +57,9 @@ impl Core {
             class,
             why: chosen.why,
         });
+        if let Some(known) = self.state.leases.get(&lease).cloned() {
+            self.granted_by_plan(&known, planned);
+        }
         self.soft.set_term(lease, self.fresh_term(lease));
         let micros = self.weighed(job, self.estimate_micros(lease));
         self.shares_of(job).give(job, lease, micros);

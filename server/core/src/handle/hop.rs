@@ -62,6 +62,9 @@ impl Core {
     /// The hop that a place gets of a job, if any.
     pub(crate) fn hop_for(&self, job: &Job, place: Place<'_>, chance: &mut ChaCha8Rng) -> Hop {
         let Some(ranks) = self.soft.schedule.ranks.get(&job.id) else { return Hop::Nothing };
+        if let Some(planned) = self.planned_for(job, place) {
+            return planned;
+        }
         let board = JobBoard {
             core: self,
             job,
@@ -89,7 +92,7 @@ impl Core {
         };
         let standing = |shard| board.standing(shard);
         let then = legs(&trial.chain, choice.shard, standing, self.config.most_hops);
-        Some(Chosen { unit, then, base: trial.version, why: choice.why })
+        Some(Chosen { unit, then, base: trial.version, why: choice.why, planned: None })
     }
 
     fn standing(&self, job: &Job, place: Place<'_>) -> Vec<Standing> {

@@ -15,6 +15,8 @@ mod hop;
 mod house;
 mod lease;
 mod legs;
+mod plan;
+mod problem;
 mod report;
 mod stock;
 mod turn;

@@ -5,6 +5,7 @@
 //! | `estimate/` | how long units take, measured and guessed |
 //! | `fleet.rs` | the hosts in contact, their slots and speeds |
 //! | `homes.rs` | which hosts keep which shard, where replicas are fixed |
+//! | `planning.rs` | the plan that is followed |
 //! | `ranks.rs` | each job's trials by the work that they have left |
 //!
 //! All of it is soft: it comes back by itself after a start. Which hop a place gets is decided in
@@ -13,11 +14,15 @@
 mod estimate;
 mod fleet;
 mod homes;
+mod planning;
 mod ranks;
 
 pub(crate) use estimate::{Estimates, PACE_ONE, PlaceName};
 pub(crate) use fleet::{Fleet, FleetPlace, SPEED_ONE, look_after, takes};
 pub(crate) use homes::{Homes, Keeper};
+pub(crate) use planning::{
+    Advice, Asked, PlaceKey, PlannedHop, Planning, Standing as PlannedStanding,
+};
 pub(crate) use ranks::Ranks;
 
 use sojourn_protocol::{
@@ -39,6 +44,8 @@ pub(crate) struct Schedule {
     pub(crate) homes: BTreeMap<JobId, Homes>,
     /// The fleet that they were assigned for, and who rested then.
     pub(crate) housed: (u64, BTreeSet<HostId>),
+    /// Plans, by job.
+    pub(crate) plans: BTreeMap<JobId, Planning>,
     /// When an idle place may take what it left to others.
     pub(crate) look_again: Option<UnixMillis>,
 }

@@ -4,6 +4,10 @@ use sojourn_core::{
     Answer, Command, Core, CoreConfig, Effect, Envelope, JournalPosition, Record, ReplyTo,
 };
 use sojourn_protocol::{digest::Digest, error::ApiError, time::UnixMillis};
+use sojourn_workgen::plan::{Iterations, Planner as _, Rollout};
+
+/// Forward simulations of one plan, at the most: worlds are many.
+const PLANNING: u64 = 4;
 
 /// A reply that has left.
 pub(crate) type Reply = (ReplyTo, Result<Box<Answer>, ApiError>);
@@ -17,6 +21,8 @@ pub(crate) struct Server {
     unsynced: Vec<Record>,
     waiting: Vec<(JournalPosition, Reply)>,
     deletes: Vec<Digest>,
+    /// Plans that are made.
+    plans: Vec<Command>,
     /// Everything that was put in since the last start, for D1.
     inputs: Vec<Envelope>,
     outputs: Vec<Vec<Effect>>,
@@ -32,6 +38,7 @@ impl Server {
             unsynced: Vec::new(),
             waiting: Vec::new(),
             deletes: Vec::new(),
+            plans: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
             started_with: 0,
@@ -58,10 +65,20 @@ impl Server {
                 Effect::Persist(record) => self.unsynced.push(record),
                 Effect::Reply { to, after, answer } => self.waiting.push((after, (to, answer))),
                 Effect::Delete(blob) => self.deletes.push(blob),
+                Effect::Plan { job, version, problem, seed, iterations } => {
+                    let mut budget = Iterations::new(iterations.min(PLANNING));
+                    let schedule = Rollout.plan(&problem, seed, &mut budget).map(Box::new);
+                    self.plans.push(Command::PlanReady { job, version, schedule });
+                }
                 // Assimilators of a world look by themselves; uploads are not kept.
                 Effect::Assimilate | Effect::DropUpload(_) => {}
             }
         }
+    }
+
+    /// Plans that were made meanwhile.
+    pub(crate) fn plans(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.plans)
     }
 
     /// Syncs the journal; says which replies may leave and which blobs are to be deleted.
@@ -81,6 +98,7 @@ impl Server {
         self.unsynced.clear();
         self.waiting.clear();
         self.deletes.clear();
+        self.plans.clear();
     }
 
     /// Starts again from a snapshot of some earlier moment and the journal.

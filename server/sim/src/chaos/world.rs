@@ -398,6 +398,10 @@ impl World {
             return Ok(());
         }
         let (replies, deletes) = self.server.sync();
+        for plan in self.server.plans() {
+            // One that comes late, or never, harms nothing.
+            self.send(plan);
+        }
         self.deliver(replies, &deletes)
     }
 

@@ -27,7 +27,10 @@ use sojourn_protocol::{
     seeds,
     time::UnixMillis,
 };
-use sojourn_workgen::PolicyName;
+use sojourn_workgen::{
+    PolicyName,
+    plan::{Iterations, Planner as _, Rollout},
+};
 
 /// Whoever looks on.
 pub trait Watch {
@@ -72,6 +75,7 @@ pub(crate) struct Run<'a> {
     /// What the last command was answered, where no host waits for it.
     answer: Option<Answer>,
     deleted: Vec<Digest>,
+    planned: Vec<Command>,
     /// Assimilation is on its way.
     assimilating: bool,
     submitted: usize,
@@ -102,6 +106,7 @@ impl<'a> Run<'a> {
             bars: None,
             answer: None,
             deleted: Vec::new(),
+            planned: Vec::new(),
             assimilating: false,
             submitted: 0,
             ended: 0,
@@ -411,6 +416,12 @@ impl<'a> Run<'a> {
         while let Some(blob) = self.deleted.pop() {
             self.apply(Command::Deleted { blob })?;
         }
+        // A plan is made in no time: it is for the next instant as much as for this one.
+        while let Some(plan) = self.planned.pop() {
+            let answer = self.answer.take();
+            self.apply(plan)?;
+            self.answer = answer;
+        }
         match self.check_every {
             Some(every) if self.tally.commands.is_multiple_of(every) => {
                 self.core.check_invariants().map_err(|violation| violation.to_string())
@@ -429,6 +440,14 @@ impl<'a> Run<'a> {
                 }
             }
             Effect::Delete(blob) => self.deleted.push(blob),
+            Effect::Plan { job, version, problem, seed, iterations } => {
+                let before = self.watch.clock();
+                let mut budget = Iterations::new(iterations);
+                let schedule = Rollout.plan(&problem, seed, &mut budget).map(Box::new);
+                self.tally.planning += self.watch.clock() - before;
+                self.tally.plans += 1;
+                self.planned.push(Command::PlanReady { job, version, schedule });
+            }
             // What was uploaded is nowhere.
             Effect::DropUpload(_) => {}
         }

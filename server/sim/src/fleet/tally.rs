@@ -32,6 +32,9 @@ pub(crate) struct Tally {
     pub(crate) commands: u64,
     /// Nanoseconds in the core, where somebody has a clock.
     pub(crate) in_core: u64,
+    /// Plans made, and nanoseconds that they took.
+    pub(crate) plans: u64,
+    pub(crate) planning: u64,
 }
 
 /// A unit in a slot, for charts.

@@ -1,0 +1,188 @@
+//! Plans: when one is asked for, and what it says of an idle place.
+
+use super::{choose::Chosen, fit::Place, hop::Hop};
+use crate::{
+    core::Core,
+    effect::Effect,
+    event::UnitKey,
+    schedule::{Advice, Asked, PlannedHop, PlannedStanding},
+    state::{Job, Lease, Trial},
+};
+use sojourn_protocol::{
+    ids::{JobId, ShardId},
+    seeds,
+    time::{Millis, UnixMillis},
+};
+use sojourn_workgen::plan::Schedule;
+
+/// A job's plans are at least so far apart.
+const EVERY: Millis = Millis::from_secs(1);
+/// So long places wait for a job's first plan.
+const PATIENCE: Millis = Millis::from_secs(1);
+/// Forward simulations of one plan, times hops.
+const EFFORT: u64 = 1 << 19;
+/// The fewest and the most forward simulations.
+const ITERATIONS: std::ops::RangeInclusive<u64> = 16..=4_000;
+
+impl Core {
+    /// Asks for plans that are due.
+    pub(crate) fn renew_plans(&mut self) {
+        if !self.config.policy.plans() {
+            return;
+        }
+        let schedule = &mut self.soft.schedule;
+        let ranks = &schedule.ranks;
+        schedule.plans.retain(|job, _| ranks.contains_key(job));
+        let fleet = schedule.fleet.version();
+        let mut due = Vec::new();
+        for job in ranks.keys() {
+            let planning = schedule.plans.entry(*job).or_default();
+            planning.for_fleet(fleet);
+            if planning.is_due(self.now, EVERY) {
+                due.push(*job);
+            }
+        }
+        for job in due {
+            self.ask_for_plan(job);
+        }
+    }
+
+    /// When the next plan is due.
+    pub(crate) fn next_plan(&self) -> Option<UnixMillis> {
+        self.soft.schedule.plans.values().filter_map(|planning| planning.due_at(EVERY)).min()
+    }
+
+    fn ask_for_plan(&mut self, id: JobId) {
+        let Some(job) = self.state.jobs.get(&id) else { return };
+        if !job.is_open() || self.soft.schedule.fleet.capacity() == 0 {
+            // It is asked for when there is somebody to follow it.
+            return;
+        }
+        let made = self.problem_of(job);
+        let seed = u64::from(seeds::below(&mut self.chance, u32::MAX));
+        let Some(planning) = self.soft.schedule.plans.get_mut(&id) else { return };
+        let Some((problem, asked)) = made else {
+            // There will be none for this fleet.
+            let fleet = self.soft.schedule.fleet.version();
+            let nothing = Asked { at: self.now, fleet, trials: Vec::new(), places: Vec::new() };
+            let version = planning.ask(nothing);
+            planning.ready(version, &Schedule::default());
+            return;
+        };
+        let iterations = EFFORT / problem.hops().max(1);
+        let iterations = iterations.clamp(*ITERATIONS.start(), *ITERATIONS.end());
+        let version = planning.ask(asked);
+        let problem = Box::new(problem);
+        self.effect(Effect::Plan { job: id, version, problem, seed, iterations });
+    }
+
+    pub(crate) fn plan_ready(&mut self, job: JobId, version: u64, schedule: Option<&Schedule>) {
+        let Some(planning) = self.soft.schedule.plans.get_mut(&job) else { return };
+        if planning.ready(version, schedule.unwrap_or(&Schedule::default())) {
+            self.soft.work_changed = true;
+        }
+    }
+
+    /// What a job's plan has for a place; `None` where it says nothing.
+    pub(crate) fn planned_for(&self, job: &Job, place: Place<'_>) -> Option<Hop> {
+        let planning = self.soft.schedule.plans.get(&job.id)?;
+        let device = &place.slots.device.name;
+        let standing = |hop: &PlannedHop| self.planned_standing(job, hop, place);
+        let wait = |until: UnixMillis| Hop::Wait((until - self.now).0.saturating_mul(1000));
+        match planning.advise(place.host, device, self.now, standing) {
+            Advice::Take(hop, further) => {
+                let trial = job.trial(hop.trial)?;
+                let start = trial.chain.next(hop.shard)?;
+                let unit = UnitKey::Train {
+                    job: job.id,
+                    trial: hop.trial,
+                    epoch: start.epoch,
+                    shard: hop.shard,
+                    from: start.batch,
+                };
+                let why = format!(
+                    "rollout: planned here from {} to {} ms from now, {further} more in a row",
+                    offset(hop.start, self.now),
+                    offset(hop.end, self.now),
+                );
+                let (then, base, planned) = (Vec::new(), trial.version, Some(hop));
+                Some(Hop::Chosen(Chosen { unit, then, base, why, planned }))
+            }
+            Advice::Wait(until) => Some(wait(until)),
+            Advice::Nothing => planning.awaited_until(self.now, PATIENCE).map(wait),
+        }
+    }
+
+    /// A lease was granted, by the plan or without it.
+    pub(crate) fn granted_by_plan(&mut self, lease: &Lease, planned: Option<PlannedHop>) {
+        let UnitKey::Train { job, .. } = lease.unit else { return };
+        let Some(mut planning) = self.soft.schedule.plans.remove(&job) else { return };
+        match planned {
+            Some(hop) => planning.granted(&hop, self.now),
+            None if planning.is_followed() => planning.outdated(),
+            None => {}
+        }
+        if let Some(known) = self.state.jobs.get(&job)
+            && let Some(contact) = self.soft.contacts.get(&lease.host)
+            && let Some(slots) = contact.devices.get(&lease.device)
+        {
+            let place = Place { host: lease.host, slots };
+            let standing = |hop: &PlannedHop| self.planned_standing(known, hop, place);
+            planning.clear(lease.host, &lease.device, standing);
+        }
+        self.soft.schedule.plans.insert(job, planning);
+    }
+
+    /// A lease has ended without a result: the plan counted on it.
+    pub(crate) fn plan_outdated(&mut self, job: JobId) {
+        if let Some(planning) = self.soft.schedule.plans.get_mut(&job) {
+            planning.outdated();
+        }
+    }
+
+    fn planned_standing(&self, job: &Job, hop: &PlannedHop, place: Place<'_>) -> PlannedStanding {
+        let Some(trial) = job.trial(hop.trial) else { return PlannedStanding::Over };
+        let at = trial.chain.epoch();
+        if !trial.is_running() || at > hop.epoch || trial.chain.is_done() {
+            return PlannedStanding::Over;
+        }
+        if at < hop.epoch {
+            return PlannedStanding::Later;
+        }
+        if trial.chain.next(hop.shard).is_none() || self.is_in_hand(trial, hop.shard) {
+            return PlannedStanding::Over;
+        }
+        let open = trial.is_runnable()
+            && self.may_train(job, trial, place)
+            && self.has_room(place.slots, trial)
+            && self.is_home(job, place.class(), hop.shard, place.host);
+        if open { PlannedStanding::Open } else { PlannedStanding::Later }
+    }
+
+    /// Does somebody train the trial on that shard, or wait for the result to be taken in?
+    fn is_in_hand(&self, trial: &Trial, shard: ShardId) -> bool {
+        self.in_hand(trial).any(|lease| visits(lease).any(|other| other == shard))
+    }
+
+    /// Leases of a trial's next hop, live ones and those whose results wait.
+    pub(crate) fn in_hand<'a>(&'a self, trial: &'a Trial) -> impl Iterator<Item = &'a Lease> {
+        let live = trial.live.iter().filter_map(|lease| self.state.leases.get(lease));
+        let past = trial.awaiting.iter().filter_map(|lease| self.state.past.get(lease));
+        live.chain(past.map(|past| &past.lease))
+    }
+}
+
+/// The shards that a lease visits.
+pub(crate) fn visits(lease: &Lease) -> impl Iterator<Item = ShardId> + '_ {
+    let first = match lease.unit {
+        UnitKey::Train { shard, .. } => Some(shard),
+        UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,
+    };
+    first.into_iter().chain(lease.then.iter().copied())
+}
+
+/// Milliseconds from now.
+fn offset(micros: u64, now: UnixMillis) -> String {
+    let (at, now) = (micros / 1000, now.0);
+    if at < now { format!("-{}", now - at) } else { (at - now).to_string() }
+}

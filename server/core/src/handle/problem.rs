@@ -1,0 +1,168 @@
+//! What is left of a job, as a problem for a planner.
+
+use super::plan::visits;
+use crate::{
+    core::Core,
+    schedule::{Asked, PlaceKey, PlaceName},
+    state::{Job, Trial},
+};
+use sojourn_protocol::{
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
+    spec::Replicas,
+};
+use sojourn_workgen::plan::{PACE_ONE, PlanPlace, PlanTrial, Problem};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Hops of one plan: of longer jobs the next epochs are planned.
+const MOST_HOPS: u64 = 50_000;
+/// Rows for which times are compared.
+const SAMPLE: u64 = 1_000_000;
+
+/// A slot: whose it is, and what it says that it computes a second.
+type Slot = (PlaceKey, f64);
+
+impl Core {
+    /// What is left of a job, on the hosts that are there. None where a plan couldn't be followed: hosts of
+    /// several numeric classes between which trials mustn't move, or fewer hosts wanted than there are.
+    pub(crate) fn problem_of(&self, job: &Job) -> Option<(Problem, Asked)> {
+        let fleet = &self.soft.schedule.fleet;
+        let placement = &job.spec.placement;
+        let classes = fleet.hosts().flat_map(|(_, places)| places).map(|place| place.class);
+        let classes: BTreeSet<_> = classes.collect();
+        if (placement.reproducible && classes.len() > 1) || placement.max_hosts.is_some() {
+            return None;
+        }
+        let (slots, places) = self.plan_places();
+        let rows: Vec<u64> = job.data.train.iter().map(|shard| u64::from(shard.rows)).collect();
+        let (trials, of) = self.plan_trials(job, &slots, &rows);
+        let shards = (0u32..).map(ShardId).take(rows.len());
+        let holders = match placement.replicas {
+            Replicas::Demand => vec![None; rows.len()],
+            Replicas::Fixed(_) => {
+                shards.map(|shard| Some(self.holders(job, shard, &slots))).collect()
+            }
+        };
+        let asked = Asked {
+            at: self.now,
+            fleet: fleet.version(),
+            trials: of,
+            places: slots.into_iter().map(|(place, _)| place).collect(),
+        };
+        let problem = Problem { trials, places, holders };
+        let sound = !problem.trials.is_empty() && problem.check().is_ok();
+        sound.then_some((problem, asked))
+    }
+
+    /// One place for each slot, and when it is free.
+    fn plan_places(&self) -> (Vec<Slot>, Vec<PlanPlace>) {
+        let (mut slots, mut places) = (Vec::new(), Vec::new());
+        let fleet = self.soft.schedule.fleet.hosts();
+        for (host, devices) in fleet.filter(|(host, _)| !self.soft.is_resting(*host, self.now)) {
+            let contact = self.soft.contacts.get(&host);
+            for place in devices {
+                let device = contact.and_then(|contact| contact.device(&place.device));
+                let flops = device.map_or(0.0, |device| device.flops);
+                for free_at in self.slots_free_at(host, &place.device, place.slots) {
+                    slots.push(((host, place.device.clone()), flops));
+                    places.push(PlanPlace { free_at, ..PlanPlace::default() });
+                }
+            }
+        }
+        (slots, places)
+    }
+
+    /// Microseconds until each slot of a host's device should be free; units that wait there for their turn
+    /// go to the first one.
+    fn slots_free_at(&self, host: HostId, device: &str, slots: u32) -> Vec<u64> {
+        let live = self.state.hosts.get(&host).map(|host| &host.live);
+        let leases = live.into_iter().flatten().filter_map(|lease| self.state.leases.get(lease));
+        let leases = leases.filter(|lease| lease.device == device);
+        let mut free = vec![0u64; usize::try_from(slots).unwrap_or(0)];
+        for left in leases.map(|lease| self.still_takes(lease.id)) {
+            if let Some(first) = free.iter_mut().min() {
+                *first = first.saturating_add(left);
+            }
+        }
+        free
+    }
+
+    /// Microseconds that a live lease's unit should still take.
+    fn still_takes(&self, lease: LeaseId) -> u64 {
+        let finished = self.soft.terms.get(&lease).is_some_and(|term| term.finished);
+        let Some(known) = self.state.leases.get(&lease).filter(|_| !finished) else { return 0 };
+        let held = (self.now - known.granted_at).0.saturating_mul(1000);
+        self.estimate_micros(lease).saturating_sub(held)
+    }
+
+    fn plan_trials(
+        &self,
+        job: &Job,
+        slots: &[Slot],
+        rows: &[u64],
+    ) -> (Vec<PlanTrial>, Vec<(TrialId, Epoch)>) {
+        let left = |trial: &&Trial| trial.is_running() && !trial.chain.is_done();
+        let running: Vec<&Trial> = job.trials.iter().filter(left).collect();
+        let per_epoch = u64::try_from(running.len() * rows.len()).unwrap_or(u64::MAX).max(1);
+        let most_after = u32::try_from(MOST_HOPS / per_epoch).unwrap_or(u32::MAX);
+        let (mut trials, mut of) = (Vec::new(), Vec::new());
+        for trial in running {
+            let in_hand: BTreeSet<ShardId> = self.in_hand(trial).flat_map(visits).collect();
+            let mut epoch = trial.chain.epoch();
+            let mut after = trial.epochs().saturating_sub(epoch.0 + 1);
+            let open = trial.chain.open().filter(|shard| !in_hand.contains(shard));
+            let mut open: Vec<u32> = open.map(|shard| shard.0).collect();
+            if open.is_empty() {
+                if after == 0 {
+                    continue;
+                }
+                after -= 1;
+                epoch = epoch.next();
+                open = (0u32..).take(rows.len()).collect();
+            }
+            let live = trial.live.iter().map(|lease| self.still_takes(*lease));
+            trials.push(PlanTrial {
+                free_at: live.max().unwrap_or(0),
+                open,
+                epochs_after: after.min(most_after),
+                ..self.plan_times(job.id, trial.id, slots, rows)
+            });
+            of.push((trial.id, epoch));
+        }
+        (trials, of)
+    }
+
+    /// A trial's times: on its fastest place by shard, and how much slower each place is.
+    fn plan_times(&self, job: JobId, trial: TrialId, slots: &[Slot], rows: &[u64]) -> PlanTrial {
+        let estimates = &self.soft.schedule.estimates;
+        let mut known: BTreeMap<(HostId, &str), u64> = BTreeMap::new();
+        let times = slots.iter().map(|((host, device), flops)| {
+            *known.entry((*host, device)).or_insert_with(|| {
+                let place = PlaceName { host: *host, device, flops: *flops };
+                estimates.micros(place, job, trial, SAMPLE).max(1)
+            })
+        });
+        let times: Vec<u64> = times.collect();
+        let best = times.iter().copied().min().unwrap_or(1);
+        PlanTrial {
+            work: rows.iter().map(|rows| scaled(best, *rows, SAMPLE).max(1)).collect(),
+            pace: times.iter().map(|time| scaled(*time, PACE_ONE, best)).collect(),
+            ..PlanTrial::default()
+        }
+    }
+
+    /// Slots whose hosts keep a shard.
+    fn holders(&self, job: &Job, shard: ShardId, slots: &[Slot]) -> Vec<u32> {
+        let keeps = |host: HostId, device: &str| {
+            let mut places = self.soft.schedule.fleet.places(host).iter();
+            let place = places.find(|place| place.device == device);
+            place.is_some_and(|place| self.is_home(job, place.class, shard, host))
+        };
+        let homes = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
+        homes.map(|(slot, _)| slot).collect()
+    }
+}
+
+fn scaled(value: u64, by: u64, over: u64) -> u64 {
+    let scaled = u128::from(value) * u128::from(by) / u128::from(over.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
