@@ -115,7 +115,7 @@ impl Core {
 
     /// A lease was granted, by the plan or without it.
     pub(crate) fn granted_by_plan(&mut self, lease: &Lease, planned: Option<PlannedHop>) {
-        let UnitKey::Train { job, .. } = lease.unit else { return };
+        let UnitKey::Train { job, trial, .. } = lease.unit else { return };
         let Some(mut planning) = self.soft.schedule.plans.remove(&job) else { return };
         match planned {
             Some(hop) => planning.granted(&hop, self.now),
@@ -128,7 +128,7 @@ impl Core {
         {
             let place = Place { host: lease.host, slots };
             let standing = |hop: &PlannedHop| self.planned_standing(known, hop, place);
-            planning.clear(lease.host, &lease.device, standing);
+            planning.clear((lease.host, &lease.device), trial, standing);
         }
         self.soft.schedule.plans.insert(job, planning);
     }

@@ -4,8 +4,9 @@
 //!   nothing --ask--> asked --PlanReady--> followed --(hosts come or go, leases are lost, it lags)--> ask again
 //! ```
 //!
-//! A plan is advice: each place takes the first hop of its own list that is open, and waits for one that
-//! isn't only while that is about to be. Whatever the plan doesn't say the policy decides.
+//! A plan is advice: each place takes the first hop of its own list whose trial is free and has nothing else
+//! planned before it; it waits for one that isn't only while that is about to be. Whatever the plan doesn't say
+//! the policy decides.
 
 use sojourn_protocol::{
     ids::{Epoch, HostId, ShardId, TrialId},
@@ -71,6 +72,9 @@ struct Followed {
     hops: u64,
     /// When the last one ends, in microseconds of the server's clock.
     ends: u64,
+    /// Each trial's hops, in order.
+    trials: BTreeMap<TrialId, VecDeque<PlannedHop>>,
+    /// Each place's hops, in order.
     lists: BTreeMap<HostId, BTreeMap<String, VecDeque<PlannedHop>>>,
 }
 
@@ -82,6 +86,14 @@ pub(crate) struct PlannedHop {
     pub(crate) shard: ShardId,
     pub(crate) start: u64,
     pub(crate) end: u64,
+}
+
+impl PlannedHop {
+    /// So long others wait for it, in microseconds of the server's clock.
+    fn patience_until(&self) -> u64 {
+        let patience = self.end.saturating_sub(self.start) / LATE + LATE_AT_LEAST;
+        self.start.saturating_add(patience)
+    }
 }
 
 /// What a plan says of an idle place.
@@ -134,7 +146,7 @@ impl Planning {
             return false;
         }
         let hops = u64::try_from(schedule.steps.len()).unwrap_or(u64::MAX);
-        let mut followed = Followed { hops, ends, lists: BTreeMap::new() };
+        let mut followed = Followed { hops, ends, ..Followed::default() };
         self.late = 0;
         for step in &schedule.steps {
             let trial = usize::try_from(step.trial).ok().and_then(|n| asked.trials.get(n));
@@ -147,6 +159,7 @@ impl Planning {
                 start: begin + step.start,
                 end: begin + step.end,
             };
+            followed.trials.entry(*trial).or_default().push_back(hop);
             let of_host = followed.lists.entry(*host).or_default();
             of_host.entry(device.clone()).or_default().push_back(hop);
         }
@@ -210,19 +223,24 @@ impl Planning {
         now: UnixMillis,
         standing: impl Fn(&PlannedHop) -> Standing,
     ) -> Advice {
-        let lists = self.followed.as_ref().and_then(|followed| followed.lists.get(&host));
+        let Some(followed) = &self.followed else { return Advice::Nothing };
+        let lists = followed.lists.get(&host);
         let Some(list) = lists.and_then(|lists| lists.get(device)) else { return Advice::Nothing };
         let micros = now.0.saturating_mul(1000);
         let left = || list.iter().filter(|hop| standing(hop) != Standing::Over);
+        let is_next = |hop: &PlannedHop| {
+            let mut of_trial = followed.trials.get(&hop.trial).into_iter().flatten();
+            let next = of_trial.find(|other| standing(other) != Standing::Over);
+            next.is_none_or(|next| next == hop || next.patience_until() <= micros)
+        };
         for (n, hop) in left().take(LOOK).enumerate() {
-            if standing(hop) == Standing::Open {
+            if standing(hop) == Standing::Open && is_next(hop) {
                 let further = left().skip(n + 1).take(LOOK);
                 let same = |next: &&PlannedHop| next.trial == hop.trial && next.epoch == hop.epoch;
                 let further = further.take_while(same).count();
                 return Advice::Take(*hop, u32::try_from(further).unwrap_or(0));
             }
-            let patience = (hop.end - hop.start) / LATE + LATE_AT_LEAST;
-            let until = hop.start.saturating_add(patience);
+            let until = hop.patience_until();
             if micros < until {
                 return Advice::Wait(UnixMillis(until.div_ceil(1000)));
             }
@@ -230,17 +248,21 @@ impl Planning {
         Advice::Nothing
     }
 
-    /// Takes hops out of a place's list that are over.
+    /// Takes hops out of a place's and a trial's lists that are over.
     pub(crate) fn clear(
         &mut self,
-        host: HostId,
-        device: &str,
+        (host, device): (HostId, &str),
+        trial: TrialId,
         standing: impl Fn(&PlannedHop) -> Standing,
     ) {
-        let lists = self.followed.as_mut().and_then(|followed| followed.lists.get_mut(&host));
-        let Some(list) = lists.and_then(|lists| lists.get_mut(device)) else { return };
-        while list.front().is_some_and(|hop| standing(hop) == Standing::Over) {
-            list.pop_front();
+        let Some(followed) = &mut self.followed else { return };
+        let of_host = followed.lists.get_mut(&host);
+        let list = of_host.and_then(|lists| lists.get_mut(device));
+        let of_trial = followed.trials.get_mut(&trial);
+        for hops in list.into_iter().chain(of_trial) {
+            while hops.front().is_some_and(|hop| standing(hop) == Standing::Over) {
+                hops.pop_front();
+            }
         }
     }
 }
