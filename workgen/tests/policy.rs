@@ -37,6 +37,9 @@ impl Board for Sample {
             move |&(trial, work): &(TrialId, u64)| Candidate { trial, chain, work, waited: 0 };
         Box::new(self.trials.iter().map(candidate))
     }
+    fn own(&self) -> Option<&[ShardId]> {
+        None
+    }
     fn standing(&self, shard: ShardId) -> Standing {
         match shard.0 {
             shard if self.elsewhere.contains(&shard) => Standing::Elsewhere,

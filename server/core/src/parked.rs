@@ -2,7 +2,10 @@
 
 use crate::command::ReplyTo;
 use sojourn_protocol::{api::WorkRequest, ids::HostId, time::UnixMillis};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// An ask that is held open.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +18,8 @@ pub(crate) struct Parked {
     pub(crate) until: UnixMillis,
     /// Its place among those that wait.
     pub(crate) order: u64,
+    /// The speed of its host's fastest slots.
+    pub(crate) speed: u64,
 }
 
 /// All of them, one a host.
@@ -23,6 +28,8 @@ pub(crate) struct ParkedAsks {
     asks: BTreeMap<HostId, Parked>,
     by_order: BTreeMap<u64, HostId>,
     by_until: BTreeSet<(UnixMillis, HostId)>,
+    /// The fastest first, then by order.
+    by_speed: BTreeSet<(Reverse<u64>, u64, HostId)>,
     /// Idle slots of all of them.
     idle: usize,
     /// The next one's place.
@@ -37,10 +44,11 @@ impl ParkedAsks {
         to: ReplyTo,
         request: WorkRequest,
         until: UnixMillis,
+        speed: u64,
     ) {
         let order = self.next;
         self.next += 1;
-        self.put_back(host, Parked { to, request, until, order });
+        self.put_back(host, Parked { to, request, until, order, speed });
     }
 
     /// Holds an ask open that was taken, in its old place.
@@ -48,6 +56,7 @@ impl ParkedAsks {
         self.take(host);
         self.by_order.insert(parked.order, host);
         self.by_until.insert((parked.until, host));
+        self.by_speed.insert((Reverse(parked.speed), parked.order, host));
         self.idle += idle(&parked);
         self.asks.insert(host, parked);
     }
@@ -57,6 +66,7 @@ impl ParkedAsks {
         let parked = self.asks.remove(&host)?;
         self.by_order.remove(&parked.order);
         self.by_until.remove(&(parked.until, host));
+        self.by_speed.remove(&(Reverse(parked.speed), parked.order, host));
         self.idle -= idle(&parked);
         Some(parked)
     }
@@ -99,6 +109,11 @@ impl ParkedAsks {
         self.by_order.range(place..).next().map(|(order, host)| (*order, *host))
     }
 
+    /// Hosts whose asks wait, the fastest first.
+    pub(crate) fn fastest(&self) -> impl Iterator<Item = HostId> + '_ {
+        self.by_speed.iter().map(|(_, _, host)| *host)
+    }
+
     /// Idle slots that wait, without those of this host.
     #[must_use]
     pub(crate) fn idle_beside(&self, host: HostId) -> usize {
@@ -133,9 +148,10 @@ mod tests {
     fn they_are_found_by_place_and_by_time_until_they_are_taken() {
         let mut asks = ParkedAsks::default();
         let [a, b, c] = [HostId(3), HostId(1), HostId(2)];
-        asks.park(a, ReplyTo(1), request(1), UnixMillis(30));
-        asks.park(b, ReplyTo(2), request(2), UnixMillis(10));
-        asks.park(c, ReplyTo(3), request(4), UnixMillis(20));
+        asks.park(a, ReplyTo(1), request(1), UnixMillis(30), 5);
+        asks.park(b, ReplyTo(2), request(2), UnixMillis(10), 9);
+        asks.park(c, ReplyTo(3), request(4), UnixMillis(20), 5);
+        assert_eq!(asks.fastest().collect::<Vec<_>>(), [b, a, c]);
         assert_eq!((asks.idle_beside(b), asks.idle_beside(HostId(9))), (5, 7));
         assert_eq!(asks.at_or_behind(0), Some((0, a)));
         assert_eq!(asks.at_or_behind(1), Some((1, b)));

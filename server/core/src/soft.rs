@@ -5,7 +5,7 @@
 use crate::{contact::Contact, parked::ParkedAsks, schedule::Schedule, shares::Shares};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{HostId, LeaseId},
+    ids::{HostId, JobId, LeaseId, TrialId},
     time::{Millis, UnixMillis},
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -49,6 +49,8 @@ pub(crate) struct Soft {
     pub(crate) shares: BTreeMap<i32, Shares>,
     /// Work may have become runnable since parked hosts were last looked at.
     pub(crate) work_changed: bool,
+    /// Trials of which something has become open since then.
+    pub(crate) opened: Vec<(JobId, TrialId)>,
     /// Parked hosts that have something to hear.
     pub(crate) notify: BTreeSet<HostId>,
 }

@@ -7,6 +7,8 @@ use sojourn_protocol::ids::{ShardId, TrialId};
 pub trait Board {
     /// Trials whose next hop the place may have, the most work left first, ties by id.
     fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_>;
+    /// The shards that are for the place to train, where those aren't all of them.
+    fn own(&self) -> Option<&[ShardId]>;
     /// How the place stands to a shard.
     fn standing(&self, shard: ShardId) -> Standing;
     /// Visits that a shard still gets, from all trials.

@@ -60,12 +60,18 @@ fn best_shard(
     candidate: &Candidate<'_>,
     board: &dyn Board,
 ) -> Option<(bool, u64, Reverse<ShardId>)> {
-    let open = candidate.chain.open().filter_map(|shard| match board.standing(shard) {
+    let standing = |shard: ShardId| match board.standing(shard) {
         Standing::Cached => Some((true, board.load(shard), Reverse(shard))),
         Standing::ToFetch => Some((false, board.load(shard), Reverse(shard))),
         Standing::Elsewhere => None,
-    });
-    open.max()
+    };
+    match board.own() {
+        Some(own) => {
+            let open = own.iter().filter(|shard| candidate.chain.next(**shard).is_some());
+            open.filter_map(|shard| standing(*shard)).max()
+        }
+        None => candidate.chain.open().filter_map(standing).max(),
+    }
 }
 
 /// Would a hop here have the trial end after the job could, though a faster place may take it soon? Then for so
@@ -112,6 +118,9 @@ mod tests {
                 waited: self.waited,
             });
             Box::new(each)
+        }
+        fn own(&self) -> Option<&[ShardId]> {
+            None
         }
         fn standing(&self, shard: ShardId) -> Standing {
             if Some(shard) == self.held { Standing::Cached } else { Standing::ToFetch }

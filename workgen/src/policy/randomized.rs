@@ -16,7 +16,12 @@ impl Policy for Randomized {
     fn choose(&self, board: &dyn Board, chance: &mut ChaCha8Rng) -> Decision {
         let (mut held, mut others): (Vec<(TrialId, ShardId)>, Vec<_>) = (Vec::new(), Vec::new());
         for candidate in board.candidates() {
-            for shard in candidate.chain.open() {
+            let all = || candidate.chain.open().collect();
+            let open: Vec<ShardId> = board.own().map_or_else(all, |own| {
+                let open = own.iter().filter(|shard| candidate.chain.next(**shard).is_some());
+                open.copied().collect()
+            });
+            for shard in open {
                 match board.standing(shard) {
                     Standing::Cached => held.push((candidate.trial, shard)),
                     Standing::ToFetch => others.push((candidate.trial, shard)),

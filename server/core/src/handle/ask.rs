@@ -3,7 +3,7 @@
 use crate::{command::ReplyTo, core::Core, effect::Answer, event::LeaseEnd, state::Lease};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
-    ids::{HostId, LeaseId},
+    ids::{HostId, JobId, LeaseId, TrialId},
     inventory::Demand,
     time::Millis,
 };
@@ -15,6 +15,8 @@ const MOST_SLOTS: u32 = 1024;
 const MOST_DEVICES: usize = 16;
 /// Asks are paced by holding them, so a host that hears something may ask again at once.
 const ASK_AGAIN: Millis = Millis(0);
+/// Waiting hosts that what has become open is offered to, of those that anything may be offered to.
+const FASTEST: usize = 8;
 
 impl Core {
     pub(crate) fn ask(&mut self, to: ReplyTo, host: HostId, mut request: WorkRequest) {
@@ -53,7 +55,8 @@ impl Core {
         }
         let until = self.now + Millis(wait);
         self.soft.notify.remove(&host);
-        self.soft.parked.park(host, to, request, until);
+        let speed = self.soft.schedule.fleet.speed(host);
+        self.soft.parked.park(host, to, request, until, speed);
     }
 
     pub(crate) fn hang_up(&mut self, to: ReplyTo) {
@@ -64,7 +67,15 @@ impl Core {
     /// is work, whoever waits for it; then those that have something else to hear.
     pub(crate) fn answer_parked(&mut self) {
         let work = std::mem::take(&mut self.soft.work_changed);
+        let opened = std::mem::take(&mut self.soft.opened);
         let notify = std::mem::take(&mut self.soft.notify);
+        for (job, trial) in opened.into_iter().filter(|_| !work) {
+            for host in self.hosts_for(job, trial) {
+                if self.supply() > 0 {
+                    self.answer_if_possible(host);
+                }
+            }
+        }
         let mut place = 0;
         while work
             && self.supply() > 0
@@ -82,6 +93,28 @@ impl Core {
         for (_, host) in rest {
             self.answer_if_possible(host);
         }
+    }
+
+    /// Hosts that wait and could do with what has just become open of a trial: whom its plan names, who keeps
+    /// its shards, who holds its checkpoint, and the fastest. Others hear of it when they ask again.
+    fn hosts_for(&self, job: JobId, trial: TrialId) -> Vec<HostId> {
+        let Some(known) = self.state.jobs.get(&job) else { return Vec::new() };
+        let Some(of_job) = known.trial(trial) else { return Vec::new() };
+        let planned = self.planned_host(known, of_job);
+        let last = of_job.history.last().map(|hop| hop.host);
+        let first = planned.into_iter().chain(last);
+        let mut hosts: Vec<HostId> = first.filter(|host| self.soft.parked.waits(*host)).collect();
+        match self.soft.schedule.homes.get(&job) {
+            Some(homes) => {
+                let open = of_job.chain.open().flat_map(|shard| homes.all(shard));
+                hosts.extend(open.filter(|host| self.soft.parked.waits(*host)));
+                // What is evaluated needs no home.
+                hosts.extend(self.soft.parked.fastest().take(1));
+            }
+            None => hosts.extend(self.soft.parked.fastest().take(FASTEST)),
+        }
+        hosts.dedup();
+        hosts
     }
 
     /// Answers a parked host where there is something to say; else it goes on waiting.

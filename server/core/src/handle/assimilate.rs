@@ -94,7 +94,7 @@ impl Core {
                 self.supersede(lease);
             }
         }
-        self.soft.work_changed = true;
+        self.soft.opened.push((hop.job, hop.trial));
         self.reply(to, Ok(Answer::Offered(Offered::Taken)));
     }
 

@@ -10,6 +10,7 @@ use crate::{
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{ids::ShardId, spec::Replicas, unit::shard_index};
 use sojourn_workgen::{Board, Candidate, Choice, Decision, Outlook, Standing};
+use std::cell::RefCell;
 
 /// What a job has for a place.
 pub(crate) enum Hop {
@@ -27,8 +28,10 @@ struct JobBoard<'a> {
     job: &'a Job,
     ranks: &'a Ranks,
     place: Place<'a>,
-    /// By shard. A policy asks again for each trial.
-    standing: Vec<Standing>,
+    /// The shards that the place's host keeps, where the job fixes its replicas.
+    own: Option<Vec<ShardId>>,
+    /// By shard, as far as asked for: a policy asks again for each trial.
+    standing: RefCell<Vec<Option<Standing>>>,
     outlook: Outlook,
 }
 
@@ -45,8 +48,20 @@ impl Board for JobBoard<'_> {
         Box::new(open)
     }
 
+    fn own(&self) -> Option<&[ShardId]> {
+        self.own.as_deref()
+    }
+
     fn standing(&self, shard: ShardId) -> Standing {
-        self.standing.get(shard_index(shard)).copied().unwrap_or(Standing::Elsewhere)
+        let index = shard_index(shard);
+        let known = self.standing.borrow().get(index).copied().flatten();
+        known.unwrap_or_else(|| {
+            let standing = self.core.standing(self.job, self.place, shard);
+            if let Some(known) = self.standing.borrow_mut().get_mut(index) {
+                *known = Some(standing);
+            }
+            standing
+        })
     }
 
     fn load(&self, shard: ShardId) -> u64 {
@@ -70,7 +85,8 @@ impl Core {
             job,
             ranks,
             place,
-            standing: self.standing(job, place),
+            own: self.own_shards(job, place),
+            standing: RefCell::new(vec![None; job.data.train.len()]),
             outlook: self.outlook(job, ranks, place),
         };
         match self.policy.choose(&board, chance) {
@@ -95,21 +111,16 @@ impl Core {
         Some(Chosen { unit, then, base: trial.version, why: choice.why, planned: None })
     }
 
-    fn standing(&self, job: &Job, place: Place<'_>) -> Vec<Standing> {
+    fn standing(&self, job: &Job, place: Place<'_>, shard: ShardId) -> Standing {
         let contact = self.soft.contacts.get(&place.host);
-        let holds = |blob| contact.is_some_and(|contact| contact.cached.contains(blob));
-        let class = place.class();
-        let each = job.data.train.iter().zip((0u32..).map(ShardId));
-        let standing = each.map(|(shard, id)| {
-            if !self.is_home(job, class, id, place.host) {
-                Standing::Elsewhere
-            } else if holds(&shard.blob.sha256) {
-                Standing::Cached
-            } else {
-                Standing::ToFetch
-            }
-        });
-        standing.collect()
+        let blob = job.data.train.get(shard_index(shard)).map(|shard| shard.blob.sha256);
+        if !self.is_home(job, place.class(), shard, place.host) {
+            Standing::Elsewhere
+        } else if contact.zip(blob).is_some_and(|(contact, blob)| contact.cached.contains(&blob)) {
+            Standing::Cached
+        } else {
+            Standing::ToFetch
+        }
     }
 
     /// What is expected of a job's end, if it had all places to itself.

@@ -1,5 +1,6 @@
 //! Shards of jobs that fix their replicas find homes, anew whenever hosts come and go.
 
+use super::fit::Place;
 use crate::{
     core::Core,
     schedule::{FleetPlace, Homes, Keeper},
@@ -95,6 +96,12 @@ impl Core {
     pub(crate) fn is_home(&self, job: &Job, class: Digest, shard: ShardId, host: HostId) -> bool {
         let homes = self.soft.schedule.homes.get(&job.id);
         homes.is_none_or(|homes| homes.keeps(group(job, class), shard, host))
+    }
+
+    /// The shards that a place's host keeps, where the job fixes its replicas.
+    pub(crate) fn own_shards(&self, job: &Job, place: Place<'_>) -> Option<Vec<ShardId>> {
+        let homes = self.soft.schedule.homes.get(&job.id)?;
+        Some(homes.of(group(job, place.class()), place.host).collect())
     }
 
     /// Does the job fix where its shards are kept?

@@ -9,7 +9,7 @@ use crate::{
     state::{Job, Lease, Trial},
 };
 use sojourn_protocol::{
-    ids::{JobId, ShardId},
+    ids::{HostId, JobId, ShardId},
     seeds,
     time::{Millis, UnixMillis},
 };
@@ -140,17 +140,30 @@ impl Core {
         }
     }
 
+    /// The host that a trial's plan names next.
+    pub(crate) fn planned_host(&self, job: &Job, trial: &Trial) -> Option<HostId> {
+        let planning = self.soft.schedule.plans.get(&job.id)?;
+        let standing = |hop: &PlannedHop| {
+            if self.is_over(trial, hop) { PlannedStanding::Over } else { PlannedStanding::Later }
+        };
+        planning.next_host(trial.id, standing)
+    }
+
+    /// Is a planned hop trained, under way, or of a trial that goes on no more?
+    fn is_over(&self, trial: &Trial, hop: &PlannedHop) -> bool {
+        let at = trial.chain.epoch();
+        let past = !trial.is_running() || at > hop.epoch || trial.chain.is_done();
+        let done = || trial.chain.next(hop.shard).is_none() || self.is_in_hand(trial, hop.shard);
+        past || (at == hop.epoch && done())
+    }
+
     fn planned_standing(&self, job: &Job, hop: &PlannedHop, place: Place<'_>) -> PlannedStanding {
         let Some(trial) = job.trial(hop.trial) else { return PlannedStanding::Over };
-        let at = trial.chain.epoch();
-        if !trial.is_running() || at > hop.epoch || trial.chain.is_done() {
+        if self.is_over(trial, hop) {
             return PlannedStanding::Over;
         }
-        if at < hop.epoch {
+        if trial.chain.epoch() < hop.epoch {
             return PlannedStanding::Later;
-        }
-        if trial.chain.next(hop.shard).is_none() || self.is_in_hand(trial, hop.shard) {
-            return PlannedStanding::Over;
         }
         let open = trial.is_runnable()
             && self.may_train(job, trial, place)

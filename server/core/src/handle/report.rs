@@ -71,7 +71,6 @@ impl Core {
         self.soft.late.remove(&id);
         self.soft.dropped.remove(&id);
         self.soft.returns.remove(&host);
-        self.soft.work_changed = true;
         let mut report = report;
         self.credit(&lease, &mut report.outcome);
         trim(&mut report.outcome, wanted);
@@ -80,6 +79,8 @@ impl Core {
         }
         let outcome = report.outcome.clone();
         self.emit(Event::ReportAcknowledged { report: Box::new(report), host });
+        let job = lease.unit.job();
+        let trained = wanted && refusal.is_none() && matches!(outcome, Outcome::Trained(_));
         if let Some(reason) = refusal {
             self.emit(Event::Rejected { lease: id, reason, fault: Fault::Host });
             self.effect(Effect::DropUpload(id));
@@ -87,6 +88,10 @@ impl Core {
         } else {
             self.end_or_queue(&lease, outcome, wanted);
         }
+        let job = self.state.jobs.get(&job);
+        let capped = job.is_some_and(|job| job.spec.placement.max_hosts.is_some());
+        // A trained hop opens nothing before it is taken in, unless the job's hosts are counted.
+        self.soft.work_changed |= !trained || capped;
         let state = self.state.past.get(&id).and_then(|past| past.report_state());
         let state = state.unwrap_or(ReportState::Acknowledged);
         self.reply(to, Ok(Answer::Report(ReportAnswer { lease: id, state })));

@@ -130,6 +130,12 @@ impl Fleet {
         self.hosts.get(&host).map_or(&[], Vec::as_slice)
     }
 
+    /// The speed of a host's fastest place; 0 where it isn't there.
+    #[must_use]
+    pub(crate) fn speed(&self, host: HostId) -> u64 {
+        self.places(host).iter().map(|place| place.speed).max().unwrap_or(0)
+    }
+
     /// The speed of the fastest place, of a numeric class where one is asked for; 0 where there is none.
     #[must_use]
     pub(crate) fn fastest(&self, class: Option<Digest>) -> u64 {

@@ -15,6 +15,8 @@ use std::{
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Homes {
     by_class: BTreeMap<Option<Digest>, Vec<BTreeSet<HostId>>>,
+    /// The same by host.
+    by_host: BTreeMap<(HostId, Option<Digest>), Vec<ShardId>>,
 }
 
 /// A host that may keep shards.
@@ -39,6 +41,7 @@ impl Homes {
         keepers: &[Keeper],
     ) {
         let before = self.by_class.remove(&class).unwrap_or_default();
+        self.by_host.retain(|(_, of), _| *of != class);
         let copies = usize::try_from(copies).unwrap_or(usize::MAX).min(keepers.len());
         if copies == 0 {
             return;
@@ -82,12 +85,18 @@ impl Homes {
                 by_load.insert((has + 1, speed, host));
             }
         }
+        for (shard, homes) in (0u32..).map(ShardId).zip(&homes) {
+            for host in homes {
+                self.by_host.entry((*host, class)).or_default().push(shard);
+            }
+        }
         self.by_class.insert(class, homes);
     }
 
     /// Forgets the classes that aren't among these.
     pub(crate) fn keep(&mut self, classes: &BTreeSet<Option<Digest>>) {
         self.by_class.retain(|class, _| classes.contains(class));
+        self.by_host.retain(|(_, class), _| classes.contains(class));
     }
 
     /// Does a host keep a shard, for its class?
@@ -99,8 +108,13 @@ impl Homes {
 
     /// Shards that a host keeps for its class, in order.
     pub(crate) fn of(&self, class: Option<Digest>, host: HostId) -> impl Iterator<Item = ShardId> {
-        let homes = self.by_class.get(&class).into_iter().flatten().zip(0u32..);
-        homes.filter(move |(homes, _)| homes.contains(&host)).map(|(_, shard)| ShardId(shard))
+        self.by_host.get(&(host, class)).into_iter().flatten().copied()
+    }
+
+    /// Hosts that keep a shard, for any class.
+    pub(crate) fn all(&self, shard: ShardId) -> impl Iterator<Item = HostId> {
+        let of_class = self.by_class.values().filter_map(move |all| all.get(shard_index(shard)));
+        of_class.flatten().copied()
     }
 }
 

@@ -84,6 +84,7 @@ pub(crate) struct PlannedHop {
     pub(crate) trial: TrialId,
     pub(crate) epoch: Epoch,
     pub(crate) shard: ShardId,
+    pub(crate) host: HostId,
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
@@ -156,6 +157,7 @@ impl Planning {
                 trial: *trial,
                 epoch: Epoch(epoch.0 + step.epoch),
                 shard: ShardId(step.shard),
+                host: *host,
                 start: begin + step.start,
                 end: begin + step.end,
             };
@@ -246,6 +248,16 @@ impl Planning {
             }
         }
         Advice::Nothing
+    }
+
+    /// Whose turn it is with a trial.
+    pub(crate) fn next_host(
+        &self,
+        trial: TrialId,
+        standing: impl Fn(&PlannedHop) -> Standing,
+    ) -> Option<HostId> {
+        let mut hops = self.followed.as_ref()?.trials.get(&trial)?.iter();
+        hops.find(|hop| standing(hop) != Standing::Over).map(|hop| hop.host)
     }
 
     /// Takes hops out of a place's and a trial's lists that are over.
