@@ -39,8 +39,6 @@ const LOG_ONE_F64: f64 = 1024.0;
 pub(super) struct Anneal<'a> {
     shop: &'a Shop<'a>,
     graph: Graph,
-    /// The graph before the move that is tried.
-    before: Graph,
     best: Graph,
     makespan: i64,
     /// The mean time of a hop.
@@ -73,7 +71,6 @@ impl<'a> Anneal<'a> {
         let time: u64 = start.steps.iter().map(|step| step.end - step.start).sum();
         Self {
             shop,
-            before: graph.clone(),
             best: graph.clone(),
             graph,
             makespan,
@@ -111,32 +108,29 @@ impl<'a> Anneal<'a> {
 
     fn try_move(&mut self, temperature: i64) {
         let Some(hop) = self.pick() else { return };
-        self.before.copy(&self.graph);
         let own = self.graph.gap(hop);
         self.graph.take(hop);
-        let found = self.best_gap(hop, &own);
-        let threshold = {
-            let log = self.logs[self.chance.next_u32() as usize % LOGS];
-            self.makespan + temperature * log / LOG_ONE
-        };
-        if let Some((through, gap)) = found {
+        let log = self.logs[self.chance.next_u32() as usize % LOGS];
+        let most = self.makespan + temperature * log / LOG_ONE;
+        let found = self.best_gap(hop, &own).and_then(|(through, gap)| {
             let makespan = through.max(self.graph.makespan());
-            if makespan <= threshold {
-                let shop = self.shop;
-                let what = self.graph.hops[hop as usize];
-                let time = signed(shop.time(what.trial, what.shard, gap.place));
-                let rest = signed(shop.problem.places[gap.place as usize].latency);
-                self.graph.put(hop, &gap, time, rest);
-                debug_assert_eq!(makespan, self.graph.makespan());
-                self.makespan = makespan;
-                if makespan < self.best_makespan {
-                    self.best_makespan = makespan;
-                    self.best.copy(&self.graph);
-                }
-                return;
-            }
+            (makespan <= most).then_some((makespan, gap))
+        });
+        let Some((makespan, gap)) = found else { return self.put(hop, &own) };
+        self.put(hop, &gap);
+        debug_assert_eq!(makespan, self.graph.makespan(), "the gap told wrong");
+        self.makespan = makespan;
+        if makespan < self.best_makespan {
+            self.best_makespan = makespan;
+            self.best.copy(&self.graph);
         }
-        std::mem::swap(&mut self.graph, &mut self.before);
+    }
+
+    fn put(&mut self, hop: u32, gap: &Gap) {
+        let what = self.graph.hops[hop as usize];
+        let time = signed(self.shop.time(what.trial, what.shard, gap.place));
+        let rest = signed(self.shop.problem.places[gap.place as usize].latency);
+        self.graph.put(hop, gap, time, rest);
     }
 
     /// A random hop of those that hold the end up.
