@@ -7,3 +7,5 @@
 
 pub mod chaos;
 pub mod fleet;
+#[cfg(feature = "milp")]
+pub mod milp;

@@ -2,7 +2,9 @@
 
 use crate::cli::{failure::Failure, figures, output};
 use serde::Serialize;
-use sojourn_workgen::plan::{Budget, Iterations, PlannerName, Schedule, WHOLE, read_open_shop};
+use sojourn_workgen::plan::{
+    Budget, Iterations, PlannerName, Problem, Schedule, WHOLE, read_open_shop,
+};
 use std::{
     error::Error,
     fs,
@@ -30,7 +32,7 @@ pub(super) struct Shop {
 /// What is printed. No time where a number of iterations was given: then the same bytes each time.
 #[derive(Debug, Serialize)]
 struct Report {
-    policy: PlannerName,
+    policy: &'static str,
     seed: u64,
     jobs: usize,
     machines: usize,
@@ -69,7 +71,7 @@ pub(super) fn run(
     seed: Option<u64>,
     json: bool,
 ) -> Result<(), Failure> {
-    let policy = policy(policies)?;
+    let policy = Policy::of(policies)?;
     let seed = seed.unwrap_or(0);
     let path = file.display();
     let text = fs::read_to_string(file)
@@ -78,26 +80,19 @@ pub(super) fn run(
         let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
         Failure::call(format!("{path}: {error}{source}"))
     })?;
-    let planner = policy.planner();
     let begun = Instant::now();
-    let (schedule, iterations) = if let Some(count) = args.iterations {
-        let mut budget = Iterations::new(count);
-        (planner.plan(&problem, seed, &mut budget), budget.done())
-    } else {
-        let mut clock = Clock { begun, length: args.budget.unwrap_or(BUDGET), iterations: 0 };
-        (planner.plan(&problem, seed, &mut clock), clock.iterations)
+    let (schedule, iterations) = match policy {
+        Policy::Planner(name) => planned(name, &problem, args, seed, begun)?,
+        #[cfg(feature = "milp")]
+        Policy::Milp => (solved(&problem, args)?, 0),
     };
     let seconds = begun.elapsed().as_secs_f64();
-    let schedule = schedule.ok_or_else(|| {
-        let (name, answers) = (policy.name(), policy.answers());
-        Failure::work(format!("`{name}` has no plan for this shop, it plans {answers}"))
-    })?;
     schedule
         .check(&problem)
         .map_err(|error| Failure::work(format!("the plan is none, which is our fault: {error}")))?;
     let lower_bound = problem.lower_bound();
     let report = Report {
-        policy,
+        policy: policy.name(),
         seed,
         jobs,
         machines,
@@ -111,15 +106,85 @@ pub(super) fn run(
     if json { output::json(&report) } else { output::line(&words(&report)) }
 }
 
-fn policy(names: &[String]) -> Result<PlannerName, Failure> {
-    let known = || PlannerName::ALL.map(PlannerName::name).join(", ");
-    match names {
-        [] => Ok(PlannerName::Rollout),
-        [name] => PlannerName::of(name.trim()).ok_or_else(|| {
-            Failure::call(format!("--policy: there is no `{name}` for open shops; {}", known()))
-        }),
-        _ => Err(Failure::call("--policy: an open shop is planned with one policy at a time")),
+/// What plans.
+#[derive(Debug, Clone, Copy)]
+enum Policy {
+    Planner(PlannerName),
+    #[cfg(feature = "milp")]
+    Milp,
+}
+
+impl Policy {
+    fn of(names: &[String]) -> Result<Self, Failure> {
+        let name = match names {
+            [] => return Ok(Self::Planner(PlannerName::Rollout)),
+            [name] => name.trim(),
+            _ => {
+                let message = "--policy: an open shop is planned with one policy at a time";
+                return Err(Failure::call(message));
+            }
+        };
+        if name == "milp" {
+            #[cfg(feature = "milp")]
+            return Ok(Self::Milp);
+            #[cfg(not(feature = "milp"))]
+            return Err(Failure::call(
+                "--policy: this program was built without `milp`; build it with `--features milp`, \
+                 which needs cmake and libclang",
+            ));
+        }
+        PlannerName::of(name).map(Self::Planner).ok_or_else(|| {
+            let known = PlannerName::ALL.map(PlannerName::name).join(", ");
+            Failure::call(format!(
+                "--policy: there is no `{name}` for open shops; {known} and milp"
+            ))
+        })
     }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Planner(name) => name.name(),
+            #[cfg(feature = "milp")]
+            Self::Milp => "milp",
+        }
+    }
+}
+
+fn planned(
+    name: PlannerName,
+    problem: &Problem,
+    args: &Shop,
+    seed: u64,
+    begun: Instant,
+) -> Result<(Schedule, u64), Failure> {
+    let planner = name.planner();
+    let (schedule, iterations) = if let Some(count) = args.iterations {
+        let mut budget = Iterations::new(count);
+        (planner.plan(problem, seed, &mut budget), budget.done())
+    } else {
+        let mut clock = Clock { begun, length: args.budget.unwrap_or(BUDGET), iterations: 0 };
+        (planner.plan(problem, seed, &mut clock), clock.iterations)
+    };
+    let schedule = schedule.ok_or_else(|| {
+        let (name, answers) = (name.name(), name.answers());
+        Failure::work(format!("`{name}` has no plan for this shop, it plans {answers}"))
+    })?;
+    Ok((schedule, iterations))
+}
+
+#[cfg(feature = "milp")]
+fn solved(problem: &Problem, args: &Shop) -> Result<Schedule, Failure> {
+    use sojourn_sim::milp::{Milp, Proof};
+    if args.iterations.is_some() {
+        return Err(Failure::call("--iterations: `milp` goes by time, give it a --budget"));
+    }
+    let limit = args.budget.unwrap_or(BUDGET);
+    let plan = Milp { limit }.solve(problem);
+    let plan = plan.map_err(|error| Failure::work(format!("`milp` has no plan: {error}")))?;
+    if plan.proof == Proof::Optimal {
+        output::remark("no schedule ends sooner");
+    }
+    Ok(plan.schedule)
 }
 
 /// How much longer than the bound; an empty shop is as good as it gets.
@@ -133,7 +198,7 @@ fn words(report: &Report) -> String {
     let mut text = format!(
         "policy       {}\njobs         {jobs}\nmachines     {machines}\nmakespan     {makespan}\n\
          lower bound  {lower_bound}\nratio        {ratio:.4}\niterations   {}",
-        policy.name(),
+        policy,
         figures::count(*iterations),
     );
     if let Some(seconds) = report.seconds {
