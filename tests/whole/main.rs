@@ -16,6 +16,7 @@
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `ctl` | a word with a running client |
 //! | `watch` | the same on a whole terminal |
+//! | `simulate` | fleets in virtual time |
 //! | `deep` | deeper nets through all of it |
 //! | `service` | the client under systemd |
 //! | `signals` | the client and the signals that it hears |
@@ -43,6 +44,7 @@ mod reading;
 mod server;
 mod service;
 mod signals;
+mod simulate;
 mod site;
 mod submit;
 mod support;

@@ -170,10 +170,10 @@ impl<'de> Deserialize<'de> for Policies {
 /// The policy of that name.
 ///
 /// # Errors
-/// Which names there are.
+/// The nearest name that there is.
 pub fn policy(name: &str) -> Result<PolicyName, String> {
     let name: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
-    PolicyName::deserialize(name).map_err(|error| error.to_string())
+    PolicyName::deserialize(name).map_err(|error| super::read::hint(&error.to_string()))
 }
 
 /// The name of a policy.

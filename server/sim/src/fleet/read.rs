@@ -260,7 +260,7 @@ fn said(text: &str, span: Option<std::ops::Range<usize>>, message: &str) -> Scen
 }
 
 /// Adds the nearest known word to what `serde` says of an unknown one.
-fn hint(message: &str) -> String {
+pub(super) fn hint(message: &str) -> String {
     let message = message.trim();
     if !message.starts_with("unknown ") {
         return message.to_owned();

@@ -1,0 +1,80 @@
+//! `sojourn simulate`, whole process: the table, the files, and what wrong scenarios are told.
+
+use crate::support::{Folder, sojourn};
+use std::fs;
+
+const SCENARIO: &str = "seeds = 2\n[server]\npolicy = [\"ltrp\", \"randomized\"]\n\
+    [[hosts]]\ncount = 2\ntflops = 1\n\
+    [job]\ncosts = \"costs.csv\"\npick = \"cycle\"\nrows = 2000\nshards = 2\nepochs = 2\n";
+
+fn folder(scenario: &str) -> Folder {
+    Folder::with(&[("s.toml", scenario), ("costs.csv", "model,mflops\na,1000\nb,3000\n")])
+}
+
+/// What it says on stdout and stderr, with the exit code.
+fn simulate(folder: &Folder, args: &[&str]) -> (String, String, Option<i32>) {
+    let args = [&["simulate", "s.toml"], args].concat();
+    let output = sojourn(&args).current_dir(folder.path()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+#[test]
+fn a_scenario_gives_a_table_and_the_same_files_each_time() {
+    let folder = folder(SCENARIO);
+    let (table, error, code) = simulate(&folder, &["--out", "out"]);
+    assert_eq!((error.as_str(), code), ("", Some(0)));
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines.len() == 3 && lines[0].contains("lower bound"), "{table}");
+    assert!(lines[1].contains("ltrp") && lines[1].contains("longest trial"), "{table}");
+    assert!(lines[1].contains("12.00 s"), "{table}");
+
+    let (json, _, code) = simulate(&folder, &["--out", "again", "--json"]);
+    assert_eq!(code, Some(0));
+    for file in ["result.json", "ltrp/gantt.svg", "ltrp/gantt.html", "randomized/events.jsonl"] {
+        let read = |out: &str| fs::read(folder.path().join(out).join(file)).unwrap();
+        assert_eq!(read("out"), read("again"), "{file}");
+    }
+    let result = fs::read_to_string(folder.path().join("out/result.json")).unwrap();
+    assert_eq!(json, result, "what is printed as JSON is what is written");
+    let result: serde_json::Value = serde_json::from_str(&result).unwrap();
+    assert_eq!(result["cells"][0]["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(result["cells"][0]["makespan"]["min"], 12.0);
+}
+
+#[test]
+fn flags_go_over_the_file() {
+    let folder = folder(SCENARIO);
+    let (json, _, code) =
+        simulate(&folder, &["--policy", "ltrp", "--seed", "7", "--seeds", "1", "--json"]);
+    assert_eq!(code, Some(0));
+    let result: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(result["cells"].as_array().unwrap().len(), 1);
+    assert_eq!(result["cells"][0]["runs"][0]["seed"], 7);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    for (scenario, args, wanted) in [
+        (
+            "[[hosts]]\ncont = 2\n",
+            &[][..],
+            "s.toml: line 2: `cont` is no known key; did you mean `count`?",
+        ),
+        (
+            SCENARIO,
+            &["--policy", "lptr"],
+            "--policy: `lptr` is no known value; did you mean `ltrp`?",
+        ),
+        (
+            "[[hosts]]\n[job]\ncosts = \"none.csv\"\n",
+            &[],
+            "can't read `none.csv`: No such file or directory",
+        ),
+    ] {
+        let (table, error, code) = simulate(&folder(scenario), args);
+        assert!(error.contains(wanted), "{error}");
+        assert_ne!(code, Some(0));
+        assert_eq!(table, "");
+    }
+}
