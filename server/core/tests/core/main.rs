@@ -12,6 +12,7 @@ mod devices;
 mod extras;
 mod given;
 mod legs;
+mod plans;
 mod recovery;
 mod replicas;
 mod sequences;

@@ -18,27 +18,80 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     unit::{Lease, Unit},
 };
+use sojourn_workgen::{
+    PolicyName,
+    plan::{Iterations, Planner as _, Rollout},
+};
 
 /// One thing that may happen; numbers pick among what there is.
 #[derive(Debug, Clone)]
 enum Step {
-    Ask { host: u8, wanted: u32, wait: bool, holds: u8, has: u8 },
-    Heartbeat { host: u8, holds: u8, done: u32 },
-    Report { host: u8, lease: usize, how: u8 },
-    Release { host: u8, lease: usize },
+    Ask {
+        host: u8,
+        wanted: u32,
+        wait: bool,
+        holds: u8,
+        has: u8,
+    },
+    Heartbeat {
+        host: u8,
+        holds: u8,
+        done: u32,
+    },
+    Report {
+        host: u8,
+        lease: usize,
+        how: u8,
+    },
+    Release {
+        host: u8,
+        lease: usize,
+    },
     Take,
-    Offer { how: u8 },
-    Pass { millis: u64 },
+    Offer {
+        how: u8,
+    },
+    Pass {
+        millis: u64,
+    },
     Restart,
-    Cancel { job: u64 },
-    Evaluate { job: u64, trial: u32, test: bool },
-    Pause { job: u64, now: bool },
-    Resume { job: u64 },
-    Extend { job: u64, epochs: u32, trial: u32 },
-    Submit { trials: u32, again: bool },
-    Revoke { host: u8 },
-    Lose { blob: usize },
-    Publish { blob: usize },
+    Cancel {
+        job: u64,
+    },
+    Evaluate {
+        job: u64,
+        trial: u32,
+        test: bool,
+    },
+    Pause {
+        job: u64,
+        now: bool,
+    },
+    Resume {
+        job: u64,
+    },
+    Extend {
+        job: u64,
+        epochs: u32,
+        trial: u32,
+    },
+    Submit {
+        trials: u32,
+        again: bool,
+    },
+    Revoke {
+        host: u8,
+    },
+    Lose {
+        blob: usize,
+    },
+    Publish {
+        blob: usize,
+    },
+    /// A plan that was asked for comes, be it the last one or an older one.
+    Plan {
+        which: usize,
+    },
     Look,
 }
 
@@ -67,6 +120,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0u8..12).prop_map(|host| Step::Revoke { host }),
         1 => any::<usize>().prop_map(|blob| Step::Lose { blob }),
         2 => any::<usize>().prop_map(|blob| Step::Publish { blob }),
+        4 => any::<usize>().prop_map(|which| Step::Plan { which }),
         1 => Just(Step::Look),
     ]
 }
@@ -76,6 +130,7 @@ struct Run {
     bench: Bench,
     leases: Vec<Lease>,
     taken: Vec<(LeaseId, Command)>,
+    plans: Vec<Command>,
     inputs: Vec<Envelope>,
     outputs: Vec<Vec<Effect>>,
     start: Vec<u8>,
@@ -94,14 +149,17 @@ fn host(n: u8) -> HostId {
 }
 
 impl Run {
-    /// With leases of at most so many hops.
-    fn new(most_hops: u32) -> Self {
-        let bench = Bench::with_long_leases(most_hops, 3, 2);
+    /// With leases of at most so many hops, by a policy, and with so many replicas of the shards, if not on
+    /// demand.
+    fn new(most_hops: u32, policy: PolicyName, replicas: Option<u32>) -> Self {
+        let more = replicas.map(|replicas| format!("[placement]\nreplicas = {replicas}\n"));
+        let bench = Bench::with_policy(policy, most_hops, 3, 2, &more.unwrap_or_default());
         let start = bench.core.snapshot();
         let mut run = Self {
             bench,
             leases: Vec::new(),
             taken: Vec::new(),
+            plans: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
             start,
@@ -124,8 +182,16 @@ impl Run {
         let input = Envelope { at, seed: self.bench.now, command };
         let effects = self.bench.core.apply(input.clone());
         for effect in &effects {
-            if let Effect::Reply { answer: Ok(answer), .. } = effect {
-                self.heard(answer);
+            match effect {
+                Effect::Reply { answer: Ok(answer), .. } => self.heard(answer),
+                Effect::Plan { job, version, problem, seed, iterations } => {
+                    let mut budget = Iterations::new((*iterations).min(3));
+                    let schedule = Rollout.plan(problem, *seed, &mut budget).unwrap();
+                    schedule.check(problem).unwrap();
+                    let (job, version, schedule) = (*job, *version, Some(Box::new(schedule)));
+                    self.plans.push(Command::PlanReady { job, version, schedule });
+                }
+                _ => {}
             }
         }
         self.inputs.push(input);
@@ -244,6 +310,12 @@ impl Run {
                 let blob = blobs[blob % blobs.len()];
                 self.apply(Command::Published { to, blob });
             }
+            Step::Plan { which } => {
+                let recent = self.plans.iter().rev().nth(which % self.plans.len().clamp(1, 3));
+                if let Some(plan) = recent.cloned() {
+                    self.apply(plan);
+                }
+            }
             Step::Look => {
                 for query in [
                     Query::Jobs,
@@ -330,9 +402,11 @@ proptest! {
     #[test]
     fn any_sequence_keeps_the_invariants_and_does_the_same_again(
         most_hops in 1u32..5,
+        policy in prop::sample::select(PolicyName::ALL.to_vec()),
+        replicas in prop::option::of(1u32..3),
         steps in prop::collection::vec(step(), 1..150),
     ) {
-        let mut run = Run::new(most_hops);
+        let mut run = Run::new(most_hops, policy, replicas);
         for step in &steps {
             run.step(step);
             if let Err(violation) = run.check() {

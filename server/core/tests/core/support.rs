@@ -16,6 +16,7 @@ use sojourn_protocol::{
     unit::{Evaluation, Hop, Lease, Unit},
     view::{JobView, TrialView},
 };
+use sojourn_workgen::PolicyName;
 
 pub(crate) const HOST: HostId = HostId(1);
 pub(crate) const OTHER: HostId = HostId(2);
@@ -25,6 +26,8 @@ pub(crate) const JOB: JobId = JobId(1);
 pub(crate) struct Bench {
     pub(crate) core: Core,
     pub(crate) now: u64,
+    /// Plans that were asked for.
+    pub(crate) plans: Vec<Effect>,
 }
 
 impl Bench {
@@ -35,8 +38,13 @@ impl Bench {
 
     /// The same, where one lease is of at most so many hops.
     fn with_hops(most_hops: u32) -> Self {
-        let config = CoreConfig { most_hops, ..CoreConfig::with_lease_term(Millis::from_secs(10)) };
-        let mut bench = Self { core: Core::new(config), now: 1_000 };
+        Self::of(most_hops, PolicyName::Ltrp)
+    }
+
+    fn of(most_hops: u32, policy: PolicyName) -> Self {
+        let config = CoreConfig::with_lease_term(Millis::from_secs(10));
+        let config = CoreConfig { most_hops, policy, ..config };
+        let mut bench = Self { core: Core::new(config), now: 1_000, plans: Vec::new() };
         for (name, host) in [("a", HOST), ("b", OTHER)] {
             let token_sha256 = Digest::of(name.as_bytes());
             let name = name.into();
@@ -65,8 +73,19 @@ impl Bench {
 
     /// With shards of 20, 12, 9 and 3 rows, and leases of at most so many hops.
     pub(crate) fn with_long_leases(most_hops: u32, trials: u32, epochs: u32) -> Self {
-        let mut bench = Self::with_hops(most_hops);
-        bench.begin(data_of_four(), trials, epochs, "");
+        Self::with_policy(PolicyName::Ltrp, most_hops, trials, epochs, "")
+    }
+
+    /// The same, by a policy, with more text in its job file.
+    pub(crate) fn with_policy(
+        policy: PolicyName,
+        most_hops: u32,
+        trials: u32,
+        epochs: u32,
+        more: &str,
+    ) -> Self {
+        let mut bench = Self::of(most_hops, policy);
+        bench.begin(data_of_four(), trials, epochs, more);
         bench
     }
 
@@ -106,6 +125,8 @@ impl Bench {
         let at = UnixMillis(self.now);
         let effects = self.core.apply(Envelope { at, seed: self.now, command });
         self.core.check_invariants().unwrap();
+        let plans = effects.iter().filter(|effect| matches!(effect, Effect::Plan { .. }));
+        self.plans.extend(plans.cloned());
         effects
     }
 
@@ -159,6 +180,25 @@ impl Bench {
         let mut all = self.events(Command::Report { to: ReplyTo(1), host, report, uploaded });
         all.extend(self.assimilate());
         all
+    }
+
+    /// These hosts work, in turn, until the job has ended.
+    pub(crate) fn work_to_the_end(&mut self, hosts: &[HostId]) {
+        for _ in 0..1_000 {
+            if self.core.state().jobs[&JOB].end.is_some() {
+                return;
+            }
+            self.now += 100;
+            for host in hosts {
+                for lease in self.ask(*host, request(1, Vec::new())).leases {
+                    match &lease.unit {
+                        Unit::Train(_) => drop(self.finish(*host, &lease)),
+                        Unit::Evaluate(_) => drop(self.report(*host, done(&lease)).unwrap()),
+                    }
+                }
+            }
+        }
+        panic!("the job doesn't end: {:?}", self.core.state().jobs[&JOB]);
     }
 
     /// Takes what is to be assimilated and offers it.

@@ -1,0 +1,134 @@
+//! Plans: asked for once there is a fleet, followed when they come, and done without when they don't.
+
+use crate::support::{Bench, HOST, JOB, OTHER, request};
+use sojourn_core::{Answer, Command, Effect, Event, ReplyTo};
+use sojourn_protocol::{api::WorkRequest, time::Millis};
+use sojourn_workgen::{
+    PolicyName,
+    plan::{Iterations, Planner as _, Problem, Rollout, Schedule},
+};
+
+const TO: ReplyTo = ReplyTo(1);
+
+/// The plan that was asked for.
+fn asked(effects: &[Effect]) -> Option<(u64, Problem, u64)> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Plan { job: JOB, version, problem, seed, .. } => {
+            Some((*version, problem.as_ref().clone(), *seed))
+        }
+        _ => None,
+    })
+}
+
+/// An ask that waits.
+fn waiting() -> WorkRequest {
+    WorkRequest { wait: Millis(5_000), ..request(1, Vec::new()) }
+}
+
+fn ready(version: u64, schedule: Schedule) -> Command {
+    Command::PlanReady { job: JOB, version, schedule: Some(Box::new(schedule)) }
+}
+
+/// Two hosts wait for a job's first plan.
+fn with_plan(bench: &mut Bench) -> (u64, Schedule) {
+    let mut all = bench.apply(Command::Ask { to: TO, host: HOST, request: waiting() });
+    all.extend(bench.apply(Command::Ask { to: TO, host: OTHER, request: waiting() }));
+    let begun = all.iter().any(|effect| matches!(effect, Effect::Reply { .. }));
+    assert!(!begun, "nothing is handed out before the first plan: {all:?}");
+    // The hosts had shown themselves before the job came.
+    bench.now += 1;
+    let (version, problem, seed) = asked(&bench.plans).expect("a plan");
+    assert_eq!((problem.trials.len(), problem.places.len()), (4, 2));
+    let schedule = Rollout.plan(&problem, seed, &mut Iterations::new(10)).unwrap();
+    schedule.check(&problem).unwrap();
+    (version, schedule)
+}
+
+fn bench() -> Bench {
+    Bench::with_policy(PolicyName::Rollout, 1, 4, 2, "")
+}
+
+#[test]
+fn a_plan_is_followed_in_its_order() {
+    let mut bench = bench();
+    let (version, schedule) = with_plan(&mut bench);
+    let first = |place: u32| *schedule.steps.iter().find(|step| step.place == place).unwrap();
+    let effects = bench.apply(ready(version, schedule.clone()));
+    let granted: Vec<(u64, u32, u32, String)> = effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Persist(record) => match &record.event {
+                Event::LeaseGranted { host, unit, why, .. } => match unit {
+                    sojourn_core::UnitKey::Train { trial, shard, .. } => {
+                        Some((host.0, trial.0, shard.0, why.clone()))
+                    }
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(granted.len(), 2, "{effects:?}");
+    for (place, (host, trial, shard, why)) in (0u32..).zip(granted) {
+        let planned = first(place);
+        assert_eq!((host, trial, shard), (u64::from(place) + 1, planned.trial, planned.shard));
+        assert!(why.starts_with("rollout: planned here"), "{why}");
+    }
+}
+
+#[test]
+fn who_waits_for_a_plan_that_never_comes_is_served_without_one() {
+    let mut bench = bench();
+    with_plan(&mut bench);
+    bench.now += 1_100;
+    let effects = bench.apply(Command::Tick);
+    let granted = effects.iter().filter(|effect| matches!(effect, Effect::Reply { .. })).count();
+    assert_eq!(granted, 2, "{effects:?}");
+}
+
+#[test]
+fn an_older_plan_and_one_of_nothing_change_nothing() {
+    let mut bench = bench();
+    let (version, schedule) = with_plan(&mut bench);
+    assert!(bench.apply(ready(version + 1, schedule.clone())).is_empty());
+    assert!(bench.apply(ready(version - 1, schedule)).is_empty());
+    let none = Command::PlanReady { job: JOB, version, schedule: None };
+    let effects = bench.apply(none);
+    let granted = effects.iter().filter(|effect| matches!(effect, Effect::Reply { .. })).count();
+    assert_eq!(granted, 2, "the policy decides: {effects:?}");
+}
+
+#[test]
+fn another_plan_is_asked_for_when_a_host_has_gone() {
+    let mut bench = bench();
+    let (version, schedule) = with_plan(&mut bench);
+    bench.apply(ready(version, schedule));
+    bench.now += 2_000;
+    let effects = bench.apply(Command::RevokeHost { to: TO, host: OTHER });
+    let (next, problem, _) = asked(&effects).expect("another plan");
+    assert!(next > version);
+    assert_eq!(problem.places.len(), 1);
+    let lease = bench.core.state().hosts[&HOST].live.first().copied().unwrap();
+    let held = bench.core.state().leases[&lease].clone();
+    let busy = problem.trials.iter().filter(|trial| trial.open.len() == 3).count();
+    assert_eq!(busy, 1, "the hop of {held:?} is not planned again");
+}
+
+#[test]
+fn a_job_is_done_by_its_plans() {
+    let mut bench = bench();
+    let (version, schedule) = with_plan(&mut bench);
+    for effect in bench.apply(ready(version, schedule)) {
+        if let Effect::Reply { answer: Ok(answer), .. } = effect
+            && let Answer::Work(work) = *answer
+        {
+            for lease in work.leases {
+                let host = bench.core.state().leases[&lease.id].host;
+                bench.finish(host, &lease);
+            }
+        }
+    }
+    bench.work_to_the_end(&[HOST, OTHER]);
+    assert!(bench.core.state().jobs[&JOB].end.is_some());
+}
