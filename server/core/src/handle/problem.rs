@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Hops of one plan: of longer jobs the next epochs are planned.
 const MOST_HOPS: u64 = 50_000;
+/// Hops times places of one plan, where any place may train any shard.
+const MOST_CHOICES: u64 = 1 << 18;
 /// Rows for which times are compared.
 const SAMPLE: u64 = 1_000_000;
 
@@ -23,7 +25,8 @@ type Slot = (PlaceKey, f64);
 
 impl Core {
     /// What is left of a job, on the hosts that are there. None where a plan couldn't be followed: hosts of
-    /// several numeric classes between which trials mustn't move, or fewer hosts wanted than there are.
+    /// several numeric classes between which trials mustn't move, or fewer hosts wanted than there are; and
+    /// where there would be too much to choose from.
     pub(crate) fn problem_of(&self, job: &Job) -> Option<(Problem, Asked)> {
         let fleet = &self.soft.schedule.fleet;
         let placement = &job.spec.placement;
@@ -49,7 +52,10 @@ impl Core {
             places: slots.into_iter().map(|(place, _)| place).collect(),
         };
         let problem = Problem { trials, places, holders };
-        let sound = !problem.trials.is_empty() && problem.check().is_ok();
+        let choices = u64::try_from(problem.places.len()).unwrap_or(u64::MAX);
+        let choices = choices.saturating_mul(problem.hops());
+        let is_small = placement.replicas != Replicas::Demand || choices <= MOST_CHOICES;
+        let sound = is_small && !problem.trials.is_empty() && problem.check().is_ok();
         sound.then_some((problem, asked))
     }
 
