@@ -14,6 +14,7 @@
 //! | `budget` | how many iterations: a count here, a clock in the command |
 //! | `shop`, `floor` | the forward simulation that dispatching planners share |
 //! | `randomized`, `ltrp`, `cyclic`, `vector_rearrangement` | plans made in one go |
+//! | `roam` | whole trials to places, where moving them costs bytes |
 //! | `rollout` | the best of many |
 //! | `graph`, `anneal` | a schedule as a graph, and moves of single hops in it |
 
@@ -27,6 +28,7 @@ mod ltrp;
 mod open_shop;
 mod problem;
 mod randomized;
+mod roam;
 mod rollout;
 mod schedule;
 mod shop;
@@ -38,6 +40,7 @@ pub use ltrp::Ltrp;
 pub use open_shop::{OpenShopError, read_open_shop};
 pub use problem::{LONGEST, PACE_ONE, PlanPlace, PlanTrial, Problem, ProblemError};
 pub use randomized::Randomized;
+pub use roam::Roam;
 pub use rollout::Rollout;
 pub use schedule::{Schedule, ScheduleError, Step};
 pub use vector_rearrangement::VectorRearrangement;
@@ -63,14 +66,22 @@ pub enum PlannerName {
     Cyclic,
     /// [`Rollout`].
     Rollout,
+    /// [`Roam`].
+    Roam,
     /// [`VectorRearrangement`].
     VectorRearrangement,
 }
 
 impl PlannerName {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Randomized, Self::Ltrp, Self::Cyclic, Self::Rollout, Self::VectorRearrangement];
+    pub const ALL: [Self; 6] = [
+        Self::Randomized,
+        Self::Ltrp,
+        Self::Cyclic,
+        Self::Rollout,
+        Self::Roam,
+        Self::VectorRearrangement,
+    ];
 
     /// The planner.
     #[must_use]
@@ -80,6 +91,7 @@ impl PlannerName {
             Self::Ltrp => Box::new(Ltrp),
             Self::Cyclic => Box::new(Cyclic),
             Self::Rollout => Box::new(Rollout),
+            Self::Roam => Box::new(Roam),
             Self::VectorRearrangement => Box::new(VectorRearrangement),
         }
     }
@@ -92,6 +104,7 @@ impl PlannerName {
             Self::Ltrp => "ltrp",
             Self::Cyclic => "cyclic",
             Self::Rollout => "rollout",
+            Self::Roam => "roam",
             Self::VectorRearrangement => "vector-rearrangement",
         }
     }
@@ -109,6 +122,7 @@ impl PlannerName {
             Self::Randomized | Self::Ltrp | Self::Rollout | Self::VectorRearrangement => {
                 "any problem"
             }
+            Self::Roam => "problems in which any place may train any shard",
             Self::Cyclic => {
                 "problems of one shard for each place, where its order ends at the lower bound: equal \
                  trials, as many as places or several times as many"

@@ -40,6 +40,23 @@ pub struct PlanTrial {
     /// By place: a hop takes `work * pace / PACE_ONE` microseconds, rounded up. Empty: [`PACE_ONE`]
     /// everywhere.
     pub pace: Vec<u64>,
+    /// The place that holds its checkpoint, where it has one.
+    #[serde(default)]
+    pub at: Option<u32>,
+    /// Microseconds that its checkpoint takes from a place to the server; nobody goes on with it before.
+    #[serde(default)]
+    pub send: u64,
+    /// Microseconds that it takes from the server to a place that doesn't hold it.
+    #[serde(default)]
+    pub fetch: u64,
+}
+
+impl PlanTrial {
+    /// Does it take time to go from place to place?
+    #[must_use]
+    pub const fn moves(&self) -> bool {
+        self.send > 0 || self.fetch > 0
+    }
 }
 
 /// One place: where one hop runs at a time.

@@ -7,7 +7,7 @@
 #![expect(clippy::indexing_slicing, reason = "ids of a checked problem are indices of its tables")]
 
 use super::{
-    Budget, Planner, Problem, Schedule,
+    Budget, PlanTrial, Planner, Problem, Roam, Schedule,
     anneal::Anneal,
     budget::WHOLE,
     cyclic,
@@ -19,15 +19,25 @@ use super::{
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::seeds;
 
+/// Hops times places beyond which whole trials are planned, where any place may train any shard.
+const MOST_CHOICES: u64 = 1 << 18;
 /// The share of the budget for tilting.
 const TILTING: u32 = WHOLE / 10;
 
-/// Restarts around the best weights found so far, then annealing. Never worse than `ltrp`.
+/// Restarts around the best weights found so far, then annealing. Never worse than `ltrp`, except that it
+/// leaves problems in which trials' moves take time to [`Roam`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rollout;
 
 impl Planner for Rollout {
     fn plan(&self, problem: &Problem, seed: u64, budget: &mut dyn Budget) -> Option<Schedule> {
+        // Where trials move, hop by hop isn't the scale to plan at, nor where there is too much to choose from.
+        let choices = problem.hops().saturating_mul(u64::from(id(problem.places.len())));
+        if (choices > MOST_CHOICES || problem.trials.iter().any(PlanTrial::moves))
+            && let Some(roaming) = Roam.plan(problem, seed, budget)
+        {
+            return Some(roaming);
+        }
         let shop = Shop::new(problem);
         let (mut best, aim) = match cyclic::plan(&shop) {
             Some(exact) => (exact, None),
