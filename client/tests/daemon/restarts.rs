@@ -203,14 +203,14 @@ async fn a_lease_of_several_hops_makes_one_result() {
     trainer.until_started(1).await;
     trainer.gate.add_permits(1);
     server.until("a report", |world| world.reports.len() == 1).await;
-    let world = server.world();
-    let Outcome::Trained(trained) = &world.reports[&LeaseId(1)].outcome else {
-        panic!("{:?}", world.reports)
+    let (outcome, uploads) = {
+        let world = server.world();
+        (world.reports[&LeaseId(1)].outcome.clone(), world.uploads.len())
     };
+    let Outcome::Trained(trained) = outcome else { panic!("{outcome:?}") };
     let end = trained.end;
     assert_eq!((end.shard, end.batch, end.step), (ShardId(3), 2, 6));
-    assert_eq!(world.uploads.len(), 1, "one checkpoint for three hops");
-    drop(world);
+    assert_eq!(uploads, 1, "one checkpoint for three hops");
     daemon.stop().await.unwrap();
 }
 

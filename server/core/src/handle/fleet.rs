@@ -38,7 +38,7 @@ impl Core {
     /// Finds hosts that haven't been heard of for long.
     pub(crate) fn look_at_fleet(&mut self) {
         let term = self.config.lease_term;
-        for host in self.soft.schedule.fleet.to_look_at(self.now) {
+        for host in self.soft.schedule.fleet.due_for_a_look(self.now) {
             let seen = self.soft.contacts.get(&host).map_or(UnixMillis(0), |of| of.seen_at);
             let waits = self.soft.parked.waits(host);
             let seen = if waits { self.now } else { seen };

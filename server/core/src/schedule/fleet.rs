@@ -97,7 +97,7 @@ impl Fleet {
     }
 
     /// Hosts that may be gone, by `now`; each is to be said to be there until some time, or to have left.
-    pub(crate) fn to_look_at(&mut self, now: UnixMillis) -> Vec<HostId> {
+    pub(crate) fn due_for_a_look(&mut self, now: UnixMillis) -> Vec<HostId> {
         let mut due = Vec::new();
         while let Some((at, host)) = self.look_at.first().copied().filter(|(at, _)| *at <= now) {
             self.look_at.remove(&(at, host));
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!((fleet.capacity(), fleet.fastest(None), fleet.version()), (50, 30, 2));
         assert!(!fleet.set(HostId(2), vec![place(1, 40)], UnixMillis(70)), "a speed alone");
         assert_eq!((fleet.capacity(), fleet.fastest(None), fleet.version()), (60, 40, 2));
-        assert_eq!(fleet.to_look_at(UnixMillis(60)), [HostId(1), HostId(2)]);
+        assert_eq!(fleet.due_for_a_look(UnixMillis(60)), [HostId(1), HostId(2)]);
         fleet.there_until(HostId(2), UnixMillis(90));
         assert!(fleet.leave(HostId(1)) && !fleet.leave(HostId(1)));
         assert_eq!((fleet.capacity(), fleet.next_look()), (40, Some(UnixMillis(90))));

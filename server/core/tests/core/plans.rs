@@ -1,7 +1,7 @@
 //! Plans: asked for once there is a fleet, followed when they come, and done without when they don't.
 
 use crate::support::{Bench, HOST, JOB, OTHER, request};
-use sojourn_core::{Answer, Command, Effect, Event, ReplyTo};
+use sojourn_core::{Answer, Command, Effect, Event, ReplyTo, UnitKey};
 use sojourn_protocol::{api::WorkRequest, time::Millis};
 use sojourn_workgen::{
     PolicyName,
@@ -54,21 +54,13 @@ fn a_plan_is_followed_in_its_order() {
     let (version, schedule) = with_plan(&mut bench);
     let first = |place: u32| *schedule.steps.iter().find(|step| step.place == place).unwrap();
     let effects = bench.apply(ready(version, schedule.clone()));
-    let granted: Vec<(u64, u32, u32, String)> = effects
-        .iter()
-        .filter_map(|effect| match effect {
-            Effect::Persist(record) => match &record.event {
-                Event::LeaseGranted { host, unit, why, .. } => match unit {
-                    sojourn_core::UnitKey::Train { trial, shard, .. } => {
-                        Some((host.0, trial.0, shard.0, why.clone()))
-                    }
-                    _ => None,
-                },
-                _ => None,
-            },
-            _ => None,
-        })
-        .collect();
+    let granted = effects.iter().filter_map(|effect| {
+        let Effect::Persist(record) = effect else { return None };
+        let Event::LeaseGranted { host, unit, why, .. } = &record.event else { return None };
+        let UnitKey::Train { trial, shard, .. } = unit else { return None };
+        Some((host.0, trial.0, shard.0, why.clone()))
+    });
+    let granted: Vec<(u64, u32, u32, String)> = granted.collect();
     assert_eq!(granted.len(), 2, "{effects:?}");
     for (place, (host, trial, shard, why)) in (0u32..).zip(granted) {
         let planned = first(place);
