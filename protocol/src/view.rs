@@ -244,7 +244,7 @@ pub struct DeviceView {
     pub measured: Vec<Measured>,
     /// How far the server's estimates of units' times lay from what they took there, lately: thousandths of
     /// what they took. None before the first.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate_error: Option<u64>,
 }
 

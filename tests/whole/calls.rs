@@ -159,7 +159,7 @@ fn something_else_that_answers_is_no_server() {
     let output = sojourn(&["jobs", "--server", &newer.url]).output().unwrap();
     assert_eq!(
         ended(&output),
-        (Some(2), "error: the server speaks protocol version 99, this program 2; use the same version of sojourn on both sides\n".into())
+        (Some(2), "error: the server speaks protocol version 99, this program 3; use the same version of sojourn on both sides\n".into())
     );
 }
 
@@ -268,7 +268,7 @@ fn nothing_is_coloured_in_a_pipe() {
     let mut lines = text.lines();
     assert!(lines.next().unwrap().trim_start().starts_with("HOST"), "{text}");
     let fields: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    assert_eq!(fields, ["1", "m", "live", "-", "0/2", "cpu", "0", "3", "0", "1.5", "s"]);
+    assert_eq!(fields, ["1", "m", "live", "-", "0/2", "cpu", "0", "3", "0", "1.5", "s", "-"]);
 }
 
 #[test]
