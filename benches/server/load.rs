@@ -10,7 +10,7 @@ use sojourn_protocol::{
     api::{BYTES_HEADER, HeartbeatRequest, ReportAnswer, SHA256_HEADER, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
     ids::LeaseId,
-    inventory::{CPU, Demand, Device, Inventory},
+    inventory::{CPU, Demand, Device, Inventory, Links},
     report::{Outcome, Report, ReportState},
     time::Millis,
     unit::{Lease, Unit},
@@ -146,6 +146,7 @@ impl Host {
             cached: Vec::new(),
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".to_owned(),
+            links: Links::default(),
         });
         self.new = false;
         // Where hops wait for their assimilation the answer may hold nothing but what became of a report.

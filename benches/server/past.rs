@@ -8,7 +8,7 @@ use sojourn_protocol::{
     api::WorkRequest,
     digest::{BlobRef, Digest},
     ids::HostId,
-    inventory::{CPU, Demand, Device, Inventory},
+    inventory::{CPU, Demand, Device, Inventory, Links},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     report::{Evaluated, Outcome, Report, Sums, Trained},
@@ -131,6 +131,7 @@ impl Past {
             cached: Vec::new(),
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".to_owned(),
+            links: Links::default(),
         };
         let request = WorkRequest {
             demand: vec![Demand { device: CPU.into(), slots, idle: 1, wanted: 1 }],

@@ -19,6 +19,23 @@ pub struct Inventory {
     pub devices: Vec<Device>,
     /// Version of the client program.
     pub client: String,
+    /// How fast bytes go between it and the server.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub links: Links,
+}
+
+/// Bytes per second between a host and its server, as the host measured or its owner allows; unknown where left
+/// out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Links {
+    /// From the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub download: Option<u64>,
+    /// To the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload: Option<u64>,
 }
 
 /// The processors of one kind that a host trains on.

@@ -9,7 +9,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId},
-    inventory::{CPU, Demand, Device, Inventory},
+    inventory::{CPU, Demand, Device, Inventory, Links},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     time::{Millis, UnixMillis},
@@ -372,6 +372,7 @@ fn ask(to: sojourn_core::ReplyTo, host: HostId) -> Command {
         cached: vec![],
         devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
         client: "test".to_owned(),
+        links: Links::default(),
     };
     let request = WorkRequest {
         demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],

@@ -29,19 +29,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     lease_seconds: u64,
-    /// Which hop goes to which machine: the trial with the most work left first, or by chance.
-    #[arg(long, value_enum, default_value = "ltrp")]
+    /// Which hop goes to which machine: the trial with the most work left first (ltrp); as plans say that are
+    /// worked out ahead, and beyond them as ltrp does (rollout); or by chance (randomized).
+    #[arg(long, value_enum, default_value = "rollout")]
     policy: Policy,
     /// Hops of one trial that a machine may get at once: it then moves the trial's checkpoint once for all of
-    /// them.
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
-    most_hops: u32,
+    /// them. Left out: as many as make that worth while.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    most_hops: Option<u32>,
 }
 
 /// The policies' words.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Policy {
+    Rollout,
     Ltrp,
     Randomized,
 }
@@ -56,6 +57,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         .map(|(certificate, key)| TlsFiles::new(certificate, key));
     config.shell.core = CoreConfig {
         policy: match args.policy {
+            Policy::Rollout => PolicyName::Rollout,
             Policy::Ltrp => PolicyName::Ltrp,
             Policy::Randomized => PolicyName::Randomized,
         },

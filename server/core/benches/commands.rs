@@ -19,7 +19,7 @@ use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
-    inventory::{CPU, Demand, Device, Inventory},
+    inventory::{CPU, Demand, Device, Inventory, Links},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     report::{Evaluated, Outcome, Report, Sums, Trained},
@@ -120,6 +120,7 @@ impl Bench {
             cached: cached.collect(),
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".into(),
+            links: Links::default(),
         };
         let request = WorkRequest {
             demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],

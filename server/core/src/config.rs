@@ -29,8 +29,9 @@ pub struct CoreConfig {
     pub remember_leases: Millis,
     /// First rest of a host after repeated errors; doubles each time.
     pub first_rest: Millis,
-    /// Hops of one trial that go to a host under one lease, at most.
-    pub most_hops: u32,
+    /// Hops of one trial under one lease, at most; `None`: as many as make their checkpoints' way worth while, one
+    /// where that is short.
+    pub most_hops: Option<u32>,
     /// Which hop goes to which host.
     pub policy: PolicyName,
 }
@@ -57,7 +58,7 @@ impl CoreConfig {
             assimilation_term: Millis::from_secs(60),
             remember_leases: Millis::from_secs(24 * 3600),
             first_rest: Millis(lease_term.0),
-            most_hops: 1,
+            most_hops: None,
             policy: PolicyName::default(),
         }
     }

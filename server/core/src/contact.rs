@@ -2,7 +2,7 @@
 
 use sojourn_protocol::{
     digest::Digest,
-    inventory::{Demand, Device, Inventory, Measured, Workload},
+    inventory::{Demand, Device, Inventory, Links, Measured, Workload},
     time::UnixMillis,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,8 @@ pub(crate) struct Contact {
     pub(crate) seen_at: UnixMillis,
     /// Slots in all.
     pub(crate) slots: u32,
+    /// How fast bytes go to it and from it.
+    pub(crate) links: Links,
     /// Digests in its cache.
     pub(crate) cached: BTreeSet<Digest>,
     /// What its slots compute on, by name; none until its inventory came.
@@ -43,6 +45,7 @@ impl Contact {
     /// devices are others than before, or took something else.
     pub(crate) fn has(&mut self, inventory: &Inventory) -> bool {
         self.cached = inventory.cached.iter().copied().collect();
+        self.links = inventory.links;
         let devices = inventory.devices.get(..MOST_DEVICES).unwrap_or(&inventory.devices);
         let known = |device: &Device| {
             self.devices.get(&device.name).is_some_and(|slots| slots.device == *device)

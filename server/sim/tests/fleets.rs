@@ -48,10 +48,12 @@ fn a_makespan_is_known_by_hand() {
 #[test]
 fn bytes_take_their_time_on_the_line() {
     // One host, one trial, two shards of 1 MB at a byte a microsecond; a checkpoint of 4 MB.
-    let run = run("[[hosts]]\ntflops = 1\ndownload = 8\nupload = 8\nahead = 0\n\
+    let run = run(
+        "[server]\nmost_hops = 1\n[[hosts]]\ntflops = 1\ndownload = 8\nupload = 8\nahead = 0\n\
          [job]\nequal = 1000\ntrials = 1\nrows = 2000\nshards = 2\n\
-         data_bytes = \"2MB\"\ncheckpoint_bytes = \"4MB\"\n");
-    // Shard 1 s, train 1 s, upload 4 s, and that again: the checkpoint is in the host's own cache.
+         data_bytes = \"2MB\"\ncheckpoint_bytes = \"4MB\"\n",
+    );
+    // One hop a lease: shard 1 s, train 1 s, upload 4 s, and that again: the checkpoint is in the host's own cache.
     assert!(close(run.makespan, 12.0), "{run:?}");
     assert_eq!(
         (run.shard_bytes, run.checkpoints_down, run.checkpoints_up),

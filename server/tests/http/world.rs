@@ -14,7 +14,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
     ids::LeaseId,
-    inventory::{CPU, Demand, Device, Inventory},
+    inventory::{CPU, Demand, Device, Inventory, Links},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     report::{Outcome, Report, ReportEnd, ReportState, Sums, Trained},
@@ -235,6 +235,7 @@ pub(crate) fn ask(wanted: u32) -> WorkRequest {
             cached: vec![],
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "test".to_owned(),
+            links: Links::default(),
         }),
     }
 }

@@ -5,12 +5,15 @@ use crate::{
     core::Core,
     event::UnitKey,
     schedule::{PlaceName, Ranks, SPEED_ONE, takes},
-    state::Job,
+    state::{Job, Trial},
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{ids::ShardId, spec::Replicas, unit::shard_index};
 use sojourn_workgen::{Board, Candidate, Choice, Decision, Outlook, Standing};
 use std::cell::RefCell;
+
+/// Hops of one lease, where their number goes by bytes.
+const MOST_HOPS: u32 = 1024;
 
 /// What a job has for a place.
 pub(crate) enum Hop {
@@ -74,6 +77,24 @@ impl Board for JobBoard<'_> {
 }
 
 impl Core {
+    /// Hops of a trial that one lease of a place should be of.
+    pub(crate) fn hops_worth(
+        &self,
+        job: &Job,
+        trial: &Trial,
+        shard: ShardId,
+        place: Place<'_>,
+    ) -> u32 {
+        if let Some(most) = self.config.most_hops {
+            return most;
+        }
+        let device = &place.slots.device;
+        let name = PlaceName { host: place.host, device: &device.name, flops: device.flops };
+        let rows = job.data.train.get(shard_index(shard)).map_or(0, |shard| u64::from(shard.rows));
+        let hop = self.soft.schedule.estimates.micros(name, job.id, trial.id, rows);
+        self.moves_of(trial, place.host).hops(hop, MOST_HOPS)
+    }
+
     /// The hop that a place gets of a job, if any.
     pub(crate) fn hop_for(&self, job: &Job, place: Place<'_>, chance: &mut ChaCha8Rng) -> Hop {
         let Some(ranks) = self.soft.schedule.ranks.get(&job.id) else { return Hop::Nothing };
@@ -107,11 +128,12 @@ impl Core {
             from: start.batch,
         };
         let standing = |shard| board.standing(shard);
-        let then = legs(&trial.chain, choice.shard, standing, self.config.most_hops);
+        let most = self.hops_worth(board.job, trial, choice.shard, board.place);
+        let then = legs(&trial.chain, choice.shard, standing, most);
         Some(Chosen { unit, then, base: trial.version, why: choice.why, planned: None })
     }
 
-    fn standing(&self, job: &Job, place: Place<'_>, shard: ShardId) -> Standing {
+    pub(crate) fn standing(&self, job: &Job, place: Place<'_>, shard: ShardId) -> Standing {
         let contact = self.soft.contacts.get(&place.host);
         let blob = job.data.train.get(shard_index(shard)).map(|shard| shard.blob.sha256);
         if !self.is_home(job, place.class(), shard, place.host) {

@@ -15,6 +15,7 @@ mod hop;
 mod house;
 mod lease;
 mod legs;
+mod moves;
 mod plan;
 mod problem;
 mod report;

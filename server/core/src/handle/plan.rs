@@ -1,6 +1,6 @@
 //! Plans: when one is asked for, and what it says of an idle place.
 
-use super::{choose::Chosen, fit::Place, hop::Hop};
+use super::{choose::Chosen, fit::Place, hop::Hop, legs::legs};
 use crate::{
     core::Core,
     effect::Effect,
@@ -13,7 +13,7 @@ use sojourn_protocol::{
     seeds,
     time::{Millis, UnixMillis},
 };
-use sojourn_workgen::plan::Schedule;
+use sojourn_workgen::{Standing, plan::Schedule};
 
 /// A job's plans are at least so far apart.
 const EVERY: Millis = Millis::from_secs(1);
@@ -92,12 +92,13 @@ impl Core {
         match planning.advise(place.host, device, self.now, standing) {
             Advice::Take(hop, further) => {
                 let trial = job.trial(hop.trial)?;
-                let start = trial.chain.next(hop.shard)?;
+                let shard = self.planned_shard(job, trial, &hop, place);
+                let start = trial.chain.next(shard)?;
                 let unit = UnitKey::Train {
                     job: job.id,
                     trial: hop.trial,
                     epoch: start.epoch,
-                    shard: hop.shard,
+                    shard,
                     from: start.batch,
                 };
                 let why = format!(
@@ -105,12 +106,30 @@ impl Core {
                     offset(hop.start, self.now),
                     offset(hop.end, self.now),
                 );
-                let (then, base, planned) = (Vec::new(), trial.version, Some(hop));
+                let most = self.hops_worth(job, trial, shard, place).min(further + 1);
+                let then =
+                    legs(&trial.chain, shard, |shard| self.standing(job, place, shard), most);
+                let (base, planned) = (trial.version, Some(hop));
                 Some(Hop::Chosen(Chosen { unit, then, base, why, planned }))
             }
             Advice::Wait(until) => Some(wait(until)),
             Advice::Nothing => planning.awaited_until(self.now, PATIENCE).map(wait),
         }
+    }
+
+    /// The shard to begin with: the planned one, or where any may be trained here, one that needn't be fetched.
+    fn planned_shard(
+        &self,
+        job: &Job,
+        trial: &Trial,
+        hop: &PlannedHop,
+        place: Place<'_>,
+    ) -> ShardId {
+        let is_cached = |shard: &ShardId| self.standing(job, place, *shard) == Standing::Cached;
+        if self.has_homes(job) || is_cached(&hop.shard) {
+            return hop.shard;
+        }
+        trial.chain.open().find(is_cached).unwrap_or(hop.shard)
     }
 
     /// A lease was granted, by the plan or without it.

@@ -15,8 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Hops of one plan: of longer jobs the next epochs are planned.
 const MOST_HOPS: u64 = 50_000;
-/// Hops times places of one plan, where any place may train any shard.
-const MOST_CHOICES: u64 = 1 << 18;
 /// Rows for which times are compared.
 const SAMPLE: u64 = 1_000_000;
 
@@ -25,8 +23,7 @@ type Slot = (PlaceKey, f64);
 
 impl Core {
     /// What is left of a job, on the hosts that are there. None where a plan couldn't be followed: hosts of
-    /// several numeric classes between which trials mustn't move, or fewer hosts wanted than there are; and
-    /// where there would be too much to choose from.
+    /// several numeric classes between which trials mustn't move, or fewer hosts wanted than there are.
     pub(crate) fn problem_of(&self, job: &Job) -> Option<(Problem, Asked)> {
         let fleet = &self.soft.schedule.fleet;
         let placement = &job.spec.placement;
@@ -52,10 +49,7 @@ impl Core {
             places: slots.into_iter().map(|(place, _)| place).collect(),
         };
         let problem = Problem { trials, places, holders };
-        let choices = u64::try_from(problem.places.len()).unwrap_or(u64::MAX);
-        let choices = choices.saturating_mul(problem.hops());
-        let is_small = placement.replicas != Replicas::Demand || choices <= MOST_CHOICES;
-        let sound = is_small && !problem.trials.is_empty() && problem.check().is_ok();
+        let sound = !problem.trials.is_empty() && problem.check().is_ok();
         sound.then_some((problem, asked))
     }
 
@@ -110,6 +104,7 @@ impl Core {
         let running: Vec<&Trial> = job.trials.iter().filter(left).collect();
         let per_epoch = u64::try_from(running.len() * rows.len()).unwrap_or(u64::MAX).max(1);
         let most_after = u32::try_from(MOST_HOPS / per_epoch).unwrap_or(u32::MAX);
+        let links = self.slowest_links();
         let (mut trials, mut of) = (Vec::new(), Vec::new());
         for trial in running {
             let in_hand: BTreeSet<ShardId> = self.in_hand(trial).flat_map(visits).collect();
@@ -126,8 +121,16 @@ impl Core {
                 open = (0u32..).take(rows.len()).collect();
             }
             let live = trial.live.iter().map(|lease| self.still_takes(*lease));
+            let moves = Self::moves_over(trial, links);
+            let last = trial.history.last().map(|hop| hop.host);
+            let holder = self.in_hand(trial).map(|lease| lease.host).last().or(last);
+            let at = holder.and_then(|host| slots.iter().position(|((of, _), _)| *of == host));
+            let underway = if in_hand.is_empty() { 0 } else { moves.send };
             trials.push(PlanTrial {
-                free_at: live.max().unwrap_or(0),
+                free_at: live.max().unwrap_or(0).saturating_add(underway),
+                at: at.and_then(|slot| u32::try_from(slot).ok()),
+                send: moves.send,
+                fetch: moves.fetch,
                 open,
                 epochs_after: after.min(most_after),
                 ..self.plan_times(job.id, trial.id, slots, rows)

@@ -7,7 +7,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::ErrorKind,
     ids::HostId,
-    inventory::{CPU, Demand, Device, Inventory, Measured, Workload},
+    inventory::{CPU, Demand, Device, Inventory, Links, Measured, Workload},
     report::FailureKind,
     time::Millis,
     unit::Lease,
@@ -17,7 +17,7 @@ const GPU: &str = "NVIDIA Test";
 const REPRODUCIBLE: &str = "[placement]\nreproducible = true\n";
 
 fn inventory(devices: Vec<Device>) -> Inventory {
-    Inventory { cached: Vec::new(), devices, client: "test".into() }
+    Inventory { cached: Vec::new(), devices, client: "test".into(), links: Links::default() }
 }
 
 fn gpu(class: &str) -> Device {

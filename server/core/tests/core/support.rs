@@ -6,7 +6,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::ApiError,
     ids::{HostId, JobId, LeaseId, Version},
-    inventory::{CPU, Demand, Device, Inventory},
+    inventory::{CPU, Demand, Device, Inventory, Links},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     metrics::{ByClass, ClassDetail, Confusion, Counting},
@@ -43,7 +43,7 @@ impl Bench {
 
     fn of(most_hops: u32, policy: PolicyName) -> Self {
         let config = CoreConfig::with_lease_term(Millis::from_secs(10));
-        let config = CoreConfig { most_hops, policy, ..config };
+        let config = CoreConfig { most_hops: Some(most_hops), policy, ..config };
         let mut bench = Self { core: Core::new(config), now: 1_000, plans: Vec::new() };
         for (name, host) in [("a", HOST), ("b", OTHER)] {
             let token_sha256 = Digest::of(name.as_bytes());
@@ -294,6 +294,7 @@ pub(crate) fn inventory(class: &str) -> Inventory {
         cached: Vec::new(),
         devices: vec![Device::new(CPU, Digest::of(class.as_bytes()), 1e9)],
         client: "test".into(),
+        links: Links::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState, WorkAnswer, WorkRequest},
     digest::Digest,
     ids::{HostId, LeaseId},
-    inventory::{CPU, Demand, Device, Inventory},
+    inventory::{CPU, Demand, Device, Inventory, Links},
     report::{Failure, FailureKind, Outcome, Report, ReportState, Trained},
     time::{Millis, UnixMillis},
     unit::{Lease, Unit},
@@ -86,6 +86,7 @@ impl Host {
             cached: self.cached.iter().copied().collect(),
             devices: vec![Device::new(CPU, self.class, 1e9)],
             client: "sim".into(),
+            links: Links::default(),
         });
         WorkRequest {
             demand: vec![Demand {

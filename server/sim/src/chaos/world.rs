@@ -75,7 +75,7 @@ impl World {
         config.condemn_after = Millis::from_secs(20);
         config.delete_after = Millis::from_secs(5);
         config.assimilation_term = Millis::from_secs(3);
-        config.most_hops = scenario.most_hops;
+        config.most_hops = Some(scenario.most_hops);
         config.policy = scenario.policy;
         Self {
             server: Server::new(config),

@@ -21,7 +21,7 @@ use sojourn_protocol::{
     api::{Held, HeldState, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
-    inventory::{Demand, Inventory},
+    inventory::{Demand, Inventory, Links},
     report::Report,
     time::Millis,
     unit::{Lease, Unit},
@@ -215,6 +215,10 @@ impl Host {
             cached: self.cache.data(),
             devices: vec![device.clone()],
             client: "sim".into(),
+            links: Links {
+                download: Some(self.down.bytes_per_second().unwrap_or(u64::MAX)),
+                upload: Some(self.up.bytes_per_second().unwrap_or(u64::MAX)),
+            },
         });
         let slots = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
         let device = device.map_or_else(String::new, |device| device.name.clone());

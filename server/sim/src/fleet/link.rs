@@ -31,6 +31,11 @@ impl<T> Link<T> {
         Self { rate: mbits / 8.0, latency, queue: VecDeque::new(), begun: 0, serial: 0 }
     }
 
+    /// Bytes a second, where there is a limit.
+    pub(crate) fn bytes_per_second(&self) -> Option<u64> {
+        (self.rate > 0.0).then(|| whole(self.rate * 1e6)).flatten()
+    }
+
     /// Does every transfer end as it begins?
     pub(crate) fn is_instant(&self) -> bool {
         self.rate <= 0.0 && self.latency == 0

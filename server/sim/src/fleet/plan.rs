@@ -172,7 +172,7 @@ impl Plan {
             longest_wait: millis(self.longest_wait),
             // Deleting old checkpoints has no influence on who trains what.
             condemn_after: never,
-            most_hops: self.most_hops.unwrap_or(defaults.most_hops),
+            most_hops: self.most_hops.or(defaults.most_hops),
             policy,
             ..defaults
         }
