@@ -47,18 +47,23 @@ impl Core {
         }
     }
 
-    /// When the next plan is due.
+    /// When the next plan is due, that somebody could follow.
     pub(crate) fn next_plan(&self) -> Option<UnixMillis> {
-        self.soft.schedule.plans.values().filter_map(|planning| planning.due_at(EVERY)).min()
+        let plans = self.soft.schedule.plans.iter();
+        let due = plans.filter_map(|(job, planning)| Some((job, planning.due_at(EVERY)?)));
+        due.filter(|(job, _)| self.can_be_planned(**job)).map(|(_, at)| at).min()
+    }
+
+    fn can_be_planned(&self, job: JobId) -> bool {
+        let open = self.state.jobs.get(&job).is_some_and(Job::is_open);
+        open && self.soft.schedule.fleet.capacity() > 0
     }
 
     fn ask_for_plan(&mut self, id: JobId) {
-        let Some(job) = self.state.jobs.get(&id) else { return };
-        if !job.is_open() || self.soft.schedule.fleet.capacity() == 0 {
-            // It is asked for when there is somebody to follow it.
+        if !self.can_be_planned(id) {
             return;
         }
-        let made = self.problem_of(job);
+        let made = self.state.jobs.get(&id).and_then(|job| self.problem_of(job));
         let seed = u64::from(seeds::below(&mut self.chance, u32::MAX));
         let Some(planning) = self.soft.schedule.plans.get_mut(&id) else { return };
         let Some((problem, asked)) = made else {

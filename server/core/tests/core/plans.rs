@@ -124,3 +124,18 @@ fn a_job_is_done_by_its_plans() {
     bench.work_to_the_end(&[HOST, OTHER]);
     assert!(bench.core.state().jobs[&JOB].end.is_some());
 }
+
+#[test]
+fn nothing_is_due_of_a_plan_that_nobody_could_follow() {
+    let mut bench = bench();
+    let (version, schedule) = with_plan(&mut bench);
+    bench.apply(ready(version, schedule));
+    bench.apply(Command::Pause { to: TO, job: JOB, now: false });
+    bench.apply(Command::RevokeHost { to: TO, host: OTHER });
+    bench.now += 2_000;
+    bench.apply(Command::Tick);
+    let next = bench.core.next_deadline().unwrap();
+    assert!(next.0 > bench.now, "what is due now is done now");
+    let effects = bench.apply(Command::Resume { to: TO, job: JOB });
+    assert!(asked(&effects).is_some(), "{effects:?}");
+}
