@@ -1,3 +1,5 @@
+//! What is measured once makes guesses better, for places and workloads alike.
+
 use super::*;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
