@@ -3,9 +3,13 @@
 use super::{driver::Input, error::ShellError};
 use sojourn_core::Command;
 use sojourn_protocol::ids::JobId;
-use sojourn_workgen::plan::{Iterations, Planner as _, Problem, Rollout};
+use sojourn_workgen::plan::{Budget, Iterations, Planner as _, Problem, Rollout};
 use std::{
-    sync::mpsc::{Receiver, Sender},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, Sender},
+    },
     thread::JoinHandle,
 };
 
@@ -19,9 +23,10 @@ pub(super) struct Task {
     pub(super) iterations: u64,
 }
 
-/// The thread; it ends when this is dropped, after the plan that it is at.
+/// The thread; it ends when this is dropped, after the iteration that it is at.
 #[derive(Debug)]
 pub(super) struct Planner {
+    stop: Arc<AtomicBool>,
     tasks: Option<Sender<Task>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -30,8 +35,11 @@ impl Planner {
     pub(super) fn start(inputs: Sender<Input>) -> Result<Self, ShellError> {
         let (tasks, inbox) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("planner".into());
-        let thread = thread.spawn(move || work(&inbox, &inputs)).map_err(ShellError::Thread)?;
-        Ok(Self { tasks: Some(tasks), thread: Some(thread) })
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread.spawn(move || work(&inbox, &inputs, &stopped));
+        let thread = thread.map_err(ShellError::Thread)?;
+        Ok(Self { stop, tasks: Some(tasks), thread: Some(thread) })
     }
 
     /// Has a plan made. Where the thread has gone there will be none, and the policy decides alone.
@@ -46,15 +54,31 @@ impl Planner {
 impl Drop for Planner {
     fn drop(&mut self) {
         self.tasks = None;
+        self.stop.store(true, Ordering::Release);
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the planner's thread panicked");
         }
     }
 }
 
-fn work(inbox: &Receiver<Task>, inputs: &Sender<Input>) {
+/// A count of iterations, and no more of them once the server stops: what comes of that plan nobody hears.
+struct UntilStopped<'a> {
+    iterations: Iterations,
+    stopped: &'a AtomicBool,
+}
+
+impl Budget for UntilStopped<'_> {
+    fn next(&mut self) -> Option<u32> {
+        if self.stopped.load(Ordering::Acquire) { None } else { self.iterations.next() }
+    }
+}
+
+fn work(inbox: &Receiver<Task>, inputs: &Sender<Input>, stopped: &AtomicBool) {
     while let Ok(Task { job, version, problem, seed, iterations }) = inbox.recv() {
-        let mut budget = Iterations::new(iterations);
+        if stopped.load(Ordering::Acquire) {
+            return;
+        }
+        let mut budget = UntilStopped { iterations: Iterations::new(iterations), stopped };
         let schedule = Rollout.plan(&problem, seed, &mut budget).map(Box::new);
         let command = Command::PlanReady { job, version, schedule };
         if inputs.send(Input::Command { command, reply: None }).is_err() {
