@@ -63,8 +63,9 @@ impl Core {
         self.soft.parked.forget(to);
     }
 
-    /// Answers parked hosts for which something has changed, in the order in which they came: while there
-    /// is work, whoever waits for it; then those that have something else to hear.
+    /// Answers parked hosts for which something has changed: those whom what has become open concerns, or, where
+    /// more has changed, while there is work, whoever waits for it, in the order in which they came; then those
+    /// that have something else to hear.
     pub(crate) fn answer_parked(&mut self) {
         let work = std::mem::take(&mut self.soft.work_changed);
         let opened = std::mem::take(&mut self.soft.opened);
@@ -113,7 +114,8 @@ impl Core {
             }
             None => hosts.extend(self.soft.parked.fastest().take(FASTEST)),
         }
-        hosts.dedup();
+        let mut seen = BTreeSet::new();
+        hosts.retain(|host| seen.insert(*host));
         hosts
     }
 
