@@ -18,8 +18,8 @@
 //! | `job.rs` | a job as the core is told of it, and what is true of it |
 //! | `arrival.rs` | when hosts are there |
 //! | `bound.rs` | no schedule is shorter than this |
-//! | `queue.rs`, `run.rs` | virtual time, and who does what when |
-//! | `host.rs`, `fate.rs`, `link.rs`, `cache.rs` | a virtual client: its units, its line, its disk |
+//! | `queue.rs`, `run/` | virtual time, and who does what when |
+//! | `host/`, `fate.rs`, `link.rs`, `cache.rs` | a virtual client: its units, its line, its disk |
 //! | `tally.rs`, `result.rs` | counts, and what they come to |
 //! | `study.rs`, `gantt.rs` | all runs of a file; charts |
 //!

@@ -1,0 +1,100 @@
+//! What a host says of itself: what it could do with, what it holds, what it has cached.
+
+use super::{Around, Host, There};
+use crate::fleet::{plan::Plan, queue::Event, scenario::HostGroup};
+use sojourn_core::ReplyTo;
+use sojourn_protocol::{
+    api::{Held, HeldState, WorkRequest},
+    inventory::{Demand, Inventory, Links},
+    time::Millis,
+};
+
+impl Host {
+    /// Has it an ask to send? One is open while it could do with more, and newer ones say more.
+    pub(crate) fn want(&mut self, around: &mut Around<'_>) {
+        if self.there != There::Here || self.ask_due {
+            return;
+        }
+        let (idle, wanted) = self.demand(around.plan);
+        let heard = self.asked.is_none() || idle > self.asked_idle;
+        if wanted > 0 && heard {
+            self.ask_due = true;
+            let at = around.now + self.latency(around.plan);
+            around.queue.add(at, Event::Ask { host: self.index, boot: self.boot });
+        }
+    }
+
+    /// What it asks then: for nothing, so that the server knows.
+    pub(crate) fn last_request(&self, now: u64) -> WorkRequest {
+        WorkRequest {
+            demand: Vec::new(),
+            holding: self.holding(now),
+            reported: Vec::new(),
+            wait: Millis(0),
+            inventory: None,
+        }
+    }
+
+    pub(crate) fn request(&mut self, around: &Around<'_>, reply: ReplyTo) -> WorkRequest {
+        let (idle, wanted) = self.demand(around.plan);
+        self.asked = Some(reply);
+        self.asked_idle = idle;
+        self.said_at = around.now;
+        let device = around.plan.kinds.get(self.kind).map(|kind| &kind.device);
+        let told = device.filter(|_| std::mem::take(&mut self.send_inventory));
+        let inventory = told.map(|device| Inventory {
+            cached: self.cache.data(),
+            devices: vec![device.clone()],
+            client: "sim".into(),
+            links: Links {
+                download: Some(self.down.bytes_per_second().unwrap_or(u64::MAX)),
+                upload: Some(self.up.bytes_per_second().unwrap_or(u64::MAX)),
+            },
+        });
+        let slots = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        let device = device.map_or_else(String::new, |device| device.name.clone());
+        WorkRequest {
+            demand: vec![Demand { device, slots, idle, wanted }],
+            holding: self.holding(around.now),
+            reported: Vec::new(),
+            wait: Millis(around.plan.longest_wait.div_ceil(1000)),
+            inventory,
+        }
+    }
+
+    /// Idle slots, and leases wanted.
+    fn demand(&self, plan: &Plan) -> (u32, u32) {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let held = number(self.waiting.len() + self.slots.iter().flatten().count());
+        let slots = number(self.slots.len());
+        let ahead = self.group(plan).map_or(0, HostGroup::units_ahead);
+        let wanted = (slots + slots * ahead).saturating_sub(held);
+        (slots.saturating_sub(held), wanted)
+    }
+
+    /// Leases that it holds and hasn't reported.
+    pub(crate) fn holding(&self, now: u64) -> Vec<Held> {
+        let waiting = self.waiting.iter().map(|waiting| {
+            let fetched = self.down.progress(now);
+            let fetching = !waiting.missing.is_empty();
+            let state = if fetching { HeldState::Fetching { fetched } } else { HeldState::Waiting };
+            Held { lease: waiting.lease.id, state }
+        });
+        let running = self.slots.iter().flatten().map(|running| {
+            let (done, of) = running.training.progress(now - running.from);
+            Held { lease: running.lease.id, state: HeldState::Running { done, of } }
+        });
+        let uploads = self.up.items().map(|upload| {
+            let sent = self.up.progress(now);
+            Held { lease: upload.report.lease, state: HeldState::Sending { sent } }
+        });
+        waiting.chain(running).chain(uploads).collect()
+    }
+
+    /// Does it hold anything that must be kept alive?
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.waiting.is_empty()
+            || self.slots.iter().any(Option::is_some)
+            || self.up.items().next().is_some()
+    }
+}

@@ -1,0 +1,265 @@
+//! A virtual client: fetches, trains in its slots, uploads, reports; as the real one does, where that
+//! matters for time.
+//!
+//! ```text
+//!   lease -- its blobs, over the line -- waits for a slot -- runs -- its checkpoint, over the line -- report
+//!            (cached ones are free)                          '-- the slot goes on with the next unit
+//! ```
+//!
+//! Here: what it is, when it comes and goes, what it hears. `asks.rs`: what it says. `transfers.rs`: its
+//! line. `units.rs`: its slots.
+
+mod asks;
+mod transfers;
+mod units;
+
+use super::{
+    cache::{Cache, Name, Need},
+    fate::Training,
+    job::count,
+    link::Link,
+    plan::Plan,
+    queue::{Event, Queue},
+    scenario::HostGroup,
+    tally::{Bar, Tally},
+};
+use sojourn_core::ReplyTo;
+use sojourn_protocol::{
+    api::WorkAnswer,
+    digest::{BlobRef, Digest},
+    ids::{HostId, LeaseId},
+    report::Report,
+    unit::Lease,
+};
+use std::collections::BTreeSet;
+
+/// What a host may look at and write to.
+pub(crate) struct Around<'a> {
+    pub(crate) now: u64,
+    pub(crate) plan: &'a Plan,
+    pub(crate) queue: &'a mut Queue,
+    pub(crate) tally: &'a mut Tally,
+    /// Where bars of a chart go, if one is wanted.
+    pub(crate) bars: Option<&'a mut Vec<Bar>>,
+}
+
+/// Is the machine there?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum There {
+    Away,
+    Here,
+    /// It has heard that it will be taken away, and takes no more work.
+    Leaving,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    lease: Lease,
+    /// Blobs that are still to come.
+    missing: BTreeSet<Name>,
+}
+
+#[derive(Debug)]
+struct Running {
+    lease: Lease,
+    training: Training,
+    from: u64,
+    serial: u32,
+}
+
+#[derive(Debug)]
+struct Fetch {
+    need: Need,
+    bytes: u64,
+    /// Not for a unit at hand.
+    ahead: bool,
+}
+
+#[derive(Debug)]
+struct Upload {
+    report: Report,
+    blob: BlobRef,
+}
+
+/// A host.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Its number among all places.
+    pub(crate) index: u32,
+    /// Which machine stands there.
+    pub(crate) id: HostId,
+    pub(crate) kind: usize,
+    pub(crate) there: There,
+    /// Counts its starts; what was scheduled for an earlier one is void.
+    pub(crate) boot: u32,
+    /// Whose answer it waits for.
+    pub(crate) asked: Option<ReplyTo>,
+    /// An ask is on its way.
+    pub(crate) ask_due: bool,
+    pub(crate) beat_due: bool,
+    /// When it last said something.
+    pub(crate) said_at: u64,
+    send_inventory: bool,
+    /// Idle slots that the open ask names.
+    asked_idle: u32,
+    waiting: Vec<Waiting>,
+    slots: Vec<Option<Running>>,
+    down: Link<Fetch>,
+    up: Link<Upload>,
+    cache: Cache,
+    serial: u32,
+    /// Until when its slot time has been counted.
+    counted_to: u64,
+}
+
+impl Host {
+    pub(crate) fn new(index: u32, kind: usize, group: &HostGroup) -> Self {
+        let slots = (0..group.places()).map(|_| None).collect();
+        Self {
+            index,
+            id: HostId(0),
+            kind,
+            there: There::Away,
+            boot: 0,
+            asked: None,
+            ask_due: false,
+            beat_due: false,
+            said_at: 0,
+            send_inventory: true,
+            asked_idle: 0,
+            waiting: Vec::new(),
+            slots,
+            down: Link::new(group.download, group.latency.0),
+            up: Link::new(group.upload, group.latency.0),
+            cache: Cache::new(group.cache.map(|bytes| bytes.0)),
+            serial: 0,
+            counted_to: 0,
+        }
+    }
+
+    pub(crate) fn come(&mut self, around: &mut Around<'_>) {
+        self.there = There::Here;
+        self.counted_to = around.now;
+        self.send_inventory = true;
+        self.want(around);
+    }
+
+    /// It will be taken away: what runs goes on, nothing else is begun. Gives what it hands back.
+    pub(crate) fn wind_down(&mut self, around: &mut Around<'_>) -> Vec<LeaseId> {
+        self.count_time(around);
+        self.there = There::Leaving;
+        self.asked = None;
+        let back = self.waiting.iter().map(|waiting| waiting.lease.id).collect();
+        self.waiting.clear();
+        back
+    }
+
+    /// What runs ends after the batch that it is at.
+    pub(crate) fn close(&mut self, around: &mut Around<'_>) {
+        let running = self.slots.iter().flatten().map(|running| running.lease.id);
+        self.stop(&running.collect::<Vec<_>>(), around);
+    }
+
+    /// It is gone, with all that it had in work. Gives the leases that it had.
+    pub(crate) fn go(&mut self, another: bool, around: &mut Around<'_>) -> Vec<LeaseId> {
+        self.count_time(around);
+        let held = self.holding(around.now).iter().map(|held| held.lease).collect();
+        for slot in 0..self.slots.len() {
+            self.abort(slot, around);
+        }
+        self.waiting.clear();
+        self.down.clear();
+        self.up.clear();
+        if another {
+            self.cache.clear();
+        }
+        self.there = There::Away;
+        self.boot += 1;
+        self.asked = None;
+        (self.ask_due, self.beat_due) = (false, false);
+        held
+    }
+
+    pub(crate) fn hear(&mut self, answer: WorkAnswer, around: &mut Around<'_>) {
+        self.asked = None;
+        self.count_time(around);
+        self.send_inventory |= answer.send_inventory;
+        self.drop_leases(&answer.drop, around);
+        for digest in &answer.evict {
+            self.cache.remove(&Name::Data(*digest));
+        }
+        for lease in answer.leases {
+            let ids = self.waiting.iter().map(|waiting| waiting.lease.id);
+            let mut ids = ids.chain(self.slots.iter().flatten().map(|running| running.lease.id));
+            if !ids.any(|id| id == lease.id) {
+                self.take(lease, around);
+            }
+        }
+        self.stop(&answer.stop, around);
+        self.fetch_ahead(&answer.fetch, around);
+        self.start(around);
+        self.want(around);
+    }
+
+    pub(crate) fn drop_leases(&mut self, leases: &[LeaseId], around: &mut Around<'_>) {
+        if leases.is_empty() {
+            return;
+        }
+        self.count_time(around);
+        let gone = |id: &LeaseId| leases.contains(id);
+        self.waiting.retain(|waiting| !gone(&waiting.lease.id));
+        for slot in 0..self.slots.len() {
+            let running = self.slots.get(slot).and_then(Option::as_ref);
+            if running.is_some_and(|running| gone(&running.lease.id)) {
+                self.abort(slot, around);
+            }
+        }
+        let (host, boot) = (self.index, self.boot);
+        let next = self.up.retain(around.now, |upload| !gone(&upload.report.lease));
+        if let Some(next) = next {
+            around.queue.add(next.at, Event::Sent { host, boot, serial: next.serial });
+        }
+        let waiting = &self.waiting;
+        let next = self.down.retain(around.now, |fetch| {
+            fetch.ahead || waiting.iter().any(|of| of.missing.contains(&fetch.need.name))
+        });
+        if let Some(next) = next {
+            around.queue.add(next.at, Event::Fetched { host, boot, serial: next.serial });
+        }
+        self.start(around);
+    }
+
+    /// Counts what its slots did since they were last counted.
+    pub(crate) fn count_time(&mut self, around: &mut Around<'_>) {
+        let passed = around.now - self.counted_to;
+        self.counted_to = around.now;
+        if passed == 0 || self.there == There::Away {
+            return;
+        }
+        let busy = count(self.slots.iter().flatten().count());
+        let free = count(self.slots.len()) - busy;
+        let coming = self.waiting.iter().filter(|waiting| !waiting.missing.is_empty()).count();
+        let waiting = free.min(count(coming));
+        around.tally.busy += busy * passed;
+        around.tally.waiting += waiting * passed;
+        around.tally.idle += (free - waiting) * passed;
+    }
+
+    fn group<'p>(&self, plan: &'p Plan) -> Option<&'p HostGroup> {
+        plan.groups.get(plan.kinds.get(self.kind)?.group)
+    }
+
+    pub(crate) fn latency(&self, plan: &Plan) -> u64 {
+        self.group(plan).map_or(0, |group| group.latency.0)
+    }
+}
+
+/// The core counts jobs from 1, in the order in which they were submitted.
+pub(crate) fn job_index(lease: &Lease) -> usize {
+    usize::try_from(lease.unit.job().0.saturating_sub(1)).unwrap_or(usize::MAX)
+}
+
+/// The digest of what a lease's unit makes.
+pub(crate) fn made_by(lease: LeaseId) -> Digest {
+    Digest::of(&lease.0.to_le_bytes())
+}

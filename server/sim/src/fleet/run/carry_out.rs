@@ -1,0 +1,140 @@
+//! What is asked of the core, and what it wants done.
+
+use super::{NOBODY, PROGRESS_EVERY, Run};
+use crate::fleet::{job::SimJob, queue::Event};
+use rand_core::Rng as _;
+use sojourn_core::{Answer, Command, Effect, Envelope, Event as Decided, Offered, Record, ReplyTo};
+use sojourn_protocol::time::UnixMillis;
+use sojourn_workgen::plan::{Iterations, Planner as _, Rollout};
+
+impl Run<'_> {
+    pub(super) fn submit(&mut self, job: usize) -> Result<(), String> {
+        let Some(of) = self.plan.jobs.get(job) else { return Ok(()) };
+        self.first_at = self.first_at.min(self.now);
+        for blob in of.data.blobs().chain(of.spec.blobs()) {
+            self.apply(Command::Published { to: NOBODY, blob })?;
+        }
+        let (spec, data) = (Box::new(of.spec.clone()), Box::new(of.data.clone()));
+        self.apply(Command::Submit { to: NOBODY, spec, data, again: true, nonce: None })?;
+        match self.answer.take() {
+            Some(Answer::Submitted(_)) => self.submitted += 1,
+            _ => return Err(format!("the job `{}` was refused", of.name)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn assimilate(&mut self) -> Result<(), String> {
+        self.assimilating = false;
+        loop {
+            self.apply(Command::TakeAssimilation { to: NOBODY })?;
+            let Some(Answer::Assimilation(Some(unit))) = self.answer.take() else { return Ok(()) };
+            let (lease, version) = (unit.lease, unit.version);
+            let checkpoint = unit.trained.checkpoint;
+            self.apply(Command::OfferAssimilated { to: NOBODY, lease, version, checkpoint })?;
+            if let Some(Answer::Offered(Offered::Taken)) = self.answer.take() {
+                self.tally.assimilated += 1;
+                self.tally.useful += unit.trained.train_micros;
+                self.tell();
+            } else {
+                self.tally.wasted += 1;
+                self.tally.twice += unit.trained.train_micros;
+            }
+        }
+    }
+
+    fn tell(&mut self) {
+        if self.tally.assimilated.is_multiple_of(PROGRESS_EVERY) {
+            let hops = self.plan.jobs.iter().map(SimJob::hops).sum();
+            self.watch.progress(self.tally.assimilated, hops);
+        }
+    }
+
+    /// Has the core take a command in, and carries out what it wants done.
+    pub(super) fn apply(&mut self, command: Command) -> Result<(), String> {
+        let (at, seed) = (UnixMillis(self.now / 1000), self.chance.next_u64());
+        let before = self.watch.clock();
+        let effects = self.core.apply(Envelope { at, seed, command });
+        self.tally.in_core += self.watch.clock() - before;
+        self.tally.commands += 1;
+        self.answer = None;
+        for effect in effects {
+            self.carry_out(effect);
+        }
+        while let Some(blob) = self.deleted.pop() {
+            self.apply(Command::Deleted { blob })?;
+        }
+        // A plan is made in no time: it is for the next instant as much as for this one.
+        while let Some(plan) = self.planned.pop() {
+            let answer = self.answer.take();
+            self.apply(plan)?;
+            self.answer = answer;
+        }
+        match self.check_every {
+            Some(every) if self.tally.commands.is_multiple_of(every) => {
+                self.core.check_invariants().map_err(|violation| violation.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Persist(record) => self.decided(&record),
+            Effect::Reply { to, answer, .. } => self.answered(to, answer.ok()),
+            Effect::Assimilate => {
+                if !std::mem::replace(&mut self.assimilating, true) {
+                    self.queue.add(self.now + self.plan.assimilation, Event::Assimilate);
+                }
+            }
+            Effect::Delete(blob) => self.deleted.push(blob),
+            Effect::Plan { job, version, problem, seed, iterations } => {
+                let before = self.watch.clock();
+                let mut budget = Iterations::new(iterations);
+                let schedule = Rollout.plan(&problem, seed, &mut budget).map(Box::new);
+                self.tally.planning += self.watch.clock() - before;
+                self.tally.plans += 1;
+                self.planned.push(Command::PlanReady { job, version, schedule });
+            }
+            // What was uploaded is nowhere.
+            Effect::DropUpload(_) => {}
+        }
+    }
+
+    fn decided(&mut self, record: &Record) {
+        self.watch.record(record);
+        match &record.event {
+            Decided::LeaseGranted { .. } => self.tally.granted += 1,
+            Decided::LeaseEnded { .. } => self.tally.ended += 1,
+            // With one of these a job may have ended.
+            Decided::Evaluated { .. }
+            | Decided::TrialFailed { .. }
+            | Decided::Assimilated { .. } => {
+                let jobs = self.core.state().jobs.values();
+                self.ended = jobs.filter(|job| job.end.is_some()).count();
+            }
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, to: ReplyTo, answer: Option<Box<Answer>>) {
+        let Some(host) = (to.0 >> 32).checked_sub(1) else {
+            self.answer = answer.map(|answer| *answer);
+            return;
+        };
+        let host = usize::try_from(host).unwrap_or(usize::MAX);
+        let Some(Answer::Work(answer)) = answer.map(|answer| *answer) else { return };
+        let (now, every) = (self.now, self.plan.heartbeat);
+        let Some(of) = self.hosts.get_mut(host).filter(|of| of.asked == Some(to)) else { return };
+        let latency = of.latency(self.plan);
+        if !answer.leases.is_empty() && !std::mem::replace(&mut of.beat_due, true) {
+            let (host, boot) = (of.index, of.boot);
+            self.queue.add(now + every, Event::Beat { host, boot });
+        }
+        if latency > 0 {
+            let (host, boot) = (of.index, of.boot);
+            self.queue.add(now + latency, Event::Heard { host, boot, answer });
+        } else {
+            self.with(host, |host, around| host.hear(*answer, around));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What becomes of machines, and what they say to the core.
+
+use super::{LONGEST_RESERVE, NOBODY, Run};
+use crate::fleet::{
+    arrival::Back,
+    host::{Host, There},
+    job::count,
+    queue::Event,
+};
+use sojourn_core::{Answer, Command, ReplyTo};
+use sojourn_protocol::{
+    api::ReleaseRequest,
+    digest::{BlobRef, Digest},
+    ids::{HostId, LeaseId},
+    report::{Outcome, Report, ReportEnd, ReportState},
+};
+
+impl Run<'_> {
+    /// Makes the next stay of a host known to the queue.
+    pub(super) fn come_next(&mut self, index: usize) {
+        let Some(stays) = self.stays.get_mut(index) else { return };
+        let (notice, Some(stay)) = (stays.notice, stays.next()) else { return };
+        let host = u32::try_from(index).unwrap_or(u32::MAX);
+        let boot = self.hosts.get(index).map_or(0, |host| host.boot);
+        self.queue.add(stay.from, Event::Comes { host });
+        if stay.to < u64::MAX {
+            self.queue.add(stay.to, Event::Goes { host, boot });
+            if let Some(notice) = notice {
+                let at = stay.to.saturating_sub(notice).max(stay.from);
+                self.queue.add(at, Event::Warned { host, boot });
+                let reserve = (notice / 2).min(LONGEST_RESERVE);
+                let at = stay.to.saturating_sub(reserve).max(stay.from);
+                self.queue.add(at, Event::Closes { host, boot });
+            }
+        }
+    }
+
+    pub(super) fn comes(&mut self, index: usize) -> Result<(), String> {
+        let another = self.stays.get(index).is_some_and(|stays| stays.back == Back::Another);
+        let known = self.hosts.get(index).is_some_and(|host| host.id != HostId(0));
+        if another || !known {
+            let name = format!("host {index}");
+            let boot = self.hosts.get(index).map_or(0, |host| host.boot);
+            let token_sha256 = Digest::of(format!("token {index} {boot}").as_bytes());
+            self.apply(Command::Enrol { to: NOBODY, name, token_sha256 })?;
+            let Some(Answer::Enrolled(id)) = self.answer.take() else {
+                return Err("a host can't enrol".into());
+            };
+            if let Some(host) = self.hosts.get_mut(index) {
+                host.id = id;
+            }
+        }
+        self.with(index, Host::come);
+        Ok(())
+    }
+
+    pub(super) fn warned(&mut self, index: usize, boot: u32) -> Result<(), String> {
+        if self.hosts.get(index).is_none_or(|host| host.boot != boot) {
+            return Ok(());
+        }
+        let mut back = Vec::new();
+        self.with(index, |host, around| back = host.wind_down(around));
+        let Some(host) = self.hosts.get(index) else { return Ok(()) };
+        let (id, request) = (host.id, host.last_request(self.now));
+        self.release(id, back)?;
+        self.apply(Command::Ask { to: NOBODY, host: id, request })?;
+        match self.answer.take() {
+            // What was granted in an answer that it didn't wait for any more.
+            Some(Answer::Work(answer)) => {
+                self.release(id, answer.leases.iter().map(|lease| lease.id).collect())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn goes(&mut self, index: usize, boot: u32) -> Result<(), String> {
+        let Some(host) = self.hosts.get(index).filter(|host| host.boot == boot) else {
+            return Ok(());
+        };
+        let (id, leaving) = (host.id, host.there == There::Leaving);
+        let another = self.stays.get(index).is_some_and(|stays| stays.back == Back::Another);
+        let mut held = Vec::new();
+        self.with(index, |host, around| held = host.go(another, around));
+        self.tally.departures += 1;
+        self.come_next(index);
+        // Without notice nobody says anything: its leases run out, its ask stays open.
+        if leaving { self.release(id, held) } else { Ok(()) }
+    }
+
+    fn release(&mut self, host: HostId, leases: Vec<LeaseId>) -> Result<(), String> {
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let reason = ReleaseRequest::STOPPING.to_owned();
+        self.apply(Command::Release { to: NOBODY, host, leases, reason })
+    }
+
+    /// Is nobody there, and nobody to come?
+    pub(super) fn is_deserted(&self) -> bool {
+        self.hosts.iter().all(|host| host.there == There::Away)
+    }
+
+    pub(super) fn ask(&mut self, index: usize, boot: u32) -> Result<(), String> {
+        self.asks = self.asks.wrapping_add(1);
+        let to = ReplyTo((count(index) + 1) << 32 | u64::from(self.asks));
+        let mut asked = None;
+        self.if_booted_at(index, boot, |host, around| {
+            host.ask_due = false;
+            if host.there == There::Here {
+                asked = Some((host.id, host.request(around, to)));
+            }
+        });
+        let Some((host, request)) = asked else { return Ok(()) };
+        self.apply(Command::Ask { to, host, request })
+    }
+
+    pub(super) fn beat(&mut self, index: usize, boot: u32) -> Result<(), String> {
+        let (now, every) = (self.now, self.plan.heartbeat);
+        let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else {
+            return Ok(());
+        };
+        let due = host.said_at + every;
+        host.beat_due = host.is_busy();
+        if !host.is_busy() {
+            return Ok(());
+        }
+        let number = host.index;
+        if due > now {
+            self.queue.add(due, Event::Beat { host: number, boot });
+            return Ok(());
+        }
+        host.said_at = now;
+        self.queue.add(now + every, Event::Beat { host: number, boot });
+        let (host, holding) = (host.id, host.holding(now));
+        self.apply(Command::Heartbeat { to: NOBODY, host, holding, reported: Vec::new() })?;
+        if let Some(Answer::Heartbeat(answer)) = self.answer.take() {
+            self.with(index, |host, around| {
+                host.drop_leases(&answer.drop, around);
+                host.stop(&answer.stop, around);
+                host.want(around);
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn report(
+        &mut self,
+        index: usize,
+        report: Report,
+        uploaded: Option<BlobRef>,
+    ) -> Result<(), String> {
+        let Some(host) = self.hosts.get(index).map(|host| host.id) else { return Ok(()) };
+        let micros = match &report.outcome {
+            Outcome::Trained(trained) => trained.train_micros,
+            Outcome::Evaluated(evaluated) => evaluated.train_micros,
+            Outcome::Failed(_) => 0,
+        };
+        self.apply(Command::Report { to: NOBODY, host, report, uploaded })?;
+        let state = match self.answer.take() {
+            Some(Answer::Report(answer)) => Some(answer.state),
+            _ => None,
+        };
+        match state {
+            Some(ReportState::Acknowledged) => {}
+            Some(ReportState::Ended(ReportEnd::Assimilated { .. })) => {
+                self.tally.evaluated += 1;
+                self.tally.useful += micros;
+            }
+            Some(ReportState::Ended(ReportEnd::Superseded)) => {
+                self.tally.wasted += 1;
+                self.tally.twice += micros;
+            }
+            Some(ReportState::Ended(ReportEnd::Rejected { .. })) | None => self.tally.wasted += 1,
+        }
+        Ok(())
+    }
+}

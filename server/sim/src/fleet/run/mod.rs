@@ -1,0 +1,219 @@
+//! The loop of events: hosts, the very core that the server runs, and virtual time between them.
+//!
+//! ```text
+//!   Queue --> Host --> Command --> Core::apply --> Effects --> carry_out: answers to hosts,
+//!     ^                                                        records to whoever watches
+//!     '------- what follows, and when -------------------------'
+//! ```
+//!
+//! Here: time and the order of events. `hosts.rs`: machines, and what they say. `carry_out.rs`: what is
+//! asked of the core, and its effects.
+
+mod carry_out;
+mod hosts;
+
+use super::{
+    arrival::Stays,
+    host::{Around, Host},
+    job::index,
+    plan::Plan,
+    queue::{Event, Queue},
+    result::RunResult,
+    tally::{Bar, Tally},
+};
+use rand_chacha::ChaCha8Rng;
+use sojourn_core::{Answer, Command, Core, Record, ReplyTo};
+use sojourn_protocol::{digest::Digest, seeds};
+use sojourn_workgen::PolicyName;
+
+/// Whoever looks on.
+pub trait Watch {
+    /// The core has decided something.
+    fn record(&mut self, record: &Record) {
+        let _ = record;
+    }
+
+    /// So many hops are done.
+    fn progress(&mut self, done: u64, of: u64) {
+        let _ = (done, of);
+    }
+
+    /// Nanoseconds of a clock, for what deciding takes.
+    fn clock(&mut self) -> u64 {
+        0
+    }
+}
+
+/// Nobody looks on.
+impl Watch for () {}
+
+/// The caller whose answer nobody waits for.
+const NOBODY: ReplyTo = ReplyTo(0);
+/// How much of a notice the client keeps for delivering, at the most.
+const LONGEST_RESERVE: u64 = 30_000_000;
+/// Hops between two words on progress.
+const PROGRESS_EVERY: u64 = 256;
+
+/// A fleet at work.
+pub(crate) struct Run<'a> {
+    plan: &'a Plan,
+    watch: &'a mut dyn Watch,
+    core: Core,
+    chance: ChaCha8Rng,
+    now: u64,
+    queue: Queue,
+    hosts: Vec<Host>,
+    stays: Vec<Stays>,
+    tally: Tally,
+    pub(crate) bars: Option<Vec<Bar>>,
+    /// What the last command was answered, where no host waits for it.
+    answer: Option<Answer>,
+    deleted: Vec<Digest>,
+    planned: Vec<Command>,
+    /// Assimilation is on its way.
+    assimilating: bool,
+    submitted: usize,
+    ended: usize,
+    first_at: u64,
+    /// Counts asks, so that an answer to an older one is known.
+    asks: u32,
+    /// Checks all invariants every so many commands.
+    pub(crate) check_every: Option<u64>,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(plan: &'a Plan, policy: PolicyName, watch: &'a mut dyn Watch) -> Self {
+        let hosts = (0u32..).zip(&plan.hosts).filter_map(|(n, place)| {
+            let group = plan.groups.get(plan.kinds.get(place.kind)?.group)?;
+            Some(Host::new(n, place.kind, group))
+        });
+        Self {
+            plan,
+            watch,
+            core: Core::new(plan.config(policy)),
+            chance: seeds::stream("sim-core", &[plan.seed]),
+            now: 0,
+            queue: Queue::default(),
+            hosts: hosts.collect(),
+            stays: (0..plan.hosts.len()).filter_map(|host| plan.stays(host)).collect(),
+            tally: Tally::default(),
+            bars: None,
+            answer: None,
+            deleted: Vec::new(),
+            planned: Vec::new(),
+            assimilating: false,
+            submitted: 0,
+            ended: 0,
+            first_at: u64::MAX,
+            asks: 0,
+            check_every: None,
+        }
+    }
+
+    /// Runs to the end of all jobs.
+    ///
+    /// # Errors
+    /// Why they don't end.
+    pub(crate) fn run(mut self) -> Result<(RunResult, Option<Vec<Bar>>), String> {
+        for (n, job) in (0u32..).zip(&self.plan.jobs) {
+            self.queue.add(job.at, Event::Submit { job: n });
+        }
+        for host in 0..self.hosts.len() {
+            self.come_next(host);
+        }
+        while self.ended < self.plan.jobs.len() {
+            self.step()?;
+            if self.now > self.plan.horizon {
+                return Err(format!(
+                    "after {:.1} days of virtual time {} of {} hops are trained: more or longer \
+                     stays of hosts are needed, or a later `horizon`",
+                    super::quantity::float(self.now) / 86_400e6,
+                    self.tally.assimilated,
+                    self.plan.jobs.iter().map(super::job::SimJob::hops).sum::<u64>(),
+                ));
+            }
+        }
+        for host in 0..self.hosts.len() {
+            self.with(host, Host::count_time);
+        }
+        self.core.check_invariants().map_err(|violation| violation.to_string())?;
+        let makespan = self.now - self.first_at.min(self.now);
+        Ok((RunResult::new(self.plan, &self.tally, makespan), self.bars))
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        let next = self.queue.next_at();
+        // What the core has to do by itself comes first.
+        let millis = next.map_or(u64::MAX, |next| next / 1000);
+        if let Some(due) = self.core.next_deadline()
+            && due.0 < millis
+        {
+            self.now = self.now.max(due.0.saturating_mul(1000));
+            if next.is_none() && self.is_deserted() {
+                return Err("no host is left that could go on with what is to be trained".into());
+            }
+            return self.apply(Command::Tick);
+        }
+        let Some((at, event)) = self.queue.pop() else {
+            return Err("nothing more can happen, and not all jobs have ended".into());
+        };
+        self.now = self.now.max(at);
+        self.happen(event)
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Ends { host, boot, slot, serial } => {
+                self.if_booted(host, boot, |host, around| host.ended(slot, serial, around));
+            }
+            Event::Fetched { host, boot, serial } => {
+                self.if_booted(host, boot, |host, around| host.fetched(serial, around));
+            }
+            Event::Sent { host, boot, serial } => {
+                self.if_booted(host, boot, |host, around| host.sent(serial, around));
+            }
+            Event::Heard { host, boot, answer } => {
+                self.if_booted(host, boot, |host, around| host.hear(*answer, around));
+            }
+            Event::Report { host, report, uploaded } => {
+                return self.report(index(host), *report, uploaded);
+            }
+            Event::Comes { host } => return self.comes(index(host)),
+            Event::Warned { host, boot } => return self.warned(index(host), boot),
+            Event::Closes { host, boot } => self.if_booted(host, boot, Host::close),
+            Event::Goes { host, boot } => return self.goes(index(host), boot),
+            Event::Submit { job } => return self.submit(index(job)),
+            Event::Assimilate => return self.assimilate(),
+            Event::Ask { host, boot } => return self.ask(index(host), boot),
+            Event::Beat { host, boot } => return self.beat(index(host), boot),
+        }
+        Ok(())
+    }
+
+    fn if_booted(&mut self, host: u32, boot: u32, act: impl FnOnce(&mut Host, &mut Around<'_>)) {
+        self.if_booted_at(index(host), boot, act);
+    }
+
+    fn if_booted_at(
+        &mut self,
+        index: usize,
+        boot: u32,
+        act: impl FnOnce(&mut Host, &mut Around<'_>),
+    ) {
+        if self.hosts.get(index).is_some_and(|host| host.boot == boot) {
+            self.with(index, act);
+        }
+    }
+
+    fn with(&mut self, index: usize, act: impl FnOnce(&mut Host, &mut Around<'_>)) {
+        let Some(host) = self.hosts.get_mut(index) else { return };
+        let mut around = Around {
+            now: self.now,
+            plan: self.plan,
+            queue: &mut self.queue,
+            tally: &mut self.tally,
+            bars: self.bars.as_mut(),
+        };
+        act(host, &mut around);
+    }
+}
