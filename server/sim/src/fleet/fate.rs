@@ -28,7 +28,7 @@ pub(crate) enum Fate {
 #[derive(Debug)]
 pub(crate) struct Training {
     pub(crate) fate: Fate,
-    /// Microseconds, to its end.
+    /// Microseconds of work, to its end.
     micros: u64,
     /// Batches of it, where it can be stopped after each.
     batches: u32,
@@ -65,12 +65,16 @@ impl Training {
         Self { fate, micros: whole(micros).unwrap_or(u64::MAX / 4), batches, until: batches }
     }
 
-    /// Microseconds from its start to its end.
-    pub(crate) const fn takes(&self) -> u64 {
-        self.micros
+    /// Microseconds of work after which so many batches are done.
+    pub(crate) fn at(&self, batches: u32) -> u64 {
+        if batches >= self.batches {
+            return self.micros;
+        }
+        let share = f64::from(batches) / f64::from(self.batches);
+        whole(float(self.micros) * share).unwrap_or(self.micros)
     }
 
-    /// Batches done after so many microseconds, and batches in all.
+    /// Batches done after so many microseconds of work, and batches in all.
     pub(crate) fn progress(&self, passed: u64) -> (u32, u32) {
         let share = float(passed) / float(self.micros.max(1));
         let done = whole(libm::floor(share * f64::from(self.batches))).unwrap_or(0);
@@ -79,13 +83,19 @@ impl Training {
 
     /// It is to end after the batch that it is at: the microseconds until then, if that is earlier.
     pub(crate) fn stop(&mut self, passed: u64) -> Option<u64> {
-        let (done, of) = self.progress(passed);
+        let (done, _) = self.progress(passed);
         if done + 1 >= self.until {
             return None;
         }
         self.until = done + 1;
-        let share = f64::from(self.until) / f64::from(of);
-        Some(whole(float(self.micros) * share)?.saturating_sub(passed))
+        Some(self.at(self.until).saturating_sub(passed))
+    }
+
+    /// It is to end after so many batches; false where it does already.
+    pub(crate) fn stop_at(&mut self, batches: u32) -> bool {
+        let earlier = batches < self.until;
+        self.until = self.until.min(batches);
+        earlier
     }
 
     pub(crate) const fn is_stopped(&self) -> bool {

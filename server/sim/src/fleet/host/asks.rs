@@ -76,12 +76,12 @@ impl Host {
     pub(crate) fn holding(&self, now: u64) -> Vec<Held> {
         let waiting = self.waiting.iter().map(|waiting| {
             let fetched = self.down.progress(now);
-            let fetching = !waiting.missing.is_empty();
+            let fetching = !waiting.is_ready();
             let state = if fetching { HeldState::Fetching { fetched } } else { HeldState::Waiting };
             Held { lease: waiting.lease.id, state }
         });
         let running = self.slots.iter().flatten().map(|running| {
-            let (done, of) = running.training.progress(now - running.from);
+            let (done, of) = running.progress(now);
             Held { lease: running.lease.id, state: HeldState::Running { done, of } }
         });
         let uploads = self.up.items().map(|upload| {

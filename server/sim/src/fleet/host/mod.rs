@@ -2,20 +2,21 @@
 //! matters for time.
 //!
 //! ```text
-//!   lease -- its blobs, over the line -- waits for a slot -- runs -- its checkpoint, over the line -- report
-//!            (cached ones are free)                          '-- the slot goes on with the next unit
+//!   lease -- its first blobs, over the line -- waits for a slot -- runs -- its checkpoint, over the line -- report
+//!            (cached ones are free)                                |       '-- the slot goes on with the next unit
+//!                                                                  later shards come meanwhile
 //! ```
 //!
 //! Here: what it is, when it comes and goes, what it hears. `asks.rs`: what it says. `transfers.rs`: its
-//! line. `units.rs`: its slots.
+//! line. `units.rs` and `running.rs`: its slots, and a unit in one.
 
 mod asks;
+mod running;
 mod transfers;
 mod units;
 
 use super::{
     cache::{Cache, Name, Need},
-    fate::Training,
     job::count,
     link::Link,
     plan::Plan,
@@ -23,6 +24,7 @@ use super::{
     scenario::HostGroup,
     tally::{Bar, Tally},
 };
+use running::{Running, at_first};
 use sojourn_core::ReplyTo;
 use sojourn_protocol::{
     api::WorkAnswer,
@@ -59,12 +61,12 @@ struct Waiting {
     missing: BTreeSet<Name>,
 }
 
-#[derive(Debug)]
-struct Running {
-    lease: Lease,
-    training: Training,
-    from: u64,
-    serial: u32,
+impl Waiting {
+    /// Is all there that it begins with?
+    fn is_ready(&self) -> bool {
+        let waits = |need: &Need| self.missing.contains(&need.name);
+        self.missing.is_empty() || !at_first(&self.lease).iter().any(waits)
+    }
 }
 
 #[derive(Debug)]
@@ -219,9 +221,12 @@ impl Host {
         if let Some(next) = next {
             around.queue.add(next.at, Event::Sent { host, boot, serial: next.serial });
         }
-        let waiting = &self.waiting;
+        let (waiting, slots) = (&self.waiting, &self.slots);
         let next = self.down.retain(around.now, |fetch| {
-            fetch.ahead || waiting.iter().any(|of| of.missing.contains(&fetch.need.name))
+            let name = &fetch.need.name;
+            fetch.ahead
+                || waiting.iter().any(|of| of.missing.contains(name))
+                || slots.iter().flatten().any(|running| running.awaits(name))
         });
         if let Some(next) = next {
             around.queue.add(next.at, Event::Fetched { host, boot, serial: next.serial });
@@ -236,10 +241,12 @@ impl Host {
         if passed == 0 || self.there == There::Away {
             return;
         }
-        let busy = count(self.slots.iter().flatten().count());
+        let running = self.slots.iter().flatten();
+        let busy = count(running.clone().filter(|running| running.is_at_work()).count());
+        let stand = count(running.count()) - busy;
         let free = count(self.slots.len()) - busy;
-        let coming = self.waiting.iter().filter(|waiting| !waiting.missing.is_empty()).count();
-        let waiting = free.min(count(coming));
+        let coming = self.waiting.iter().filter(|waiting| !waiting.is_ready()).count();
+        let waiting = free.min(count(coming) + stand);
         around.tally.busy += busy * passed;
         around.tally.waiting += waiting * passed;
         around.tally.idle += (free - waiting) * passed;

@@ -82,6 +82,7 @@ impl Host {
         for waiting in &mut self.waiting {
             waiting.missing.remove(&fetch.need.name);
         }
+        self.goes_on(&fetch.need.name, around);
     }
 
     /// Takes a blob into the cache; the server hears of shards that had to go for it.

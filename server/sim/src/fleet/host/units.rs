@@ -1,7 +1,11 @@
 //! What runs in a host's slots, from its start to its end, and how a chart shows it.
 
-use super::{Around, Host, Running, job_index};
+use super::{
+    Around, Host, Waiting, job_index,
+    running::{Reached, Running},
+};
 use crate::fleet::{
+    cache::Name,
     fate::{Fate, Training},
     job::index,
     queue::Event,
@@ -17,27 +21,40 @@ impl Host {
             if !leases.contains(&running.lease.id) {
                 continue;
             }
-            let Some(left) = running.training.stop(around.now - running.from) else { continue };
+            let Some(at) = running.stop(around.now) else { continue };
             self.serial += 1;
             running.serial = self.serial;
             let (host, boot, serial) = (self.index, self.boot, self.serial);
             let slot = u32::try_from(slot).unwrap_or(u32::MAX);
-            around.queue.add(around.now + left, Event::Ends { host, boot, slot, serial });
+            around.queue.add(at, Event::Ends { host, boot, slot, serial });
+        }
+    }
+
+    /// A blob has come that units in slots may stand still for.
+    pub(super) fn goes_on(&mut self, name: &Name, around: &mut Around<'_>) {
+        let (host, boot) = (self.index, self.boot);
+        for (slot, running) in (0u32..).zip(&mut self.slots) {
+            let Some(running) = running else { continue };
+            if let Some(at) = running.come(name, around.now) {
+                let serial = running.serial;
+                around.queue.add(at, Event::Ends { host, boot, slot, serial });
+            }
         }
     }
 
     /// Starts what is ready, in idle slots, in the order in which it came.
     pub(super) fn start(&mut self, around: &mut Around<'_>) {
         while let Some(slot) = self.slots.iter().position(Option::is_none)
-            && let Some(ready) = self.waiting.iter().position(|of| of.missing.is_empty())
+            && let Some(ready) = self.waiting.iter().position(Waiting::is_ready)
         {
-            let lease = self.waiting.remove(ready).lease;
+            let Waiting { lease, missing } = self.waiting.remove(ready);
             let training = Training::new(&lease, self.kind, around.plan);
             self.serial += 1;
             let serial = self.serial;
-            let at = around.now + training.takes();
+            let running = Running::new(lease, training, missing, serial, around.now);
+            let at = running.reaches();
             if let Some(place) = self.slots.get_mut(slot) {
-                *place = Some(Running { lease, training, from: around.now, serial });
+                *place = Some(running);
             }
             let (host, boot) = (self.index, self.boot);
             let slot = u32::try_from(slot).unwrap_or(u32::MAX);
@@ -45,15 +62,27 @@ impl Host {
         }
     }
 
-    /// A unit has ended.
+    /// A unit has come as far as it could when that was last looked at.
     pub(crate) fn ended(&mut self, slot: u32, serial: u32, around: &mut Around<'_>) {
-        let Some(place) = self.slots.get_mut(index(slot)) else { return };
-        if place.as_ref().is_none_or(|running| running.serial != serial) {
+        let running = self.slots.get(index(slot)).and_then(Option::as_ref);
+        if running.is_none_or(|running| running.serial != serial) {
             return;
         }
         self.count_time(around);
+        let running = self.slots.get_mut(index(slot)).and_then(Option::as_mut);
+        match running.map(|running| running.reached(around.now)) {
+            Some(Reached::End) => self.end(slot, around),
+            Some(Reached::GoesOn(at)) => {
+                let (host, boot) = (self.index, self.boot);
+                around.queue.add(at, Event::Ends { host, boot, slot, serial });
+            }
+            Some(Reached::Stands) | None => {}
+        }
+    }
+
+    fn end(&mut self, slot: u32, around: &mut Around<'_>) {
         let Some(running) = self.slots.get_mut(index(slot)).and_then(Option::take) else { return };
-        let took = around.now - running.from;
+        let took = running.worked(around.now);
         around.tally.trained += took;
         let came = match running.training.fate {
             Fate::Fails => Came::Lost,
@@ -73,14 +102,14 @@ impl Host {
     /// What runs in a slot comes to nothing.
     pub(super) fn abort(&mut self, slot: usize, around: &mut Around<'_>) {
         let Some(running) = self.slots.get_mut(slot).and_then(Option::take) else { return };
-        around.tally.trained += around.now - running.from;
+        around.tally.trained += running.worked(around.now);
         self.draw(&running, u32::try_from(slot).unwrap_or(u32::MAX), Came::Lost, around);
     }
 
     fn draw(&self, running: &Running, slot: u32, came: Came, around: &mut Around<'_>) {
         let Some(bars) = &mut around.bars else { return };
         let lease = &running.lease;
-        let (from, to) = (running.from, around.now);
+        let worked = running.worked(around.now);
         let bar = Bar {
             host: self.index,
             slot,
@@ -88,27 +117,21 @@ impl Host {
             trial: lease.unit.trial().0,
             epoch: 0,
             shard: None,
-            from,
-            to,
+            from: running.time_of(0, false),
+            to: around.now,
             came,
         };
-        let hop = match &lease.unit {
-            Unit::Train(hop) => hop,
-            Unit::Evaluate(evaluation) => {
-                bars.push(Bar { epoch: evaluation.epoch.0, ..bar });
-                return;
-            }
-        };
-        // Each shard of the way gets its part of the time.
-        let all = running.training.until().max(1);
-        let mut done = 0u32;
-        for stretch in hop.stretches().take_while(|_| to > from) {
-            let begun = done;
-            done = all.min(done.saturating_add(stretch.batches()));
-            let at = |batches: u32| from + (to - from) * u64::from(batches) / u64::from(all);
+        if let Unit::Evaluate(evaluation) = &lease.unit {
+            bars.push(Bar { epoch: evaluation.epoch.0, ..bar });
+            return;
+        }
+        for (stretch, before) in running.legs() {
+            let begun = running.training.at(before);
+            let done = running.training.at(before + stretch.batches()).min(worked);
             let (epoch, shard) = (stretch.start.epoch.0, Some(stretch.start.shard.0));
             if begun < done {
-                bars.push(Bar { epoch, shard, from: at(begun), to: at(done), ..bar });
+                let (from, to) = (running.time_of(begun, true), running.time_of(done, false));
+                bars.push(Bar { epoch, shard, from, to, ..bar });
             }
         }
     }

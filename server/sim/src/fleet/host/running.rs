@@ -1,0 +1,177 @@
+//! A unit in a slot: it begins when its first shard is there, and stands still where a later one isn't.
+//!
+//! ```text
+//!   from --- leg 0 ---|--- leg 1 ---|  (shard 2 is on its way)  |--- leg 2 ---|
+//!            worked: grows          | stands                    | grows
+//! ```
+
+use crate::fleet::{
+    cache::{Name, Need, needs},
+    fate::Training,
+};
+use sojourn_protocol::unit::{Lease, Stretch, Unit};
+use std::collections::BTreeSet;
+
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) lease: Lease,
+    pub(super) training: Training,
+    /// What was scheduled for another is void.
+    pub(super) serial: u32,
+    /// Shards that are still to come.
+    missing: BTreeSet<Name>,
+    from: u64,
+    /// Microseconds of work that were done when it was last looked at.
+    worked: u64,
+    /// Since when it has been at work again; none: it stands still.
+    since: Option<u64>,
+    /// When it stood still: after so much work, for so long.
+    stood: Vec<(u64, u64)>,
+    /// Since when it stands still.
+    stands: u64,
+}
+
+/// What comes of a unit that has worked as far as it could.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// It is at its end.
+    End,
+    /// It goes on, until then.
+    GoesOn(u64),
+    /// It waits for a shard.
+    Stands,
+}
+
+/// What must be there before a unit begins: all but the shards of later legs.
+pub(super) fn at_first(lease: &Lease) -> Vec<Need> {
+    let Unit::Train(hop) = &lease.unit else { return needs(lease) };
+    let later: BTreeSet<_> = hop.then.iter().map(|leg| leg.shard.blob.sha256).collect();
+    let is_later = |need: &Need| {
+        need.blob.sha256 != hop.shard.blob.sha256
+            && matches!(need.name, Name::Data(digest) if later.contains(&digest))
+    };
+    needs(lease).into_iter().filter(|need| !is_later(need)).collect()
+}
+
+impl Running {
+    /// Begins now, with these shards still to come.
+    pub(super) fn new(
+        lease: Lease,
+        training: Training,
+        missing: BTreeSet<Name>,
+        serial: u32,
+        now: u64,
+    ) -> Self {
+        Self {
+            lease,
+            training,
+            serial,
+            missing,
+            from: now,
+            worked: 0,
+            since: Some(now),
+            stood: Vec::new(),
+            stands: now,
+        }
+    }
+
+    pub(super) const fn is_at_work(&self) -> bool {
+        self.since.is_some()
+    }
+
+    pub(super) fn awaits(&self, name: &Name) -> bool {
+        self.missing.contains(name)
+    }
+
+    /// Microseconds of work that are done.
+    pub(super) fn worked(&self, now: u64) -> u64 {
+        self.worked + self.since.map_or(0, |since| now - since)
+    }
+
+    /// Batches done, and batches in all.
+    pub(super) fn progress(&self, now: u64) -> (u32, u32) {
+        let (done, of) = self.training.progress(self.worked(now));
+        (done.max(self.whole_before(self.worked(now))), of)
+    }
+
+    /// When it has worked as far as it can with what is there.
+    pub(super) fn reaches(&self) -> u64 {
+        let left = self.training.at(self.batches_at_hand()).saturating_sub(self.worked);
+        self.since.unwrap_or(self.stands) + left
+    }
+
+    /// It has worked as far as it could when it was last looked at.
+    pub(super) fn reached(&mut self, now: u64) -> Reached {
+        self.worked = self.worked(now);
+        self.since = None;
+        let at_hand = self.batches_at_hand();
+        if at_hand >= self.training.until() && self.worked >= self.training.at(at_hand) {
+            return Reached::End;
+        }
+        if self.worked < self.training.at(at_hand) {
+            self.since = Some(now);
+            return Reached::GoesOn(self.reaches());
+        }
+        self.stands = now;
+        Reached::Stands
+    }
+
+    /// A shard has come: if it goes on with that, the time until when.
+    pub(super) fn come(&mut self, name: &Name, now: u64) -> Option<u64> {
+        if !self.missing.remove(name) || self.is_at_work() {
+            return None;
+        }
+        if self.worked >= self.training.at(self.batches_at_hand()) {
+            return None;
+        }
+        self.stood.push((self.worked, now - self.stands));
+        self.since = Some(now);
+        Some(self.reaches())
+    }
+
+    /// It is to end after the batch that it is at: when that is, if it is earlier.
+    pub(super) fn stop(&mut self, now: u64) -> Option<u64> {
+        if self.is_at_work() {
+            return self.training.stop(self.worked(now)).map(|left| now + left);
+        }
+        self.training.stop_at(self.batches_at_hand()).then_some(now)
+    }
+
+    /// The time at which so much work was done; where it stood still then, the time before or after that.
+    pub(super) fn time_of(&self, work: u64, after: bool) -> u64 {
+        let stood = self.stood.iter().filter(|(at, _)| *at < work || (after && *at == work));
+        self.from + work + stood.map(|(_, long)| long).sum::<u64>()
+    }
+
+    /// Its legs, with their batches among all: those done before each.
+    pub(super) fn legs(&self) -> Vec<(Stretch, u32)> {
+        let Unit::Train(hop) = &self.lease.unit else { return Vec::new() };
+        let mut done = 0u32;
+        let legs = hop.stretches().map(|stretch| {
+            let before = done;
+            done = done.saturating_add(stretch.batches());
+            (stretch, before)
+        });
+        legs.collect()
+    }
+
+    /// Batches that it can do with the shards that are there.
+    fn batches_at_hand(&self) -> u32 {
+        let until = self.training.until();
+        if self.missing.is_empty() {
+            return until;
+        }
+        let missing = |stretch: &Stretch| self.awaits(&Name::Data(stretch.shard.blob.sha256));
+        let first = self.legs().into_iter().find(|(stretch, _)| missing(stretch));
+        first.map_or(until, |(_, before)| before.min(until))
+    }
+
+    /// Batches of the legs that are whole after so much work: what rounding may not take away.
+    fn whole_before(&self, worked: u64) -> u32 {
+        if self.stood.is_empty() && self.is_at_work() {
+            return 0;
+        }
+        let at_hand = self.batches_at_hand();
+        if worked >= self.training.at(at_hand) { at_hand } else { 0 }
+    }
+}
