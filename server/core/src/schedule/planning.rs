@@ -15,7 +15,7 @@ use sojourn_protocol::{
 use sojourn_workgen::plan::Schedule;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Hops of a place's list that are looked at for one decision.
+/// Trials of a place's list that are looked at for one decision.
 const LOOK: usize = 32;
 /// A hop may be late by so much of its length before others go before it.
 const LATE: u64 = 8;
@@ -90,6 +90,11 @@ pub(crate) struct PlannedHop {
 }
 
 impl PlannedHop {
+    /// Is the other one of the same trial's epoch?
+    fn is_in_a_row_with(&self, next: &Self) -> bool {
+        self.trial == next.trial && self.epoch == next.epoch
+    }
+
     /// So long others wait for it, in microseconds of the server's clock.
     fn patience_until(&self) -> u64 {
         let patience = self.end.saturating_sub(self.start) / LATE + LATE_AT_LEAST;
@@ -235,12 +240,21 @@ impl Planning {
             let next = of_trial.find(|other| standing(other) != Standing::Over);
             next.is_none_or(|next| next == hop || next.patience_until() <= micros)
         };
-        for (n, hop) in left().take(LOOK).enumerate() {
+        let mut looked = 0;
+        let mut before: Option<&PlannedHop> = None;
+        for (n, hop) in left().enumerate() {
+            if before.is_some_and(|before| before.is_in_a_row_with(hop)) {
+                // What holds for the first of several in a row holds for all.
+                continue;
+            }
+            before = Some(hop);
+            looked += 1;
+            if looked > LOOK {
+                break;
+            }
             if standing(hop) == Standing::Open && is_next(hop) {
-                let further = left().skip(n + 1).take(LOOK);
-                let same = |next: &&PlannedHop| next.trial == hop.trial && next.epoch == hop.epoch;
-                let further = further.take_while(same).count();
-                return Advice::Take(*hop, u32::try_from(further).unwrap_or(0));
+                let further = left().skip(n + 1).take_while(|next| hop.is_in_a_row_with(next));
+                return Advice::Take(*hop, u32::try_from(further.count()).unwrap_or(u32::MAX));
             }
             let until = hop.patience_until();
             if micros < until {
