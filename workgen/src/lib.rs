@@ -17,5 +17,8 @@ pub mod policy;
 pub mod search;
 
 pub use chain::{Advance, Chain, ChainError, Through};
-pub use policy::{Board, Candidate, Choice, Decision, Outlook, Policy, PolicyName, Standing};
+pub use policy::{
+    Board, Candidate, Choice, Decision, Outlook, Policy, PolicyName, Standing, Time, Why,
+    shard_words,
+};
 pub use search::{SearchError, Trial, trials};

@@ -1,6 +1,6 @@
 //! Longest total remaining processing time first (DESIGN section 6).
 
-use super::{Board, Candidate, Choice, Decision, Outlook, Policy, Standing};
+use super::{Board, Candidate, Choice, Decision, Outlook, Policy, Standing, Why};
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::ids::ShardId;
 use std::cmp::Reverse;
@@ -20,7 +20,7 @@ impl Policy for Ltrp {
         let mut longest = None;
         let mut best = None;
         let mut wait: Option<u64> = None;
-        for candidate in board.candidates() {
+        for (before, candidate) in (0u32..).zip(board.candidates()) {
             let near = longest.is_none_or(|longest| candidate.work >= longest - longest / 10);
             if !near {
                 break;
@@ -31,27 +31,25 @@ impl Policy for Ltrp {
                 continue;
             }
             longest.get_or_insert(candidate.work);
-            let choice = (held, candidate.work, Reverse(candidate.trial), load, shard);
+            let choice = (held, candidate.work, Reverse(candidate.trial), load, shard, before);
             best = best.max(Some(choice));
             if held {
                 // Those that follow have less left.
                 break;
             }
         }
-        let Some((held, work, Reverse(trial), load, shard)) = best else {
+        let Some((held, work, Reverse(trial), visits, Reverse(shard), before)) = best else {
             return wait.map_or(Decision::Nothing, Decision::Wait);
         };
-        let millis = |work: u64| outlook.takes(work, outlook.speed) / 1000;
-        Decision::Take(Choice {
-            trial,
-            shard: shard.0,
-            why: format!(
-                "ltrp: {} ms left here (longest {} ms), shard {} with {load} visits to come",
-                millis(work),
-                millis(longest.unwrap_or(work)),
-                if held { "in cache" } else { "to fetch" },
-            ),
-        })
+        let here = |work: u64| outlook.takes(work, outlook.speed);
+        let why = Why::Longest {
+            before,
+            work: here(work),
+            longest: here(longest.unwrap_or(work)),
+            standing: if held { Standing::Cached } else { Standing::ToFetch },
+            visits,
+        };
+        Decision::Take(Choice { trial, shard, why })
     }
 }
 

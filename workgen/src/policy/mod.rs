@@ -4,10 +4,12 @@
 mod board;
 mod ltrp;
 mod randomized;
+mod why;
 
 pub use board::{Board, Candidate, Outlook, Standing};
 pub use ltrp::Ltrp;
 pub use randomized::Randomized;
+pub use why::{Time, Why, shard as shard_words};
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -20,8 +22,8 @@ pub struct Choice {
     pub trial: TrialId,
     /// The shard to train it on.
     pub shard: ShardId,
-    /// Why, for people.
-    pub why: String,
+    /// Why.
+    pub why: Why,
 }
 
 /// What a policy says.

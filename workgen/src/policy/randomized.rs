@@ -1,7 +1,7 @@
 //! Cerebro's Algorithm 1 (VLDB 2020, section 5.3): an idle place gets a random runnable hop,
 //! replica-aware; the baseline.
 
-use super::{Board, Choice, Decision, Policy, Standing};
+use super::{Board, Choice, Decision, Policy, Standing, Why};
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     ids::{ShardId, TrialId},
@@ -29,13 +29,15 @@ impl Policy for Randomized {
                 }
             }
         }
-        let (from, kind) = if held.is_empty() { (others, "to fetch") } else { (held, "in cache") };
+        let (from, standing) = match held.is_empty() {
+            true => (others, Standing::ToFetch),
+            false => (held, Standing::Cached),
+        };
         let Some(count) = u32::try_from(from.len()).ok().filter(|count| *count > 0) else {
             return Decision::Nothing;
         };
         let index = usize::try_from(seeds::below(chance, count)).unwrap_or(0);
         let Some((trial, shard)) = from.get(index).copied() else { return Decision::Nothing };
-        let why = format!("randomized: one of {count} runnable hops with shard {kind}");
-        Decision::Take(Choice { trial, shard, why })
+        Decision::Take(Choice { trial, shard, why: Why::Random { of: count, standing } })
     }
 }

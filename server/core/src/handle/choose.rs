@@ -1,6 +1,6 @@
 //! Which unit a slot gets: jobs by their turn, hops by the policy, evaluations where they fit.
 
-use super::fit::Place;
+use super::{fit::Place, reason::Reason};
 use crate::{core::Core, event::UnitKey, handle::hop::Hop, schedule::PlannedHop, state::Job};
 use sojourn_protocol::{
     digest::Digest,
@@ -14,7 +14,7 @@ pub(crate) struct Chosen {
     /// Shards whose hops follow under the same lease.
     pub(crate) then: Vec<ShardId>,
     pub(crate) base: Version,
-    pub(crate) why: String,
+    pub(crate) why: Reason,
     /// The hop of the plan that it is.
     pub(crate) planned: Option<PlannedHop>,
 }
@@ -39,8 +39,8 @@ impl Core {
                 let evaluation = self.evaluation_for(job, place);
                 let backlog = evaluation.filter(|(_, backlog)| self.is_backlog(*backlog));
                 chosen = match (backlog, evaluation) {
-                    (Some((unit, _)), _) => {
-                        Some(evaluate(job.id, unit, "a backlog of evaluations"))
+                    (Some((unit, waiting)), _) => {
+                        Some(evaluate(job.id, unit, Reason::Backlog(waiting)))
                     }
                     (None, evaluation) => match self.hop_for(job, place, &mut chance) {
                         Hop::Chosen(chosen) => Some(chosen),
@@ -52,7 +52,7 @@ impl Core {
                     }
                     .or_else(|| {
                         let (unit, _) = evaluation?;
-                        Some(evaluate(job.id, unit, "no hop is runnable here"))
+                        Some(evaluate(job.id, unit, Reason::NoHop))
                     }),
                 };
             }
@@ -82,7 +82,7 @@ impl Core {
             then: Vec::new(),
             base: extra.version,
             planned: None,
-            why: format!("evaluation on the {} data, outside the search", extra.name.split.name()),
+            why: Reason::Asked(extra.name.split),
         })
     }
 
@@ -127,7 +127,7 @@ impl Core {
     }
 }
 
-fn evaluate(job: JobId, (trial, epoch, base): (TrialId, Epoch, Version), why: &str) -> Chosen {
+fn evaluate(job: JobId, (trial, epoch, base): (TrialId, Epoch, Version), why: Reason) -> Chosen {
     let unit = UnitKey::Evaluate { job, trial, epoch };
-    Chosen { unit, then: Vec::new(), base, planned: None, why: format!("evaluation: {why}") }
+    Chosen { unit, then: Vec::new(), base, planned: None, why }
 }

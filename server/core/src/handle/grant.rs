@@ -1,8 +1,10 @@
 //! Leases for a host that asks: what was chosen for its slots, and who pays for it.
 
+use super::reason::Words;
 use crate::{
     core::Core,
     event::{Event, UnitKey},
+    schedule::PlaceName,
     state::Job,
 };
 use sojourn_protocol::{ids::HostId, inventory::Demand, unit};
@@ -35,8 +37,14 @@ impl Core {
     fn grant_one(&mut self, host: HostId, device: &str) -> Option<unit::Lease> {
         let chosen = self.choose(host, device)?;
         let lease = self.state.last_lease.next();
+        let known = self.soft.contacts.get(&host)?.device(device);
+        let class = known.map(|device| device.numeric_class);
+        let place = PlaceName { host, device, flops: known.map_or(0.0, |device| device.flops) };
+        let takes = self.unit_micros(place, chosen.unit, &chosen.then);
+        let hops = chosen.then.len() + 1;
+        let others = self.soft.parked.idle_beside(host);
+        let why = Words { reason: chosen.why, hops, takes, others }.to_string();
         let contact = self.soft.contacts.get_mut(&host)?;
-        let class = contact.device(device).map(|device| device.numeric_class);
         if let UnitKey::Train { job, shard, .. } = chosen.unit {
             // The host will hold a shard by the time that it trains on it.
             let shards = self.state.jobs.get(&job).map(|job| &job.data.train);
@@ -55,13 +63,13 @@ impl Core {
             then: chosen.then,
             base: chosen.base,
             class,
-            why: chosen.why,
+            why,
         });
         if let Some(known) = self.state.leases.get(&lease).cloned() {
             self.granted_by_plan(&known, planned);
         }
         self.soft.set_term(lease, self.fresh_term(lease));
-        let micros = self.weighed(job, self.estimate_micros(lease));
+        let micros = self.weighed(job, takes);
         self.shares_of(job).give(job, lease, micros);
         self.wire_lease(lease)
     }

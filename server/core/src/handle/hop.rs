@@ -1,6 +1,6 @@
 //! Which hop of a job an idle place gets: what the policy sees, and what it says.
 
-use super::{choose::Chosen, fit::Place, legs::legs};
+use super::{choose::Chosen, fit::Place, legs::legs, reason::Reason};
 use crate::{
     core::Core,
     event::UnitKey,
@@ -130,7 +130,8 @@ impl Core {
         let standing = |shard| board.standing(shard);
         let most = self.hops_worth(board.job, trial, choice.shard, board.place);
         let then = legs(&trial.chain, choice.shard, standing, most);
-        Some(Chosen { unit, then, base: trial.version, why: choice.why, planned: None })
+        let why = Reason::Policy(choice.why);
+        Some(Chosen { unit, then, base: trial.version, why, planned: None })
     }
 
     pub(crate) fn standing(&self, job: &Job, place: Place<'_>, shard: ShardId) -> Standing {

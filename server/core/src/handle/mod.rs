@@ -18,6 +18,7 @@ mod legs;
 mod moves;
 mod plan;
 mod problem;
+mod reason;
 mod report;
 mod stock;
 mod turn;

@@ -1,6 +1,12 @@
 //! Plans: when one is asked for, and what it says of an idle place.
 
-use super::{choose::Chosen, fit::Place, hop::Hop, legs::legs};
+use super::{
+    choose::Chosen,
+    fit::Place,
+    hop::Hop,
+    legs::legs,
+    reason::{Planned, Reason},
+};
 use crate::{
     core::Core,
     effect::Effect,
@@ -106,11 +112,14 @@ impl Core {
                     shard,
                     from: start.batch,
                 };
-                let why = format!(
-                    "rollout: planned here from {} to {} ms from now, {further} more in a row",
-                    offset(hop.start, self.now),
-                    offset(hop.end, self.now),
-                );
+                let now = self.now.0.saturating_mul(1000);
+                let why = Reason::Planned(Planned {
+                    step: hop.step,
+                    steps: planning.steps(),
+                    late: now.saturating_sub(hop.start),
+                    early: hop.start.saturating_sub(now),
+                    standing: self.standing(job, place, shard),
+                });
                 let most = self.hops_worth(job, trial, shard, place).min(further + 1);
                 let then =
                     legs(&trial.chain, shard, |shard| self.standing(job, place, shard), most);
@@ -216,10 +225,4 @@ pub(crate) fn visits(lease: &Lease) -> impl Iterator<Item = ShardId> + '_ {
         UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,
     };
     first.into_iter().chain(lease.then.iter().copied())
-}
-
-/// Milliseconds from now.
-fn offset(micros: u64, now: UnixMillis) -> String {
-    let (at, now) = (micros / 1000, now.0);
-    if at < now { format!("-{}", now - at) } else { (at - now).to_string() }
 }

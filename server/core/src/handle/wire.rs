@@ -91,21 +91,25 @@ impl Core {
     /// Microseconds that a lease's unit should take on its host.
     pub(crate) fn estimate_micros(&self, lease: LeaseId) -> u64 {
         let Some(lease) = self.state.leases.get(&lease) else { return 0 };
-        let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return 0 };
+        self.unit_micros(self.place_of(lease), lease.unit, &lease.then)
+    }
+
+    /// Microseconds that a unit, with hops that follow, should take at a place.
+    pub(crate) fn unit_micros(&self, place: PlaceName<'_>, unit: UnitKey, then: &[ShardId]) -> u64 {
+        let Some(job) = self.state.jobs.get(&unit.job()) else { return 0 };
         let evaluated =
             |split| job.data.split(split).iter().map(|shard| u64::from(shard.rows)).sum();
         let rows_of = |shard| {
             job.data.train.get(unit::shard_index(shard)).map_or(0, |shard| u64::from(shard.rows))
         };
-        let rows = match lease.unit {
+        let rows = match unit {
             UnitKey::Train { shard, .. } => {
-                rows_of(shard) + lease.then.iter().map(|shard| rows_of(*shard)).sum::<u64>()
+                rows_of(shard) + then.iter().map(|shard| rows_of(*shard)).sum::<u64>()
             }
             UnitKey::Evaluate { .. } => evaluated(DataSplit::Valid),
             UnitKey::Extra { name, .. } => evaluated(name.split),
         };
-        let estimates = &self.soft.schedule.estimates;
-        estimates.micros(self.place_of(lease), job.id, lease.unit.trial(), rows)
+        self.soft.schedule.estimates.micros(place, job.id, unit.trial(), rows)
     }
 
     /// How long a lease's unit should take on its host.

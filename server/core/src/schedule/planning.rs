@@ -81,6 +81,8 @@ struct Followed {
 /// A hop at its place, in microseconds of the server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlannedHop {
+    /// Its place among all of them, by their start, from 1.
+    pub(crate) step: u64,
     pub(crate) trial: TrialId,
     pub(crate) epoch: Epoch,
     pub(crate) shard: ShardId,
@@ -154,11 +156,12 @@ impl Planning {
         let hops = u64::try_from(schedule.steps.len()).unwrap_or(u64::MAX);
         let mut followed = Followed { hops, ends, ..Followed::default() };
         self.late = 0;
-        for step in &schedule.steps {
+        for (n, step) in (1..).zip(&schedule.steps) {
             let trial = usize::try_from(step.trial).ok().and_then(|n| asked.trials.get(n));
             let place = usize::try_from(step.place).ok().and_then(|n| asked.places.get(n));
             let (Some((trial, epoch)), Some((host, device))) = (trial, place) else { continue };
             let hop = PlannedHop {
+                step: n,
                 trial: *trial,
                 epoch: Epoch(epoch.0 + step.epoch),
                 shard: ShardId(step.shard),
@@ -207,6 +210,11 @@ impl Planning {
     pub(crate) fn due_at(&self, every: Millis) -> Option<UnixMillis> {
         let wanted = self.wanted > Wanted::No && self.asked.is_none();
         self.asked_at.filter(|_| wanted).map(|at| at + every)
+    }
+
+    /// Hops of the plan that is followed.
+    pub(crate) fn steps(&self) -> u64 {
+        self.followed.as_ref().map_or(0, |followed| followed.hops)
     }
 
     /// Is there a plan that is followed?

@@ -65,7 +65,7 @@ fn a_plan_is_followed_in_its_order() {
     for (place, (host, trial, shard, why)) in (0u32..).zip(granted) {
         let planned = first(place);
         assert_eq!((host, trial, shard), (u64::from(place) + 1, planned.trial, planned.shard));
-        assert!(why.starts_with("rollout: planned here"), "{why}");
+        assert!(why.starts_with("rollout: step "), "{why}");
     }
 }
 

@@ -39,7 +39,8 @@ fn a_grant_is_journalled_before_it_is_answered() {
     assert!(then.is_empty(), "{then:?}");
     assert_eq!(device, CPU);
     assert_eq!(*class, Some(Digest::of(b"class")));
-    assert!(why.starts_with("ltrp"), "every decision says why: {why}");
+    let words = "of work left here, the most of those open; a shard to fetch, visits to come: 1; should take ";
+    assert!(why.starts_with("ltrp: ") && why.contains(words), "every decision says why: {why}");
     assert_eq!((*to, *after), (ReplyTo(9), record.position));
     let Ok(Answer::Work(work)) = answer.as_ref().map(|answer| &**answer) else {
         panic!("{answer:?}");

@@ -1,0 +1,84 @@
+//! Why a unit went where it did: kept as figures while it is decided, put into words for the grant.
+
+use sojourn_protocol::manifest::DataSplit;
+use sojourn_workgen::{Standing, Time, Why, shard_words};
+use std::fmt;
+
+/// Why a unit was chosen for a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// A policy chose it.
+    Policy(Why),
+    /// It was planned there.
+    Planned(Planned),
+    /// An evaluation: more of them wait than twice the slots.
+    Backlog(usize),
+    /// An evaluation: there is no hop for the place.
+    NoHop,
+    /// Somebody asked for this evaluation, outside the search.
+    Asked(DataSplit),
+}
+
+/// A hop of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Planned {
+    /// Its place among the plan's hops, from 1.
+    pub(crate) step: u64,
+    /// How many these are.
+    pub(crate) steps: u64,
+    /// Microseconds from its planned start to now, and from now to it: one of them is 0.
+    pub(crate) late: u64,
+    pub(crate) early: u64,
+    /// How the place stands to its shard.
+    pub(crate) standing: Standing,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Policy(why) => why.fmt(f),
+            Reason::Planned(Planned { step, steps, late, early, standing }) => {
+                write!(f, "rollout: step {step} of the plan's {steps}, planned here")?;
+                match (late, early) {
+                    (0..1_000, 0..1_000) => write!(f, " for now")?,
+                    (0, early) => write!(f, " for {} from now", Time(*early))?,
+                    (late, _) => write!(f, " for {} ago", Time(*late))?,
+                }
+                write!(f, "; {}", shard_words(*standing))
+            }
+            Reason::Backlog(waiting) => {
+                write!(f, "evaluation: {waiting} wait, more than twice the slots")
+            }
+            Reason::NoHop => write!(f, "evaluation: there is no hop for this place"),
+            Reason::Asked(split) => {
+                write!(f, "evaluation on the {} data, which was asked for", split.name())
+            }
+        }
+    }
+}
+
+/// A reason, and what of the place goes with it.
+pub(crate) struct Words {
+    pub(crate) reason: Reason,
+    /// Hops under the lease.
+    pub(crate) hops: usize,
+    /// Microseconds that it should take.
+    pub(crate) takes: u64,
+    /// Idle slots of other hosts that wait.
+    pub(crate) others: usize,
+}
+
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)?;
+        if self.hops > 1 {
+            write!(f, "; {} hops in a row", self.hops)?;
+        }
+        write!(f, "; should take {}", Time(self.takes))?;
+        match self.others {
+            0 => Ok(()),
+            1 => write!(f, "; 1 slot of another host was idle, too"),
+            others => write!(f, "; {others} slots of other hosts were idle, too"),
+        }
+    }
+}
