@@ -216,6 +216,10 @@ pub struct HostView {
     pub used: u64,
     /// Leases of its that ran out.
     pub expired: u64,
+    /// The share of deadlines that it may be expected to keep, in thousandths: of its last leases, the latest
+    /// counting most. None before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<u64>,
     /// Trainer errors that it reported.
     pub failures: u64,
     /// The last of them.

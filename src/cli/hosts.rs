@@ -37,6 +37,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         ("LEASES", Column::Number),
         ("USED", Column::Number),
         ("RAN OUT", Column::Number),
+        ("RELIABLE", Column::Number),
         ("TRAINED", Column::Text),
         ("ESTIMATES", Column::Text),
         ("LAST ERROR", Column::Text),
@@ -53,12 +54,18 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             host.leases.len().to_string(),
             host.used.to_string(),
             host.expired.to_string(),
+            reliable(host),
             words::duration(host.train_micros / 1000),
             estimates(host),
             words::first_line(host.last_error.as_deref().unwrap_or_default()),
         ]);
     }
     output::line(&grid.text())
+}
+
+/// The share of deadlines that a host may be expected to keep.
+fn reliable(host: &HostView) -> String {
+    host.reliability.map_or_else(|| "-".to_owned(), |share| format!("{} %", share / 10))
 }
 
 /// How far estimates of times lay from what units took there, on the device where they were worst.

@@ -77,6 +77,7 @@ impl Core {
             leases: leases.map(|lease| self.held_view(lease)).collect(),
             used: host.used,
             expired: host.expired,
+            reliability: host.reliability.is_known().then(|| host.reliability.share(self.now)),
             failures: host.failures,
             last_error: match self.soft.returns.get(&host.id) {
                 Some((_, reason)) if !ReleaseRequest::is_wished(reason) => {

@@ -16,7 +16,7 @@ impl Core {
     pub(crate) fn renew_fleet(&mut self, host: HostId) {
         let Some(contact) = self.soft.contacts.get(&host) else { return };
         let revoked = self.state.hosts.get(&host).is_none_or(|host| host.revoked);
-        let estimates = &self.soft.schedule.estimates;
+        let (estimates, share) = (&self.soft.schedule.estimates, self.reliability(host));
         let with_slots = contact.devices.values().filter(|slots| slots.count > 0 && !revoked);
         let places = with_slots.map(|slots| {
             let device = &slots.device;
@@ -25,7 +25,7 @@ impl Core {
                 device: device.name.clone(),
                 slots: slots.count,
                 class: device.numeric_class,
-                speed: speed_of(estimates.pace(place)),
+                speed: reliable_speed(estimates.pace(place), share),
             }
         });
         let places: Vec<FleetPlace> = places.collect();
@@ -33,6 +33,11 @@ impl Core {
         if self.soft.schedule.fleet.set(host, places, look_at) {
             self.soft.work_changed = true;
         }
+    }
+
+    /// The share of deadlines that a host may be expected to keep, in thousandths.
+    pub(crate) fn reliability(&self, host: HostId) -> u64 {
+        self.state.hosts.get(&host).map_or(1000, |host| host.reliability.share(self.now))
     }
 
     /// Finds hosts that haven't been heard of for long.
@@ -86,7 +91,12 @@ impl Core {
     }
 }
 
-pub(crate) fn speed_of(pace: u64) -> u64 {
+/// A place counts as slower by the part of deadlines that its host breaks: as often its units are done anew.
+pub(crate) fn reliable_speed(pace: u64, share: u64) -> u64 {
+    (speed_of(pace).saturating_mul(share) / 1000).max(1)
+}
+
+fn speed_of(pace: u64) -> u64 {
     let speed = u128::from(PACE_ONE) * u128::from(SPEED_ONE) / u128::from(pace.max(1));
     u64::try_from(speed).unwrap_or(u64::MAX).clamp(1, 1 << 44)
 }

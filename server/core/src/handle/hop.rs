@@ -165,6 +165,7 @@ impl Core {
     fn speed(&self, place: Place<'_>) -> u64 {
         let device = &place.slots.device;
         let name = PlaceName { host: place.host, device: &device.name, flops: device.flops };
-        super::fleet::speed_of(self.soft.schedule.estimates.pace(name))
+        let pace = self.soft.schedule.estimates.pace(name);
+        super::fleet::reliable_speed(pace, self.reliability(place.host))
     }
 }

@@ -147,7 +147,8 @@ impl Core {
         let times = slots.iter().map(|((host, device), flops)| {
             *known.entry((*host, device)).or_insert_with(|| {
                 let place = PlaceName { host: *host, device, flops: *flops };
-                estimates.micros(place, job, trial, SAMPLE).max(1)
+                let micros = estimates.micros(place, job, trial, SAMPLE).max(1);
+                micros.saturating_mul(1000) / self.reliability(*host).max(1)
             })
         });
         let times: Vec<u64> = times.collect();

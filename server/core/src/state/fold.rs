@@ -223,6 +223,9 @@ impl State {
         let ran_out = matches!(end, LeaseEnd::Silent | LeaseEnd::Overdue);
         if let Some(host) = self.hosts.get_mut(&lease.host) {
             host.expired += u64::from(ran_out);
+            if ran_out {
+                host.reliability.break_one(at);
+            }
         }
         let forget_at = at + self.remember;
         self.past_order.insert((forget_at, id));
@@ -236,7 +239,10 @@ impl State {
     fn acknowledged(&mut self, report: &Report, at: UnixMillis) {
         let id = report.lease;
         let lease = match self.unlive(id) {
-            Some(lease) => lease,
+            Some(lease) => {
+                self.kept_deadline(&lease, &report.outcome, at);
+                lease
+            }
             None => match self.past.remove(&id) {
                 Some(past) => {
                     self.past_order.remove(&(past.forget_at, id));
@@ -255,6 +261,15 @@ impl State {
             && let Some(trial) = self.trial_mut(unit.job(), unit.trial())
         {
             trial.awaiting.push_back(id);
+        }
+    }
+
+    /// A live lease was reported. Trainer errors are counted elsewhere.
+    fn kept_deadline(&mut self, lease: &Lease, outcome: &Outcome, at: UnixMillis) {
+        if let (Outcome::Trained(_) | Outcome::Evaluated(_), Some(host)) =
+            (outcome, self.hosts.get_mut(&lease.host))
+        {
+            host.reliability.keep(at);
         }
     }
 

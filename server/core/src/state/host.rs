@@ -1,5 +1,6 @@
 //! What is durable of a host.
 
+use super::Reliability;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
@@ -27,6 +28,9 @@ pub struct Host {
     pub used: u64,
     /// Leases of its that ran out.
     pub expired: u64,
+    /// How well it keeps deadlines.
+    #[serde(default)]
+    pub reliability: Reliability,
     /// Trainer errors that it reported.
     pub failures: u64,
     /// Trainer errors since its last result that was used.
@@ -50,6 +54,7 @@ impl Host {
             live: BTreeSet::new(),
             used: 0,
             expired: 0,
+            reliability: Reliability::default(),
             failures: 0,
             failures_in_a_row: 0,
             last_error: None,

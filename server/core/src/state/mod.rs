@@ -12,6 +12,7 @@ mod host;
 mod job;
 mod lease;
 mod open;
+mod reliability;
 mod trial;
 mod units;
 
@@ -23,6 +24,7 @@ pub(crate) use job::context;
 pub use job::{Counters, Job, JobEnd};
 pub use lease::{Lease, Past, PastState};
 pub use open::Open;
+pub use reliability::Reliability;
 pub(crate) use trial::marks;
 pub use trial::{Best, FailedBy, PendingEvaluation, Trial, TrialEnd};
 

@@ -14,6 +14,7 @@ mod given;
 mod legs;
 mod plans;
 mod recovery;
+mod reliability;
 mod replicas;
 mod sequences;
 mod shares;
