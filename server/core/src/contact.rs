@@ -19,6 +19,8 @@ pub(crate) struct Contact {
     pub(crate) seen_at: UnixMillis,
     /// Slots in all.
     pub(crate) slots: u32,
+    /// Since when it says that a slot of it is idle.
+    pub(crate) idle_since: Option<UnixMillis>,
     /// How fast bytes go to it and from it.
     pub(crate) links: Links,
     /// Digests in its cache.
@@ -62,8 +64,11 @@ impl Contact {
         true
     }
 
-    /// Takes in what its slots could do with.
-    pub(crate) fn could_do_with(&mut self, demand: &[Demand]) {
+    /// Takes in what its slots could do with now. True where one is idle and none was.
+    pub(crate) fn could_do_with(&mut self, demand: &[Demand], now: UnixMillis) -> bool {
+        let idle = demand.iter().any(|demand| demand.idle > 0);
+        let is_new = idle && self.idle_since.is_none();
+        self.idle_since = idle.then(|| self.idle_since.unwrap_or(now));
         self.slots = demand.iter().fold(0, |all, demand| all.saturating_add(demand.slots));
         for slots in self.devices.values_mut() {
             slots.count = 0;
@@ -73,6 +78,7 @@ impl Contact {
                 slots.count = demand.slots;
             }
         }
+        is_new
     }
 
     /// Is the host known well enough to be given work?

@@ -32,6 +32,7 @@ impl Core {
         if let Some(older) = self.soft.parked.take(host) {
             self.reply(older.to, Ok(Answer::Work(Box::new(self.nothing(host)))));
         }
+        let now = self.now;
         let contact = self.soft.contacts.entry(host).or_default();
         if let Some(inventory) = &request.inventory
             && contact.has(inventory)
@@ -40,7 +41,9 @@ impl Core {
                 self.soft.schedule.estimates.told(host, device);
             }
         }
-        contact.could_do_with(&request.demand);
+        if contact.could_do_with(&request.demand, now) {
+            self.plans_go_on();
+        }
         // A slot that is to go is there until its unit has ended.
         let busy = u32::try_from(self.started_leases(host)).unwrap_or(u32::MAX);
         let contact = self.soft.contacts.entry(host).or_default();

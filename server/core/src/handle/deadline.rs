@@ -8,7 +8,7 @@ use crate::{
     state::{PastState, Trial},
 };
 use sojourn_protocol::{
-    ids::{JobId, LeaseId},
+    ids::LeaseId,
     time::{Millis, UnixMillis},
 };
 
@@ -79,10 +79,7 @@ impl Core {
     pub(crate) fn started(&mut self) {
         self.soft.started_at = self.now;
         self.soft.recovering = false;
-        let jobs: Vec<JobId> = self.state.jobs.keys().copied().collect();
-        for job in jobs {
-            self.rank_job(job);
-        }
+        self.rank_all();
         let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
         for lease in leases {
             self.soft.set_term(lease, self.fresh_term(lease));

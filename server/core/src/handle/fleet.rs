@@ -66,6 +66,14 @@ impl Core {
     }
 
     /// Ranks all trials of a job.
+    /// Estimates have changed, of all jobs.
+    pub(crate) fn rank_all(&mut self) {
+        let jobs: Vec<JobId> = self.state.jobs.keys().copied().collect();
+        for job in jobs {
+            self.rank_job(job);
+        }
+    }
+
     pub(crate) fn rank_job(&mut self, job: JobId) {
         let Some(known) = self.state.jobs.get(&job) else { return };
         self.soft.schedule.estimates.register(known);

@@ -11,7 +11,7 @@ use crate::{
     core::Core,
     effect::Effect,
     event::UnitKey,
-    schedule::{Advice, Asked, PlannedHop, PlannedStanding},
+    schedule::{Advice, Asked, PlannedHop, PlannedStanding, Planning},
     state::{Job, Lease, Trial},
 };
 use sojourn_protocol::{
@@ -25,6 +25,8 @@ use sojourn_workgen::{Standing, plan::Schedule};
 const EVERY: Millis = Millis::from_secs(1);
 /// So long places wait for a job's first plan.
 const PATIENCE: Millis = Millis::from_secs(1);
+/// So long an idle place waits for a plan that knows of it.
+const RENEWAL: Millis = Millis::from_secs(2);
 /// Forward simulations of one plan, times hops.
 const EFFORT: u64 = 1 << 19;
 /// The fewest and the most forward simulations.
@@ -75,7 +77,7 @@ impl Core {
         let Some((problem, asked)) = made else {
             // There will be none for this fleet.
             let fleet = self.soft.schedule.fleet.version();
-            let nothing = Asked { at: self.now, fleet, trials: Vec::new(), places: Vec::new() };
+            let nothing = Asked { at: self.now, fleet, roams: false, trials: Vec::new(), places: Vec::new() };
             let version = planning.ask(nothing);
             planning.ready(version, &Schedule::default());
             return;
@@ -100,7 +102,7 @@ impl Core {
         let device = &place.slots.device.name;
         let standing = |hop: &PlannedHop| self.planned_standing(job, hop, place);
         let wait = |until: UnixMillis| Hop::Wait((until - self.now).0.saturating_mul(1000));
-        match planning.advise(place.host, device, self.now, standing) {
+        match planning.advise((place.host, device), self.now, standing) {
             Advice::Take(hop, further) => {
                 let trial = job.trial(hop.trial)?;
                 let shard = self.planned_shard(job, trial, &hop, place);
@@ -127,7 +129,11 @@ impl Core {
                 Some(Hop::Chosen(Chosen { unit, then, base, why, planned }))
             }
             Advice::Wait(until) => Some(wait(until)),
-            Advice::Nothing => planning.awaited_until(self.now, PATIENCE).map(wait),
+            Advice::Nothing => {
+                let idle_since = self.soft.contacts.get(&place.host)?.idle_since;
+                let renewed = || planning.renewed_until(idle_since?, self.now, RENEWAL);
+                planning.awaited_until(self.now, PATIENCE).or_else(renewed).map(wait)
+            }
         }
     }
 
@@ -171,6 +177,11 @@ impl Core {
         if let Some(planning) = self.soft.schedule.plans.get_mut(&job) {
             planning.outdated();
         }
+    }
+
+    /// A place is idle that wasn't.
+    pub(crate) fn plans_go_on(&mut self) {
+        self.soft.schedule.plans.values_mut().for_each(Planning::goes_on);
     }
 
     /// The host that a trial's plan names next.

@@ -45,6 +45,7 @@ impl Core {
         let asked = Asked {
             at: self.now,
             fleet: fleet.version(),
+            roams: trials.iter().any(PlanTrial::moves),
             trials: of,
             places: slots.into_iter().map(|(place, _)| place).collect(),
         };

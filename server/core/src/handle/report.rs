@@ -215,6 +215,9 @@ impl Core {
         let place = self.place_of(lease);
         let of = (lease.unit.job(), lease.unit.trial());
         self.soft.schedule.estimates.measured(place, of, rows, micros);
+        if self.soft.schedule.estimates.have_changed() {
+            self.rank_all();
+        }
         self.renew_fleet(lease.host);
     }
 

@@ -5,7 +5,8 @@
 //! | `estimate/` | how long units take, measured and guessed |
 //! | `fleet.rs` | the hosts in contact, their slots and speeds |
 //! | `homes.rs` | which hosts keep which shard, where replicas are fixed |
-//! | `planning.rs` | the plan that is followed |
+//! | `followed.rs` | the plan that is followed |
+//! | `planning.rs` | when another one is asked for |
 //! | `ranks.rs` | each job's trials by the work that they have left |
 //!
 //! All of it is soft: it comes back by itself after a start. Which hop a place gets is decided in
@@ -13,16 +14,16 @@
 
 mod estimate;
 mod fleet;
+mod followed;
 mod homes;
 mod planning;
 mod ranks;
 
 pub(crate) use estimate::{Estimates, PACE_ONE, PlaceName};
 pub(crate) use fleet::{Fleet, FleetPlace, SPEED_ONE, look_after, takes};
+pub(crate) use followed::{Advice, PlannedHop, Standing as PlannedStanding};
 pub(crate) use homes::{Homes, Keeper};
-pub(crate) use planning::{
-    Advice, Asked, PlaceKey, PlannedHop, Planning, Standing as PlannedStanding,
-};
+pub(crate) use planning::{Asked, PlaceKey, Planning};
 pub(crate) use ranks::Ranks;
 
 use sojourn_protocol::{

@@ -4,23 +4,14 @@
 //!   nothing --ask--> asked --PlanReady--> followed --(hosts come or go, leases are lost, it lags)--> ask again
 //! ```
 //!
-//! A plan is advice: each place takes the first hop of its own list whose trial is free and has nothing else
-//! planned before it; it waits for one that isn't only while that is about to be. Whatever the plan doesn't say
-//! the policy decides.
+//! A plan is advice (`followed.rs`); whatever it doesn't say the policy decides.
 
+use super::followed::{Advice, Followed, PlannedHop, Standing};
 use sojourn_protocol::{
-    ids::{Epoch, HostId, ShardId, TrialId},
+    ids::{Epoch, HostId, TrialId},
     time::{Millis, UnixMillis},
 };
 use sojourn_workgen::plan::Schedule;
-use std::collections::{BTreeMap, VecDeque};
-
-/// Trials of a place's list that are looked at for one decision.
-const LOOK: usize = 32;
-/// A hop may be late by so much of its length before others go before it.
-const LATE: u64 = 8;
-/// And by this much in any case: microseconds.
-const LATE_AT_LEAST: u64 = 20_000;
 
 /// What is planned for a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,72 +50,14 @@ enum Wanted {
 pub(crate) struct Asked {
     pub(crate) at: UnixMillis,
     pub(crate) fleet: u64,
+    /// Moving a checkpoint takes time.
+    pub(crate) roams: bool,
     pub(crate) trials: Vec<(TrialId, Epoch)>,
     pub(crate) places: Vec<PlaceKey>,
 }
 
 /// A device of a host: its slots share one list.
 pub(crate) type PlaceKey = (HostId, String);
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Followed {
-    /// How many hops were planned.
-    hops: u64,
-    /// When the last one ends, in microseconds of the server's clock.
-    ends: u64,
-    /// Each trial's hops, in order.
-    trials: BTreeMap<TrialId, VecDeque<PlannedHop>>,
-    /// Each place's hops, in order.
-    lists: BTreeMap<HostId, BTreeMap<String, VecDeque<PlannedHop>>>,
-}
-
-/// A hop at its place, in microseconds of the server's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PlannedHop {
-    /// Its place among all of them, by their start, from 1.
-    pub(crate) step: u64,
-    pub(crate) trial: TrialId,
-    pub(crate) epoch: Epoch,
-    pub(crate) shard: ShardId,
-    pub(crate) host: HostId,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-}
-
-impl PlannedHop {
-    /// Is the other one of the same trial's epoch?
-    fn is_in_a_row_with(&self, next: &Self) -> bool {
-        self.trial == next.trial && self.epoch == next.epoch
-    }
-
-    /// So long others wait for it, in microseconds of the server's clock.
-    fn patience_until(&self) -> u64 {
-        let patience = self.end.saturating_sub(self.start) / LATE + LATE_AT_LEAST;
-        self.start.saturating_add(patience)
-    }
-}
-
-/// What a plan says of an idle place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Advice {
-    /// It gets this hop, and with it so many more of the same trial's epoch.
-    Take(PlannedHop, u32),
-    /// What comes next for it is about to be open: it waits, at the most until then.
-    Wait(UnixMillis),
-    /// The plan says nothing of it.
-    Nothing,
-}
-
-/// How a planned hop stands now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// It can be granted.
-    Open,
-    /// Its trial is elsewhere, or not so far yet.
-    Later,
-    /// It is trained, or will never be.
-    Over,
-}
 
 impl Planning {
     /// Asks for a plan; its number.
@@ -145,34 +78,14 @@ impl Planning {
         }
         let Some(asked) = self.asked.take() else { return false };
         let wanted = std::mem::take(&mut self.wanted);
-        let begin = asked.at.0.saturating_mul(1000);
-        let ends = begin.saturating_add(schedule.makespan);
-        if let Some(followed) = &self.followed
+        let followed = Followed::new(&asked, schedule);
+        if let Some(before) = &self.followed
             && wanted != Wanted::Any
-            && followed.ends.saturating_add(self.late) <= ends
+            && before.ends.saturating_add(self.late) <= followed.ends
         {
             return false;
         }
-        let hops = u64::try_from(schedule.steps.len()).unwrap_or(u64::MAX);
-        let mut followed = Followed { hops, ends, ..Followed::default() };
         self.late = 0;
-        for (n, step) in (1..).zip(&schedule.steps) {
-            let trial = usize::try_from(step.trial).ok().and_then(|n| asked.trials.get(n));
-            let place = usize::try_from(step.place).ok().and_then(|n| asked.places.get(n));
-            let (Some((trial, epoch)), Some((host, device))) = (trial, place) else { continue };
-            let hop = PlannedHop {
-                step: n,
-                trial: *trial,
-                epoch: Epoch(epoch.0 + step.epoch),
-                shard: ShardId(step.shard),
-                host: *host,
-                start: begin + step.start,
-                end: begin + step.end,
-            };
-            followed.trials.entry(*trial).or_default().push_back(hop);
-            let of_host = followed.lists.entry(*host).or_default();
-            of_host.entry(device.clone()).or_default().push_back(hop);
-        }
         self.followed = Some(followed);
         true
     }
@@ -199,6 +112,20 @@ impl Planning {
         if self.granted >= (hops / PLANS).max(LEAST) {
             self.wanted = self.wanted.max(Wanted::Better);
         }
+        self.goes_on();
+    }
+
+    /// A lease was granted, or has ended well. Where trials keep to their places that is far between, and each says
+    /// when the others can begin.
+    pub(crate) fn goes_on(&mut self) {
+        if self.followed.as_ref().is_some_and(|followed| followed.roams) {
+            self.outdated();
+        }
+    }
+
+    /// When the last hop ends by a plan that keeps trials to their places, in microseconds of the server's clock.
+    pub(crate) fn ends(&self) -> Option<u64> {
+        self.followed.as_ref().filter(|followed| followed.roams).map(|followed| followed.ends)
     }
 
     /// Is another plan due, at the soonest `every` after the last one was asked for?
@@ -230,46 +157,29 @@ impl Planning {
         (now < until).then_some(until)
     }
 
+    /// Is a plan on its way that knows that a place is idle, as one that is followed doesn't? Then until when it is
+    /// waited for.
+    pub(crate) fn renewed_until(
+        &self,
+        idle_since: UnixMillis,
+        now: UnixMillis,
+        patience: Millis,
+    ) -> Option<UnixMillis> {
+        let followed = self.followed.as_ref().filter(|followed| followed.roams)?;
+        let coming = self.asked.is_some() || self.wanted > Wanted::No;
+        let until = idle_since + patience;
+        (coming && followed.at <= idle_since && now < until).then_some(until)
+    }
+
     /// What the plan says of an idle place at `now`; `standing` of each hop is asked for in their order.
     pub(crate) fn advise(
         &self,
-        host: HostId,
-        device: &str,
+        place: (HostId, &str),
         now: UnixMillis,
         standing: impl Fn(&PlannedHop) -> Standing,
     ) -> Advice {
-        let Some(followed) = &self.followed else { return Advice::Nothing };
-        let lists = followed.lists.get(&host);
-        let Some(list) = lists.and_then(|lists| lists.get(device)) else { return Advice::Nothing };
-        let micros = now.0.saturating_mul(1000);
-        let left = || list.iter().filter(|hop| standing(hop) != Standing::Over);
-        let is_next = |hop: &PlannedHop| {
-            let mut of_trial = followed.trials.get(&hop.trial).into_iter().flatten();
-            let next = of_trial.find(|other| standing(other) != Standing::Over);
-            next.is_none_or(|next| next == hop || next.patience_until() <= micros)
-        };
-        let mut looked = 0;
-        let mut before: Option<&PlannedHop> = None;
-        for (n, hop) in left().enumerate() {
-            if before.is_some_and(|before| before.is_in_a_row_with(hop)) {
-                // What holds for the first of several in a row holds for all.
-                continue;
-            }
-            before = Some(hop);
-            looked += 1;
-            if looked > LOOK {
-                break;
-            }
-            if standing(hop) == Standing::Open && is_next(hop) {
-                let further = left().skip(n + 1).take_while(|next| hop.is_in_a_row_with(next));
-                return Advice::Take(*hop, u32::try_from(further.count()).unwrap_or(u32::MAX));
-            }
-            let until = hop.patience_until();
-            if micros < until {
-                return Advice::Wait(UnixMillis(until.div_ceil(1000)));
-            }
-        }
-        Advice::Nothing
+        let followed = self.followed.as_ref();
+        followed.map_or(Advice::Nothing, |followed| followed.advise(place, now, standing))
     }
 
     /// Whose turn it is with a trial.
@@ -278,25 +188,18 @@ impl Planning {
         trial: TrialId,
         standing: impl Fn(&PlannedHop) -> Standing,
     ) -> Option<HostId> {
-        let mut hops = self.followed.as_ref()?.trials.get(&trial)?.iter();
-        hops.find(|hop| standing(hop) != Standing::Over).map(|hop| hop.host)
+        Some(self.followed.as_ref()?.next(trial, standing)?.host)
     }
 
     /// Takes hops out of a place's and a trial's lists that are over.
     pub(crate) fn clear(
         &mut self,
-        (host, device): (HostId, &str),
+        place: (HostId, &str),
         trial: TrialId,
         standing: impl Fn(&PlannedHop) -> Standing,
     ) {
-        let Some(followed) = &mut self.followed else { return };
-        let of_host = followed.lists.get_mut(&host);
-        let list = of_host.and_then(|lists| lists.get_mut(device));
-        let of_trial = followed.trials.get_mut(&trial);
-        for hops in list.into_iter().chain(of_trial) {
-            while hops.front().is_some_and(|hop| standing(hop) == Standing::Over) {
-                hops.pop_front();
-            }
+        if let Some(followed) = &mut self.followed {
+            followed.clear(place, trial, standing);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! How long units take: measured by place and workload; guessed before that.
 //!
 //! A guess is what the model's FLOPs and the place's benchmark say, times two ratios: how this workload's
-//! times compare with such guesses wherever it was measured, and how this place's do whatever it trained.
+//! times compare with such guesses wherever it was measured, and how this place's do whatever it trained. A
+//! workload that wasn't measured yet compares as others do: else it would seem shorter than all that were.
 //! So one measurement anywhere makes the guesses for everything else better.
 //!
 //! ```text
@@ -35,6 +36,9 @@ const REFERENCE_FLOPS: u64 = 1_000_000_000;
 /// The pace of a place of the reference speed; slower ones have a larger one.
 pub(crate) const PACE_ONE: u64 = 1 << 32;
 
+/// The ratio of workloads on the whole forgets what it was, once it is of so many.
+const TYPICAL_OF: u64 = 16;
+
 /// Workloads of which hosts' word is taken: beyond that, one that makes them up would fill the memory.
 const MOST_TOLD: usize = 10_000;
 /// Hosts that may tell of each of them.
@@ -49,6 +53,10 @@ pub(crate) struct WorkloadId(usize);
 pub(crate) struct Estimates {
     ids: BTreeMap<Workload, WorkloadId>,
     workloads: Vec<WorkloadFigures>,
+    /// The ratio of workloads on the whole, and of how many.
+    typical: (Ratio, u64),
+    /// The same when work was last told to have changed.
+    told: Ratio,
     /// By trial.
     jobs: BTreeMap<JobId, Vec<WorkloadId>>,
     places: BTreeMap<HostId, BTreeMap<String, PlaceFigures>>,
@@ -145,7 +153,8 @@ impl Estimates {
         let Some(of_workload) = self.workloads.get(workload.0).copied() else { return };
         let (ratio, placed) =
             self.place(place).map_or((Ratio::default(), false), |of| (of.ratio, of.measured));
-        let error = Ratio::of(per_row, of_workload.ratio.and(ratio).times(guess));
+        let before = self.ratio(of_workload);
+        let error = Ratio::of(per_row, before.and(ratio).times(guess));
         // A workload that is new takes all of the error on itself: places that weren't measured must not seem
         // faster than one that was. Of one that is known the place takes half, the workload a little.
         let (of_place, of_work) = match (placed, of_workload.measured) {
@@ -157,9 +166,28 @@ impl Estimates {
         figures.ratio = of_place.map_or(ratio, |part| ratio.corrected(error, part));
         figures.measured = true;
         if let Some(known) = self.workloads.get_mut(workload.0) {
-            known.ratio = of_work.map_or(known.ratio, |part| known.ratio.corrected(error, part));
-            known.measured = true;
+            known.ratio = of_work.map_or(before, |part| before.corrected(error, part));
+            let is_new = !std::mem::replace(&mut known.measured, true);
+            let (typical, of) = self.typical;
+            if is_new {
+                let part = (of + 1).min(TYPICAL_OF);
+                self.typical = (typical.corrected(known.ratio.over(typical), part), of + 1);
+            }
         }
+    }
+
+    fn ratio(&self, workload: WorkloadFigures) -> Ratio {
+        if workload.measured { workload.ratio } else { self.typical.0 }
+    }
+
+    /// Have guesses of what wasn't measured changed by much since this was asked last?
+    pub(crate) fn have_changed(&mut self) -> bool {
+        let (typical, _) = self.typical;
+        let much = typical.is_far_from(self.told);
+        if much {
+            self.told = typical;
+        }
+        much
     }
 
     fn figures(&mut self, place: PlaceName<'_>) -> &mut PlaceFigures {
@@ -228,8 +256,7 @@ impl Estimates {
             return figure.mean;
         }
         let guess = self.guess(place, workload).unwrap_or(1);
-        let of_workload =
-            self.workloads.get(workload.0).map_or(Ratio::default(), |known| known.ratio);
+        let of_workload = self.workloads.get(workload.0).map_or(self.typical.0, |of| self.ratio(*of));
         of_place.map_or(of_workload, |of| of_workload.and(of.ratio)).times(guess).max(1)
     }
 
@@ -264,7 +291,7 @@ impl Estimates {
         let Some(workload) = self.workload(job, trial.id) else { return 0 };
         let Some(known) = self.workloads.get(workload.0) else { return 0 };
         let batch = u64::from(trial.context.config.training.batch_size);
-        let per_row = known.ratio.times(known.guess.unwrap_or(1));
+        let per_row = self.ratio(*known).times(known.guess.unwrap_or(1));
         trial.chain.left().saturating_mul(batch).saturating_mul(per_row) / 1000
     }
 

@@ -37,6 +37,16 @@ impl Ratio {
         Self::clamped(self.times(other.0))
     }
 
+    /// How many times as large as another.
+    pub(crate) fn over(self, other: Self) -> Self {
+        Self::of(self.0, other.0)
+    }
+
+    /// Do they differ by more than an eighth?
+    pub(crate) fn is_far_from(self, other: Self) -> bool {
+        self.0.abs_diff(other.0) > self.0.min(other.0) / 8
+    }
+
     /// This ratio, moved by a `part`th of what `error` says that it is off.
     pub(crate) fn corrected(self, error: Self, part: u64) -> Self {
         let wanted = self.times(error.0);

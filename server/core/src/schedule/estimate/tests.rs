@@ -77,6 +77,20 @@ fn a_place_that_was_not_measured_seems_no_faster_than_one_that_was() {
 }
 
 #[test]
+fn a_workload_that_was_not_measured_seems_no_shorter_than_one_that_was() {
+    let mut estimates = estimates();
+    let at = place(1, 1e9);
+    let (small, large) = (micros(&estimates, at, SMALL), micros(&estimates, at, LARGE));
+    assert!(!estimates.have_changed());
+    // All take three times as long as FLOPs say, and the small one says so first.
+    estimates.measured(at, (JOB, SMALL), 1_000_000, 3 * small);
+    assert!(micros(&estimates, at, LARGE).abs_diff(3 * large) < large / 100);
+    assert!(estimates.have_changed() && !estimates.have_changed());
+    estimates.measured(at, (JOB, LARGE), 1_000_000, 3 * large);
+    assert!(!estimates.have_changed());
+}
+
+#[test]
 fn the_spread_narrows_with_what_was_measured() {
     let (mut estimates, at) = (estimates(), place(1, 1e9));
     assert_eq!(estimates.spread(at, JOB, LARGE), 9_000);
