@@ -82,6 +82,9 @@ pub struct JobView {
     pub leases_expired: u64,
     /// Leases revoked or given back.
     pub leases_returned: u64,
+    /// Second copies of running hops.
+    #[serde(default)]
+    pub copies: u64,
     /// Results that came too late to be used.
     pub superseded: u64,
     /// Results that were refused.

@@ -37,6 +37,7 @@ fn records(positions: std::ops::RangeInclusive<u64>) -> Vec<Record> {
                 },
                 base: Version(0),
                 class: None,
+                copy_of: None,
                 why: "it is the first".to_owned(),
             },
             1 => Event::LeaseEnded { lease, end: LeaseEnd::Silent },

@@ -37,6 +37,11 @@ pub(crate) struct Args {
     /// them. Left out: as many as make that worth while.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     most_hops: Option<u32>,
+    /// Per cent of a job's work that may be done twice: a running hop that its job waits for goes to a second,
+    /// idle machine where that should end it clearly sooner, and the first result counts. 0: never.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    most_copied: u32,
 }
 
 /// The policies' words.
@@ -62,6 +67,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             Policy::Randomized => PolicyName::Randomized,
         },
         most_hops: args.most_hops,
+        most_copied: args.most_copied,
         ..CoreConfig::with_lease_term(Millis::from_secs(args.lease_seconds))
     };
     sojourn_server::serve(config, announce).await.map_err(|error| failure(&error))

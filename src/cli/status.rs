@@ -114,8 +114,13 @@ fn page(view: &JobView, goal: Goal, labels: &Labels, mut trials: Vec<TrialView>)
     lines.push(format!("hops         {} of {}", view.hops, view.hops_expected));
     lines.push(format!("evaluations  {} of {}", view.evaluations, view.evaluations_expected));
     lines.push(format!(
-        "leases       {} live, {} ran out, {} returned; results: {} superseded, {} rejected",
-        view.leases_live, view.leases_expired, view.leases_returned, view.superseded, view.rejected
+        "leases       {} live, {} ran out, {} returned, {} copies; results: {} superseded, {} rejected",
+        view.leases_live,
+        view.leases_expired,
+        view.leases_returned,
+        view.copies,
+        view.superseded,
+        view.rejected
     ));
     lines.push(format!("trained      {}", words::duration(view.train_micros / 1000)));
     lines.push(format!("best         {}", words::best(view)));

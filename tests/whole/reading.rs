@@ -151,6 +151,7 @@ impl World {
             leases_live: 0,
             leases_expired: 1,
             leases_returned: 0,
+            copies: 0,
             superseded: 1,
             rejected: 0,
             train_micros: 1_500_000,

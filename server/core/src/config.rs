@@ -32,6 +32,8 @@ pub struct CoreConfig {
     /// Hops of one trial under one lease, at most; `None`: as many as make their checkpoints' way worth while, one
     /// where that is short.
     pub most_hops: Option<u32>,
+    /// Per cent of a job's work that second copies of running hops may add to it, at most; 0: there are none.
+    pub most_copied: u32,
     /// Which hop goes to which host.
     pub policy: PolicyName,
 }
@@ -59,6 +61,7 @@ impl CoreConfig {
             remember_leases: Millis::from_secs(24 * 3600),
             first_rest: Millis(lease_term.0),
             most_hops: None,
+            most_copied: 5,
             policy: PolicyName::default(),
         }
     }

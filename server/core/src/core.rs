@@ -162,6 +162,7 @@ impl Core {
         self.renew_homes();
         self.renew_plans();
         self.answer_parked();
+        self.give_copies();
         debug_assert_eq!(self.check_cheap_invariants(), Ok(()));
         std::mem::take(&mut self.effects)
     }
@@ -242,17 +243,29 @@ impl Core {
         let parked = self.soft.parked.first_until();
         let assimilating = self.soft.assimilating.values().copied().min();
         let resting = self.soft.resting.values().copied().min();
-        let look_again = self.soft.schedule.look_again;
+        let (look_again, copies) = (self.soft.schedule.look_again, self.soft.schedule.copies_at);
         let plan = self.next_plan();
         let presence = self.soft.schedule.fleet.next_look();
         let idle = self.state.blobs.oldest_idle().map(|(at, _)| at + self.config.condemn_after);
         let awaited = self.state.blobs.oldest_awaited().map(|(at, _)| at + self.config.awaited_for);
         let condemned =
             self.state.blobs.oldest_condemned().map(|(at, _)| at + self.config.delete_after);
-        [lease, parked, assimilating, resting, look_again, plan, presence, idle, awaited, condemned]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            lease,
+            parked,
+            assimilating,
+            resting,
+            look_again,
+            copies,
+            plan,
+            presence,
+            idle,
+            awaited,
+            condemned,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Decides an event: folds it and has it journalled.

@@ -135,7 +135,8 @@ pub enum Event {
     /// Trials, running or finished, train to so many epochs in all.
     JobExtended { job: JobId, trials: Vec<TrialId>, epochs: u32 },
     /// A host was given a unit on this base version, for its device of that name. `then`: the shards whose
-    /// hops follow under the same lease, in order. `class`: the device's numeric class.
+    /// hops follow under the same lease, in order. `class`: the device's numeric class. `copy_of`: the live
+    /// lease of the same unit beside which it is a second one.
     LeaseGranted {
         lease: LeaseId,
         host: HostId,
@@ -156,6 +157,8 @@ pub enum Event {
     /// A trained checkpoint became its trial's next version.
     Assimilated { lease: LeaseId, version: Version, checkpoint: BlobRef },
     /// An evaluation's metrics were taken.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copy_of: Option<LeaseId>,
     Evaluated {
         lease: LeaseId,
         epoch: Epoch,

@@ -1,7 +1,7 @@
 //! Asks that are held open, in the order in which they came and by when they must be answered.
 
 use crate::command::ReplyTo;
-use sojourn_protocol::{api::WorkRequest, ids::HostId, time::UnixMillis};
+use sojourn_protocol::{api::WorkRequest, ids::HostId, inventory::Demand, time::UnixMillis};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
@@ -112,6 +112,18 @@ impl ParkedAsks {
     /// Hosts whose asks wait, the fastest first.
     pub(crate) fn fastest(&self) -> impl Iterator<Item = HostId> + '_ {
         self.by_speed.iter().map(|(_, _, host)| *host)
+    }
+
+    /// Do any idle slots wait?
+    #[must_use]
+    pub(crate) fn any_idle(&self) -> bool {
+        self.idle > 0
+    }
+
+    /// What the slots of a host that waits could do with; nothing where it doesn't wait.
+    #[must_use]
+    pub(crate) fn demand(&self, host: HostId) -> &[Demand] {
+        self.asks.get(&host).map_or(&[], |parked| &parked.request.demand)
     }
 
     /// Idle slots that wait, without those of this host.

@@ -64,12 +64,16 @@ pub(crate) struct Term {
     pub(crate) due: UnixMillis,
     /// The host said that it runs in a slot.
     pub(crate) started: bool,
+    /// When it was first heard that it runs, or granted.
+    pub(crate) since: UnixMillis,
     /// The host said that it is trained.
     pub(crate) finished: bool,
     /// Bytes of its blobs that are there, as the host said.
     pub(crate) fetched: u64,
-    /// Batches done, as the host said.
+    /// Batches done, as the host said; of how many, and when it was heard.
     pub(crate) done: u32,
+    pub(crate) of: u32,
+    pub(crate) done_at: UnixMillis,
     /// Most bytes of its result that were on their way at once, as the host said.
     pub(crate) sent: u64,
     /// Whether it is to end early.

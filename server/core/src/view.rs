@@ -185,6 +185,7 @@ impl Core {
             leases_live: counters.leases_live,
             leases_expired: counters.leases_expired,
             leases_returned: counters.leases_returned,
+            copies: counters.copies,
             superseded: counters.superseded,
             rejected: counters.rejected,
             train_micros: counters.train_micros,

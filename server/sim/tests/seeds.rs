@@ -20,6 +20,7 @@ fn two_hundred_worlds_keep_all_promises() {
         all.expired += outcome.expired;
         all.superseded += outcome.superseded;
         all.rejected += outcome.rejected;
+        all.copies += outcome.copies;
         all.server_crashes += outcome.server_crashes;
         all.host_faults += outcome.host_faults;
         all.finished += outcome.finished;
@@ -33,6 +34,7 @@ fn two_hundred_worlds_keep_all_promises() {
     assert!(all.expired > 100, "{all:?}");
     assert!(all.superseded > 20, "{all:?}");
     assert!(all.rejected > 100, "{all:?}");
+    assert!(all.copies > 100, "{all:?}");
     assert!(all.server_crashes > 100, "{all:?}");
     assert!(all.host_faults > 100, "{all:?}");
     assert!(all.finished > 400, "{all:?}");

@@ -12,6 +12,7 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     let any = |value: fn(&RunResult) -> bool| cells.iter().flat_map(|cell| &cell.runs).any(value);
     let moved = any(|run| run.checkpoints_up + run.checkpoints_down + run.shard_bytes > 0);
     let lost = any(|run| run.lost > 0);
+    let copied = any(|run| run.copies > 0);
     let over = format!("over {}", study.normalise);
     let mut header = Vec::new();
     if labelled {
@@ -35,6 +36,9 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     header.push(("shards", Column::Number));
     if lost {
         header.extend([("lost", Column::Number), ("lost work", Column::Number)]);
+    }
+    if copied {
+        header.push(("done twice", Column::Number));
     }
     header.extend([("deciding", Column::Number), ("decisions/s", Column::Number)]);
     let mut grid = Grid::new(&header);
@@ -62,6 +66,9 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
         if lost {
             line.push(count(whole(mean(|run| float(run.lost)))));
             line.push(percent(mean(|run| run.lost_share)));
+        }
+        if copied {
+            line.push(percent(mean(|run| run.copied_share)));
         }
         let deciding = mean(|run| float(run.in_core)) / 1e9;
         let decisions = mean(|run| float(run.granted)) / deciding.max(1e-9);

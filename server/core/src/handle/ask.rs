@@ -60,6 +60,7 @@ impl Core {
         self.soft.notify.remove(&host);
         let speed = self.soft.schedule.fleet.speed(host);
         self.soft.parked.park(host, to, request, until, speed);
+        self.look_for_copies();
     }
 
     pub(crate) fn hang_up(&mut self, to: ReplyTo) {
@@ -143,7 +144,7 @@ impl Core {
         }
     }
 
-    fn work(&mut self, host: HostId, request: &WorkRequest) -> WorkAnswer {
+    pub(crate) fn work(&mut self, host: HostId, request: &WorkRequest) -> WorkAnswer {
         let mut answer = self.nothing(host);
         answer.drop = self.drop_useless(host, &request.holding);
         answer.reports = self.ended_reports(host, &request.reported);
@@ -203,7 +204,7 @@ impl Core {
         left.collect()
     }
 
-    fn nothing(&self, host: HostId) -> WorkAnswer {
+    pub(crate) fn nothing(&self, host: HostId) -> WorkAnswer {
         let contact = self.soft.contacts.get(&host);
         WorkAnswer {
             leases: Vec::new(),

@@ -4,7 +4,7 @@ use super::{fit::Place, reason::Reason};
 use crate::{core::Core, event::UnitKey, handle::hop::Hop, schedule::PlannedHop, state::Job};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{Epoch, HostId, JobId, ShardId, TrialId, Version},
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
     time::Millis,
 };
 
@@ -14,6 +14,8 @@ pub(crate) struct Chosen {
     /// Shards whose hops follow under the same lease.
     pub(crate) then: Vec<ShardId>,
     pub(crate) base: Version,
+    /// The live lease of the same unit that it goes beside.
+    pub(crate) copy_of: Option<LeaseId>,
     pub(crate) why: Reason,
     /// The hop of the plan that it is.
     pub(crate) planned: Option<PlannedHop>,
@@ -82,6 +84,7 @@ impl Core {
             then: Vec::new(),
             base: extra.version,
             planned: None,
+            copy_of: None,
             why: Reason::Asked(extra.name.split),
         })
     }
@@ -129,5 +132,5 @@ impl Core {
 
 fn evaluate(job: JobId, (trial, epoch, base): (TrialId, Epoch, Version), why: Reason) -> Chosen {
     let unit = UnitKey::Evaluate { job, trial, epoch };
-    Chosen { unit, then: Vec::new(), base, planned: None, why }
+    Chosen { unit, then: Vec::new(), base, planned: None, copy_of: None, why }
 }

@@ -105,9 +105,12 @@ impl Core {
             renew_by: self.now + self.config.lease_term,
             due: self.now + self.config.start_grace + self.patience(lease, estimate),
             started: false,
+            since: self.now,
             finished: false,
             fetched: 0,
             done: 0,
+            of: 0,
+            done_at: self.now,
             sent: 0,
             stop: Stop::No,
         }

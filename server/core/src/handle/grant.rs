@@ -1,6 +1,6 @@
 //! Leases for a host that asks: what was chosen for its slots, and who pays for it.
 
-use super::reason::Words;
+use super::{choose::Chosen, reason::Words};
 use crate::{
     core::Core,
     event::{Event, UnitKey},
@@ -36,6 +36,16 @@ impl Core {
 
     fn grant_one(&mut self, host: HostId, device: &str) -> Option<unit::Lease> {
         let chosen = self.choose(host, device)?;
+        self.give(host, device, chosen)
+    }
+
+    /// Gives a host's device what was chosen for it.
+    pub(crate) fn give(
+        &mut self,
+        host: HostId,
+        device: &str,
+        chosen: Chosen,
+    ) -> Option<unit::Lease> {
         let lease = self.state.last_lease.next();
         let known = self.soft.contacts.get(&host)?.device(device);
         let class = known.map(|device| device.numeric_class);
@@ -53,7 +63,8 @@ impl Core {
             contact.cached.extend(visited.map(|shard| shard.blob.sha256));
         }
         let job = chosen.unit.job();
-        let planned = chosen.planned;
+        let (planned, copy_of) = (chosen.planned, chosen.copy_of);
+        let is_hop = matches!(chosen.unit, UnitKey::Train { .. });
         self.pass_over_before(job);
         self.emit(Event::LeaseGranted {
             lease,
@@ -63,10 +74,16 @@ impl Core {
             then: chosen.then,
             base: chosen.base,
             class,
+            copy_of,
             why,
         });
-        if let Some(known) = self.state.leases.get(&lease).cloned() {
+        if copy_of.is_none()
+            && let Some(known) = self.state.leases.get(&lease).cloned()
+        {
             self.granted_by_plan(&known, planned);
+        }
+        if is_hop {
+            self.look_for_copies();
         }
         self.soft.set_term(lease, self.fresh_term(lease));
         let micros = self.weighed(job, takes);

@@ -86,11 +86,12 @@ impl Core {
                 HeldState::Running { done, of } => {
                     let starts = !term.started && started < slots;
                     if starts {
+                        term.since = self.now;
                         term.started = true;
                         started += 1;
                     }
                     if starts || (term.started && done > term.done) {
-                        term.done = done;
+                        (term.done, term.of, term.done_at) = (done, of, self.now);
                         let whole = self.estimate(held.lease);
                         let left = u64::from(of.saturating_sub(done));
                         let left = whole.0.saturating_mul(left) / u64::from(of.max(1));

@@ -5,6 +5,7 @@ mod ask;
 mod assimilate;
 mod blobs;
 mod choose;
+mod copies;
 mod course;
 mod deadline;
 mod extra;

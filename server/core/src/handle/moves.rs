@@ -45,6 +45,12 @@ impl Core {
         Moves::of(trial.checkpoint_bytes, links.unwrap_or_default())
     }
 
+    /// Microseconds that so many bytes take from the server to a host.
+    pub(crate) fn fetching(&self, host: HostId, bytes: u64) -> u64 {
+        let links = self.soft.contacts.get(&host).map(|contact| contact.links);
+        takes(bytes, links.unwrap_or_default().download)
+    }
+
     /// What they take on the slowest lines of the hosts that are there.
     pub(crate) fn slowest_links(&self) -> Links {
         let slower = |a: Option<u64>, b: Option<u64>| match (a, b) {

@@ -126,7 +126,7 @@ impl Core {
                 let then =
                     legs(&trial.chain, shard, |shard| self.standing(job, place, shard), most);
                 let (base, planned) = (trial.version, Some(hop));
-                Some(Hop::Chosen(Chosen { unit, then, base, why, planned }))
+                Some(Hop::Chosen(Chosen { unit, then, base, why, planned, copy_of: None }))
             }
             Advice::Wait(until) => Some(wait(until)),
             Advice::Nothing => {

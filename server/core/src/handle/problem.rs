@@ -88,7 +88,7 @@ impl Core {
     }
 
     /// Microseconds that a live lease's unit should still take.
-    fn still_takes(&self, lease: LeaseId) -> u64 {
+    pub(crate) fn still_takes(&self, lease: LeaseId) -> u64 {
         let finished = self.soft.terms.get(&lease).is_some_and(|term| term.finished);
         let Some(known) = self.state.leases.get(&lease).filter(|_| !finished) else { return 0 };
         let held = (self.now - known.granted_at).0.saturating_mul(1000);
@@ -128,7 +128,8 @@ impl Core {
             let at = holder.and_then(|host| slots.iter().position(|((of, _), _)| *of == host));
             let underway = if in_hand.is_empty() { 0 } else { moves.send };
             trials.push(PlanTrial {
-                free_at: live.max().unwrap_or(0).saturating_add(underway),
+                // The first one of two copies opens the next hop.
+                free_at: live.min().unwrap_or(0).saturating_add(underway),
                 at: at.and_then(|slot| u32::try_from(slot).ok()),
                 send: moves.send,
                 fetch: moves.fetch,

@@ -1,6 +1,9 @@
 //! Why a unit went where it did: kept as figures while it is decided, put into words for the grant.
 
-use sojourn_protocol::manifest::DataSplit;
+use sojourn_protocol::{
+    ids::{HostId, LeaseId},
+    manifest::DataSplit,
+};
 use sojourn_workgen::{Standing, Time, Why, shard_words};
 use std::fmt;
 
@@ -15,6 +18,8 @@ pub(crate) enum Reason {
     Backlog(usize),
     /// An evaluation: there is no hop for the place.
     NoHop,
+    /// A second copy of a running hop.
+    Copy(Beside),
     /// Somebody asked for this evaluation, outside the search.
     Asked(DataSplit),
 }
@@ -31,6 +36,39 @@ pub(crate) struct Planned {
     pub(crate) early: u64,
     /// How the place stands to its shard.
     pub(crate) standing: Standing,
+}
+
+/// What a second copy goes beside, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Beside {
+    pub(crate) lease: LeaseId,
+    pub(crate) host: HostId,
+    /// Microseconds until that one should end.
+    pub(crate) ends: u64,
+    pub(crate) trouble: Trouble,
+}
+
+/// What is the matter with a running hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Its host hasn't been heard of for so many microseconds.
+    Silent(u64),
+    /// It should have ended so many microseconds ago.
+    Late(u64),
+    /// Its host is slower, or breaks deadlines.
+    Slow,
+}
+
+impl fmt::Display for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lease, host, ends, trouble } = *self;
+        write!(f, "second copy of lease {lease}, for which its trial waits: host {host} ")?;
+        match trouble {
+            Trouble::Silent(micros) => write!(f, "hasn't been heard of for {}", Time(micros)),
+            Trouble::Late(micros) => write!(f, "is late by {}", Time(micros)),
+            Trouble::Slow => write!(f, "should take another {}", Time(ends)),
+        }
+    }
 }
 
 impl fmt::Display for Reason {
@@ -50,6 +88,7 @@ impl fmt::Display for Reason {
                 write!(f, "evaluation: {waiting} wait, more than twice the slots")
             }
             Reason::NoHop => write!(f, "evaluation: there is no hop for this place"),
+            Reason::Copy(beside) => beside.fmt(f),
             Reason::Asked(split) => {
                 write!(f, "evaluation on the {} data, which was asked for", split.name())
             }

@@ -107,8 +107,8 @@ impl Core {
         self.soft.dropped.contains(&lease) || self.state.past.get(&lease).is_some_and(taken_back)
     }
 
-    /// Is it a mere part, from a host that had lost its lease, of hops that another host is at? To use it
-    /// would end the other's attempt, however far that is.
+    /// Is it a mere part of hops that another host is at? To use it would end the other's attempt: however far
+    /// that is, where this host had lost its lease; else where the other is further.
     fn is_outrun(&self, lease: &Lease, outcome: &Outcome) -> bool {
         let (Outcome::Trained(trained), UnitKey::Train { shard, .. }) = (outcome, lease.unit)
         else {
@@ -118,12 +118,15 @@ impl Core {
         let Some(trial) = job.and_then(|job| job.trial(lease.unit.trial())) else { return false };
         let way = std::iter::once(shard).chain(lease.then.iter().copied());
         let whole: u64 = way.map(|shard| u64::from(trial.chain.left_of(shard))).sum();
-        let is_part = trained.end.step < trial.chain.step() + whole;
-        let live = self.live_attempts(&lease.unit);
-        let mut live = live.iter().filter_map(|live| self.state.leases.get(live));
-        is_part
-            && !self.state.leases.contains_key(&lease.id)
-            && live.any(|live| live.host != lease.host)
+        let done = trained.end.step.saturating_sub(trial.chain.step());
+        let is_part = done < whole;
+        let is_live = self.state.leases.contains_key(&lease.id);
+        let is_further = |live: LeaseId| {
+            let other = self.state.leases.get(&live).is_some_and(|live| live.host != lease.host);
+            let theirs = self.soft.terms.get(&live).map_or(0, |term| u64::from(term.done));
+            other && (!is_live || theirs >= done)
+        };
+        is_part && self.live_attempts(&lease.unit).into_iter().any(is_further)
     }
 
     /// What the job's unit took of a slot counts towards its share.

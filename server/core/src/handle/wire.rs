@@ -125,13 +125,17 @@ impl Core {
         PlaceName { host: lease.host, device: &lease.device, flops }
     }
 
+    /// By how much a lease's unit may take longer than estimated, in thousandths of that.
+    pub(crate) fn spread(&self, lease: &Lease) -> u64 {
+        let (job, trial) = (lease.unit.job(), lease.unit.trial());
+        self.soft.schedule.estimates.spread(self.place_of(lease), job, trial)
+    }
+
     /// How long to wait for progress of a lease's unit, of which `estimate` is left: longer by its estimate's
     /// own spread, of which a host that breaks deadlines gets less, but no less than half.
     pub(crate) fn patience(&self, lease: LeaseId, estimate: Millis) -> Millis {
         let spread = self.state.leases.get(&lease).map_or(0, |lease| {
-            let (job, trial) = (lease.unit.job(), lease.unit.trial());
-            let spread = self.soft.schedule.estimates.spread(self.place_of(lease), job, trial);
-            spread.saturating_mul(self.reliability(lease.host).max(500)) / 1000
+            self.spread(lease).saturating_mul(self.reliability(lease.host).max(500)) / 1000
         });
         let patience = estimate.0.saturating_mul(1000 + spread) / 1000;
         Millis(patience.max(self.config.least_due.0))

@@ -47,6 +47,9 @@ pub(crate) struct Schedule {
     pub(crate) housed: (u64, BTreeSet<HostId>),
     /// Plans, by job.
     pub(crate) plans: BTreeMap<JobId, Planning>,
+    /// When to look whether second copies of hops are worth while, and when that was done last.
+    pub(crate) copies_at: Option<UnixMillis>,
+    pub(crate) copies_looked: UnixMillis,
     /// When an idle place may take what it left to others.
     pub(crate) look_again: Option<UnixMillis>,
 }

@@ -47,6 +47,11 @@ impl Ranks {
         self.open.iter().map(|(Reverse(work), trial)| (*trial, *work))
     }
 
+    /// Running trials with what they have left, the longest first, ties by id.
+    pub(crate) fn running(&self) -> impl Iterator<Item = (TrialId, u64)> + '_ {
+        self.running.iter().map(|(Reverse(work), trial)| (*trial, *work))
+    }
+
     /// Since when a trial is open, where it is.
     #[must_use]
     pub(crate) fn open_since(&self, trial: TrialId) -> Option<UnixMillis> {

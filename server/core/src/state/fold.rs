@@ -99,6 +99,7 @@ impl State {
                     PastState::Ended(ReportEnd::Rejected { reason: reason.clone() }),
                     at,
                 );
+                    copy_of: *copy_of,
                 self.count(*lease, |counters| counters.rejected += 1);
                 if *fault == Fault::Host {
                     self.host_failed(host, reason);
@@ -209,6 +210,11 @@ impl State {
             host.live.remove(&lease.id);
         }
         if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
+            if lease.copy_of.is_some() {
+                let work = job.work_of(&lease);
+                job.counters.copies += 1;
+                job.counters.copied = job.counters.copied.saturating_add(work);
+            }
             job.counters.leases_live -= 1;
             job.dismisses(lease.host);
             if let Some((live, _)) = job.attempts_mut(&lease.unit) {
@@ -238,6 +244,9 @@ impl State {
 
     fn acknowledged(&mut self, report: &Report, at: UnixMillis) {
         let id = report.lease;
+        if *end != LeaseEnd::Revoked {
+            self.lost_beside_a_copy(&lease);
+        }
         let lease = match self.unlive(id) {
             Some(lease) => {
                 self.kept_deadline(&lease, &report.outcome, at);
@@ -266,9 +275,9 @@ impl State {
 
     /// A live lease was reported. Trainer errors are counted elsewhere.
     fn kept_deadline(&mut self, lease: &Lease, outcome: &Outcome, at: UnixMillis) {
-        if let (Outcome::Trained(_) | Outcome::Evaluated(_), Some(host)) =
-            (outcome, self.hosts.get_mut(&lease.host))
-        {
+        if let Outcome::Failed(_) = outcome {
+            self.lost_beside_a_copy(lease);
+        } else if let Some(host) = self.hosts.get_mut(&lease.host) {
             host.reliability.keep(at);
         }
     }
@@ -291,6 +300,23 @@ impl State {
         let Some((lease, trained)) = self.trained(id) else { return };
         self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at);
         self.host_used(lease.host, lease.unit.job(), trained.train_micros);
+    /// A lease came to nothing. Its copy, where it has one, repeats nothing any more: it is the only one.
+    fn lost_beside_a_copy(&mut self, lost: &Lease) {
+        let Some(job) = self.jobs.get(&lost.unit.job()) else { return };
+        let live = job.live_of(&lost.unit).into_iter().flatten().copied();
+        let copies: Vec<LeaseId> = live
+            .filter(|id| self.leases.get(id).is_some_and(|lease| lease.copy_of == Some(lost.id)))
+            .collect();
+        for copy in copies {
+            let Some(lease) = self.leases.get_mut(&copy) else { continue };
+            lease.copy_of = None;
+            if let Some(job) = self.jobs.get_mut(&lost.unit.job()) {
+                let work = job.work_of(lease);
+                job.counters.copied = job.counters.copied.saturating_sub(work);
+            }
+        }
+    }
+
         let UnitKey::Train { job, trial, shard, .. } = lease.unit else { return };
         let visited = self.change_trial(job, trial, at, |trial| {
             let start = trial.chain.next(shard)?;

@@ -1,10 +1,11 @@
 //! One job: its trials and its counts.
 
 use super::{
-    AtEnd, ExtraEvaluation, ExtraName,
+    AtEnd, ExtraEvaluation, ExtraName, Lease,
     open::Open,
     trial::{Best, Trial, TrialEnd, is_better},
 };
+use crate::event::UnitKey;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -80,6 +81,11 @@ pub struct Counters {
     pub rejected: u64,
     pub evaluations: u64,
     pub train_micros: u64,
+    #[serde(default)]
+    pub copies: u64,
+    /// Work that second copies repeat, counted as [`Job::work_of`] does.
+    #[serde(default)]
+    pub copied: u64,
 }
 
 impl Job {
@@ -174,6 +180,26 @@ impl Job {
         let of_trials = if self.is_open() { self.open.count() } else { 0 };
         let extras: &[ExtraEvaluation] = if self.has_open_extras() { &self.extras } else { &[] };
         of_trials + extras.iter().filter(|extra| extra.live.is_empty()).count()
+    }
+
+    /// Thousands of operations that a lease's hops take, forward alone.
+    #[must_use]
+    pub fn work_of(&self, lease: &Lease) -> u64 {
+        let UnitKey::Train { trial, shard, .. } = lease.unit else { return 0 };
+        let Some(trial) = self.trial(trial) else { return 0 };
+        let way = std::iter::once(shard).chain(lease.then.iter().copied());
+        let batches = way.map(|shard| u64::from(trial.chain.left_of(shard))).sum();
+        trial.work_of(batches)
+    }
+
+    /// The same of all that its trials are to be trained in all.
+    #[must_use]
+    pub fn work(&self) -> u64 {
+        let of_trial = |trial: &Trial| {
+            let steps = self.data.steps_per_epoch(trial.context.config.training.batch_size);
+            trial.work_of(u64::from(trial.epochs()).saturating_mul(steps))
+        };
+        self.trials.iter().map(of_trial).fold(0, u64::saturating_add)
     }
 
     /// Visits that a shard still gets.

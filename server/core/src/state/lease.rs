@@ -28,6 +28,9 @@ pub struct Lease {
     pub device: String,
     /// That device's numeric class when it was granted.
     pub class: Option<Digest>,
+    /// The lease of the same unit beside which it was granted, while that hasn't been lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<LeaseId>,
     /// When it was granted.
     pub granted_at: UnixMillis,
 }

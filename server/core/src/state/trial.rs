@@ -127,6 +127,13 @@ impl Trial {
         self.context.config.training.epochs
     }
 
+    /// Thousands of operations that so many batches take, forward alone.
+    #[must_use]
+    pub fn work_of(&self, batches: u64) -> u64 {
+        let rows = batches.saturating_mul(u64::from(self.context.config.training.batch_size));
+        rows.saturating_mul(self.flops_per_row.div_ceil(1000))
+    }
+
     /// What a lease's unit is done with: what held when it was granted.
     #[must_use]
     pub fn context_of(&self, lease: LeaseId) -> TrialContext {

@@ -149,11 +149,11 @@ fn host(n: u8) -> HostId {
 }
 
 impl Run {
-    /// With leases of at most so many hops, by a policy, and with so many replicas of the shards, if not on
+    /// With leases of at most so many hops, copies of so much of the work, by a policy, and with so many replicas of the shards, if not on
     /// demand.
-    fn new(most_hops: u32, policy: PolicyName, replicas: Option<u32>) -> Self {
+    fn new(most: (u32, u32), policy: PolicyName, replicas: Option<u32>) -> Self {
         let more = replicas.map(|replicas| format!("[placement]\nreplicas = {replicas}\n"));
-        let bench = Bench::with_policy(policy, most_hops, 3, 2, &more.unwrap_or_default());
+        let bench = Bench::with_all(policy, most, 3, 2, &more.unwrap_or_default());
         let start = bench.core.snapshot();
         let mut run = Self {
             bench,
@@ -384,7 +384,13 @@ impl Run {
     }
 
     fn check(&self) -> Result<(), Violation> {
-        self.bench.core.check_invariants()
+        self.bench.core.check_invariants()?;
+        let percent = u64::from(self.bench.core.config().most_copied);
+        for job in self.bench.core.state().jobs.values() {
+            let (copied, all) = (job.counters.copied, job.work());
+            assert!(copied * 100 <= all * percent, "{copied} of {all} is done twice");
+        }
+        Ok(())
     }
 
     /// The same inputs from the last start: the same effects and the same state.
@@ -402,11 +408,12 @@ proptest! {
     #[test]
     fn any_sequence_keeps_the_invariants_and_does_the_same_again(
         most_hops in 1u32..5,
+        most_copied in 0u32..60,
         policy in prop::sample::select(PolicyName::ALL.to_vec()),
         replicas in prop::option::of(1u32..3),
         steps in prop::collection::vec(step(), 1..150),
     ) {
-        let mut run = Run::new(most_hops, policy, replicas);
+        let mut run = Run::new((most_hops, most_copied), policy, replicas);
         for step in &steps {
             run.step(step);
             if let Err(violation) = run.check() {

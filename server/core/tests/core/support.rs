@@ -43,7 +43,10 @@ impl Bench {
 
     fn of(most_hops: u32, policy: PolicyName) -> Self {
         let config = CoreConfig::with_lease_term(Millis::from_secs(10));
-        let config = CoreConfig { most_hops: Some(most_hops), policy, ..config };
+        Self::with_config(CoreConfig { most_hops: Some(most_hops), policy, ..config })
+    }
+
+    fn with_config(config: CoreConfig) -> Self {
         let mut bench = Self { core: Core::new(config), now: 1_000, plans: Vec::new() };
         for (name, host) in [("a", HOST), ("b", OTHER)] {
             let token_sha256 = Digest::of(name.as_bytes());
@@ -85,6 +88,30 @@ impl Bench {
         more: &str,
     ) -> Self {
         let mut bench = Self::of(most_hops, policy);
+        bench.begin(data_of_four(), trials, epochs, more);
+        bench
+    }
+
+    /// With leases of one hop, of which copies may repeat so many per cent of the work.
+    pub(crate) fn with_copies(most_copied: u32, trials: u32, epochs: u32, more: &str) -> Self {
+        let config = CoreConfig::with_lease_term(Millis::from_secs(10));
+        let (most_hops, policy) = (Some(1), PolicyName::Ltrp);
+        let mut bench = Self::with_config(CoreConfig { most_hops, most_copied, policy, ..config });
+        bench.begin(data(), trials, epochs, more);
+        bench
+    }
+
+    /// With a policy, leases of at most so many hops, and copies of at most so many per cent of the work.
+    pub(crate) fn with_all(
+        policy: PolicyName,
+        (most_hops, most_copied): (u32, u32),
+        trials: u32,
+        epochs: u32,
+        more: &str,
+    ) -> Self {
+        let config = CoreConfig::with_lease_term(Millis::from_secs(10));
+        let config = CoreConfig { most_hops: Some(most_hops), policy, most_copied, ..config };
+        let mut bench = Self::with_config(config);
         bench.begin(data_of_four(), trials, epochs, more);
         bench
     }

@@ -30,13 +30,13 @@ fn a_grant_is_journalled_before_it_is_answered() {
     assert_eq!(record.position, JournalPosition(before.0 + 1));
     let unit =
         UnitKey::Train { job: JOB, trial: TrialId(0), epoch: Epoch(0), shard: ShardId(0), from: 0 };
-    let Event::LeaseGranted { lease, host, device, unit: granted, then, base, class, why } =
+    let Event::LeaseGranted { lease, host, device, unit: granted, then, base, class, copy_of, why } =
         &record.event
     else {
         panic!("{record:?}");
     };
     assert_eq!((*lease, *host, *granted, *base), (LeaseId(1), HOST, unit, version(0)));
-    assert!(then.is_empty(), "{then:?}");
+    assert!(then.is_empty() && copy_of.is_none(), "{record:?}");
     assert_eq!(device, CPU);
     assert_eq!(*class, Some(Digest::of(b"class")));
     let words = "of work left here, the most of those open; a shard to fetch, visits to come: 1; should take ";

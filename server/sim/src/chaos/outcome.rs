@@ -32,6 +32,8 @@ pub struct Outcome {
     pub superseded: u64,
     /// Results that were refused.
     pub rejected: u64,
+    /// Second copies of running hops.
+    pub copies: u64,
     /// Deaths of the server.
     pub server_crashes: u64,
     /// Crashes and silences of hosts.

@@ -72,6 +72,8 @@ pub struct Scenario {
     pub lease_term: Millis,
     /// Hops of one lease, at most.
     pub most_hops: u32,
+    /// Per cent of the job's work that second copies may repeat.
+    pub most_copied: u32,
     /// Which hop goes to which host.
     pub policy: PolicyName,
     /// The job.
@@ -120,6 +122,7 @@ impl Scenario {
             _ => Replicas::Demand,
         };
         let max_hosts = (rate(4) == 0).then(|| 1 + rate(2));
+        let most_copied = rate(100);
         Self {
             seed,
             hosts,
@@ -128,6 +131,7 @@ impl Scenario {
             faults_end: Millis::from_secs(120),
             lease_term,
             most_hops,
+            most_copied,
             policy,
             spec: JobSpec {
                 placement: PlacementSpec {

@@ -76,6 +76,7 @@ impl World {
         config.delete_after = Millis::from_secs(5);
         config.assimilation_term = Millis::from_secs(3);
         config.most_hops = Some(scenario.most_hops);
+        config.most_copied = scenario.most_copied;
         config.policy = scenario.policy;
         Self {
             server: Server::new(config),
@@ -125,6 +126,7 @@ impl World {
             self.outcome.expired += job.counters.leases_expired;
             self.outcome.superseded += job.counters.superseded;
             self.outcome.rejected += job.counters.rejected;
+            self.outcome.copies += job.counters.copies;
             for (several, cut) in job.trials.iter().map(|trial| outcome::several(job, trial)) {
                 self.outcome.several += several;
                 self.outcome.several_cut += cut;

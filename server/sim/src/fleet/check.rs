@@ -25,6 +25,8 @@ pub(crate) fn scenario(scenario: &Scenario) -> Result<(), String> {
     want(scenario.seeds >= 1, "seeds", "must be at least 1")?;
     want(!scenario.server.policy.0.is_empty(), "server.policy", "must name at least one policy")?;
     want(scenario.server.most_hops != Some(0), "server.most_hops", "must be at least 1")?;
+    let most_copied = scenario.server.most_copied;
+    want(most_copied <= Some(100), "server.most_copied", "must be at most 100, per cent")?;
     day_time(&scenario.starts_at).map_err(|error| format!("`starts_at` {error}"))?;
     for group in &scenario.hosts {
         self::group(group)?;

@@ -41,6 +41,7 @@ pub(crate) struct Plan {
     pub(crate) begun: u64,
     pub(crate) assimilation: u64,
     most_hops: Option<u32>,
+    most_copied: Option<u32>,
     pub(crate) lease_term: u64,
     pub(crate) heartbeat: u64,
     pub(crate) longest_wait: u64,
@@ -131,6 +132,7 @@ impl Plan {
             begun: day_time(&scenario.starts_at)?,
             assimilation: scenario.server.assimilation.0,
             most_hops: scenario.server.most_hops,
+            most_copied: scenario.server.most_copied,
             lease_term: 0,
             heartbeat: 0,
             longest_wait: 0,
@@ -173,6 +175,7 @@ impl Plan {
             // Deleting old checkpoints has no influence on who trains what.
             condemn_after: never,
             most_hops: self.most_hops.or(defaults.most_hops),
+            most_copied: self.most_copied.unwrap_or(defaults.most_copied),
             policy,
             ..defaults
         }

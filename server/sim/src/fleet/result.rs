@@ -42,6 +42,10 @@ pub struct RunResult {
     pub lost_share: f64,
     /// The share of all training that was reported after somebody else's.
     pub twice_share: f64,
+    /// Second copies of running hops.
+    pub copies: u64,
+    /// The share of all hops' work that they repeated.
+    pub copied_share: f64,
     /// Bytes of checkpoints from the server.
     pub checkpoints_down: u64,
     /// Bytes of checkpoints to the server.
@@ -81,6 +85,8 @@ impl RunResult {
             lost: tally.ended + tally.wasted,
             lost_share: float(lost) / trained,
             twice_share: float(tally.twice) / trained,
+            copies: tally.copies,
+            copied_share: float(tally.copied) / float(tally.work.max(1)),
             checkpoints_down: tally.checkpoints_down,
             checkpoints_up: tally.checkpoints_up,
             shards: tally.shards,

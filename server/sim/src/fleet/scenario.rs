@@ -64,6 +64,8 @@ pub struct ServerSpec {
     pub longest_wait: Auto<Span>,
     /// Hops of one trial that go to a host under one lease, at most.
     pub most_hops: Option<u32>,
+    /// Per cent of a job's work that second copies of running hops may add to it, at most.
+    pub most_copied: Option<u32>,
     /// What it takes to check a checkpoint and make it the next version.
     pub assimilation: Span,
 }
@@ -304,6 +306,7 @@ impl Default for ServerSpec {
             heartbeat: Auto::Auto,
             longest_wait: Auto::Auto,
             most_hops: None,
+            most_copied: None,
             assimilation: Span(0),
         }
     }

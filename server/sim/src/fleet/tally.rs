@@ -27,6 +27,10 @@ pub(crate) struct Tally {
     /// Hops, or parts of them, that were taken.
     pub(crate) assimilated: u64,
     pub(crate) evaluated: u64,
+    /// Second copies, the work that they repeated, and all jobs' work.
+    pub(crate) copies: u64,
+    pub(crate) copied: u64,
+    pub(crate) work: u64,
     /// Machines that left.
     pub(crate) departures: u64,
     pub(crate) commands: u64,

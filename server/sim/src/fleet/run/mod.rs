@@ -137,6 +137,11 @@ impl<'a> Run<'a> {
             self.with(host, Host::count_time);
         }
         self.core.check_invariants().map_err(|violation| violation.to_string())?;
+        for job in self.core.state().jobs.values() {
+            self.tally.copies += job.counters.copies;
+            self.tally.copied = self.tally.copied.saturating_add(job.counters.copied);
+            self.tally.work = self.tally.work.saturating_add(job.work());
+        }
         let makespan = self.now - self.first_at.min(self.now);
         Ok((RunResult::new(self.plan, &self.tally, makespan), self.bars))
     }
