@@ -21,6 +21,7 @@
 //! | `POST /v1/jobs/{job}/pause` | admin | [`PauseRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/resume` | admin | -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/extend` | admin | [`ExtendRequest`] -> [`crate::view::JobView`] |
+//! | `POST /v1/jobs/{job}/placement` | admin | [`PlacementRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/jobs/{job}/trials/{trial}/evaluations`, `/v1/hosts` | admin | see [`crate::view`] |
 //! | `GET /v1/health` | anyone | [`Health`] |
@@ -337,6 +338,22 @@ pub struct ExtendRequest {
     /// The one trial that is meant; without it, every trial that runs or has finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialId>,
+}
+
+/// Whose turn a job is, and on how many hosts it may be, from now on; what isn't said stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PlacementRequest {
+    /// Jobs of higher priority go first: -100 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// Its share of slot time beside jobs of the same priority: 1 to 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<u32>,
+    /// Hosts that may work at it at a time; 0: as many as there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_hosts: Option<u32>,
 }
 
 /// The server is alive.

@@ -11,6 +11,7 @@ const SAMPLES: &[&str] = &[
     include_str!("samples/events-v2.jsonl"),
     include_str!("samples/events-v3.jsonl"),
     include_str!("samples/events-v4.jsonl"),
+    include_str!("samples/events-v5.jsonl"),
 ];
 
 /// The names of all events; a new one must be given a sample.
@@ -28,6 +29,7 @@ fn kind(event: &Event) -> &'static str {
         Event::JobPaused { .. } => "job-paused",
         Event::JobResumed { .. } => "job-resumed",
         Event::JobExtended { .. } => "job-extended",
+        Event::JobPlaced { .. } => "job-placed",
         Event::LeaseGranted { .. } => "lease-granted",
         Event::LeaseEnded { .. } => "lease-ended",
         Event::ReportAcknowledged { .. } => "report-acknowledged",
@@ -68,5 +70,5 @@ fn events_of_every_version_still_read_and_write_the_same() {
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert!(holds(&value(&written), &value(line)), "{line} is written as {written}");
     }
-    assert_eq!(kinds.len(), 24, "{kinds:?}");
+    assert_eq!(kinds.len(), 25, "{kinds:?}");
 }

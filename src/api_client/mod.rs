@@ -17,7 +17,7 @@ use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
     api::{
         EvaluateRequest, ExtendRequest, Health, MissingAnswer, MissingRequest, PauseRequest,
-        SubmitAnswer, SubmitRequest,
+        PlacementRequest, SubmitAnswer, SubmitRequest,
     },
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
@@ -156,6 +156,14 @@ impl ApiClient {
         request: &ExtendRequest,
     ) -> Result<JobView, ApiFailure> {
         self.post(&format!("jobs/{job}/extend"), request).await
+    }
+
+    pub(crate) async fn place(
+        &self,
+        job: JobId,
+        request: &PlacementRequest,
+    ) -> Result<JobView, ApiFailure> {
+        self.post(&format!("jobs/{job}/placement"), request).await
     }
 
     pub(crate) async fn missing(

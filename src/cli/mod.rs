@@ -50,6 +50,7 @@ mod revoke;
 mod scores;
 mod serve;
 mod service;
+mod set;
 mod shutdown;
 mod simulate;
 mod status;
@@ -115,6 +116,8 @@ enum Command {
     Resume(resume::Args),
     /// Train a job's trials for more epochs, also after they have finished.
     Extend(extend::Args),
+    /// Change a job's priority, share or number of machines while it runs.
+    Set(set::Args),
     /// End a job.
     Cancel(cancel::Args),
     /// Simulate hosts and jobs in virtual time, with the server's own scheduling.
@@ -170,6 +173,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Pause(args) => pause::run(&args).await,
         Command::Resume(args) => resume::run(&args).await,
         Command::Extend(args) => extend::run(&args).await,
+        Command::Set(args) => set::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args).await,

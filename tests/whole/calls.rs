@@ -24,6 +24,7 @@ const ASKING: &[&[&str]] = &[
     &["pause", "1"],
     &["resume", "1"],
     &["extend", "1", "--epochs", "2"],
+    &["set", "1", "--priority", "2"],
     &["revoke", "1"],
     &["export", "1", "-o", "m.safetensors"],
 ];

@@ -3,7 +3,7 @@
 use crate::event::Fault;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
-    api::{Held, WorkRequest},
+    api::{Held, PlacementRequest, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{HostId, JobId, LeaseId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
@@ -92,6 +92,8 @@ pub enum Command {
     Resume { to: ReplyTo, job: JobId },
     /// A user has a trial, or every trial that can, train to `epochs` epochs in all.
     Extend { to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId> },
+    /// A user changes whose turn a job is, and on how many hosts it may be.
+    Place { to: ReplyTo, job: JobId, placement: PlacementRequest },
     /// A plan that was asked for is made; `None` where the planner has none.
     PlanReady { job: JobId, version: u64, schedule: Option<Box<Schedule>> },
     /// Somebody looks.

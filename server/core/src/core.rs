@@ -208,6 +208,7 @@ impl Core {
             Command::Pause { to, job, now } => self.pause(to, job, now),
             Command::Resume { to, job } => self.resume(to, job),
             Command::Extend { to, job, epochs, trial } => self.extend(to, job, epochs, trial),
+            Command::Place { to, job, placement } => self.place(to, job, placement),
             Command::PlanReady { job, version, schedule } => {
                 self.plan_ready(job, version, schedule.as_deref());
             }

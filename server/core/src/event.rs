@@ -17,8 +17,9 @@ use std::ops::RangeInclusive;
 
 /// The version of [`Record`]'s encoding that is written. Version 2 has jobs that are paused and extended,
 /// and evaluations outside the search; version 3 has hosts with several devices, and more kinds of failure;
-/// version 4 has leases of several hops in a row.
-pub const EVENT_VERSION: u32 = 4;
+/// version 4 has leases of several hops in a row; version 5 has second copies of running hops,
+/// and jobs whose placement is changed.
+pub const EVENT_VERSION: u32 = 5;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
 
@@ -134,6 +135,14 @@ pub enum Event {
     JobResumed { job: JobId },
     /// Trials, running or finished, train to so many epochs in all.
     JobExtended { job: JobId, trials: Vec<TrialId>, epochs: u32 },
+    /// A job's user changed whose turn it is, and on how many hosts it may be.
+    JobPlaced {
+        job: JobId,
+        priority: i32,
+        share: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_hosts: Option<u32>,
+    },
     /// A host was given a unit on this base version, for its device of that name. `then`: the shards whose
     /// hops follow under the same lease, in order. `class`: the device's numeric class. `copy_of`: the live
     /// lease of the same unit beside which it is a second one.
@@ -148,6 +157,8 @@ pub enum Event {
         base: Version,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Digest>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copy_of: Option<LeaseId>,
         why: String,
     },
     /// A lease ended without a report.
@@ -157,8 +168,6 @@ pub enum Event {
     /// A trained checkpoint became its trial's next version.
     Assimilated { lease: LeaseId, version: Version, checkpoint: BlobRef },
     /// An evaluation's metrics were taken.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        copy_of: Option<LeaseId>,
     Evaluated {
         lease: LeaseId,
         epoch: Epoch,

@@ -77,6 +77,14 @@ impl Shares {
         self.tags.insert(job, tag);
     }
 
+    /// A job leaves for another priority, and so do its live leases, uncounted.
+    pub(crate) fn leave(&mut self, job: JobId, leases: impl Iterator<Item = LeaseId>) {
+        self.tags.remove(&job);
+        for lease in leases {
+            self.counted.remove(&lease);
+        }
+    }
+
     /// Forgets jobs that have ended.
     pub(crate) fn keep(&mut self, runs: impl Fn(JobId) -> bool) {
         self.tags.retain(|job, _| runs(*job));

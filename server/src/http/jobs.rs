@@ -4,7 +4,10 @@ use super::{Site, auth::Admin, error::HttpError};
 use actix_web::web;
 use sojourn_core::{Answer, Command, JournalPosition, Query, Record};
 use sojourn_protocol::{
-    api::{EvaluateRequest, ExtendRequest, Health, PauseRequest, SubmitAnswer, SubmitRequest},
+    api::{
+        EvaluateRequest, ExtendRequest, Health, PauseRequest, PlacementRequest, SubmitAnswer,
+        SubmitRequest,
+    },
     error::ErrorKind,
     ids::{JobId, TrialId},
     view::{EvaluationView, EventView, JobDetail, JobView, TrialHistory, TrialView},
@@ -208,6 +211,31 @@ pub(super) async fn extend(
 ) -> Result<web::Json<JobView>, HttpError> {
     let (job, ExtendRequest { epochs, trial }) = (JobId(path.into_inner()), request.into_inner());
     match site.shell.call(|to| Command::Extend { to, job, epochs, trial }).await? {
+        Answer::JobSummary(job) => Ok(web::Json(*job)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Changes whose turn a job is, and on how many hosts it may be.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{job}/placement",
+    operation_id = "placeJob",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+    ),
+    request_body = PlacementRequest,
+    responses((status = 200, description = "The job, placed so.", body = JobView)),
+    security(("admin" = []))
+)]
+pub(super) async fn place(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<u64>,
+    request: web::Json<PlacementRequest>,
+) -> Result<web::Json<JobView>, HttpError> {
+    let (job, placement) = (JobId(path.into_inner()), request.into_inner());
+    match site.shell.call(|to| Command::Place { to, job, placement }).await? {
         Answer::JobSummary(job) => Ok(web::Json(*job)),
         other => Err(unexpected(&other)),
     }

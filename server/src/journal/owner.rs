@@ -30,6 +30,7 @@ pub(super) const fn owner(event: &Event) -> Owner {
         | Event::JobPaused { job }
         | Event::JobResumed { job }
         | Event::JobExtended { job, .. }
+        | Event::JobPlaced { job, .. }
         | Event::TrialFailed { job, .. }
         | Event::ExtraAsked { job, .. }
         | Event::ExtraFailed { job, .. } => Owner::Job(*job),

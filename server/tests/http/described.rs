@@ -55,7 +55,7 @@ fn parse(name: &str, example: Value) {
     let parsed = types! {
         api: EnrolRequest, EnrolAnswer, WorkRequest, WorkAnswer, HeartbeatRequest, HeartbeatAnswer,
             ReleaseRequest, ReleaseAnswer, ReportAnswer, UploadState, MissingRequest, MissingAnswer,
-            SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, Health;
+            SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, PlacementRequest, Health;
         view: JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView;
     };
     parsed.unwrap_or_else(|error| panic!("the example of `{name}`: {error}"));
@@ -294,6 +294,8 @@ async fn a_unit_lives_its_whole_life_by_the_document_alone() {
     assert_eq!(evaluations, json!([asked]));
     let extend = Body::Json(json!({ "epochs": 2 }));
     let extended = described.json("extendJob", admin, &of_job, extend).await;
+    let place = Body::Json(json!({ "priority": 3 }));
+    described.json("placeJob", admin, &of_job, place).await;
     assert_eq!((&extended["state"], &extended["hops_expected"]), (&json!("running"), &json!(4)));
     let ended = described.json("cancelJob", admin, &of_job, Body::None).await;
     assert_eq!(ended["state"], "cancelled");

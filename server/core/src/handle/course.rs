@@ -123,7 +123,7 @@ impl Core {
         job.is_some_and(|job| job.paused_at.is_some())
     }
 
-    fn job_under_way(&self, job: JobId, what: &str) -> Result<&Job, ApiError> {
+    pub(crate) fn job_under_way(&self, job: JobId, what: &str) -> Result<&Job, ApiError> {
         let known = self.job(job)?;
         let Some((end, _)) = known.end else { return Ok(known) };
         let ended = match end {
@@ -135,7 +135,7 @@ impl Core {
         Err(ApiError::new(ErrorKind::Conflict, message))
     }
 
-    fn reply_job(&mut self, to: ReplyTo, job: JobId) {
+    pub(crate) fn reply_job(&mut self, to: ReplyTo, job: JobId) {
         let view = self.job(job).map(|job| Answer::JobSummary(Box::new(self.summary(job))));
         self.reply(to, view);
     }

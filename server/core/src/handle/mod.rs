@@ -17,6 +17,7 @@ mod house;
 mod lease;
 mod legs;
 mod moves;
+mod placement;
 mod plan;
 mod problem;
 mod reason;

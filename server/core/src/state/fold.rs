@@ -73,7 +73,24 @@ impl State {
                     job.extend(trials, *epochs, until);
                 }
             }
-            Event::LeaseGranted { lease, host, device, unit, then, base, class, why: _ } => {
+            Event::JobPlaced { job, priority, share, max_hosts } => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    let placement = &mut job.spec.placement;
+                    (placement.priority, placement.share) = (*priority, *share);
+                    placement.max_hosts = *max_hosts;
+                }
+            }
+            Event::LeaseGranted {
+                lease,
+                host,
+                device,
+                unit,
+                then,
+                base,
+                class,
+                copy_of,
+                why: _,
+            } => {
                 self.granted(Lease {
                     id: *lease,
                     host: *host,
@@ -82,6 +99,7 @@ impl State {
                     then: then.clone(),
                     base: *base,
                     class: *class,
+                    copy_of: *copy_of,
                     granted_at: at,
                 });
             }
@@ -99,7 +117,6 @@ impl State {
                     PastState::Ended(ReportEnd::Rejected { reason: reason.clone() }),
                     at,
                 );
-                    copy_of: *copy_of,
                 self.count(*lease, |counters| counters.rejected += 1);
                 if *fault == Fault::Host {
                     self.host_failed(host, reason);
@@ -174,6 +191,7 @@ impl State {
             | Event::BlobLost { .. }
             | Event::JobPaused { .. }
             | Event::JobResumed { .. }
+            | Event::JobPlaced { .. }
             | Event::ExtraAsked { .. }
             | Event::ExtraEvaluated { .. }
             | Event::ExtraFailed { .. } => return Concern::Nothing,
@@ -192,6 +210,11 @@ impl State {
         self.last_lease = self.last_lease.max(lease.id);
         if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
             job.counters.leases_live += 1;
+            if lease.copy_of.is_some() {
+                let work = job.work_of(&lease);
+                job.counters.copies += 1;
+                job.counters.copied = job.counters.copied.saturating_add(work);
+            }
             job.employs(lease.host);
             if let Some((live, _)) = job.attempts_mut(&lease.unit) {
                 live.insert(lease.id);
@@ -210,11 +233,6 @@ impl State {
             host.live.remove(&lease.id);
         }
         if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
-            if lease.copy_of.is_some() {
-                let work = job.work_of(&lease);
-                job.counters.copies += 1;
-                job.counters.copied = job.counters.copied.saturating_add(work);
-            }
             job.counters.leases_live -= 1;
             job.dismisses(lease.host);
             if let Some((live, _)) = job.attempts_mut(&lease.unit) {
@@ -226,6 +244,9 @@ impl State {
 
     fn lease_ended(&mut self, id: LeaseId, end: &LeaseEnd, at: UnixMillis) {
         let Some(lease) = self.unlive(id) else { return };
+        if *end != LeaseEnd::Revoked {
+            self.lost_beside_a_copy(&lease);
+        }
         let ran_out = matches!(end, LeaseEnd::Silent | LeaseEnd::Overdue);
         if let Some(host) = self.hosts.get_mut(&lease.host) {
             host.expired += u64::from(ran_out);
@@ -244,9 +265,6 @@ impl State {
 
     fn acknowledged(&mut self, report: &Report, at: UnixMillis) {
         let id = report.lease;
-        if *end != LeaseEnd::Revoked {
-            self.lost_beside_a_copy(&lease);
-        }
         let lease = match self.unlive(id) {
             Some(lease) => {
                 self.kept_deadline(&lease, &report.outcome, at);
@@ -282,6 +300,23 @@ impl State {
         }
     }
 
+    /// A lease came to nothing. Its copy, where it has one, repeats nothing any more: it is the only one.
+    fn lost_beside_a_copy(&mut self, lost: &Lease) {
+        let Some(job) = self.jobs.get(&lost.unit.job()) else { return };
+        let live = job.live_of(&lost.unit).into_iter().flatten().copied();
+        let copies: Vec<LeaseId> = live
+            .filter(|id| self.leases.get(id).is_some_and(|lease| lease.copy_of == Some(lost.id)))
+            .collect();
+        for copy in copies {
+            let Some(lease) = self.leases.get_mut(&copy) else { continue };
+            lease.copy_of = None;
+            if let Some(job) = self.jobs.get_mut(&lost.unit.job()) {
+                let work = job.work_of(lease);
+                job.counters.copied = job.counters.copied.saturating_sub(work);
+            }
+        }
+    }
+
     /// Ends an acknowledged report, and says whose it was.
     fn end_report(&mut self, id: LeaseId, state: PastState, at: UnixMillis) -> Option<HostId> {
         let forget_at = at + Millis(self.remember.0 / REPORTED);
@@ -300,23 +335,6 @@ impl State {
         let Some((lease, trained)) = self.trained(id) else { return };
         self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at);
         self.host_used(lease.host, lease.unit.job(), trained.train_micros);
-    /// A lease came to nothing. Its copy, where it has one, repeats nothing any more: it is the only one.
-    fn lost_beside_a_copy(&mut self, lost: &Lease) {
-        let Some(job) = self.jobs.get(&lost.unit.job()) else { return };
-        let live = job.live_of(&lost.unit).into_iter().flatten().copied();
-        let copies: Vec<LeaseId> = live
-            .filter(|id| self.leases.get(id).is_some_and(|lease| lease.copy_of == Some(lost.id)))
-            .collect();
-        for copy in copies {
-            let Some(lease) = self.leases.get_mut(&copy) else { continue };
-            lease.copy_of = None;
-            if let Some(job) = self.jobs.get_mut(&lost.unit.job()) {
-                let work = job.work_of(lease);
-                job.counters.copied = job.counters.copied.saturating_sub(work);
-            }
-        }
-    }
-
         let UnitKey::Train { job, trial, shard, .. } = lease.unit else { return };
         let visited = self.change_trial(job, trial, at, |trial| {
             let start = trial.chain.next(shard)?;

@@ -13,6 +13,7 @@ mod devices;
 mod extras;
 mod given;
 mod legs;
+mod placement;
 mod plans;
 mod recovery;
 mod reliability;

@@ -34,6 +34,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("pauseJob", &[NotFound, Conflict]),
         ("resumeJob", &[NotFound, Conflict]),
         ("extendJob", &[NotFound, Conflict]),
+        ("placeJob", &[NotFound, Conflict]),
         ("trials", &[NotFound]),
         ("events", &[NotFound]),
         ("history", &[NotFound]),

@@ -63,6 +63,7 @@ pub(super) struct Bytes(Vec<u8>);
         jobs::pause,
         jobs::resume,
         jobs::extend,
+        jobs::place,
         jobs::trials,
         jobs::events,
         jobs::history,
