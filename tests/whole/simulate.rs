@@ -78,3 +78,18 @@ fn what_is_wrong_is_said_with_its_line() {
         assert_eq!(table, "");
     }
 }
+
+#[test]
+fn references_are_compared_like_policies() {
+    let scenario = SCENARIO.replace("\"ltrp\"", "\"vector-rearrangement\", \"milp\"");
+    let (table, error, code) = simulate(&folder(&scenario), &["--seeds", "1"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(table.contains("vector-rearrangement") && table.contains("plans"), "{table}");
+    // What was left out is said, and why.
+    assert_eq!(table.contains("milp"), !error.contains("--features milp"), "{table}{error}");
+    if !table.contains("milp") {
+        let (table, error, code) = simulate(&folder(SCENARIO), &["--policy", "milp"]);
+        assert_eq!((table.as_str(), code), ("", Some(2)));
+        assert!(error.contains("--policy: `milp` is not in this program"), "{error}");
+    }
+}

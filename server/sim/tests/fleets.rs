@@ -4,7 +4,7 @@
 #![expect(clippy::indexing_slicing, reason = "a test ends at what it did not expect")]
 
 use sojourn_core::Record;
-use sojourn_sim::fleet::{self, Ask, RunResult, Scenario, Watch};
+use sojourn_sim::fleet::{self, Ask, Policy, RunResult, Scenario, Watch};
 
 const EPSILON: f64 = 1e-5;
 
@@ -132,6 +132,29 @@ fn a_hard_fleet_trains_everything_and_breaks_nothing() {
         lost += run.lost;
     }
     assert!(departures > 20 && lost > 20, "as hard as it is meant to be: {departures}, {lost}");
+}
+
+#[test]
+fn references_plan_where_rollout_would() {
+    let pinned = "seed = 5\nestimates = \"known\"\n[server]\npolicy = \"POLICY\"\n\
+        [[hosts]]\ncount = 3\ntflops = [1, 2, 4]\npick = \"cycle\"\n\
+        [job]\ncosts = [1000, 2000, 3000, 5000]\ntrials = 6\nrows = 3000\nshards = 3\nepochs = 2\n\
+        placement = \"pinned\"\n";
+    for policy in Policy::ALL {
+        let text = pinned.replace("POLICY", policy.name());
+        if !policy.is_built() {
+            let mut files = |_: &str| Err("no files".into());
+            let run = fleet::run(&scenario(&text), policy, 5, Ask::Result, &mut files, &mut ())
+                .map(|_| ());
+            assert_eq!(run.unwrap_err().to_string(), Policy::MISSING);
+            continue;
+        }
+        let run = run(&text);
+        assert_eq!((run.assimilated, run.lost), (36, 0), "{policy}: {run:?}");
+        assert!(run.ratio >= 1.0 - EPSILON, "{policy}: {run:?}");
+        let plans = !matches!(policy, Policy::Randomized | Policy::Ltrp);
+        assert_eq!(run.plans > 0, plans, "{policy}: {run:?}");
+    }
 }
 
 /// Two hosts; one goes away in the middle of the first hop of 100 s.

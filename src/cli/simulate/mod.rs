@@ -9,7 +9,7 @@ mod table;
 use super::{failure::Failure, newfile::NewFile, output};
 use look::Look;
 use serde::Serialize;
-use sojourn_sim::fleet::{self, Ask, Cell, Policies, RunResult, Study};
+use sojourn_sim::fleet::{self, Ask, Cell, Policies, Policy, RunResult, Study};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let mut of_seeds = Vec::new();
             let place = args.out.as_deref().map(|out| match single {
                 true => out.to_owned(),
-                false => out.join(folder_name(&row.label, &fleet::policy_name(policy))),
+                false => out.join(folder_name(&row.label, policy.name())),
             });
             for at in 0..u64::from(row.scenario.seeds) {
                 let seed = row.scenario.seed.wrapping_add(at);
@@ -114,7 +114,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// Flags go over the file.
 fn override_with(study: &mut Study, args: &Args) -> Result<(), Failure> {
     let policies = args.policy.iter().map(|name| {
-        fleet::policy(name.trim()).map_err(|error| Failure::call(format!("--policy: {error}")))
+        let policy = Policy::named(name.trim());
+        let policy = policy.map_err(|error| Failure::call(format!("--policy: {error}")))?;
+        if policy.is_built() {
+            Ok(policy)
+        } else {
+            Err(Failure::call(format!("--policy: {}", Policy::MISSING)))
+        }
     });
     let policies = policies.collect::<Result<Vec<_>, _>>()?;
     for row in &mut study.rows {
@@ -124,6 +130,24 @@ fn override_with(study: &mut Study, args: &Args) -> Result<(), Failure> {
         if !policies.is_empty() {
             scenario.server.policy = Policies(policies.clone());
         }
+    }
+    leave_out_missing(study)
+}
+
+/// A file may name what this program wasn't built with, beside what it was.
+fn leave_out_missing(study: &mut Study) -> Result<(), Failure> {
+    let mut left_out = false;
+    for row in &mut study.rows {
+        let policies = &mut row.scenario.server.policy.0;
+        let named = policies.len();
+        policies.retain(|policy| policy.is_built());
+        if policies.is_empty() {
+            return Err(Failure::call(format!("`server.policy`: {}", Policy::MISSING)));
+        }
+        left_out |= policies.len() < named;
+    }
+    if left_out {
+        output::remark(&format!("left out: {}", Policy::MISSING));
     }
     Ok(())
 }

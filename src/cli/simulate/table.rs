@@ -13,6 +13,7 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     let moved = any(|run| run.checkpoints_up + run.checkpoints_down + run.shard_bytes > 0);
     let lost = any(|run| run.lost > 0);
     let copied = any(|run| run.copies > 0);
+    let planned = any(|run| run.plans > 0);
     let over = format!("over {}", study.normalise);
     let mut header = Vec::new();
     if labelled {
@@ -39,6 +40,9 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     }
     if copied {
         header.push(("done twice", Column::Number));
+    }
+    if planned {
+        header.extend([("plans", Column::Number), ("planning", Column::Number)]);
     }
     header.extend([("deciding", Column::Number), ("decisions/s", Column::Number)]);
     let mut grid = Grid::new(&header);
@@ -69,6 +73,10 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
         }
         if copied {
             line.push(percent(mean(|run| run.copied_share)));
+        }
+        if planned {
+            line.push(count(whole(mean(|run| float(run.plans)))));
+            line.push(format!("{:.2} s", mean(|run| float(run.planning)) / 1e9));
         }
         let deciding = mean(|run| float(run.in_core)) / 1e9;
         let decisions = mean(|run| float(run.granted)) / deciding.max(1e-9);

@@ -27,6 +27,7 @@ pub(crate) fn scenario(scenario: &Scenario) -> Result<(), String> {
     want(scenario.server.most_hops != Some(0), "server.most_hops", "must be at least 1")?;
     let most_copied = scenario.server.most_copied;
     want(most_copied <= Some(100), "server.most_copied", "must be at most 100, per cent")?;
+    want(scenario.server.milp_limit.0 > 0, "server.milp_limit", "must be above 0")?;
     day_time(&scenario.starts_at).map_err(|error| format!("`starts_at` {error}"))?;
     for group in &scenario.hosts {
         self::group(group)?;

@@ -16,6 +16,7 @@
 //! | `read.rs`, `check.rs` | its text to the scenarios that it asks for; what each must keep to |
 //! | `plan.rs` | a scenario with one seed: hosts, speeds, terms |
 //! | `job.rs` | a job as the core is told of it, and what is true of it |
+//! | `policy.rs` | what decides: the server's policies, and references |
 //! | `arrival.rs` | when hosts are there |
 //! | `bound.rs` | no schedule is shorter than this |
 //! | `queue.rs`, `run/` | virtual time, and who does what when |
@@ -36,6 +37,7 @@ mod host;
 mod job;
 mod link;
 mod plan;
+mod policy;
 mod quantity;
 mod queue;
 mod read;
@@ -47,7 +49,8 @@ mod tally;
 
 pub use bound::Names;
 pub use gantt::Chart;
-pub use quantity::{Auto, Bytes, Policies, Span, policy, policy_name};
+pub use policy::Policy;
+pub use quantity::{Auto, Bytes, Policies, Span};
 pub use read::{Files, Normalise, Row, ScenarioError, Study, read};
 pub use result::{RunResult, Spread};
 pub use run::Watch;

@@ -1,10 +1,7 @@
 //! Sizes, lengths of time and choices as a scenario file writes them.
 
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{Error, IntoDeserializer, value::StrDeserializer},
-};
-use sojourn_workgen::PolicyName;
+use super::policy::Policy;
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 /// Bytes: a number, or `"100MB"`, `"20GiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
@@ -26,7 +23,7 @@ pub enum Auto<T> {
 
 /// One policy or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policies(pub Vec<PolicyName>);
+pub struct Policies(pub Vec<Policy>);
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a number or a text was wanted")]
@@ -162,25 +159,9 @@ impl<'de> Deserialize<'de> for Policies {
             Names::One(name) => vec![name],
             Names::Many(names) => names,
         };
-        let policies = names.iter().map(|name| policy(name));
+        let policies = names.iter().map(|name| Policy::named(name));
         policies.collect::<Result<_, _>>().map(Policies).map_err(D::Error::custom)
     }
-}
-
-/// The policy of that name.
-///
-/// # Errors
-/// The nearest name that there is.
-pub fn policy(name: &str) -> Result<PolicyName, String> {
-    let name: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
-    PolicyName::deserialize(name).map_err(|error| super::read::hint(&error.to_string()))
-}
-
-/// The name of a policy.
-#[must_use]
-pub fn policy_name(policy: PolicyName) -> String {
-    let name = serde_json::to_value(policy).ok();
-    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -199,7 +180,5 @@ mod tests {
         assert!(span("7 fortnights").is_err() && span("").is_err() && span("-1s").is_err());
         assert_eq!(read(Raw::Text("20GiB".into()), &SIZES, "size"), Ok(20 << 30));
         assert_eq!(read(Raw::Number(1e9), &SIZES, "size"), Ok(1_000_000_000));
-        assert_eq!(policy("ltrp"), Ok(PolicyName::Ltrp));
-        assert!(policy("lrpt").unwrap_err().contains("`ltrp`"));
     }
 }

@@ -7,10 +7,9 @@
 //!
 //! No I/O: files that a scenario names are opened by the caller ([`Files`]).
 
-use super::{check, quantity::policy, scenario::Scenario};
+use super::{check, policy::Policy, scenario::Scenario};
 use serde::Deserialize;
 use sojourn_protocol::jobfile::nearest;
-use sojourn_workgen::PolicyName;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -50,7 +49,7 @@ pub enum Normalise {
     #[default]
     Bound,
     /// The same row under this policy.
-    Policy(PolicyName),
+    Policy(Policy),
     /// The first row under the same policy.
     First,
 }
@@ -60,7 +59,7 @@ impl fmt::Display for Normalise {
         match self {
             Normalise::Bound => f.write_str("bound"),
             Normalise::First => f.write_str("first row"),
-            Normalise::Policy(policy) => f.write_str(&super::quantity::policy_name(*policy)),
+            Normalise::Policy(policy) => policy.fmt(f),
         }
     }
 }
@@ -159,7 +158,7 @@ fn of_normalise(value: &Value) -> Result<Normalise, ScenarioError> {
     match value.as_str() {
         Some("bound") => Ok(Normalise::Bound),
         Some("first") => Ok(Normalise::First),
-        Some(name) => match policy(name) {
+        Some(name) => match Policy::named(name) {
             Ok(policy) => Ok(Normalise::Policy(policy)),
             Err(error) => Err(ScenarioError(format!(
                 "`normalise` must be `bound`, `first` or a policy: {error}"
@@ -300,7 +299,7 @@ mod tests {
              [[case]]\nname = \"small\"\njob.shards = 4\n[[case]]\njob.shards = 8\n"
         );
         let study = read(&text).unwrap();
-        assert_eq!(study.normalise, Normalise::Policy(PolicyName::Randomized));
+        assert_eq!(study.normalise, Normalise::Policy(Policy::Randomized));
         let labels: Vec<&str> = study.rows.iter().map(|row| row.label.as_str()).collect();
         assert_eq!(labels.len(), 12);
         assert_eq!(labels[0], "small, slots 1, trials 1");

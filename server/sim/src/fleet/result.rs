@@ -58,9 +58,14 @@ pub struct RunResult {
     pub departures: u64,
     /// What the core was told.
     pub commands: u64,
+    /// Plans that were made for the core.
+    pub plans: u64,
     /// Nanoseconds in the core; not written into files, as no two runs have the same.
     #[serde(skip)]
     pub in_core: u64,
+    /// Nanoseconds of planning, likewise.
+    #[serde(skip)]
+    pub planning: u64,
 }
 
 impl RunResult {
@@ -93,7 +98,9 @@ impl RunResult {
             shard_bytes: tally.shard_bytes,
             departures: tally.departures,
             commands: tally.commands,
+            plans: tally.plans,
             in_core: tally.in_core,
+            planning: tally.planning,
         }
     }
 }

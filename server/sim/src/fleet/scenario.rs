@@ -2,9 +2,11 @@
 //!
 //! Every key is documented in `examples/scheduling/README.md`; what is left out has the default here.
 
-use super::quantity::{Auto, Bytes, Policies, Span};
+use super::{
+    policy::Policy,
+    quantity::{Auto, Bytes, Policies, Span},
+};
 use serde::Deserialize;
-use sojourn_workgen::PolicyName;
 use std::collections::BTreeMap;
 
 /// One scenario, nothing left to vary.
@@ -68,6 +70,8 @@ pub struct ServerSpec {
     pub most_copied: Option<u32>,
     /// What it takes to check a checkpoint and make it the next version.
     pub assimilation: Span,
+    /// Real time for one plan of `milp`.
+    pub milp_limit: Span,
 }
 
 /// `[[hosts]]`: hosts that are alike.
@@ -301,13 +305,14 @@ impl Default for Scenario {
 impl Default for ServerSpec {
     fn default() -> Self {
         Self {
-            policy: Policies(vec![PolicyName::default()]),
+            policy: Policies(vec![Policy::default()]),
             lease_term: Auto::Auto,
             heartbeat: Auto::Auto,
             longest_wait: Auto::Auto,
             most_hops: None,
             most_copied: None,
             assimilation: Span(0),
+            milp_limit: Span(1_000_000),
         }
     }
 }

@@ -4,14 +4,14 @@ use super::{
     bound::Names,
     gantt::Chart,
     plan::Plan,
-    quantity::{float, policy_name},
+    policy::Policy,
+    quantity::float,
     read::{Files, Normalise, ScenarioError, Study},
     result::{RunResult, Spread},
     run::{Run, Watch},
     scenario::Scenario,
 };
 use serde::Serialize;
-use sojourn_workgen::PolicyName;
 
 /// One row under one policy, over all seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,12 +46,15 @@ pub enum Ask<'a> {
 /// Why it can't be run, or doesn't end.
 pub fn run(
     scenario: &Scenario,
-    policy: PolicyName,
+    policy: Policy,
     seed: u64,
     ask: Ask<'_>,
     files: &mut Files<'_>,
     watch: &mut dyn Watch,
 ) -> Result<RunResult, ScenarioError> {
+    if !policy.is_built() {
+        return Err(ScenarioError(Policy::MISSING.into()));
+    }
     let plan = Plan::new(scenario, seed, files).map_err(ScenarioError)?;
     let mut run = Run::new(&plan, policy, watch);
     match ask {
@@ -59,11 +62,11 @@ pub fn run(
         Ask::Chart(_) => run.bars = Some(Vec::new()),
         Ask::Check(every) => run.check_every = Some(every),
     }
-    let (result, bars) = run.run().map_err(|error| {
-        ScenarioError(format!("seed {seed}, policy {}: {error}", policy_name(policy)))
-    })?;
+    let (result, bars) = run
+        .run()
+        .map_err(|error| ScenarioError(format!("seed {seed}, policy {}: {error}", policy)))?;
     if let (Ask::Chart(chart), Some(bars)) = (ask, bars) {
-        let title = format!("{}, seed {seed}", policy_name(policy));
+        let title = format!("{}, seed {seed}", policy);
         *chart = Some(Chart::new(&plan, title, bars));
     }
     Ok(result)
@@ -84,11 +87,11 @@ pub fn lower_bound(
 
 /// Puts the runs of a row and a policy together. `compared`: the makespan to compare with, by seed.
 #[must_use]
-pub fn cell(row: &str, policy: PolicyName, runs: Vec<RunResult>, compared: &[f64]) -> Cell {
+pub fn cell(row: &str, policy: Policy, runs: Vec<RunResult>, compared: &[f64]) -> Cell {
     let normalised = runs.iter().zip(compared).map(|(run, compared)| run.makespan / compared);
     Cell {
         row: row.to_owned(),
-        policy: policy_name(policy),
+        policy: policy.to_string(),
         makespan: Spread::of(runs.iter().map(|run| run.makespan)),
         ratio: Spread::of(runs.iter().map(|run| run.ratio)),
         normalised: Spread::of(normalised),
@@ -99,7 +102,7 @@ pub fn cell(row: &str, policy: PolicyName, runs: Vec<RunResult>, compared: &[f64
 impl Study {
     /// The policies of a row; with that which makespans are compared with, where it isn't among them.
     #[must_use]
-    pub fn policies(&self, row: usize) -> Vec<PolicyName> {
+    pub fn policies(&self, row: usize) -> Vec<Policy> {
         let mut policies =
             self.rows.get(row).map(|row| row.scenario.server.policy.0.clone()).unwrap_or_default();
         if let Normalise::Policy(policy) = self.normalise
@@ -115,13 +118,13 @@ impl Study {
     pub fn cells(&self, runs: Vec<Vec<RunResult>>) -> Vec<Cell> {
         let names = (0..self.rows.len())
             .flat_map(|row| self.policies(row).into_iter().map(move |policy| (row, policy)));
-        let names: Vec<(usize, PolicyName)> = names.collect();
+        let names: Vec<(usize, Policy)> = names.collect();
         let makespans = |runs: &Vec<RunResult>| runs.iter().map(|run| run.makespan).collect();
         let compared: Vec<Vec<f64>> = names
             .iter()
             .zip(&runs)
             .map(|((row, policy), own)| {
-                let find = |wanted: (usize, PolicyName)| {
+                let find = |wanted: (usize, Policy)| {
                     names.iter().zip(&runs).find(|(name, _)| **name == wanted).map(|(_, runs)| runs)
                 };
                 match self.normalise {

@@ -5,7 +5,6 @@ use crate::fleet::{job::SimJob, queue::Event};
 use rand_core::Rng as _;
 use sojourn_core::{Answer, Command, Effect, Envelope, Event as Decided, Offered, Record, ReplyTo};
 use sojourn_protocol::time::UnixMillis;
-use sojourn_workgen::plan::{Iterations, Planner as _, Rollout};
 
 impl Run<'_> {
     pub(super) fn submit(&mut self, job: usize) -> Result<(), String> {
@@ -89,8 +88,8 @@ impl Run<'_> {
             Effect::Delete(blob) => self.deleted.push(blob),
             Effect::Plan { job, version, problem, seed, iterations } => {
                 let before = self.watch.clock();
-                let mut budget = Iterations::new(iterations);
-                let schedule = Rollout.plan(&problem, seed, &mut budget).map(Box::new);
+                let limit = self.plan.milp_limit;
+                let schedule = self.policy.plan(&problem, seed, iterations, limit).map(Box::new);
                 self.tally.planning += self.watch.clock() - before;
                 self.tally.plans += 1;
                 self.planned.push(Command::PlanReady { job, version, schedule });

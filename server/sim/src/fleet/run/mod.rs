@@ -17,6 +17,7 @@ use super::{
     host::{Around, Host},
     job::index,
     plan::Plan,
+    policy::Policy,
     queue::{Event, Queue},
     result::RunResult,
     tally::{Bar, Tally},
@@ -24,7 +25,6 @@ use super::{
 use rand_chacha::ChaCha8Rng;
 use sojourn_core::{Answer, Command, Core, Record, ReplyTo};
 use sojourn_protocol::{digest::Digest, seeds};
-use sojourn_workgen::PolicyName;
 
 /// Whoever looks on.
 pub trait Watch {
@@ -57,6 +57,7 @@ const PROGRESS_EVERY: u64 = 256;
 /// A fleet at work.
 pub(crate) struct Run<'a> {
     plan: &'a Plan,
+    policy: Policy,
     watch: &'a mut dyn Watch,
     core: Core,
     chance: ChaCha8Rng,
@@ -82,15 +83,16 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn new(plan: &'a Plan, policy: PolicyName, watch: &'a mut dyn Watch) -> Self {
+    pub(crate) fn new(plan: &'a Plan, policy: Policy, watch: &'a mut dyn Watch) -> Self {
         let hosts = (0u32..).zip(&plan.hosts).filter_map(|(n, place)| {
             let group = plan.groups.get(plan.kinds.get(place.kind)?.group)?;
             Some(Host::new(n, place.kind, group))
         });
         Self {
             plan,
+            policy,
             watch,
-            core: Core::new(plan.config(policy)),
+            core: Core::new(plan.config(policy.in_core())),
             chance: seeds::stream("sim-core", &[plan.seed]),
             now: 0,
             queue: Queue::default(),

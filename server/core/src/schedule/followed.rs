@@ -1,0 +1,184 @@
+//! A plan that is followed: each trial's hops and each place's, in order, and what they say of an idle place.
+//!
+//! Where a checkpoint's way takes no time, places keep to the order of the plan: each takes the first hop of its
+//! own list whose trial is free and has nothing else planned before it, and waits for one that isn't only while
+//! that is about to be. Where it does take time, the plan says who trains which trial: a place takes the first of
+//! its own that is free.
+
+use super::planning::Asked;
+use sojourn_protocol::{
+    ids::{Epoch, HostId, ShardId, TrialId},
+    time::UnixMillis,
+};
+use sojourn_workgen::plan::Schedule;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Trials of a place's list that are looked at for one decision.
+const LOOK: usize = 32;
+/// A hop may be late by so much of its length before others go before it.
+const LATE: u64 = 8;
+/// And by this much in any case: microseconds.
+const LATE_AT_LEAST: u64 = 20_000;
+
+/// A plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Followed {
+    /// When it was asked for.
+    pub(super) at: UnixMillis,
+    /// Moving a checkpoint takes time.
+    pub(super) roams: bool,
+    /// How many hops were planned.
+    pub(super) hops: u64,
+    /// When the last one ends, in microseconds of the server's clock.
+    pub(super) ends: u64,
+    /// Each trial's hops, in order.
+    trials: BTreeMap<TrialId, VecDeque<PlannedHop>>,
+    /// Each place's hops, in order.
+    lists: BTreeMap<HostId, BTreeMap<String, VecDeque<PlannedHop>>>,
+}
+
+/// A hop at its place, in microseconds of the server's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlannedHop {
+    /// Its place among all of them, by their start, from 1.
+    pub(crate) step: u64,
+    pub(crate) trial: TrialId,
+    pub(crate) epoch: Epoch,
+    pub(crate) shard: ShardId,
+    pub(crate) host: HostId,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// What a plan says of an idle place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Advice {
+    /// It gets this hop, and with it so many more of the same trial's epoch.
+    Take(PlannedHop, u32),
+    /// What comes next for it is about to be open: it waits, at the most until then.
+    Wait(UnixMillis),
+    /// The plan says nothing of it.
+    Nothing,
+}
+
+/// How a planned hop stands now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It can be granted.
+    Open,
+    /// Its trial is elsewhere, or not so far yet.
+    Later,
+    /// It is trained, or will never be.
+    Over,
+}
+
+impl PlannedHop {
+    /// Is the other one of the same trial's epoch?
+    fn is_in_a_row_with(&self, next: &Self) -> bool {
+        self.trial == next.trial && self.epoch == next.epoch
+    }
+
+    /// So long others wait for it, in microseconds of the server's clock.
+    fn patience_until(&self) -> u64 {
+        let patience = self.end.saturating_sub(self.start) / LATE + LATE_AT_LEAST;
+        self.start.saturating_add(patience)
+    }
+}
+
+impl Followed {
+    /// What was asked for, as it was planned.
+    pub(super) fn new(asked: &Asked, schedule: &Schedule) -> Self {
+        let begin = asked.at.0.saturating_mul(1000);
+        let mut followed = Self {
+            at: asked.at,
+            roams: asked.roams,
+            hops: u64::try_from(schedule.steps.len()).unwrap_or(u64::MAX),
+            ends: begin.saturating_add(schedule.makespan),
+            ..Self::default()
+        };
+        for (n, step) in (1..).zip(&schedule.steps) {
+            let trial = usize::try_from(step.trial).ok().and_then(|n| asked.trials.get(n));
+            let place = usize::try_from(step.place).ok().and_then(|n| asked.places.get(n));
+            let (Some((trial, epoch)), Some((host, device))) = (trial, place) else { continue };
+            let hop = PlannedHop {
+                step: n,
+                trial: *trial,
+                epoch: Epoch(epoch.0 + step.epoch),
+                shard: ShardId(step.shard),
+                host: *host,
+                start: begin + step.start,
+                end: begin + step.end,
+            };
+            followed.trials.entry(*trial).or_default().push_back(hop);
+            let of_host = followed.lists.entry(*host).or_default();
+            of_host.entry(device.clone()).or_default().push_back(hop);
+        }
+        followed
+    }
+
+    /// What it says of an idle place at `now`; `standing` of each hop is asked for in their order.
+    pub(super) fn advise(
+        &self,
+        (host, device): (HostId, &str),
+        now: UnixMillis,
+        standing: impl Fn(&PlannedHop) -> Standing,
+    ) -> Advice {
+        let lists = self.lists.get(&host);
+        let Some(list) = lists.and_then(|lists| lists.get(device)) else { return Advice::Nothing };
+        let micros = now.0.saturating_mul(1000);
+        let left = || list.iter().filter(|hop| standing(hop) != Standing::Over);
+        let is_next = |hop: &PlannedHop| {
+            let next = self.next(hop.trial, &standing);
+            let gone_by = |next: &PlannedHop| !self.roams && next.patience_until() <= micros;
+            next.is_none_or(|next| next == hop || gone_by(next))
+        };
+        let mut looked = 0;
+        let mut before: Option<&PlannedHop> = None;
+        for (n, hop) in left().enumerate() {
+            if before.is_some_and(|before| before.is_in_a_row_with(hop)) {
+                // What holds for the first of several in a row holds for all.
+                continue;
+            }
+            before = Some(hop);
+            looked += 1;
+            if looked > LOOK {
+                break;
+            }
+            if standing(hop) == Standing::Open && is_next(hop) {
+                let further = left().skip(n + 1).take_while(|next| hop.is_in_a_row_with(next));
+                return Advice::Take(*hop, u32::try_from(further.count()).unwrap_or(u32::MAX));
+            }
+            let until = hop.patience_until();
+            if !self.roams && micros < until {
+                return Advice::Wait(UnixMillis(until.div_ceil(1000)));
+            }
+        }
+        Advice::Nothing
+    }
+
+    /// A trial's first hop that isn't over.
+    pub(super) fn next(
+        &self,
+        trial: TrialId,
+        standing: impl Fn(&PlannedHop) -> Standing,
+    ) -> Option<&PlannedHop> {
+        self.trials.get(&trial)?.iter().find(|hop| standing(hop) != Standing::Over)
+    }
+
+    /// Takes hops out of a place's and a trial's lists that are over.
+    pub(super) fn clear(
+        &mut self,
+        (host, device): (HostId, &str),
+        trial: TrialId,
+        standing: impl Fn(&PlannedHop) -> Standing,
+    ) {
+        let of_host = self.lists.get_mut(&host);
+        let list = of_host.and_then(|lists| lists.get_mut(device));
+        let of_trial = self.trials.get_mut(&trial);
+        for hops in list.into_iter().chain(of_trial) {
+            while hops.front().is_some_and(|hop| standing(hop) == Standing::Over) {
+                hops.pop_front();
+            }
+        }
+    }
+}
