@@ -135,6 +135,44 @@ fn a_hard_fleet_trains_everything_and_breaks_nothing() {
 }
 
 #[test]
+fn no_schedule_is_shorter_than_the_bound() {
+    for seed in 0..40_u32 {
+        let (hosts, shards) = (2 + seed % 5, 2 + seed * 7 % 11);
+        let sizes = if seed % 2 == 0 { "equal" } else { "speed" };
+        let latency = f64::from(seed % 3) / 10.0;
+        let text = format!(
+            "seed = {seed}\n[server]\npolicy = [\"rollout\", \"ltrp\"]\n\
+             [[hosts]]\ncount = {hosts}\ntflops = [1, 2, 5]\nlatency = {latency}\nslots = {}\n\
+             [job]\ncosts = [1000, 9000]\ntrials = {}\nrows = 5000\nshards = {shards}\n\
+             placement = \"pinned\"\nreplicas = {}\nshard_sizes = \"{sizes}\"\n",
+            1 + seed % 2,
+            1 + seed % 9,
+            1 + seed / 2 % 3,
+        );
+        let run = run(&text);
+        assert!(run.ratio >= 1.0 - EPSILON, "{text}{run:?}");
+    }
+}
+
+#[test]
+fn the_largest_of_pinned_shards_are_taken_to_be_on_the_fastest_hosts() {
+    let bound =
+        |text: &str| fleet::lower_bound(&scenario(text), 0, &mut |_| Err("no".into())).unwrap();
+    // Sizes 1, 4 and 1 for hosts of 1 and 4: the fast one keeps two.
+    let text = "[[hosts]]\ncount = 2\ntflops = [1, 4]\npick = \"cycle\"\n\
+        [job]\nequal = 1000\ntrials = 1\nrows = 6000\nshards = 3\nplacement = \"pinned\"\nshard_sizes = \"speed\"\n";
+    let (seconds, by) = bound(text);
+    assert_eq!(by.name(), "longest trial");
+    assert!((seconds - (1.25 + 1.0)).abs() < 0.01, "{seconds}");
+    let (seconds, by) = bound(&text.replace("trials = 1", "trials = 9"));
+    assert!(by.name() == "capacity" && (seconds - 9.0 * 1.2).abs() < 0.01, "{seconds}");
+    // Where hosts leave, their shards go to others.
+    let leaving = text.replace("pick", "hours = \"00:00-23:00\"\npick");
+    let (seconds, _) = bound(&leaving);
+    assert!((seconds - 6.0 / 4.0).abs() < 0.01, "{seconds}");
+}
+
+#[test]
 fn references_plan_where_rollout_would() {
     let pinned = "seed = 5\nestimates = \"known\"\n[server]\npolicy = \"POLICY\"\n\
         [[hosts]]\ncount = 3\ntflops = [1, 2, 4]\npick = \"cycle\"\n\

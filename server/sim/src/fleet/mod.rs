@@ -18,7 +18,7 @@
 //! | `job.rs` | a job as the core is told of it, and what is true of it |
 //! | `policy.rs` | what decides: the server's policies, and references |
 //! | `arrival.rs` | when hosts are there |
-//! | `bound.rs` | no schedule is shorter than this |
+//! | `bound.rs`, `pins.rs` | no schedule is shorter than this |
 //! | `queue.rs`, `run/` | virtual time, and who does what when |
 //! | `host/`, `fate.rs`, `link.rs`, `cache.rs` | a virtual client: its units, its line, its disk |
 //! | `tally.rs`, `result.rs` | counts, and what they come to |
@@ -36,6 +36,7 @@ mod gantt;
 mod host;
 mod job;
 mod link;
+mod pins;
 mod plan;
 mod policy;
 mod quantity;

@@ -393,6 +393,15 @@ impl HostGroup {
         self.ahead.or(auto)
     }
 
+    /// Are its hosts always there, and never fail?
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        let spot = self.spot.is_some_and(|spot| spot.losses_per_hour > 0.0);
+        let goes = self.hours.is_some() || self.exponential.is_some() || self.trace.is_some();
+        let fails = self.failures > 0.0 || self.lies > 0.0;
+        !(spot || goes || fails)
+    }
+
     /// The kinds of host in the group: their names and TFLOP/s.
     #[must_use]
     pub fn kinds(&self) -> Vec<(String, f64)> {

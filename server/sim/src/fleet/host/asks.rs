@@ -19,7 +19,9 @@ impl Host {
         let heard = self.asked.is_none() || idle > self.asked_idle;
         if wanted > 0 && heard {
             self.ask_due = true;
-            let at = around.now + self.latency(around.plan);
+            // Whoever is there from the beginning has asked before it.
+            let latency = if around.now > 0 { self.latency(around.plan) } else { 0 };
+            let at = around.now + latency;
             around.queue.add(at, Event::Ask { host: self.index, boot: self.boot });
         }
     }
