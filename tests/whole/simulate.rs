@@ -1,7 +1,7 @@
 //! `sojourn simulate`, whole process: the table, the files, and what wrong scenarios are told.
 
 use crate::support::{Folder, sojourn};
-use std::fs;
+use std::{fs, path::PathBuf};
 
 const SCENARIO: &str = "seeds = 2\n[server]\npolicy = [\"ltrp\", \"randomized\"]\n\
     [[hosts]]\ncount = 2\ntflops = 1\n\
@@ -9,6 +9,10 @@ const SCENARIO: &str = "seeds = 2\n[server]\npolicy = [\"ltrp\", \"randomized\"]
 
 fn folder(scenario: &str) -> Folder {
     Folder::with(&[("s.toml", scenario), ("costs.csv", "model,mflops\na,1000\nb,3000\n")])
+}
+
+fn example(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "examples", name].iter().collect()
 }
 
 /// What it says on stdout and stderr, with the exit code.
@@ -92,4 +96,41 @@ fn references_are_compared_like_policies() {
         assert_eq!((table.as_str(), code), ("", Some(2)));
         assert!(error.contains("--policy: `milp` is not in this program"), "{error}");
     }
+}
+
+/// Two trials of digits on hosts of which some are taken away: what they learn is real, and the same each time.
+#[test]
+fn hops_really_train_where_a_job_asks_for_it() {
+    let folder = Folder::with(&[(
+        "s.toml",
+        "[server]\npolicy = \"ltrp\"\n[[hosts]]\ncount = 3\ntflops = [0.001, 0.002]\n\
+         exponential = { up = \"30s\", down = \"10s\" }\nnotice = \"5s\"\nefficiency = 0.001\n\
+         [job]\nfile = \"job/digits.toml\"\ntrain = true\n",
+    )]);
+    let job = fs::read_to_string(example("digits/job.toml")).unwrap();
+    let job = job.replace("choice = [[64], [128, 64]]", "choice = [[32]]");
+    let job = job.replace("{ log_uniform = [1e-3, 1e-2], points = 3 }", "0.003");
+    let job = job.replace("channels = { choice = [[16], [16, 32]] }", "channels = [4]");
+    fs::create_dir(folder.path().join("job")).unwrap();
+    fs::write(folder.path().join("job/digits.toml"), job).unwrap();
+    fs::copy(example("digits/digits.csv"), folder.path().join("job/digits.csv")).unwrap();
+    let (json, error, code) = simulate(&folder, &["--json"]);
+    assert_eq!(code, Some(0), "{error}");
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let run = &report["cells"][0]["runs"][0];
+    let scores = run["scores"].as_array().unwrap();
+    assert_eq!(scores.len(), 6, "two trials, three epochs: {run}");
+    assert!(run["departures"].as_u64() > Some(0), "{run}");
+    // A tenth is what guessing gives.
+    assert!(run["best"].as_f64() > Some(0.8), "{run}");
+    let curve: Vec<f64> = scores
+        .iter()
+        .filter(|score| score["trial"] == 0)
+        .map(|score| score["value"].as_f64().unwrap())
+        .collect();
+    assert!(curve.len() == 3 && curve[0] < curve[2], "{curve:?}");
+    let (again, ..) = simulate(&folder, &["--json"]);
+    assert_eq!(again, json, "the same bytes again");
+    let (table, ..) = simulate(&folder, &[]);
+    assert!(table.lines().next().unwrap().contains("best"), "{table}");
 }

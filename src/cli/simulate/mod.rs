@@ -5,15 +5,17 @@
 mod look;
 mod open_shop;
 mod table;
+mod training;
 
 use super::{failure::Failure, newfile::NewFile, output};
 use look::Look;
 use serde::Serialize;
-use sojourn_sim::fleet::{self, Ask, Cell, Policies, Policy, RunResult, Study};
+use sojourn_sim::fleet::{self, Ask, Cell, Policies, Policy, Row, RunResult, Study, Trains};
 use std::{
     fs,
     path::{Path, PathBuf},
 };
+use training::Training;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -72,6 +74,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         study.policies(n).len() * usize::try_from(row.scenario.seeds).unwrap_or(usize::MAX)
     });
     let mut look = Look::new(runs.sum());
+    let trained = |row: &Row| row.scenario.all_jobs().any(|job| job.train);
+    let mut training = match study.rows.iter().any(trained) {
+        true => Some(Training::new(folder)?),
+        false => None,
+    };
     let mut all: Vec<Vec<RunResult>> = Vec::new();
     for (n, row) in study.rows.iter().enumerate() {
         let policies = study.policies(n);
@@ -88,8 +95,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 look.begin(drawn)?;
                 let mut chart = None;
                 let ask = if drawn.is_some() { Ask::Chart(&mut chart) } else { Ask::Result };
-                let result = fleet::run(&row.scenario, policy, seed, ask, &mut files, &mut look)
-                    .map_err(|error| Failure::work(format!("{path}: {error}")))?;
+                let trains = training.as_mut().map(|training| training as &mut dyn Trains);
+                let scenario = &row.scenario;
+                let result =
+                    fleet::run_training(scenario, policy, seed, ask, &mut files, trains, &mut look)
+                        .map_err(|error| Failure::work(format!("{path}: {error}")))?;
+                if let Some(training) = &mut training {
+                    training.clear();
+                }
                 look.end()?;
                 if let (Some(folder), Some(chart)) = (drawn, chart) {
                     NewFile::write(&folder.join("gantt.svg"), chart.svg().as_bytes())?;

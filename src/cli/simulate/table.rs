@@ -13,6 +13,7 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     let moved = any(|run| run.checkpoints_up + run.checkpoints_down + run.shard_bytes > 0);
     let lost = any(|run| run.lost > 0);
     let copied = any(|run| run.copies > 0);
+    let trained = any(|run| run.best.is_some());
     let planned = any(|run| run.plans > 0);
     let over = format!("over {}", study.normalise);
     let mut header = Vec::new();
@@ -40,6 +41,9 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     }
     if copied {
         header.push(("done twice", Column::Number));
+    }
+    if trained {
+        header.push(("best", Column::Number));
     }
     if planned {
         header.extend([("plans", Column::Number), ("planning", Column::Number)]);
@@ -73,6 +77,10 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
         }
         if copied {
             line.push(percent(mean(|run| run.copied_share)));
+        }
+        if trained {
+            let best = Spread::of(cell.runs.iter().filter_map(|run| run.best));
+            line.push(format!("{:.4}", best.mean));
         }
         if planned {
             line.push(count(whole(mean(|run| float(run.plans)))));

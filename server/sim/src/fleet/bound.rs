@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Bound {
     /// The larger of the two.
     pub(crate) micros: u64,
-    /// All work over all capacity (or the largest load of a host), in microseconds.
+    /// All work over all capacity, in microseconds.
     pub(crate) capacity: f64,
     pub(crate) names: Names,
 }
@@ -88,7 +88,7 @@ pub(crate) fn of(plan: &Plan) -> Bound {
     let begins = plan.jobs.iter().map(|job| job.at).min().unwrap_or(0);
     let bound = whole(bound).unwrap_or(u64::MAX / 4);
     let micros = if names == Names::LongestTrial { bound - begins.min(bound) } else { bound };
-    Bound { micros, capacity: load, names }
+    Bound { micros, capacity, names }
 }
 
 /// The kinds that there are hosts of, and how many of each.

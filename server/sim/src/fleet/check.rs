@@ -89,6 +89,8 @@ fn job(job: &JobEntry) -> Result<(), String> {
         let free = job.trials.is_none() && job.costs.is_none() && job.equal.is_none();
         want(free, "job.file", "gives the trials: leave out `trials`, `costs` and `equal`")?;
     }
+    let data = job.file.is_some() && job.shard_sizes == ShardSizes::Equal;
+    want(!job.train || data, "job.train", "needs a `job.file`, and shards of equal sizes")?;
     want(
         job.costs.is_none() || job.equal.is_none(),
         "job.equal",

@@ -107,33 +107,57 @@ impl Training {
         self.until
     }
 
-    /// What is reported after it took so long, and the checkpoint that comes with it.
-    pub(crate) fn report(&self, lease: &Lease, took: u64) -> (Report, Option<BlobRef>) {
-        let (outcome, blob) = match (&lease.unit, self.fate) {
-            (_, Fate::Fails) => {
-                let message = "the simulated trainer has failed".to_owned();
-                (Outcome::Failed(Failure { kind: FailureKind::Trainer, message }), None)
+    /// Will its trainer fail?
+    pub(crate) fn fails(&self) -> bool {
+        self.fate == Fate::Fails
+    }
+
+    /// What is reported after it took so long, and the checkpoint that comes with it. `real`: what was really
+    /// trained.
+    pub(crate) fn report(
+        &self,
+        lease: &Lease,
+        took: u64,
+        real: Option<Outcome>,
+    ) -> (Report, Option<BlobRef>) {
+        let mut outcome = real.unwrap_or_else(|| self.made_up(lease));
+        let lies = self.fate == Fate::Lies;
+        let blob = match &mut outcome {
+            Outcome::Failed(_) => None,
+            Outcome::Trained(trained) => {
+                trained.train_micros = took;
+                trained.sums.rows += u64::from(lies);
+                Some(trained.checkpoint)
             }
-            (Unit::Train(hop), fate) => {
-                let blob = BlobRef { sha256: made_by(lease.id), bytes: lease.upload_bytes };
-                let rows = rows(hop, self.until) + u64::from(fate == Fate::Lies);
-                let end = hop.position_after(self.until);
-                // Labels are classes, or one number.
-                let correct = (hop.context.outputs > 1).then_some(0);
-                let sums = Sums { rows, loss: 1.0, correct, ..Sums::default() };
-                let base = hop.base.version();
-                let trained = Trained { base, checkpoint: blob, end, sums, train_micros: took };
-                (Outcome::Trained(trained), Some(blob))
-            }
-            (Unit::Evaluate(evaluation), fate) => {
-                let mut evaluated = evaluated(evaluation, took);
-                if fate == Fate::Lies {
+            Outcome::Evaluated(evaluated) => {
+                evaluated.train_micros = took;
+                if lies {
                     evaluated.shards.clear();
                 }
-                (Outcome::Evaluated(evaluated), None)
+                None
             }
         };
         (Report { lease: lease.id, outcome }, blob)
+    }
+
+    fn made_up(&self, lease: &Lease) -> Outcome {
+        match &lease.unit {
+            _ if self.fails() => {
+                let message = "the simulated trainer has failed".to_owned();
+                Outcome::Failed(Failure { kind: FailureKind::Trainer, message })
+            }
+            Unit::Train(hop) => {
+                let checkpoint = BlobRef { sha256: made_by(lease.id), bytes: lease.upload_bytes };
+                let end = hop.position_after(self.until);
+                // Labels are classes, or one number.
+                let correct = (hop.context.outputs > 1).then_some(0);
+                let rows = rows(hop, self.until);
+                let sums = Sums { rows, loss: 1.0, correct, ..Sums::default() };
+                let base = hop.base.version();
+                Outcome::Trained(Trained { base, checkpoint, end, sums, train_micros: 0 })
+            }
+            Unit::Evaluate(evaluation) => Outcome::Evaluated(evaluated(evaluation)),
+        }
     }
 }
 
@@ -143,7 +167,7 @@ fn rows(hop: &Hop, batches: u32) -> u64 {
 }
 
 /// Made-up metrics of an evaluation.
-fn evaluated(evaluation: &Evaluation, took: u64) -> Evaluated {
+fn evaluated(evaluation: &Evaluation) -> Evaluated {
     let classes = evaluation.context.outputs > 1;
     let of = |rows: u32| {
         let sums = sums(&evaluation.checkpoint.sha256, rows);
@@ -153,7 +177,7 @@ fn evaluated(evaluation: &Evaluation, took: u64) -> Evaluated {
     };
     let shards = evaluation.shards.iter().map(|shard| of(shard.rows)).collect();
     let version = evaluation.version;
-    let mut evaluated = Evaluated { version, shards, by_class: None, train_micros: took };
+    let mut evaluated = Evaluated { version, shards, by_class: None, train_micros: 0 };
     let sums = evaluated.sums();
     let correct = sums.correct.unwrap_or(0);
     let outputs = usize::try_from(evaluation.context.outputs).unwrap_or(1);

@@ -14,6 +14,7 @@ use super::{
     quantity::{float, whole},
     read::Files,
     scenario::{Costs, JobEntry, Pick, ShardSizes},
+    training::Trains,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -56,6 +57,8 @@ pub(crate) struct SimJob {
     pub(crate) checkpoint_bytes: Option<u64>,
     /// What evaluations are of; 0: they take no time.
     pub(crate) valid_rows: u64,
+    /// Do its hops really train?
+    pub(crate) is_trained: bool,
     /// When it is submitted.
     pub(crate) at: u64,
     pub(crate) epochs: u32,
@@ -99,17 +102,82 @@ pub(crate) fn make(
     seed: u64,
     fleet: Fleet<'_>,
     files: &mut Files<'_>,
+    trains: Option<&mut (dyn Trains + '_)>,
 ) -> Result<SimJob, String> {
     let name = if entry.name.is_empty() { format!("job {}", n + 1) } else { entry.name.clone() };
+    let mut real = None;
     let (mut spec, costs, trials, shape, labels) = match &entry.file {
-        Some(path) => of_file(path, entry, files)?,
+        Some(path) => {
+            let text = files(path)?;
+            let mut spec = jobfile::parse(&text).map_err(|error| format!("`{path}`: {error}"))?;
+            if let Some(trains) = trains.filter(|_| entry.train) {
+                real = Some(real_data(path, entry, seed, &mut spec, trains)?);
+            }
+            of_file(path, entry, spec, real.as_ref())?
+        }
         None => of_costs(entry, &name, n, seed, files)?,
     };
     if let Some(epochs) = entry.epochs {
         spec.training.epochs = epochs;
     }
-    let shards = entry.shards.or(usual_shards(entry, fleet));
-    spec.data.shards = shards;
+    let is_trained = real.is_some();
+    let data = match real {
+        Some(data) => data,
+        None => {
+            spec.data.shards = entry.shards.or(usual_shards(entry, fleet));
+            made_up_data(entry, &name, [seed, n], spec.data.shards, fleet, shape, labels)?
+        }
+    };
+    let pinned = entry.placement == super::scenario::Placement::Pinned;
+    Ok(SimJob {
+        name,
+        epochs: spec.training.epochs,
+        spec,
+        costs,
+        trials,
+        checkpoint_bytes: match (&entry.file, entry.checkpoint_bytes) {
+            (Some(_), None) => None,
+            (_, bytes) => Some(bytes.map_or(0, |bytes| bytes.0)),
+        },
+        valid_rows: match is_trained {
+            true => data.valid.iter().map(|shard| u64::from(shard.rows)).sum(),
+            false => entry.valid_rows,
+        },
+        data,
+        is_trained,
+        at: entry.submitted.0,
+        holders: if pinned { entry.replicas } else { 0 },
+    })
+}
+
+/// The shards of a job that is really trained; another seed of the scenario is another one of the job.
+fn real_data(
+    path: &str,
+    entry: &JobEntry,
+    seed: u64,
+    spec: &mut JobSpec,
+    trains: &mut dyn Trains,
+) -> Result<DataManifest, String> {
+    if !spec.init.is_empty() {
+        return Err(format!(
+            "`{path}` starts from a model, which simulations can't: leave out `init`"
+        ));
+    }
+    spec.seed = spec.seed.wrapping_add(seed);
+    spec.data.shards = entry.shards.or(spec.data.shards);
+    trains.ingest(path, spec)
+}
+
+/// Shards that nobody looks into.
+fn made_up_data(
+    entry: &JobEntry,
+    name: &str,
+    [seed, n]: [u64; 2],
+    shards: u32,
+    fleet: Fleet<'_>,
+    shape: Vec<u32>,
+    labels: Labels,
+) -> Result<DataManifest, String> {
     let rows = match entry.shard_sizes {
         ShardSizes::Equal => shared_out(entry.rows, &vec![1.0; index(shards)]),
         ShardSizes::Speed => {
@@ -132,7 +200,7 @@ pub(crate) fn make(
         })
     };
     let train = (0..).zip(&rows).map(|(place, rows)| shard(place, *rows));
-    let data = DataManifest {
+    Ok(DataManifest {
         shape,
         features: Vec::new(),
         labels,
@@ -143,22 +211,6 @@ pub(crate) fn make(
             rows: u32::try_from(entry.valid_rows.max(1)).unwrap_or(u32::MAX),
         }],
         test: Vec::new(),
-    };
-    let pinned = entry.placement == super::scenario::Placement::Pinned;
-    Ok(SimJob {
-        name,
-        epochs: spec.training.epochs,
-        spec,
-        data,
-        costs,
-        trials,
-        checkpoint_bytes: match (&entry.file, entry.checkpoint_bytes) {
-            (Some(_), None) => None,
-            (_, bytes) => Some(bytes.map_or(0, |bytes| bytes.0)),
-        },
-        valid_rows: entry.valid_rows,
-        at: entry.submitted.0,
-        holders: if pinned { entry.replicas } else { 0 },
     })
 }
 
@@ -316,15 +368,23 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
 }
 
 /// The trials of a job file.
-fn of_file(path: &str, entry: &JobEntry, files: &mut Files<'_>) -> Result<Made, String> {
-    let spec = jobfile::parse(&files(path)?).map_err(|error| format!("`{path}`: {error}"))?;
-    let shape = entry.shape.clone().or_else(|| spec.data.shape.clone());
+fn of_file(
+    path: &str,
+    entry: &JobEntry,
+    spec: JobSpec,
+    real: Option<&DataManifest>,
+) -> Result<Made, String> {
+    let known = real.map(|data| data.shape.clone()).or_else(|| entry.shape.clone());
+    let shape = known.or_else(|| spec.data.shape.clone());
     let shape = shape.ok_or_else(|| {
         format!("`{path}` doesn't say the shape of a row: add `shape` to `[job]`, like [3, 32, 32]")
     })?;
-    let labels = match spec.training.loss {
-        Loss::Mse => Labels::Number,
-        Loss::CrossEntropy => Labels::Classes((0..entry.classes).map(|n| n.to_string()).collect()),
+    let labels = match (real, spec.training.loss) {
+        (Some(data), _) => data.labels.clone(),
+        (None, Loss::Mse) => Labels::Number,
+        (None, Loss::CrossEntropy) => {
+            Labels::Classes((0..entry.classes).map(|n| n.to_string()).collect())
+        }
     };
     let all = sojourn_workgen::trials(&spec).map_err(|error| format!("`{path}`: {error}"))?;
     let (mut costs, mut trials): (Vec<Cost>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -378,7 +438,7 @@ mod tests {
     const FLEET: Fleet<'_> = Fleet { speeds: &[1.0, 3.0], slots: 2 };
 
     fn made(entry: &JobEntry) -> SimJob {
-        make(entry, 0, 7, FLEET, &mut |_| Err("no files".into())).unwrap()
+        make(entry, 0, 7, FLEET, &mut |_| Err("no files".into()), None).unwrap()
     }
 
     #[test]
@@ -431,12 +491,12 @@ mod tests {
         let costs = Some(Costs::File("c.csv".into()));
         let entry = JobEntry { costs, trials: Some(50), ..JobEntry::default() };
         let mut files = |_: &str| Ok("model,mflops\na, 1\nb,20\n".to_owned());
-        let job = make(&entry, 0, 7, FLEET, &mut files).unwrap();
+        let job = make(&entry, 0, 7, FLEET, &mut files, None).unwrap();
         assert_eq!(job.costs[1], Cost { name: "b".into(), flops: 20e6 });
         assert!(job.trials.contains(&0) && job.trials.contains(&1));
-        assert_eq!(make(&entry, 0, 7, FLEET, &mut files).unwrap().trials, job.trials);
-        assert_ne!(make(&entry, 0, 8, FLEET, &mut files).unwrap().trials, job.trials);
-        let error = make(&entry, 0, 7, FLEET, &mut |_| Ok("m,f\na,x\n".into())).unwrap_err();
+        assert_eq!(make(&entry, 0, 7, FLEET, &mut files, None).unwrap().trials, job.trials);
+        assert_ne!(make(&entry, 0, 8, FLEET, &mut files, None).unwrap().trials, job.trials);
+        let error = make(&entry, 0, 7, FLEET, &mut |_| Ok("m,f\na,x\n".into()), None).unwrap_err();
         assert_eq!(error, "line 2 of the cost table `c.csv` doesn't end with MFLOPs");
     }
 }

@@ -21,6 +21,7 @@
 //! | `bound.rs`, `pins.rs` | no schedule is shorter than this |
 //! | `queue.rs`, `run/` | virtual time, and who does what when |
 //! | `host/`, `fate.rs`, `link.rs`, `cache.rs` | a virtual client: its units, its line, its disk |
+//! | `training.rs` | real training, where a job asks for it |
 //! | `tally.rs`, `result.rs` | counts, and what they come to |
 //! | `study.rs`, `gantt.rs` | all runs of a file; charts |
 //!
@@ -47,6 +48,7 @@ mod run;
 pub mod scenario;
 mod study;
 mod tally;
+mod training;
 
 pub use bound::Names;
 pub use gantt::Chart;
@@ -56,4 +58,5 @@ pub use read::{Files, Normalise, Row, ScenarioError, Study, read};
 pub use result::{RunResult, Spread};
 pub use run::Watch;
 pub use scenario::Scenario;
-pub use study::{Ask, Cell, cell, lower_bound, run};
+pub use study::{Ask, Cell, cell, lower_bound, run, run_training};
+pub use training::{Score, Trains};

@@ -7,6 +7,7 @@ use super::{
     quantity::{Auto, Span, float, whole},
     read::Files,
     scenario::{HostGroup, Knowledge, Pick, Scenario},
+    training::Trains,
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_core::CoreConfig;
@@ -80,6 +81,7 @@ impl Plan {
         scenario: &Scenario,
         seed: u64,
         files: &mut Files<'_>,
+        mut trains: Option<&mut (dyn Trains + '_)>,
     ) -> Result<Self, String> {
         let groups = scenario.hosts.clone();
         let (mut kinds, mut hosts, mut traced) = (Vec::new(), Vec::new(), Vec::new());
@@ -110,7 +112,8 @@ impl Plan {
         let slots = hosts.iter().filter_map(group_of).map(|group| u64::from(group.places())).sum();
         let fleet = Fleet { speeds: &speeds, slots };
         let jobs = scenario.all_jobs().zip(0..);
-        let jobs = jobs.map(|(entry, n)| job::make(entry, n, seed, fleet, files));
+        let jobs =
+            jobs.map(|(entry, n)| job::make(entry, n, seed, fleet, files, trains.as_deref_mut()));
         let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
         for (n, kind) in kinds.iter_mut().enumerate() {
             let Some(group) = groups.get(kind.group) else { continue };

@@ -6,6 +6,7 @@ use super::{
     plan::Plan,
     quantity::float,
     tally::Tally,
+    training::{self, Score},
 };
 use serde::Serialize;
 
@@ -20,6 +21,8 @@ pub struct RunResult {
     pub bound: f64,
     /// Which bound that is.
     pub bound_by: Names,
+    /// All work over all capacity, in seconds, whichever bound holds.
+    pub capacity: f64,
     /// Makespan over bound.
     pub ratio: f64,
     /// Shares of the slot time of hosts that were there.
@@ -60,6 +63,12 @@ pub struct RunResult {
     pub commands: u64,
     /// Plans that were made for the core.
     pub plans: u64,
+    /// The best value of the metric of the first job that was really trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<f64>,
+    /// What was really trained: its metrics, in the order in which they were known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scores: Vec<Score>,
     /// Nanoseconds in the core; not written into files, as no two runs have the same.
     #[serde(skip)]
     pub in_core: u64,
@@ -69,7 +78,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    pub(crate) fn new(plan: &Plan, tally: &Tally, makespan: u64) -> Self {
+    pub(crate) fn new(plan: &Plan, tally: &Tally, makespan: u64, scores: Vec<Score>) -> Self {
         let time = float((tally.busy + tally.waiting + tally.idle).max(1));
         let trained = float(tally.trained.max(1));
         let lost = tally.trained.saturating_sub(tally.useful);
@@ -79,6 +88,7 @@ impl RunResult {
             makespan,
             bound,
             bound_by: plan.bound.names,
+            capacity: plan.bound.capacity / 1e6,
             ratio: if bound > 0.0 { makespan / bound } else { 1.0 },
             busy: float(tally.busy) / time,
             waiting: float(tally.waiting) / time,
@@ -99,6 +109,8 @@ impl RunResult {
             departures: tally.departures,
             commands: tally.commands,
             plans: tally.plans,
+            best: training::best(&scores, &plan.jobs),
+            scores,
             in_core: tally.in_core,
             planning: tally.planning,
         }

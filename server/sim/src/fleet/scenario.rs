@@ -212,6 +212,8 @@ pub struct JobEntry {
     pub name: String,
     /// A job file whose architectures are taken; `trials`, `costs` and `equal` aren't wanted then.
     pub file: Option<String>,
+    /// Its hops really train, on its data.
+    pub train: bool,
     /// Shape of a row, with a `file` that doesn't say it.
     pub shape: Option<Vec<u32>>,
     /// Classes of the labels, with a `file`.
@@ -357,6 +359,7 @@ impl Default for JobEntry {
         Self {
             name: String::new(),
             file: None,
+            train: false,
             shape: None,
             classes: 10,
             trials: None,

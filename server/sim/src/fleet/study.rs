@@ -10,6 +10,7 @@ use super::{
     result::{RunResult, Spread},
     run::{Run, Watch},
     scenario::Scenario,
+    training::Trains,
 };
 use serde::Serialize;
 
@@ -52,11 +53,31 @@ pub fn run(
     files: &mut Files<'_>,
     watch: &mut dyn Watch,
 ) -> Result<RunResult, ScenarioError> {
+    run_training(scenario, policy, seed, ask, files, None, watch)
+}
+
+/// As [`run`], with somebody who really trains the jobs that ask for it.
+///
+/// # Errors
+/// Why it can't be run, or doesn't end.
+pub fn run_training<'a>(
+    scenario: &Scenario,
+    policy: Policy,
+    seed: u64,
+    ask: Ask<'_>,
+    files: &mut Files<'_>,
+    mut trains: Option<&'a mut (dyn Trains + 'a)>,
+    watch: &mut dyn Watch,
+) -> Result<RunResult, ScenarioError> {
+    if trains.is_none() && scenario.all_jobs().any(|job| job.train) {
+        return Err(ScenarioError("`job.train`: there is nobody here who trains".into()));
+    }
     if !policy.is_built() {
         return Err(ScenarioError(Policy::MISSING.into()));
     }
-    let plan = Plan::new(scenario, seed, files).map_err(ScenarioError)?;
+    let plan = Plan::new(scenario, seed, files, trains.as_deref_mut()).map_err(ScenarioError)?;
     let mut run = Run::new(&plan, policy, watch);
+    run.trains = trains.map(|trains| trains as &mut dyn Trains);
     match ask {
         Ask::Result => {}
         Ask::Chart(_) => run.bars = Some(Vec::new()),
@@ -81,7 +102,7 @@ pub fn lower_bound(
     seed: u64,
     files: &mut Files<'_>,
 ) -> Result<(f64, Names), ScenarioError> {
-    let plan = Plan::new(scenario, seed, files).map_err(ScenarioError)?;
+    let plan = Plan::new(scenario, seed, files, None).map_err(ScenarioError)?;
     Ok((float(plan.bound.micros) / 1e6, plan.bound.names))
 }
 

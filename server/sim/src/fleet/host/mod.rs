@@ -23,6 +23,7 @@ use super::{
     queue::{Event, Queue},
     scenario::HostGroup,
     tally::{Bar, Tally},
+    training::Trains,
 };
 use running::{Running, at_first};
 use sojourn_core::ReplyTo;
@@ -43,6 +44,10 @@ pub(crate) struct Around<'a> {
     pub(crate) tally: &'a mut Tally,
     /// Where bars of a chart go, if one is wanted.
     pub(crate) bars: Option<&'a mut Vec<Bar>>,
+    /// Who really trains, if anybody does.
+    pub(crate) trains: Option<&'a mut dyn Trains>,
+    /// Why nobody could.
+    pub(crate) broken: &'a mut Option<String>,
 }
 
 /// Is the machine there?

@@ -90,7 +90,8 @@ impl Host {
             _ => Came::Whole,
         };
         self.draw(&running, slot, came, around);
-        let (report, uploaded) = running.training.report(&running.lease, took);
+        let real = around.train(&running.lease, &running.training);
+        let (report, uploaded) = running.training.report(&running.lease, took, real);
         match uploaded {
             Some(blob) => self.upload(&running.lease, report, blob, around),
             None => self.report(report, None, around),

@@ -1,10 +1,10 @@
 //! What is asked of the core, and what it wants done.
 
 use super::{NOBODY, PROGRESS_EVERY, Run};
-use crate::fleet::{job::SimJob, queue::Event};
+use crate::fleet::{job::SimJob, quantity::float, queue::Event, training::Score};
 use rand_core::Rng as _;
 use sojourn_core::{Answer, Command, Effect, Envelope, Event as Decided, Offered, Record, ReplyTo};
-use sojourn_protocol::time::UnixMillis;
+use sojourn_protocol::{ids::LeaseId, report::Sums, time::UnixMillis};
 
 impl Run<'_> {
     pub(super) fn submit(&mut self, job: usize) -> Result<(), String> {
@@ -104,15 +104,33 @@ impl Run<'_> {
         match &record.event {
             Decided::LeaseGranted { .. } => self.tally.granted += 1,
             Decided::LeaseEnded { .. } => self.tally.ended += 1,
+            Decided::Evaluated { lease, epoch, valid, f1 } => {
+                self.scored(*lease, epoch.0, valid, *f1);
+                self.count_ended();
+            }
             // With one of these a job may have ended.
-            Decided::Evaluated { .. }
-            | Decided::TrialFailed { .. }
-            | Decided::Assimilated { .. } => {
-                let jobs = self.core.state().jobs.values();
-                self.ended = jobs.filter(|job| job.end.is_some()).count();
+            Decided::TrialFailed { .. } | Decided::Assimilated { .. } => {
+                self.count_ended();
             }
             _ => {}
         }
+    }
+
+    fn count_ended(&mut self) {
+        let jobs = self.core.state().jobs.values();
+        self.ended = jobs.filter(|job| job.end.is_some()).count();
+    }
+
+    /// Keeps the metric of what was really trained.
+    fn scored(&mut self, lease: LeaseId, epoch: u32, valid: &Sums, f1: Option<f64>) {
+        let state = self.core.state();
+        let Some(unit) = state.past.get(&lease).map(|past| past.lease.unit) else { return };
+        let (id, trial) = (unit.job(), unit.trial());
+        let index = usize::try_from(id.0.saturating_sub(1)).unwrap_or(usize::MAX);
+        let Some(job) = self.plan.jobs.get(index).filter(|job| job.is_trained) else { return };
+        let value = job.spec.search.metric.value(valid, f1);
+        let at = float(self.now - self.first_at.min(self.now)) / 1e6;
+        self.scores.push(Score { at, job: id, trial, epoch, value });
     }
 
     fn answered(&mut self, to: ReplyTo, answer: Option<Box<Answer>>) {

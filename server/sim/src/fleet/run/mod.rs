@@ -21,6 +21,7 @@ use super::{
     queue::{Event, Queue},
     result::RunResult,
     tally::{Bar, Tally},
+    training::{Score, Trains},
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_core::{Answer, Command, Core, Record, ReplyTo};
@@ -59,6 +60,11 @@ pub(crate) struct Run<'a> {
     plan: &'a Plan,
     policy: Policy,
     watch: &'a mut dyn Watch,
+    /// Who really trains, if anybody does.
+    pub(crate) trains: Option<&'a mut dyn Trains>,
+    /// Why nobody could.
+    broken: Option<String>,
+    scores: Vec<Score>,
     core: Core,
     chance: ChaCha8Rng,
     now: u64,
@@ -92,6 +98,9 @@ impl<'a> Run<'a> {
             plan,
             policy,
             watch,
+            trains: None,
+            broken: None,
+            scores: Vec::new(),
             core: Core::new(plan.config(policy.in_core())),
             chance: seeds::stream("sim-core", &[plan.seed]),
             now: 0,
@@ -125,6 +134,9 @@ impl<'a> Run<'a> {
         }
         while self.ended < self.plan.jobs.len() {
             self.step()?;
+            if let Some(error) = self.broken.take() {
+                return Err(error);
+            }
             if self.now > self.plan.horizon {
                 return Err(format!(
                     "after {:.1} days of virtual time {} of {} hops are trained: more or longer \
@@ -145,7 +157,8 @@ impl<'a> Run<'a> {
             self.tally.work = self.tally.work.saturating_add(job.work());
         }
         let makespan = self.now - self.first_at.min(self.now);
-        Ok((RunResult::new(self.plan, &self.tally, makespan), self.bars))
+        let scores = self.scores;
+        Ok((RunResult::new(self.plan, &self.tally, makespan, scores), self.bars))
     }
 
     fn step(&mut self) -> Result<(), String> {
@@ -220,6 +233,11 @@ impl<'a> Run<'a> {
             queue: &mut self.queue,
             tally: &mut self.tally,
             bars: self.bars.as_mut(),
+            trains: match &mut self.trains {
+                Some(trains) => Some(&mut **trains),
+                None => None,
+            },
+            broken: &mut self.broken,
         };
         act(host, &mut around);
     }
