@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, sojourn};
 use serde_json::Value;
-use std::process::Output;
+use std::{fs, process::Output};
 
 const SHOP: &str = "# three jobs\n3 3\n30 20 10\n10 30 20\n20 10 30\n";
 
@@ -43,6 +43,24 @@ fn every_policy_prints_a_whole_schedule() {
         assert_eq!(report["schedule"]["steps"].as_array().unwrap().len(), 9);
         assert_eq!(report["schedule"]["makespan"], report["makespan"]);
     }
+}
+
+#[test]
+fn the_schedule_and_its_charts_are_written() {
+    let folder = Folder::with(&[("shop.txt", SHOP)]);
+    let call = ["simulate", "--open-shop", "shop.txt", "--iterations", "50", "--out", "out"];
+    let written = || {
+        let output = sojourn(&call).current_dir(folder.path()).output().unwrap();
+        assert_eq!((text(output.stderr), output.status.code()), (String::new(), Some(0)));
+        ["schedule.json", "gantt.svg", "gantt.html"]
+            .map(|file| fs::read_to_string(folder.path().join("out").join(file)).unwrap())
+    };
+    let [schedule, svg, html] = written();
+    let read: Value = serde_json::from_str(&schedule).unwrap();
+    assert_eq!((read["steps"].as_array().unwrap().len(), &read["makespan"]), (9, &60.into()));
+    assert_eq!(svg.matches("<title>job ").count(), 9, "{svg}");
+    assert!(svg.contains("machine 2") && html.contains(&svg), "{html}");
+    assert_eq!(written(), [schedule, svg, html], "the same bytes again");
 }
 
 #[test]

@@ -36,8 +36,9 @@ pub(crate) struct Args {
     #[arg(conflicts_with = "open_shop")]
     seeds: Option<u32>,
     /// Write `result.json`, and for the first seed `gantt.svg`, `gantt.html` and `events.jsonl`, into this
-    /// folder; with several rows or policies, the latter into a folder of its own for each.
-    #[arg(long, value_name = "DIR", conflicts_with = "open_shop")]
+    /// folder; with several rows or policies, the latter into a folder of its own for each. Of an open shop
+    /// `schedule.json`, `gantt.svg` and `gantt.html`.
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
@@ -54,7 +55,8 @@ struct Report<'a> {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let scenario = match (&args.shop.open_shop, &args.scenario) {
         (Some(file), _) => {
-            return open_shop::run(file, &args.shop, &args.policy, args.seed, args.json);
+            let out = args.out.as_deref();
+            return open_shop::run(file, &args.shop, &args.policy, args.seed, out, args.json);
         }
         (None, Some(scenario)) => scenario,
         (None, None) => return Err(Failure::call("name a scenario file")),

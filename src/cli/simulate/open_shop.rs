@@ -1,7 +1,8 @@
 //! `sojourn simulate --open-shop`: one open shop, planned by one policy, against its lower bound.
 
-use crate::cli::{failure::Failure, figures, output};
+use crate::cli::{failure::Failure, figures, newfile::NewFile, output};
 use serde::Serialize;
+use sojourn_sim::fleet::Chart;
 use sojourn_workgen::plan::{
     Budget, Iterations, PlannerName, Problem, Schedule, WHOLE, read_open_shop,
 };
@@ -69,6 +70,7 @@ pub(super) fn run(
     args: &Shop,
     policies: &[String],
     seed: Option<u64>,
+    out: Option<&Path>,
     json: bool,
 ) -> Result<(), Failure> {
     let policy = Policy::of(policies)?;
@@ -103,7 +105,24 @@ pub(super) fn run(
         seconds: args.iterations.is_none().then_some(seconds),
         schedule,
     };
+    if let Some(folder) = out {
+        write(folder, &report)?;
+    }
     if json { output::json(&report) } else { output::line(&words(&report)) }
+}
+
+/// Writes the schedule and its charts.
+fn write(folder: &Path, report: &Report) -> Result<(), Failure> {
+    let schedule = serde_json::to_string_pretty(&report.schedule);
+    let schedule = schedule.map_err(|error| Failure::work(error.to_string()))? + "\n";
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::work(format!("can't make the folder `{}`: {error}", folder.display()))
+    })?;
+    let title = format!("{}, seed {}", report.policy, report.seed);
+    let chart = Chart::of_open_shop(title, report.machines, &report.schedule);
+    NewFile::write(&folder.join("schedule.json"), schedule.as_bytes())?;
+    NewFile::write(&folder.join("gantt.svg"), chart.svg().as_bytes())?;
+    NewFile::write(&folder.join("gantt.html"), chart.html().as_bytes())
 }
 
 /// What plans.

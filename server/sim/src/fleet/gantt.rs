@@ -5,6 +5,7 @@ use super::{
     quantity::float,
     tally::{Bar, Came},
 };
+use sojourn_workgen::plan::Schedule;
 use std::fmt::Write;
 
 /// The chart of one run.
@@ -17,6 +18,16 @@ pub struct Chart {
     jobs: Vec<String>,
     bars: Vec<Bar>,
     end: u64,
+    of: Of,
+}
+
+/// What it is a chart of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Hosts that train, in microseconds.
+    Fleet,
+    /// The machines of an open shop, in whatever its file counts.
+    Shop,
 }
 
 const LEFT: f64 = 150.0;
@@ -42,7 +53,32 @@ impl Chart {
         }
         let jobs = plan.jobs.iter().map(|job| job.name.clone()).collect();
         let end = bars.iter().map(|bar| bar.to).max().unwrap_or(1).max(1);
-        Self { title, rows, first, jobs, bars, end }
+        Self { title, rows, first, jobs, bars, end, of: Of::Fleet }
+    }
+
+    /// Of an open shop's schedule: machines x time, jobs as colours.
+    #[must_use]
+    pub fn of_open_shop(title: String, machines: usize, schedule: &Schedule) -> Self {
+        let mut bars: Vec<Bar> = schedule
+            .steps
+            .iter()
+            .map(|step| Bar {
+                host: step.place,
+                slot: 0,
+                job: 0,
+                trial: step.trial,
+                epoch: step.epoch,
+                shard: Some(step.shard),
+                from: step.start,
+                to: step.end,
+                came: Came::Whole,
+            })
+            .collect();
+        bars.sort_by_key(|bar| (bar.host, bar.slot, bar.from));
+        let rows = (0..machines).map(|machine| format!("machine {machine}")).collect();
+        let first = (0u32..).take(machines).collect();
+        let end = schedule.makespan.max(1);
+        Self { title, rows, first, jobs: Vec::new(), bars, end, of: Of::Shop }
     }
 
     /// An SVG picture.
@@ -87,7 +123,7 @@ impl Chart {
                 (height - 1.0).max(1.0),
                 escaped(&self.words(bar)),
             );
-            let label = label(bar);
+            let label = self.label(bar);
             if height >= 10.0 && width > 7.0 * number(label.len()) {
                 let (x, y) = (from + 3.0, y + height * 0.72);
                 let _ = write!(
@@ -130,7 +166,10 @@ impl Chart {
     }
 
     fn axis(&self, out: &mut String, bottom: f64) {
-        let end = float(self.end) / 1e6;
+        let end = match self.of {
+            Of::Fleet => float(self.end) / 1e6,
+            Of::Shop => float(self.end),
+        };
         let step = nice(end / 10.0);
         let mut at = 0.0;
         while at <= end {
@@ -141,7 +180,10 @@ impl Chart {
                  <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 TOP - 4.0,
                 TOP - 8.0,
-                seconds(at),
+                match self.of {
+                    Of::Fleet => seconds(at),
+                    Of::Shop => at.to_string(),
+                },
             );
             at += step;
         }
@@ -158,6 +200,10 @@ impl Chart {
 
     /// What a bar is, in words.
     fn words(&self, bar: &Bar) -> String {
+        if self.of == Of::Shop {
+            let Bar { trial, host, from, to, .. } = bar;
+            return format!("job {trial}, machine {host}: {from} to {to}");
+        }
         let job = self.jobs.get(usize::try_from(bar.job).unwrap_or(usize::MAX));
         let job = job.filter(|_| self.jobs.len() > 1).map(|name| format!("{name}, "));
         let what = match bar.shard {
@@ -177,12 +223,13 @@ impl Chart {
             bar.epoch,
         )
     }
-}
 
-fn label(bar: &Bar) -> String {
-    match bar.shard {
-        Some(shard) => format!("{}.{shard}", bar.trial),
-        None => format!("{} eval", bar.trial),
+    fn label(&self, bar: &Bar) -> String {
+        match bar.shard {
+            _ if self.of == Of::Shop => bar.trial.to_string(),
+            Some(shard) => format!("{}.{shard}", bar.trial),
+            None => format!("{} eval", bar.trial),
+        }
     }
 }
 
