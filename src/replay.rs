@@ -16,7 +16,7 @@ use sojourn_protocol::{
 };
 use sojourn_slot::{Slot, full_pace};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     future::pending,
     path::{Path, PathBuf},
 };
@@ -116,6 +116,7 @@ pub(crate) async fn replay(
         let run = RunUnit {
             files: files.known.clone(),
             output: files.output(record),
+            coming: BTreeSet::new(),
             until: Some(record.end.batch),
             keep_every: None,
             unit,

@@ -1,5 +1,5 @@
 //! The JSON lines between a slot and its trainer child: requests on its stdin, answers on its stdout,
-//! one at a time; progress lines come in between, and a pace or a request to stop may. stderr is the
+//! one at a time; progress lines come in between, and a pace, a file or a request to stop may. stderr is the
 //! trainer's log. End of stdin ends it.
 
 use crate::{
@@ -10,10 +10,13 @@ use crate::{
     unit::{TrialContext, Unit},
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 /// The version of these lines; a slot refuses a trainer of another.
-pub const TRAINER_PROTOCOL: u32 = 5;
+pub const TRAINER_PROTOCOL: u32 = 6;
 
 /// The name of the trainer program; it is looked for beside the `sojourn` program.
 pub const TRAINER_PROGRAM: &str = "sojourn-trainer";
@@ -50,6 +53,19 @@ pub enum TrainerRequest {
     /// after the batch that it is at, until another pace or [`TrainerRequest::Stop`] comes. It changes when
     /// bytes are made, never which, and has no answer of its own.
     Pace(Pace),
+    /// A shard of the running unit has come that was still on its way. Said of a unit that has ended meanwhile,
+    /// it does nothing; it has no answer of its own.
+    Here(Here),
+}
+
+/// A blob of [`RunUnit::coming`] that has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Here {
+    /// Which.
+    pub blob: Digest,
+    /// Where it lies, verified.
+    pub path: PathBuf,
 }
 
 /// The share of the time in which a trainer computes, in percent.
@@ -112,8 +128,12 @@ pub struct Predict {
 pub struct RunUnit {
     /// What to do.
     pub unit: Unit,
-    /// Where each blob of [`Unit::blobs`] lies, verified.
+    /// Where each blob of [`Unit::blobs`] lies, verified, but for those that are still coming.
     pub files: BTreeMap<Digest, PathBuf>,
+    /// Shards of a hop's further legs that are still on their way: each is said with
+    /// [`TrainerRequest::Here`]. The unit trains up to the first that it needs and doesn't have, and waits there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub coming: BTreeSet<Digest>,
     /// Where to write the checkpoint; a file there is replaced. Unused by evaluations.
     pub output: PathBuf,
     /// Stop a hop, of several the last one, before this batch, with a partial checkpoint; at its end where
@@ -163,6 +183,8 @@ pub enum Told {
     Kept(Trained),
     /// It could not be written, for this reason.
     NotKept(String),
+    /// The unit waits for this shard, until it is said to be here or the unit is to stop.
+    Waits(Digest),
     /// At the end: the most bytes of its device's memory that the unit took.
     Peak(u64),
 }

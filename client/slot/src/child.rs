@@ -8,7 +8,9 @@ use crate::{
 };
 use sojourn_protocol::{
     report::{Failure, FailureKind},
-    trainer::{Hello, PINNED_ENVIRONMENT, Pace, TRAINER_PROTOCOL, TrainerLine, TrainerRequest},
+    trainer::{
+        Hello, Here, PINNED_ENVIRONMENT, Pace, TRAINER_PROTOCOL, TrainerLine, TrainerRequest,
+    },
 };
 use std::{
     collections::VecDeque,
@@ -23,7 +25,7 @@ use std::{
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
-    sync::watch,
+    sync::{mpsc::UnboundedReceiver, watch},
     task::JoinHandle,
     time::timeout,
 };
@@ -53,6 +55,17 @@ pub(crate) struct Child {
     pace: Pace,
     /// Goes after the process.
     member: Member,
+}
+
+/// What a trainer is told of a running unit.
+#[derive(Debug)]
+pub(crate) struct Said<'a, Stop> {
+    /// It is to stop when this ends; none where it has been told.
+    pub(crate) stop: Option<Pin<&'a mut Stop>>,
+    /// It is to go at this pace.
+    pub(crate) pace: watch::Receiver<Pace>,
+    /// Files that come.
+    pub(crate) files: UnboundedReceiver<Here>,
 }
 
 /// What came instead of a line.
@@ -121,11 +134,10 @@ impl Child {
         send(&mut self.requests, request).await
     }
 
-    /// The next line. When `stop` ends meanwhile, the trainer is told so, once, and of each new pace.
+    /// The next line; the trainer is told what is said meanwhile.
     pub(crate) async fn line_or(
         &mut self,
-        stop: &mut Option<Pin<&mut impl Future<Output = ()>>>,
-        pace: &mut watch::Receiver<Pace>,
+        said: &mut Said<'_, impl Future<Output = ()>>,
     ) -> Result<TrainerLine, Broken> {
         // Of a line that is given up half the bytes would be lost: it is waited for throughout.
         let mut line = pin!(read_line(&mut self.lines));
@@ -133,11 +145,12 @@ impl Child {
             let request = tokio::select! {
                 biased;
                 line = &mut line => return line,
-                () = ended(stop) => {
-                    *stop = None;
+                () = ended(&mut said.stop) => {
+                    said.stop = None;
                     TrainerRequest::Stop
                 }
-                next = next(pace) => {
+                Some(file) = said.files.recv() => TrainerRequest::Here(file),
+                next = next(&mut said.pace) => {
                     if next == self.pace {
                         continue;
                     }

@@ -24,4 +24,4 @@ pub use config::{Mode, SlotConfig};
 pub use crew::{Crew, Places};
 pub use device::{Device, MemoryShare};
 pub use error::SlotError;
-pub use slot::{Slot, full_pace};
+pub use slot::{Slot, full_pace, no_more_files};

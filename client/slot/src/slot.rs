@@ -1,22 +1,31 @@
 //! The slot: one unit at a time in, its outcome out.
 
 use crate::{
-    child::{Broken, Child},
+    child::{Broken, Child, Said},
     config::{Mode, SlotConfig},
     error::SlotError,
 };
 use sojourn_protocol::{
     digest::Digest,
     report::{Failure, FailureKind, Outcome},
-    trainer::{Hello, Pace, Predict, Predicted, RunUnit, Told, TrainerLine, TrainerRequest},
+    trainer::{Hello, Here, Pace, Predict, Predicted, RunUnit, Told, TrainerLine, TrainerRequest},
 };
 use std::{collections::BTreeMap, future::pending, pin::pin};
-use tokio::sync::watch;
+use tokio::sync::{
+    mpsc::{UnboundedReceiver, unbounded_channel},
+    watch,
+};
 
 /// The pace of what nobody slows down.
 #[must_use]
 pub fn full_pace() -> watch::Receiver<Pace> {
     watch::channel(Pace::FULL).1
+}
+
+/// The later files of a unit that begins with all of them.
+#[must_use]
+pub fn no_more_files() -> UnboundedReceiver<Here> {
+    unbounded_channel().1
 }
 
 /// A place where one unit runs.
@@ -68,9 +77,26 @@ impl Slot {
         stop: impl Future<Output = ()>,
         pace: watch::Receiver<Pace>,
     ) -> Result<Outcome, SlotError> {
+        self.run_with(unit, on_told, stop, pace, no_more_files()).await
+    }
+
+    /// The same, of a unit that begins before all its files are there: `files` brings those of
+    /// [`RunUnit::coming`].
+    ///
+    /// # Errors
+    /// As [`Slot::run`].
+    pub async fn run_with(
+        &mut self,
+        unit: RunUnit,
+        on_told: impl FnMut(Told),
+        stop: impl Future<Output = ()>,
+        pace: watch::Receiver<Pace>,
+        files: UnboundedReceiver<Here>,
+    ) -> Result<Outcome, SlotError> {
         let mode = self.mode(unit.unit.context().pinned_threads);
         let request = TrainerRequest::Run(Box::new(unit));
-        Ok(match self.ask(mode, &request, on_told, stop, pace).await? {
+        let said = Said { stop: Some(pin!(stop)), pace, files };
+        Ok(match self.ask(mode, &request, on_told, said).await? {
             TrainerLine::Trained(trained) => Outcome::Trained(trained),
             TrainerLine::Evaluated(evaluated) => Outcome::Evaluated(evaluated),
             TrainerLine::Failed(failure) => Outcome::Failed(failure),
@@ -88,7 +114,9 @@ impl Slot {
     ) -> Result<Result<Predicted, Failure>, SlotError> {
         let mode = self.mode(request.context.pinned_threads);
         let request = TrainerRequest::Predict(Box::new(request));
-        Ok(match self.ask(mode, &request, |_| {}, pending(), full_pace()).await? {
+        let stop = Some(pin!(pending()));
+        let said = Said { stop, pace: full_pace(), files: no_more_files() };
+        Ok(match self.ask(mode, &request, |_| {}, said).await? {
             TrainerLine::Predicted(predicted) => Ok(predicted),
             TrainerLine::Failed(failure) => Err(failure),
             other => Err(self.strange(&other)),
@@ -101,11 +129,10 @@ impl Slot {
         mode: Mode,
         request: &TrainerRequest,
         mut on_told: impl FnMut(Told),
-        stop: impl Future<Output = ()>,
-        mut pace: watch::Receiver<Pace>,
+        mut said: Said<'_, impl Future<Output = ()>>,
     ) -> Result<TrainerLine, SlotError> {
         let mut child = self.take(mode).await?;
-        let now = *pace.borrow_and_update();
+        let now = *said.pace.borrow_and_update();
         if child.is_dead() || child.begin(request, now).await.is_err() {
             // It died while it was idle: nothing that this request did.
             child = self.start(mode).await?;
@@ -113,10 +140,8 @@ impl Slot {
                 return Ok(TrainerLine::Failed(child.end(Broken::Ended).await));
             }
         }
-        let stop = pin!(stop);
-        let mut stop = Some(stop);
         let answer = loop {
-            match child.line_or(&mut stop, &mut pace).await {
+            match child.line_or(&mut said).await {
                 Ok(TrainerLine::Told(told)) => on_told(told),
                 Ok(TrainerLine::Hello(_)) => {
                     let garbage = Broken::Garbage("hello again".into());

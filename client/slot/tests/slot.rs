@@ -10,7 +10,8 @@ use sojourn_protocol::{
     report::{Failure, FailureKind, Outcome, Sums, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{
-        Hello, Pace, Predict, Predicted, Progress, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine,
+        Hello, Here, Pace, Predict, Predicted, Progress, RunUnit, TRAINER_PROTOCOL, Told,
+        TrainerLine,
     },
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -19,7 +20,7 @@ use std::{
     fs, future::pending, os::unix::fs::PermissionsExt, path::Path, process::Command, sync::Arc,
 };
 use tempfile::TempDir;
-use tokio::sync::watch;
+use tokio::sync::{mpsc::unbounded_channel, watch};
 
 fn hello(protocol: u32) -> String {
     line(&TrainerLine::Hello(Hello {
@@ -86,6 +87,7 @@ fn unit(pinned_threads: Option<u32>) -> RunUnit {
         }),
         files: Default::default(),
         output: "out".into(),
+        coming: Default::default(),
         until: None,
         keep_every: None,
     }
@@ -399,6 +401,40 @@ async fn a_trainer_is_told_of_its_pace_and_so_is_the_one_that_comes_after_it() {
     let [first, second] = ["{\"pace\":30}", "{\"pace\":0}"];
     let (run, full) = ("{\"run\":{\"un", "{\"pace\":100");
     assert_eq!(told.lines().collect::<Vec<_>>(), [first, run, full, second, run, full]);
+}
+
+#[tokio::test]
+async fn a_trainer_is_told_of_files_that_come_while_its_unit_runs() {
+    let folder = TempDir::new().unwrap();
+    let told = folder.path().join("told");
+    // It waits for one file after the other.
+    let shards = [b"one", b"two"].map(|name| Digest::of(name));
+    let [first, second] = shards.map(|blob| line(&TrainerLine::Told(Told::Waits(blob))));
+    let script = format!(
+        "{}while read request; do\n{first}read one\necho \"$one\" >> {told}\n{second}read two\necho \"$two\" >> {told}\n{}done\n",
+        hello(TRAINER_PROTOCOL),
+        line(&TrainerLine::Trained(trained())),
+        told = told.display(),
+    );
+    let mut slot = slot(&folder, &script);
+    let (brings, files) = unbounded_channel();
+    let mut brings = Some(brings);
+    let mut waited = Vec::new();
+    let on_told = |told| {
+        let Told::Waits(blob) = told else { panic!("{told:?}") };
+        waited.push(blob);
+        let file = Here { blob, path: "there".into() };
+        brings.as_ref().unwrap().send(file).unwrap();
+        if blob == shards[1] {
+            // Nothing more comes, and the unit is still waited for.
+            brings = None;
+        }
+    };
+    let outcome = slot.run_with(unit(Some(1)), on_told, pending(), full_pace(), files).await;
+    assert_eq!((outcome.unwrap(), waited), (Outcome::Trained(trained()), shards.to_vec()));
+    let expected =
+        shards.map(|blob| format!("{{\"here\":{{\"blob\":\"{blob}\",\"path\":\"there\"}}}}\n"));
+    assert_eq!(fs::read_to_string(&told).unwrap(), expected.concat());
 }
 
 #[tokio::test]

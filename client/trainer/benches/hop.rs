@@ -24,7 +24,7 @@ use sojourn_protocol::{
     unit::{Base, Hop, TrialContext, Unit},
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{BufRead, BufReader, Write},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::Instant,
@@ -277,6 +277,7 @@ fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> Train
         unit: Unit::Train(hop),
         files: BTreeMap::from([(blob.sha256, path)]),
         output: folder.join("output"),
+        coming: BTreeSet::new(),
         until: None,
         keep_every: None,
     }))

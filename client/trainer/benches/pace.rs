@@ -16,7 +16,7 @@ use sojourn_protocol::{
     unit::{Base, Hop, TrialContext, Unit},
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{BufRead, BufReader, Write},
     path::Path,
@@ -127,6 +127,7 @@ fn request(folder: &Path, case: &Case) -> TrainerRequest {
         }),
         files: BTreeMap::from([(blob.sha256, path)]),
         output: folder.join("output"),
+        coming: BTreeSet::new(),
         until: None,
         keep_every: None,
     }))

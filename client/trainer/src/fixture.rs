@@ -17,7 +17,7 @@ use sojourn_protocol::{
     unit::{Base, Hop, TrialContext, Unit},
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     ops::ControlFlow,
     path::PathBuf,
@@ -160,7 +160,8 @@ impl World {
 
     pub(crate) fn request(&self, unit: Unit) -> RunUnit {
         let output = self.folder.path().join("output");
-        RunUnit { unit, files: self.files.clone(), output, until: None, keep_every: None }
+        let (files, coming) = (self.files.clone(), BTreeSet::new());
+        RunUnit { unit, files, coming, output, until: None, keep_every: None }
     }
 
     /// Trains a hop up to `until`; gives the report and the checkpoint's bytes.

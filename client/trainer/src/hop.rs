@@ -4,7 +4,7 @@
 //! bytes are those of each hop done alone on the checkpoint of the one before it.
 
 use crate::{
-    data::{Dataset, Shards, read},
+    data::{Dataset, Files, Shards, read},
     error::TrainError,
     keeper::Keeper,
     model::Model,
@@ -13,14 +13,17 @@ use crate::{
 };
 use sojourn_model::{Lineage, given_checkpoint, initial_checkpoint};
 use sojourn_protocol::{
+    manifest::Shard,
     position::Position,
     report::{Sums, Trained},
     trainer::{Progress, RunUnit, Told},
     unit::{Base, Hop, Stretch},
 };
 use std::{
+    borrow::Cow,
     ops::ControlFlow,
     path::Path,
+    rc::Rc,
     time::{Duration, Instant},
 };
 
@@ -31,7 +34,7 @@ pub(crate) fn run_hop(
     until: u32,
     request: &RunUnit,
     shards: &mut Shards,
-    listener: &mut Listener<'_>,
+    listener: &mut dyn Listener,
 ) -> Result<Trained, TrainError> {
     if hop.context.config.training.batch_size == 0 {
         return Err(TrainError::Unit("`batch_size` can't be 0".into()));
@@ -58,6 +61,7 @@ pub(crate) fn run_hop(
     let mut run = Run {
         hop,
         request,
+        files: Cow::Borrowed(&request.files),
         started,
         keeper: Keeper::new(every, started),
         before: Sums::default(),
@@ -71,19 +75,10 @@ pub(crate) fn run_hop(
             break;
         }
         let began = Instant::now();
-        let data = match shards.get(&next.shard, &hop.context, &request.files) {
-            Ok(data) => data,
-            Err(error) => {
-                // What is trained is a result; the next unit begins with this shard, and says what is wrong.
-                eprintln!(
-                    "the hop over the next shard can't begin: {}",
-                    error.to_failure().message
-                );
-                break;
-            }
-        };
+        let data = run.further(&next.shard, shards, listener);
         // It is no time of training.
         run.started += began.elapsed();
+        let Some(data) = data else { break };
         ended = run.train(next, until, &mut model, &data, listener)?;
     }
     run.save(&ended, &model, &request.output)
@@ -109,6 +104,8 @@ fn way(hop: &Hop, until: u32) -> Result<Vec<(Stretch, u32)>, TrainError> {
 struct Run<'a> {
     hop: &'a Hop,
     request: &'a RunUnit,
+    /// Those of the request, and what has come since.
+    files: Cow<'a, Files>,
     /// When, had it done nothing but train.
     started: Instant,
     keeper: Keeper,
@@ -130,6 +127,28 @@ struct Ended {
 }
 
 impl Run<'_> {
+    /// The data of a further hop, once it is here; none where the unit ends before that hop.
+    fn further(
+        &mut self,
+        shard: &Shard,
+        shards: &mut Shards,
+        listener: &mut dyn Listener,
+    ) -> Option<Rc<Dataset>> {
+        let blob = shard.blob.sha256;
+        if self.request.coming.contains(&blob) && !self.files.contains_key(&blob) {
+            self.files.to_mut().insert(blob, listener.wait_for(blob)?);
+        }
+        match shards.get(shard, &self.hop.context, &self.files) {
+            Ok(data) => Some(data),
+            Err(error) => {
+                // What is trained is a result; the next unit begins with this shard, and says what is wrong.
+                let why = error.to_failure().message;
+                eprintln!("the hop over the next shard can't begin: {why}");
+                None
+            }
+        }
+    }
+
     /// Trains one of its hops.
     fn train(
         &mut self,
@@ -137,7 +156,7 @@ impl Run<'_> {
         until: u32,
         model: &mut Model,
         data: &Dataset,
-        listener: &mut Listener<'_>,
+        listener: &mut dyn Listener,
     ) -> Result<Ended, TrainError> {
         let mut broken_off = false;
         let context = &self.hop.context;
@@ -153,9 +172,9 @@ impl Run<'_> {
                 self.keeper.tried(began, Instant::now());
                 // The hop itself may yet find room for its checkpoint.
                 let not_kept = |error: TrainError| Told::NotKept(error.to_failure().message);
-                let _ = listener(kept.map_or_else(not_kept, Told::Kept));
+                let _ = listener.hear(kept.map_or_else(not_kept, Told::Kept));
             }
-            Ok(match listener(Told::Progress(Progress { done, of: self.of })) {
+            Ok(match listener.hear(Told::Progress(Progress { done, of: self.of })) {
                 // It is no time of training.
                 ControlFlow::Continue(still) => {
                     self.started += still;

@@ -4,10 +4,11 @@ use crate::{
     data::Shards,
     error::TrainError,
     fixture::{CHANCE, World, context, contexts, mlp},
-    unit,
+    unit::{self, Listener},
 };
 use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
+    digest::Digest,
     ids::{ShardId, Version},
     manifest::Shard,
     position::Position,
@@ -17,7 +18,15 @@ use sojourn_protocol::{
     trainer::{RunUnit, Told, TrainerLine},
     unit::{Base, Hop, Leg, Stretch, TrialContext, Unit},
 };
-use std::{fs, ops::ControlFlow, sync::PoisonError, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::PoisonError,
+    thread,
+    time::{Duration, Instant},
+};
 
 /// A hop over three shards, the first from its third batch on, by a trial of everything that hops carry.
 fn several(world: &mut World, context: TrialContext) -> Hop {
@@ -143,4 +152,57 @@ fn hops_whose_shard_can_not_be_read_leave_those_before_them_as_a_result() {
     request.files.remove(&hop.shard.blob.sha256);
     let error = unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut listener).unwrap_err();
     assert!(matches!(error, TrainError::NoFile(_)), "{error}");
+}
+
+/// Brings so many of the shards that are waited for, a while after they are.
+struct Late {
+    files: BTreeMap<Digest, PathBuf>,
+    brings: usize,
+    waited: Vec<Digest>,
+}
+
+const A_WHILE: Duration = Duration::from_millis(50);
+
+impl Listener for Late {
+    fn hear(&mut self, _: Told) -> ControlFlow<(), Duration> {
+        ControlFlow::Continue(Duration::ZERO)
+    }
+
+    fn wait_for(&mut self, blob: Digest) -> Option<PathBuf> {
+        self.waited.push(blob);
+        thread::sleep(A_WHILE);
+        self.files.remove(&blob).filter(|_| self.waited.len() <= self.brings)
+    }
+}
+
+#[test]
+fn shards_that_come_late_make_the_same_bytes_and_their_wait_is_no_training() {
+    let mut world = World::new();
+    let hop = several(&mut world, context(mlp()));
+    let (alone, bytes) = each_alone(&mut world, &hop);
+    let whole = world.request(Unit::Train(hop.clone()));
+    let later: Vec<Digest> = hop.then.iter().map(|leg| leg.shard.blob.sha256).collect();
+    // None of them, the last, or both are on their way; and all, one or none of those come.
+    for (coming, brings) in
+        [(&later[..], 2), (&later[..], 1), (&later[..], 0), (&later[1..], 1), (&later[..0], 0)]
+    {
+        let mut request = whole.clone();
+        request.coming = coming.iter().copied().collect();
+        request.files.retain(|blob, _| !coming.contains(blob));
+        let mut late = Late { files: world.files.clone(), brings, waited: Vec::new() };
+        let held = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = Instant::now();
+        let line = unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut late).unwrap();
+        let took = begun.elapsed();
+        drop(held);
+        let TrainerLine::Trained(trained) = line else { panic!("{line:?}") };
+        let legs = hop.then.len() - (coming.len() - brings);
+        assert_eq!(late.waited, coming[..coming.len().min(brings + 1)], "in their order");
+        assert_eq!((trained.end, trained.checkpoint), (alone[legs].end, alone[legs].checkpoint));
+        let waits = A_WHILE * u32::try_from(late.waited.len()).unwrap();
+        assert!(Duration::from_micros(trained.train_micros) + waits <= took);
+        if legs == hop.then.len() {
+            assert_eq!(fs::read(&request.output).unwrap(), bytes);
+        }
+    }
 }

@@ -24,6 +24,7 @@ mod memory;
 mod model;
 mod optimizer;
 mod options;
+mod orders;
 mod pace;
 mod places;
 mod predict;

@@ -1,14 +1,13 @@
-//! How much of the time a unit computes: rests between its batches, and what the slot says meanwhile.
+//! How much of the time a unit computes: rests between its batches, and waits for files that are on their way.
 //!
-//! Rests change when batches are trained, never what they make.
+//! Both change when batches are trained, never what they make.
 
+use crate::orders::{Orders, Said};
 use rustix::time::{ClockId, clock_gettime};
-use sojourn_protocol::trainer::Pace;
+use sojourn_protocol::{digest::Digest, trainer::Pace};
 use std::{
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,43 +15,6 @@ use std::{
 const SHORTEST: Duration = Duration::from_millis(2);
 /// How much of a rest that took too long is made up for by computing without rests.
 const MOST_AHEAD: Duration = Duration::from_millis(500);
-
-/// What the slot has said, shared by the thread that hears it and the one that computes.
-#[derive(Debug)]
-pub(crate) struct Orders {
-    pace: Mutex<Pace>,
-    changed: Condvar,
-}
-
-impl Default for Orders {
-    fn default() -> Self {
-        Self { pace: Mutex::new(Pace::FULL), changed: Condvar::new() }
-    }
-}
-
-impl Orders {
-    /// Compute for that share of the time from now on.
-    pub(crate) fn pace(&self, pace: Pace) {
-        *self.lock() = pace;
-        self.changed.notify_all();
-    }
-
-    /// End the unit that `stop` belongs to.
-    pub(crate) fn stop(&self, stop: &AtomicBool) {
-        // Held, so that a rest which has just looked at it hears of it.
-        let _pace = self.lock();
-        stop.store(true, Ordering::Relaxed);
-        self.changed.notify_all();
-    }
-
-    fn now(&self) -> Pace {
-        *self.lock()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// What a share is counted of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +42,7 @@ impl Meter {
 #[derive(Debug)]
 pub(crate) struct Pacer<'a> {
     orders: &'a Orders,
-    stop: Arc<AtomicBool>,
+    said: Arc<Said>,
     meter: Meter,
     begun: Instant,
     /// When the last rest ended, by clock and by meter.
@@ -89,16 +51,16 @@ pub(crate) struct Pacer<'a> {
 }
 
 impl<'a> Pacer<'a> {
-    /// For a unit that this thread begins now and ends early when `stop` is set.
-    pub(crate) fn new(orders: &'a Orders, stop: Arc<AtomicBool>, meter: Meter) -> Self {
+    /// For a unit that this thread begins now, and of which `said` says more.
+    pub(crate) fn new(orders: &'a Orders, said: Arc<Said>, meter: Meter) -> Self {
         let begun = Instant::now();
         let since = (begun, meter.read(begun));
-        Self { orders, stop, meter, begun, since, debt: Debt::default() }
+        Self { orders, said, meter, begun, since, debt: Debt::default() }
     }
 
     /// Is the unit to end?
     pub(crate) fn stops(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.said.stops()
     }
 
     /// Is there nothing to do but to go on?
@@ -110,7 +72,7 @@ impl<'a> Pacer<'a> {
     /// how long the unit stood still then.
     pub(crate) fn rest(&mut self, mut tell: impl FnMut()) -> Duration {
         let (mut still, mut told) = (Duration::ZERO, false);
-        let mut pace = self.orders.lock();
+        let mut pace = self.orders.hold();
         let mut now = Instant::now();
         let passed = now.saturating_duration_since(self.since.0);
         let worked = self.meter.read(self.begun).saturating_sub(self.since.1);
@@ -121,19 +83,17 @@ impl<'a> Pacer<'a> {
                 drop(pace);
                 tell();
                 told = true;
-                pace = self.orders.lock();
+                pace = self.orders.hold();
                 continue;
             }
             now = Instant::now();
             if *pace == Pace::PAUSED {
-                let woken = self.orders.changed.wait(pace);
-                pace = woken.unwrap_or_else(PoisonError::into_inner);
+                pace = self.orders.wait(pace);
                 still += now.elapsed();
                 // Who has stood still owes nothing.
                 self.debt = Debt::default();
             } else if let Some(rest) = self.debt.due() {
-                let woken = self.orders.changed.wait_timeout(pace, rest);
-                pace = woken.unwrap_or_else(PoisonError::into_inner).0;
+                pace = self.orders.wait_for(pace, rest);
                 self.debt.rested(now.elapsed());
                 if *pace == Pace::FULL {
                     self.debt = Debt::default();
@@ -143,8 +103,45 @@ impl<'a> Pacer<'a> {
             }
         }
         drop(pace);
-        self.since = (Instant::now(), self.meter.read(self.begun));
+        self.go_on();
         still
+    }
+
+    /// Where a file lies that was still on its way when the unit began; none where the unit is to end instead.
+    /// Where it has to wait, `tell` hears of it first.
+    pub(crate) fn file(&mut self, blob: Digest, mut tell: impl FnMut()) -> Option<PathBuf> {
+        let mut told = false;
+        let mut held = self.orders.hold();
+        let found = loop {
+            if self.stops() {
+                break None;
+            }
+            // A unit that has stood still goes on as its pace says, one that hasn't has rested already.
+            let goes_on = !told || *held > Pace::PAUSED;
+            if let Some(path) = self.said.file(blob).filter(|_| goes_on) {
+                break Some(path);
+            }
+            if std::mem::replace(&mut told, true) {
+                held = self.orders.wait(held);
+            } else {
+                // Unlocked, as for a rest.
+                drop(held);
+                tell();
+                held = self.orders.hold();
+            }
+        };
+        drop(held);
+        if told {
+            // Who has stood still owes nothing.
+            self.debt = Debt::default();
+            self.go_on();
+        }
+        found
+    }
+
+    /// What has passed until now is no work.
+    fn go_on(&mut self) {
+        self.since = (Instant::now(), self.meter.read(self.begun));
     }
 }
 
@@ -188,6 +185,7 @@ fn nanos(time: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sojourn_protocol::trainer::Here;
     use std::thread;
 
     fn percent(percent: u8) -> Pace {
@@ -244,8 +242,8 @@ mod tests {
     #[test]
     fn a_unit_at_rest_hears_the_next_pace_and_the_stop() {
         let orders = Orders::default();
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut pacer = Pacer::new(&orders, Arc::clone(&stop), Meter::Wall);
+        let said = Said::nothing();
+        let mut pacer = Pacer::new(&orders, Arc::clone(&said), Meter::Wall);
         let mut told = 0;
         assert_eq!(pacer.rest(|| told += 1), Duration::ZERO);
         orders.pace(Pace::PAUSED);
@@ -267,11 +265,53 @@ mod tests {
         assert!(pacer.meter.read(pacer.begun) >= Duration::from_secs(3_600));
         thread::scope(|scope| {
             let resting = scope.spawn(|| pacer.rest(|| {}));
-            orders.stop(&stop);
+            orders.stop(&said);
             assert_eq!(resting.join().unwrap(), Duration::ZERO);
         });
         orders.pace(Pace::PAUSED);
         assert!(pacer.stops());
         assert_eq!(pacer.rest(|| panic!("it ends")), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_unit_that_waits_for_a_file_hears_of_it_and_of_the_stop() {
+        let orders = Orders::default();
+        let said = Said::nothing();
+        let mut pacer = Pacer::new(&orders, Arc::clone(&said), Meter::Wall);
+        let [early, late, never] = [b"early".as_slice(), b"late", b"never"].map(Digest::of);
+        let come = |blob: Digest| orders.here(&said, Here { blob, path: blob.to_string().into() });
+        let path = |blob: Digest| Some(PathBuf::from(blob.to_string()));
+        come(early);
+        assert_eq!(pacer.file(early, || panic!("it is here")), path(early));
+        // It comes while the slot is told, and while the unit waits; another, or a pace, isn't it.
+        assert_eq!(pacer.file(late, || come(late)), path(late));
+        let waits = |pacer: &mut Pacer<'_>, blob, meanwhile: &dyn Fn()| {
+            thread::scope(|scope| {
+                let (told, hears) = std::sync::mpsc::channel();
+                let waiting = scope.spawn(move || pacer.file(blob, || told.send(()).unwrap()));
+                hears.recv().unwrap();
+                meanwhile();
+                waiting.join().unwrap()
+            })
+        };
+        let later = Digest::of(b"later");
+        pacer.begun -= Duration::from_secs(3_600);
+        let found = waits(&mut pacer, later, &|| {
+            orders.pace(percent(1));
+            come(never);
+            come(later);
+        });
+        assert_eq!((found, pacer.debt), (path(later), Debt::default()));
+        orders.pace(Pace::PAUSED);
+        assert_eq!(pacer.file(later, || panic!("it is here")), path(later));
+        let paused = Digest::of(b"paused");
+        let found = waits(&mut pacer, paused, &|| {
+            come(paused);
+            orders.pace(Pace::FULL);
+        });
+        assert_eq!(found, path(paused));
+        let other = Digest::of(b"other");
+        assert_eq!(waits(&mut pacer, other, &|| orders.stop(&said)), None);
+        assert_eq!(pacer.file(never, || panic!("it ends")), None);
     }
 }

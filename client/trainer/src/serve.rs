@@ -2,7 +2,7 @@
 //!
 //! A thread reads stdin so that its end ends the process at once, in the middle of a unit too: a
 //! trainer must not outlive the daemon that started it. It also hears at once that a unit is to stop, or to
-//! go at another pace.
+//! go at another pace, or that a file has come which it may wait for.
 
 use crate::{
     calibrate::calibrate,
@@ -11,12 +11,14 @@ use crate::{
     error::{TrainError, kind_of},
     memory::PeakMemory,
     options::Options,
-    pace::{Meter, Orders, Pacer},
+    orders::{Orders, Said},
+    pace::{Meter, Pacer},
     predict::{LastModel, predict},
-    unit,
+    unit::{self, Listener},
 };
 use rustix::process::{Signal, getpid, kill_process};
 use sojourn_protocol::{
+    digest::Digest,
     report::{Failure, FailureKind},
     trainer::{Hello, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine, TrainerRequest},
 };
@@ -24,6 +26,7 @@ use std::{
     io::{self, BufRead, Write},
     ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
     process::ExitCode,
     sync::{
         Arc,
@@ -91,7 +94,7 @@ fn answer_all(
     life.busy.store(false, Ordering::SeqCst);
     put(&TrainerLine::Hello(hello))?;
     let mut last = LastModel::default();
-    while let Ok(Asked { request, stop }) = requests.recv() {
+    while let Ok(Asked { request, said }) = requests.recv() {
         life.busy.store(true, Ordering::SeqCst);
         if life.ended.load(Ordering::SeqCst) {
             break;
@@ -100,14 +103,16 @@ fn answer_all(
             Ok(TrainerRequest::Run(request)) => {
                 let gpu = shards.device().is_cuda();
                 let meter = if gpu { Meter::Wall } else { Meter::Processor };
-                answer(&request, &mut shards, Pacer::new(orders, stop, meter))
+                answer(&request, &mut shards, Pacer::new(orders, said, meter))
             }
             Ok(TrainerRequest::Predict(request)) => {
                 catch(|| predict(&request, &mut last, shards.device()))
                     .map_or_else(TrainerLine::Failed, TrainerLine::Predicted)
             }
             // The reader keeps these to itself.
-            Ok(TrainerRequest::Stop | TrainerRequest::Pace(_)) => continue,
+            Ok(TrainerRequest::Stop | TrainerRequest::Pace(_) | TrainerRequest::Here(_)) => {
+                continue;
+            }
             Err(error) => TrainerLine::Failed(Failure {
                 kind: FailureKind::Trainer,
                 message: format!("the request can't be understood: {error}"),
@@ -119,37 +124,53 @@ fn answer_all(
     Ok(())
 }
 
-fn answer(request: &RunUnit, shards: &mut Shards, mut pacer: Pacer<'_>) -> TrainerLine {
+fn answer(request: &RunUnit, shards: &mut Shards, pacer: Pacer<'_>) -> TrainerLine {
     let device = shards.device();
-    let mut shown = Instant::now();
-    let mut listener = |told: Told| {
-        // Where nobody reads any more, the unit's answer will find out.
-        let tell = |told: &Told| put(&TrainerLine::Told(told.clone())).ok();
+    let mut teller = Teller { device, pacer, shown: Instant::now() };
+    let peak = PeakMemory::of_unit(device);
+    let answer =
+        catch(|| unit::run(request, shards, &mut teller)).unwrap_or_else(TrainerLine::Failed);
+    if let Some(bytes) = peak.and_then(PeakMemory::bytes) {
+        tell(&Told::Peak(bytes));
+    }
+    answer
+}
+
+/// Tells the slot of a running unit, and has it do what the slot says.
+struct Teller<'a> {
+    device: tch::Device,
+    pacer: Pacer<'a>,
+    /// When progress was told last.
+    shown: Instant,
+}
+
+impl Listener for Teller<'_> {
+    fn hear(&mut self, told: Told) -> ControlFlow<(), Duration> {
         let Told::Progress(_) = told else {
             tell(&told);
             return ControlFlow::Continue(Duration::ZERO);
         };
-        if shown.elapsed() >= PROGRESS_EVERY {
-            shown = Instant::now();
+        if self.shown.elapsed() >= PROGRESS_EVERY {
+            self.shown = Instant::now();
             tell(&told);
         }
-        if !pacer.is_full() {
+        if !self.pacer.is_full() {
             // A GPU works off what it is given; its time is over when it has.
-            finish(device);
+            finish(self.device);
         }
         // Of a unit that stands still it is known where.
-        let still = pacer.rest(|| {
-            tell(&told);
-        });
-        if pacer.stops() { ControlFlow::Break(()) } else { ControlFlow::Continue(still) }
-    };
-    let peak = PeakMemory::of_unit(device);
-    let answer =
-        catch(|| unit::run(request, shards, &mut listener)).unwrap_or_else(TrainerLine::Failed);
-    if let Some(bytes) = peak.and_then(PeakMemory::bytes) {
-        put(&TrainerLine::Told(Told::Peak(bytes))).ok();
+        let still = self.pacer.rest(|| tell(&told));
+        if self.pacer.stops() { ControlFlow::Break(()) } else { ControlFlow::Continue(still) }
     }
-    answer
+
+    fn wait_for(&mut self, blob: Digest) -> Option<PathBuf> {
+        self.pacer.file(blob, || tell(&Told::Waits(blob)))
+    }
+}
+
+/// Where nobody reads any more, the unit's answer will find out.
+fn tell(told: &Told) {
+    put(&TrainerLine::Told(told.clone())).ok();
 }
 
 /// A panic is a failed unit, not the end of the process.
@@ -185,10 +206,10 @@ struct Life {
     ended: AtomicBool,
 }
 
-/// A request, and whether what it asks for is to stop.
+/// A request, and what is said later of what it asks for.
 struct Asked {
     request: Result<TrainerRequest, serde_json::Error>,
-    stop: Arc<AtomicBool>,
+    said: Arc<Said>,
 }
 
 /// The requests of stdin as they come.
@@ -196,22 +217,25 @@ fn read_requests(life: Arc<Life>, orders: Arc<Orders>) -> mpsc::Receiver<Asked> 
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         // That of the last request: a slot asks for one thing at a time.
-        let mut stop = Arc::new(AtomicBool::new(false));
+        let mut said = Said::nothing();
         for line in io::stdin().lock().lines().map_while(Result::ok) {
-            let request = serde_json::from_str(&line);
-            match &request {
+            let request = match serde_json::from_str(&line) {
                 Ok(TrainerRequest::Stop) => {
-                    orders.stop(&stop);
+                    orders.stop(&said);
                     continue;
                 }
                 Ok(TrainerRequest::Pace(pace)) => {
-                    orders.pace(*pace);
+                    orders.pace(pace);
                     continue;
                 }
-                _ => {}
-            }
-            stop = Arc::default();
-            if sender.send(Asked { request, stop: Arc::clone(&stop) }).is_err() {
+                Ok(TrainerRequest::Here(file)) => {
+                    orders.here(&said, file);
+                    continue;
+                }
+                request => request,
+            };
+            said = Said::nothing();
+            if sender.send(Asked { request, said: Arc::clone(&said) }).is_err() {
                 return;
             }
         }

@@ -57,6 +57,7 @@ fn what_is_kept_on_the_way_is_what_a_shorter_hop_makes() {
             Told::Progress(_) => {}
             Told::Peak(_) => panic!("the process says that, not the unit"),
             Told::NotKept(reason) => panic!("{reason}"),
+            Told::Waits(blob) => panic!("it waits for {blob}"),
         }
         ControlFlow::Continue(Duration::ZERO)
     };

@@ -9,6 +9,7 @@ use crate::{
     tally::ClassTally,
 };
 use sojourn_protocol::{
+    digest::Digest,
     manifest::Shard,
     position::batches,
     report::Evaluated,
@@ -17,17 +18,36 @@ use sojourn_protocol::{
 };
 use std::{
     ops::ControlFlow,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
-/// Hears of a running unit, and may break a hop off; says for how long it has had the unit stand still.
-pub(crate) type Listener<'a> = dyn FnMut(Told) -> ControlFlow<(), Duration> + 'a;
+/// Hears of a running unit.
+pub(crate) trait Listener {
+    /// May break a hop off; says for how long it has had the unit stand still.
+    fn hear(&mut self, told: Told) -> ControlFlow<(), Duration>;
+
+    /// Where a shard lies that was still on its way when the unit began, once it is there; none where the hop is
+    /// broken off instead.
+    fn wait_for(&mut self, blob: Digest) -> Option<PathBuf>;
+}
+
+/// To one who only hears, nothing comes.
+impl<F: FnMut(Told) -> ControlFlow<(), Duration>> Listener for F {
+    fn hear(&mut self, told: Told) -> ControlFlow<(), Duration> {
+        self(told)
+    }
+
+    fn wait_for(&mut self, _: Digest) -> Option<PathBuf> {
+        None
+    }
+}
 
 /// Does a unit.
 pub(crate) fn run(
     request: &RunUnit,
     shards: &mut Shards,
-    listener: &mut Listener<'_>,
+    listener: &mut dyn Listener,
 ) -> Result<TrainerLine, TrainError> {
     match &request.unit {
         Unit::Train(hop) => {
@@ -45,7 +65,7 @@ fn run_evaluation(
     evaluation: &Evaluation,
     request: &RunUnit,
     shards: &mut Shards,
-    listener: &mut Listener<'_>,
+    listener: &mut dyn Listener,
 ) -> Result<Evaluated, TrainError> {
     let checkpoint = read(&request.files, evaluation.checkpoint.sha256)?;
     let model = Model::load(&evaluation.context, &checkpoint, shards.device())?;
@@ -72,7 +92,7 @@ fn run_evaluation(
             let done = u32::try_from(done).unwrap_or(all);
             // Of half an evaluation nobody has any use.
             let told = Told::Progress(Progress { done: before.saturating_add(done), of });
-            if let ControlFlow::Continue(still) = listener(told) {
+            if let ControlFlow::Continue(still) = listener.hear(told) {
                 started += still;
             }
         })?);

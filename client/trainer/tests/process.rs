@@ -12,13 +12,13 @@ use sojourn_protocol::{
     report::{FailureKind, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{
-        Hello, PINNED_ENVIRONMENT, Pace, Progress, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine,
-        TrainerRequest,
+        Hello, Here, PINNED_ENVIRONMENT, Pace, Progress, RunUnit, TRAINER_PROTOCOL, Told,
+        TrainerLine, TrainerRequest,
     },
-    unit::{Base, Evaluation, Hop, TrialContext, Unit},
+    unit::{Base, Evaluation, Hop, Leg, TrialContext, Unit},
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{BufRead, BufReader, Write},
     os::unix::process::ExitStatusExt,
     path::Path,
@@ -120,6 +120,7 @@ fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
         unit: Unit::Train(hop),
         files: BTreeMap::from([(blob.sha256, path)]),
         output: folder.join("output"),
+        coming: BTreeSet::new(),
         until: None,
         keep_every: None,
     }))
@@ -283,6 +284,93 @@ fn an_evaluation_stands_still_between_its_chunks() {
     trainer.pace(100);
     let TrainerLine::Evaluated(evaluated) = trainer.answer() else { panic!("it goes on") };
     assert_eq!(evaluated.shards[0].rows, 3_000);
+}
+
+/// A unit of three legs, of which the files of the last two are still to come: said with these.
+fn of_three(folder: &Path) -> (TrainerRequest, RunUnit, Vec<Here>) {
+    let TrainerRequest::Run(whole) = request(folder, 20, 8) else { panic!("a unit") };
+    let mut whole = *whole;
+    let Unit::Train(hop) = &mut whole.unit else { panic!("a hop") };
+    let mut later = Vec::new();
+    for n in 1..3 {
+        let place = folder.join(n.to_string());
+        std::fs::create_dir(&place).unwrap();
+        let TrainerRequest::Run(other) = request(&place, 20 + n, 8) else { panic!("a unit") };
+        let Unit::Train(of) = other.unit else { panic!("a hop") };
+        hop.then.push(Leg { shard_id: ShardId(n), shard: of.shard, seed: u64::from(n) });
+        let (blob, path) = other.files.into_iter().next().unwrap();
+        whole.files.insert(blob, path.clone());
+        later.push(Here { blob, path });
+    }
+    let mut begins = whole.clone();
+    begins.files.retain(|blob, _| later.iter().all(|here| here.blob != *blob));
+    begins.coming = later.iter().map(|here| here.blob).collect();
+    (TrainerRequest::Run(Box::new(whole)), begins, later)
+}
+
+impl Trainer {
+    fn here(&mut self, file: &Here) {
+        self.send(&serde_json::to_string(&TrainerRequest::Here(file.clone())).unwrap());
+    }
+
+    /// Past its progress, the shard that it waits for.
+    fn waits(&mut self) -> Digest {
+        loop {
+            match line(&mut self.lines) {
+                TrainerLine::Told(Told::Progress(_)) => {}
+                TrainerLine::Told(Told::Waits(blob)) => return blob,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_unit_begins_before_its_later_shards_are_there_and_makes_the_same_bytes() {
+    let folder = TempDir::new().unwrap();
+    let (whole, begins, later) = of_three(folder.path());
+    let begins = serde_json::to_string(&TrainerRequest::Run(Box::new(begins))).unwrap();
+    let expected = Trainer::start().train(&whole);
+
+    // One by one, each when it is waited for.
+    let mut trainer = Trainer::start();
+    trainer.send(&begins);
+    for file in &later {
+        assert_eq!(trainer.waits(), file.blob);
+        trainer.here(file);
+    }
+    let TrainerLine::Trained(trained) = trainer.answer() else { panic!("it is trained") };
+    assert_eq!((trained.end, trained.sums), (expected.end, expected.sums));
+    assert_eq!(trained.checkpoint, expected.checkpoint);
+
+    // In another order, and perhaps before they are waited for.
+    trainer.send(&begins);
+    for file in later.iter().rev() {
+        trainer.here(file);
+    }
+    let TrainerLine::Trained(trained) = trainer.answer() else { panic!("it is trained") };
+    assert_eq!(trained.checkpoint, expected.checkpoint);
+
+    // What was said of one unit isn't said of the next.
+    trainer.send(&begins);
+    assert_eq!(trainer.waits(), later[0].blob);
+    trainer.here(&later[0]);
+    assert_eq!(trainer.waits(), later[1].blob);
+    trainer.send(&serde_json::to_string(&TrainerRequest::Stop).unwrap());
+    let TrainerLine::Trained(part) = trainer.answer() else { panic!("it stops with a part") };
+    assert_eq!((part.end.shard, part.end.batch, part.end.step), (ShardId(1), 3, 6));
+}
+
+#[test]
+fn a_trainer_that_waits_for_a_shard_ends_with_its_stdin() {
+    let folder = TempDir::new().unwrap();
+    let (_, begins, later) = of_three(folder.path());
+    let mut trainer = Trainer::start();
+    trainer.send(&serde_json::to_string(&TrainerRequest::Run(Box::new(begins))).unwrap());
+    assert_eq!(trainer.waits(), later[0].blob);
+    trainer.requests.take();
+    let status = trainer.process.wait().unwrap();
+    assert_eq!(status.signal(), Some(9), "{status}");
 }
 
 #[test]
