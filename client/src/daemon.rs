@@ -1,6 +1,7 @@
 //! The daemon's life: check everything, become a host, work until told to stop, give back what is held.
 
 use crate::{
+    ahead::Ahead,
     api::Api,
     backoff::Backoff,
     cache::Cache,
@@ -252,6 +253,7 @@ async fn set_up<R: UnitRunner>(
         units: Units::default(),
         cache,
         fetcher,
+        ahead: Ahead::default(),
         lines,
         volume,
         outbox,

@@ -2,6 +2,7 @@
 //! reports that have ended.
 
 use crate::{
+    ahead::Ahead,
     api::{Api, ApiFailure, Remedy},
     backoff::Backoff,
     cache::Cache,
@@ -73,6 +74,8 @@ pub(crate) struct Host<R> {
     pub(crate) units: Units,
     pub(crate) cache: Arc<Cache>,
     pub(crate) fetcher: Fetcher,
+    /// Whether the line is free for more than units wait for.
+    pub(crate) ahead: Ahead,
     /// How fast bytes may come and go.
     pub(crate) lines: Arc<Lines>,
     /// How many bytes have come and gone, and may yet.

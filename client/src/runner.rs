@@ -3,10 +3,10 @@
 use sojourn_protocol::{
     inventory::CPU,
     report::Outcome,
-    trainer::{Hello, Pace, RunUnit, Told},
+    trainer::{Hello, Here, Pace, RunUnit, Told},
 };
 use std::error::Error;
-use tokio::sync::watch;
+use tokio::sync::{mpsc::UnboundedReceiver, watch};
 
 /// Runs units, one at a time.
 ///
@@ -22,13 +22,14 @@ pub trait UnitRunner: Send + 'static {
 
     /// Does a unit, at the pace that is wanted at the time. A trainer that fails or dies on it is an outcome;
     /// an error means that there was no trainer to try it with. When `stop` ends first, a hop ends early, with
-    /// a part.
+    /// a part. `files` brings those of [`RunUnit::coming`].
     fn run(
         &mut self,
         unit: RunUnit,
         on_told: impl FnMut(Told) + Send,
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
+        files: UnboundedReceiver<Here>,
     ) -> impl Future<Output = Result<Outcome, RunnerError>> + Send;
 }
 

@@ -3,14 +3,14 @@
 use crate::runner::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
     report::Outcome,
-    trainer::{CLASS_THREADS, Hello, Pace, RunUnit, Told},
+    trainer::{CLASS_THREADS, Hello, Here, Pace, RunUnit, Told},
 };
 use sojourn_slot::{Slot, SlotError};
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
 };
-use tokio::sync::watch;
+use tokio::sync::{mpsc::UnboundedReceiver, watch};
 
 /// A [`Slot`] as the daemon wants it.
 #[derive(Debug)]
@@ -43,9 +43,10 @@ impl UnitRunner for SlotRunner {
         on_told: impl FnMut(Told) + Send,
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
+        files: UnboundedReceiver<Here>,
     ) -> Result<Outcome, RunnerError> {
         self.slot.set_threads(self.threads.load(Ordering::Relaxed));
-        self.slot.run(unit, on_told, stop, pace).await.map_err(runner_error)
+        self.slot.run_with(unit, on_told, stop, pace, files).await.map_err(runner_error)
     }
 }
 

@@ -2,6 +2,8 @@
 //! follow from a change (files to remove) is the caller's.
 //!
 //! ```text
+//!                                  Awaiting
+//!                                     ||
 //! Waiting -> Fetching -> Waiting -> Running -> Finished -> Reporting -> Reported -> (over)
 //!    |          |           |          |          |
 //!    +----------+-----------+----------+----------+--> Returning -> (over)
@@ -38,6 +40,8 @@ enum Stage {
     Waiting,
     Fetching,
     Running(Progress),
+    /// Running, but for a shard that it waits for.
+    Awaiting(Progress),
     /// On disk; on its way to the server.
     Finished,
     /// Its report is being made, and will be answered.
@@ -51,7 +55,11 @@ enum Stage {
 impl Stage {
     /// Is it a unit that is being done, or will be?
     fn is_work(self) -> bool {
-        matches!(self, Self::Waiting | Self::Fetching | Self::Running(_))
+        matches!(self, Self::Waiting | Self::Fetching) || self.is_in_slot()
+    }
+
+    fn is_in_slot(self) -> bool {
+        matches!(self, Self::Running(_) | Self::Awaiting(_))
     }
 }
 
@@ -154,7 +162,7 @@ impl Table {
         }
     }
 
-    /// The unit's blobs are on their way; `fetched` counts the bytes of each.
+    /// The blobs that the unit begins with are on their way; `fetched` counts the bytes of each of its blobs.
     pub(crate) fn fetching(&self, lease: LeaseId, fetched: Vec<Arc<AtomicU64>>) {
         if let Some(entry) = self.lock().entries.get_mut(&lease)
             && entry.stage == Stage::Waiting
@@ -163,7 +171,7 @@ impl Table {
         }
     }
 
-    /// The unit's blobs are here; it waits for a slot.
+    /// The blobs that the unit begins with are here; it waits for a slot.
     pub(crate) fn fetched(&self, lease: LeaseId) {
         if let Some(entry) = self.lock().entries.get_mut(&lease)
             && entry.stage == Stage::Fetching
@@ -175,9 +183,18 @@ impl Table {
     /// The unit is in a slot and has come so far.
     pub(crate) fn running(&self, lease: LeaseId, progress: Progress) {
         if let Some(entry) = self.lock().entries.get_mut(&lease)
-            && matches!(entry.stage, Stage::Waiting | Stage::Running(_))
+            && (entry.stage == Stage::Waiting || entry.stage.is_in_slot())
         {
             entry.stage = Stage::Running(progress);
+        }
+    }
+
+    /// The unit, which is in a slot, waits there for a shard; or goes on.
+    pub(crate) fn awaits(&self, lease: LeaseId, awaits: bool) {
+        if let Some(entry) = self.lock().entries.get_mut(&lease)
+            && let Stage::Running(progress) | Stage::Awaiting(progress) = entry.stage
+        {
+            entry.stage = if awaits { Stage::Awaiting(progress) } else { Stage::Running(progress) };
         }
     }
 
@@ -256,9 +273,13 @@ impl Table {
                 None | Some(Stage::Reporting) => Dropped::Nothing,
                 Some(Stage::Reported) if !told_as_reported => Dropped::Nothing,
                 Some(Stage::Reported | Stage::Finished) => Dropped::Result,
-                Some(Stage::Waiting | Stage::Fetching | Stage::Running(_) | Stage::Returning) => {
-                    Dropped::Unit
-                }
+                Some(
+                    Stage::Waiting
+                    | Stage::Fetching
+                    | Stage::Running(_)
+                    | Stage::Awaiting(_)
+                    | Stage::Returning,
+                ) => Dropped::Unit,
             };
             if dropped == Dropped::Nothing {
                 return (dropped, false);
@@ -278,7 +299,7 @@ impl Table {
 
     /// Stops everything that hasn't begun to run, and says which leases that were.
     pub(crate) fn stop_unstarted(&self) -> Vec<LeaseId> {
-        self.stop(|entry| !matches!(entry.stage, Stage::Running(_)))
+        self.stop(|entry| !entry.stage.is_in_slot())
     }
 
     /// Stops everything that isn't finished, and says which leases that were.
@@ -315,7 +336,7 @@ impl Table {
     pub(crate) fn is_busy(&self) -> bool {
         let state = self.lock();
         state.entries.values().any(|entry| match entry.stage {
-            Stage::Running(_) | Stage::Finished | Stage::Reporting => true,
+            Stage::Running(_) | Stage::Awaiting(_) | Stage::Finished | Stage::Reporting => true,
             Stage::Waiting | Stage::Fetching | Stage::Reported | Stage::Returning => false,
         })
     }
@@ -331,11 +352,11 @@ impl Table {
         let held = state.entries.iter().filter_map(|(lease, entry)| {
             let state = match entry.stage {
                 Stage::Waiting | Stage::Returning => HeldState::Waiting,
-                Stage::Fetching => {
-                    let counts = entry.fetched.iter().map(|count| count.load(Ordering::Relaxed));
-                    HeldState::Fetching { fetched: counts.fold(0, u64::saturating_add) }
-                }
+                Stage::Fetching => HeldState::Fetching { fetched: entry.fetched() },
                 Stage::Running(Progress { done, of }) => HeldState::Running { done, of },
+                Stage::Awaiting(Progress { done, of }) => {
+                    HeldState::Awaiting { done, of, fetched: entry.fetched() }
+                }
                 Stage::Finished => match &entry.sent {
                     Some(sent) => HeldState::Sending { sent: sent.load(Ordering::Relaxed) },
                     None => HeldState::Finished,
@@ -455,7 +476,13 @@ impl Entry {
 
     /// It runs, and ends early by itself.
     fn is_ending(&self) -> bool {
-        self.ends_early && matches!(self.stage, Stage::Running(_))
+        self.ends_early && self.stage.is_in_slot()
+    }
+
+    /// Bytes of its blobs that are here.
+    fn fetched(&self) -> u64 {
+        let counts = self.fetched.iter().map(|count| count.load(Ordering::Relaxed));
+        counts.fold(0, u64::saturating_add)
     }
 
     fn abort(self) {

@@ -51,6 +51,26 @@ fn what_is_being_fetched_is_told_as_it_comes() {
 }
 
 #[test]
+fn a_unit_that_waits_in_its_slot_is_told_with_the_bytes_that_come() {
+    let table = table(&[1]);
+    let held = |state| [Held { lease: LeaseId(1), state }];
+    let count = Arc::new(AtomicU64::new(7));
+    table.fetching(LeaseId(1), vec![Arc::clone(&count)]);
+    table.awaits(LeaseId(1), true);
+    assert_eq!(table.holding(), held(HeldState::Fetching { fetched: 7 }), "it has no slot yet");
+    table.fetched(LeaseId(1));
+    table.running(LeaseId(1), Progress { done: 1, of: 4 });
+    table.ends_early(LeaseId(1));
+    table.awaits(LeaseId(1), true);
+    count.store(9, Ordering::Relaxed);
+    assert_eq!(table.holding(), held(HeldState::Awaiting { done: 1, of: 4, fetched: 9 }));
+    assert_eq!((demand(&table, 1), table.ending(), table.is_busy()), ((0, 1), 1, true));
+    assert!(table.stop_unstarted().is_empty() && table.stop_others().is_empty());
+    table.awaits(LeaseId(1), false);
+    assert_eq!(table.holding(), held(HeldState::Running { done: 1, of: 4 }));
+}
+
+#[test]
 fn what_is_being_sent_is_told_as_it_goes() {
     let table = table(&[1]);
     let sent = Arc::new(AtomicU64::new(0));

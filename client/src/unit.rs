@@ -1,9 +1,9 @@
-//! One lease from its arrival to a finished result: fetch, wait for a slot, run, keep. A task of its own,
-//! so that dropping the lease is aborting the task: every step leaves nothing behind when it is cut.
+//! One lease from its arrival to a finished result: fetch what it begins with, wait for a slot, run while the rest
+//! comes, keep. A task of its own, so that dropping the lease is aborting the task: every step leaves nothing
+//! behind when it is cut.
 
 use crate::{
-    api::ApiFailure,
-    cache::{Class, Pin},
+    coming::{Coming, Needs},
     delivery::{self, First},
     error::ClientError,
     folder::{Workbench, free_bytes},
@@ -12,39 +12,20 @@ use crate::{
     outbox::Finished,
     part::Part,
     runner::{RunnerError, UnitRunner},
-    transfer::{FetchError, Flight},
+    trouble::Trouble,
     watchdog::Watchdog,
 };
-use futures::{StreamExt, TryStreamExt, stream};
 use sojourn_protocol::{
     api::ReleaseRequest,
-    digest::{BlobRef, Digest},
+    digest::BlobRef,
     position::batches,
     report::{Failure, FailureKind, Outcome, Report},
     time::Millis,
-    trainer::{Progress, RunUnit, Told},
+    trainer::{Here, Progress, RunUnit, Told},
     unit::{Lease, Unit},
 };
-use std::{collections::BTreeMap, fs, io, sync::Arc, time::Duration};
-
-/// Blobs of one unit that are fetched at once.
-const AT_ONCE: usize = 4;
-
-/// Why a unit didn't get to a result.
-enum Trouble {
-    /// The daemon has to end.
-    End(ApiFailure),
-    /// It has to, because its trainers calculate otherwise than they did.
-    Unlike(RunnerError),
-    /// The lease is over already.
-    Over,
-    /// The daemon ends, and the trainer doesn't.
-    Leaving,
-    /// This unit can't be done here, or not now.
-    Unit(String),
-    /// Nor can any other, for a while.
-    Machine(String),
-}
+use std::{fs, io, sync::Arc, time::Duration};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Works a lease off: its result delivered, or the lease given back.
 pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
@@ -105,15 +86,12 @@ async fn attempt<R: UnitRunner>(
     let finished = match run(host, lease, reserved, &mut part).await {
         Ok(finished) => finished,
         Err(trouble) => {
-            let reason = match &trouble {
-                Trouble::Machine(reason) => Some(reason.as_str()),
-                Trouble::Leaving => Some("the client is stopping, and the trainer isn't"),
-                Trouble::End(_) | Trouble::Unlike(_) | Trouble::Over | Trouble::Unit(_) => None,
-            };
-            let (Some(reason), Some(finished)) = (reason, part.take()) else {
+            let counts = matches!(trouble, Trouble::Machine(_) | Trouble::Leaving);
+            let Some(finished) = part.take().filter(|_| counts) else {
                 host.outbox.remove(lease.id);
                 return Err(trouble);
             };
+            let reason = trouble.reason();
             tracing::warn!(lease = %lease.id, reason, "a hop has come to nothing but the part that was kept");
             finished
         }
@@ -136,12 +114,11 @@ async fn run<R: UnitRunner>(
     reserved: &mut Reserved,
     part: &mut Part<'_>,
 ) -> Result<Finished, Trouble> {
-    let pins = fetch(host, lease).await?;
-    reserved.fetched();
-    if lease.upload_bytes > 0 {
-        // The part that is kept, and what takes its place.
-        host.cache.leave_room(lease.upload_bytes.saturating_mul(2), free_bytes);
-    }
+    let needs = Needs::of(host, lease);
+    let pins = needs.first(host, lease).await?;
+    leave_room(host, lease);
+    let watchdog = Watchdog::new(host.timing.standstill);
+    let (coming, said) = Coming::new(host, lease, &watchdog, needs);
     let files = pins.iter().map(|(digest, pin)| (*digest, pin.path().to_owned())).collect();
     let workbench = host.folder.workbench(lease.id).map_err(|error| {
         Trouble::Machine(format!("there is no place for the checkpoint: {error}"))
@@ -149,15 +126,23 @@ async fn run<R: UnitRunner>(
     let run = RunUnit {
         unit: lease.unit.clone(),
         files,
+        coming: coming.names(),
         output: workbench.output(),
         until: None,
         keep_every: host.timing.keep_every.map(millis),
     };
-    let outcome = train(host, run, lease, part).await?;
+    let outcome = tokio::select! {
+        outcome = train(host, run, lease, part, &coming, said) => outcome?,
+        never = coming.bring(|| reserved.fetched()) => match never {},
+    };
+    if let Some(trouble) = coming.trouble() {
+        let reason = trouble.reason();
+        tracing::warn!(lease = %lease.id, reason, "a shard can't be had; the unit ends with what is trained");
+    }
     match outcome {
         // The disk's doing, not the unit's: what is wrong is found out and fetched again the next time.
         Outcome::Failed(Failure { kind: FailureKind::Damaged, message }) => {
-            host.cache.doubt(pins.keys());
+            host.cache.doubt(pins.keys().chain(&coming.here()));
             return Err(Trouble::Machine(message));
         }
         // It may have been killed or stopped by a person, or for the memory of others. If the unit is to
@@ -187,18 +172,33 @@ async fn run<R: UnitRunner>(
     Ok(finished)
 }
 
-/// Has a slot do the unit, once one is free.
+/// Room on the disk for the part that is kept, and what takes its place.
+pub(crate) fn leave_room<R: UnitRunner>(host: &Host<R>, lease: &Lease) {
+    if lease.upload_bytes > 0 {
+        host.cache.leave_room(lease.upload_bytes.saturating_mul(2), free_bytes);
+    }
+}
+
+/// Has a slot do the unit, once one is free. It is stopped where something that it needs can't be had.
 async fn train<R: UnitRunner>(
     host: &Arc<Host<R>>,
     run: RunUnit,
     lease: &Lease,
     part: &mut Part<'_>,
+    coming: &Coming<'_, R>,
+    files: UnboundedReceiver<Here>,
 ) -> Result<Outcome, Trouble> {
-    host.owner.runs().await;
     let Some(device) = host.devices.get(&lease.device) else {
         return Err(Trouble::Unit(format!("this machine has no device `{}`", lease.device)));
     };
-    let mut seat = device.seats.take().await;
+    let seat = async {
+        host.owner.runs().await;
+        device.seats.take().await
+    };
+    let mut seat = tokio::select! {
+        seat = seat => seat,
+        trouble = coming.failed() => return Err(trouble),
+    };
     device.greet(&mut seat).await.map_err(no_trainer)?;
     tracing::debug!(lease = %lease.id, "unit started");
     host.units.started(lease.id);
@@ -209,7 +209,9 @@ async fn train<R: UnitRunner>(
     let part_of = |end| run.part(end);
     let pace = || host.owner.pace(device.kind());
     let quota = || host.means.share(&host.owner.limits());
-    let watchdog = Watchdog::new(host.timing.standstill);
+    let watchdog = coming.watchdog;
+    // It begins now.
+    watchdog.is_busy();
     let mut peak_memory = None;
     let on_told = |told| match told {
         Told::Progress(progress) => {
@@ -225,13 +227,20 @@ async fn train<R: UnitRunner>(
             watchdog.is_busy();
             part.not_kept(&reason);
         }
+        Told::Waits(blob) => coming.awaited(blob),
         Told::Peak(bytes) => peak_memory = Some(bytes),
+    };
+    let stop = async {
+        tokio::select! {
+            () = host.ends_early(lease.id) => {}
+            () = coming.fails() => {}
+        }
     };
     // The next unit starts when this ends; what follows is not the slot's business.
     let outcome = tokio::select! {
-        outcome = seat.runner().run(
-            run.clone(), on_told, host.ends_early(lease.id), pace(),
-        ) => outcome.map_err(no_trainer)?,
+        outcome = seat.runner().run(run.clone(), on_told, stop, pace(), files) => {
+            outcome.map_err(no_trainer)?
+        }
         still = watchdog.stalled(pace(), quota) => stalled(still),
         () = host.leaving(Leaving::Now) => return Err(Trouble::Leaving),
     };
@@ -254,33 +263,6 @@ fn millis(duration: Duration) -> Millis {
 
 fn no_trainer(error: RunnerError) -> Trouble {
     if error.is_for_good() { Trouble::Unlike(error) } else { Trouble::Machine(story(&error)) }
-}
-
-/// Every blob of the unit, pinned.
-async fn fetch<R: UnitRunner>(
-    host: &Host<R>,
-    lease: &Lease,
-) -> Result<BTreeMap<Digest, Pin>, Trouble> {
-    let model = model_of(&lease.unit);
-    // All of them from the beginning: one that another unit fetches now is on its way for this one too.
-    let flights: Vec<(BlobRef, Arc<Flight>)> =
-        lease.unit.blobs().into_iter().map(|b| (b, host.fetcher.flight(b.sha256))).collect();
-    let counts = flights.iter().map(|(_, flight)| flight.fetched()).collect();
-    host.table.fetching(lease.id, counts);
-    let fetches = flights.into_iter().map(|(blob, flight)| async move {
-        let class = if model == Some(blob) { Class::Checkpoint } else { Class::Data };
-        host.fetcher.fetch(blob, class, &flight).await.map(|pin| (blob.sha256, pin))
-    });
-    let fetched = stream::iter(fetches).buffer_unordered(AT_ONCE).try_collect().await;
-    host.table.fetched(lease.id);
-    fetched.map_err(|error| match error {
-        FetchError::End(failure) => Trouble::End(failure),
-        error @ FetchError::Refused { .. } => Trouble::Unit(story(&error)),
-        // A path that alters bytes will alter the next unit's too.
-        error @ (FetchError::Altered { .. } | FetchError::Disk { .. }) => {
-            Trouble::Machine(story(&error))
-        }
-    })
 }
 
 /// The outcome, if what it promises is there.
@@ -322,7 +304,7 @@ fn with_cause(message: &str, cause: &io::Error) -> String {
     if message.contains(&cause) { message.to_owned() } else { format!("{message} ({cause})") }
 }
 
-fn model_of(unit: &Unit) -> Option<BlobRef> {
+pub(crate) fn model_of(unit: &Unit) -> Option<BlobRef> {
     match unit {
         Unit::Train(hop) => hop.base.blob(),
         Unit::Evaluate(evaluation) => Some(evaluation.checkpoint),

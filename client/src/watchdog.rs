@@ -16,12 +16,15 @@ const SLOWER: u32 = 100;
 /// Loading a model, and its first batch, may take so many times as long as any batch may.
 const FIRST: u32 = 10;
 
-/// Watches one unit. Its time doesn't pass while its owner has it stand still.
+/// Watches one unit. Its time doesn't pass while its owner has it stand still, or while it waits for what is on
+/// its way.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     /// The shortest time after which a unit may be said to stand still.
     least: Duration,
     state: Mutex<State>,
+    /// Does it wait for what is on its way?
+    waits: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -38,7 +41,7 @@ impl Watchdog {
     /// For a unit that starts now.
     pub(crate) fn new(least: Duration) -> Self {
         let state = State { last: Instant::now(), longest: None, done: 0 };
-        Self { least, state: Mutex::new(state) }
+        Self { least, state: Mutex::new(state), waits: watch::Sender::new(false) }
     }
 
     /// So many batches are done.
@@ -61,6 +64,12 @@ impl Watchdog {
         self.lock().last = Instant::now();
     }
 
+    /// It waits for what is on its way; or that has come, and it is to go on.
+    pub(crate) fn waits(&self, waits: bool) {
+        self.is_busy();
+        self.waits.send_replace(waits);
+    }
+
     /// Ends when the unit has stood still for longer than it may: says for how long. `quota`: the percentage
     /// of the time that the kernel leaves it, at its full pace.
     pub(crate) async fn stalled(
@@ -68,7 +77,10 @@ impl Watchdog {
         mut pace: watch::Receiver<Pace>,
         quota: impl Fn() -> u8,
     ) -> Duration {
+        let mut waits = self.waits.subscribe();
         loop {
+            // The sender lives as long as `self`.
+            let _ = waits.wait_for(|waits| !waits).await;
             let share = *pace.borrow_and_update();
             if share == Pace::PAUSED {
                 if pace.changed().await.is_err() {
@@ -83,6 +95,7 @@ impl Watchdog {
             }
             tokio::select! {
                 () = sleep_until(last + patience) => {}
+                _ = waits.changed() => {}
                 changed = pace.changed() => if changed.is_err() {
                     sleep_until(last + patience).await;
                 }
@@ -135,6 +148,27 @@ mod tests {
         advance(Duration::from_secs(1)).await;
         assert_eq!(stalled(&dog, &pace), Some(Duration::from_secs(1000)), "4 was done before");
         dog.done(5);
+        assert_eq!(stalled(&dog, &pace), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_unit_that_waits_for_a_shard_does_not_stand_still_until_that_has_come() {
+        let (dog, pace) = (Watchdog::new(LEAST), watch::Sender::new(Pace::FULL));
+        dog.done(1);
+        dog.done(2);
+        let mut ends = Box::pin(dog.stalled(pace.subscribe(), || 100));
+        assert_eq!(ends.as_mut().now_or_never(), None);
+        dog.waits(true);
+        // Whoever looks now, and whoever has looked already.
+        assert_eq!(ends.as_mut().now_or_never(), None);
+        advance(Duration::from_secs(86_400)).await;
+        assert_eq!((ends.as_mut().now_or_never(), stalled(&dog, &pace)), (None, None));
+        dog.waits(false);
+        assert_eq!(ends.as_mut().now_or_never(), None);
+        advance(LEAST).await;
+        assert_eq!(ends.await, LEAST);
+        dog.done(3);
+        advance(Duration::from_secs(59)).await;
         assert_eq!(stalled(&dog, &pace), None);
     }
 

@@ -37,6 +37,7 @@ use crate::{
     report::ReportState,
     spec::JobSpec,
     time::Millis,
+    trainer::Progress,
     unit::Lease,
 };
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,8 @@ pub const LARGEST_BY_DELTA: u64 = 256 << 20;
 pub const FEATURES_HEADER: &str = "sojourn-features";
 /// A feature: [`HeldState::Sending`].
 pub const UPLOAD_PROGRESS: &str = "upload-progress";
+/// A feature: [`HeldState::Awaiting`].
+pub const AWAITING_SHARDS: &str = "awaiting-shards";
 /// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
 pub const DELTA_UPLOADS: &str = "delta-uploads";
 
@@ -116,9 +119,9 @@ pub struct Held {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HeldState {
-    /// All its blobs are there, or it hasn't begun to fetch them: it waits for its turn.
+    /// All is there that it begins with, or it hasn't begun to fetch that: it waits for its turn.
     Waiting,
-    /// Its blobs are on their way.
+    /// The blobs that it begins with are on their way.
     Fetching {
         /// Bytes of them that are there.
         fetched: u64,
@@ -129,6 +132,16 @@ pub enum HeldState {
         done: u32,
         /// Batches of the unit, over all its shards.
         of: u32,
+    },
+    /// In a slot, where it waits for a shard of its further legs that is on its way. Only for servers with the
+    /// feature [`AWAITING_SHARDS`].
+    Awaiting {
+        /// Batches done.
+        done: u32,
+        /// Batches of the unit, over all its shards.
+        of: u32,
+        /// Bytes of its blobs that are there.
+        fetched: u64,
     },
     /// Trained; its result waits for the server.
     Finished,
@@ -144,6 +157,17 @@ impl HeldState {
     #[must_use]
     pub const fn is_finished(&self) -> bool {
         matches!(self, HeldState::Finished | HeldState::Sending { .. })
+    }
+
+    /// How far it is, where it is in a slot.
+    #[must_use]
+    pub const fn progress(&self) -> Option<Progress> {
+        match *self {
+            HeldState::Running { done, of } | HeldState::Awaiting { done, of, .. } => {
+                Some(Progress { done, of })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -183,7 +183,7 @@ impl Unit {
         }
     }
 
-    /// Every blob that a host must have before it can start.
+    /// Every blob that a host needs for it: all before it can start, but for the shards of a hop's further legs.
     #[must_use]
     pub fn blobs(&self) -> Vec<BlobRef> {
         let mut blobs: Vec<BlobRef> = match self {

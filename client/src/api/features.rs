@@ -4,13 +4,14 @@
 use reqwest::header::HeaderMap;
 use sojourn_protocol::{
     PROTOCOL_HEADER,
-    api::{DELTA_UPLOADS, FEATURES_HEADER, Held, HeldState, UPLOAD_PROGRESS},
+    api::{AWAITING_SHARDS, DELTA_UPLOADS, FEATURES_HEADER, Held, HeldState, UPLOAD_PROGRESS},
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The features that this client can use.
 #[derive(Debug, Default)]
 pub(super) struct Features {
+    awaiting_shards: AtomicBool,
     upload_progress: AtomicBool,
     delta_uploads: AtomicBool,
 }
@@ -23,6 +24,7 @@ impl Features {
         }
         let words = headers.get(FEATURES_HEADER).and_then(|value| value.to_str().ok());
         let has = |wanted| words.unwrap_or_default().split(',').any(|word| word.trim() == wanted);
+        self.awaiting_shards.store(has(AWAITING_SHARDS), Ordering::Relaxed);
         self.upload_progress.store(has(UPLOAD_PROGRESS), Ordering::Relaxed);
         self.delta_uploads.store(has(DELTA_UPLOADS), Ordering::Relaxed);
     }
@@ -34,13 +36,17 @@ impl Features {
 
     /// Held leases in words that the server understands; `None` where it understands them as they are.
     pub(super) fn put(&self, holding: &[Held]) -> Option<Vec<Held>> {
-        if self.upload_progress.load(Ordering::Relaxed) {
+        let sending = self.upload_progress.load(Ordering::Relaxed);
+        let awaiting = self.awaiting_shards.load(Ordering::Relaxed);
+        if sending && awaiting {
             return None;
         }
-        let put = holding.iter().map(|held| match held.state {
-            HeldState::Sending { .. } => Held { lease: held.lease, state: HeldState::Finished },
-            _ => *held,
-        });
+        let put = |state| match state {
+            HeldState::Sending { .. } if !sending => HeldState::Finished,
+            HeldState::Awaiting { done, of, .. } if !awaiting => HeldState::Running { done, of },
+            _ => state,
+        };
+        let put = holding.iter().map(|held| Held { lease: held.lease, state: put(held.state) });
         Some(put.collect())
     }
 }

@@ -50,6 +50,7 @@ impl Units {
         let known = units.get(&held.lease);
         let rate = known.and_then(|known| match held.state {
             HeldState::Running { done, .. } => known.meter.as_ref()?.rate(u64::from(done)),
+            // Standing still, it has none.
             _ => None,
         });
         UnitStatus {

@@ -40,6 +40,8 @@ pub(crate) struct Volume {
     state: Mutex<State>,
     /// May anything new be begun?
     open: watch::Sender<bool>,
+    /// Is all used up?
+    over: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -89,7 +91,7 @@ pub struct MonthState {
 
 impl Default for Volume {
     fn default() -> Self {
-        Self { path: None, state: Mutex::default(), open: watch::Sender::new(true) }
+        Self::of(None, BTreeMap::new())
     }
 }
 
@@ -100,8 +102,12 @@ impl Volume {
             tracing::warn!(file = %path.display(), why, "the month's bytes are counted from 0: their file is damaged");
             BTreeMap::new()
         });
+        Self::of(Some(path), months)
+    }
+
+    fn of(path: Option<PathBuf>, months: BTreeMap<Month, u64>) -> Self {
         let state = Mutex::new(State { months, ..State::default() });
-        Self { path: Some(path), state, open: watch::Sender::new(true) }
+        Self { path, state, open: watch::Sender::new(true), over: watch::Sender::new(false) }
     }
 
     /// So many bytes have come or gone.
@@ -162,6 +168,12 @@ impl Volume {
         self.lock().is_over()
     }
 
+    /// Ends when it is.
+    pub(crate) async fn over(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.over.subscribe().wait_for(|over| *over).await;
+    }
+
     /// How the month is; none before somebody has said which it is.
     pub(crate) fn now(&self) -> Option<MonthState> {
         let state = self.lock();
@@ -189,8 +201,9 @@ impl Volume {
     }
 
     fn tell(&self, state: &State) {
-        let open = state.is_open();
-        self.open.send_if_modified(|now| std::mem::replace(now, open) != open);
+        for (sender, says) in [(&self.open, state.is_open()), (&self.over, state.is_over())] {
+            sender.send_if_modified(|now| std::mem::replace(now, says) != says);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -8,6 +8,7 @@
 
 mod basics;
 mod bytes;
+mod coming;
 mod deltas;
 mod devices;
 mod ends;
@@ -179,17 +180,19 @@ fn queue_hops(world: &mut World, leases: std::ops::RangeInclusive<u64>) -> BlobR
     shard
 }
 
-/// A lease of three hops of two batches each, over the shard that is there and two others.
-fn queue_several(world: &mut World, lease: u64) {
+/// A lease of three hops of two batches each, over the shard that is there and two others. Gives the three.
+fn queue_several(world: &mut World, lease: u64) -> [BlobRef; 3] {
     let first = world.put(b"the rows of one shard");
     let mut leg = |n: u8| {
         let blob = world.put(format!("the rows of shard {n}").as_bytes());
         Leg { shard_id: ShardId(n.into()), shard: Shard { blob, rows: 8 }, seed: 9 }
     };
     let then = vec![leg(5), leg(3)];
+    let shards = [first, then[0].shard.blob, then[1].shard.blob];
     let several = hop(lease, first);
     let Unit::Train(way) = several.unit.clone() else { panic!("a hop") };
     world.queue.push_back(Lease { unit: Unit::Train(Hop { then, ..way }), ..several });
+    shards
 }
 
 /// Files below a folder of the daemon's.

@@ -87,6 +87,8 @@ pub struct World {
     pub evict: Vec<Digest>,
     /// Shards that were said so, and may be read.
     pub ahead: BTreeSet<Digest>,
+    /// Blobs that are asked for and don't come, until they are taken from here.
+    pub withheld: BTreeSet<Digest>,
     /// What it says that it understands beyond the first version.
     pub features: &'static str,
     faults: VecDeque<(String, Fault)>,
@@ -305,7 +307,15 @@ async fn respond(
             Ok(Answer::json(&ReleaseAnswer { released }))
         }
         ("POST", ["results"]) => report(parse(request)?, &mut shared.lock().unwrap()),
-        ("GET", ["blobs", digest]) => blob(request, digest, &shared.lock().unwrap()),
+        ("GET", ["blobs", digest]) => {
+            let mut changed = changes.subscribe();
+            // The request can be seen.
+            changes.send_replace(());
+            while shared.lock().unwrap().withheld.contains(&digest.parse().unwrap()) {
+                changed.changed().await.unwrap();
+            }
+            blob(request, digest, &shared.lock().unwrap())
+        }
         (method, ["leases", lease, "checkpoint", "delta"]) => {
             let lease = LeaseId(lease.parse().unwrap());
             delta(request, method, lease, &mut shared.lock().unwrap())

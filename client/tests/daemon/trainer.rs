@@ -4,18 +4,19 @@ use sojourn_client::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     report::{Evaluated, Failure, FailureKind, Outcome, Sums, Trained},
-    trainer::{Hello, Pace, Progress, RunUnit, TRAINER_PROTOCOL, Told},
+    trainer::{Hello, Here, Pace, Progress, RunUnit, TRAINER_PROTOCOL, Told},
     unit::Unit,
 };
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fs,
+    path::Path,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     },
 };
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc::UnboundedReceiver, watch};
 
 /// What all slots of a test share.
 pub struct Trainer {
@@ -144,6 +145,7 @@ impl UnitRunner for Runner {
         mut on_told: impl FnMut(Told) + Send,
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
+        mut files: UnboundedReceiver<Here>,
     ) -> Result<Outcome, RunnerError> {
         let trainer = &*self.0;
         let now = trainer.at_once.fetch_add(1, Ordering::SeqCst) + 1;
@@ -151,8 +153,11 @@ impl UnitRunner for Runner {
         *trainer.ran.lock().unwrap().entry(self.2.name.clone()).or_default() += 1;
         let mut running = Running(trainer, false);
         for blob in unit.unit.blobs() {
-            let bytes = fs::read(&unit.files[&blob.sha256]).unwrap();
-            assert_eq!(Digest::of(&bytes), blob.sha256, "a trainer was given other bytes");
+            let later = unit.coming.contains(&blob.sha256);
+            assert_ne!(later, unit.files.contains_key(&blob.sha256));
+            if !later {
+                look_at(blob.sha256, &unit.files[&blob.sha256]);
+            }
         }
         // Half-written when a unit is stopped, as a real one's may be.
         if matches!(unit.unit, Unit::Train(_)) {
@@ -175,6 +180,20 @@ impl UnitRunner for Runner {
             let mut pace = pace;
             let permit = trainer.gate.acquire().await;
             pace.wait_for(|pace| *pace > Pace::PAUSED).await.unwrap();
+            let Unit::Train(hop) = &unit.unit else { return permit };
+            let mut here: BTreeSet<Digest> = unit.files.keys().copied().collect();
+            for leg in &hop.then {
+                let blob = leg.shard.blob.sha256;
+                if !here.contains(&blob) {
+                    // Perhaps it has been said already.
+                    on_told(Told::Waits(blob));
+                }
+                while !here.contains(&blob) {
+                    let file = files.recv().await.unwrap();
+                    look_at(file.blob, &file.path);
+                    here.insert(file.blob);
+                }
+            }
             permit
         };
         let whole = tokio::select! {
@@ -194,6 +213,10 @@ impl UnitRunner for Runner {
         }
         Ok(trained(&unit))
     }
+}
+
+fn look_at(blob: Digest, path: &Path) {
+    assert_eq!(Digest::of(&fs::read(path).unwrap()), blob, "a trainer was given other bytes");
 }
 
 /// What the fake says of a unit, with the file that it promises.

@@ -102,7 +102,7 @@ pub(super) fn slots(status: &Status) -> String {
 }
 
 fn is_running(unit: &UnitStatus) -> bool {
-    matches!(unit.state, HeldState::Running { .. })
+    unit.state.progress().is_some()
 }
 
 fn paused(paused: &Paused) -> String {
@@ -141,6 +141,9 @@ pub(super) fn state(unit: &UnitStatus) -> String {
             None => format!("{} here", bytes(fetched)),
         },
         HeldState::Running { done, of } => format!("batch {done} of {of}"),
+        HeldState::Awaiting { done, of, .. } => {
+            format!("batch {done} of {of}, waits for a shard")
+        }
         HeldState::Sending { sent } => format!("done, {} sent", bytes(sent)),
         HeldState::Finished => "done, to be reported".to_owned(),
     }

@@ -111,7 +111,10 @@ impl Core {
             HeldState::Waiting | HeldState::Fetching { .. } => {
                 own(held.lease) && self.is_paused(held.lease)
             }
-            HeldState::Running { .. } | HeldState::Finished | HeldState::Sending { .. } => false,
+            HeldState::Running { .. }
+            | HeldState::Awaiting { .. }
+            | HeldState::Finished
+            | HeldState::Sending { .. } => false,
         });
         waits.map(|held| held.lease).collect()
     }

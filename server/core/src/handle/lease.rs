@@ -60,8 +60,7 @@ impl Core {
         contact.seen_at = self.now;
         let slots = usize::try_from(contact.slots).unwrap_or(usize::MAX);
         let mut started = self.started_leases(host);
-        let runs = |held: &Held| matches!(held.state, HeldState::Running { .. });
-        let busy = holding.iter().any(runs);
+        let busy = holding.iter().any(|held| held.state.progress().is_some());
         for held in holding {
             let own = self.state.leases.get(&held.lease).is_some_and(|lease| lease.host == host);
             let Some(mut term) = self.soft.terms.get(&held.lease).copied().filter(|_| own) else {
@@ -83,7 +82,7 @@ impl Core {
                         term.due = term.due.max(self.now + self.config.start_grace);
                     }
                 }
-                HeldState::Running { done, of } => {
+                HeldState::Running { done, of } | HeldState::Awaiting { done, of, .. } => {
                     let starts = !term.started && started < slots;
                     if starts {
                         term.since = self.now;
@@ -96,6 +95,13 @@ impl Core {
                         let left = u64::from(of.saturating_sub(done));
                         let left = whole.0.saturating_mul(left) / u64::from(of.max(1));
                         term.due = self.now + self.patience(held.lease, Millis(left));
+                    }
+                    // What it waits for is on its way: a line that is slow, but carries.
+                    if let HeldState::Awaiting { fetched, .. } = held.state
+                        && fetched > term.fetched
+                    {
+                        term.fetched = fetched;
+                        term.due = term.due.max(self.now + self.config.start_grace);
                     }
                 }
                 HeldState::Finished | HeldState::Sending { .. } => {

@@ -523,6 +523,24 @@ fn a_slow_download_keeps_its_lease_while_bytes_come() {
 }
 
 #[test]
+fn a_unit_that_waits_for_a_shard_keeps_its_lease_while_bytes_come() {
+    let mut bench = Bench::with_job(1, 1);
+    let lease = bench.lease(HOST);
+    let beat = |bench: &mut Bench, fetched| {
+        bench.now += 5_000;
+        let state = HeldState::Awaiting { done: 1, of: 3, fetched };
+        let holding = vec![sojourn_protocol::api::Held { lease: lease.id, state }];
+        let reported = Vec::new();
+        bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, holding, reported })
+    };
+    for megabytes in 1..400 {
+        assert!(beat(&mut bench, megabytes << 20).is_empty());
+    }
+    let ended = (0..100).flat_map(|_| beat(&mut bench, 399 << 20)).collect::<Vec<_>>();
+    assert_eq!(ended, [Event::LeaseEnded { lease: lease.id, end: LeaseEnd::Overdue }]);
+}
+
+#[test]
 fn a_slow_upload_keeps_its_lease_while_bytes_go() {
     let mut bench = Bench::with_job(1, 1);
     let lease = bench.lease(HOST);

@@ -108,7 +108,7 @@ pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
         });
         let features = json!({
             "description": "What the server understands beyond the first version, divided by `, `: \
-                            `delta-uploads` (`putDelta`), \
+                            `awaiting-shards` (the state `awaiting` of a held lease), `delta-uploads` (`putDelta`), \
                             `upload-progress` (the state `sending` of a held lease). Nothing that needs one \
                             is to be sent to a server that doesn't say it.",
             "schema": { "type": "string" },

@@ -24,9 +24,10 @@ use ratatui::{
     widgets::{Block, Borders, Paragraph, Row, Table, Widget},
 };
 use sojourn_client::{
-    control::{Direction, HeldState, Status, UnitStatus},
+    control::{Direction, Status, UnitStatus},
     limits::Reason,
 };
+use sojourn_protocol::trainer::Progress;
 
 /// What is narrower has no room for speeds.
 const NARROW: u16 = 60;
@@ -143,7 +144,7 @@ fn units(status: &Status, width: u16) -> Vec<[String; 4]> {
         let name = name.map(if width < NARROW { show::trial } else { show::work });
         let name = name.unwrap_or_else(|| format!("unit {}", unit.lease));
         let mut state = show::state(unit);
-        if let HeldState::Running { done, of } = unit.state
+        if let Some(Progress { done, of }) = unit.state.progress()
             && width >= WIDE
         {
             state = format!("{} {state}", bar(done, of));
@@ -238,7 +239,7 @@ fn used(status: &Status, limit: &str) -> Option<String> {
         "download" => Some(format!("now {}", show::speed(rate(status, Direction::Down)))),
         "upload" => Some(format!("now {}", show::speed(rate(status, Direction::Up)))),
         "slots" => {
-            let in_slots = |unit: &&UnitStatus| matches!(unit.state, HeldState::Running { .. });
+            let in_slots = |unit: &&UnitStatus| unit.state.progress().is_some();
             Some(format!("{} in use", status.units.iter().filter(in_slots).count()))
         }
         _ => None,
