@@ -28,6 +28,8 @@ pub struct Candidate<'a> {
     pub work: u64,
     /// Microseconds that its next hop has been open.
     pub waited: u64,
+    /// Microseconds that its checkpoint takes to the place and on from there; 0 where that is next to nothing.
+    pub way: u64,
 }
 
 /// How a place stands to a shard.

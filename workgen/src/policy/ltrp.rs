@@ -5,12 +5,16 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::ids::ShardId;
 use std::cmp::Reverse;
 
+/// A trial that takes time to move waits so many times as long for a place that is fast enough.
+const MOST_WAYS: u64 = 20;
+
 /// The trial with the most work left goes first: it is the one that can hold the job up. Among trials
 /// within a tenth of it, one whose shard the place holds is taken before; of a trial's open shards, a
 /// held one before others, then the one that most visits still wait for.
 ///
 /// A slow place leaves a trial to a faster one where a hop on it would make the job end later than it
-/// could; not for longer than the hop would have taken it, though.
+/// could; not for longer than the hop would have taken it, though. Where checkpoints take time to move, it takes as
+/// many hops as leave the trial in time for the job's end, if they are worth the way.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ltrp;
 
@@ -26,19 +30,22 @@ impl Policy for Ltrp {
                 break;
             }
             let Some((held, load, shard)) = best_shard(&candidate, board) else { continue };
-            if let Some(micros) = left_to_faster(&candidate, shard.0, outlook) {
-                wait = Some(wait.map_or(micros, |before| before.min(micros)));
-                continue;
-            }
+            let most = match fits(&candidate, shard.0, outlook) {
+                Ok(most) => most,
+                Err(micros) => {
+                    wait = Some(wait.map_or(micros, |before| before.min(micros)));
+                    continue;
+                }
+            };
             longest.get_or_insert(candidate.work);
-            let choice = (held, candidate.work, Reverse(candidate.trial), load, shard, before);
+            let choice = (held, candidate.work, Reverse(candidate.trial), load, shard, before, most);
             best = best.max(Some(choice));
             if held {
                 // Those that follow have less left.
                 break;
             }
         }
-        let Some((held, work, Reverse(trial), visits, Reverse(shard), before)) = best else {
+        let Some((held, work, Reverse(trial), visits, Reverse(shard), before, most)) = best else {
             return wait.map_or(Decision::Nothing, Decision::Wait);
         };
         let here = |work: u64| outlook.takes(work, outlook.speed);
@@ -49,7 +56,7 @@ impl Policy for Ltrp {
             standing: if held { Standing::Cached } else { Standing::ToFetch },
             visits,
         };
-        Decision::Take(Choice { trial, shard, why })
+        Decision::Take(Choice { trial, shard, most, why })
     }
 }
 
@@ -72,20 +79,32 @@ fn best_shard(
     }
 }
 
-/// Would a hop here have the trial end after the job could, though a faster place may take it soon? Then for so
-/// many microseconds it is left to that.
-fn left_to_faster(candidate: &Candidate<'_>, shard: ShardId, outlook: Outlook) -> Option<u64> {
-    if outlook.fastest <= outlook.speed {
-        return None;
+/// How many hops of a trial a place may take, so that the trial ends no later than the job could; or for how many
+/// microseconds it is left to a faster one.
+fn fits(candidate: &Candidate<'_>, shard: ShardId, outlook: Outlook) -> Result<u32, u64> {
+    if outlook.fastest <= outlook.speed && candidate.way == 0 {
+        return Ok(u32::MAX);
     }
     let batches = u128::from(candidate.chain.left_of(shard));
     let left = u128::from(candidate.chain.left().max(1));
     let hop = u64::try_from(u128::from(candidate.work) * batches / left).unwrap_or(u64::MAX);
     let (here, there) = (outlook.takes(hop, outlook.speed), outlook.takes(hop, outlook.fastest));
-    let after = outlook.takes(candidate.work.saturating_sub(hop), outlook.fastest);
+    let whole = outlook.takes(candidate.work, outlook.fastest).saturating_add(candidate.way);
     let latest = outlook.ends_in.saturating_add(there / 2);
-    let patience = here.checked_sub(candidate.waited).filter(|patience| *patience > 0)?;
-    (here.saturating_add(after) > latest).then_some(patience)
+    let hops = match (latest.checked_sub(whole), here.saturating_sub(there)) {
+        (None, _) => 0,
+        (Some(_), 0) => u64::MAX,
+        (Some(spare), slower) => spare / slower,
+    };
+    if hops > 0 && here.saturating_mul(hops) >= candidate.way {
+        return Ok(u32::try_from(hops).unwrap_or(u32::MAX));
+    }
+    // With its way it is worth while for more hops than one.
+    let patience = here.max(candidate.way.saturating_mul(MOST_WAYS));
+    match patience.saturating_sub(candidate.waited) {
+        0 => Ok(u32::MAX),
+        micros => Err(micros),
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +133,7 @@ mod tests {
                 chain: &self.chain,
                 work,
                 waited: self.waited,
+                way: 0,
             });
             Box::new(each)
         }

@@ -22,13 +22,13 @@ pub(crate) struct Chosen {
 }
 
 impl Core {
-    /// The unit that a slot of a host's device gets.
-    pub(crate) fn choose(&mut self, host: HostId, device: &str) -> Option<Chosen> {
+    /// The unit that a slot of a host's device gets, or where it goes on with that when it has ended its own.
+    pub(crate) fn choose(&mut self, host: HostId, device: &str, ahead: bool) -> Option<Chosen> {
         if self.soft.is_resting(host, self.now) {
             return None;
         }
         let contact = self.soft.contacts.get(&host)?;
-        let place = Place { host, slots: contact.devices.get(device)? };
+        let place = Place { host, slots: contact.devices.get(device)?, ahead };
         let mut chance = self.chance.clone();
         let mut wait: Option<u64> = None;
         let mut chosen = None;
@@ -38,6 +38,10 @@ impl Core {
             }
             chosen = self.extra_for(job, place);
             if chosen.is_none() && job.is_running() {
+                if let Some(micros) = self.is_early(job, place) {
+                    wait = Some(wait.map_or(micros, |before| before.min(micros)));
+                    continue;
+                }
                 let evaluation = self.evaluation_for(job, place);
                 let backlog = evaluation.filter(|(_, backlog)| self.is_backlog(*backlog));
                 chosen = match (backlog, evaluation) {

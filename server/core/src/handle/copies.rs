@@ -183,7 +183,7 @@ impl Core {
         let so_far = micros(term.since, term.done_at);
         let (passed, due, spread) = if !term.started {
             // It waits for what runs before it, and for its bytes.
-            let due = estimate.saturating_add(self.before(lease));
+            let due = estimate.saturating_add(self.before(lease.id));
             (micros(lease.granted_at, self.now), due, spread)
         } else if term.done > 0 && so_far > 0 {
             let due = so_far.saturating_mul(u64::from(term.of)) / u64::from(term.done);
@@ -211,21 +211,6 @@ impl Core {
             silent,
             silent_at,
         })
-    }
-
-    /// Microseconds that other leases of the same slots should still take.
-    fn before(&self, lease: &Lease) -> u64 {
-        let live = self.state.hosts.get(&lease.host).map(|host| &host.live);
-        let others = live.into_iter().flatten().filter(|other| **other < lease.id);
-        let others = others.filter(|other| {
-            self.state.leases.get(other).is_some_and(|other| other.device == lease.device)
-        });
-        let left: Vec<u64> = others.map(|other| self.still_takes(*other)).collect();
-        let contact = self.soft.contacts.get(&lease.host);
-        let slots = contact.and_then(|contact| contact.devices.get(&lease.device));
-        let slots = u64::from(slots.map_or(1, |slots| slots.count).max(1));
-        let ahead = u64::try_from(left.len()).unwrap_or(u64::MAX);
-        if ahead < slots { 0 } else { left.iter().sum::<u64>() / slots }
     }
 
     /// Microseconds that a trial will take after a lease's hops, on the fastest places.
@@ -270,7 +255,7 @@ impl Core {
         });
         let places = idle.filter_map(|(host, device)| {
             let slots = self.soft.contacts.get(&host)?.devices.get(device)?;
-            let place = Place { host, slots };
+            let place = Place { host, slots, ahead: false };
             let kept = job.spec.placement.reproducible.then_some(lease.class);
             let fits = kept.is_none_or(|class| class == Some(place.class()))
                 && self.may_train(job, trial, place)

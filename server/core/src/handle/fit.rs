@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Place<'a> {
     pub(crate) host: HostId,
     pub(crate) slots: &'a Slots,
+    /// Its slots have work: what is chosen waits for its turn.
+    pub(crate) ahead: bool,
 }
 
 impl Place<'_> {

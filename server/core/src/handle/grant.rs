@@ -17,7 +17,7 @@ impl Core {
         let mut filled = Vec::new();
         for Demand { device, idle, wanted, .. } in demand {
             let idle = *idle.min(wanted);
-            let given = (0..idle).map_while(|_| self.grant_one(host, device)).collect::<Vec<_>>();
+            let given = (0..idle).map_while(|_| self.grant_one(host, device, false)).collect::<Vec<_>>();
             filled.push(u32::try_from(given.len()) == Ok(idle));
             leases.extend(given);
         }
@@ -27,15 +27,15 @@ impl Core {
                 if self.supply() <= self.soft.parked.idle_beside(host) {
                     return leases;
                 }
-                let Some(lease) = self.grant_one(host, device) else { break };
+                let Some(lease) = self.grant_one(host, device, true) else { break };
                 leases.push(lease);
             }
         }
         leases
     }
 
-    fn grant_one(&mut self, host: HostId, device: &str) -> Option<unit::Lease> {
-        let chosen = self.choose(host, device)?;
+    fn grant_one(&mut self, host: HostId, device: &str, ahead: bool) -> Option<unit::Lease> {
+        let chosen = self.choose(host, device, ahead)?;
         self.give(host, device, chosen)
     }
 

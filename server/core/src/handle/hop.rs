@@ -46,7 +46,10 @@ impl Board for JobBoard<'_> {
                 && self.core.has_room(self.place.slots, known);
             let since = self.ranks.open_since(trial).unwrap_or(self.core.now);
             let waited = (self.core.now - since).0.saturating_mul(1000);
-            fits.then_some(Candidate { trial, chain: &known.chain, work, waited })
+            fits.then(|| {
+                let way = self.core.way(known, self.place.host);
+                Candidate { trial, chain: &known.chain, work, waited, way }
+            })
         });
         Box::new(open)
     }
@@ -128,7 +131,7 @@ impl Core {
             from: start.batch,
         };
         let standing = |shard| board.standing(shard);
-        let most = self.hops_worth(board.job, trial, choice.shard, board.place);
+        let most = self.hops_worth(board.job, trial, choice.shard, board.place).min(choice.most);
         let then = legs(&trial.chain, choice.shard, standing, most);
         let why = Reason::Policy(choice.why);
         Some(Chosen { unit, then, base: trial.version, why, planned: None, copy_of: None })
@@ -159,6 +162,7 @@ impl Core {
         let fastest = fastest.max(speed);
         let longest = takes(ranks.longest(), fastest);
         let ends_in = longest.max(takes(ranks.total(), fleet.capacity()));
+        let ends_in = ends_in.max(self.planned_end(job.id).unwrap_or(0));
         Outlook { speed, fastest, unit: SPEED_ONE, ends_in }
     }
 

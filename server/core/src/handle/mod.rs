@@ -15,6 +15,7 @@ mod grant;
 mod hop;
 mod house;
 mod lease;
+mod left;
 mod legs;
 mod moves;
 mod placement;

@@ -1,6 +1,10 @@
 //! How long bytes take between the server and its hosts, and what follows for leases.
 
-use crate::{core::Core, state::Trial};
+use super::fit::Place;
+use crate::{
+    core::Core,
+    state::{Job, Trial},
+};
 use sojourn_protocol::{ids::HostId, inventory::Links};
 
 /// Bytes per second of a line of which nothing is known.
@@ -9,6 +13,9 @@ const UNKNOWN: u64 = 125_000_000;
 const LITTLE: u64 = 200_000;
 /// A lease is to train for so many times as long as its checkpoints take on their way.
 const WORTH: u64 = 20;
+
+/// What waits for its turn is handed out so many times its checkpoint's way before that.
+const LEAD: u64 = 2;
 
 /// Microseconds that a checkpoint takes from a host to the server, and from the server to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +56,34 @@ impl Core {
     pub(crate) fn fetching(&self, host: HostId, bytes: u64) -> u64 {
         let links = self.soft.contacts.get(&host).map(|contact| contact.links);
         takes(bytes, links.unwrap_or_default().download)
+    }
+
+    /// What a trial takes to a host that doesn't hold its checkpoint, and back to the server; 0 where it is too
+    /// little to plan for.
+    pub(crate) fn way(&self, trial: &Trial, host: HostId) -> u64 {
+        let moves = self.moves_of(trial, host);
+        let holds = trial.history.last().is_none_or(|hop| hop.host == host);
+        match moves.is_little() {
+            true => 0,
+            false => moves.send.saturating_add(if holds { 0 } else { moves.fetch }),
+        }
+    }
+
+    /// Is it too early to give the place what is to wait there for its turn? What waits can't go elsewhere. Then for
+    /// so many microseconds.
+    pub(crate) fn is_early(&self, job: &Job, place: Place<'_>) -> Option<u64> {
+        if !place.ahead {
+            return None;
+        }
+        let trial = job.trials.iter().find(|trial| trial.is_running())?;
+        let moves = self.moves_of(trial, place.host);
+        if moves.is_little() {
+            return None;
+        }
+        let slots = self.slots_free_at(place.host, &place.slots.device.name, place.slots.count);
+        let free_at = slots.into_iter().min()?;
+        let lead = moves.send.saturating_add(moves.fetch).saturating_mul(LEAD);
+        free_at.checked_sub(lead).filter(|early| *early > 0)
     }
 
     /// What they take on the slowest lines of the hosts that are there.

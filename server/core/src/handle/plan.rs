@@ -165,7 +165,7 @@ impl Core {
             && let Some(contact) = self.soft.contacts.get(&lease.host)
             && let Some(slots) = contact.devices.get(&lease.device)
         {
-            let place = Place { host: lease.host, slots };
+            let place = Place { host: lease.host, slots, ahead: false };
             let standing = |hop: &PlannedHop| self.planned_standing(known, hop, place);
             planning.clear((lease.host, &lease.device), trial, standing);
         }
@@ -182,6 +182,12 @@ impl Core {
     /// A place is idle that wasn't.
     pub(crate) fn plans_go_on(&mut self) {
         self.soft.schedule.plans.values_mut().for_each(Planning::goes_on);
+    }
+
+    /// Microseconds until the job could be done by its plan, where that keeps trials to their places.
+    pub(crate) fn planned_end(&self, job: JobId) -> Option<u64> {
+        let ends = self.soft.schedule.plans.get(&job)?.ends()?;
+        Some(ends.saturating_sub(self.now.0.saturating_mul(1000)))
     }
 
     /// The host that a trial's plan names next.

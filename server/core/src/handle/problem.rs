@@ -7,7 +7,7 @@ use crate::{
     state::{Job, Trial},
 };
 use sojourn_protocol::{
-    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
+    ids::{Epoch, HostId, JobId, ShardId, TrialId},
     spec::Replicas,
 };
 use sojourn_workgen::plan::{PACE_ONE, PlanPlace, PlanTrial, Problem};
@@ -72,29 +72,6 @@ impl Core {
         (slots, places)
     }
 
-    /// Microseconds until each slot of a host's device should be free; units that wait there for their turn
-    /// go to the first one.
-    fn slots_free_at(&self, host: HostId, device: &str, slots: u32) -> Vec<u64> {
-        let live = self.state.hosts.get(&host).map(|host| &host.live);
-        let leases = live.into_iter().flatten().filter_map(|lease| self.state.leases.get(lease));
-        let leases = leases.filter(|lease| lease.device == device);
-        let mut free = vec![0u64; usize::try_from(slots).unwrap_or(0)];
-        for left in leases.map(|lease| self.still_takes(lease.id)) {
-            if let Some(first) = free.iter_mut().min() {
-                *first = first.saturating_add(left);
-            }
-        }
-        free
-    }
-
-    /// Microseconds that a live lease's unit should still take.
-    pub(crate) fn still_takes(&self, lease: LeaseId) -> u64 {
-        let finished = self.soft.terms.get(&lease).is_some_and(|term| term.finished);
-        let Some(known) = self.state.leases.get(&lease).filter(|_| !finished) else { return 0 };
-        let held = (self.now - known.granted_at).0.saturating_mul(1000);
-        self.estimate_micros(lease).saturating_sub(held)
-    }
-
     fn plan_trials(
         &self,
         job: &Job,
@@ -121,15 +98,12 @@ impl Core {
                 epoch = epoch.next();
                 open = (0u32..).take(rows.len()).collect();
             }
-            let live = trial.live.iter().map(|lease| self.still_takes(*lease));
             let moves = Self::moves_over(trial, links);
             let last = trial.history.last().map(|hop| hop.host);
             let holder = self.in_hand(trial).map(|lease| lease.host).last().or(last);
             let at = holder.and_then(|host| slots.iter().position(|((of, _), _)| *of == host));
-            let underway = if in_hand.is_empty() { 0 } else { moves.send };
             trials.push(PlanTrial {
-                // The first one of two copies opens the next hop.
-                free_at: live.min().unwrap_or(0).saturating_add(underway),
+                free_at: self.opens_in(trial, moves.send),
                 at: at.and_then(|slot| u32::try_from(slot).ok()),
                 send: moves.send,
                 fetch: moves.fetch,
