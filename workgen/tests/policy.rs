@@ -33,8 +33,13 @@ impl Sample {
 impl Board for Sample {
     fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_> {
         let chain = &self.chain;
-        let candidate =
-            move |&(trial, work): &(TrialId, u64)| Candidate { trial, chain, work, waited: 0, way: 0 };
+        let candidate = move |&(trial, work): &(TrialId, u64)| Candidate {
+            trial,
+            chain,
+            work,
+            waited: 0,
+            way: 0,
+        };
         Box::new(self.trials.iter().map(candidate))
     }
     fn own(&self) -> Option<&[ShardId]> {

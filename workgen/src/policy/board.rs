@@ -28,7 +28,8 @@ pub struct Candidate<'a> {
     pub work: u64,
     /// Microseconds that its next hop has been open.
     pub waited: u64,
-    /// Microseconds that its checkpoint takes to the place and on from there; 0 where that is next to nothing.
+    /// Microseconds that its checkpoint takes to the place and on from there; 0 where that is next to nothing, or no
+    /// place is planned for it.
     pub way: u64,
 }
 

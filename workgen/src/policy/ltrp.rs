@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::ids::ShardId;
 use std::cmp::Reverse;
 
-/// A trial that takes time to move waits so many times as long for a place that is fast enough.
+/// A trial waits for the place that is planned for it so many times as long as its checkpoint's way.
 const MOST_WAYS: u64 = 20;
 
 /// The trial with the most work left goes first: it is the one that can hold the job up. Among trials
@@ -13,8 +13,8 @@ const MOST_WAYS: u64 = 20;
 /// held one before others, then the one that most visits still wait for.
 ///
 /// A slow place leaves a trial to a faster one where a hop on it would make the job end later than it
-/// could; not for longer than the hop would have taken it, though. Where checkpoints take time to move, it takes as
-/// many hops as leave the trial in time for the job's end, if they are worth the way.
+/// could; not for longer than the hop would have taken it, though. A trial that takes time to move is left to the
+/// place that is planned for it, for many times its way.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ltrp;
 
@@ -30,22 +30,19 @@ impl Policy for Ltrp {
                 break;
             }
             let Some((held, load, shard)) = best_shard(&candidate, board) else { continue };
-            let most = match fits(&candidate, shard.0, outlook) {
-                Ok(most) => most,
-                Err(micros) => {
-                    wait = Some(wait.map_or(micros, |before| before.min(micros)));
-                    continue;
-                }
-            };
+            if let Some(micros) = left_to_faster(&candidate, shard.0, outlook) {
+                wait = Some(wait.map_or(micros, |before| before.min(micros)));
+                continue;
+            }
             longest.get_or_insert(candidate.work);
-            let choice = (held, candidate.work, Reverse(candidate.trial), load, shard, before, most);
+            let choice = (held, candidate.work, Reverse(candidate.trial), load, shard, before);
             best = best.max(Some(choice));
             if held {
                 // Those that follow have less left.
                 break;
             }
         }
-        let Some((held, work, Reverse(trial), visits, Reverse(shard), before, most)) = best else {
+        let Some((held, work, Reverse(trial), visits, Reverse(shard), before)) = best else {
             return wait.map_or(Decision::Nothing, Decision::Wait);
         };
         let here = |work: u64| outlook.takes(work, outlook.speed);
@@ -56,7 +53,7 @@ impl Policy for Ltrp {
             standing: if held { Standing::Cached } else { Standing::ToFetch },
             visits,
         };
-        Decision::Take(Choice { trial, shard, most, why })
+        Decision::Take(Choice { trial, shard, why })
     }
 }
 
@@ -79,32 +76,24 @@ fn best_shard(
     }
 }
 
-/// How many hops of a trial a place may take, so that the trial ends no later than the job could; or for how many
-/// microseconds it is left to a faster one.
-fn fits(candidate: &Candidate<'_>, shard: ShardId, outlook: Outlook) -> Result<u32, u64> {
-    if outlook.fastest <= outlook.speed && candidate.way == 0 {
-        return Ok(u32::MAX);
+/// Would a hop here have the trial end after the job could, though a faster place may take it soon? Then for so
+/// many microseconds it is left to that.
+fn left_to_faster(candidate: &Candidate<'_>, shard: ShardId, outlook: Outlook) -> Option<u64> {
+    if candidate.way > 0 {
+        let patience = candidate.way.saturating_mul(MOST_WAYS);
+        return patience.checked_sub(candidate.waited).filter(|patience| *patience > 0);
+    }
+    if outlook.fastest <= outlook.speed {
+        return None;
     }
     let batches = u128::from(candidate.chain.left_of(shard));
     let left = u128::from(candidate.chain.left().max(1));
     let hop = u64::try_from(u128::from(candidate.work) * batches / left).unwrap_or(u64::MAX);
     let (here, there) = (outlook.takes(hop, outlook.speed), outlook.takes(hop, outlook.fastest));
-    let whole = outlook.takes(candidate.work, outlook.fastest).saturating_add(candidate.way);
+    let after = outlook.takes(candidate.work.saturating_sub(hop), outlook.fastest);
     let latest = outlook.ends_in.saturating_add(there / 2);
-    let hops = match (latest.checked_sub(whole), here.saturating_sub(there)) {
-        (None, _) => 0,
-        (Some(_), 0) => u64::MAX,
-        (Some(spare), slower) => spare / slower,
-    };
-    if hops > 0 && here.saturating_mul(hops) >= candidate.way {
-        return Ok(u32::try_from(hops).unwrap_or(u32::MAX));
-    }
-    // With its way it is worth while for more hops than one.
-    let patience = here.max(candidate.way.saturating_mul(MOST_WAYS));
-    match patience.saturating_sub(candidate.waited) {
-        0 => Ok(u32::MAX),
-        micros => Err(micros),
-    }
+    let patience = here.checked_sub(candidate.waited).filter(|patience| *patience > 0)?;
+    (here.saturating_add(after) > latest).then_some(patience)
 }
 
 #[cfg(test)]
@@ -124,6 +113,7 @@ mod tests {
         held: Option<ShardId>,
         outlook: Outlook,
         waited: u64,
+        way: u64,
     }
 
     impl Board for Two {
@@ -133,7 +123,7 @@ mod tests {
                 chain: &self.chain,
                 work,
                 waited: self.waited,
-                way: 0,
+                way: self.way,
             });
             Box::new(each)
         }
@@ -156,7 +146,7 @@ mod tests {
             |n: u8| Shard { blob: BlobRef { sha256: Digest::of(&[n]), bytes: 1 }, rows: 10 };
         let chain = Chain::new(1, 1, &[shard(0), shard(1)]);
         let outlook = Outlook { speed: 10, fastest: 10, unit: 10, ends_in: 1000 };
-        Two { chain, works, held: None, outlook, waited: 0 }
+        Two { chain, works, held: None, outlook, waited: 0, way: 0 }
     }
 
     fn choice(board: &Two) -> Option<(u32, u32)> {
@@ -181,6 +171,15 @@ mod tests {
         board.works = [1000, 1000];
         assert_eq!(choice(&board), None);
         board.waited = 1250;
+        assert_eq!(choice(&board), Some((0, 1)));
+    }
+
+    #[test]
+    fn what_takes_time_to_move_is_left_to_its_plan_for_many_ways() {
+        let mut board = two([1000, 500]);
+        (board.way, board.waited) = (16, 319);
+        assert_eq!(Ltrp.choose(&board, &mut ChaCha8Rng::seed_from_u64(0)), Decision::Wait(1));
+        board.waited = 320;
         assert_eq!(choice(&board), Some((0, 1)));
     }
 }

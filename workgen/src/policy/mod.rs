@@ -22,8 +22,6 @@ pub struct Choice {
     pub trial: TrialId,
     /// The shard to train it on.
     pub shard: ShardId,
-    /// Hops in a row, over this shard and others, at most.
-    pub most: u32,
     /// Why.
     pub why: Why,
 }

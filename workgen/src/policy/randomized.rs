@@ -38,6 +38,6 @@ impl Policy for Randomized {
         };
         let index = usize::try_from(seeds::below(chance, count)).unwrap_or(0);
         let Some((trial, shard)) = from.get(index).copied() else { return Decision::Nothing };
-        Decision::Take(Choice { trial, shard, most: u32::MAX, why: Why::Random { of: count, standing } })
+        Decision::Take(Choice { trial, shard, why: Why::Random { of: count, standing } })
     }
 }

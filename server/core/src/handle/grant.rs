@@ -17,7 +17,8 @@ impl Core {
         let mut filled = Vec::new();
         for Demand { device, idle, wanted, .. } in demand {
             let idle = *idle.min(wanted);
-            let given = (0..idle).map_while(|_| self.grant_one(host, device, false)).collect::<Vec<_>>();
+            let given =
+                (0..idle).map_while(|_| self.grant_one(host, device, false)).collect::<Vec<_>>();
             filled.push(u32::try_from(given.len()) == Ok(idle));
             leases.extend(given);
         }

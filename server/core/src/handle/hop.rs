@@ -36,6 +36,8 @@ struct JobBoard<'a> {
     /// By shard, as far as asked for: a policy asks again for each trial.
     standing: RefCell<Vec<Option<Standing>>>,
     outlook: Outlook,
+    /// A plan says who trains which trial.
+    planned: bool,
 }
 
 impl Board for JobBoard<'_> {
@@ -47,7 +49,7 @@ impl Board for JobBoard<'_> {
             let since = self.ranks.open_since(trial).unwrap_or(self.core.now);
             let waited = (self.core.now - since).0.saturating_mul(1000);
             fits.then(|| {
-                let way = self.core.way(known, self.place.host);
+                let way = if self.planned { self.core.way(known, self.place.host) } else { 0 };
                 Candidate { trial, chain: &known.chain, work, waited, way }
             })
         });
@@ -112,6 +114,7 @@ impl Core {
             own: self.own_shards(job, place),
             standing: RefCell::new(vec![None; job.data.train.len()]),
             outlook: self.outlook(job, ranks, place),
+            planned: self.is_planned(job.id),
         };
         match self.policy.choose(&board, chance) {
             Decision::Take(choice) => self.chosen(&board, choice).map_or(Hop::Nothing, Hop::Chosen),
@@ -131,7 +134,7 @@ impl Core {
             from: start.batch,
         };
         let standing = |shard| board.standing(shard);
-        let most = self.hops_worth(board.job, trial, choice.shard, board.place).min(choice.most);
+        let most = self.hops_worth(board.job, trial, choice.shard, board.place);
         let then = legs(&trial.chain, choice.shard, standing, most);
         let why = Reason::Policy(choice.why);
         Some(Chosen { unit, then, base: trial.version, why, planned: None, copy_of: None })
@@ -162,7 +165,6 @@ impl Core {
         let fastest = fastest.max(speed);
         let longest = takes(ranks.longest(), fastest);
         let ends_in = longest.max(takes(ranks.total(), fleet.capacity()));
-        let ends_in = ends_in.max(self.planned_end(job.id).unwrap_or(0));
         Outlook { speed, fastest, unit: SPEED_ONE, ends_in }
     }
 

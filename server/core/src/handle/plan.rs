@@ -77,7 +77,8 @@ impl Core {
         let Some((problem, asked)) = made else {
             // There will be none for this fleet.
             let fleet = self.soft.schedule.fleet.version();
-            let nothing = Asked { at: self.now, fleet, roams: false, trials: Vec::new(), places: Vec::new() };
+            let nothing =
+                Asked { at: self.now, fleet, roams: false, trials: Vec::new(), places: Vec::new() };
             let version = planning.ask(nothing);
             planning.ready(version, &Schedule::default());
             return;
@@ -179,15 +180,19 @@ impl Core {
         }
     }
 
+    /// What all plans rest on has changed.
+    pub(crate) fn plans_outdated(&mut self) {
+        self.soft.schedule.plans.values_mut().for_each(Planning::outdated);
+    }
+
     /// A place is idle that wasn't.
     pub(crate) fn plans_go_on(&mut self) {
         self.soft.schedule.plans.values_mut().for_each(Planning::goes_on);
     }
 
-    /// Microseconds until the job could be done by its plan, where that keeps trials to their places.
-    pub(crate) fn planned_end(&self, job: JobId) -> Option<u64> {
-        let ends = self.soft.schedule.plans.get(&job)?.ends()?;
-        Some(ends.saturating_sub(self.now.0.saturating_mul(1000)))
+    /// Does a plan say who trains which of a job's trials?
+    pub(crate) fn is_planned(&self, job: JobId) -> bool {
+        self.soft.schedule.plans.get(&job).is_some_and(Planning::keeps_places)
     }
 
     /// The host that a trial's plan names next.

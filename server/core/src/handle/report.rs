@@ -220,6 +220,7 @@ impl Core {
         self.soft.schedule.estimates.measured(place, of, rows, micros);
         if self.soft.schedule.estimates.have_changed() {
             self.rank_all();
+            self.plans_outdated();
         }
         self.renew_fleet(lease.host);
     }

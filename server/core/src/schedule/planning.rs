@@ -115,17 +115,17 @@ impl Planning {
         self.goes_on();
     }
 
-    /// A lease was granted, or has ended well. Where trials keep to their places that is far between, and each says
+    /// A lease was granted, or a place is idle. Where trials keep to their places that is far between, and each says
     /// when the others can begin.
     pub(crate) fn goes_on(&mut self) {
-        if self.followed.as_ref().is_some_and(|followed| followed.roams) {
-            self.outdated();
+        if self.keeps_places() {
+            self.wanted = self.wanted.max(Wanted::Better);
         }
     }
 
-    /// When the last hop ends by a plan that keeps trials to their places, in microseconds of the server's clock.
-    pub(crate) fn ends(&self) -> Option<u64> {
-        self.followed.as_ref().filter(|followed| followed.roams).map(|followed| followed.ends)
+    /// Is a plan followed by which trials keep to their places?
+    pub(crate) fn keeps_places(&self) -> bool {
+        self.followed.as_ref().is_some_and(|followed| followed.roams)
     }
 
     /// Is another plan due, at the soonest `every` after the last one was asked for?

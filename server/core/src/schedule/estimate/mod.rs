@@ -256,7 +256,8 @@ impl Estimates {
             return figure.mean;
         }
         let guess = self.guess(place, workload).unwrap_or(1);
-        let of_workload = self.workloads.get(workload.0).map_or(self.typical.0, |of| self.ratio(*of));
+        let of_workload =
+            self.workloads.get(workload.0).map_or(self.typical.0, |of| self.ratio(*of));
         of_place.map_or(of_workload, |of| of_workload.and(of.ratio)).times(guess).max(1)
     }
 
