@@ -161,6 +161,7 @@ impl Core {
         self.fail_lost_extras();
         self.renew_homes();
         self.renew_plans();
+        self.tell_new_homes();
         self.answer_parked();
         self.give_copies();
         debug_assert_eq!(self.check_cheap_invariants(), Ok(()));

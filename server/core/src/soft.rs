@@ -43,6 +43,8 @@ pub(crate) struct Soft {
     pub(crate) ahead: BTreeMap<HostId, BTreeSet<Digest>>,
     /// Cached blobs that hosts are to drop.
     pub(crate) evict: BTreeMap<HostId, Vec<Digest>>,
+    /// Shards have been given other homes since parked hosts were last looked at.
+    pub(crate) rehoused: bool,
     /// What decisions about hops rest on.
     pub(crate) schedule: Schedule,
     /// Slot time that each job was given, by priority.

@@ -3,6 +3,7 @@
 use crate::{command::ReplyTo, core::Core, effect::Answer, event::LeaseEnd, state::Lease};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
+    digest::BlobRef,
     ids::{HostId, JobId, LeaseId, TrialId},
     inventory::Demand,
     time::Millis,
@@ -121,6 +122,13 @@ impl Core {
         let mut seen = BTreeSet::new();
         hosts.retain(|host| seen.insert(*host));
         hosts
+    }
+
+    /// Answers a parked host with blobs to fetch, and with what else there is to say.
+    pub(crate) fn answer_with(&mut self, host: HostId, fetch: Vec<BlobRef>) {
+        let Some(parked) = self.soft.parked.take(host) else { return };
+        let answer = WorkAnswer { fetch, ..self.work(host, &parked.request) };
+        self.reply(parked.to, Ok(Answer::Work(Box::new(answer))));
     }
 
     /// Answers a parked host where there is something to say; else it goes on waiting.

@@ -39,6 +39,7 @@ impl Core {
             let homes = self.assign_homes(job, copies, before);
             self.soft.schedule.homes.insert(job, homes);
             self.soft.work_changed = true;
+            self.soft.rehoused = true;
         }
         let ranks = &self.soft.schedule.ranks;
         self.soft.schedule.homes.retain(|job, _| ranks.contains_key(job));
@@ -107,6 +108,24 @@ impl Core {
     /// Does the job fix where its shards are kept?
     pub(crate) fn has_homes(&self, job: &Job) -> bool {
         self.soft.schedule.homes.contains_key(&job.id)
+    }
+
+    /// Tells hosts that wait of shards that have become theirs to keep, so that they don't fetch them only when
+    /// one of them is needed.
+    pub(crate) fn tell_new_homes(&mut self) {
+        if !std::mem::take(&mut self.soft.rehoused) {
+            return;
+        }
+        let housed = self.soft.schedule.homes.keys().filter_map(|job| self.state.jobs.get(job));
+        let housed: Vec<&Job> = housed.filter(|job| job.is_open()).collect();
+        let lacks = |host: &HostId| housed.iter().any(|job| !self.to_house(job, *host).is_empty());
+        let hosts: Vec<HostId> = self.soft.parked.fastest().filter(lacks).collect();
+        for host in hosts {
+            let fetch = self.fetch_ahead(host);
+            if !fetch.is_empty() {
+                self.answer_with(host, fetch);
+            }
+        }
     }
 
     /// Shards that a host is to keep and doesn't have.

@@ -2,9 +2,12 @@
 //! that is lost.
 
 use crate::support::{Bench, HOST, JOB, OTHER, data_of_four, done, request};
-use sojourn_core::{Command, ReplyTo};
+use sojourn_core::{Answer, Command, Effect, ReplyTo};
 use sojourn_protocol::{
+    api::WorkRequest,
+    digest::Digest,
     ids::{HostId, ShardId},
+    time::Millis,
     unit::{Lease, Unit},
 };
 use std::collections::BTreeSet;
@@ -76,4 +79,58 @@ fn two_replicas_of_two_hosts_are_all_of_them() {
     let mut bench = bench("replicas = 2");
     assert_eq!(visited(&mut bench, &[OTHER])[0].len(), 4);
     assert!(bench.core.state().jobs[&JOB].end.is_some());
+}
+
+/// An ask that is held open, of a host that has these shards.
+fn waits(cached: &[usize]) -> WorkRequest {
+    let mut request = request(1, Vec::new());
+    let shards = data_of_four().train;
+    let inventory = request.inventory.as_mut().unwrap();
+    inventory.cached = cached.iter().map(|shard| shards[*shard].blob.sha256).collect();
+    WorkRequest { wait: Millis(20_000), ..request }
+}
+
+/// The shards that a host that waits is told to fetch.
+fn told(effects: &[Effect]) -> Vec<Digest> {
+    let works = effects.iter().filter_map(|effect| match effect {
+        Effect::Reply { to: ReplyTo(7), answer: Ok(answer), .. } => match answer.as_ref() {
+            Answer::Work(work) => Some(work),
+            _ => None,
+        },
+        _ => None,
+    });
+    works.flat_map(|work| &work.fetch).map(|blob| blob.sha256).collect()
+}
+
+/// Two hosts keep two shards each; all trials are with the first, and the other one waits.
+fn busy_and_waiting() -> Bench {
+    let mut bench = Bench::with_job_on(data_of_four(), 1, 2, "[placement]\nreplicas = 1\n");
+    let with_shards = |shards: &[usize]| WorkRequest { wait: Millis(0), ..waits(shards) };
+    bench.ask(OTHER, WorkRequest { demand: Vec::new(), ..with_shards(&[2, 3]) });
+    let lease = bench.ask(HOST, with_shards(&[0, 1])).leases.remove(0);
+    assert!(shard(&lease).is_some_and(|shard| shard < ShardId(2)), "{lease:?}");
+    let ask = Command::Ask { to: ReplyTo(7), host: OTHER, request: waits(&[2, 3]) };
+    assert_eq!(told(&bench.apply(ask)), [], "it has all that it keeps");
+    bench
+}
+
+#[test]
+fn whoever_waits_fetches_the_shards_of_a_host_that_leaves_at_once() {
+    let shards = data_of_four().train;
+    let lost: BTreeSet<Digest> = shards[..2].iter().map(|shard| shard.blob.sha256).collect();
+    let gone =
+        |request: WorkRequest| WorkRequest { demand: Vec::new(), wait: Millis(0), ..request };
+    for way in ["it falls silent", "it is revoked", "it says that it goes"] {
+        let mut bench = busy_and_waiting();
+        bench.now += if way == "it falls silent" { 10_500 } else { 0 };
+        let effects = bench.apply(match way {
+            "it is revoked" => Command::RevokeHost { to: ReplyTo(1), host: HOST },
+            "it says that it goes" => {
+                Command::Ask { to: ReplyTo(1), host: HOST, request: gone(waits(&[0, 1])) }
+            }
+            _ => Command::Tick,
+        });
+        let told: BTreeSet<Digest> = told(&effects).into_iter().collect();
+        assert!(!told.is_empty() && told.is_subset(&lost), "{way}: {effects:?}");
+    }
 }
