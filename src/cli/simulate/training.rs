@@ -12,7 +12,7 @@ use sojourn_protocol::{
 use sojourn_sim::fleet::Trains;
 use sojourn_slot::{Slot, SlotConfig, full_pace};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     future::pending,
     path::{Path, PathBuf},
@@ -82,8 +82,14 @@ impl Trains for Training {
         }
         self.outputs += 1;
         let output = self.workspace.path().join(format!("checkpoint-{}", self.outputs));
-        let request =
-            RunUnit { unit: unit.clone(), files, output: output.clone(), until, keep_every: None };
+        let request = RunUnit {
+            unit: unit.clone(),
+            files,
+            coming: BTreeSet::new(),
+            output: output.clone(),
+            until,
+            keep_every: None,
+        };
         let slot = &mut self.slot;
         let done = block_in_place(|| {
             Handle::current().block_on(slot.run(request, |_| {}, pending(), full_pace()))
