@@ -112,9 +112,10 @@ async fn a_stop_ends_a_unit_that_waits_with_what_it_has_trained() {
     unit.daemon.stop().await.unwrap();
     let world = unit.server.world();
     assert_eq!((ends(&world), released(&world)), (vec![(1, 2)], vec![]));
-    drop(world);
+}
 
-    // So does the server's word.
+#[tokio::test]
+async fn the_servers_word_ends_a_unit_that_waits_with_what_it_has_trained() {
     let unit = Waiting::start().await;
     unit.server.change(|world| world.stop = vec![LeaseId(1)]);
     unit.server.until("the part", |world| world.reports.len() == 1).await;
