@@ -126,7 +126,7 @@ fn answer_all(
 
 fn answer(request: &RunUnit, shards: &mut Shards, pacer: Pacer<'_>) -> TrainerLine {
     let device = shards.device();
-    let mut teller = Teller { device, pacer, shown: Instant::now() };
+    let mut teller = Teller { device, pacer, shown: Instant::now(), untold: None };
     let peak = PeakMemory::of_unit(device);
     let answer =
         catch(|| unit::run(request, shards, &mut teller)).unwrap_or_else(TrainerLine::Failed);
@@ -142,6 +142,8 @@ struct Teller<'a> {
     pacer: Pacer<'a>,
     /// When progress was told last.
     shown: Instant,
+    /// Progress since.
+    untold: Option<Told>,
 }
 
 impl Listener for Teller<'_> {
@@ -150,10 +152,13 @@ impl Listener for Teller<'_> {
             tell(&told);
             return ControlFlow::Continue(Duration::ZERO);
         };
-        if self.shown.elapsed() >= PROGRESS_EVERY {
+        self.untold = if self.shown.elapsed() >= PROGRESS_EVERY {
             self.shown = Instant::now();
             tell(&told);
-        }
+            None
+        } else {
+            Some(told.clone())
+        };
         if !self.pacer.is_full() {
             // A GPU works off what it is given; its time is over when it has.
             finish(self.device);
@@ -164,7 +169,11 @@ impl Listener for Teller<'_> {
     }
 
     fn wait_for(&mut self, blob: Digest) -> Option<PathBuf> {
-        self.pacer.file(blob, || tell(&Told::Waits(blob)))
+        self.pacer.file(blob, || {
+            // Of a unit that waits too.
+            self.untold.take().iter().for_each(tell);
+            tell(&Told::Waits(blob));
+        })
     }
 }
 

@@ -313,12 +313,13 @@ impl Trainer {
         self.send(&serde_json::to_string(&TrainerRequest::Here(file.clone())).unwrap());
     }
 
-    /// Past its progress, the shard that it waits for.
-    fn waits(&mut self) -> Digest {
+    /// The shard that it waits for, and after how many batches.
+    fn waits(&mut self) -> (Digest, u32) {
+        let mut done = 0;
         loop {
             match line(&mut self.lines) {
-                TrainerLine::Told(Told::Progress(_)) => {}
-                TrainerLine::Told(Told::Waits(blob)) => return blob,
+                TrainerLine::Told(Told::Progress(progress)) => done = progress.done,
+                TrainerLine::Told(Told::Waits(blob)) => return (blob, done),
                 other => panic!("{other:?}"),
             }
         }
@@ -335,8 +336,8 @@ fn a_unit_begins_before_its_later_shards_are_there_and_makes_the_same_bytes() {
     // One by one, each when it is waited for.
     let mut trainer = Trainer::start();
     trainer.send(&begins);
-    for file in &later {
-        assert_eq!(trainer.waits(), file.blob);
+    for (file, done) in later.iter().zip([3, 6]) {
+        assert_eq!(trainer.waits(), (file.blob, done));
         trainer.here(file);
     }
     let TrainerLine::Trained(trained) = trainer.answer() else { panic!("it is trained") };
@@ -353,9 +354,9 @@ fn a_unit_begins_before_its_later_shards_are_there_and_makes_the_same_bytes() {
 
     // What was said of one unit isn't said of the next.
     trainer.send(&begins);
-    assert_eq!(trainer.waits(), later[0].blob);
+    assert_eq!(trainer.waits(), (later[0].blob, 3));
     trainer.here(&later[0]);
-    assert_eq!(trainer.waits(), later[1].blob);
+    assert_eq!(trainer.waits(), (later[1].blob, 6));
     trainer.send(&serde_json::to_string(&TrainerRequest::Stop).unwrap());
     let TrainerLine::Trained(part) = trainer.answer() else { panic!("it stops with a part") };
     assert_eq!((part.end.shard, part.end.batch, part.end.step), (ShardId(1), 3, 6));
@@ -367,7 +368,7 @@ fn a_trainer_that_waits_for_a_shard_ends_with_its_stdin() {
     let (_, begins, later) = of_three(folder.path());
     let mut trainer = Trainer::start();
     trainer.send(&serde_json::to_string(&TrainerRequest::Run(Box::new(begins))).unwrap());
-    assert_eq!(trainer.waits(), later[0].blob);
+    assert_eq!(trainer.waits(), (later[0].blob, 3));
     trainer.requests.take();
     let status = trainer.process.wait().unwrap();
     assert_eq!(status.signal(), Some(9), "{status}");
