@@ -108,21 +108,55 @@ fn what_a_machine_trained_before_it_was_told_to_go_is_gone_on_with() {
     assert_eq!(replay["sha256"], trials[0]["checkpoint"]["sha256"]);
 }
 
-/// Waits until the unit of a client has done more than so many batches.
-fn until_done(site: &Site, name: &str, batches: u64) {
-    let since = Instant::now();
+/// Has a client do something, or say something.
+fn ctl(site: &Site, name: &str, args: &[&str]) -> Value {
     let data = site.path().join(name);
-    let args = ["client", "ctl", "--data", data.to_str().unwrap(), "status", "--json"];
+    let to = ["client", "ctl", "--data", data.to_str().unwrap()];
+    let output = site.run(&[&to, args, &["--json"]].concat());
+    // It may not listen yet.
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
+/// Waits until the state of a client's unit is so.
+fn until_state(site: &Site, name: &str, so: impl Fn(&Value) -> bool) {
+    let since = Instant::now();
     loop {
-        // It may not listen yet.
-        let status: Value = serde_json::from_slice(&site.run(&args).stdout).unwrap_or_default();
-        let units = status["units"].as_array().into_iter().flatten();
-        let mut done = units.filter_map(|unit| unit["state"]["running"]["done"].as_u64());
-        if done.any(|done| done > batches) {
+        let status = ctl(site, name, &["status"]);
+        let mut units = status["units"].as_array().into_iter().flatten();
+        if units.any(|unit| so(&unit["state"])) {
             return;
         }
         assert!(since.elapsed() < PATIENCE, "{status}\n{}", site.log(name));
     }
+}
+
+/// Waits until the unit of a client has done more than so many batches.
+fn until_done(site: &Site, name: &str, batches: u64) {
+    let more = |done: &Value| done.as_u64().is_some_and(|done| done > batches);
+    until_state(site, name, |state| {
+        more(&state["running"]["done"]) || more(&state["awaiting"]["done"])
+    });
+}
+
+#[test]
+fn a_unit_begins_with_its_first_shard_while_a_slow_line_brings_the_others() {
+    let site = Site::start_with_hops(4);
+    // Four shards of 200 rows, each as large as what a line carries before it is to wait.
+    let job = submit_shards(&site, 1, 4, 800);
+    let mut client = site.client_with("slow", &["--limit", "download=100B/s"]);
+    until_state(&site, "slow", |state| state["awaiting"]["done"] == 200);
+    let text = site.run(&["client", "ctl", "--data", "slow", "status"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("batch 200 of 800, waits for a shard"), "{text}");
+    ctl(&site, "slow", &["limits", "download="]);
+    let view = site.wait(&job, |view| view["state"] != "running");
+    assert_eq!((&view["state"], &view["hops"]), (&"finished".into(), &4.into()), "{view}");
+    let trials = site.json(&["trials", &job]);
+    assert_eq!(trials[0]["version"], 1, "one lease, one checkpoint: {trials}");
+    let replay = site.json(&["replay", &job, "--trial", "0"]);
+    assert_eq!(replay["verdict"], "identical", "{replay}");
+    assert_eq!(replay["sha256"], trials[0]["checkpoint"]["sha256"]);
+    assert_eq!(client.end(), Some(0));
 }
 
 #[test]
