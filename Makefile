@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the
 # user's cache folder (scripts/setup, scripts/deny).
 
-.PHONY: help demo dist build daemon test lint verify fix bench advisories setup
+.PHONY: help demo dist build daemon test lint verify fix bench proofs advisories setup
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,10 @@ fix: setup ## format, and mend what clippy can
 bench: ## figures, one JSON line each on stdout and nothing else there
 	@scripts/setup >&2
 	@cargo bench --workspace --locked --bench '*'
+
+proofs: ## the tables and charts of examples/scheduling/PROOFS.md (with milp where cmake and libclang are)
+	@cargo build --release --locked -p sojourn $$(scripts/proofs.py --features)
+	@scripts/proofs.py
 
 advisories: ## known security holes in dependencies (fetches the advisory database)
 	@scripts/deny check advisories

@@ -1,0 +1,376 @@
+#!/usr/bin/env python3
+"""Writes examples/scheduling/PROOFS.md and its charts: runs the scenarios there and says what they show.
+
+`make proofs` builds the program and calls this. Every figure comes from a run; what a sentence claims is
+computed beside it, so that another result gives another sentence.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # a checkout stays as it is
+from barchart import bars  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "examples" / "scheduling"
+CHARTS = FOLDER / "proofs"
+
+
+def can_build_milp():
+    """HiGHS needs cmake and libclang."""
+    places = [
+        *Path("/usr/lib").glob("llvm-*/lib"),
+        *Path("/usr/lib").glob("*-linux-gnu"),
+        Path("/usr/lib64"),
+    ]
+    places += [Path(os.environ["LIBCLANG_PATH"])] if "LIBCLANG_PATH" in os.environ else []
+    libclang = any(True for place in places for _ in place.glob("libclang*.so*"))
+    return libclang and shutil.which("cmake") is not None
+
+
+def say(message):
+    print(f"proofs: {message}", file=sys.stderr)
+
+
+class Study:
+    """One scenario file's cells, by row and policy, and what deciding took."""
+
+    def __init__(self, sojourn, name, seeds):
+        say(f"{name} ...")
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sojourn, "simulate", FOLDER / f"{name}.toml", "--out", folder]
+            if seeds:
+                command += ["--seeds", str(seeds)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                sys.exit(f"proofs: {name}: {done.stderr.strip()}")
+            result = json.loads((Path(folder) / "result.json").read_text(encoding="utf-8"))
+        self.name = name
+        self.cells = {(cell["row"], cell["policy"]): cell for cell in result["cells"]}
+        self.rows = list(dict.fromkeys(row for row, _ in self.cells))
+        self.policies = list(dict.fromkeys(policy for _, policy in self.cells))
+        self.seeds = len(result["cells"][0]["runs"])
+        self.times = dict(zip(self.cells, real_times(done.stdout)))
+        say(f"{name}: {time.monotonic() - begun:.0f} s")
+
+    def mean(self, row, policy, value):
+        runs = self.cells[row, policy]["runs"]
+        return sum(value(run) for run in runs) / len(runs)
+
+    def deciding(self, row, policy):
+        return self.times[row, policy]
+
+    def head(self):
+        return f"`{self.name}.toml`, {self.seeds} seeds."
+
+
+def real_times(table):
+    """Seconds of deciding and planning of each line of the table: real time, so only printed."""
+    header, *lines = [re.split(r"\s{2,}", line.strip()) for line in table.strip().splitlines()]
+    columns = [n for n, name in enumerate(header) if name in ("deciding", "planning")]
+    return [sum(float(line[n].removesuffix(" s").replace(",", "")) for n in columns) for line in lines]
+
+
+def table(header, rows):
+    align = ["---"] + ["---:"] * (len(header) - 1)
+    lines = [header, align, *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
+
+
+def spread(cell, key, digits=3):
+    of = cell[key]
+    return f"{of['mean']:.{digits}f} ({of['min']:.{digits}f} to {of['max']:.{digits}f})"
+
+
+def chart(file, title, groups, values, least):
+    CHARTS.mkdir(exist_ok=True)
+    (CHARTS / file).write_text(bars(title, groups, values, least), encoding="utf-8")
+    return f"![{title}](proofs/{file})\n"
+
+
+def series(study, key):
+    of = lambda row, policy: study.cells[row, policy][key]
+    return {
+        policy: [tuple(of(row, policy)[part] for part in ("mean", "min", "max")) for row in study.rows]
+        for policy in study.policies
+    }
+
+
+def milp_note(study):
+    if "milp" not in study.policies:
+        return "`milp` is missing: the program was built without it.\n"
+    return (
+        "`milp` plans within `milp_limit` of real time, from what `ltrp` plans; where its program is too "
+        "large to be built, as for most of 256 trials, that is what it gives.\n"
+    )
+
+
+def cerebro(study):
+    lines = [
+        [row, *(spread(study.cells[row, p], "normalised") for p in study.policies)] for row in study.rows
+    ]
+    times = [[row, *(f"{study.deciding(row, p):.3f} s" for p in study.policies)] for row in study.rows]
+    best = min(study.cells[row, "rollout"]["normalised"]["mean"] for row in study.rows)
+    worse = [
+        row
+        for row in study.rows
+        for p in study.policies
+        if study.cells[row, "rollout"]["normalised"]["mean"]
+        > study.cells[row, p]["normalised"]["mean"] + 0.0005
+    ]
+    claim = (
+        "No policy is better than `rollout` in any of them."
+        if not worse
+        else ("`rollout` isn't the best in " + "; ".join(dict.fromkeys(worse)) + ".")
+    )
+    text = (
+        f"Where trials are many times as many as hosts all policies come close to each other, as in Cerebro's "
+        f"figure; where they are few, `rollout` saves up to {100 * (1 - best):.1f} % of what `randomized` takes. {claim}"
+    )
+    picture = chart(
+        "1-cerebro.svg", "Makespan over that of randomized", study.rows, series(study, "normalised"), 0.8
+    )
+    return "## 1. Cerebro's Figure 6\n", [
+        study.head() + " Makespan over that of `randomized`, seed by seed: mean (least to most).\n",
+        table(["scenario", *study.policies], lines),
+        text + "\n",
+        milp_note(study),
+        picture,
+        "Scheduling time: real time in the core and in planning, for a whole run.\n",
+        table(["scenario", *study.policies], times),
+    ]
+
+
+GOALS = {
+    "ltrp": [1.01, 1.01, 1.01, 1.13],
+    "rollout": [1.002, 1.002, 1.005, 1.000],
+    "randomized": [1.04, 1.06, 1.09, 1.15],
+}
+
+
+def order(study):
+    lines, missed = [], []
+    for n, row in enumerate(study.rows):
+        cells = []
+        for policy in study.policies:
+            ratio = study.cells[row, policy]["ratio"]
+            goal = GOALS.get(policy, [None] * 9)[n]
+            cells.append(
+                spread(study.cells[row, policy], "ratio", 4) + (f", {goal:.3f}" if goal else "")
+            )
+            if policy != "randomized" and goal and ratio["mean"] > goal + 0.0005:
+                missed.append(f"`{policy}` in {row} ({ratio['mean']:.4f}, not {goal:.3f})")
+        lines.append([row, *cells])
+    claim = (
+        "All goals of `ltrp` and `rollout` are reached."
+        if not missed
+        else "Missed: " + "; ".join(missed) + "."
+    )
+    picture = chart(
+        "2-order.svg", "Makespan over the lower bound", study.rows, series(study, "ratio"), 1.0
+    )
+    return "## 2. Where the order matters\n", [
+        study.head()
+        + " Makespan over the lower bound: mean (least to most), and what is to be reached; "
+        "for `randomized` that is what was measured on paper.\n",
+        table(["scenario", *study.policies], lines),
+        claim + "\n",
+        picture,
+    ]
+
+
+def thesis(study):
+    lines = [
+        [
+            row,
+            f"{study.cells[row, 'randomized']['makespan']['mean']:.1f} s",
+            *(spread(study.cells[row, p], "normalised") for p in study.policies[1:]),
+        ]
+        for row in study.rows
+    ]
+    pairs = list(zip(study.rows[0::2], study.rows[1::2]))
+    makespan = lambda row, policy: study.cells[row, policy]["makespan"]["mean"]
+    texts = []
+    if "milp" in study.policies:
+        gains = {row: 100 * (1 - study.cells[row, "milp"]["normalised"]["mean"]) for row in study.rows}
+        least, most = min(gains, key=gains.get), max(gains, key=gains.get)
+        close = [row for row in study.rows if gains[row] <= 2]
+        verdict = (
+            "confirmed"
+            if len(close) == len(study.rows)
+            else (
+                "refuted"
+                if not close
+                else f"confirmed in {len(close)} of {len(study.rows)} rows and refuted in the others"
+            )
+        )
+        texts.append(
+            f"The thesis found `randomized` close to `milp`. Taking 2 % as close, that is {verdict}: `milp` saves "
+            f"{gains[least]:.1f} % in the row {least} and {gains[most]:.1f} % in the row {most}."
+        )
+    gain = [makespan(one, "rollout") / makespan(node, "rollout") for one, node in pairs]
+    texts.append(
+        "A trial on all GPUs of a node, with shards in proportion to them, is faster than one on each GPU by "
+        f"{min(gain):.2f} to {max(gain):.2f} times under `rollout`; that a trial uses several GPUs without loss is assumed."
+    )
+    picture = chart(
+        "3-thesis.svg",
+        "Makespan over that of randomized",
+        [row.replace(" on ", ", on ", 1) for row in study.rows],
+        series(study, "normalised"),
+        0.8,
+    )
+    return "## 3. The Cerebro thesis' cases\n", [
+        study.head()
+        + " Makespan of `randomized`, and that of the others over it: mean (least to most).\n",
+        table(["case", *study.policies], lines),
+        " ".join(texts) + "\n",
+        milp_note(study),
+        picture,
+    ]
+
+
+# DESIGN section 6: makespan over all work / all capacity.
+PAPER = {
+    "16x8, one host each": {"randomized": 2.23, "ltrp": 2.19},
+    "16x8, three replicas": {"randomized": 1.90, "ltrp": 1.48},
+    "16x8, anywhere": {"randomized": 1.86, "ltrp": 1.23},
+    "256x16, one host each": {"randomized": 2.00, "ltrp": 2.00},
+    "256x16, sizes by speed": {"randomized": 1.00, "ltrp": 1.00},
+}
+
+
+def placement(study, seconds):
+    over = lambda row, p: study.mean(row, p, lambda run: run["makespan"] / run["capacity"])
+    lines, off = [], []
+    for row in study.rows:
+        cells = []
+        for policy in study.policies:
+            value, paper = over(row, policy), PAPER.get(row, {}).get(policy)
+            cells.append(f"{value:.2f}" + (f", {paper:.2f}" if paper else ""))
+            if paper and abs(value - paper) > 0.05:
+                off.append(f"`{policy}`, {row}: {value:.2f}, not {paper:.2f}")
+        lines.append([row, *cells])
+    claim = (
+        "All figures of the design are met within 0.05."
+        if not off
+        else "Of the design's figures these differ by more than 0.05: " + "; ".join(off) + "."
+    )
+    ratios = {p: [(over(row, p),) * 3 for row in study.rows] for p in study.policies}
+    picture = chart("4-placement.svg", "Makespan over all work / all capacity", study.rows, ratios, 1.0)
+    policy = seconds.policies[0]
+    more = []
+    for row in seconds.rows:
+        cell = seconds.cells[row, policy]
+        moved = lambda key, row=row: f"{seconds.mean(row, policy, lambda run: run[key]) / 1e9:.1f} GB"
+        more.append(
+            [
+                row,
+                f"{cell['makespan']['mean']:.0f} s",
+                spread(cell, "ratio"),
+                moved("checkpoints_up"),
+                moved("checkpoints_down"),
+                moved("shard_bytes"),
+            ]
+        )
+    worst = max(seconds.cells[row, policy]["ratio"]["mean"] for row in seconds.rows)
+    reached = "reached" if worst <= 1.10 else "not reached"
+    return "## 4. Where placement matters\n", [
+        study.head() + " Makespan over all work / all capacity, and what DESIGN section 6 says.\n",
+        table(["scenario", *study.policies], lines),
+        claim
+        + " Where shards live decides more than the order: pinned to one host each, no policy uses the fleet.\n",
+        picture,
+        seconds.head()
+        + " With seconds and bytes, the defaults: makespan over the lower bound, and bytes moved.\n",
+        table(
+            [
+                "scenario",
+                "makespan",
+                "over the bound",
+                "checkpoints up",
+                "checkpoints down",
+                "shards down",
+            ],
+            more,
+        ),
+        f"At most 1.10 is wanted, which is {reached}: {worst:.3f} at the most.\n",
+    ]
+
+
+def failures(study, replicas):
+    of = study.policies[0]
+    percent = lambda row, key: f"{100 * study.mean(row, of, lambda run: run[key]):.1f} %"
+    lines = [
+        [
+            row,
+            spread(study.cells[row, of], "normalised"),
+            percent(row, "lost_share"),
+            percent(row, "twice_share"),
+            f"{study.mean(row, of, lambda run: run['departures']):.0f}",
+        ]
+        for row in study.rows
+    ]
+    mean = {row: study.cells[row, of]["normalised"]["mean"] for row in study.rows}
+    slower = [a for a, b in zip(study.rows[1::2], study.rows[2::2]) if mean[a] > mean[b] + 0.005]
+    claim = (
+        "Notice never makes it slower."
+        if not slower
+        else "With notice it is slower than without at " + "; ".join(slower) + "."
+    )
+    picture = chart(
+        "5-failures.svg",
+        "Makespan over that without losses",
+        study.rows,
+        {of: series(study, "normalised")[of]},
+        0.9,
+    )
+    after = replicas.cells[replicas.rows[1], replicas.policies[0]]["normalised"]
+    return "## 5. Failures\n", [
+        study.head() + " Makespan over that of the first row; shares of all training.\n",
+        table(["hosts lost", "over none lost", "work lost", "work done twice", "machines lost"], lines),
+        claim + "\n",
+        picture,
+        replicas.head()
+        + f" As in Cerebro's Figure 8(B): each shard on three hosts; two hosts are lost and come back. The "
+        f"makespan is {after['mean']:.3f} ({after['min']:.3f} to {after['max']:.3f}) times that without.\n",
+    ]
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--sojourn", default=ROOT / "target" / "release" / "sojourn", type=Path)
+    options.add_argument("--seeds", type=int, help="fewer than the files say, for a try")
+    options.add_argument("--features", action="store_true", help="print what to build the program with")
+    given = options.parse_args()
+    if given.features:
+        print("--features milp" if can_build_milp() else "")
+        return
+    run = lambda name: Study(given.sojourn, name, given.seeds)
+    parts = [
+        cerebro(run("1-cerebro")),
+        order(run("2-order")),
+        thesis(run("3-thesis")),
+        placement(run("4-placement"), run("4-seconds")),
+        failures(run("5-failures"), run("5-replicas")),
+    ]
+    text = (
+        "# What the simulator shows\n\nWritten by `make proofs` from the scenarios in this folder, sentences included; "
+        "changes by hand are lost. [README.md](README.md) explains the scenarios and the words.\n\n"
+    )
+    text += "\n".join(title + "\n" + "\n".join(paragraphs) for title, paragraphs in parts)
+    (FOLDER / "PROOFS.md").write_text(text, encoding="utf-8")
+    say(f"{FOLDER / 'PROOFS.md'} is written")
+
+
+if __name__ == "__main__":
+    main()
