@@ -55,8 +55,8 @@ pub enum Proof {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MilpError {
     /// Too many pairs of hops.
-    #[error("the program would have {0} pairs of hops, more than {MOST_PAIRS}")]
-    TooLarge(usize),
+    #[error("the program would have more than {MOST_PAIRS} pairs of hops")]
+    TooLarge,
     /// The solver has none.
     #[error("the solver found nothing: {0}")]
     Solver(String),
@@ -80,10 +80,7 @@ impl Milp {
     pub fn solve(&self, problem: &Problem) -> Result<MilpPlan, MilpError> {
         let first = Ltrp.plan(problem, 0, &mut Iterations::new(0));
         let first = first.ok_or_else(|| MilpError::Solver("no start".to_owned()))?;
-        let pairs = pairs(problem, &first);
-        if pairs.len() > MOST_PAIRS {
-            return Err(MilpError::TooLarge(pairs.len()));
-        }
+        let pairs = pairs(problem, &first).ok_or(MilpError::TooLarge)?;
         let bound = problem.lower_bound();
         if first.makespan <= bound {
             return Ok(MilpPlan { schedule: first, proof: Proof::Optimal });
@@ -182,8 +179,8 @@ fn hop(
     Hop { step, start, places, takes }
 }
 
-/// Hops that may not overlap, and that no epoch keeps apart.
-fn pairs(problem: &Problem, schedule: &Schedule) -> Vec<(usize, usize)> {
+/// Hops that may not overlap, and that no epoch keeps apart; none where they are too many.
+fn pairs(problem: &Problem, schedule: &Schedule) -> Option<Vec<(usize, usize)>> {
     let mut pairs = Vec::new();
     let share = |a: &Step, b: &Step| {
         (0..).take(problem.places.len()).any(|p| problem.may(a.shard, p) && problem.may(b.shard, p))
@@ -195,8 +192,11 @@ fn pairs(problem: &Problem, schedule: &Schedule) -> Vec<(usize, usize)> {
                 pairs.push((number, other));
             }
         }
+        if pairs.len() > MOST_PAIRS {
+            return None;
+        }
     }
-    pairs
+    Some(pairs)
 }
 
 /// Hops of one trial in epochs that follow each other.
