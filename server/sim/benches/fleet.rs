@@ -1,16 +1,25 @@
-//! How fast fleets are simulated: 1,000 hosts x 256 trials x 64 shards x 10 epochs, 163,840 hops.
+//! How fast fleets are simulated, how fast the core decides, and how near to their bound schedules end.
 //!
-//! Prints one JSON line. The anchor is encoding one record of a small event for each command, measured in
-//! the same run.
+//! - 1,000 hosts x 256 trials x 64 shards x 10 epochs, 163,840 hops: simulated hops a second under the default
+//!   policy, and leases granted in each second of the core under each. The anchor is encoding one record of a
+//!   small event for each, measured in the same run.
+//! - `examples/scheduling/2-order.toml`: makespan over the lower bound under each policy, with fewer seeds. The
+//!   anchor is that of `randomized`. Real time has no part in these.
+//!
+//! Prints JSON lines.
 
 #![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
-use sojourn_sim::fleet::{self, Ask, RunResult, Watch};
-use std::time::Instant;
+use sojourn_sim::fleet::{self, Ask, Policy, Row, RunResult, Spread, Watch};
+use std::{path::Path, time::Instant};
 
-const SCENARIO: &str = "[[hosts]]\ncount = 1000\ntflops = [12.1, 5.6, 11.3, 18.7]\n\
+const SCENARIO: &str = "[server]\npolicy = [\"randomized\", \"ltrp\", \"rollout\"]\n\
+                        [[hosts]]\ncount = 1000\ntflops = [12.1, 5.6, 11.3, 18.7]\n\
                         [job]\ntrials = 256\nshards = 64\nepochs = 10\n";
+const ORDER: &str = "../../examples/scheduling/2-order.toml";
+/// Of the twenty of the example, for a bench that ends soon.
+const SEEDS: u64 = 3;
 
 struct Clock(Instant);
 
@@ -22,39 +31,86 @@ impl Watch for Clock {
 
 fn main() {
     // Another scenario by hand: SOJOURN_SIM_SCENARIO=file cargo bench -p sojourn-sim --bench fleet
-    let given = std::env::var("SOJOURN_SIM_SCENARIO").ok();
-    let text = given.as_ref().map(|path| std::fs::read_to_string(path).unwrap());
-    let study = fleet::read(text.as_deref().unwrap_or(SCENARIO)).unwrap();
+    if let Ok(path) = std::env::var("SOJOURN_SIM_SCENARIO") {
+        by_hand(Path::new(&path));
+        return;
+    }
+    let study = fleet::read(SCENARIO).unwrap();
+    let row = study.rows.first().unwrap();
+    for policy in &row.scenario.server.policy.0 {
+        let (run, took) = run(row, *policy, 0, Path::new("."));
+        let anchor = anchor();
+        if *policy == Policy::default() {
+            line("simulated hops, 1000 hosts", float(run.hops) / took, "1/s", anchor);
+        }
+        let decided = float(run.granted) / (float(run.in_core) / 1e9);
+        line(&format!("decisions, 1000 hosts, {policy}"), decided, "1/s", anchor);
+    }
+    makespans();
+}
+
+/// A run of one seed, and the seconds that it took.
+fn run(row: &Row, policy: Policy, seed: u64, folder: &Path) -> (RunResult, f64) {
+    let mut files =
+        |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
+    let begun = Instant::now();
+    let ask = Ask::Result;
+    let run = fleet::run(&row.scenario, policy, seed, ask, &mut files, &mut Clock(begun)).unwrap();
+    (run, begun.elapsed().as_secs_f64())
+}
+
+fn makespans() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(ORDER);
+    let study = fleet::read(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    for row in &study.rows {
+        let ratio = |policy: Policy| {
+            let ratios =
+                (0..SEEDS).map(|seed| run(row, policy, seed, path.parent().unwrap()).0.ratio);
+            Spread::of(ratios).mean
+        };
+        let anchor = ratio(Policy::Randomized);
+        for policy in &row.scenario.server.policy.0 {
+            let value = if *policy == Policy::Randomized { anchor } else { ratio(*policy) };
+            let name = format!("makespan over bound, {}, {policy}", row.label);
+            println!(
+                "{}",
+                serde_json::json!({
+                    "name": name, "value": digits(value), "unit": "bounds", "anchor": digits(anchor),
+                    "ratio": digits(value / anchor),
+                })
+            );
+        }
+    }
+}
+
+fn by_hand(path: &Path) {
+    let study = fleet::read(&std::fs::read_to_string(path).unwrap()).unwrap();
     for row in &study.rows {
         for policy in &row.scenario.server.policy.0 {
             for seed in 0..u64::from(row.scenario.seeds) {
-                let begun = Instant::now();
                 let seed = row.scenario.seed + seed;
-                let mut files =
-                    |name: &str| std::fs::read_to_string(name).map_err(|error| error.to_string());
-                let mut clock = Clock(begun);
-                let run =
-                    fleet::run(&row.scenario, *policy, seed, Ask::Result, &mut files, &mut clock);
-                let run = run.unwrap();
-                let took = begun.elapsed().as_secs_f64();
-                if given.is_some() {
-                    eprintln!("{} {policy:?} {seed}: {took:.2} s, {run:?}", row.label);
-                    continue;
-                }
-                line(&run, took);
+                let (run, took) = run(row, *policy, seed, Path::new("."));
+                eprintln!("{} {policy} {seed}: {took:.2} s, {run:?}", row.label);
             }
         }
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
-fn line(run: &RunResult, took: f64) {
-    let (value, anchor) = (run.hops as f64 / took, anchor());
+fn line(name: &str, value: f64, unit: &str, anchor: f64) {
     println!(
-        "{{\"name\":\"simulated hops, 1000 hosts\",\"value\":{value:.0},\"unit\":\"1/s\",\
-         \"anchor\":{anchor:.0},\"ratio\":{:.4}}}",
+        "{{\"name\":\"{name}\",\"value\":{value:.0},\"unit\":\"{unit}\",\"anchor\":{anchor:.0},\
+         \"ratio\":{:.4}}}",
         value / anchor
     );
+}
+
+fn digits(value: f64) -> f64 {
+    (value * 10_000.0).round() / 10_000.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
+fn float(count: u64) -> f64 {
+    count as f64
 }
 
 /// Encodings of a small record per second.
