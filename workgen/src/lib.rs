@@ -7,6 +7,7 @@
 //! | [`chain`] | one trial's way over its shards, epoch after epoch, with positions |
 //! | [`plan`] | whole schedules, made ahead on estimates |
 //! | [`policy`] | which trial and shard an asking host gets, and why |
+//! | [`shards`] | how many shards, and how large |
 //!
 //! Nothing here asks the time, the machine or chance: streams of chance come in as arguments or
 //! follow from the job's seed.
@@ -15,6 +16,7 @@ pub mod chain;
 pub mod plan;
 pub mod policy;
 pub mod search;
+pub mod shards;
 
 pub use chain::{Advance, Chain, ChainError, Through};
 pub use policy::{
