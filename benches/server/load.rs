@@ -147,6 +147,7 @@ impl Host {
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".to_owned(),
             links: Links::default(),
+            cache: None,
         });
         self.new = false;
         // Where hops wait for their assimilation the answer may hold nothing but what became of a report.

@@ -132,6 +132,7 @@ impl Past {
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".to_owned(),
             links: Links::default(),
+            cache: None,
         };
         let request = WorkRequest {
             demand: vec![Demand { device: CPU.into(), slots, idle: 1, wanted: 1 }],

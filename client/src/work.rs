@@ -139,6 +139,7 @@ impl<R: UnitRunner> Asker<R> {
             devices: self.host.devices.inventory(&self.host.measurements, self.host.owner.memory()),
             client: env!("CARGO_PKG_VERSION").to_owned(),
             links: Links::default(),
+            cache: Some(self.host.cache.limit()),
         }
     }
 

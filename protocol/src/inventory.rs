@@ -22,6 +22,9 @@ pub struct Inventory {
     /// How fast bytes go between it and the server.
     #[serde(default, skip_serializing_if = "is_default")]
     pub links: Links,
+    /// Bytes that its cache may hold; unknown where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<u64>,
 }
 
 /// Bytes per second between a host and its server, as the host measured or its owner allows; unknown where left

@@ -7,8 +7,9 @@ pub use evaluation::{EvaluationResult, EvaluationState, EvaluationView};
 use crate::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
-    inventory::Measured,
+    inventory::{Links, Measured},
     manifest::DataManifest,
+    metrics::is_default,
     position::Position,
     report::Sums,
     seeds,
@@ -213,6 +214,12 @@ pub struct HostView {
     pub devices: Vec<DeviceView>,
     /// Blobs in its cache.
     pub cached: u64,
+    /// Bytes that its cache may hold; unknown where it hasn't said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<u64>,
+    /// How fast bytes go between it and the server.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub links: Links,
     /// Leases that it holds.
     pub leases: Vec<HeldView>,
     /// Results of its that were used.

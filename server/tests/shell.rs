@@ -373,6 +373,7 @@ fn ask(to: sojourn_core::ReplyTo, host: HostId) -> Command {
         devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
         client: "test".to_owned(),
         links: Links::default(),
+        cache: None,
     };
     let request = WorkRequest {
         demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],

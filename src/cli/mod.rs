@@ -8,6 +8,7 @@
 //! | `output`, `grid` | JSON, colours and tables on stdout |
 //! | `meter` | progress on stderr |
 //! | `reading` | progress of reading data |
+//! | `cutting` | how many shards, and how large |
 //! | `figures`, `words` | how sizes, times and states are written |
 //!
 //! Every subcommand has `Args` and `run`. Exit codes: 0 done, 1 the work failed, 2 the call was wrong,
@@ -21,6 +22,7 @@ mod client;
 mod completions;
 mod connection;
 mod ctl;
+mod cutting;
 mod demo;
 mod evaluate;
 mod events;
@@ -89,6 +91,9 @@ enum Command {
     /// Check a job file and its data, and say what would be run.
     Validate(validate::Args),
     /// Cut a job's data into shards, upload what is missing, and start the job.
+    ///
+    /// Where the job file leaves open how many shards, or how large, that follows from the data, the models and the
+    /// hosts that the server knows; it is said, with the reason, and is part of the job then.
     Submit(submit::Args),
     /// List all jobs.
     Jobs(jobs::Args),

@@ -2,8 +2,10 @@
 
 use super::{
     connection::Connection,
+    cutting::{self, Known},
     failure::Failure,
-    given, jobfile,
+    given,
+    jobfile::{self, Job},
     meter::{Meter, Unit},
     output,
     reading::Reading,
@@ -51,6 +53,11 @@ struct Report {
     blobs: usize,
     blobs_sent: usize,
     bytes_sent: u64,
+    /// Shards of the training rows.
+    shards: u32,
+    /// Why so many, or of these sizes, where the job file leaves that open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards_because: Option<String>,
     /// With `--wait`: the job at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<JobView>,
@@ -64,25 +71,23 @@ struct Sent {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let job = jobfile::read(&args.file).map_err(|(failure, _)| failure)?;
+    let mut job = jobfile::read(&args.file).map_err(|(failure, _)| failure)?;
     let client = args.connection.client()?;
     // Before minutes are spent on data: is the server there, and does it take this token?
     client.health().await?;
     client.missing(&MissingRequest { blobs: Vec::new() }).await?;
 
+    let known = Known::of(&client, &job, args.again).await?;
+
     let workspace = Workspace::new()?;
-    let ingested = tokio::task::block_in_place(|| -> Result<Ingested, Failure> {
-        let mut reading = Reading::new();
-        let tell = &mut |progress: Progress<'_>| reading.tell(progress);
-        Ok(sojourn_ingest::ingest(&job.spec, &job.folder, workspace.path(), tell)?)
-    })?;
-    let manifest = &ingested.manifest;
-    job.spec.search.check(&manifest.labels).map_err(Failure::call)?;
-    validate::check_models(&job.trials, &manifest.shape, manifest.labels.outputs())?;
-    given::check(&job, &manifest.shape, &manifest.labels, &manifest.features)?;
+    let (ingested, shards, why) = tokio::task::block_in_place(|| cut(&job, &known, &workspace))?;
+    job.spec.data.shards = Some(shards);
+    if let Some(why) = why.as_ref().filter(|_| !args.json) {
+        output::line(why)?;
+    }
     let mut files = ingested.files.clone();
     files.extend(given::write(&job, workspace.path())?);
-    let blobs = manifest.blobs().chain(job.spec.blobs());
+    let blobs = ingested.manifest.blobs().chain(job.spec.blobs());
     let sent = upload(&client, blobs.map(|blob| (blob.sha256, blob)).collect(), &files).await?;
     let request = SubmitRequest {
         spec: job.spec,
@@ -100,6 +105,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         blobs: files.len(),
         blobs_sent: sent.blobs,
         bytes_sent: sent.bytes,
+        shards,
+        shards_because: why,
         outcome: None,
     };
     if !args.json {
@@ -126,6 +133,21 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         Some(view) => wait::verdict(view),
         None => Ok(()),
     }
+}
+
+/// Checks the data and cuts it into shards: how many, and why.
+fn cut(
+    job: &Job,
+    known: &Known,
+    workspace: &Workspace,
+) -> Result<(Ingested, u32, Option<String>), Failure> {
+    let mut reading = Reading::new();
+    let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+    let data = sojourn_ingest::survey(&job.spec, &job.folder, workspace.path(), tell)?;
+    validate::check(job, &data)?;
+    let chosen = cutting::choose(job, &data, known)?;
+    let ingested = data.ingest(&chosen.cut, workspace.path(), tell)?;
+    Ok((ingested, chosen.shards, chosen.why))
 }
 
 /// Sends the blobs that the server lacks.

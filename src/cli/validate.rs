@@ -1,6 +1,7 @@
 //! `sojourn validate`: everything that `submit` would refuse, and what it would run. Sends nothing.
 
 use super::{
+    cutting::{self, Known},
     failure::Failure,
     given,
     jobfile::{self, Job, Problem},
@@ -9,7 +10,7 @@ use super::{
     words, workspace,
 };
 use serde::Serialize;
-use sojourn_ingest::{Progress, Summary};
+use sojourn_ingest::{Progress, Summary, Surveyed};
 use sojourn_protocol::manifest::Labels;
 use sojourn_workgen::Trial;
 use std::{collections::BTreeMap, path::PathBuf};
@@ -39,6 +40,9 @@ struct Report {
     classes: Option<usize>,
     /// Rows of each shard.
     train: Vec<u32>,
+    /// Why so many, as far as is known without a server, where the job file leaves it open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards_because: Option<String>,
     valid_rows: Vec<u32>,
     test: Vec<u32>,
     /// Parameters of each architecture, largest first.
@@ -71,13 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let job = jobfile::read(&args.file).map_err(|(failure, problems)| told(failure, problems))?;
-    let summary = check_data(&job).and_then(|summary| {
-        job.spec.search.check(&summary.labels).map_err(Failure::call)?;
-        let models = check_models(&job.trials, &summary.shape, summary.labels.outputs())?;
-        given::check(&job, &summary.shape, &summary.labels, &summary.features)?;
-        Ok((summary, models))
-    });
-    let (summary, models) = summary.map_err(|failure| {
+    let (summary, models, why) = check_data(&job).map_err(|failure| {
         let problems = failure.messages().iter().map(|message| Problem {
             line: None,
             key: None,
@@ -86,25 +84,36 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let problems = problems.collect();
         told(failure, problems)
     })?;
-    let report = report(&job, summary, models);
+    let report = report(&job, summary, models, why);
     if args.json { output::json(&report) } else { output::line(&text(args, &report)) }
 }
 
-fn check_data(job: &Job) -> Result<Summary, Failure> {
+type Models = BTreeMap<ModelSize, usize>;
+
+/// What the data is, and what would be trained on it; why it would be cut as it would be without any host,
+/// where the job leaves that open.
+fn check_data(job: &Job) -> Result<(Summary, Models, Option<String>), Failure> {
     let mut reading = Reading::new();
     let spool = workspace::parent();
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
-    let summary =
-        tokio::task::block_in_place(|| sojourn_ingest::check(&job.spec, &job.folder, &spool, tell));
-    Ok(summary?)
+    tokio::task::block_in_place(|| {
+        let data = sojourn_ingest::survey(&job.spec, &job.folder, &spool, tell)?;
+        let models = check(job, &data)?;
+        let chosen = cutting::choose(job, &data, &Known::default())?;
+        Ok((data.check(&chosen.cut, tell)?, models, chosen.why))
+    })
+}
+
+/// Does the job fit its data? The sizes of its models.
+pub(crate) fn check(job: &Job, data: &Surveyed<'_>) -> Result<Models, Failure> {
+    job.spec.search.check(data.labels()).map_err(Failure::call)?;
+    let models = check_models(&job.trials, data.shape(), data.labels().outputs())?;
+    given::check(job, data.shape(), data.labels(), data.features())?;
+    Ok(models)
 }
 
 /// Can every trial's model be built for this data? Their sizes, and the trials of each.
-pub(crate) fn check_models(
-    trials: &[Trial],
-    shape: &[u32],
-    outputs: u32,
-) -> Result<BTreeMap<ModelSize, usize>, Failure> {
+fn check_models(trials: &[Trial], shape: &[u32], outputs: u32) -> Result<Models, Failure> {
     let mut models = BTreeMap::new();
     for (index, trial) in trials.iter().enumerate() {
         let network = sojourn_model::validate(&trial.config, shape, outputs).map_err(|error| {
@@ -122,7 +131,7 @@ pub(crate) fn check_models(
     Ok(models)
 }
 
-fn report(job: &Job, summary: Summary, models: BTreeMap<ModelSize, usize>) -> Report {
+fn report(job: &Job, summary: Summary, models: Models, why: Option<String>) -> Report {
     let epochs = job.spec.training.epochs;
     let trials = job.trials.len();
     let shards = u64::try_from(summary.train.len()).unwrap_or(u64::MAX);
@@ -140,6 +149,7 @@ fn report(job: &Job, summary: Summary, models: BTreeMap<ModelSize, usize>) -> Re
         },
         shape: summary.shape,
         train: summary.train,
+        shards_because: why,
         valid_rows: summary.valid,
         test: summary.test,
         models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
@@ -158,6 +168,9 @@ fn text(args: &Args, report: &Report) -> String {
         format!("train   {}", shards(&report.train)),
         format!("valid   {}", shards(&report.valid_rows)),
     ];
+    if let Some(why) = &report.shards_because {
+        lines.push(format!("shards  {why}; `submit` asks the server for its hosts"));
+    }
     if !report.test.is_empty() {
         lines.push(format!("test    {}", shards(&report.test)));
     }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use sojourn_protocol::{
     api::{MissingRequest, SubmitRequest},
     digest::Digest,
+    view::HostView,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,6 +41,10 @@ struct Store {
     lost: u32,
     /// The calls of all submissions that came.
     nonces: Vec<Option<String>>,
+    /// The hosts that it tells of.
+    hosts: Vec<HostView>,
+    /// The job that it has already, as it was submitted.
+    earlier: Option<SubmitRequest>,
 }
 
 impl Store {
@@ -54,6 +59,16 @@ impl Store {
         match (method, path) {
             ("GET", "/v1/health") => {
                 Answer::json(200, r#"{"status":"ready","version":"0","journal_position":0}"#)
+            }
+            ("GET", "/v1/hosts") => Answer::json(200, json!(self.hosts).to_string()),
+            ("GET", "/v1/jobs") => {
+                let jobs: Vec<Value> = self.earlier.iter().map(summary).collect();
+                Answer::json(200, json!(jobs).to_string())
+            }
+            ("GET", "/v1/jobs/1") => {
+                let job = self.earlier.as_ref().unwrap();
+                let detail = json!({ "summary": summary(job), "spec": job.spec, "data": job.data });
+                Answer::json(200, detail.to_string())
             }
             ("POST", "/v1/blobs/missing") => {
                 let asked: MissingRequest = serde_json::from_slice(&request.body).unwrap();
@@ -118,6 +133,34 @@ impl Store {
             json!({ "offset": self.blobs[&digest].len(), "complete": self.complete(digest) });
         Answer::json(200, state.to_string())
     }
+}
+
+fn summary(job: &SubmitRequest) -> Value {
+    json!({
+        "job": 1, "name": job.spec.name, "state": "running", "submitted_at": 0, "ended_at": null,
+        "metric": "valid/accuracy", "trials": 1, "trials_finished": 0, "trials_failed": 0, "hops": 0,
+        "hops_expected": 4, "evaluations": 0, "evaluations_expected": 2, "leases_live": 0,
+        "leases_expired": 0, "leases_returned": 0, "superseded": 0, "rejected": 0, "train_micros": 0,
+        "best": null, "waiting": null,
+    })
+}
+
+fn host(host: u64, flops: f64) -> HostView {
+    let device = json!({
+        "name": "cpu", "slots": 2, "numeric_class": Digest([0; 32]), "flops": flops,
+    });
+    let host = json!({
+        "host": host, "name": "h", "state": "live", "seen_at": 0, "slots": 2, "devices": [device],
+        "cached": 0, "leases": [], "used": 0, "expired": 0, "failures": 0, "last_error": null,
+        "train_micros": 0,
+    });
+    serde_json::from_value(host).unwrap()
+}
+
+/// Rows of the training shards that were submitted last.
+fn rows(store: &Arc<Mutex<Store>>) -> Vec<u32> {
+    let store = store.lock().unwrap();
+    store.submitted.as_ref().unwrap().data.train.iter().map(|shard| shard.rows).collect()
 }
 
 fn csv(columns: u32, rows: u32) -> String {
@@ -294,4 +337,50 @@ fn what_a_killed_submission_left_is_removed_by_the_next() {
         .success();
     assert!(!left.exists(), "nobody holds it");
     assert!(held.exists(), "somebody still works there");
+}
+
+#[test]
+fn shards_are_as_many_as_data_and_hosts_suggest_and_the_job_says_so() {
+    let job = JOB.replace("shards = 2\n", "");
+    let folder = Folder::with(&[("job.toml", &job), ("t.csv", &csv(3, 4000))]);
+    let store = Arc::new(Mutex::new(Store::default()));
+    let server = server(&store);
+    let report = submit(&server, &folder);
+    assert_eq!(report["shards"], 4);
+    let why = report["shards_because"].as_str().unwrap();
+    assert!(why.starts_with("4 shards: no host is known yet; a hop takes about "), "{why}");
+    assert_eq!(rows(&store), [800; 4]);
+    assert_eq!(store.lock().unwrap().submitted.as_ref().unwrap().spec.data.shards, Some(4));
+
+    // Slow ones, for which hops are long.
+    store.lock().unwrap().hosts = (1..=3).map(|n| host(n, 1e4)).collect();
+    let output = sojourn(&["submit", "job.toml", "--server", &server.url])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("4 shards: 3 hosts with 6 slots; a hop takes about 9 s, "), "{said}");
+}
+
+#[test]
+fn a_job_that_is_submitted_again_has_the_same_shards_whoever_has_come_meanwhile() {
+    let job = JOB.replace("shards = 2\n", "") + "[placement]\nreplicas = 1\n";
+    let folder = Folder::with(&[("job.toml", &job), ("t.csv", &csv(3, 4000))]);
+    let store = Arc::new(Mutex::new(Store::default()));
+    store.lock().unwrap().hosts = vec![host(1, 1e4), host(2, 3e4)];
+    let server = server(&store);
+    submit(&server, &folder);
+    let first = rows(&store);
+    assert_eq!(first, [600, 599, 600, 599, 201, 200, 201, 200], "in proportion to the speeds");
+    {
+        let mut store = store.lock().unwrap();
+        store.earlier = store.submitted.take();
+        store.hosts = (1..=5).map(|n| host(n, 1e4)).collect();
+    }
+    let report = submit(&server, &folder);
+    assert_eq!(report["shards_because"], "8 shards, as job 1 has");
+    assert_eq!((rows(&store), &report["blobs_sent"]), (first, &0.into()));
+    let store = store.lock().unwrap();
+    let both = [&store.earlier, &store.submitted].map(|of| of.as_ref().unwrap());
+    assert_eq!((&both[0].spec, &both[0].data), (&both[1].spec, &both[1].data), "the same job");
 }

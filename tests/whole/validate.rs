@@ -47,6 +47,23 @@ fn a_good_job_is_described() {
     );
 }
 
+#[test]
+fn how_many_shards_is_said_without_a_server() {
+    let job = JOB.replace("shards = 2", "shards = \"auto\"\nvalid = 0.5");
+    let rows: String = (0..5000).map(|i| format!("{i},{},{}\n", i * 2, i % 2)).collect();
+    let folder = Folder::with(&[("job.toml", &job), ("t.csv", &format!("a,b,y\n{rows}"))]);
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("train   2,500 rows in 4 shards\n"), "{said}");
+    assert!(said.contains("shards  4 shards: no host is known yet; a hop takes "), "{said}");
+    let job = job.replace("\"auto\"", "4\nshard_sizes = \"speed\"");
+    let told = refused(&job, &csv());
+    assert!(
+        told.starts_with("error: job.toml:6: `data.shard_sizes` is `\"speed\"`, which goes with "),
+        "{told}"
+    );
+}
+
 /// DESIGN section 13: the network of depth 164 over images of 3x32x32.
 #[test]
 fn a_network_with_batch_norm_is_told_with_what_is_trained() {

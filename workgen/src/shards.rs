@@ -14,13 +14,16 @@
 //! seem to: a host gets several of one trial under one lease. So bytes bound the number from above, and don't
 //! decide it alone.
 
+use crate::search::Trial;
+use sojourn_model::{ModelError, optimizer_slots, validate};
+use sojourn_protocol::spec::Replicas;
 use std::fmt;
 
 /// Shards for each slot that can be busy at once.
 const FOR_A_SLOT: u64 = 2;
 /// More bring nothing where any host may hold any shard: what is left of a trial at the end is short then.
 const ENOUGH: u64 = 64;
-/// Fewer leave hosts idle at the end of a trial, whatever else is said.
+/// Fewer leave little to share out, whatever hops cost.
 const FEWEST: u64 = 4;
 /// What a hop costs beside its bytes is little beside this. Microseconds.
 const SHORTEST_HOP: u64 = 1_000_000;
@@ -34,6 +37,11 @@ const IN_A_CACHE: u64 = 4;
 const LEAST_BATCHES: u64 = 4;
 /// The most that there may be.
 pub const MOST_SHARDS: u32 = 65_536;
+
+/// Training takes about three forward passes.
+const PASSES: u64 = 3;
+/// Of a number, in shards and checkpoints.
+const BYTES: u128 = 4;
 
 /// Slots, and their operations a second, where no host is known.
 const UNKNOWN_SLOTS: u64 = 8;
@@ -58,6 +66,46 @@ pub struct Load {
     pub checkpoint: u64,
     /// Hosts that keep each shard and train it alone; none: any host fetches any.
     pub replicas: Option<u32>,
+}
+
+impl Load {
+    /// What a job's trials come to over rows of that shape.
+    ///
+    /// # Errors
+    /// Where a trial's model can't be built for them.
+    pub fn of(
+        trials: &[Trial],
+        shape: &[u32],
+        outputs: u32,
+        rows: u64,
+        replicas: Replicas,
+    ) -> Result<Self, ModelError> {
+        let (mut flops, mut checkpoints, mut batch) = (0u128, 0u128, 1);
+        for trial in trials {
+            let network = validate(&trial.config, shape, outputs)?;
+            let state = optimizer_slots(&trial.config.training.optimizer).len();
+            let copies = 1 + u128::try_from(state).unwrap_or(0);
+            flops += u128::from(network.flops_per_row()) * u128::from(PASSES);
+            checkpoints += u128::from(network.parameter_count()) * BYTES * copies;
+            batch = batch.max(u64::from(trial.config.training.batch_size));
+        }
+        let count = u128::try_from(trials.len()).unwrap_or(1).max(1);
+        let mean = |sum: u128| u64::try_from(sum / count).unwrap_or(u64::MAX);
+        let numbers = shape.iter().fold(1, |all: u128, side| all.saturating_mul((*side).into()));
+        let bytes = numbers.saturating_add(1).saturating_mul(BYTES).saturating_mul(rows.into());
+        Ok(Self {
+            rows,
+            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+            trials: u64::try_from(trials.len()).unwrap_or(u64::MAX),
+            batch,
+            flops: mean(flops),
+            checkpoint: mean(checkpoints),
+            replicas: match replicas {
+                Replicas::Demand => None,
+                Replicas::Fixed(replicas) => Some(replicas),
+            },
+        })
+    }
 }
 
 /// A host, as far as shards depend on it.
@@ -86,7 +134,7 @@ pub enum Reason {
     Enough,
     /// More would make hops too short for what they cost.
     Hops,
-    /// Fewer would leave hosts idle.
+    /// Fewer would leave too little to share out.
     Fewest,
     /// Fewer would be too large.
     Size,
@@ -221,7 +269,7 @@ impl fmt::Display for ShardCount {
             Reason::Trials => "two for each trial, of which there are fewer than slots",
             Reason::Enough => "more would bring nothing",
             Reason::Hops => "more would make hops too short for what they cost",
-            Reason::Fewest => "hops are short, but fewer would leave hosts idle",
+            Reason::Fewest => "fewer would leave too little to share out",
             Reason::Size => "fewer would be too large to fetch and to hold in memory",
             Reason::Cache => "fewer would be too large for the smallest cache",
             Reason::Batches => "more would be of fewer than four batches",
@@ -249,7 +297,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Whole rows by weight, in order, none without a row where there are as many; equal shares where no weight is
+/// The nearest whole rows by weight, in order, none without a row where there are as many; equal shares where no weight is
 /// above 0.
 #[must_use]
 pub fn shares(rows: u64, weights: &[u64]) -> Vec<u64> {
@@ -259,7 +307,8 @@ pub fn shares(rows: u64, weights: &[u64]) -> Vec<u64> {
     let (mut sum, mut before) = (0u128, 0);
     let mut share = |weight: u64, of: u128| {
         sum += u128::from(weight);
-        let until = u128::from(spare).saturating_mul(sum) / of.max(1);
+        let of = of.max(1);
+        let until = (u128::from(spare).saturating_mul(sum) + of / 2) / of;
         let until = u64::try_from(until).unwrap_or(spare).min(spare);
         let share = until - before + 1;
         before = until;
@@ -271,25 +320,25 @@ pub fn shares(rows: u64, weights: &[u64]) -> Vec<u64> {
     }
 }
 
-/// Rows of each of about so many shards, in proportion to the speeds of the hosts that will keep them, each host
-/// as many of the same size. None where the speed of no host is known, or hosts are alike enough.
+/// Rows of each of so many shards, in proportion to the speeds of the hosts that will keep them: each host as many
+/// as the others, or one more. None where hosts are alike, as far as is known.
 #[must_use]
 pub fn by_speed(rows: u64, shards: u32, hosts: &[ShardHost]) -> Option<Vec<u64>> {
-    let mut speeds: Vec<u64> = hosts.iter().filter(|host| host.slots > 0).map(|of| of.flops).collect();
-    speeds.retain(|speed| *speed > 0);
+    let hosts = hosts.iter().filter(|host| host.slots > 0 && host.flops > 0);
+    let mut speeds: Vec<u64> = hosts.map(|host| host.flops).collect();
     speeds.sort_unstable_by(|a, b| b.cmp(a));
-    let count = usize::try_from(shards).unwrap_or(usize::MAX);
     // Fewer shards than hosts: the fastest keep them.
-    speeds.truncate(count.max(1));
-    if speeds.first() == speeds.last() {
+    speeds.truncate(usize::try_from(shards).unwrap_or(usize::MAX));
+    if speeds.first() == speeds.last() || rows < u64::from(shards) {
         return None;
     }
-    let hosts = u32::try_from(speeds.len()).unwrap_or(u32::MAX);
-    let each = shards.div_ceil(hosts).max(1);
-    let fits = |each: u32| u64::from(each) * u64::from(hosts) <= rows.min(u64::from(MOST_SHARDS));
-    let each = if fits(each) { each } else { 1 };
-    let weights = speeds.iter().flat_map(|speed| (0..each).map(move |_| *speed));
-    fits(each).then(|| shares(rows, &weights.collect::<Vec<_>>()))
+    let count = u32::try_from(speeds.len()).unwrap_or(u32::MAX);
+    let mut weights = Vec::new();
+    for (place, speed) in (0u32..).zip(speeds) {
+        let own = shards / count + u32::from(place < shards % count);
+        weights.extend((0..own).map(|_| speed / u64::from(own.max(1))));
+    }
+    Some(shares(rows, &weights))
 }
 
 #[cfg(test)]
@@ -382,9 +431,14 @@ mod tests {
         let all = [host(10), host(30), host(20)];
         assert_eq!(by_speed(606, 6, &all).unwrap(), [151, 151, 101, 101, 51, 51]);
         assert_eq!(by_speed(102, 2, &all).unwrap(), [61, 41], "the fastest keep them");
-        assert_eq!(by_speed(5, 6, &all).unwrap().len(), 3, "one each, where rows are few");
+        assert_eq!(
+            by_speed(606, 4, &all).unwrap(),
+            [152, 151, 202, 101],
+            "the fastest has one more"
+        );
+        assert_eq!(by_speed(5, 6, &all), None, "too few rows");
         assert_eq!(by_speed(100, 2, &[host(10), host(10)]), None);
         assert_eq!(by_speed(100, 2, &[host(0), host(0)]), None);
-        assert_eq!(shares(10, &[0, 0, 0]), [3, 3, 4]);
+        assert_eq!(shares(10, &[0, 0, 0]), [3, 4, 3]);
     }
 }

@@ -64,6 +64,7 @@ proptest! {
     #[test]
     fn sizes_go_by_speed(rows in 1u64..1 << 40, shards in 1u32..500, hosts in hosts()) {
         let Some(sizes) = by_speed(rows, shards, &hosts) else { return Ok(()) };
+        prop_assert_eq!(sizes.len(), shards as usize);
         prop_assert_eq!(sizes.iter().sum::<u64>(), rows);
         prop_assert!(sizes.iter().all(|size| *size > 0));
     }

@@ -4,10 +4,12 @@ use super::{
     reader::{Node, Section, list},
     vocabulary::nearest,
 };
-use crate::spec::{Channels, DataSpec, FileKind, Scale, SourceSpec, Split, data::DEFAULT_LABEL};
+use crate::spec::{
+    Channels, DataSpec, FileKind, PlacementSpec, Replicas, Scale, ShardSizes, SourceSpec, Split,
+    data::DEFAULT_LABEL,
+};
 
 const DEFAULT_VALID: f64 = 0.2;
-const DEFAULT_SHARDS: u32 = 4;
 const MAX_SHARDS: u32 = 65_536;
 const MAX_NAME: usize = 200;
 
@@ -51,7 +53,10 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
     let valid =
         section.optional("valid").map_or(Some(Split::Share(DEFAULT_VALID)), |node| split(&node));
     let test = optional(section, "test", split);
-    let shards = section.optional("shards").map_or(Some(DEFAULT_SHARDS), |node| shards(&node));
+    let shards = section.optional("shards").map_or(Some(None), |node| shards(&node));
+    let shard_sizes = optional(section, "shard_sizes", |node| {
+        node.word(&[("equal", ShardSizes::Equal), ("speed", ShardSizes::Speed)])
+    });
     if let (Some(Split::Share(valid)), Some(Some(Split::Share(test)))) = (&valid, &test)
         && valid + test >= 1.0
     {
@@ -74,7 +79,26 @@ pub(super) fn read(section: &Section<'_>) -> Option<DataSpec> {
         valid: valid?,
         test: test?,
         shards: shards?,
+        shard_sizes: shard_sizes?,
     })
+}
+
+/// Sizes by speed are for shards that are each on one host alone.
+pub(super) fn fits(
+    root: &Section<'_>,
+    data: Option<&DataSpec>,
+    placement: Option<&PlacementSpec>,
+) -> Option<()> {
+    let by_speed = data.is_some_and(|data| data.shard_sizes == Some(ShardSizes::Speed));
+    let alone = placement.is_none_or(|placement| placement.replicas == Replicas::Fixed(1));
+    if !by_speed || alone {
+        return Some(());
+    }
+    let section = root.optional("data").and_then(|node| node.section());
+    section?.optional("shard_sizes")?.refuse(
+        "is `\"speed\"`, which goes with `placement.replicas = 1`: where several hosts may train a shard, its \
+         size can't be that of one of them",
+    )
 }
 
 fn is_parquet(path: &str) -> bool {
@@ -217,9 +241,13 @@ fn source(section: &Section<'_>) -> Option<SourceSpec> {
     Some(SourceSpec { data: data?, features: features?, label: label?, labels: labels? })
 }
 
-fn shards(node: &Node<'_>) -> Option<u32> {
-    if node.as_string() == Some("auto") {
-        return node.refuse("is `\"auto\"`, which this version has not got; a number is wanted");
+/// `Some(None)`: to be chosen.
+fn shards(node: &Node<'_>) -> Option<Option<u32>> {
+    match node.as_string() {
+        Some("auto") => Some(None),
+        Some(word) => node.refuse(format!(
+            "is `\"{word}\"`; `\"auto\"` or a whole number from 1 to {MAX_SHARDS} is wanted"
+        )),
+        None => node.integer(1, MAX_SHARDS).map(Some),
     }
-    node.integer(1, MAX_SHARDS)
 }

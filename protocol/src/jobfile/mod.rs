@@ -80,6 +80,7 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     let loss = training.as_ref().map(|training| training.loss);
     let search = search::read(search_node.as_ref(), method, loss);
     let placement = placement::read(&root);
+    data::fits(&root, data.as_ref(), placement.as_ref())?;
     let mut data = data?;
     if let Some(scale) = given_scale {
         data.scale = scale?;

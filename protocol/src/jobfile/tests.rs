@@ -81,7 +81,7 @@ fn a_small_file_gets_the_defaults() {
     assert_eq!((job.name.as_str(), job.seed), ("small", 0));
     assert_eq!(job.data.scale, Scale::None);
     assert_eq!(job.data.valid, Split::Share(0.2));
-    assert_eq!((job.data.test, job.data.shards, job.data.shape), (None, 4, None));
+    assert_eq!((job.data.test, job.data.shards, job.data.shape), (None, None, None));
     assert_eq!(job.training.batch_size, Dimension::Fixed(32));
     assert_eq!(job.training.loss, Loss::CrossEntropy);
     assert_eq!(job.training.optimizer.name, Dimension::Fixed(OptimizerName::Adam));
@@ -100,7 +100,7 @@ fn every_key_is_read() {
     assert_eq!(job.data.shape, Some(vec![1, 8, 8]));
     assert_eq!(job.data.scale, Scale::Constant(0.0625));
     assert_eq!(job.data.valid, Split::File("valid.csv".into()));
-    assert_eq!((job.data.test, job.data.shards), (Some(Split::Share(0.1)), 8));
+    assert_eq!((job.data.test, job.data.shards), (Some(Split::Share(0.1)), Some(8)));
     assert_eq!(
         job.models,
         [
@@ -504,8 +504,8 @@ fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
         "11: `placement.max_hosts` is 0; a whole number from 1 to 10000000 is wanted"
     );
     assert_eq!(
-        told("label = \"y\"", "label = \"y\"\nshards = \"auto\""),
-        "5: `data.shards` is `\"auto\"`, which this version has not got; a number is wanted"
+        told("label = \"y\"", "label = \"y\"\nshards = \"many\""),
+        "5: `data.shards` is `\"many\"`; `\"auto\"` or a whole number from 1 to 65536 is wanted"
     );
     assert_eq!(
         told("x.csv", "htps://example.org/x.csv"),

@@ -6,8 +6,17 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
     (
         "data",
         &[
-            "train", "features", "label", "labels", "shape", "channels", "scale", "valid", "test",
+            "train",
+            "features",
+            "label",
+            "labels",
+            "shape",
+            "channels",
+            "scale",
+            "valid",
+            "test",
             "shards",
+            "shard_sizes",
         ],
     ),
     (

@@ -33,8 +33,24 @@ pub struct DataSpec {
     /// Test rows: kept apart, never used by the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Split>,
-    /// Shards of the training rows, at least 1.
-    pub shards: u32,
+    /// Shards of the training rows, at least 1; `None` until `submit` has chosen how many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards: Option<u32>,
+    /// How rows are shared out among them; `None` is [`ShardSizes::Speed`] where each shard is to be on one host
+    /// alone, else [`ShardSizes::Equal`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard_sizes: Option<ShardSizes>,
+}
+
+/// How rows are shared out among shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ShardSizes {
+    /// All alike, but for one row.
+    Equal,
+    /// In proportion to the speeds of the hosts that are to keep them, as they were known when the data was cut.
+    Speed,
 }
 
 /// The array of rows where a job names none.

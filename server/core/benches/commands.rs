@@ -121,6 +121,7 @@ impl Bench {
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".into(),
             links: Links::default(),
+            cache: None,
         };
         let request = WorkRequest {
             demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],

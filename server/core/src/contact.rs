@@ -23,6 +23,8 @@ pub(crate) struct Contact {
     pub(crate) idle_since: Option<UnixMillis>,
     /// How fast bytes go to it and from it.
     pub(crate) links: Links,
+    /// Bytes that its cache may hold, where it says so.
+    pub(crate) cache: Option<u64>,
     /// Digests in its cache.
     pub(crate) cached: BTreeSet<Digest>,
     /// What its slots compute on, by name; none until its inventory came.
@@ -48,6 +50,7 @@ impl Contact {
     pub(crate) fn has(&mut self, inventory: &Inventory) -> bool {
         self.cached = inventory.cached.iter().copied().collect();
         self.links = inventory.links;
+        self.cache = inventory.cache;
         let devices = inventory.devices.get(..MOST_DEVICES).unwrap_or(&inventory.devices);
         let known = |device: &Device| {
             self.devices.get(&device.name).is_some_and(|slots| slots.device == *device)

@@ -74,6 +74,8 @@ impl Core {
             slots: contact.map_or(0, |contact| contact.slots),
             devices: contact.map(|contact| self.devices_of(host.id, contact)).unwrap_or_default(),
             cached: contact.map_or(0, |c| u64::try_from(c.cached.len()).unwrap_or(u64::MAX)),
+            cache: contact.and_then(|contact| contact.cache),
+            links: contact.map(|contact| contact.links).unwrap_or_default(),
             leases: leases.map(|lease| self.held_view(lease)).collect(),
             used: host.used,
             expired: host.expired,

@@ -236,6 +236,7 @@ pub(crate) fn ask(wanted: u32) -> WorkRequest {
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "test".to_owned(),
             links: Links::default(),
+            cache: None,
         }),
     }
 }

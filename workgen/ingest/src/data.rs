@@ -3,7 +3,7 @@
 use crate::{
     error::IngestError,
     format::{self, Reading},
-    plan::{Part, Plan},
+    plan::{Cut, Part, Plan, left_to_train},
     progress::Progress,
     scaling::Moments,
     shards::{ShardSet, Target},
@@ -30,7 +30,6 @@ pub(crate) struct Data {
     pub(crate) width: usize,
     pub(crate) shape: Vec<u32>,
     pub(crate) labels: Labels,
-    pub(crate) plan: Plan,
     meter: Meter,
 }
 
@@ -93,16 +92,28 @@ impl Data {
             (Loss::CrossEntropy, Some(classes)) => Labels::Classes(classes.names()),
             (Loss::CrossEntropy | Loss::Mse, _) => Labels::Number,
         };
-        let rows: Vec<(Part, u64)> =
-            surveyed.iter().map(|(part, _, rows)| (*part, *rows)).collect();
-        let plan = Plan::new(spec.seed, data, &rows)?;
         let Schema { features, width, .. } = schema;
-        Ok(Self { tables: surveyed, features, width, shape, labels, plan, meter })
+        Ok(Self { tables: surveyed, features, width, shape, labels, meter })
+    }
+
+    /// Rows that are trained on.
+    pub(crate) fn train_rows(&self, spec: &JobSpec) -> u64 {
+        left_to_train(&spec.data, &self.files()).0
+    }
+
+    /// Which rows go where.
+    pub(crate) fn plan(&self, spec: &JobSpec, cut: &Cut) -> Result<Plan, IngestError> {
+        Plan::new(spec.seed, &spec.data, &self.files(), cut)
+    }
+
+    fn files(&self) -> Vec<(Part, u64)> {
+        self.tables.iter().map(|(part, _, rows)| (*part, *rows)).collect()
     }
 
     /// The second pass: every row to its shard, and the sums of those that are trained on.
     pub(crate) fn cut(
         &mut self,
+        plan: &Plan,
         mut shards: Option<&mut ShardSet>,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Moments, IngestError> {
@@ -114,7 +125,7 @@ impl Data {
         };
         let mut moments = Moments::new(self.width);
         for (part, table, count) in &self.tables {
-            let route = self.plan.route(*part);
+            let route = plan.route(*part);
             let mut rows = table.rows(Pass::All)?;
             let mut index = 0;
             while rows.advance()? {

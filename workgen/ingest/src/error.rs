@@ -101,6 +101,14 @@ pub enum IngestError {
         /// Rows of the largest shard.
         rows: u64,
     },
+    /// Shards of given sizes, and other data.
+    #[error("shards of {rows} rows in all are wanted, but {left} rows are left to train on")]
+    OtherRows {
+        /// Rows of all shards.
+        rows: u64,
+        /// Rows to train on.
+        left: u64,
+    },
     /// The operating system refused something.
     #[error("can't {action} `{path}`")]
     Io {

@@ -37,6 +37,7 @@ mod survey;
 mod table;
 
 pub use error::{FetchError, IngestError, Place, Problem};
+pub use plan::Cut;
 pub use progress::Progress;
 pub use reader::{ReadOptions, Reader, Row, RowReader};
 
@@ -62,6 +63,37 @@ pub struct Ingested {
     pub files: BTreeMap<Digest, PathBuf>,
 }
 
+/// Shards of a job that leaves their number to whoever cuts it.
+const FEW: u32 = 4;
+
+/// Reads the data of `spec` and writes its blobs into `out_dir`: equal shards, as many as the job says.
+///
+/// # Errors
+/// As [`survey`] and [`Surveyed::ingest`].
+pub fn ingest(
+    spec: &JobSpec,
+    base_dir: &Path,
+    out_dir: &Path,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Ingested, IngestError> {
+    let cut = Cut::Equal(spec.data.shards.unwrap_or(FEW));
+    survey(spec, base_dir, out_dir, progress)?.ingest(&cut, out_dir, progress)
+}
+
+/// Reads the data of `spec` as [`ingest`] does, and writes nothing.
+///
+/// # Errors
+/// As [`survey`] and [`Surveyed::check`].
+pub fn check(
+    spec: &JobSpec,
+    base_dir: &Path,
+    spool: &Path,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Summary, IngestError> {
+    let cut = Cut::Equal(spec.data.shards.unwrap_or(FEW));
+    survey(spec, base_dir, spool, progress)?.check(&cut, progress)
+}
+
 /// What a job's data would be cut into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
@@ -81,72 +113,116 @@ pub struct Summary {
     pub test: Vec<u32>,
 }
 
-/// Reads the data of `spec` (paths relative to `base_dir`) and writes its blobs into `out_dir`.
-/// What a URL leads to is copied there too, to a file without a name that ends with the call.
-///
-/// Blocks; inside an async runtime it must be called where blocking is allowed.
-///
-/// # Errors
-/// Whatever is wrong with the files, with file, line and column; whatever the disk says. Then
-/// `out_dir` is as it was.
-pub fn ingest(
-    spec: &JobSpec,
-    base_dir: &Path,
-    out_dir: &Path,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Ingested, IngestError> {
-    let mut data = Data::open(spec, base_dir, out_dir, progress)?;
-    let mut shards = ShardSet::create(out_dir, &data.plan, data.width, &data.labels)?;
-    let moments = data.cut(Some(&mut shards), progress)?;
-    let scaling = match spec.data.scale {
-        Scale::None => Scaling::None,
-        Scale::Constant(factor) => Scaling::Constant(factor),
-        // The caller has it: it came with a model.
-        Scale::Given(blob) => Scaling::Standard(blob),
-        Scale::Standard => Scaling::Standard(shards.add_blob(&moments.encode()?)?),
-    };
-    let (blobs, files) = shards.publish(out_dir)?;
-    let shards_of = |part| -> Vec<Shard> {
-        let blobs = blobs.iter().zip(data.plan.shards());
-        blobs.filter(|(_, (of, _))| *of == part).map(|(shard, _)| *shard).collect()
-    };
-    let manifest = DataManifest {
-        train: shards_of(Part::Train),
-        valid: shards_of(Part::Valid),
-        test: shards_of(Part::Test),
-        shape: data.shape,
-        features: data.features,
-        labels: data.labels,
-        scaling,
-    };
-    Ok(Ingested { manifest, files })
+/// A job's data, counted and not yet cut.
+pub struct Surveyed<'a> {
+    spec: &'a JobSpec,
+    data: Data,
 }
 
-/// Reads the data of `spec` as [`ingest`] does, and writes nothing but the copies of what URLs lead
-/// to, in the folder `spool`, which is made only for them.
+/// Reads the data of `spec` (paths relative to `base_dir`) for the first time. What a URL leads to is copied to
+/// the folder `spool`, which is made only for that, to a file without a name that ends with what is returned.
 ///
-/// Blocks; inside an async runtime it must be called where blocking is allowed.
+/// Blocks; inside an async runtime it must be called where blocking is allowed. So do the methods of what is
+/// returned.
 ///
 /// # Errors
-/// Whatever is wrong with the files.
-pub fn check(
-    spec: &JobSpec,
+/// Whatever is wrong with the files, with file, line and column; whatever the disk says.
+pub fn survey<'a>(
+    spec: &'a JobSpec,
     base_dir: &Path,
     spool: &Path,
     progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Summary, IngestError> {
-    let mut data = Data::open(spec, base_dir, spool, progress)?;
-    data.cut(None, progress)?;
-    let rows_of = |part| -> Vec<u32> {
-        data.plan.shards().filter(|(of, _)| *of == part).map(|(_, rows)| rows).collect()
-    };
-    Ok(Summary {
-        train: rows_of(Part::Train),
-        valid: rows_of(Part::Valid),
-        test: rows_of(Part::Test),
-        width: data.width,
-        features: data.features,
-        shape: data.shape,
-        labels: data.labels,
-    })
+) -> Result<Surveyed<'a>, IngestError> {
+    let data = Data::open(spec, base_dir, spool, progress)?;
+    Ok(Surveyed { spec, data })
+}
+
+impl Surveyed<'_> {
+    /// Rows that are trained on.
+    #[must_use]
+    pub fn train_rows(&self) -> u64 {
+        self.data.train_rows(self.spec)
+    }
+
+    /// Shape of one row.
+    #[must_use]
+    pub fn shape(&self) -> &[u32] {
+        &self.data.shape
+    }
+
+    /// What labels are.
+    #[must_use]
+    pub fn labels(&self) -> &Labels {
+        &self.data.labels
+    }
+
+    /// Names of the feature columns in order; none for arrays.
+    #[must_use]
+    pub fn features(&self) -> &[String] {
+        &self.data.features
+    }
+
+    /// Writes the blobs into `out_dir`.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the files or with the cut; whatever the disk says. Then `out_dir` is as it was.
+    pub fn ingest(
+        self,
+        cut: &Cut,
+        out_dir: &Path,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Ingested, IngestError> {
+        let Self { spec, mut data } = self;
+        let plan = data.plan(spec, cut)?;
+        let mut shards = ShardSet::create(out_dir, &plan, data.width, &data.labels)?;
+        let moments = data.cut(&plan, Some(&mut shards), progress)?;
+        let scaling = match spec.data.scale {
+            Scale::None => Scaling::None,
+            Scale::Constant(factor) => Scaling::Constant(factor),
+            // The caller has it: it came with a model.
+            Scale::Given(blob) => Scaling::Standard(blob),
+            Scale::Standard => Scaling::Standard(shards.add_blob(&moments.encode()?)?),
+        };
+        let (blobs, files) = shards.publish(out_dir)?;
+        let shards_of = |part| -> Vec<Shard> {
+            let blobs = blobs.iter().zip(plan.shards());
+            blobs.filter(|(_, (of, _))| *of == part).map(|(shard, _)| *shard).collect()
+        };
+        let manifest = DataManifest {
+            train: shards_of(Part::Train),
+            valid: shards_of(Part::Valid),
+            test: shards_of(Part::Test),
+            shape: data.shape,
+            features: data.features,
+            labels: data.labels,
+            scaling,
+        };
+        Ok(Ingested { manifest, files })
+    }
+
+    /// Reads the data as [`Surveyed::ingest`] does, and writes nothing.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the files or with the cut.
+    pub fn check(
+        self,
+        cut: &Cut,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Summary, IngestError> {
+        let Self { spec, mut data } = self;
+        let plan = data.plan(spec, cut)?;
+        data.cut(&plan, None, progress)?;
+        let rows_of = |part| -> Vec<u32> {
+            plan.shards().filter(|(of, _)| *of == part).map(|(_, rows)| rows).collect()
+        };
+        Ok(Summary {
+            train: rows_of(Part::Train),
+            valid: rows_of(Part::Valid),
+            test: rows_of(Part::Test),
+            width: data.width,
+            features: data.features,
+            shape: data.shape,
+            labels: data.labels,
+        })
+    }
 }

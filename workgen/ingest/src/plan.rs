@@ -25,21 +25,97 @@ impl Part {
     }
 }
 
+/// How the rows that are trained on are cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cut {
+    /// Into so many shards, all alike but for one row.
+    Equal(u32),
+    /// Into shards of so many rows each, which are all of them.
+    Rows(Vec<u64>),
+}
+
+impl Cut {
+    fn shards(&self) -> u64 {
+        match self {
+            Cut::Equal(shards) => u64::from((*shards).max(1)),
+            Cut::Rows(rows) => u64::try_from(rows.len()).unwrap_or(u64::MAX),
+        }
+    }
+
+    fn largest(&self, rows: u64) -> u64 {
+        match self {
+            Cut::Equal(_) => rows.div_ceil(self.shards()),
+            Cut::Rows(rows) => rows.iter().copied().max().unwrap_or(0),
+        }
+    }
+
+    /// Is it one of so many rows, none without any?
+    fn check(&self, left: u64, total: u64) -> Result<(), IngestError> {
+        let shards = u32::try_from(self.shards()).unwrap_or(u32::MAX);
+        let none = matches!(self, Cut::Rows(rows) if rows.contains(&0) || rows.is_empty());
+        if left < self.shards() || none {
+            return Err(IngestError::TooManyShards { shards, rows: left, total });
+        }
+        if let Cut::Rows(rows) = self {
+            let rows = rows.iter().fold(0, |all: u64, rows| all.saturating_add(*rows));
+            if rows != left {
+                return Err(IngestError::OtherRows { rows, left });
+            }
+        }
+        let largest = self.largest(left);
+        let fits = largest <= u64::from(u32::MAX);
+        if fits { Ok(()) } else { Err(IngestError::TooFewShards { rows: largest }) }
+    }
+}
+
 /// The rows of one part, from one file or folder.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Piece {
     part: Part,
     /// The file that they come from, by the part that it is named for.
     from: Part,
     rows: u64,
-    shards: u64,
+    sizes: Sizes,
     first_shard: usize,
 }
 
+/// The rows of a part's shards.
+#[derive(Debug, Clone)]
+enum Sizes {
+    /// Of so many: all equal, but for the first few that have one more; one row goes to each in turn.
+    Equal(u64),
+    /// By shard: the place behind its last row.
+    Ends(Vec<u64>),
+}
+
 impl Piece {
-    /// Rows of its shard `index`: all equal, but for the first few that have one more.
+    fn shards(&self) -> u64 {
+        match &self.sizes {
+            Sizes::Equal(shards) => *shards,
+            Sizes::Ends(ends) => u64::try_from(ends.len()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Rows of its shard `index`.
     fn rows_of(&self, index: u64) -> u64 {
-        self.rows / self.shards + u64::from(index < self.rows % self.shards)
+        let end = |ends: &[u64], index: u64| {
+            usize::try_from(index).ok().and_then(|index| ends.get(index).copied()).unwrap_or(0)
+        };
+        match &self.sizes {
+            Sizes::Equal(shards) => self.rows / shards + u64::from(index < self.rows % shards),
+            Sizes::Ends(ends) => {
+                let before = index.checked_sub(1).map_or(0, |before| end(ends, before));
+                end(ends, index).saturating_sub(before)
+            }
+        }
+    }
+
+    /// The shard of its row at `place`.
+    fn shard_of(&self, place: u64) -> Option<usize> {
+        match &self.sizes {
+            Sizes::Equal(shards) => usize::try_from(place % shards).ok(),
+            Sizes::Ends(ends) => Some(ends.partition_point(|end| *end <= place)),
+        }
     }
 }
 
@@ -63,48 +139,41 @@ impl Plan {
         seed: u64,
         data: &DataSpec,
         files: &[(Part, u64)],
+        cut: &Cut,
     ) -> Result<Self, IngestError> {
-        let rows_of = |part| files.iter().find(|(of, _)| *of == part).map_or(0, |(_, rows)| *rows);
-        let total = rows_of(Part::Train);
-        let split = |part, split: Option<&Split>| match split {
-            None => None,
-            Some(Split::File(_) | Split::Source(_)) => Some((part, part, rows_of(part))),
-            Some(Split::Share(share)) => Some((part, Part::Train, share_of(total, *share))),
-        };
-        let valid = split(Part::Valid, Some(&data.valid));
-        let test = split(Part::Test, data.test.as_ref());
-        let others: Vec<(Part, Part, u64)> = valid.into_iter().chain(test).collect();
-        let taken: u64 =
-            others.iter().filter(|(_, from, _)| *from == Part::Train).map(|(.., rows)| rows).sum();
-        let train = total.saturating_sub(taken);
-        let shards = u64::from(data.shards.max(1));
-        if train < shards {
-            return Err(IngestError::TooManyShards { shards: data.shards, rows: train, total });
-        }
-        let largest = train.div_ceil(shards);
-        if largest > u64::from(u32::MAX) {
-            return Err(IngestError::TooFewShards { rows: largest });
-        }
+        let (train, others) = left_to_train(data, files);
+        cut.check(train, rows_of(files, Part::Train))?;
+        let largest = cut.largest(train);
         let mut plan = Self { seed, pieces: Vec::new() };
-        plan.add(Part::Train, Part::Train, train, shards);
+        let sizes = match cut {
+            Cut::Equal(_) => Sizes::Equal(cut.shards()),
+            Cut::Rows(rows) => {
+                let ends = rows.iter().scan(0, |end: &mut u64, rows| {
+                    *end = end.saturating_add(*rows);
+                    Some(*end)
+                });
+                Sizes::Ends(ends.collect())
+            }
+        };
+        plan.add(Part::Train, Part::Train, train, sizes);
         for (part, from, rows) in others {
             // No larger than a training shard, so that no host needs more memory for them, unless they would
             // be too many.
             let shards = rows.div_ceil(largest).clamp(1, u64::from(MOST_EVALUATION_SHARDS));
-            plan.add(part, from, rows, shards);
+            plan.add(part, from, rows, Sizes::Equal(shards));
         }
         Ok(plan)
     }
 
-    fn add(&mut self, part: Part, from: Part, rows: u64, shards: u64) {
+    fn add(&mut self, part: Part, from: Part, rows: u64, sizes: Sizes) {
         let first_shard = self.shards().count();
-        self.pieces.push(Piece { part, from, rows, shards, first_shard });
+        self.pieces.push(Piece { part, from, rows, sizes, first_shard });
     }
 
     /// Every shard in order: its part and its rows.
     pub(crate) fn shards(&self) -> impl Iterator<Item = (Part, u32)> + '_ {
         self.pieces.iter().flat_map(|piece| {
-            (0..piece.shards)
+            (0..piece.shards())
                 .map(|index| (piece.part, u32::try_from(piece.rows_of(index)).unwrap_or(u32::MAX)))
         })
     }
@@ -112,7 +181,7 @@ impl Plan {
     /// Where the rows of the file for `from` go.
     pub(crate) fn route(&self, from: Part) -> Route {
         let pieces: Vec<Piece> =
-            self.pieces.iter().filter(|piece| piece.from == from).copied().collect();
+            self.pieces.iter().filter(|piece| piece.from == from).cloned().collect();
         let rows = pieces.iter().map(|piece| piece.rows).sum();
         Route { permutation: Permutation::new(self.seed, from.stream(), rows), pieces }
     }
@@ -131,13 +200,37 @@ impl Route {
         let mut place = self.permutation.at(index)?;
         for piece in &self.pieces {
             if place < piece.rows {
-                let shard = usize::try_from(place % piece.shards).ok()?;
-                return Some(RowPlace { part: piece.part, shard: piece.first_shard + shard });
+                let shard = piece.first_shard + piece.shard_of(place)?;
+                return Some(RowPlace { part: piece.part, shard });
             }
             place -= piece.rows;
         }
         None
     }
+}
+
+/// Rows that are trained on, and the other parts: each with the file that it comes from, and its rows.
+pub(crate) fn left_to_train(
+    data: &DataSpec,
+    files: &[(Part, u64)],
+) -> (u64, Vec<(Part, Part, u64)>) {
+    let total = rows_of(files, Part::Train);
+    let split = |part, split: Option<&Split>| match split {
+        None => None,
+        Some(Split::File(_) | Split::Source(_)) => Some((part, part, rows_of(files, part))),
+        Some(Split::Share(share)) => Some((part, Part::Train, share_of(total, *share))),
+    };
+    let valid = split(Part::Valid, Some(&data.valid));
+    let test = split(Part::Test, data.test.as_ref());
+    let others: Vec<(Part, Part, u64)> = valid.into_iter().chain(test).collect();
+    let taken: u64 =
+        others.iter().filter(|(_, from, _)| *from == Part::Train).map(|(.., rows)| rows).sum();
+    (total.saturating_sub(taken), others)
+}
+
+/// Rows of the file for a part.
+fn rows_of(files: &[(Part, u64)], part: Part) -> u64 {
+    files.iter().find(|(of, _)| *of == part).map_or(0, |(_, rows)| *rows)
 }
 
 /// A share of the rows, rounded, and never none.
@@ -158,7 +251,7 @@ mod tests {
     use proptest::prelude::*;
     use sojourn_protocol::spec::{Channels, Scale};
 
-    fn data(valid: Split, test: Option<Split>, shards: u32) -> DataSpec {
+    fn data(valid: Split, test: Option<Split>) -> DataSpec {
         DataSpec {
             train: "t".into(),
             features: None,
@@ -169,7 +262,8 @@ mod tests {
             scale: Scale::None,
             valid,
             test,
-            shards,
+            shards: None,
+            shard_sizes: None,
         }
     }
 
@@ -188,8 +282,8 @@ mod tests {
         fn shards_are_balanced_within_one_row_and_as_planned(
             seed: u64, rows in 20u64..2000, shards in 1u32..10, share in 0.05f64..0.4, test in 0.05f64..0.4,
         ) {
-            let spec = data(Split::Share(share), Some(Split::Share(test)), shards);
-            let Ok(plan) = Plan::new(seed, &spec, &[(Part::Train, rows)]) else {
+            let spec = data(Split::Share(share), Some(Split::Share(test)));
+            let Ok(plan) = Plan::new(seed, &spec, &[(Part::Train, rows)], &Cut::Equal(shards)) else {
                 return Ok(()); // More shards than rows; its own test.
             };
             let planned: Vec<(Part, u32)> = plan.shards().collect();
@@ -208,9 +302,9 @@ mod tests {
 
     #[test]
     fn what_is_evaluated_is_cut_into_no_more_shards_than_a_report_can_name() {
-        let spec = data(Split::Share(0.4), Some(Split::File("t".into())), 65_536);
+        let spec = data(Split::Share(0.4), Some(Split::File("t".into())));
         let rows = [(Part::Train, 125_000), (Part::Test, 5_000)];
-        let plan = Plan::new(1, &spec, &rows).unwrap();
+        let plan = Plan::new(1, &spec, &rows, &Cut::Equal(65_536)).unwrap();
         // 75,000 rows to train on are two to a shard.
         for (part, wanted) in [(Part::Valid, 4096), (Part::Test, 2500)] {
             assert_eq!(plan.shards().filter(|(of, _)| *of == part).count(), wanted);
@@ -219,8 +313,9 @@ mod tests {
 
     #[test]
     fn own_files_are_cut_into_shards_no_larger_than_those_trained_on() {
-        let spec = data(Split::File("v".into()), None, 4);
-        let plan = Plan::new(1, &spec, &[(Part::Train, 10), (Part::Valid, 7)]).unwrap();
+        let spec = data(Split::File("v".into()), None);
+        let plan =
+            Plan::new(1, &spec, &[(Part::Train, 10), (Part::Valid, 7)], &Cut::Equal(4)).unwrap();
         let shards: Vec<(Part, u32)> = plan.shards().collect();
         assert_eq!(shards[..4], [3, 3, 2, 2].map(|rows| (Part::Train, rows)));
         assert_eq!(shards[4..], [3, 2, 2].map(|rows| (Part::Valid, rows)));
@@ -230,8 +325,23 @@ mod tests {
 
     #[test]
     fn more_shards_than_rows_are_refused() {
-        let spec = data(Split::Share(0.5), None, 6);
-        let error = Plan::new(1, &spec, &[(Part::Train, 10)]).unwrap_err();
-        assert!(matches!(error, IngestError::TooManyShards { shards: 6, rows: 5, total: 10 }));
+        let spec = data(Split::Share(0.5), None);
+        let plan = |cut| Plan::new(1, &spec, &[(Part::Train, 10)], &cut).unwrap_err();
+        for cut in [Cut::Equal(6), Cut::Rows(vec![1, 1, 1, 1, 1, 0])] {
+            let error = plan(cut);
+            assert!(matches!(error, IngestError::TooManyShards { shards: 6, rows: 5, total: 10 }));
+        }
+        let error = plan(Cut::Rows(vec![3, 1]));
+        assert!(matches!(error, IngestError::OtherRows { rows: 4, left: 5 }));
+    }
+
+    #[test]
+    fn shards_are_of_the_sizes_that_are_said() {
+        let spec = data(Split::Share(0.2), None);
+        let plan = Plan::new(7, &spec, &[(Part::Train, 20)], &Cut::Rows(vec![9, 2, 5])).unwrap();
+        let shards: Vec<(Part, u32)> = plan.shards().collect();
+        assert_eq!(shards[..3], [9, 2, 5].map(|rows| (Part::Train, rows)));
+        assert_eq!(shards[3..], [(Part::Valid, 4)], "no larger than the largest");
+        assert_eq!(counts(&plan, Part::Train, 20), [9, 2, 5, 4]);
     }
 }

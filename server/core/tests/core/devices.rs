@@ -17,7 +17,13 @@ const GPU: &str = "NVIDIA Test";
 const REPRODUCIBLE: &str = "[placement]\nreproducible = true\n";
 
 fn inventory(devices: Vec<Device>) -> Inventory {
-    Inventory { cached: Vec::new(), devices, client: "test".into(), links: Links::default() }
+    Inventory {
+        cached: Vec::new(),
+        devices,
+        client: "test".into(),
+        links: Links::default(),
+        cache: None,
+    }
 }
 
 fn gpu(class: &str) -> Device {

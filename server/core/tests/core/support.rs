@@ -322,6 +322,7 @@ pub(crate) fn inventory(class: &str) -> Inventory {
         devices: vec![Device::new(CPU, Digest::of(class.as_bytes()), 1e9)],
         client: "test".into(),
         links: Links::default(),
+        cache: None,
     }
 }
 

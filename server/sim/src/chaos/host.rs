@@ -87,6 +87,7 @@ impl Host {
             devices: vec![Device::new(CPU, self.class, 1e9)],
             client: "sim".into(),
             links: Links::default(),
+            cache: None,
         });
         WorkRequest {
             demand: vec![Demand {

@@ -50,6 +50,11 @@ impl Cache {
         entry.map(|entry| entry.used = self.uses).is_some()
     }
 
+    /// The most bytes that it may hold.
+    pub(crate) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Is there room for so much more within the limit?
     pub(crate) const fn has_room(&self, bytes: u64) -> bool {
         !self.would_overflow(bytes)

@@ -11,7 +11,7 @@
 //! ```
 
 use super::{
-    quantity::{float, whole},
+    quantity::{Auto, float, whole},
     read::Files,
     scenario::{Costs, JobEntry, Pick, ShardSizes},
     training::Trains,
@@ -27,6 +27,7 @@ use sojourn_protocol::{
         Replicas, Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
     },
 };
+use sojourn_workgen::shards::{Load, ShardHost, shard_count, shares};
 
 /// Training takes about three forward passes: what a table says of a row is all three.
 const PASSES: f64 = 3.0;
@@ -86,10 +87,8 @@ impl SimJob {
 /// Of a machine's hosts, what a job's shards depend on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fleet<'a> {
-    /// Speed of each host, all its slots together.
-    pub(crate) speeds: &'a [f64],
-    /// Slots of all hosts.
-    pub(crate) slots: u64,
+    /// Each host.
+    pub(crate) hosts: &'a [ShardHost],
 }
 
 /// Makes a job of its entry. `n` tells a scenario's jobs apart.
@@ -124,8 +123,10 @@ pub(crate) fn make(
     let data = match real {
         Some(data) => data,
         None => {
-            spec.data.shards = entry.shards.or(usual_shards(entry, fleet));
-            made_up_data(entry, &name, [seed, n], spec.data.shards, fleet, shape, labels)?
+            let load = load(entry, &spec, &costs, &trials, &shape, labels.outputs())?;
+            let shards = entry.shards.or(shard_count(&load, fleet.hosts).shards);
+            spec.data.shards = Some(shards);
+            made_up_data(entry, &name, [seed, n], shards, fleet, shape, labels)?
         }
     };
     let pinned = entry.placement == super::scenario::Placement::Pinned;
@@ -164,7 +165,9 @@ fn real_data(
         ));
     }
     spec.seed = spec.seed.wrapping_add(seed);
-    spec.data.shards = entry.shards.or(spec.data.shards);
+    if let Auto::Given(shards) = entry.shards {
+        spec.data.shards = Some(shards);
+    }
     trains.ingest(path, spec)
 }
 
@@ -179,10 +182,10 @@ fn made_up_data(
     labels: Labels,
 ) -> Result<DataManifest, String> {
     let rows = match entry.shard_sizes {
-        ShardSizes::Equal => shared_out(entry.rows, &vec![1.0; index(shards)]),
+        ShardSizes::Equal => shares(entry.rows, &vec![1; index(shards)]),
         ShardSizes::Speed => {
-            let speeds = fleet.speeds.iter().copied().cycle().take(index(shards));
-            shared_out(entry.rows, &speeds.collect::<Vec<_>>())
+            let speeds = fleet.hosts.iter().map(|host| host.flops).cycle().take(index(shards));
+            shares(entry.rows, &speeds.collect::<Vec<_>>())
         }
     };
     let bytes_of = |rows: u64| {
@@ -214,10 +217,28 @@ fn made_up_data(
     })
 }
 
-/// `shards = "auto"`: enough of them to keep every slot busy, until there is a better rule.
-fn usual_shards(entry: &JobEntry, fleet: Fleet<'_>) -> u32 {
-    let two_each = fleet.slots.saturating_mul(2).clamp(1, 64);
-    u32::try_from(two_each.min(entry.rows)).unwrap_or(1)
+/// What the number of shards follows from where a scenario doesn't say it.
+fn load(
+    entry: &JobEntry,
+    spec: &JobSpec,
+    costs: &[Cost],
+    trials: &[usize],
+    shape: &[u32],
+    outputs: u32,
+) -> Result<Load, String> {
+    let all = sojourn_workgen::trials(spec).map_err(|error| error.to_string())?;
+    let known = Load::of(&all, shape, outputs, entry.rows, spec.placement.replicas);
+    let known = known.map_err(|error| error.to_string())?;
+    let flops: f64 = trials.iter().filter_map(|cost| costs.get(*cost)).map(|cost| cost.flops).sum();
+    Ok(Load {
+        bytes: entry.data_bytes.0,
+        flops: whole(flops / float(count(trials.len()).max(1))).unwrap_or(u64::MAX),
+        checkpoint: match (&entry.file, entry.checkpoint_bytes) {
+            (Some(_), None) => known.checkpoint,
+            (_, bytes) => bytes.map_or(0, |bytes| bytes.0),
+        },
+        ..known
+    })
 }
 
 type Made = (JobSpec, Vec<Cost>, Vec<usize>, Vec<u32>, Labels);
@@ -329,7 +350,8 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             scale: Scale::None,
             valid: Split::Share(0.1),
             test: None,
-            shards: 1,
+            shards: None,
+            shard_sizes: None,
         },
         models,
         init: Vec::new(),
@@ -402,21 +424,6 @@ fn of_file(
     Ok((spec, costs, trials, shape, labels))
 }
 
-/// Whole rows by weight, none without a row.
-fn shared_out(rows: u64, weights: &[f64]) -> Vec<u64> {
-    let total: f64 = weights.iter().sum();
-    let spare = rows.saturating_sub(count(weights.len()));
-    let mut out = Vec::with_capacity(weights.len());
-    let (mut sum, mut before) = (0.0, 0);
-    for weight in weights {
-        sum += weight;
-        let until = whole(float(spare) * sum / total).unwrap_or(spare).min(spare);
-        out.push(until - before + 1);
-        before = until;
-    }
-    out
-}
-
 pub(crate) fn index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
@@ -435,7 +442,9 @@ mod tests {
     use sojourn_model::CheckpointLayout;
     use sojourn_protocol::unit::TrialContext;
 
-    const FLEET: Fleet<'_> = Fleet { speeds: &[1.0, 3.0], slots: 2 };
+    const HOST: ShardHost =
+        ShardHost { slots: 1, flops: 1, download: None, upload: None, cache: None };
+    const FLEET: Fleet<'_> = Fleet { hosts: &[HOST, ShardHost { flops: 3, ..HOST }] };
 
     fn made(entry: &JobEntry) -> SimJob {
         make(entry, 0, 7, FLEET, &mut |_| Err("no files".into()), None).unwrap()
@@ -473,8 +482,8 @@ mod tests {
 
     #[test]
     fn rows_are_shared_out_to_the_last() {
-        assert_eq!(shared_out(10, &[1.0, 1.0, 1.0]), [3, 4, 3]);
-        assert_eq!(shared_out(3, &[1.0, 1.0, 1.0]), [1, 1, 1]);
+        assert_eq!(shares(10, &[1, 1, 1]), [3, 4, 3]);
+        assert_eq!(shares(3, &[1, 1, 1]), [1, 1, 1]);
         let entry = JobEntry {
             rows: 1_000,
             shards: Auto::Given(4),

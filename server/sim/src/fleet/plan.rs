@@ -17,7 +17,7 @@ use sojourn_protocol::{
     seeds,
     time::Millis,
 };
-use sojourn_workgen::PolicyName;
+use sojourn_workgen::{PolicyName, shards::ShardHost};
 use std::collections::BTreeMap;
 
 /// The least lease term that the simulator chooses.
@@ -104,13 +104,12 @@ impl Plan {
         }
         let group_of =
             |place: &Place| kinds.get(place.kind).and_then(|kind| groups.get(kind.group));
-        let speed = |place: &Place| {
-            let slots = group_of(place).map_or(0, HostGroup::places);
-            kinds.get(place.kind).map_or(0.0, |kind| kind.flops * f64::from(slots))
-        };
-        let speeds: Vec<f64> = hosts.iter().map(speed).collect();
-        let slots = hosts.iter().filter_map(group_of).map(|group| u64::from(group.places())).sum();
-        let fleet = Fleet { speeds: &speeds, slots };
+        let shard_hosts = hosts.iter().map(|place| {
+            let kind = kinds.get(place.kind).map_or(0.0, |kind| kind.flops);
+            group_of(place).map_or_else(ShardHost::default, |group| group.for_shards(kind))
+        });
+        let shard_hosts: Vec<ShardHost> = shard_hosts.collect();
+        let fleet = Fleet { hosts: &shard_hosts };
         let jobs = scenario.all_jobs().zip(0..);
         let jobs =
             jobs.map(|(entry, n)| job::make(entry, n, seed, fleet, files, trains.as_deref_mut()));

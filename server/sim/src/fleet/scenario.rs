@@ -4,9 +4,10 @@
 
 use super::{
     policy::Policy,
-    quantity::{Auto, Bytes, Policies, Span},
+    quantity::{Auto, Bytes, Policies, Span, whole},
 };
 use serde::Deserialize;
+use sojourn_workgen::shards::ShardHost;
 use std::collections::BTreeMap;
 
 /// One scenario, nothing left to vary.
@@ -387,6 +388,19 @@ impl HostGroup {
     #[must_use]
     pub fn places(&self) -> u32 {
         if self.gpus > 0 { self.gpus } else { self.slots.unwrap_or(1) }
+    }
+
+    /// What the number of shards depends on, of a host each of whose slots computes so fast.
+    pub(crate) fn for_shards(&self, flops: f64) -> ShardHost {
+        let slots = self.places();
+        let line = |mbits: f64| whole(if mbits > 0.0 { mbits * 125_000.0 } else { 1e15 });
+        ShardHost {
+            slots,
+            flops: whole(flops * f64::from(slots)).unwrap_or(0),
+            download: line(self.download),
+            upload: line(self.upload),
+            cache: self.cache.map(|bytes| bytes.0),
+        }
     }
 
     /// Units held beside those that run.

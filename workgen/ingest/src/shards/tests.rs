@@ -1,7 +1,7 @@
 //! That buffers stay what they were made as, and that files don't depend on them.
 
 use super::*;
-use crate::plan::Part;
+use crate::plan::{Cut, Part};
 use sojourn_codec::decode;
 use sojourn_protocol::spec::{Channels, DataSpec, Scale, Split};
 
@@ -20,9 +20,10 @@ fn plan() -> Plan {
         scale: Scale::None,
         valid: Split::Share(0.2),
         test: None,
-        shards: SHARDS,
+        shards: None,
+        shard_sizes: None,
     };
-    Plan::new(7, &data, &[(Part::Train, ROWS)]).unwrap()
+    Plan::new(7, &data, &[(Part::Train, ROWS)], &Cut::Equal(SHARDS)).unwrap()
 }
 
 /// Cuts rows of `width` numbers with buffers of `budget` bytes in all, and reads the shards again: the

@@ -52,6 +52,7 @@ impl Host {
                 download: Some(self.down.bytes_per_second().unwrap_or(u64::MAX)),
                 upload: Some(self.up.bytes_per_second().unwrap_or(u64::MAX)),
             },
+            cache: Some(self.cache.limit()),
         });
         let slots = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
         let device = device.map_or_else(String::new, |device| device.name.clone());
