@@ -79,6 +79,12 @@ impl Core {
         if self.fits_nowhere(job, trial) {
             return Some("no host in contact has the memory for it".into());
         }
+        if let Some(shard) = self.homeless(job, trial).filter(|_| trial.is_runnable()) {
+            return Some(format!(
+                "no host in contact has the room in its cache to keep shard {shard}: let an owner lend more, or \
+                 start a client on another machine"
+            ));
+        }
         let class = self.kept_class(job, trial).filter(|_| trial.is_runnable())?;
         let empty = self.hosts_in_contact(Some(class)).next().is_none();
         empty.then(|| format!("no host of numeric class {} is in contact", class.short()))

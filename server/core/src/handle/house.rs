@@ -4,7 +4,7 @@ use super::fit::Place;
 use crate::{
     core::Core,
     schedule::{FleetPlace, Homes, Keeper},
-    state::Job,
+    state::{Job, Trial},
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -64,21 +64,46 @@ impl Core {
             for place in places.iter().filter(|place| self.has_room_for_all(job, host, place)) {
                 *speeds.entry(group(job, place.class)).or_default() += place.speed;
             }
+            let room = self.room_for(job, host);
             for (class, speed) in speeds {
-                let keeper = Keeper { host, speed, cached: cached.clone() };
+                let keeper = Keeper { host, speed, room, cached: cached.clone() };
                 keepers.entry(class).or_default().push(keeper);
             }
         }
-        let rows: Vec<u32> = job.data.train.iter().map(|shard| shard.rows).collect();
         for (class, keepers) in &mut keepers {
             keepers.sort_by_key(|keeper| (Reverse(keeper.speed), keeper.host));
             if let Some(most) = job.spec.placement.max_hosts {
                 keepers.truncate(usize::try_from(most).unwrap_or(usize::MAX));
             }
-            homes.assign(*class, &rows, copies, keepers);
+            homes.assign(*class, &job.data.train, copies, keepers);
         }
         homes.keep(&keepers.into_keys().collect());
         homes
+    }
+
+    /// Bytes of a job's shards for which a host's cache has room, beside those that it keeps of other jobs and the
+    /// checkpoint of a unit.
+    fn room_for(&self, job: &Job, host: HostId) -> Option<u64> {
+        let cache = self.soft.contacts.get(&host)?.cache?;
+        let homes = self.soft.schedule.homes.iter().filter(|(other, _)| **other != job.id);
+        let kept = homes.filter_map(|(other, homes)| {
+            let train = &self.state.jobs.get(other)?.data.train;
+            let shards = homes.all_of(host).filter_map(|shard| train.get(shard_index(shard)));
+            Some(shards.map(|shard| shard.blob.bytes).sum::<u64>())
+        });
+        let checkpoint = job.trials.iter().map(|trial| trial.checkpoint_bytes).max().unwrap_or(0);
+        Some(kept.fold(cache.saturating_sub(checkpoint), u64::saturating_sub))
+    }
+
+    /// A shard that no host has the room to keep, of a job that fixes its replicas.
+    pub(crate) fn homeless(&self, job: &Job, trial: &Trial) -> Option<ShardId> {
+        let homes = self.soft.schedule.homes.get(&job.id)?;
+        let class = self.kept_class(job, trial).or_else(|| {
+            // One that hasn't begun may go to any class that is there.
+            let reproducible = job.spec.placement.reproducible;
+            homes.first_class().filter(|_| reproducible)
+        });
+        homes.homeless(class)
     }
 
     /// Could a place train every trial that is left? One that lacks the memory for some would keep shards from

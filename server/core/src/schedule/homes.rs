@@ -3,6 +3,7 @@
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, ShardId},
+    manifest::Shard,
     unit::shard_index,
 };
 use std::{
@@ -25,18 +26,48 @@ pub(crate) struct Keeper {
     pub(crate) host: HostId,
     /// How fast it is.
     pub(crate) speed: u64,
+    /// Bytes of shards for which its cache has room; none: no limit is known.
+    pub(crate) room: Option<u64>,
     /// Shards that are in its cache.
     pub(crate) cached: BTreeSet<ShardId>,
 }
 
+/// What a host has been given.
+struct Part<'a> {
+    keeper: &'a Keeper,
+    shards: usize,
+    rows: u64,
+    bytes: u64,
+}
+
+impl Part<'_> {
+    fn has_room(&self, shard: &Shard) -> bool {
+        self.keeper.room.is_none_or(|room| self.bytes.saturating_add(shard.blob.bytes) <= room)
+    }
+
+    fn give(&mut self, shard: &Shard) {
+        self.shards += 1;
+        self.rows += u64::from(shard.rows);
+        self.bytes = self.bytes.saturating_add(shard.blob.bytes);
+    }
+
+    /// When it would be through with its shards and this one, of which nobody is to keep more than `most`.
+    fn through(&self, shard: &Shard, most: usize) -> (bool, u128, Reverse<u64>, HostId) {
+        let speed = self.keeper.speed.max(1);
+        let rows = u128::from(self.rows + u64::from(shard.rows)) << 32;
+        (self.shards >= most, rows / u128::from(speed), Reverse(speed), self.keeper.host)
+    }
+}
+
 impl Homes {
-    /// Gives every shard (rows of each) to `copies` of these hosts, or to all where they are fewer. Every host
-    /// keeps about as many; larger shards go to faster hosts; a shard stays where it was, or where it is cached,
-    /// as far as that leaves no host with more than its part.
+    /// Gives every shard to `copies` of these hosts, or to all where they are fewer; to fewer where caches have no
+    /// room for more. Every host keeps about as many; larger shards go to faster hosts, so that each would be
+    /// through with its own at about the same time. A shard stays where it is cached, or where it was, as far as
+    /// that leaves no host with more than its part.
     pub(crate) fn assign(
         &mut self,
         class: Option<Digest>,
-        rows: &[u32],
+        shards: &[Shard],
         copies: u32,
         keepers: &[Keeper],
     ) {
@@ -46,51 +77,59 @@ impl Homes {
         if copies == 0 {
             return;
         }
-        let part = (rows.len() * copies).div_ceil(keepers.len());
-        let mut homes = vec![BTreeSet::new(); rows.len()];
-        let mut kept: BTreeMap<HostId, usize> = BTreeMap::new();
-        let stays = |shard: usize, host: HostId| {
-            before.get(shard).is_some_and(|homes| homes.contains(&host))
-        };
-        for is_kept in [true, false] {
-            for (shard, homes) in homes.iter_mut().enumerate() {
-                let id = ShardId(u32::try_from(shard).unwrap_or(u32::MAX));
-                for keeper in keepers {
-                    let wanted = if is_kept {
-                        stays(shard, keeper.host)
-                    } else {
-                        keeper.cached.contains(&id)
-                    };
-                    let has = kept.entry(keeper.host).or_default();
-                    if wanted && homes.len() < copies && *has < part && homes.insert(keeper.host) {
-                        *has += 1;
-                    }
+        let most = (shards.len() * copies).div_ceil(keepers.len());
+        let mut homes = vec![BTreeSet::new(); shards.len()];
+        let part = |keeper| Part { keeper, shards: 0, rows: 0, bytes: 0 };
+        let mut parts: Vec<Part<'_>> = keepers.iter().map(part).collect();
+        let is_equal = shards
+            .iter()
+            .all(|shard| shards.first().is_some_and(|first| first.rows.abs_diff(shard.rows) <= 1));
+        let mut order: Vec<usize> = (0..shards.len()).collect();
+        order.sort_by_key(|n| (Reverse(shards.get(*n).map(|shard| shard.rows)), *n));
+        let mut give = |may: &dyn Fn(usize, &Part<'_>) -> bool| {
+            // Every shard has one home before any has two.
+            for (copy, n) in (1..=copies).flat_map(|copy| order.iter().map(move |n| (copy, *n))) {
+                let (Some(homes), Some(shard)) = (homes.get_mut(n), shards.get(n)) else {
+                    continue;
+                };
+                if homes.len() >= copy {
+                    continue;
+                }
+                let free = parts.iter_mut().filter(|part| {
+                    part.has_room(shard) && !homes.contains(&part.keeper.host) && may(n, part)
+                });
+                if let Some(part) = free.min_by_key(|part| part.through(shard, most)) {
+                    homes.insert(part.keeper.host);
+                    part.give(shard);
                 }
             }
+        };
+        let is_cached = |n: usize, part: &Part<'_>| {
+            u32::try_from(n).is_ok_and(|n| part.keeper.cached.contains(&ShardId(n)))
+        };
+        let was_there = |n: usize, part: &Part<'_>| {
+            before.get(n).is_some_and(|homes| homes.contains(&part.keeper.host))
+        };
+        give(&|n, part| part.shards < most && is_cached(n, part));
+        // Where sizes differ, what nobody has yet goes where it belongs.
+        if is_equal {
+            give(&|n, part| part.shards < most && was_there(n, part));
         }
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|shard| (Reverse(rows.get(*shard)), *shard));
-        let mut by_load: BTreeSet<(usize, Reverse<u64>, HostId)> = keepers
-            .iter()
-            .map(|of| (kept.get(&of.host).copied().unwrap_or(0), Reverse(of.speed), of.host))
-            .collect();
-        for shard in order {
-            let Some(homes) = homes.get_mut(shard) else { continue };
-            while homes.len() < copies {
-                let next = by_load.iter().find(|(_, _, host)| !homes.contains(host)).copied();
-                let Some(next) = next else { break };
-                by_load.remove(&next);
-                let (has, speed, host) = next;
-                homes.insert(host);
-                by_load.insert((has + 1, speed, host));
-            }
-        }
+        give(&|_, _| true);
         for (shard, homes) in (0u32..).map(ShardId).zip(&homes) {
             for host in homes {
                 self.by_host.entry((*host, class)).or_default().push(shard);
             }
         }
         self.by_class.insert(class, homes);
+    }
+
+    /// The first shard that no host keeps for a class, if the class has hosts.
+    #[must_use]
+    pub(crate) fn homeless(&self, class: Option<Digest>) -> Option<ShardId> {
+        let homes = self.by_class.get(&class)?;
+        let n = homes.iter().position(BTreeSet::is_empty)?;
+        u32::try_from(n).ok().map(ShardId)
     }
 
     /// Forgets the classes that aren't among these.
@@ -111,6 +150,17 @@ impl Homes {
         self.by_host.get(&(host, class)).into_iter().flatten().copied()
     }
 
+    /// Shards that a host keeps for any class; one that it keeps for two stands twice.
+    pub(crate) fn all_of(&self, host: HostId) -> impl Iterator<Item = ShardId> {
+        let classes = (host, None)..=(host, Some(Digest([u8::MAX; 32])));
+        self.by_host.range(classes).flat_map(|(_, shards)| shards).copied()
+    }
+
+    /// One of the classes.
+    pub(crate) fn first_class(&self) -> Option<Digest> {
+        self.by_class.keys().next().copied().flatten()
+    }
+
     /// Hosts that keep a shard, for any class.
     pub(crate) fn all(&self, shard: ShardId) -> impl Iterator<Item = HostId> {
         let of_class = self.by_class.values().filter_map(move |all| all.get(shard_index(shard)));
@@ -121,9 +171,19 @@ impl Homes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use sojourn_protocol::digest::BlobRef;
 
     fn keeper(host: u64, speed: u64) -> Keeper {
-        Keeper { host: HostId(host), speed, cached: BTreeSet::new() }
+        Keeper { host: HostId(host), speed, room: None, cached: BTreeSet::new() }
+    }
+
+    /// Of so many rows, and ten times as many bytes.
+    fn sized<const N: usize>(rows: [u32; N]) -> [Shard; N] {
+        rows.map(|rows| Shard {
+            blob: BlobRef { sha256: Digest([0; 32]), bytes: u64::from(rows) * 10 },
+            rows,
+        })
     }
 
     fn of(homes: &Homes, host: u64) -> Vec<u32> {
@@ -133,7 +193,7 @@ mod tests {
     #[test]
     fn each_host_keeps_its_part_and_the_largest_shard_goes_to_the_fastest() {
         let mut homes = Homes::default();
-        homes.assign(None, &[10, 30, 20], 1, &[keeper(1, 5), keeper(2, 9), keeper(3, 7)]);
+        homes.assign(None, &sized([10, 30, 20]), 1, &[keeper(1, 5), keeper(2, 9), keeper(3, 7)]);
         assert_eq!((of(&homes, 1), of(&homes, 2), of(&homes, 3)), (vec![0], vec![1], vec![2]));
     }
 
@@ -141,16 +201,16 @@ mod tests {
     fn a_host_that_leaves_is_replaced_and_the_others_keep_what_they_have() {
         let mut homes = Homes::default();
         let hosts: Vec<Keeper> = (1..=4).map(|host| keeper(host, 1)).collect();
-        homes.assign(None, &[1; 8], 2, &hosts);
+        homes.assign(None, &sized([1; 8]), 2, &hosts);
         let before: Vec<Vec<u32>> = (1..=4).map(|host| of(&homes, host)).collect();
         assert!(before.iter().all(|shards| shards.len() == 4), "{before:?}");
-        homes.assign(None, &[1; 8], 2, &hosts[1..]);
+        homes.assign(None, &sized([1; 8]), 2, &hosts[1..]);
         for host in 2..=4 {
             let (was, is) = (&before[host - 1], of(&homes, host as u64));
             assert!(was.iter().all(|shard| is.contains(shard)), "{was:?} {is:?}");
             assert!(is.len() <= 6, "no more than its part: {is:?}");
         }
-        homes.assign(None, &[1; 8], 2, &hosts);
+        homes.assign(None, &sized([1; 8]), 2, &hosts);
         let part = of(&homes, 1).len();
         assert!((3..=4).contains(&part), "it gets its part again: {part}");
     }
@@ -162,11 +222,68 @@ mod tests {
             cached: shards.map(ShardId).into_iter().collect(),
             ..keeper(host, 1)
         };
-        homes.assign(None, &[1; 4], 1, &[cached(1, [3, 1]), cached(2, [0, 1])]);
+        homes.assign(None, &sized([1; 4]), 1, &[cached(1, [3, 1]), cached(2, [0, 1])]);
         assert_eq!((of(&homes, 1), of(&homes, 2)), (vec![1, 3], vec![0, 2]));
-        homes.assign(None, &[1; 4], 9, &[keeper(7, 1)]);
+        homes.assign(None, &sized([1; 4]), 9, &[keeper(7, 1)]);
         assert_eq!(of(&homes, 7), [0, 1, 2, 3], "fewer hosts than copies");
         homes.keep(&BTreeSet::new());
         assert!(of(&homes, 7).is_empty());
+    }
+
+    #[test]
+    fn sizes_that_go_by_speed_find_their_hosts_in_whatever_order_these_come() {
+        let shards = sized([20, 20, 10, 10]);
+        let (fast, slow) = (keeper(1, 2), keeper(2, 1));
+        let mut homes = Homes::default();
+        homes.assign(None, &shards, 1, std::slice::from_ref(&slow));
+        assert_eq!(of(&homes, 2), [0, 1, 2, 3]);
+        homes.assign(None, &shards, 1, &[fast, slow]);
+        assert_eq!((of(&homes, 1), of(&homes, 2)), (vec![0, 1], vec![2, 3]));
+    }
+
+    #[test]
+    fn caches_bound_what_is_kept_and_one_home_for_each_goes_before_two_for_some() {
+        let room = |host, bytes| Keeper { room: Some(bytes), ..keeper(host, 1) };
+        let mut homes = Homes::default();
+        homes.assign(None, &sized([1; 4]), 2, &[room(1, 10), room(2, 25), room(3, 20)]);
+        let kept = [1, 2, 3].map(|host| of(&homes, host).len());
+        assert_eq!((kept, homes.homeless(None)), ([1, 2, 2], None));
+        homes.assign(None, &sized([1; 4]), 1, &[room(1, 15), keeper(2, 1)]);
+        assert_eq!((of(&homes, 1).len(), of(&homes, 2).len()), (1, 3), "more than its part");
+        homes.assign(None, &sized([2, 1, 1]), 1, &[room(1, 20)]);
+        assert_eq!(homes.homeless(None), Some(ShardId(1)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_home_is_too_small_and_no_shard_without_one_that_fits_a_free_host(
+            rows in proptest::collection::vec(1u32..50, 1..20),
+            hosts in proptest::collection::vec((1u64..20, proptest::option::of(0u64..2000)), 1..8),
+            copies in 1u32..4,
+        ) {
+            let shards: Vec<Shard> = rows.iter().map(|rows| sized([*rows])[0]).collect();
+            let keepers: Vec<Keeper> = (1u64..).zip(&hosts).map(|(host, (speed, room))| Keeper {
+                room: *room,
+                ..keeper(host, *speed)
+            }).collect();
+            let mut homes = Homes::default();
+            homes.assign(None, &shards, copies, &keepers);
+            let bytes = |shard: u32| shards[shard as usize].blob.bytes;
+            for keeper in &keepers {
+                let kept: u64 = of(&homes, keeper.host.0).into_iter().map(bytes).sum();
+                prop_assert!(keeper.room.is_none_or(|room| kept <= room));
+            }
+            let copies = (copies as usize).min(keepers.len());
+            for shard in (0u32..).take(shards.len()) {
+                let count = homes.all(ShardId(shard)).count();
+                prop_assert!(count <= copies);
+                let unlimited = hosts.iter().filter(|(_, room)| room.is_none()).count();
+                prop_assert!(count >= unlimited.min(copies), "an unlimited host keeps any");
+            }
+            let again = homes.clone();
+            homes.assign(None, &shards, copies as u32, &keepers);
+            let equal = shards.iter().all(|shard| shard.rows == shards[0].rows);
+            prop_assert!(equal || homes == again, "the same again");
+        }
     }
 }
