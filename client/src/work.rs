@@ -5,7 +5,7 @@ use crate::{ahead, api::ApiFailure, backoff::Backoff, host::Host, runner::UnitRu
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
-    inventory::{Demand, Inventory, Links},
+    inventory::{Demand, Inventory},
     time::Millis,
 };
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -138,7 +138,7 @@ impl<R: UnitRunner> Asker<R> {
             cached: self.host.cache.data(),
             devices: self.host.devices.inventory(&self.host.measurements, self.host.owner.memory()),
             client: env!("CARGO_PKG_VERSION").to_owned(),
-            links: Links::default(),
+            links: self.host.lines.links(),
             cache: Some(self.host.cache.limit()),
         }
     }

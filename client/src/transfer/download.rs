@@ -193,6 +193,7 @@ impl Fetcher {
         };
         let part = if download.from == part.written() { part } else { part.rewound()? };
         let mut coming = part.written();
+        let run = self.lines.download.speed.begin(part.count());
         // One thread writes and hashes, so that neither holds up the network or other tasks.
         let (chunks, taken) = mpsc::channel(AHEAD);
         let writer = tokio::task::spawn_blocking(move || part.append(taken));
@@ -217,6 +218,7 @@ impl Fetcher {
         };
         drop(chunks);
         let part = writer.await.map_err(io::Error::other)??;
+        drop(run);
         Ok((part, ended))
     }
 

@@ -4,6 +4,7 @@ mod delta;
 mod download;
 mod moving;
 mod part;
+mod speed;
 mod throttle;
 mod upload;
 mod worth;

@@ -4,8 +4,9 @@
 //! A token bucket that may be overdrawn by one piece: who takes a piece pays for it afterwards, so that
 //! pieces can be of any size. Waiters are served in the order in which they came, a piece at a time.
 
-use super::{moving::Moving, worth::Worth};
+use super::{moving::Moving, speed::Speed, worth::Worth};
 use crate::{control::Transfer, limits::Volume};
+use sojourn_protocol::inventory::Links;
 use std::{num::NonZeroU64, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore, SemaphorePermit, watch},
@@ -66,6 +67,12 @@ impl Lines {
         self.upload.rate.send_replace(rates.upload);
     }
 
+    /// How fast they are, for the server.
+    pub(crate) fn links(&self) -> Links {
+        let speed = |line: &Throttle| line.speed.to_tell(line.rate().map(NonZeroU64::get));
+        Links { download: speed(&self.download), upload: speed(&self.upload) }
+    }
+
     /// The transfers that move at the moment.
     pub(crate) fn transfers(&self) -> Vec<Transfer> {
         self.moving.list()
@@ -79,6 +86,8 @@ pub(crate) struct Throttle {
     /// Held by whoever is next.
     debt: Mutex<Debt>,
     turns: Semaphore,
+    /// How fast it is.
+    pub(super) speed: Speed,
     /// Counts what passes.
     volume: Arc<Volume>,
 }
@@ -90,6 +99,7 @@ impl Throttle {
             rate: watch::Sender::new(None),
             debt: Mutex::new(debt),
             turns: Semaphore::new(AT_ONCE),
+            speed: Speed::default(),
             volume,
         }
     }

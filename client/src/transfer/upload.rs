@@ -66,6 +66,7 @@ pub(crate) async fn upload(
     let begun = Instant::now();
     sent.store(offset, Ordering::Relaxed);
     let _shown = lines.moving.goes(lease, blob, Arc::clone(sent));
+    let _run = lines.upload.speed.begin(Arc::clone(sent));
     let (source, piece) = (path.to_owned(), lines.upload.piece());
     let opened = tokio::task::spawn_blocking(move || open(&source, blob.bytes, offset, piece));
     let (file, first) = opened.await.map_err(io::Error::other)??;

@@ -1,0 +1,150 @@
+//! How fast a line is: bytes over the time in which anything moved on it, smoothed, for the server to plan with.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+use tokio::time::{Duration, Instant};
+
+/// Fewer bytes say more of the way there and back than of the line.
+const LEAST: u64 = 256 << 10;
+/// No time is shorter.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// One direction of a line.
+#[derive(Debug, Default)]
+pub(crate) struct Speed {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Transfers that move.
+    moving: u32,
+    /// Until when time has been counted.
+    counted: Option<Instant>,
+    /// Not yet part of the mean.
+    bytes: u64,
+    time: Duration,
+    /// Bytes per second.
+    mean: Option<u64>,
+    told: Option<u64>,
+}
+
+/// A transfer that counts for as long as this lives.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    speed: &'a Speed,
+    done: Arc<AtomicU64>,
+    from: u64,
+}
+
+impl Speed {
+    /// Bytes begin to move; `done` counts them.
+    pub(super) fn begin(&self, done: Arc<AtomicU64>) -> Run<'_> {
+        let mut state = self.lock();
+        state.pass(Instant::now());
+        state.moving += 1;
+        let from = done.load(Ordering::Relaxed);
+        Run { speed: self, done, from }
+    }
+
+    /// Bytes per second as the server is to know it, where the owner allows so many: what was measured, or what is
+    /// allowed before that. It stays what it was until it is off by more than a quarter.
+    pub(crate) fn to_tell(&self, allowed: Option<u64>) -> Option<u64> {
+        let mut state = self.lock();
+        let now = match (state.mean, allowed) {
+            (Some(mean), Some(allowed)) => Some(mean.min(allowed)),
+            (mean, allowed) => mean.or(allowed),
+        };
+        let off = match (state.told, now) {
+            (Some(told), Some(now)) => told.abs_diff(now) > told / 4,
+            (told, now) => told != now,
+        };
+        if off {
+            state.told = now;
+        }
+        state.told
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Counts the time until now, if anything moved.
+    fn pass(&mut self, now: Instant) {
+        let before = self.counted.replace(now).filter(|_| self.moving > 0);
+        self.time += before.map_or(Duration::ZERO, |before| now.saturating_duration_since(before));
+    }
+
+    fn take(&mut self) {
+        let nanos = self.time.max(SHORTEST).as_nanos();
+        let rate = u128::from(self.bytes) * 1_000_000_000 / nanos;
+        let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(1);
+        self.mean = Some(self.mean.map_or(rate, |mean| mean - mean / 4 + rate / 4));
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        let mut state = self.speed.lock();
+        state.pass(Instant::now());
+        state.moving -= 1;
+        let moved = self.done.load(Ordering::Relaxed).saturating_sub(self.from);
+        state.bytes = state.bytes.saturating_add(moved);
+        if state.bytes >= LEAST {
+            state.take();
+        }
+        if state.bytes >= LEAST || state.moving == 0 {
+            (state.bytes, state.time) = (0, Duration::ZERO);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+
+    async fn transfer(speed: &Speed, bytes: u64, seconds: u64) {
+        let done = Arc::new(AtomicU64::new(7));
+        let run = speed.begin(Arc::clone(&done));
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        done.store(7 + bytes, Ordering::Relaxed);
+        drop(run);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_is_smoothed_and_told_when_it_has_changed_by_much() {
+        let speed = Speed::default();
+        assert_eq!(speed.to_tell(None), None);
+        assert_eq!(speed.to_tell(Some(3 * MB)), Some(3 * MB), "what the owner allows");
+        transfer(&speed, 1_000, 60).await;
+        assert_eq!(speed.to_tell(None), None, "too little to say");
+        transfer(&speed, 20 * MB, 2).await;
+        assert_eq!(speed.to_tell(None), Some(10 * MB));
+        transfer(&speed, 14 * MB, 2).await;
+        assert_eq!(speed.to_tell(None), Some(10 * MB), "about the same");
+        for _ in 0..8 {
+            transfer(&speed, 2 * MB, 2).await;
+        }
+        assert!(speed.to_tell(None).unwrap() < 3 * MB);
+        assert_eq!(speed.to_tell(Some(MB / 2)), Some(MB / 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn transfers_at_once_share_the_line() {
+        let speed = Speed::default();
+        let done = Arc::new(AtomicU64::new(0));
+        let first = speed.begin(Arc::clone(&done));
+        transfer(&speed, 4 * MB, 4).await;
+        assert_eq!(speed.to_tell(None), Some(MB));
+        tokio::time::advance(Duration::from_secs(100)).await;
+        done.store(100 * MB, Ordering::Relaxed);
+        drop(first);
+        assert_eq!(speed.to_tell(None), Some(MB), "the same, with nothing counted twice");
+    }
+}
