@@ -15,6 +15,27 @@ pub trait Board {
     fn load(&self, shard: ShardId) -> u64;
     /// What is expected of the whole job.
     fn outlook(&self) -> Outlook;
+    /// Microseconds until the place would have fetched a shard that it doesn't hold: more where another that it
+    /// needs again would have to go for it.
+    fn fetch(&self, shard: ShardId) -> u64 {
+        let _ = shard;
+        0
+    }
+    /// Other places that hold a shard which the trial may visit next, and would be through with so much work within
+    /// so many microseconds from now.
+    fn sooner(&self, trial: TrialId, work: u64, within: u64) -> Option<Sooner> {
+        let _ = (trial, work, within);
+        None
+    }
+}
+
+/// Places that would be through with a hop sooner than the one that asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sooner {
+    /// How many.
+    pub places: u32,
+    /// Microseconds until the first of them is free.
+    pub free_in: u64,
 }
 
 /// A trial that could take its next hop now.

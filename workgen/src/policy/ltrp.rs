@@ -7,6 +7,10 @@ use std::cmp::Reverse;
 
 /// A trial waits for the place that is planned for it so many times as long as its checkpoint's way.
 const MOST_WAYS: u64 = 20;
+/// Shards that are there sooner are fetched without another thought. Microseconds.
+const LITTLE: u64 = 200_000;
+/// A place doesn't look again sooner than this. Microseconds.
+const SOONEST: u64 = 1_000;
 
 /// The trial with the most work left goes first: it is the one that can hold the job up. Among trials
 /// within a tenth of it, one whose shard the place holds is taken before; of a trial's open shards, a
@@ -15,6 +19,9 @@ const MOST_WAYS: u64 = 20;
 /// A slow place leaves a trial to a faster one where a hop on it would make the job end later than it
 /// could; not for longer than the hop would have taken it, though. A trial that takes time to move is left to the
 /// place that is planned for it, for many times its way.
+///
+/// Nor does a place fetch a shard for a hop that another, which holds one and is soon free, would be through with
+/// sooner, where there are enough of those for all that comes before.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ltrp;
 
@@ -30,7 +37,9 @@ impl Policy for Ltrp {
                 break;
             }
             let Some((held, load, shard)) = best_shard(&candidate, board) else { continue };
-            if let Some(micros) = left_to_faster(&candidate, shard.0, outlook) {
+            let to_faster = left_to_faster(&candidate, shard.0, outlook);
+            let to_holder = || left_to_holder(&candidate, shard.0, before, board);
+            if let Some(micros) = to_faster.or_else(|| if held { None } else { to_holder() }) {
                 wait = Some(wait.map_or(micros, |before| before.min(micros)));
                 continue;
             }
@@ -86,9 +95,7 @@ fn left_to_faster(candidate: &Candidate<'_>, shard: ShardId, outlook: Outlook) -
     if outlook.fastest <= outlook.speed {
         return None;
     }
-    let batches = u128::from(candidate.chain.left_of(shard));
-    let left = u128::from(candidate.chain.left().max(1));
-    let hop = u64::try_from(u128::from(candidate.work) * batches / left).unwrap_or(u64::MAX);
+    let hop = work_of(candidate, shard);
     let (here, there) = (outlook.takes(hop, outlook.speed), outlook.takes(hop, outlook.fastest));
     let after = outlook.takes(candidate.work.saturating_sub(hop), outlook.fastest);
     let latest = outlook.ends_in.saturating_add(there / 2);
@@ -96,10 +103,39 @@ fn left_to_faster(candidate: &Candidate<'_>, shard: ShardId, outlook: Outlook) -
     (here.saturating_add(after) > latest).then_some(patience)
 }
 
+/// Would the hop be done sooner where its shard needn't be fetched, though that place has something else to end?
+/// Then for so many microseconds it is left to that: until it is free, and no longer than the hop would take here.
+fn left_to_holder(
+    candidate: &Candidate<'_>,
+    shard: ShardId,
+    before: u32,
+    board: &dyn Board,
+) -> Option<u64> {
+    let (fetch, outlook) = (board.fetch(shard), board.outlook());
+    let hop = work_of(candidate, shard);
+    let trains = outlook.takes(hop, outlook.speed);
+    // What is little beside the hop is fetched.
+    if fetch <= LITTLE || fetch <= trains / 4 {
+        return None;
+    }
+    let here = fetch.saturating_add(trains);
+    let patience = here.checked_sub(candidate.waited).filter(|patience| *patience > 0)?;
+    let others = board.sooner(candidate.trial, hop, here)?;
+    (others.places > before).then(|| others.free_in.clamp(SOONEST, patience.max(SOONEST)))
+}
+
+/// Of the trial's work, what a visit to a shard is.
+fn work_of(candidate: &Candidate<'_>, shard: ShardId) -> u64 {
+    let batches = u128::from(candidate.chain.left_of(shard));
+    let left = u128::from(candidate.chain.left().max(1));
+    u64::try_from(u128::from(candidate.work) * batches / left).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Chain;
+    use crate::policy::Sooner;
     use rand_core::SeedableRng;
     use sojourn_protocol::{
         digest::{BlobRef, Digest},
@@ -114,6 +150,8 @@ mod tests {
         outlook: Outlook,
         waited: u64,
         way: u64,
+        fetch: u64,
+        sooner: Option<Sooner>,
     }
 
     impl Board for Two {
@@ -139,6 +177,12 @@ mod tests {
         fn outlook(&self) -> Outlook {
             self.outlook
         }
+        fn fetch(&self, _: ShardId) -> u64 {
+            self.fetch
+        }
+        fn sooner(&self, _: TrialId, _: u64, _: u64) -> Option<Sooner> {
+            self.sooner
+        }
     }
 
     fn two(works: [u64; 2]) -> Two {
@@ -146,7 +190,7 @@ mod tests {
             |n: u8| Shard { blob: BlobRef { sha256: Digest::of(&[n]), bytes: 1 }, rows: 10 };
         let chain = Chain::new(1, 1, &[shard(0), shard(1)]);
         let outlook = Outlook { speed: 10, fastest: 10, unit: 10, ends_in: 1000 };
-        Two { chain, works, held: None, outlook, waited: 0, way: 0 }
+        Two { chain, works, held: None, outlook, waited: 0, way: 0, fetch: 0, sooner: None }
     }
 
     fn choice(board: &Two) -> Option<(u32, u32)> {
@@ -181,5 +225,26 @@ mod tests {
         assert_eq!(Ltrp.choose(&board, &mut ChaCha8Rng::seed_from_u64(0)), Decision::Wait(1));
         board.waited = 320;
         assert_eq!(choice(&board), Some((0, 1)));
+    }
+
+    #[test]
+    fn a_hop_is_left_to_who_holds_its_shard_and_is_soon_free_but_not_for_ever() {
+        let mut board = two([1000, 950]);
+        board.sooner = Some(Sooner { places: 1, free_in: 5_000 });
+        board.fetch = LITTLE;
+        assert_eq!(choice(&board), Some((0, 1)), "a short way");
+        board.fetch = 10_000_000;
+        assert_eq!(choice(&board), Some((1, 1)), "one holder is for the first");
+        board.sooner = Some(Sooner { places: 2, free_in: 5_000 });
+        let decision = Ltrp.choose(&board, &mut ChaCha8Rng::seed_from_u64(0));
+        assert_eq!(decision, Decision::Wait(5_000));
+        board.waited = 10_001_000;
+        assert_eq!(choice(&board), Some((0, 1)));
+        board.waited = 0;
+        board.held = Some(ShardId(0));
+        assert_eq!(choice(&board), Some((0, 0)), "it holds one itself");
+        board.held = None;
+        board.sooner = None;
+        assert_eq!(choice(&board), Some((0, 1)), "nobody has it sooner");
     }
 }

@@ -35,6 +35,7 @@ impl Core {
         }
         let now = self.now;
         let contact = self.soft.contacts.entry(host).or_default();
+        let cache = contact.cache;
         if let Some(inventory) = &request.inventory
             && contact.has(inventory)
         {
@@ -42,7 +43,14 @@ impl Core {
                 self.soft.schedule.estimates.told(host, device);
             }
         }
-        if contact.could_do_with(&request.demand, now) {
+        let contact = self.soft.contacts.entry(host).or_default();
+        let (other_cache, goes_on) =
+            (contact.cache != cache, contact.could_do_with(&request.demand, now));
+        if other_cache {
+            // Shards find homes anew.
+            self.soft.schedule.housed = (0, BTreeSet::new());
+        }
+        if goes_on {
             self.plans_go_on();
         }
         // A slot that is to go is there until its unit has ended.
@@ -102,7 +110,7 @@ impl Core {
     }
 
     /// Hosts that wait and could do with what has just become open of a trial: whom its plan names, who keeps
-    /// its shards, who holds its checkpoint, and the fastest. Others hear of it when they ask again.
+    /// its shards or holds them, who holds its checkpoint, and the fastest. Others hear of it when they ask again.
     fn hosts_for(&self, job: JobId, trial: TrialId) -> Vec<HostId> {
         let Some(known) = self.state.jobs.get(&job) else { return Vec::new() };
         let Some(of_job) = known.trial(trial) else { return Vec::new() };
@@ -117,7 +125,10 @@ impl Core {
                 // What is evaluated needs no home.
                 hosts.extend(self.soft.parked.fastest().take(1));
             }
-            None => hosts.extend(self.soft.parked.fastest().take(FASTEST)),
+            None => {
+                hosts.extend(self.waiting_holders(known, of_job).take(FASTEST));
+                hosts.extend(self.soft.parked.fastest().take(FASTEST));
+            }
         }
         let mut seen = BTreeSet::new();
         hosts.retain(|host| seen.insert(*host));

@@ -8,8 +8,12 @@ use crate::{
     state::{Job, Trial},
 };
 use rand_chacha::ChaCha8Rng;
-use sojourn_protocol::{ids::ShardId, spec::Replicas, unit::shard_index};
-use sojourn_workgen::{Board, Candidate, Choice, Decision, Outlook, Standing};
+use sojourn_protocol::{
+    ids::{ShardId, TrialId},
+    spec::Replicas,
+    unit::shard_index,
+};
+use sojourn_workgen::{Board, Candidate, Choice, Decision, Outlook, Sooner, Standing};
 use std::cell::RefCell;
 
 /// Hops of one lease, where their number goes by bytes.
@@ -78,6 +82,14 @@ impl Board for JobBoard<'_> {
 
     fn outlook(&self) -> Outlook {
         self.outlook
+    }
+
+    fn fetch(&self, shard: ShardId) -> u64 {
+        self.core.fetch_of(self.job, self.place.host, shard)
+    }
+
+    fn sooner(&self, trial: TrialId, work: u64, within: u64) -> Option<Sooner> {
+        self.core.sooner(self.job, self.job.trial(trial)?, self.place, work, within)
     }
 }
 

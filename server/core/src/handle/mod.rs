@@ -12,6 +12,7 @@ mod extra;
 mod fit;
 mod fleet;
 mod grant;
+mod holders;
 mod hop;
 mod house;
 mod lease;

@@ -148,6 +148,17 @@ impl Fleet {
         }
     }
 
+    /// The hosts of so many of the fastest places, of a numeric class where one is asked for; one that has several
+    /// comes several times.
+    #[must_use]
+    pub(crate) fn by_speed(&self, class: Option<Digest>, most: usize) -> Vec<HostId> {
+        let classes = self.by_speed.iter().filter(|(of, _)| class.is_none_or(|c| c == **of));
+        let mut places: Vec<&(Reverse<u64>, HostId)> =
+            classes.flat_map(|(_, of_class)| of_class.iter().take(most)).collect();
+        places.sort_unstable();
+        places.into_iter().take(most).map(|(_, host)| *host).collect()
+    }
+
     /// The speeds of all slots together.
     #[must_use]
     pub(crate) fn capacity(&self) -> u64 {
@@ -194,6 +205,8 @@ mod tests {
         assert!(fleet.set(HostId(1), vec![place(2, 10)], UnixMillis(50)));
         assert!(fleet.set(HostId(2), vec![place(1, 30)], UnixMillis(60)));
         assert_eq!((fleet.capacity(), fleet.fastest(None), fleet.version()), (50, 30, 2));
+        assert_eq!(fleet.by_speed(None, 9), [HostId(2), HostId(1)]);
+        assert_eq!(fleet.by_speed(Some(Digest([0; 32])), 1), [HostId(2)]);
         assert!(!fleet.set(HostId(2), vec![place(1, 40)], UnixMillis(70)), "a speed alone");
         assert_eq!((fleet.capacity(), fleet.fastest(None), fleet.version()), (60, 40, 2));
         assert_eq!(fleet.due_for_a_look(UnixMillis(60)), [HostId(1), HostId(2)]);

@@ -1,12 +1,13 @@
 //! Jobs that fix the number of replicas: shards are trained where they are kept, and find another home when
 //! that is lost.
 
-use crate::support::{Bench, HOST, JOB, OTHER, data_of_four, done, request};
+use crate::support::{Bench, HOST, JOB, OTHER, data_of_four, done, inventory, request};
 use sojourn_core::{Answer, Command, Effect, ReplyTo};
 use sojourn_protocol::{
     api::WorkRequest,
     digest::Digest,
     ids::{HostId, ShardId},
+    inventory::{Inventory, Links},
     time::Millis,
     unit::{Lease, Unit},
 };
@@ -20,6 +21,16 @@ fn shard(lease: &Lease) -> Option<ShardId> {
     match &lease.unit {
         Unit::Train(hop) => Some(hop.start.shard),
         Unit::Evaluate(_) => None,
+    }
+}
+
+/// An ask of a host whose cache holds so many shards, which are of 100 bytes each, and a checkpoint.
+fn with_room(bench: &Bench, shards: u64) -> WorkRequest {
+    let checkpoint = bench.core.state().jobs[&JOB].trials[0].checkpoint_bytes;
+    let cache = Some(shards * 100 + checkpoint);
+    WorkRequest {
+        inventory: Some(Inventory { cache, ..inventory("class") }),
+        ..request(1, Vec::new())
     }
 }
 
@@ -133,4 +144,89 @@ fn whoever_waits_fetches_the_shards_of_a_host_that_leaves_at_once() {
         let told: BTreeSet<Digest> = told(&effects).into_iter().collect();
         assert!(!told.is_empty() && told.is_subset(&lost), "{way}: {effects:?}");
     }
+}
+
+#[test]
+fn a_host_keeps_no_more_than_its_cache_holds() {
+    let mut bench = bench("replicas = 1");
+    let ask = with_room(&bench, 1);
+    let first = bench.ask(HOST, ask.clone()).leases;
+    drop(bench.finish(HOST, &first[0]));
+    let others = visited(&mut bench, &[OTHER]);
+    assert_eq!(others[0].len(), 3, "more than its half, as it has the room");
+    let mut own = BTreeSet::from([shard(&first[0]).unwrap()]);
+    // What its owner says once holds until something else is said.
+    for _ in 0..20 {
+        for lease in bench.ask(HOST, WorkRequest { inventory: None, ..ask.clone() }).leases {
+            own.extend(shard(&lease));
+            match shard(&lease) {
+                Some(_) => drop(bench.finish(HOST, &lease)),
+                None => drop(bench.report(HOST, done(&lease)).unwrap()),
+            }
+        }
+    }
+    assert_eq!(own.len(), 1, "{own:?}");
+    assert!(own.is_disjoint(&others[0]));
+}
+
+#[test]
+fn a_shard_for_which_no_cache_has_room_is_told_of_until_one_has() {
+    let mut bench = bench("replicas = 1");
+    let ask = with_room(&bench, 1);
+    let (first, second) = (bench.ask(HOST, ask.clone()).leases, bench.ask(OTHER, ask).leases);
+    drop((bench.finish(HOST, &first[0]), bench.finish(OTHER, &second[0])));
+    for host in [HOST, OTHER] {
+        let (count, ask) = (4, WorkRequest { inventory: None, ..request(1, Vec::new()) });
+        for _ in 0..count {
+            for lease in bench.ask(host, ask.clone()).leases {
+                drop(bench.finish(host, &lease));
+            }
+        }
+    }
+    let waiting = bench.job().waiting.unwrap();
+    assert!(waiting.starts_with("no host in contact has the room in its cache to keep shard "));
+    let more = with_room(&bench, 3);
+    assert_eq!(bench.ask(OTHER, more).leases.len(), 1, "it keeps more of them at once");
+    assert_eq!(bench.job().waiting, None);
+}
+
+/// A host with an idle slot that fetches 10 bytes a second, and holds some of the shards.
+fn slow(held: &[usize]) -> WorkRequest {
+    let train = data_of_four().train;
+    let cached = held.iter().map(|shard| train[*shard].blob.sha256).collect();
+    let links = Links { download: Some(10), upload: None };
+    WorkRequest {
+        inventory: Some(Inventory { cached, links, ..inventory("class") }),
+        ..request(1, Vec::new())
+    }
+}
+
+#[test]
+fn a_trial_is_left_to_the_host_that_has_its_shards_and_not_for_ever() {
+    let mut bench = Bench::with_job_on(data_of_four(), 1, 1, "");
+    // One that has them all and no slot free for work says so before.
+    let has = WorkRequest { demand: vec![crate::support::demand(1, 0, 0)], ..slow(&[0, 1, 2, 3]) };
+    assert!(bench.ask(OTHER, has).leases.is_empty());
+    assert!(
+        bench.ask(HOST, slow(&[])).leases.is_empty(),
+        "10 s for a shard, and the other is free"
+    );
+    assert_eq!(bench.ask(HOST, slow(&[2])).leases.len(), 1, "it holds one itself");
+}
+
+#[test]
+fn what_nobody_holds_is_fetched() {
+    let mut bench = Bench::with_job_on(data_of_four(), 1, 1, "");
+    bench.ask(OTHER, WorkRequest { demand: vec![crate::support::demand(1, 0, 0)], ..slow(&[]) });
+    assert_eq!(bench.ask(HOST, slow(&[])).leases.len(), 1);
+}
+
+#[test]
+fn who_left_a_trial_to_a_holder_takes_it_when_that_one_does_not() {
+    let mut bench = Bench::with_job_on(data_of_four(), 1, 1, "");
+    let has = WorkRequest { demand: vec![crate::support::demand(1, 0, 0)], ..slow(&[0, 1, 2, 3]) };
+    bench.ask(OTHER, has);
+    assert!(bench.ask(HOST, slow(&[])).leases.is_empty());
+    bench.now += 11_000;
+    assert_eq!(bench.ask(HOST, slow(&[])).leases.len(), 1);
 }
