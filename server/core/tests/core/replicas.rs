@@ -66,6 +66,32 @@ fn one_replica_is_trained_on_one_host() {
 }
 
 #[test]
+fn the_larger_shards_are_trained_on_the_faster_host_whoever_comes_first() {
+    for hosts in [[HOST, OTHER], [OTHER, HOST]] {
+        let mut bench = bench("replicas = 1");
+        for host in hosts {
+            let mut inventory = inventory("class");
+            inventory.devices[0].flops = if host == OTHER { 3e9 } else { 1e9 };
+            let demand = vec![crate::support::demand(1, 0, 0)];
+            let inventory = Some(inventory);
+            bench.ask(host, WorkRequest { demand, inventory, ..request(1, Vec::new()) });
+        }
+        let mut trained = BTreeSet::new();
+        for _ in 0..20 {
+            let ask = WorkRequest { inventory: None, ..request(1, Vec::new()) };
+            for lease in bench.ask(OTHER, ask).leases {
+                trained.extend(shard(&lease));
+                match shard(&lease) {
+                    Some(_) => drop(bench.finish(OTHER, &lease)),
+                    None => drop(bench.report(OTHER, done(&lease)).unwrap()),
+                }
+            }
+        }
+        assert_eq!(trained, BTreeSet::from([ShardId(0), ShardId(1)]), "20 and 12 rows of 44");
+    }
+}
+
+#[test]
 fn a_host_that_falls_silent_loses_its_shards_to_another() {
     let mut bench = bench("replicas = 1");
     let only = visited(&mut bench, &[HOST]);
