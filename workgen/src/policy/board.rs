@@ -21,8 +21,8 @@ pub trait Board {
         let _ = shard;
         0
     }
-    /// Other places that hold a shard which the trial may visit next, and would be through with so much work within
-    /// so many microseconds from now.
+    /// Other places, at least as fast, that hold a shard which the trial may visit next, and would be through with so
+    /// much work within so many microseconds from now.
     fn sooner(&self, trial: TrialId, work: u64, within: u64) -> Option<Sooner> {
         let _ = (trial, work, within);
         None

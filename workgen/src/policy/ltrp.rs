@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 const MOST_WAYS: u64 = 20;
 /// Shards that are there sooner are fetched without another thought. Microseconds.
 const LITTLE: u64 = 200_000;
-/// A place doesn't look again sooner than this. Microseconds.
-const SOONEST: u64 = 1_000;
+/// A place looks again so many times, at the most, before it takes what it has left to a holder.
+const LOOKS: u64 = 16;
 
 /// The trial with the most work left goes first: it is the one that can hold the job up. Among trials
 /// within a tenth of it, one whose shard the place holds is taken before; of a trial's open shards, a
@@ -121,7 +121,7 @@ fn left_to_holder(
     let here = fetch.saturating_add(trains);
     let patience = here.checked_sub(candidate.waited).filter(|patience| *patience > 0)?;
     let others = board.sooner(candidate.trial, hop, here)?;
-    (others.places > before).then(|| others.free_in.clamp(SOONEST, patience.max(SOONEST)))
+    (others.places > before).then(|| others.free_in.max(here / LOOKS).min(patience).max(1))
 }
 
 /// Of the trial's work, what a visit to a shard is.
@@ -230,14 +230,17 @@ mod tests {
     #[test]
     fn a_hop_is_left_to_who_holds_its_shard_and_is_soon_free_but_not_for_ever() {
         let mut board = two([1000, 950]);
-        board.sooner = Some(Sooner { places: 1, free_in: 5_000 });
+        board.sooner = Some(Sooner { places: 1, free_in: 5_000_000 });
         board.fetch = LITTLE;
         assert_eq!(choice(&board), Some((0, 1)), "a short way");
         board.fetch = 10_000_000;
         assert_eq!(choice(&board), Some((1, 1)), "one holder is for the first");
-        board.sooner = Some(Sooner { places: 2, free_in: 5_000 });
+        board.sooner = Some(Sooner { places: 2, free_in: 5_000_000 });
         let decision = Ltrp.choose(&board, &mut ChaCha8Rng::seed_from_u64(0));
-        assert_eq!(decision, Decision::Wait(5_000));
+        assert_eq!(decision, Decision::Wait(5_000_000));
+        board.sooner = Some(Sooner { places: 2, free_in: 0 });
+        let decision = Ltrp.choose(&board, &mut ChaCha8Rng::seed_from_u64(0));
+        assert!(matches!(decision, Decision::Wait(600_000..700_000)), "now and then: {decision:?}");
         board.waited = 10_001_000;
         assert_eq!(choice(&board), Some((0, 1)));
         board.waited = 0;

@@ -40,7 +40,7 @@ impl Core {
     }
 
     /// Other places that hold a shard which the trial may visit next, and would be through with so much work within
-    /// so many microseconds.
+    /// so many microseconds. Slower ones don't count: they leave it to faster ones in their turn.
     pub(crate) fn sooner(
         &self,
         job: &Job,
@@ -52,6 +52,9 @@ impl Core {
         let class = job.spec.placement.reproducible.then(|| beside.class());
         let open = open_blobs(job, trial);
         let fleet = &self.soft.schedule.fleet;
+        let own = fleet.places(beside.host).iter();
+        let own = own.filter(|place| place.device == beside.slots.device.name);
+        let least = own.map(|place| place.speed).max().unwrap_or(0);
         let mut seen = BTreeSet::from([beside.host]);
         let mut sooner: Option<Sooner> = None;
         for host in fleet.by_speed(class, LOOKED_AT) {
@@ -63,9 +66,10 @@ impl Core {
             if !open.iter().any(|blob| contact.cached.contains(blob)) {
                 continue;
             }
-            for place in fleet.places(host) {
+            for place in fleet.places(host).iter().filter(|place| place.speed >= least) {
                 let may = contact.devices.get(&place.device).is_some_and(|slots| {
-                    self.may_train(job, trial, Place { host, slots, ahead: false }) && self.has_room(slots, trial)
+                    self.may_train(job, trial, Place { host, slots, ahead: false })
+                        && self.has_room(slots, trial)
                 });
                 let free = self.slots_free_at(host, &place.device, place.slots);
                 let trains = takes(work, place.speed);

@@ -8,6 +8,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, ShardId},
     inventory::{Inventory, Links},
+    manifest::DataManifest,
     time::Millis,
     unit::{Lease, Unit},
 };
@@ -72,7 +73,8 @@ fn the_larger_shards_are_trained_on_the_faster_host_whoever_comes_first() {
         for host in hosts {
             let mut inventory = inventory("class");
             inventory.devices[0].flops = if host == OTHER { 3e9 } else { 1e9 };
-            let demand = vec![crate::support::demand(1, 0, 0)];
+            // With another slot, too: a speed alone moves no shards.
+            let demand = vec![crate::support::demand(2, 0, 0)];
             let inventory = Some(inventory);
             bench.ask(host, WorkRequest { demand, inventory, ..request(1, Vec::new()) });
         }
@@ -216,11 +218,19 @@ fn a_shard_for_which_no_cache_has_room_is_told_of_until_one_has() {
     assert_eq!(bench.job().waiting, None);
 }
 
-/// A host with an idle slot that fetches 10 bytes a second, and holds some of the shards.
+/// Four shards of a megabyte.
+fn large() -> DataManifest {
+    let mut data = data_of_four();
+    for shard in &mut data.train {
+        shard.blob.bytes = 1_000_000;
+    }
+    data
+}
+
+/// A host with an idle slot that fetches a shard in 10 s, and holds some of them.
 fn slow(held: &[usize]) -> WorkRequest {
-    let train = data_of_four().train;
-    let cached = held.iter().map(|shard| train[*shard].blob.sha256).collect();
-    let links = Links { download: Some(10), upload: None };
+    let cached = held.iter().map(|shard| large().train[*shard].blob.sha256).collect();
+    let links = Links { download: Some(100_000), upload: None };
     WorkRequest {
         inventory: Some(Inventory { cached, links, ..inventory("class") }),
         ..request(1, Vec::new())
@@ -229,7 +239,7 @@ fn slow(held: &[usize]) -> WorkRequest {
 
 #[test]
 fn a_trial_is_left_to_the_host_that_has_its_shards_and_not_for_ever() {
-    let mut bench = Bench::with_job_on(data_of_four(), 1, 1, "");
+    let mut bench = Bench::with_job_on(large(), 1, 1, "");
     // One that has them all and no slot free for work says so before.
     let has = WorkRequest { demand: vec![crate::support::demand(1, 0, 0)], ..slow(&[0, 1, 2, 3]) };
     assert!(bench.ask(OTHER, has).leases.is_empty());
@@ -242,14 +252,14 @@ fn a_trial_is_left_to_the_host_that_has_its_shards_and_not_for_ever() {
 
 #[test]
 fn what_nobody_holds_is_fetched() {
-    let mut bench = Bench::with_job_on(data_of_four(), 1, 1, "");
+    let mut bench = Bench::with_job_on(large(), 1, 1, "");
     bench.ask(OTHER, WorkRequest { demand: vec![crate::support::demand(1, 0, 0)], ..slow(&[]) });
     assert_eq!(bench.ask(HOST, slow(&[])).leases.len(), 1);
 }
 
 #[test]
 fn who_left_a_trial_to_a_holder_takes_it_when_that_one_does_not() {
-    let mut bench = Bench::with_job_on(data_of_four(), 1, 1, "");
+    let mut bench = Bench::with_job_on(large(), 1, 1, "");
     let has = WorkRequest { demand: vec![crate::support::demand(1, 0, 0)], ..slow(&[0, 1, 2, 3]) };
     bench.ask(OTHER, has);
     assert!(bench.ask(HOST, slow(&[])).leases.is_empty());
