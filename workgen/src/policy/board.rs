@@ -22,9 +22,9 @@ pub trait Board {
         0
     }
     /// Other places, at least as fast, that hold a shard which the trial may visit next, and would be through with so
-    /// much work within so many microseconds from now.
-    fn sooner(&self, trial: TrialId, work: u64, within: u64) -> Option<Sooner> {
-        let _ = (trial, work, within);
+    /// much work within so many microseconds from now; no more are looked for than `enough`.
+    fn sooner(&self, trial: TrialId, work: u64, within: u64, enough: u32) -> Option<Sooner> {
+        let _ = (trial, work, within, enough);
         None
     }
 }

@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 const MOST_WAYS: u64 = 20;
 /// Shards that are there sooner are fetched without another thought. Microseconds.
 const LITTLE: u64 = 200_000;
-/// A place looks again so many times, at the most, before it takes what it has left to a holder.
-const LOOKS: u64 = 16;
+/// Trials for which a place asks after holders of their shards; what comes behind them it fetches for.
+const ASKED_FOR: u32 = 4;
 
 /// The trial with the most work left goes first: it is the one that can hold the job up. Among trials
 /// within a tenth of it, one whose shard the place holds is taken before; of a trial's open shards, a
@@ -115,13 +115,15 @@ fn left_to_holder(
     let hop = work_of(candidate, shard);
     let trains = outlook.takes(hop, outlook.speed);
     // What is little beside the hop is fetched.
-    if fetch <= LITTLE || fetch <= trains / 4 {
+    if before >= ASKED_FOR || fetch <= LITTLE || fetch <= trains / 4 {
         return None;
     }
     let here = fetch.saturating_add(trains);
     let patience = here.checked_sub(candidate.waited).filter(|patience| *patience > 0)?;
-    let others = board.sooner(candidate.trial, hop, here)?;
-    (others.places > before).then(|| others.free_in.max(here / LOOKS).min(patience).max(1))
+    let others = board.sooner(candidate.trial, hop, here, before + 1)?;
+    // One that is free takes it unasked, or has a reason not to.
+    let free_in = Some(others.free_in).filter(|free_in| *free_in > 0);
+    (others.places > before).then(|| free_in.map_or(patience, |free_in| free_in.min(patience)))
 }
 
 /// Of the trial's work, what a visit to a shard is.
@@ -180,7 +182,7 @@ mod tests {
         fn fetch(&self, _: ShardId) -> u64 {
             self.fetch
         }
-        fn sooner(&self, _: TrialId, _: u64, _: u64) -> Option<Sooner> {
+        fn sooner(&self, _: TrialId, _: u64, _: u64, _: u32) -> Option<Sooner> {
             self.sooner
         }
     }
@@ -240,7 +242,10 @@ mod tests {
         assert_eq!(decision, Decision::Wait(5_000_000));
         board.sooner = Some(Sooner { places: 2, free_in: 0 });
         let decision = Ltrp.choose(&board, &mut ChaCha8Rng::seed_from_u64(0));
-        assert!(matches!(decision, Decision::Wait(600_000..700_000)), "now and then: {decision:?}");
+        assert!(
+            matches!(decision, Decision::Wait(10_000_000..)),
+            "it takes it unasked: {decision:?}"
+        );
         board.waited = 10_001_000;
         assert_eq!(choice(&board), Some((0, 1)));
         board.waited = 0;

@@ -46,8 +46,8 @@ impl Core {
         job: &Job,
         trial: &Trial,
         beside: Place<'_>,
-        work: u64,
-        within: u64,
+        (work, within): (u64, u64),
+        enough: u32,
     ) -> Option<Sooner> {
         let class = job.spec.placement.reproducible.then(|| beside.class());
         let open = open_blobs(job, trial);
@@ -58,6 +58,9 @@ impl Core {
         let mut seen = BTreeSet::from([beside.host]);
         let mut sooner: Option<Sooner> = None;
         for host in fleet.by_speed(class, LOOKED_AT) {
+            if sooner.is_some_and(|found| found.places >= enough) {
+                break;
+            }
             let new = seen.insert(host);
             let may = !self.soft.is_resting(host, self.now) && self.may_employ(job, host);
             let Some(contact) = self.soft.contacts.get(&host).filter(|_| new && may) else {
@@ -73,7 +76,9 @@ impl Core {
                 });
                 let free = self.slots_free_at(host, &place.device, place.slots);
                 let trains = takes(work, place.speed);
-                for free_in in free.into_iter().filter(|free| may && free + trains < within) {
+                for free_in in
+                    free.into_iter().filter(|free| may && free.saturating_add(trains) < within)
+                {
                     let all = sooner.get_or_insert(Sooner { places: 0, free_in });
                     all.places += 1;
                     all.free_in = all.free_in.min(free_in);

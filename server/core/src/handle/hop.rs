@@ -88,8 +88,9 @@ impl Board for JobBoard<'_> {
         self.core.fetch_of(self.job, self.place.host, shard)
     }
 
-    fn sooner(&self, trial: TrialId, work: u64, within: u64) -> Option<Sooner> {
-        self.core.sooner(self.job, self.job.trial(trial)?, self.place, work, within)
+    fn sooner(&self, trial: TrialId, work: u64, within: u64, enough: u32) -> Option<Sooner> {
+        let trial = self.job.trial(trial)?;
+        self.core.sooner(self.job, trial, self.place, (work, within), enough)
     }
 }
 
