@@ -21,6 +21,8 @@ pub(super) struct Ground<'a> {
     pub(super) problem: &'a Problem,
     /// By trial: hops left.
     pub(super) hops: Vec<u64>,
+    /// By trial: the open shards of its epoch, in their order.
+    open: Vec<Vec<u32>>,
     /// By trial: microseconds of all that it has left, at pace one.
     work: Vec<u64>,
     /// By place: its pace, on the mean of all trials.
@@ -44,7 +46,18 @@ impl<'a> Ground<'a> {
             let sum: u64 = problem.trials.iter().map(|trial| pace(trial, place)).sum();
             (sum / count).max(1)
         });
-        Self { problem, hops: hops.collect(), work: work.collect(), paces: paces.collect() }
+        let open = problem.trials.iter().map(|trial| {
+            let mut open = trial.open.clone();
+            open.sort_unstable();
+            open
+        });
+        Self {
+            problem,
+            hops: hops.collect(),
+            open: open.collect(),
+            work: work.collect(),
+            paces: paces.collect(),
+        }
     }
 
     /// Microseconds of all that a trial has left, at pace one.
@@ -116,7 +129,7 @@ impl<'a> Ground<'a> {
 
     /// The epoch, from 0 for the current one, and the shard of a trial's hop.
     pub(super) fn hop(&self, trial: usize, hop: u64) -> (u32, u32) {
-        let open = &self.problem.trials[trial].open;
+        let open = &self.open[trial];
         match usize::try_from(hop).ok().and_then(|hop| open.get(hop)) {
             Some(shard) => (0, *shard),
             None => {
