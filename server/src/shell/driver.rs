@@ -38,7 +38,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// What reaches the driver.
 #[derive(Debug)]
 pub(super) enum Input {
-    Command { command: Command, reply: Option<(ReplyTo, ReplySender)> },
+    Command { command: Box<Command>, reply: Option<(ReplyTo, ReplySender)> },
     Events { job: JobId, after: JournalPosition, limit: usize, reply: EventsSender },
     Uploads { reply: UploadsSender },
     Broken { number: u64 },
@@ -189,10 +189,10 @@ impl Driver {
                 if let Some((to, reply)) = reply {
                     self.waiting.insert(to, reply);
                 }
-                if let Command::Hangup { to } = &command {
+                if let Command::Hangup { to } = &*command {
                     self.waiting.remove(to);
                 }
-                self.step(command);
+                self.step(*command);
             }
             Input::Events { job, after, limit, reply } => {
                 self.pass(vec![Item::Events { job, after, limit, reply }]);

@@ -58,7 +58,7 @@ impl ShellHandle {
     /// Gives a command that has no answer.
     pub fn tell(&self, command: Command) {
         // Nobody is left to care where the core has stopped.
-        let _ = self.inputs.send(Input::Command { command, reply: None });
+        let _ = self.inputs.send(Input::Command { command: Box::new(command), reply: None });
     }
 
     /// A job's events after a position, from the journal.
@@ -97,7 +97,9 @@ impl ShellHandle {
         let to = ReplyTo(self.next.fetch_add(1, Ordering::Relaxed));
         let (reply, answer) = oneshot::channel();
         // A core that has stopped drops the reply, which the caller sees.
-        let _ = self.inputs.send(Input::Command { command: command(to), reply: Some((to, reply)) });
+        let _ = self
+            .inputs
+            .send(Input::Command { command: Box::new(command(to)), reply: Some((to, reply)) });
         (to, answer)
     }
 }

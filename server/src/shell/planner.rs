@@ -81,7 +81,7 @@ fn work(inbox: &Receiver<Task>, inputs: &Sender<Input>, stopped: &AtomicBool) {
         let mut budget = UntilStopped { iterations: Iterations::new(iterations), stopped };
         let schedule = Rollout.plan(&problem, seed, &mut budget).map(Box::new);
         let command = Command::PlanReady { job, version, schedule };
-        if inputs.send(Input::Command { command, reply: None }).is_err() {
+        if inputs.send(Input::Command { command: Box::new(command), reply: None }).is_err() {
             return;
         }
     }
