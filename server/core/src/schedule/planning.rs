@@ -13,6 +13,9 @@ use sojourn_protocol::{
 };
 use sojourn_workgen::plan::Schedule;
 
+/// Plans that keep trials to their places are apart by such a part of what they are for.
+const OF_PLAN: u64 = 256;
+
 /// What is planned for a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Planning {
@@ -136,7 +139,12 @@ impl Planning {
     /// When it will be, where it is wanted.
     pub(crate) fn due_at(&self, every: Millis) -> Option<UnixMillis> {
         let wanted = self.wanted > Wanted::No && self.asked.is_none();
-        self.asked_at.filter(|_| wanted).map(|at| at + every)
+        // Where trials keep to their places, a plan is for long: it needn't be made anew for each second of it.
+        let left =
+            self.followed.as_ref().filter(|followed| followed.roams).map_or(0, |followed| {
+                (followed.ends / 1000).saturating_sub(followed.at.0) / OF_PLAN
+            });
+        self.asked_at.filter(|_| wanted).map(|at| at + every.max(Millis(left)))
     }
 
     /// Hops of the plan that is followed.

@@ -3,6 +3,7 @@
 
 use super::ground::{Ground, Share};
 use crate::plan::{Step, problem::id};
+use std::ops::Range;
 
 /// Hops of one epoch that a place trains in a row.
 #[derive(Debug, Clone, Copy)]
@@ -29,9 +30,14 @@ impl Block {
     }
 }
 
-/// When all is done and sent.
+/// About when all is done and sent.
 pub(super) fn ends(ground: &Ground<'_>, shares: &[Vec<Share>]) -> u64 {
-    work_off(ground, shares, &mut |_| {})
+    run(ground, shares, Ground::takes_about, &mut |_| {})
+}
+
+/// Works all shares off, block by block.
+pub(super) fn work_off(ground: &Ground<'_>, shares: &[Vec<Share>], block: &mut dyn FnMut(Block)) {
+    run(ground, shares, Ground::takes, block);
 }
 
 /// Where a trial is.
@@ -44,10 +50,14 @@ struct Way {
     place: Option<usize>,
 }
 
-/// Works all shares off, block by block; says when the last is done and sent.
-pub(super) fn work_off(
-    ground: &Ground<'_>,
+/// How long some hops of a trial take at a place.
+type Takes<'a> = fn(&Ground<'a>, usize, Range<u64>, usize) -> u64;
+
+/// Works all shares off; says when the last is done and sent.
+fn run<'a>(
+    ground: &Ground<'a>,
     shares: &[Vec<Share>],
+    takes: Takes<'a>,
     block: &mut dyn FnMut(Block),
 ) -> u64 {
     let problem = ground.problem;
@@ -74,7 +84,7 @@ pub(super) fn work_off(
         let until = ground.next_epoch(share.trial, way.next).min(share.end);
         let hops = until - way.next;
         let latency = problem.places[place].latency;
-        let takes = ground.takes(share.trial, way.next..until, place) + latency * (hops - 1);
+        let takes = takes(ground, share.trial, way.next..until, place) + latency * (hops - 1);
         block(Block { trial: share.trial, place, first: way.next, end: until, start });
         let end = start + takes;
         now[place] = end + latency;
