@@ -27,7 +27,6 @@ use sojourn_client::{
     control::{Direction, Status, UnitStatus},
     limits::Reason,
 };
-use sojourn_protocol::trainer::Progress;
 
 /// What is narrower has no room for speeds.
 const NARROW: u16 = 60;
@@ -144,10 +143,10 @@ fn units(status: &Status, width: u16) -> Vec<[String; 4]> {
         let name = name.map(if width < NARROW { show::trial } else { show::work });
         let name = name.unwrap_or_else(|| format!("unit {}", unit.lease));
         let mut state = show::state(unit);
-        if let Some(Progress { done, of }) = unit.state.progress()
+        if let Some(progress) = unit.state.progress()
             && width >= WIDE
         {
-            state = format!("{} {state}", bar(done, of));
+            state = format!("{} {state}", bar(progress.done, progress.of));
         }
         let left = show::unit_left(status, unit).map(|left| format!("{left} left"));
         [name, state, show::pace(unit).unwrap_or_default(), left.unwrap_or_default()]
