@@ -13,7 +13,7 @@ use rustix::{
 use serde_json::Value;
 use std::{
     fs::File,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     os::unix::fs::OpenOptionsExt,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
@@ -123,7 +123,12 @@ fn a_terminal_is_left_as_it_was() {
     // None of these is a terminal: a line a second.
     let lines = |args: &[&str]| {
         let mut command = ctl(&owned, args);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        // What comes after the first line is of a client that is to end.
+        let mut text = String::new();
+        said.read_line(&mut text).unwrap();
+        (child, said, text)
     };
     let (plain, json) = (lines(&["--watch"]), lines(&["status", "--watch", "--json"]));
     let mut terminal = watch(&["--watch"]);
@@ -134,11 +139,12 @@ fn a_terminal_is_left_as_it_was() {
     assert_eq!(owned.client.wait(), Some(0), "{}", owned.site.log(NAME));
     terminal.until("the client has ended");
     terminal.ends_clean();
-    let [plain, json] = [plain, json].map(|lines| {
-        let output = lines.wait_with_output().unwrap();
+    let [plain, json] = [plain, json].map(|(child, mut said, mut text)| {
+        said.read_to_string(&mut text).unwrap();
+        let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0));
         assert_eq!(String::from_utf8_lossy(&output.stderr), "the client has ended\n");
-        String::from_utf8(output.stdout).unwrap()
+        text
     });
     assert!(plain.starts_with("1 slot on cpu, computing; unit "), "{plain}");
     let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
