@@ -12,6 +12,7 @@
 
 use sojourn_protocol::{
     api::{Held, HeldState},
+    digest::BlobRef,
     ids::LeaseId,
     inventory::Demand,
     time::Millis,
@@ -72,6 +73,8 @@ struct Entry {
     fetched: Vec<Arc<AtomicU64>>,
     /// Bytes of its result that are on their way or there; counted by who sends them.
     sent: Option<Arc<AtomicU64>>,
+    /// The checkpoint that its unit has made, where its trial can go on from that here.
+    made: Option<BlobRef>,
     heartbeat_every: Duration,
     /// Asked to, it ends early and leaves a part that is of use.
     ends_early: bool,
@@ -222,9 +225,14 @@ impl Table {
         });
     }
 
-    /// The result is on disk. False where the lease is over: the result is then nobody's.
+    /// The result is on disk, with the checkpoint that the trial may go on from
+    /// here. False where the lease is over: the result is
+    /// then nobody's.
     #[must_use]
-    pub(crate) fn finished(&self, lease: LeaseId) -> bool {
+    pub(crate) fn finished(&self, lease: LeaseId, made: Option<BlobRef>) -> bool {
+        if let Some(entry) = self.lock().entries.get_mut(&lease) {
+            entry.made = made;
+        }
         self.advance(lease, Stage::Finished)
     }
 
@@ -364,7 +372,8 @@ impl Table {
                 Stage::Reporting => HeldState::Finished,
                 Stage::Reported => return None,
             };
-            Some(Held { lease: *lease, state })
+            let made = entry.made.filter(|_| state.is_finished());
+            Some(Held { made, ..Held::new(*lease, state) })
         });
         held.collect()
     }
@@ -467,6 +476,7 @@ impl Entry {
             device: String::new(),
             fetched: Vec::new(),
             sent: None,
+            made: None,
             heartbeat_every,
             ends_early: false,
             stop: false,

@@ -23,9 +23,9 @@ fn one_unit_ahead_per_slot_is_asked_for_and_finished_ones_do_not_count() {
     let table = table(&[1, 2]);
     assert_eq!(demand(&table, 2), (0, 2));
     table.running(LeaseId(1), Progress { done: 0, of: 4 });
-    assert!(table.finished(LeaseId(1)));
+    assert!(table.finished(LeaseId(1), None));
     assert_eq!(demand(&table, 2), (1, 3));
-    let held = |lease, state| Held { lease: LeaseId(lease), state };
+    let held = |lease, state| Held::new(LeaseId(lease), state);
     assert_eq!(table.holding(), [held(1, HeldState::Finished), held(2, HeldState::Waiting)]);
     table.reporting(LeaseId(1));
     table.reported(LeaseId(1));
@@ -36,7 +36,7 @@ fn one_unit_ahead_per_slot_is_asked_for_and_finished_ones_do_not_count() {
 #[test]
 fn what_is_being_fetched_is_told_as_it_comes() {
     let table = table(&[1]);
-    let held = |state| [Held { lease: LeaseId(1), state }];
+    let held = |state| [Held::new(LeaseId(1), state)];
     let counts = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(7))];
     table.fetching(LeaseId(1), counts.to_vec());
     assert_eq!(table.holding(), held(HeldState::Fetching { fetched: 7 }));
@@ -53,7 +53,7 @@ fn what_is_being_fetched_is_told_as_it_comes() {
 #[test]
 fn a_unit_that_waits_in_its_slot_is_told_with_the_bytes_that_come() {
     let table = table(&[1]);
-    let held = |state| [Held { lease: LeaseId(1), state }];
+    let held = |state| [Held::new(LeaseId(1), state)];
     let count = Arc::new(AtomicU64::new(7));
     table.fetching(LeaseId(1), vec![Arc::clone(&count)]);
     table.awaits(LeaseId(1), true);
@@ -75,10 +75,10 @@ fn what_is_being_sent_is_told_as_it_goes() {
     let table = table(&[1]);
     let sent = Arc::new(AtomicU64::new(0));
     table.running(LeaseId(1), Progress { done: 0, of: 4 });
-    assert!(table.finished(LeaseId(1)));
+    assert!(table.finished(LeaseId(1), None));
     table.sending(LeaseId(1), Arc::clone(&sent));
     sent.store(7, Ordering::Relaxed);
-    let held = |state| [Held { lease: LeaseId(1), state }];
+    let held = |state| [Held::new(LeaseId(1), state)];
     assert_eq!(table.holding(), held(HeldState::Sending { sent: 7 }));
     table.reporting(LeaseId(1));
     assert_eq!(table.holding(), held(HeldState::Finished));
@@ -90,14 +90,14 @@ fn a_lease_that_was_had_is_never_taken_again() {
     assert_eq!(table.take(LeaseId(1), "cpu", EVERY), Taken::Held);
     assert_eq!(table.dropped(LeaseId(1), false), Dropped::Unit);
     assert_eq!(table.take(LeaseId(1), "cpu", EVERY), Taken::Over);
-    assert!(!table.finished(LeaseId(1)));
+    assert!(!table.finished(LeaseId(1), None));
     assert!(table.holding().is_empty());
 }
 
 #[test]
 fn a_drop_that_a_report_overtook_changes_nothing() {
     let table = table(&[1]);
-    assert!(table.finished(LeaseId(1)));
+    assert!(table.finished(LeaseId(1), None));
     table.reporting(LeaseId(1));
     assert_eq!(table.dropped(LeaseId(1), false), Dropped::Nothing);
     table.reported(LeaseId(1));

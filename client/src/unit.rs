@@ -96,14 +96,17 @@ async fn attempt<R: UnitRunner>(
             finished
         }
     };
-    if !host.table.finished(lease.id) {
+    let made = finished.checkpoint.as_ref().map(|(blob, path)| {
+        // The trial's next hop may come here: its base is on this disk.
+        host.cache.adopt(*blob, path);
+        *blob
+    });
+    let goes_on = |made: &BlobRef| is_whole(&lease.unit, &finished) && host.cache.has(&made.sha256);
+    let made = made.filter(goes_on);
+    if !host.table.finished(lease.id, made) {
         // Dropped while the last lines ran, which have nowhere to be aborted at.
         host.outbox.remove(lease.id);
         return Err(Trouble::Over);
-    }
-    if let Some((blob, path)) = &finished.checkpoint {
-        // The trial's next hop may come here: its base is on this disk.
-        host.cache.adopt(*blob, path);
     }
     Ok(finished)
 }
@@ -302,6 +305,16 @@ async fn checked(
 fn with_cause(message: &str, cause: &io::Error) -> String {
     let cause = cause.to_string();
     if message.contains(&cause) { message.to_owned() } else { format!("{message} ({cause})") }
+}
+
+/// Has it come to the end of its last leg?
+fn is_whole(unit: &Unit, finished: &Finished) -> bool {
+    match (unit, &finished.report.outcome) {
+        (Unit::Train(hop), Outcome::Trained(trained)) => {
+            hop.stretches().last().is_some_and(|last| last.end == trained.end)
+        }
+        _ => false,
+    }
 }
 
 pub(crate) fn model_of(unit: &Unit) -> Option<BlobRef> {

@@ -63,6 +63,9 @@ pub const FEATURES_HEADER: &str = "sojourn-features";
 pub const UPLOAD_PROGRESS: &str = "upload-progress";
 /// A feature: [`HeldState::Awaiting`].
 pub const AWAITING_SHARDS: &str = "awaiting-shards";
+/// A feature of servers: what a host says that it holds may name what a result that is on its way will be
+/// ([`Held::made`]). Then the trial's next unit may come before the result is there.
+pub const MADE_CHECKPOINTS: &str = "made-checkpoints";
 /// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
 pub const DELTA_UPLOADS: &str = "delta-uploads";
 
@@ -112,6 +115,18 @@ pub struct Held {
     pub lease: LeaseId,
     /// How far it is.
     pub state: HeldState,
+    /// The checkpoint that its unit has made and that is on its way. Only for servers with the feature
+    /// [`MADE_CHECKPOINTS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<BlobRef>,
+}
+
+impl Held {
+    /// A held lease, of which there is no more to say.
+    #[must_use]
+    pub const fn new(lease: LeaseId, state: HeldState) -> Self {
+        Self { lease, state, made: None }
+    }
 }
 
 /// How far a held lease is.

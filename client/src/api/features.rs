@@ -4,7 +4,10 @@
 use reqwest::header::HeaderMap;
 use sojourn_protocol::{
     PROTOCOL_HEADER,
-    api::{AWAITING_SHARDS, DELTA_UPLOADS, FEATURES_HEADER, Held, HeldState, UPLOAD_PROGRESS},
+    api::{
+        AWAITING_SHARDS, DELTA_UPLOADS, FEATURES_HEADER, Held, HeldState, MADE_CHECKPOINTS,
+        UPLOAD_PROGRESS,
+    },
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Default)]
 pub(super) struct Features {
     awaiting_shards: AtomicBool,
+    made_checkpoints: AtomicBool,
     upload_progress: AtomicBool,
     delta_uploads: AtomicBool,
 }
@@ -25,6 +29,7 @@ impl Features {
         let words = headers.get(FEATURES_HEADER).and_then(|value| value.to_str().ok());
         let has = |wanted| words.unwrap_or_default().split(',').any(|word| word.trim() == wanted);
         self.awaiting_shards.store(has(AWAITING_SHARDS), Ordering::Relaxed);
+        self.made_checkpoints.store(has(MADE_CHECKPOINTS), Ordering::Relaxed);
         self.upload_progress.store(has(UPLOAD_PROGRESS), Ordering::Relaxed);
         self.delta_uploads.store(has(DELTA_UPLOADS), Ordering::Relaxed);
     }
@@ -38,7 +43,8 @@ impl Features {
     pub(super) fn put(&self, holding: &[Held]) -> Option<Vec<Held>> {
         let sending = self.upload_progress.load(Ordering::Relaxed);
         let awaiting = self.awaiting_shards.load(Ordering::Relaxed);
-        if sending && awaiting {
+        let made = self.made_checkpoints.load(Ordering::Relaxed);
+        if sending && awaiting && made {
             return None;
         }
         let put = |state| match state {
@@ -46,7 +52,10 @@ impl Features {
             HeldState::Awaiting { done, of, .. } if !awaiting => HeldState::Running { done, of },
             _ => state,
         };
-        let put = holding.iter().map(|held| Held { lease: held.lease, state: put(held.state) });
+        let put = holding.iter().map(|held| Held {
+            made: held.made.filter(|_| made),
+            ..Held::new(held.lease, put(held.state))
+        });
         Some(put.collect())
     }
 }

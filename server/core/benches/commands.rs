@@ -137,7 +137,7 @@ impl Bench {
     fn heartbeat(&mut self, host: HostId) {
         self.commands += 1;
         let state = HeldState::Running { done: 1, of: 2 };
-        let holding = self.held.get(&host).map(|lease| Held { lease: lease.id, state });
+        let holding = self.held.get(&host).map(|lease| Held::new(lease.id, state));
         let holding = holding.into_iter().collect();
         self.apply(|to| Command::Heartbeat { to, host, holding, reported: Vec::new() });
     }

@@ -275,6 +275,7 @@ impl Core {
         let position = JournalPosition(self.state.position.0 + 1);
         let record = Record { position, at: self.now, event };
         self.state.fold(&record);
+        self.break_promises(&record.event);
         self.renew_schedule(&record.event);
         self.effects.push(Effect::Persist(record));
     }

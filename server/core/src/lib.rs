@@ -22,6 +22,7 @@ mod event;
 mod handle;
 mod invariants;
 mod parked;
+mod promises;
 mod schedule;
 mod shares;
 mod soft;

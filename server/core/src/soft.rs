@@ -2,9 +2,11 @@
 //!
 //! All of it may be lost with the server and comes back by itself: hosts say it again.
 
-use crate::{contact::Contact, parked::ParkedAsks, schedule::Schedule, shares::Shares};
+use crate::{
+    contact::Contact, parked::ParkedAsks, promises::Promises, schedule::Schedule, shares::Shares,
+};
 use sojourn_protocol::{
-    digest::Digest,
+    digest::{BlobRef, Digest},
     ids::{HostId, JobId, LeaseId, TrialId},
     time::{Millis, UnixMillis},
 };
@@ -39,6 +41,8 @@ pub(crate) struct Soft {
     pub(crate) late: BTreeMap<LeaseId, (u32, UnixMillis)>,
     /// Leases that ran out and whose host was told to stop: what was uploaded under them is gone.
     pub(crate) dropped: BTreeSet<LeaseId>,
+    /// Leases that hosts have before they are granted.
+    pub(crate) promises: Promises,
     /// Blobs that hosts are to fetch ahead, and may read.
     pub(crate) ahead: BTreeMap<HostId, BTreeSet<Digest>>,
     /// Cached blobs that hosts are to drop.
@@ -70,6 +74,10 @@ pub(crate) struct Term {
     pub(crate) since: UnixMillis,
     /// The host said that it is trained.
     pub(crate) finished: bool,
+    /// The checkpoint that is on its way, as the host said.
+    pub(crate) made: Option<BlobRef>,
+    /// Since when its host has it: since it was granted, or promised.
+    pub(crate) told: UnixMillis,
     /// Bytes of its blobs that are there, as the host said.
     pub(crate) fetched: u64,
     /// Batches done, as the host said; of how many, and when it was heard.
@@ -94,6 +102,11 @@ pub(crate) enum Stop {
 }
 
 impl Term {
+    /// Was its host asked to end it early?
+    pub(crate) fn is_to_stop(&self) -> bool {
+        self.stop != Stop::No
+    }
+
     /// When it runs out.
     #[must_use]
     pub(crate) fn ends(&self) -> UnixMillis {

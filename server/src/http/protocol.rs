@@ -15,7 +15,7 @@ use actix_web::{
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER, error::ErrorKind};
 
 /// What this server understands beyond the first version.
-const FEATURES: &str = "awaiting-shards, delta-uploads, upload-progress";
+const FEATURES: &str = "awaiting-shards, delta-uploads, made-checkpoints, upload-progress";
 
 /// A middleware: another version is refused before anything else is looked at.
 pub(crate) async fn check(
@@ -49,10 +49,15 @@ pub(crate) async fn check(
 #[cfg(test)]
 mod tests {
     use super::FEATURES;
-    use sojourn_protocol::api::{AWAITING_SHARDS, DELTA_UPLOADS, UPLOAD_PROGRESS};
+    use sojourn_protocol::api::{
+        AWAITING_SHARDS, DELTA_UPLOADS, MADE_CHECKPOINTS, UPLOAD_PROGRESS,
+    };
 
     #[test]
     fn the_features_are_those_that_clients_look_for() {
-        assert_eq!(FEATURES, [AWAITING_SHARDS, DELTA_UPLOADS, UPLOAD_PROGRESS].join(", "));
+        assert_eq!(
+            FEATURES,
+            [AWAITING_SHARDS, DELTA_UPLOADS, MADE_CHECKPOINTS, UPLOAD_PROGRESS].join(", ")
+        );
     }
 }

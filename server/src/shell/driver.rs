@@ -198,7 +198,7 @@ impl Driver {
                 self.pass(vec![Item::Events { job, after, limit, reply }]);
             }
             Input::Uploads { reply } => {
-                let wanted = WantedUploads::of(self.core.state());
+                let wanted = WantedUploads::of(&self.core);
                 self.pass(vec![Item::Uploads { wanted, reply }]);
             }
             Input::Broken { number } => {

@@ -1,7 +1,7 @@
 //! Which leases' uploads may still be needed.
 
 use sojourn_core::{
-    State,
+    Core,
     state::{Past, PastState},
 };
 use sojourn_protocol::ids::LeaseId;
@@ -15,14 +15,17 @@ pub struct WantedUploads {
 }
 
 impl WantedUploads {
-    pub(super) fn of(state: &State) -> Self {
+    pub(super) fn of(core: &Core) -> Self {
+        let state = core.state();
         let may_come = |past: &Past| match &past.state {
             PastState::Acknowledged(_) => true,
             PastState::Lapsed(_) => state.is_wanted(&past.lease),
             PastState::Failed(_) | PastState::Ended(_) => false,
         };
         let past = state.past.iter().filter(|(_, past)| may_come(past));
-        let leases = state.leases.keys().chain(past.map(|(lease, _)| lease)).copied().collect();
+        let leases = state.leases.keys().chain(past.map(|(lease, _)| lease)).copied();
+        // Promised ones may be granted although later ones were before them.
+        let leases = leases.chain(core.promised_leases()).collect();
         Self { leases, last: state.last_lease }
     }
 

@@ -94,6 +94,7 @@ impl Core {
                 self.supersede(lease);
             }
         }
+        self.keep_promise(lease);
         self.soft.opened.push((hop.job, hop.trial));
         self.reply(to, Ok(Answer::Offered(Offered::Taken)));
     }

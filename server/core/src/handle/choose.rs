@@ -1,6 +1,6 @@
 //! Which unit a slot gets: jobs by their turn, hops by the policy, evaluations where they fit.
 
-use super::{fit::Place, reason::Reason};
+use super::{fit::Place, promise::After, reason::Reason};
 use crate::{core::Core, event::UnitKey, handle::hop::Hop, schedule::PlannedHop, state::Job};
 use sojourn_protocol::{
     digest::Digest,
@@ -16,6 +16,8 @@ pub(crate) struct Chosen {
     pub(crate) base: Version,
     /// The live lease of the same unit that it goes beside.
     pub(crate) copy_of: Option<LeaseId>,
+    /// The result, on its way, that it goes on from: it can't be granted yet.
+    pub(crate) after: Option<After>,
     pub(crate) why: Reason,
     /// The hop of the plan that it is.
     pub(crate) planned: Option<PlannedHop>,
@@ -89,6 +91,7 @@ impl Core {
             base: extra.version,
             planned: None,
             copy_of: None,
+            after: None,
             why: Reason::Asked(extra.name.split),
         })
     }
@@ -136,5 +139,5 @@ impl Core {
 
 fn evaluate(job: JobId, (trial, epoch, base): (TrialId, Epoch, Version), why: Reason) -> Chosen {
     let unit = UnitKey::Evaluate { job, trial, epoch };
-    Chosen { unit, then: Vec::new(), base, planned: None, copy_of: None, why }
+    Chosen { unit, then: Vec::new(), base, planned: None, copy_of: None, after: None, why }
 }

@@ -154,6 +154,7 @@ impl Core {
                 why: Reason::Copy(beside),
                 planned: None,
                 copy_of: Some(lease.id),
+                after: None,
             };
             return (Some((place, chosen)), None);
         }

@@ -107,6 +107,8 @@ impl Core {
             started: false,
             since: self.now,
             finished: false,
+            made: None,
+            told: self.now,
             fetched: 0,
             done: 0,
             of: 0,

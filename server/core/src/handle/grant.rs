@@ -47,7 +47,10 @@ impl Core {
         device: &str,
         chosen: Chosen,
     ) -> Option<unit::Lease> {
-        let lease = self.state.last_lease.next();
+        if let Some(after) = chosen.after {
+            return self.promise(host, device, chosen, after);
+        }
+        let lease = self.next_lease();
         let known = self.soft.contacts.get(&host)?.device(device);
         let class = known.map(|device| device.numeric_class);
         let place = PlaceName { host, device, flops: known.map_or(0.0, |device| device.flops) };
@@ -55,14 +58,7 @@ impl Core {
         let hops = chosen.then.len() + 1;
         let others = self.soft.parked.idle_beside(host);
         let why = Words { reason: chosen.why, hops, takes, others }.to_string();
-        let contact = self.soft.contacts.get_mut(&host)?;
-        if let UnitKey::Train { job, shard, .. } = chosen.unit {
-            // The host will hold a shard by the time that it trains on it.
-            let shards = self.state.jobs.get(&job).map(|job| &job.data.train);
-            let visited = std::iter::once(shard).chain(chosen.then.iter().copied());
-            let visited = visited.filter_map(|shard| shards?.get(unit::shard_index(shard)));
-            contact.cached.extend(visited.map(|shard| shard.blob.sha256));
-        }
+        self.soft.contacts.get(&host)?;
         let job = chosen.unit.job();
         let (planned, copy_of) = (chosen.planned, chosen.copy_of);
         let is_hop = matches!(chosen.unit, UnitKey::Train { .. });
@@ -78,10 +74,11 @@ impl Core {
             copy_of,
             why,
         });
-        if copy_of.is_none()
-            && let Some(known) = self.state.leases.get(&lease).cloned()
-        {
-            self.granted_by_plan(&known, planned);
+        if let Some(known) = self.state.leases.get(&lease).cloned() {
+            self.has_shards_of(&known);
+            if copy_of.is_none() {
+                self.granted_by_plan(&known, planned);
+            }
         }
         if is_hop {
             self.look_for_copies();

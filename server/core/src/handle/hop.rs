@@ -150,7 +150,8 @@ impl Core {
         let most = self.hops_worth(board.job, trial, choice.shard, board.place);
         let then = legs(&trial.chain, choice.shard, standing, most);
         let why = Reason::Policy(choice.why);
-        Some(Chosen { unit, then, base: trial.version, why, planned: None, copy_of: None })
+        let base = trial.version;
+        Some(Chosen { unit, then, base, why, planned: None, copy_of: None, after: None })
     }
 
     pub(crate) fn standing(&self, job: &Job, place: Place<'_>, shard: ShardId) -> Standing {

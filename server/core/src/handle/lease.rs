@@ -65,6 +65,7 @@ impl Core {
             let own = self.state.leases.get(&held.lease).is_some_and(|lease| lease.host == host);
             let Some(mut term) = self.soft.terms.get(&held.lease).copied().filter(|_| own) else {
                 self.watch_late(held);
+                self.soft.promises.was_promised(held.lease, self.state.last_lease);
                 continue;
             };
             term.renew_by = self.now + self.config.lease_term;
@@ -109,6 +110,7 @@ impl Core {
                     if term.started && !term.finished {
                         started = started.saturating_sub(1);
                     }
+                    term.made = held.made;
                     if !term.finished {
                         term.finished = true;
                         term.due = self.now + self.delivery(held.lease);
@@ -182,6 +184,9 @@ impl Core {
             let id = &held.lease;
             if let Some(lease) = self.state.leases.get(id) {
                 return lease.host != host || !self.state.is_wanted(lease);
+            }
+            if self.soft.promises.has(host, *id) {
+                return false;
             }
             let Some(past) = self.state.past.get(id) else { return true };
             match &past.state {
@@ -262,7 +267,7 @@ impl Core {
         let known = self.state.leases.get(&lease);
         let known = known.or_else(|| self.state.past.get(&lease).map(|past| &past.lease));
         let Some(known) = known else {
-            return self.refuse(to, ErrorKind::NotFound, format!("no lease {lease}"));
+            return self.refuse_unknown(to, host, lease);
         };
         let of_host = known.host;
         let wanted = self.state.is_wanted(known);
@@ -283,6 +288,15 @@ impl Core {
         }
     }
 
+    /// Refuses what concerns a lease that isn't known: for good, or until it is granted, where it is promised.
+    pub(crate) fn refuse_unknown(&mut self, to: ReplyTo, host: HostId, lease: LeaseId) {
+        if self.soft.promises.has(host, lease) {
+            let message = format!("lease {lease} goes on from a result that isn't taken in yet");
+            return self.refuse(to, ErrorKind::Unavailable, message);
+        }
+        self.refuse(to, ErrorKind::NotFound, format!("no lease {lease}"));
+    }
+
     /// Bytes of the checkpoint that a lease's result comes with.
     fn upload_bytes(&self, lease: &Lease) -> Option<u64> {
         match lease.unit {
@@ -299,7 +313,13 @@ impl Core {
         }
         let leases = self.state.hosts.get(&host).map(|host| host.live.clone()).unwrap_or_default();
         let mut leases = leases.iter().filter_map(|lease| self.wire_lease(*lease));
-        let named = leases.any(|lease| lease.unit.blobs().iter().any(|of| of.sha256 == blob));
+        let promised = || {
+            let promised = self.soft.promises.of(host);
+            let mut promised = promised.filter_map(|promise| self.wire_promise(promise));
+            promised.any(|lease| lease.unit.blobs().iter().any(|of| of.sha256 == blob))
+        };
+        let named =
+            leases.any(|lease| lease.unit.blobs().iter().any(|of| of.sha256 == blob)) || promised();
         if named || self.may_fetch_ahead(host, blob) {
             self.reply(to, Ok(Answer::ReadAuthorized));
         } else {

@@ -1,6 +1,6 @@
 //! How long what is under way should still take: leases, the slots that they hold, the way of what they make.
 
-use crate::{core::Core, state::Trial};
+use crate::{core::Core, promises::Promise, state::Trial};
 use sojourn_protocol::{
     ids::{HostId, LeaseId},
     time::{Millis, UnixMillis},
@@ -43,7 +43,9 @@ impl Core {
     pub(crate) fn slots_free_at(&self, host: HostId, device: &str, slots: u32) -> Vec<u64> {
         let leases = self.leases_of(host, device);
         let mut free = vec![0u64; usize::try_from(slots).unwrap_or(0)];
-        for left in leases.map(|lease| self.still_takes(lease)) {
+        let promised = self.soft.promises.of(host).filter(|promise| promise.lease.device == device);
+        let promised: Vec<u64> = promised.map(|promise| self.promise_takes(promise)).collect();
+        for left in leases.map(|lease| self.still_takes(lease)).chain(promised) {
             if let Some(first) = free.iter_mut().min() {
                 *first = first.saturating_add(left);
             }
@@ -64,8 +66,16 @@ impl Core {
         if count < slots { 0 } else { left / slots }
     }
 
+    /// Microseconds that a promised unit should still be in its slot.
+    fn promise_takes(&self, promise: &Promise) -> u64 {
+        promise.takes.saturating_sub(self.passed(promise.lease.granted_at))
+    }
+
     /// Microseconds until a trial's next hop could begin somewhere: what is under way has ended, and has come.
     pub(crate) fn opens_in(&self, trial: &Trial, send: u64) -> u64 {
+        if let Some(promise) = self.promised(trial) {
+            return self.promise_takes(promise).saturating_add(send);
+        }
         let live = trial.live.iter().map(|lease| {
             let sent = self.soft.terms.get(lease).filter(|term| term.finished);
             let sent = sent.map_or(0, |term| term.sent.min(trial.checkpoint_bytes));

@@ -22,6 +22,7 @@ mod moves;
 mod placement;
 mod plan;
 mod problem;
+mod promise;
 mod reason;
 mod report;
 mod stock;

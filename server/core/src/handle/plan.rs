@@ -5,6 +5,7 @@ use super::{
     fit::Place,
     hop::Hop,
     legs::legs,
+    promise::GoesOn,
     reason::{Planned, Reason},
 };
 use crate::{
@@ -19,7 +20,7 @@ use sojourn_protocol::{
     seeds,
     time::{Millis, UnixMillis},
 };
-use sojourn_workgen::{Standing, plan::Schedule};
+use sojourn_workgen::{Chain, Standing, plan::Schedule};
 
 /// A job's plans are at least so far apart.
 const EVERY: Millis = Millis::from_secs(1);
@@ -106,8 +107,14 @@ impl Core {
         match planning.advise((place.host, device), self.now, standing) {
             Advice::Take(hop, further) => {
                 let trial = job.trial(hop.trial)?;
-                let shard = self.planned_shard(job, trial, &hop, place);
-                let start = trial.chain.next(shard)?;
+                let goes_on = if trial.is_runnable() {
+                    GoesOn { chain: trial.chain.clone(), after: None }
+                } else {
+                    self.goes_on_at(trial, place)?
+                };
+                let chain = &goes_on.chain;
+                let shard = self.planned_shard(job, chain, &hop, place);
+                let start = chain.next(shard)?;
                 let unit = UnitKey::Train {
                     job: job.id,
                     trial: hop.trial,
@@ -124,11 +131,12 @@ impl Core {
                     standing: self.standing(job, place, shard),
                 });
                 let most = self.hops_worth(job, trial, shard, place).min(further + 1);
-                let then =
-                    legs(&trial.chain, shard, |shard| self.standing(job, place, shard), most);
-                let (base, planned) = (trial.version, Some(hop));
-                Some(Hop::Chosen(Chosen { unit, then, base, why, planned, copy_of: None }))
+                let then = legs(chain, shard, |shard| self.standing(job, place, shard), most);
+                let (planned, after) = (Some(hop), goes_on.after);
+                let base = if after.is_some() { trial.version.next() } else { trial.version };
+                Some(Hop::Chosen(Chosen { unit, then, base, why, planned, copy_of: None, after }))
             }
+            Advice::GoesOn => Some(Hop::Nothing),
             Advice::Wait(until) => Some(wait(until)),
             Advice::Nothing => {
                 let idle_since = self.soft.contacts.get(&place.host)?.idle_since;
@@ -142,7 +150,7 @@ impl Core {
     fn planned_shard(
         &self,
         job: &Job,
-        trial: &Trial,
+        chain: &Chain,
         hop: &PlannedHop,
         place: Place<'_>,
     ) -> ShardId {
@@ -150,7 +158,7 @@ impl Core {
         if self.has_homes(job) || is_cached(&hop.shard) {
             return hop.shard;
         }
-        trial.chain.open().find(is_cached).unwrap_or(hop.shard)
+        chain.open().find(is_cached).unwrap_or(hop.shard)
     }
 
     /// A lease was granted, by the plan or without it.
@@ -209,7 +217,14 @@ impl Core {
         let at = trial.chain.epoch();
         let past = !trial.is_running() || at > hop.epoch || trial.chain.is_done();
         let done = || trial.chain.next(hop.shard).is_none() || self.is_in_hand(trial, hop.shard);
-        past || (at == hop.epoch && done())
+        past || (at == hop.epoch && done()) || self.is_told(trial, hop)
+    }
+
+    /// Has a host been promised it?
+    fn is_told(&self, trial: &Trial, hop: &PlannedHop) -> bool {
+        self.promised(trial).is_some_and(|promise| {
+            promise.start.epoch == hop.epoch && visits(&promise.lease).any(|of| of == hop.shard)
+        })
     }
 
     fn planned_standing(&self, job: &Job, hop: &PlannedHop, place: Place<'_>) -> PlannedStanding {
@@ -217,14 +232,24 @@ impl Core {
         if self.is_over(trial, hop) {
             return PlannedStanding::Over;
         }
-        if trial.chain.epoch() < hop.epoch {
-            return PlannedStanding::Later;
-        }
-        let open = trial.is_runnable()
-            && self.may_train(job, trial, place)
+        let may = self.may_train(job, trial, place)
             && self.has_room(place.slots, trial)
             && self.is_home(job, place.class(), hop.shard, place.host);
-        if open { PlannedStanding::Open } else { PlannedStanding::Later }
+        if trial.is_runnable() {
+            let open = may && trial.chain.epoch() == hop.epoch;
+            return if open { PlannedStanding::Open } else { PlannedStanding::Later };
+        }
+        // Where a checkpoint's way takes no time, nothing is gained by it.
+        let goes_on = Some(trial).filter(|_| self.is_planned(job.id));
+        let goes_on = goes_on.and_then(|trial| self.goes_on_at(trial, place)).filter(|goes_on| {
+            let chain = &goes_on.chain;
+            may && chain.epoch() == hop.epoch && chain.next(hop.shard).is_some()
+        });
+        match goes_on {
+            Some(GoesOn { after: Some(_), .. }) if !place.ahead => PlannedStanding::Open,
+            Some(_) if place.ahead => PlannedStanding::GoesOn,
+            Some(_) | None => PlannedStanding::Later,
+        }
     }
 
     /// Does somebody train the trial on that shard, or wait for the result to be taken in?

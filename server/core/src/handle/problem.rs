@@ -1,6 +1,5 @@
 //! What is left of a job, as a problem for a planner.
 
-use super::plan::visits;
 use crate::{
     core::Core,
     schedule::{Asked, PlaceKey, PlaceName},
@@ -85,19 +84,13 @@ impl Core {
         let links = self.slowest_links();
         let (mut trials, mut of) = (Vec::new(), Vec::new());
         for trial in running {
-            let in_hand: BTreeSet<ShardId> = self.in_hand(trial).flat_map(visits).collect();
-            let mut epoch = trial.chain.epoch();
-            let mut after = trial.epochs().saturating_sub(epoch.0 + 1);
-            let open = trial.chain.open().filter(|shard| !in_hand.contains(shard));
-            let mut open: Vec<u32> = open.map(|shard| shard.0).collect();
+            let chain = self.chain_ahead(trial);
+            let open: Vec<u32> = chain.open().map(|shard| shard.0).collect();
             if open.is_empty() {
-                if after == 0 {
-                    continue;
-                }
-                after -= 1;
-                epoch = epoch.next();
-                open = (0u32..).take(rows.len()).collect();
+                continue;
             }
+            let epoch = chain.epoch();
+            let after = trial.epochs().saturating_sub(epoch.0 + 1);
             let moves = Self::moves_over(trial, links);
             let last = trial.history.last().map(|hop| hop.host);
             let holder = self.in_hand(trial).map(|lease| lease.host).last().or(last);

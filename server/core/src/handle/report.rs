@@ -16,7 +16,7 @@ use sojourn_protocol::{
     manifest::{DataSplit, Labels},
     metrics::{ByClass, ClassDetail, Counting},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Sums, Trained},
-    time::Millis,
+    time::{Millis, UnixMillis},
 };
 
 /// Trainer errors at one unit that count against the host (on one) or the job (on as many hosts).
@@ -45,9 +45,7 @@ impl Core {
         let (lease, state) = match (self.state.leases.get(&id), self.state.past.get(&id)) {
             (Some(lease), _) => (lease.clone(), None),
             (None, Some(past)) => (past.lease.clone(), past.report_state()),
-            (None, None) => {
-                return self.refuse(to, ErrorKind::NotFound, format!("no lease {id}"));
-            }
+            (None, None) => return self.refuse_unknown(to, host, id),
         };
         if lease.host != host {
             return self.refuse(to, ErrorKind::Forbidden, format!("lease {id} is another host's"));
@@ -67,12 +65,13 @@ impl Core {
             let message = format!("upload the checkpoint of lease {id} first");
             return self.refuse(to, ErrorKind::Conflict, message);
         }
+        let told = self.soft.terms.get(&id).map_or(lease.granted_at, |term| term.told);
         self.soft.clear_term(id);
         self.soft.late.remove(&id);
         self.soft.dropped.remove(&id);
         self.soft.returns.remove(&host);
         let mut report = report;
-        self.credit(&lease, &mut report.outcome);
+        self.credit(told, &mut report.outcome);
         trim(&mut report.outcome, wanted);
         if self.state.leases.contains_key(&id) {
             self.settle_share(&lease, &report.outcome);
@@ -195,8 +194,8 @@ impl Core {
     }
 
     /// Nobody is credited with more training than the time that they have had the unit.
-    fn credit(&self, lease: &Lease, outcome: &mut Outcome) {
-        let had = (self.now - lease.granted_at).0.saturating_add(CLOCK_SLACK.0);
+    fn credit(&self, told: UnixMillis, outcome: &mut Outcome) {
+        let had = (self.now - told).0.saturating_add(CLOCK_SLACK.0);
         let micros = match outcome {
             Outcome::Trained(trained) => &mut trained.train_micros,
             Outcome::Evaluated(evaluated) => &mut evaluated.train_micros,

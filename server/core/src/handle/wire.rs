@@ -12,7 +12,7 @@ use sojourn_protocol::{
     position::Position,
     seeds,
     time::Millis,
-    unit::{self, Evaluation, Hop, Leg, Unit},
+    unit::{self, Base, Evaluation, Hop, Leg, Unit},
 };
 
 impl Core {
@@ -71,6 +71,12 @@ impl Core {
 
     /// The hop of a lease on its trial's current version, with those that follow it.
     pub(crate) fn wire_hop(&self, lease: &Lease) -> Option<Hop> {
+        let trial = self.state.trial(lease.unit.job(), lease.unit.trial())?;
+        self.hop_of(lease, trial.base(), trial.chain.step())
+    }
+
+    /// The hop of a lease, with those that follow it, from a base and a step.
+    pub(crate) fn hop_of(&self, lease: &Lease, base: Base, step: u64) -> Option<Hop> {
         let UnitKey::Train { job, trial, epoch, shard, from } = lease.unit else { return None };
         let job = self.state.jobs.get(&job)?;
         let trial = job.trial(trial)?;
@@ -79,8 +85,8 @@ impl Core {
         Some(Hop {
             job: job.id,
             trial: trial.id,
-            base: trial.base(),
-            start: Position { epoch, shard: shard_id, batch: from, step: trial.chain.step() },
+            base,
+            start: Position { epoch, shard: shard_id, batch: from, step },
             shard,
             seed,
             context: trial.context_of(lease.id),

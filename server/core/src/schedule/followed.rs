@@ -57,6 +57,8 @@ pub(crate) enum Advice {
     Take(PlannedHop, u32),
     /// What comes next for it is about to be open: it waits, at the most until then.
     Wait(UnixMillis),
+    /// It goes on with the trial that it is at.
+    GoesOn,
     /// The plan says nothing of it.
     Nothing,
 }
@@ -66,6 +68,8 @@ pub(crate) enum Advice {
 pub(crate) enum Standing {
     /// It can be granted.
     Open,
+    /// Its trial is at this very place, which goes on with it.
+    GoesOn,
     /// Its trial is elsewhere, or not so far yet.
     Later,
     /// It is trained, or will never be.
@@ -144,7 +148,11 @@ impl Followed {
             if looked > LOOK {
                 break;
             }
-            if standing(hop) == Standing::Open && is_next(hop) {
+            let stands = standing(hop);
+            if self.roams && stands == Standing::GoesOn && is_next(hop) {
+                return Advice::GoesOn;
+            }
+            if stands == Standing::Open && is_next(hop) {
                 let further = left().skip(n + 1).take_while(|next| hop.is_in_a_row_with(next));
                 return Advice::Take(*hop, u32::try_from(further.count()).unwrap_or(u32::MAX));
             }

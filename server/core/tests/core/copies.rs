@@ -49,7 +49,7 @@ fn measured(lease: &Lease, class: &str) -> Inventory {
 
 fn runs(bench: &mut Bench, host: HostId, lease: LeaseId, done: u32) {
     let state = HeldState::Running { done, of: 3 };
-    let holding = vec![Held { lease, state }];
+    let holding = vec![Held::new(lease, state)];
     bench.apply(Command::Heartbeat { to: ReplyTo(1), host, holding, reported: Vec::new() });
 }
 
@@ -221,7 +221,7 @@ fn a_trial_that_others_outlast_gets_no_copy_before_its_last_hops() {
     let wanted = WorkRequest { demand: vec![demand(2, 2, 2)], ..request(2, Vec::new()) };
     let leases = bench.ask(HOST, wanted).leases;
     let inventory = Some(measured(&leases[0], "class"));
-    let holding = leases.iter().map(|lease| Held { lease: lease.id, state: HeldState::Waiting });
+    let holding = leases.iter().map(|lease| Held::new(lease.id, HeldState::Waiting));
     let (holding, demand) = (holding.collect(), vec![demand(2, 0, 0)]);
     bench.ask(
         HOST,

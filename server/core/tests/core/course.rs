@@ -71,7 +71,7 @@ fn a_paused_job_hands_nothing_out_and_takes_what_runs() {
     for done in 1..10 {
         bench.now += 5_000;
         let state = HeldState::Running { done, of: 10 };
-        let holding = vec![Held { lease: lease.id, state }];
+        let holding = vec![Held::new(lease.id, state)];
         let heartbeat = Command::Heartbeat { to: TO, host: HOST, holding, reported: Vec::new() };
         let answer = HeartbeatAnswer { drop: Vec::new(), reports: Vec::new(), stop: Vec::new() };
         assert_eq!(bench.answer(heartbeat), Ok(Answer::Heartbeat(answer)));
@@ -121,7 +121,7 @@ fn units_that_wait_for_their_turn_are_taken_back_by_a_pause() {
     let (runs, waits) = (runs.id, waits.id);
     bench.ask(HOST, request(0, vec![(runs, RUNNING), (waits, HeldState::Waiting)]));
     bench.apply(pause(false));
-    let hold = |lease, state| Held { lease, state };
+    let hold = |lease, state| Held::new(lease, state);
     let holding = vec![hold(runs, RUNNING), hold(waits, HeldState::Fetching { fetched: 9 })];
     let heartbeat = Command::Heartbeat { to: TO, host: HOST, holding, reported: Vec::new() };
     let answer = HeartbeatAnswer { drop: vec![waits], reports: Vec::new(), stop: Vec::new() };
@@ -149,7 +149,7 @@ fn a_pause_at_once_has_a_hop_end_where_it_is() {
     let beat = || Command::Heartbeat {
         to: ReplyTo(1),
         host: HOST,
-        holding: vec![Held { lease: lease.id, state: RUNNING }],
+        holding: vec![Held::new(lease.id, RUNNING)],
         reported: Vec::new(),
     };
     let Ok(Answer::Heartbeat(answer)) = bench.answer(beat()) else { panic!("no heartbeat") };

@@ -217,7 +217,7 @@ impl Run {
     fn holding(&self, bits: u8, state: HeldState) -> Vec<Held> {
         let recent = self.leases.iter().rev().take(8).zip(0u8..);
         let held = recent.filter(|(_, bit)| bits & (1 << bit) != 0);
-        held.map(|(lease, _)| Held { lease: lease.id, state }).collect()
+        held.map(|(lease, _)| Held::new(lease.id, state)).collect()
     }
 
     /// Has the asking host processors of several kinds, shards in its cache, or no memory for what was asked

@@ -304,7 +304,7 @@ pub(crate) fn data() -> DataManifest {
 pub(crate) fn request(wanted: u32, holding: Vec<(LeaseId, HeldState)>) -> WorkRequest {
     WorkRequest {
         demand: vec![demand(1, wanted.min(1), wanted)],
-        holding: holding.into_iter().map(|(lease, state)| Held { lease, state }).collect(),
+        holding: holding.into_iter().map(|(lease, state)| Held::new(lease, state)).collect(),
         reported: Vec::new(),
         wait: Millis(0),
         inventory: Some(inventory("class")),

@@ -310,12 +310,8 @@ fn a_lease_that_waits_behind_nothing_runs_out() {
 fn heartbeats_keep_a_lease_and_only_progress_moves_due() {
     let mut bench = Bench::with_job(1, 1);
     let lease = bench.lease(HOST);
-    let beat = |done| {
-        vec![sojourn_protocol::api::Held {
-            lease: lease.id,
-            state: HeldState::Running { done, of: 3 },
-        }]
-    };
+    let beat =
+        |done| vec![sojourn_protocol::api::Held::new(lease.id, HeldState::Running { done, of: 3 })];
     let command = |done| Command::Heartbeat {
         to: ReplyTo(1),
         host: HOST,
@@ -511,7 +507,7 @@ fn a_slow_download_keeps_its_lease_while_bytes_come() {
     let beat = |bench: &mut Bench, fetched| {
         bench.now += 5_000;
         let state = HeldState::Fetching { fetched };
-        let holding = vec![sojourn_protocol::api::Held { lease: lease.id, state }];
+        let holding = vec![sojourn_protocol::api::Held::new(lease.id, state)];
         let reported = Vec::new();
         bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, holding, reported })
     };
@@ -529,7 +525,7 @@ fn a_unit_that_waits_for_a_shard_keeps_its_lease_while_bytes_come() {
     let beat = |bench: &mut Bench, fetched| {
         bench.now += 5_000;
         let state = HeldState::Awaiting { done: 1, of: 3, fetched };
-        let holding = vec![sojourn_protocol::api::Held { lease: lease.id, state }];
+        let holding = vec![sojourn_protocol::api::Held::new(lease.id, state)];
         let reported = Vec::new();
         bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, holding, reported })
     };
@@ -547,7 +543,7 @@ fn a_slow_upload_keeps_its_lease_while_bytes_go() {
     let beat = |bench: &mut Bench, sent| {
         bench.now += 5_000;
         let state = HeldState::Sending { sent };
-        let holding = vec![sojourn_protocol::api::Held { lease: lease.id, state }];
+        let holding = vec![sojourn_protocol::api::Held::new(lease.id, state)];
         let reported = Vec::new();
         bench.events(Command::Heartbeat { to: ReplyTo(1), host: HOST, holding, reported })
     };

@@ -3,7 +3,7 @@
 use super::training;
 use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState, WorkAnswer, WorkRequest},
-    digest::Digest,
+    digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
     inventory::{CPU, Demand, Device, Inventory, Links},
     report::{Failure, FailureKind, Outcome, Report, ReportState, Trained},
@@ -36,6 +36,8 @@ pub(crate) struct Host {
     pub(crate) class: Digest,
     pub(crate) slots: u32,
     pub(crate) millis_per_batch: u64,
+    /// Bytes per second of its line, as it says.
+    pub(crate) line: Option<u64>,
     /// Counts its starts; what was scheduled for an earlier one is void.
     pub(crate) boot: u64,
     /// Says and hears nothing until then.
@@ -48,6 +50,8 @@ pub(crate) struct Host {
     cached: BTreeSet<Digest>,
     /// On its disk: survives a crash.
     outbox: BTreeMap<LeaseId, (Report, bool)>,
+    /// Units that it got while the result that they go on from was on its way.
+    pub(crate) went_on: u64,
 }
 
 impl Host {
@@ -57,6 +61,7 @@ impl Host {
             class,
             slots,
             millis_per_batch,
+            line: None,
             boot: 0,
             silent_until: UnixMillis(0),
             ask_until: None,
@@ -65,6 +70,7 @@ impl Host {
             running: BTreeMap::new(),
             cached: BTreeSet::new(),
             outbox: BTreeMap::new(),
+            went_on: 0,
         }
     }
 
@@ -86,7 +92,7 @@ impl Host {
             cached: self.cached.iter().copied().collect(),
             devices: vec![Device::new(CPU, self.class, 1e9)],
             client: "sim".into(),
-            links: Links::default(),
+            links: Links { download: self.line, upload: self.line },
             cache: None,
         });
         WorkRequest {
@@ -104,19 +110,22 @@ impl Host {
     }
 
     pub(crate) fn holding(&self, now: UnixMillis) -> Vec<Held> {
-        let held = |state: HeldState| move |lease: &LeaseId| Held { lease: *lease, state };
+        let held = |state: HeldState| move |lease: &LeaseId| Held::new(*lease, state);
         let finished = self.outbox.iter().filter(|(_, (_, acknowledged))| !acknowledged);
         let running = self.running.iter().map(|(lease, running)| {
             let of = running.batches;
             let done = (now - running.since).0.checked_div(self.millis_per_batch).unwrap_or(0);
             let done = u32::try_from(done).unwrap_or(u32::MAX).min(of);
-            Held { lease: *lease, state: HeldState::Running { done, of } }
+            Held::new(*lease, HeldState::Running { done, of })
         });
         self.waiting
             .keys()
             .map(held(HeldState::Waiting))
             .chain(running)
-            .chain(finished.map(|(lease, _)| lease).map(held(HeldState::Finished)))
+            .chain(finished.map(|(lease, (report, _))| Held {
+                made: made_by(report),
+                ..Held::new(*lease, HeldState::Finished)
+            }))
             .collect()
     }
 
@@ -135,6 +144,7 @@ impl Host {
         for lease in &answer.leases {
             let known = self.running.contains_key(&lease.id) || self.outbox.contains_key(&lease.id);
             if !known {
+                self.went_on += u64::from(self.goes_on(lease));
                 self.cached.extend(lease.unit.blobs().iter().map(|blob| blob.sha256));
                 self.waiting.insert(lease.id, lease.clone());
             }
@@ -143,6 +153,15 @@ impl Host {
         for report in &answer.reports {
             self.heard_state(report.lease, &report.state);
         }
+    }
+
+    /// Does a lease begin with what isn't acknowledged yet?
+    fn goes_on(&self, lease: &Lease) -> bool {
+        let Unit::Train(hop) = &lease.unit else { return false };
+        let made = self.outbox.values().filter(|(_, acknowledged)| !acknowledged);
+        hop.base.blob().is_some_and(|base| {
+            made.filter_map(|(report, _)| made_by(report)).any(|made| made == base)
+        })
     }
 
     pub(crate) fn heard_heartbeat(&mut self, answer: &HeartbeatAnswer) {
@@ -235,5 +254,13 @@ impl Host {
     pub(crate) fn to_report(&self) -> Vec<Report> {
         let open = self.outbox.values().filter(|(_, acknowledged)| !acknowledged);
         open.map(|(report, _)| report.clone()).collect()
+    }
+}
+
+/// What a hop's result is, as far as the trial goes on from that: a part is said to be one, too.
+fn made_by(report: &Report) -> Option<BlobRef> {
+    match &report.outcome {
+        Outcome::Trained(trained) => Some(trained.checkpoint),
+        Outcome::Evaluated(_) | Outcome::Failed(_) => None,
     }
 }

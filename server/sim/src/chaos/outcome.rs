@@ -46,6 +46,8 @@ pub struct Outcome {
     pub several: u64,
     /// Those of them that ended within their last shard.
     pub several_cut: u64,
+    /// Units that a host got while the result that they go on from was on its way.
+    pub went_on: u64,
 }
 
 /// A world that didn't, with the line that runs it again.

@@ -55,6 +55,9 @@ impl Faults {
     };
 }
 
+/// A line on which a checkpoint takes seconds, in bytes per second.
+const SLOW_LINE: u64 = 100;
+
 /// A world to run.
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -74,6 +77,8 @@ pub struct Scenario {
     pub most_hops: u32,
     /// Per cent of the job's work that second copies may repeat.
     pub most_copied: u32,
+    /// What a host's line carries, in bytes per second, where that is little.
+    pub line: Option<u64>,
     /// Which hop goes to which host.
     pub policy: PolicyName,
     /// The job.
@@ -123,6 +128,7 @@ impl Scenario {
         };
         let max_hosts = (rate(4) == 0).then(|| 1 + rate(2));
         let most_copied = rate(100);
+        let slow = seeds::below(&mut seeds::stream("scenario-line", &[seed]), 6) == 0;
         Self {
             seed,
             hosts,
@@ -132,6 +138,7 @@ impl Scenario {
             lease_term,
             most_hops,
             most_copied,
+            line: slow.then_some(SLOW_LINE),
             policy,
             spec: JobSpec {
                 placement: PlacementSpec {

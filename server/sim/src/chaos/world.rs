@@ -134,6 +134,7 @@ impl World {
             let extras = job.trials.iter().map(|trial| trial.extras.len()).sum::<usize>();
             self.outcome.extras += u64::try_from(extras).unwrap_or(u64::MAX);
         }
+        self.outcome.went_on = self.hosts.iter().map(|host| host.went_on).sum();
         self.outcome.events = state.position.0;
         Ok(self.outcome)
     }
@@ -151,7 +152,9 @@ impl World {
         for n in 1..=self.scenario.hosts {
             let class = Digest::of(&[u8::try_from(n % self.scenario.classes).unwrap_or(0)]);
             let (slots, millis) = (1 + self.below(2), u64::from(5 + self.below(400)));
-            self.hosts.push(Host::new(HostId(u64::from(n)), class, slots, millis));
+            let mut host = Host::new(HostId(u64::from(n)), class, slots, millis);
+            host.line = self.scenario.line;
+            self.hosts.push(host);
             let token_sha256 = Digest::of(&n.to_le_bytes());
             let name = format!("host-{n}");
             self.apply(Command::Enrol { to: ReplyTo(0), name, token_sha256 })?;

@@ -81,15 +81,19 @@ impl Host {
             let fetched = self.down.progress(now);
             let fetching = !waiting.is_ready();
             let state = if fetching { HeldState::Fetching { fetched } } else { HeldState::Waiting };
-            Held { lease: waiting.lease.id, state }
+            Held::new(waiting.lease.id, state)
         });
         let running = self.slots.iter().flatten().map(|running| {
             let (done, of) = running.progress(now);
-            Held { lease: running.lease.id, state: HeldState::Running { done, of } }
+            Held::new(running.lease.id, HeldState::Running { done, of })
         });
         let uploads = self.up.items().map(|upload| {
             let sent = self.up.progress(now);
-            Held { lease: upload.report.lease, state: HeldState::Sending { sent } }
+            let state = HeldState::Sending { sent };
+            Held {
+                made: upload.whole.then_some(upload.blob),
+                ..Held::new(upload.report.lease, state)
+            }
         });
         waiting.chain(running).chain(uploads).collect()
     }

@@ -86,6 +86,8 @@ struct Fetch {
 struct Upload {
     report: Report,
     blob: BlobRef,
+    /// Its unit has come to its end.
+    whole: bool,
 }
 
 /// A host.

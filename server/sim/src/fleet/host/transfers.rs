@@ -100,14 +100,14 @@ impl Host {
         &mut self,
         lease: &Lease,
         report: Report,
-        blob: BlobRef,
+        (blob, whole): (BlobRef, bool),
         around: &mut Around<'_>,
     ) {
         let unit = &lease.unit;
         let need = Need { name: Name::Checkpoint(unit.job(), unit.trial()), blob };
         let bytes = true_bytes(&need, lease, around.plan);
         self.keep(&need, bytes);
-        let ending = self.up.push(around.now, Upload { report, blob }, bytes);
+        let ending = self.up.push(around.now, Upload { report, blob, whole }, bytes);
         if self.up.is_instant() {
             if let Some((upload, ..)) = self.up.end_first(around.now) {
                 around.tally.checkpoints_up += bytes;

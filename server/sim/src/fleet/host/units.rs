@@ -93,7 +93,7 @@ impl Host {
         let real = around.train(&running.lease, &running.training);
         let (report, uploaded) = running.training.report(&running.lease, took, real);
         match uploaded {
-            Some(blob) => self.upload(&running.lease, report, blob, around),
+            Some(blob) => self.upload(&running.lease, report, (blob, came == Came::Whole), around),
             None => self.report(report, None, around),
         }
         self.start(around);

@@ -15,6 +15,9 @@ use sojourn_protocol::{
     report::{Outcome, Report, ReportEnd, ReportState},
 };
 
+/// A host that is told that its report comes too early tries again after so long.
+const AGAIN: u64 = 500_000;
+
 impl Run<'_> {
     /// Makes the next stay of a host known to the queue.
     pub(super) fn come_next(&mut self, index: usize) {
@@ -155,6 +158,12 @@ impl Run<'_> {
             Outcome::Evaluated(evaluated) => evaluated.train_micros,
             Outcome::Failed(_) => 0,
         };
+        if self.core.is_promised(host, report.lease) {
+            // What it goes on from isn't taken in yet.
+            let (host, report) = (u32::try_from(index).unwrap_or(u32::MAX), Box::new(report));
+            self.queue.add(self.now + AGAIN, Event::Report { host, report, uploaded });
+            return Ok(());
+        }
         self.apply(Command::Report { to: NOBODY, host, report, uploaded })?;
         let state = match self.answer.take() {
             Some(Answer::Report(answer)) => Some(answer.state),

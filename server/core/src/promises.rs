@@ -1,0 +1,109 @@
+//! Leases that hosts have before they are granted: a host that is through with a trial's hops goes on with the
+//! trial while their result is on its way.
+//!
+//! ```text
+//!   host      [ train A ][ train B ............................ ]
+//!   line                 [ A's checkpoint ]
+//!   server               ^ promise of B    ^ A is assimilated: B is granted, on the version that A made
+//! ```
+//!
+//! A promise is soft: it binds nobody, and nothing durable knows of it. Where A's result isn't taken in, the host is
+//! told to drop B.
+
+use crate::state::Lease;
+use sojourn_protocol::{
+    digest::BlobRef,
+    ids::{HostId, JobId, LeaseId},
+    position::Position,
+};
+use std::collections::BTreeMap;
+
+/// An id that a host names counts as promised before the server started, where it is no further than this beyond
+/// those that are known.
+const FURTHEST: u64 = 1 << 16;
+
+/// A lease that is granted when the result that it goes on from is taken in.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Promise {
+    /// As it will be.
+    pub(crate) lease: Lease,
+    /// Where it begins.
+    pub(crate) start: Position,
+    /// What it begins with: what the lease before it has made, as its host says.
+    pub(crate) base: BlobRef,
+    /// Microseconds that it should take.
+    pub(crate) takes: u64,
+    /// Why it was chosen, in words.
+    pub(crate) why: String,
+}
+
+/// All promises that are open.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Promises {
+    by_host: BTreeMap<(HostId, LeaseId), Promise>,
+    /// By the lease whose result is awaited.
+    after: BTreeMap<LeaseId, (HostId, LeaseId)>,
+    /// The last id that was promised.
+    last: LeaseId,
+}
+
+impl Promises {
+    /// The last id that was promised.
+    pub(crate) fn last(&self) -> LeaseId {
+        self.last
+    }
+
+    /// Promises a lease, which goes on from the result of another.
+    pub(crate) fn make(&mut self, after: LeaseId, promise: Promise) {
+        let key = (promise.lease.host, promise.lease.id);
+        self.last = self.last.max(promise.lease.id);
+        self.after.insert(after, key);
+        self.by_host.insert(key, promise);
+    }
+
+    /// What goes on from a lease's result.
+    pub(crate) fn after(&self, lease: LeaseId) -> Option<&Promise> {
+        self.by_host.get(self.after.get(&lease)?)
+    }
+
+    /// Takes it out.
+    pub(crate) fn take_after(&mut self, lease: LeaseId) -> Option<Promise> {
+        let key = self.after.remove(&lease)?;
+        self.by_host.remove(&key)
+    }
+
+    /// Takes those of a job out.
+    pub(crate) fn take_of(&mut self, job: JobId) -> Vec<Promise> {
+        let of_job = |(_, key): &(&LeaseId, &(HostId, LeaseId))| {
+            self.by_host.get(key).is_some_and(|promise| promise.lease.unit.job() == job)
+        };
+        let after: Vec<LeaseId> =
+            self.after.iter().filter(of_job).map(|(after, _)| *after).collect();
+        after.into_iter().filter_map(|after| self.take_after(after)).collect()
+    }
+
+    /// Was it promised to that host?
+    pub(crate) fn has(&self, host: HostId, lease: LeaseId) -> bool {
+        self.by_host.contains_key(&(host, lease))
+    }
+
+    /// What was promised to a host.
+    pub(crate) fn of(&self, host: HostId) -> impl Iterator<Item = &Promise> {
+        let all = (host, LeaseId(0))..=(host, LeaseId(u64::MAX));
+        self.by_host.range(all).map(|(_, promise)| promise)
+    }
+
+    /// All ids.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = LeaseId> {
+        self.by_host.keys().map(|(_, lease)| *lease)
+    }
+
+    /// A host names an id that nobody knows: a server may have promised it before it ended. No other lease is to
+    /// have it, as the host would take that for the one that it has.
+    pub(crate) fn was_promised(&mut self, lease: LeaseId, last_lease: LeaseId) {
+        let known = self.last.max(last_lease);
+        if lease > known && lease.0 - known.0 <= FURTHEST {
+            self.last = lease;
+        }
+    }
+}
