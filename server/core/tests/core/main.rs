@@ -15,6 +15,7 @@ mod given;
 mod legs;
 mod placement;
 mod plans;
+mod promises;
 mod recovery;
 mod reliability;
 mod replicas;
