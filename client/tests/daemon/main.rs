@@ -17,6 +17,7 @@ mod http;
 mod limits;
 mod metadata;
 mod notices;
+mod promises;
 mod rates;
 mod restarts;
 mod server;
