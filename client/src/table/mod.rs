@@ -10,20 +10,15 @@
 //! drop, from the server: -> (over)
 //! ```
 
+mod entry;
+
+use entry::{Entry, Stage};
 use sojourn_protocol::{
-    api::{Held, HeldState},
-    digest::BlobRef,
-    ids::LeaseId,
-    inventory::Demand,
-    time::Millis,
-    trainer::Progress,
+    api::Held, digest::BlobRef, ids::LeaseId, inventory::Demand, time::Millis, trainer::Progress,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 use tokio::{sync::watch, task::AbortHandle};
@@ -31,57 +26,6 @@ use tokio::{sync::watch, task::AbortHandle};
 /// How many leases are remembered as over. Ids are never used again; only answers that were under way
 /// when a lease ended can name it once more.
 const REMEMBERED: usize = 4096;
-
-/// Heartbeats come no more often than this, whatever a lease says.
-const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
-
-/// How far a lease is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Waiting,
-    Fetching,
-    Running(Progress),
-    /// Running, but for a shard that it waits for.
-    Awaiting(Progress),
-    /// On disk; on its way to the server.
-    Finished,
-    /// Its report is being made, and will be answered.
-    Reporting,
-    /// Acknowledged.
-    Reported,
-    /// Being given back. The server is still told that it is held, so that it isn't sent again.
-    Returning,
-}
-
-impl Stage {
-    /// Is it a unit that is being done, or will be?
-    fn is_work(self) -> bool {
-        matches!(self, Self::Waiting | Self::Fetching) || self.is_in_slot()
-    }
-
-    fn is_in_slot(self) -> bool {
-        matches!(self, Self::Running(_) | Self::Awaiting(_))
-    }
-}
-
-#[derive(Debug)]
-struct Entry {
-    stage: Stage,
-    /// The device that its unit is for; none of a result that was found on disk.
-    device: String,
-    /// Bytes of each of its blobs that are here; counted by those who fetch them.
-    fetched: Vec<Arc<AtomicU64>>,
-    /// Bytes of its result that are on their way or there; counted by who sends them.
-    sent: Option<Arc<AtomicU64>>,
-    /// The checkpoint that its unit has made, where its trial can go on from that here.
-    made: Option<BlobRef>,
-    heartbeat_every: Duration,
-    /// Asked to, it ends early and leaves a part that is of use.
-    ends_early: bool,
-    /// The server asks it to.
-    stop: bool,
-    task: Option<AbortHandle>,
-}
 
 /// The leases of this host.
 #[derive(Debug)]
@@ -357,24 +301,7 @@ impl Table {
     /// What the server is told of held leases.
     pub(crate) fn holding(&self) -> Vec<Held> {
         let state = self.lock();
-        let held = state.entries.iter().filter_map(|(lease, entry)| {
-            let state = match entry.stage {
-                Stage::Waiting | Stage::Returning => HeldState::Waiting,
-                Stage::Fetching => HeldState::Fetching { fetched: entry.fetched() },
-                Stage::Running(Progress { done, of }) => HeldState::Running { done, of },
-                Stage::Awaiting(Progress { done, of }) => {
-                    HeldState::Awaiting { done, of, fetched: entry.fetched() }
-                }
-                Stage::Finished => match &entry.sent {
-                    Some(sent) => HeldState::Sending { sent: sent.load(Ordering::Relaxed) },
-                    None => HeldState::Finished,
-                },
-                Stage::Reporting => HeldState::Finished,
-                Stage::Reported => return None,
-            };
-            let made = entry.made.filter(|_| state.is_finished());
-            Some(Held { made, ..Held::new(*lease, state) })
-        });
+        let held = state.entries.iter().filter_map(|(lease, entry)| entry.held(*lease));
         held.collect()
     }
 
@@ -468,40 +395,5 @@ impl State {
     }
 }
 
-impl Entry {
-    fn new(stage: Stage, heartbeat_every: Millis) -> Self {
-        let heartbeat_every = Duration::from_millis(heartbeat_every.0).max(SHORTEST_HEARTBEAT);
-        Self {
-            stage,
-            device: String::new(),
-            fetched: Vec::new(),
-            sent: None,
-            made: None,
-            heartbeat_every,
-            ends_early: false,
-            stop: false,
-            task: None,
-        }
-    }
-
-    /// It runs, and ends early by itself.
-    fn is_ending(&self) -> bool {
-        self.ends_early && self.stage.is_in_slot()
-    }
-
-    /// Bytes of its blobs that are here.
-    fn fetched(&self) -> u64 {
-        let counts = self.fetched.iter().map(|count| count.load(Ordering::Relaxed));
-        counts.fold(0, u64::saturating_add)
-    }
-
-    fn abort(self) {
-        if let Some(task) = self.task {
-            task.abort();
-        }
-    }
-}
-
 #[cfg(test)]
-#[path = "table_tests.rs"]
 mod tests;

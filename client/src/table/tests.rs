@@ -1,6 +1,8 @@
 //! Stages of leases: what counts, what is told, and what ends.
 
 use super::*;
+use sojourn_protocol::api::HeldState;
+use std::sync::atomic::Ordering;
 
 const EVERY: Millis = Millis(5000);
 
