@@ -9,7 +9,7 @@
 //! Where paces differ by trial, a place counts as being as fast as it is for the trial that it suits
 //! best. Speeds round up and times down: a bound may be weak, never wrong.
 
-use super::problem::{PACE_ONE, PlanTrial, Problem};
+use super::problem::{PACE_ONE, PlanPlace, PlanTrial, Problem};
 
 /// Fixed point of the speeds.
 const ONE: u128 = 1 << 32;
@@ -98,7 +98,7 @@ fn loads(problem: &Problem) -> u64 {
         }
     }
     let ends = loads.iter().zip(&problem.places).filter(|((_, hops, _), _)| *hops > 0);
-    let end = |((load, hops, first), place): (&(u64, u64, u64), &super::PlanPlace)| {
+    let end = |((load, hops, first), place): (&(u64, u64, u64), &PlanPlace)| {
         (*first).max(place.free_at) + load + (hops - 1) * place.latency
     };
     ends.map(end).max().unwrap_or(0)
@@ -106,17 +106,23 @@ fn loads(problem: &Problem) -> u64 {
 
 /// What all places, or the fastest of them for the longest trials, can do.
 fn capacity(problem: &Problem, best: &Best) -> u64 {
-    let mut speeds: Vec<(u128, u64)> = Vec::with_capacity(problem.places.len());
-    for (number, place) in problem.places.iter().enumerate() {
-        // How much slower than a trial's best place this one is, at the trial that it suits best.
-        let slower = |trial: &PlanTrial| {
-            let least = trial.pace.iter().copied().min().unwrap_or(PACE_ONE).max(1);
-            let here = trial.pace.get(number).copied().unwrap_or(PACE_ONE);
-            (u128::from(here) * ONE / u128::from(least)).max(1)
-        };
-        let slow = problem.trials.iter().map(slower).min().unwrap_or(ONE);
-        speeds.push(((ONE * ONE).div_ceil(slow), place.free_at));
+    // By place: how much slower it is than the best place of the trial that it suits best, as a fraction.
+    let mut slowness = vec![(u64::MAX, 1_u64); problem.places.len()];
+    for trial in &problem.trials {
+        let least = trial.pace.iter().copied().min().unwrap_or(PACE_ONE).max(1);
+        let paces = trial.pace.iter().copied().chain(std::iter::repeat(PACE_ONE));
+        for (slow, here) in slowness.iter_mut().zip(paces) {
+            if u128::from(here) * u128::from(slow.1) < u128::from(slow.0) * u128::from(least) {
+                *slow = (here, least);
+            }
+        }
     }
+    let speed = |((here, least), place): ((u64, u64), &PlanPlace)| {
+        let slow = (u128::from(here) * ONE / u128::from(least)).max(1);
+        ((ONE * ONE).div_ceil(slow), place.free_at)
+    };
+    let mut speeds: Vec<(u128, u64)> =
+        slowness.into_iter().zip(&problem.places).map(speed).collect();
     // Work is measured on a trial's best place; only whole trials without rounding count, so each
     // hop gives back the microsecond that rounding may have added.
     let work = |(number, trial): (usize, &PlanTrial)| {
