@@ -22,13 +22,18 @@ type Slot = (PlaceKey, f64);
 
 impl Core {
     /// What is left of a job, on the hosts that are there. None where a plan couldn't be followed: hosts of
-    /// several numeric classes between which trials mustn't move, or fewer hosts wanted than there are.
+    /// several numeric classes between which trials mustn't move, or fewer hosts wanted than there are. None where
+    /// there is nothing to plan either: where any place may train any shard, trials go from one to the other in no
+    /// time, and there are more places than trials, whichever trial comes free has a place to go to.
     pub(crate) fn problem_of(&self, job: &Job) -> Option<(Problem, Asked)> {
         let fleet = &self.soft.schedule.fleet;
         let placement = &job.spec.placement;
         let classes = fleet.hosts().flat_map(|(_, places)| places).map(|place| place.class);
         let classes: BTreeSet<_> = classes.collect();
         if (placement.reproducible && classes.len() > 1) || placement.max_hosts.is_some() {
+            return None;
+        }
+        if placement.replicas == Replicas::Demand && self.has_place_for_each(job) {
             return None;
         }
         let (slots, places) = self.plan_places();
@@ -51,6 +56,18 @@ impl Core {
         let problem = Problem { trials, places, holders };
         let sound = !problem.trials.is_empty() && problem.check().is_ok();
         sound.then_some((problem, asked))
+    }
+
+    /// Are there more slots than trials that go on, and takes no trial any time to move?
+    fn has_place_for_each(&self, job: &Job) -> bool {
+        let mut running = job.trials.iter().filter(|trial| left_to_train(trial));
+        let hosts = self.soft.schedule.fleet.hosts();
+        let awake = hosts.filter(|(host, _)| !self.soft.is_resting(*host, self.now));
+        let slots = awake.flat_map(|(_, places)| places).map(|place| u64::from(place.slots));
+        let trials = u64::try_from(running.clone().count()).unwrap_or(u64::MAX);
+        let links = self.slowest_links();
+        slots.sum::<u64>() > trials
+            && running.all(|trial| Self::moves_over(trial, links).is_little())
     }
 
     /// One place for each slot, and when it is free.
@@ -77,8 +94,7 @@ impl Core {
         slots: &[Slot],
         rows: &[u64],
     ) -> (Vec<PlanTrial>, Vec<(TrialId, Epoch)>) {
-        let left = |trial: &&Trial| trial.is_running() && !trial.chain.is_done();
-        let running: Vec<&Trial> = job.trials.iter().filter(left).collect();
+        let running: Vec<&Trial> = job.trials.iter().filter(|trial| left_to_train(trial)).collect();
         let per_epoch = u64::try_from(running.len() * rows.len()).unwrap_or(u64::MAX).max(1);
         let most_after = u32::try_from(MOST_HOPS / per_epoch).unwrap_or(u32::MAX);
         let links = self.slowest_links();
@@ -139,6 +155,10 @@ impl Core {
         let homes = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
         homes.map(|(slot, _)| slot).collect()
     }
+}
+
+fn left_to_train(trial: &Trial) -> bool {
+    trial.is_running() && !trial.chain.is_done()
 }
 
 fn scaled(value: u64, by: u64, over: u64) -> u64 {
