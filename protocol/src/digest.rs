@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
-use std::{fmt, str::FromStr};
+use std::{cmp::Ordering, fmt, str::FromStr};
 
 /// The SHA-256 of a blob's decoded canonical bytes; written as 64 lowercase hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9a-f]{64}$"))]
 pub struct Digest(pub [u8; 32]);
@@ -21,6 +21,21 @@ impl Digest {
     #[must_use]
     pub fn short(&self) -> String {
         self.to_string().chars().take(12).collect()
+    }
+}
+
+/// By bytes. Nearly all differ in the first few of them, so those are compared as one number: digests are the keys
+/// of the server's largest tables.
+impl Ord for Digest {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let begin = |digest: &Self| digest.0.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
+        begin(self).cmp(&begin(other)).then_with(|| self.0.cmp(&other.0))
+    }
+}
+
+impl PartialOrd for Digest {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

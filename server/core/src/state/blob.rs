@@ -119,8 +119,11 @@ impl Blobs {
     }
 
     pub(super) fn published(&mut self, blob: BlobRef, at: UnixMillis) {
-        let references = self.references(&blob.sha256);
-        self.forget_place(&blob.sha256);
+        let known = self.blobs.get(&blob.sha256).map(|known| known.references);
+        let references = known.unwrap_or(0);
+        if known.is_some() {
+            self.forget_place(&blob.sha256);
+        }
         let status = BlobStatus::Published;
         self.blobs.insert(blob.sha256, Blob { bytes: blob.bytes, references, status, since: at });
         if references == 0 {
@@ -165,9 +168,8 @@ impl Blobs {
 
     pub(super) fn retain(&mut self, digest: Digest) {
         if let Some(blob) = self.blobs.get_mut(&digest) {
-            if blob.references == 0 {
+            if blob.references == 0 && !self.awaited.remove(&(blob.since, digest)) {
                 self.idle.remove(&(blob.since, digest));
-                self.awaited.remove(&(blob.since, digest));
             }
             blob.references += 1;
         }
