@@ -2,8 +2,11 @@
 
 use sojourn_protocol::{
     digest::Digest,
+    ids::{JobId, ShardId},
     inventory::{Demand, Device, Inventory, Links, Measured, Workload},
+    manifest::Shard,
     time::UnixMillis,
+    unit::shard_index,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +30,8 @@ pub(crate) struct Contact {
     pub(crate) cache: Option<u64>,
     /// Digests in its cache.
     pub(crate) cached: BTreeSet<Digest>,
+    /// Of jobs that it was chosen for: which shards are among them.
+    shards: BTreeMap<JobId, Vec<bool>>,
     /// What its slots compute on, by name; none until its inventory came.
     pub(crate) devices: BTreeMap<String, Slots>,
 }
@@ -48,7 +53,11 @@ impl Contact {
     /// Takes in what a host has; how many slots it has it says with what they could do with. True where its
     /// devices are others than before, or took something else.
     pub(crate) fn has(&mut self, inventory: &Inventory) -> bool {
-        self.cached = inventory.cached.iter().copied().collect();
+        let cached = inventory.cached.iter().copied().collect();
+        if self.cached != cached {
+            self.cached = cached;
+            self.shards.clear();
+        }
         self.links = inventory.links;
         self.cache = inventory.cache;
         let devices = inventory.devices.get(..MOST_DEVICES).unwrap_or(&inventory.devices);
@@ -82,6 +91,36 @@ impl Contact {
             }
         }
         is_new
+    }
+
+    /// Works out which shards of a job are in its cache, unless that is known.
+    pub(crate) fn look_through(&mut self, job: JobId, train: &[Shard]) {
+        let cached = &self.cached;
+        self.shards.entry(job).or_insert_with(|| {
+            train.iter().map(|shard| cached.contains(&shard.blob.sha256)).collect()
+        });
+    }
+
+    /// Forgets that of jobs that aren't among these.
+    pub(crate) fn forget_jobs_but(&mut self, is_open: impl Fn(JobId) -> bool) {
+        self.shards.retain(|job, _| is_open(*job));
+    }
+
+    /// Is a shard of a job in its cache?
+    #[must_use]
+    pub(crate) fn has_shard(&self, job: JobId, shard: ShardId, blob: &Digest) -> bool {
+        let known = self.shards.get(&job).and_then(|shards| shards.get(shard_index(shard)));
+        known.copied().unwrap_or_else(|| self.cached.contains(blob))
+    }
+
+    /// A shard of a job will be in its cache.
+    pub(crate) fn will_have(&mut self, job: JobId, train: &[Shard], blob: Digest) {
+        if self.cached.insert(blob) {
+            // Other jobs may have the same one.
+            self.shards.retain(|other, _| *other == job);
+            let known = self.shards.values_mut().flatten().zip(train);
+            known.filter(|(_, shard)| shard.blob.sha256 == blob).for_each(|(has, _)| *has = true);
+        }
     }
 
     /// Is the host known well enough to be given work?

@@ -29,6 +29,7 @@ impl Core {
         if self.soft.is_resting(host, self.now) {
             return None;
         }
+        self.look_through_cache(host);
         let contact = self.soft.contacts.get(&host)?;
         let place = Place { host, slots: contact.devices.get(device)?, ahead };
         let mut chance = self.chance.clone();
@@ -74,6 +75,16 @@ impl Core {
             self.soft.schedule.look_again_at(at);
         }
         chosen
+    }
+
+    /// Works out which shards of open jobs a host has, where that isn't known yet.
+    fn look_through_cache(&mut self, host: HostId) {
+        let Some(contact) = self.soft.contacts.get_mut(&host) else { return };
+        let jobs = &self.state.jobs;
+        contact.forget_jobs_but(|job| jobs.get(&job).is_some_and(Job::is_open));
+        for job in jobs.values().filter(|job| job.is_open()) {
+            contact.look_through(job.id, &job.data.train);
+        }
     }
 
     /// The first evaluation outside the search that the host may do: somebody waits for it.

@@ -159,7 +159,7 @@ impl Core {
         let blob = job.data.train.get(shard_index(shard)).map(|shard| shard.blob.sha256);
         if !self.is_home(job, place.class(), shard, place.host) {
             Standing::Elsewhere
-        } else if contact.zip(blob).is_some_and(|(contact, blob)| contact.cached.contains(&blob)) {
+        } else if contact.zip(blob).is_some_and(|(of, blob)| of.has_shard(job.id, shard, &blob)) {
             Standing::Cached
         } else {
             Standing::ToFetch

@@ -210,9 +210,11 @@ impl Core {
     /// The host will hold the shards of a lease by the time that it trains on them.
     pub(crate) fn has_shards_of(&mut self, lease: &Lease) {
         let Some(contact) = self.soft.contacts.get_mut(&lease.host) else { return };
-        let shards = self.state.jobs.get(&lease.unit.job()).map(|job| &job.data.train);
-        let visited = visits(lease).filter_map(|shard| shards?.get(shard_index(shard)));
-        contact.cached.extend(visited.map(|shard| shard.blob.sha256));
+        let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return };
+        let train = &job.data.train;
+        for shard in visits(lease).filter_map(|shard| train.get(shard_index(shard))) {
+            contact.will_have(job.id, train, shard.blob.sha256);
+        }
     }
 
     /// Has a host a lease that isn't granted yet?
