@@ -1,6 +1,7 @@
 //! Who is there and what is left, kept up with what happens.
 
 use crate::{
+    contact::Slots,
     core::Core,
     event::Event,
     schedule::{FleetPlace, PACE_ONE, PlaceName, SPEED_ONE, look_after},
@@ -18,15 +19,26 @@ impl Core {
         let revoked = self.state.hosts.get(&host).is_none_or(|host| host.revoked);
         let (estimates, share) = (&self.soft.schedule.estimates, self.reliability(host));
         let with_slots = contact.devices.values().filter(|slots| slots.count > 0 && !revoked);
-        let places = with_slots.map(|slots| {
+        let speed = |slots: &Slots| {
             let device = &slots.device;
             let place = PlaceName { host, device: &device.name, flops: device.flops };
-            FleetPlace {
-                device: device.name.clone(),
-                slots: slots.count,
-                class: device.numeric_class,
-                speed: reliable_speed(estimates.pace(place), share),
-            }
+            reliable_speed(estimates.pace(place), share)
+        };
+        let known = self.soft.schedule.fleet.places(host);
+        let is_known = |(slots, known): (&Slots, &FleetPlace)| {
+            known.device == slots.device.name
+                && (known.slots, known.class) == (slots.count, slots.device.numeric_class)
+                && known.speed == speed(slots)
+        };
+        if with_slots.clone().count() == known.len() && with_slots.clone().zip(known).all(is_known)
+        {
+            return;
+        }
+        let places = with_slots.map(|slots| FleetPlace {
+            device: slots.device.name.clone(),
+            slots: slots.count,
+            class: slots.device.numeric_class,
+            speed: speed(slots),
         });
         let places: Vec<FleetPlace> = places.collect();
         let look_at = look_after(self.now, self.config.lease_term);
