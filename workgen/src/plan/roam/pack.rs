@@ -177,22 +177,22 @@ impl<'a> Packing<'a> {
     /// Would the k longest of the others still have room on the k best lanes, for every k? They come with the
     /// longest last.
     fn keeps_room(&self, way: &Way, others: &[u64]) -> bool {
-        let kept = (0..self.lanes.len()).filter(|n| !way.lanes.contains(n));
-        let mut rooms: Vec<u64> = kept.map(|n| self.lanes[n].room).collect();
-        rooms.extend(way.left.iter().map(|lane| lane.room));
-        rooms.sort_unstable_by_key(|room| std::cmp::Reverse(*room));
+        let kept = self.lanes.iter().enumerate().filter(|(n, _)| !way.lanes.contains(n));
+        let mut kept = kept.map(|(_, lane)| lane.room).peekable();
+        let mut left: Vec<u64> = way.left.iter().map(|lane| lane.room).collect();
+        left.sort_unstable();
         let (mut needed, mut there) = (0u64, 0u64);
-        for (n, need) in others.iter().rev().enumerate() {
+        others.iter().rev().all(|need| {
+            // Lanes stand by their room: of those that stay and those that are new, the next best.
+            let best = match (kept.peek(), left.last()) {
+                (Some(kept), Some(left)) if left > kept => None,
+                (None, _) => None,
+                (Some(_), _) => kept.next(),
+            };
+            there += best.or_else(|| left.pop()).unwrap_or(0);
             needed += need;
-            there += rooms.get(n).copied().unwrap_or(0);
-            if needed > there {
-                return false;
-            }
-            if n >= rooms.len() {
-                break;
-            }
-        }
-        others.iter().sum::<u64>() <= rooms.iter().sum::<u64>()
+            needed <= there
+        })
     }
 
     fn take(&mut self, trial: usize, way: Way) {

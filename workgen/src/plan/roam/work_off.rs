@@ -70,14 +70,17 @@ fn run<'a>(
     let mut now: Vec<u64> = problem.places.iter().map(|place| place.free_at).collect();
     let mut left: Vec<Vec<Share>> = shares.to_vec();
     let mut last = 0;
+    let mut places_of: Vec<Vec<usize>> = vec![Vec::new(); problem.trials.len()];
+    for (place, shares) in left.iter().enumerate() {
+        shares.iter().for_each(|share| places_of[share.trial].push(place));
+    }
+    let busy: Vec<usize> = (0..left.len()).filter(|place| !left[*place].is_empty()).collect();
+    let mut next: Vec<Option<(u64, usize)>> = (0..left.len())
+        .map(|place| first(ground, &ways, (place, now[place]), &left[place]))
+        .collect();
     loop {
-        let mut next: Option<(u64, usize, usize)> = None;
-        for (place, shares) in left.iter().enumerate() {
-            if let Some((start, share)) = first(ground, &ways, (place, now[place]), shares) {
-                next = Some(next.map_or((start, place, share), |n| n.min((start, place, share))));
-            }
-        }
-        let Some((start, place, index)) = next else { return last };
+        let soonest = busy.iter().filter_map(|&place| next[place].map(|(at, n)| (at, place, n)));
+        let Some((start, place, index)) = soonest.min() else { return last };
         let share = left[place][index];
         let trial = &problem.trials[share.trial];
         let way = &mut ways[share.trial];
@@ -92,6 +95,10 @@ fn run<'a>(
         last = last.max(way.at);
         if until == share.end {
             left[place].remove(index);
+        }
+        // Others don't know the difference.
+        for &place in &places_of[share.trial] {
+            next[place] = first(ground, &ways, (place, now[place]), &left[place]);
         }
     }
 }
