@@ -25,7 +25,8 @@ pub(crate) struct Parked {
 /// All of them, one a host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ParkedAsks {
-    asks: BTreeMap<HostId, Parked>,
+    /// Each goes in and out whenever its host may have something to hear.
+    asks: BTreeMap<HostId, Box<Parked>>,
     by_order: BTreeMap<u64, HostId>,
     by_until: BTreeSet<(UnixMillis, HostId)>,
     /// The fastest first, then by order.
@@ -48,11 +49,11 @@ impl ParkedAsks {
     ) {
         let order = self.next;
         self.next += 1;
-        self.put_back(host, Parked { to, request, until, order, speed });
+        self.put_back(host, Box::new(Parked { to, request, until, order, speed }));
     }
 
     /// Holds an ask open that was taken, in its old place.
-    pub(crate) fn put_back(&mut self, host: HostId, parked: Parked) {
+    pub(crate) fn put_back(&mut self, host: HostId, parked: Box<Parked>) {
         self.take(host);
         self.by_order.insert(parked.order, host);
         self.by_until.insert((parked.until, host));
@@ -62,7 +63,7 @@ impl ParkedAsks {
     }
 
     /// Takes a host's ask out.
-    pub(crate) fn take(&mut self, host: HostId) -> Option<Parked> {
+    pub(crate) fn take(&mut self, host: HostId) -> Option<Box<Parked>> {
         let parked = self.asks.remove(&host)?;
         self.by_order.remove(&parked.order);
         self.by_until.remove(&(parked.until, host));
@@ -72,7 +73,7 @@ impl ParkedAsks {
     }
 
     /// Takes the ask out that must be answered by `now`, if there is one.
-    pub(crate) fn take_due(&mut self, now: UnixMillis) -> Option<(HostId, Parked)> {
+    pub(crate) fn take_due(&mut self, now: UnixMillis) -> Option<(HostId, Box<Parked>)> {
         let (_, host) = self.by_until.first().copied().filter(|(until, _)| *until <= now)?;
         Some((host, self.take(host)?))
     }
@@ -129,7 +130,7 @@ impl ParkedAsks {
     /// Idle slots that wait, without those of this host.
     #[must_use]
     pub(crate) fn idle_beside(&self, host: HostId) -> usize {
-        self.idle - self.asks.get(&host).map_or(0, idle)
+        self.idle - self.asks.get(&host).map_or(0, |parked| idle(parked))
     }
 }
 

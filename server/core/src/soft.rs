@@ -117,9 +117,14 @@ impl Term {
 impl Soft {
     /// Sets when a lease runs out.
     pub(crate) fn set_term(&mut self, lease: LeaseId, term: Term) {
-        self.clear_term(lease);
+        match self.terms.insert(lease, term).map(|before| before.ends()) {
+            Some(ends) if ends == term.ends() => return,
+            Some(ends) => {
+                self.expiry.remove(&(ends, lease));
+            }
+            None => {}
+        }
         self.expiry.insert((term.ends(), lease));
-        self.terms.insert(lease, term);
     }
 
     /// Forgets a lease that lives no more.

@@ -5,12 +5,12 @@ use crate::{
     core::Core,
     effect::{Answer, AssimilationUnit, Effect, Offered},
     event::{Event, Fault, LeaseEnd},
-    state::{BlobStatus, PastState},
+    state::{BlobStatus, Lease, PastState},
 };
 use sojourn_protocol::{
     digest::BlobRef,
     error::ErrorKind,
-    ids::{LeaseId, Version},
+    ids::{JobId, LeaseId, TrialId, Version},
     report::{Outcome, Trained},
     unit::Hop,
 };
@@ -52,10 +52,23 @@ impl Core {
     }
 
     fn trained_hop(&self, lease: LeaseId) -> Option<(Hop, Trained)> {
+        let (past, trained) = self.trained(lease)?;
+        Some((self.wire_hop(past)?, trained.clone()))
+    }
+
+    /// The trial of a result that waits, the version that it would make, and its checkpoint.
+    fn awaited(&self, lease: LeaseId) -> Option<(JobId, TrialId, Version, BlobRef)> {
+        let (past, trained) = self.trained(lease)?;
+        let (job, trial) = (past.unit.job(), past.unit.trial());
+        let known = self.state.trial(job, trial)?;
+        Some((job, trial, known.version.next(), trained.checkpoint))
+    }
+
+    fn trained(&self, lease: LeaseId) -> Option<(&Lease, &Trained)> {
         let past = self.state.past.get(&lease)?;
         let PastState::Acknowledged(outcome) = &past.state else { return None };
         let Outcome::Trained(trained) = outcome.as_ref() else { return None };
-        Some((self.wire_hop(&past.lease)?, trained.clone()))
+        Some((&past.lease, trained))
     }
 
     pub(crate) fn offer_assimilated(
@@ -65,11 +78,11 @@ impl Core {
         version: Version,
         checkpoint: BlobRef,
     ) {
-        let Some((hop, trained)) = self.trained_hop(lease).filter(|_| self.is_to_assimilate(lease))
-        else {
+        let awaited = self.awaited(lease).filter(|_| self.is_to_assimilate(lease));
+        let Some((job, trial, next, trained)) = awaited else {
             return self.reply(to, Ok(Answer::Offered(Offered::Stale)));
         };
-        if version != hop.base.version().next() || checkpoint != trained.checkpoint {
+        if version != next || checkpoint != trained {
             let message = format!("lease {lease} can't make version {version} of that checkpoint");
             return self.refuse(to, ErrorKind::Invalid, message);
         }
@@ -84,7 +97,7 @@ impl Core {
         self.emit(Event::Assimilated { lease, version, checkpoint });
         self.effect(Effect::DropUpload(lease));
         self.notify_host_of(lease);
-        if let Some(trial) = self.state.trial(hop.job, hop.trial) {
+        if let Some(trial) = self.state.trial(job, trial) {
             let late: Vec<LeaseId> = trial.awaiting.iter().copied().collect();
             let live: Vec<LeaseId> = trial.live.iter().copied().collect();
             for lease in live {
@@ -95,7 +108,7 @@ impl Core {
             }
         }
         self.keep_promise(lease);
-        self.soft.opened.push((hop.job, hop.trial));
+        self.soft.opened.push((job, trial));
         self.reply(to, Ok(Answer::Offered(Offered::Taken)));
     }
 

@@ -465,9 +465,14 @@ impl State {
         change: impl FnOnce(&mut Trial) -> T,
     ) -> Option<T> {
         let trial = self.jobs.get_mut(&job)?.trial_mut(trial)?;
-        let before: Vec<Digest> = trial.blobs().collect();
+        let mut before: Vec<Digest> = trial.blobs().collect();
         let out = change(trial);
-        let after: Vec<Digest> = trial.blobs().collect();
+        let mut after: Vec<Digest> = trial.blobs().collect();
+        // What it refers to as before needn't be found.
+        before.retain(|blob| {
+            let same = after.iter().position(|other| other == blob);
+            same.map(|index| after.swap_remove(index)).is_none()
+        });
         for blob in after {
             self.blobs.retain(blob);
         }
