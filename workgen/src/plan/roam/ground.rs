@@ -67,6 +67,9 @@ impl<'a> Ground<'a> {
 
     /// Work that a place does in so many microseconds.
     pub(super) fn work_of(&self, micros: u64, place: usize) -> u64 {
+        if let Some(scaled) = micros.checked_mul(PACE_ONE) {
+            return scaled / self.paces[place];
+        }
         let work = u128::from(micros) * u128::from(PACE_ONE) / u128::from(self.paces[place]);
         u64::try_from(work).unwrap_or(u64::MAX)
     }

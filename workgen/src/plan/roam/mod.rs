@@ -11,7 +11,7 @@
 //!   different speeds, J. ACM 25(1), 1978).
 //!
 //! Then every place works its trials off, epoch by epoch: while one sends its checkpoint, another trains. All that
-//! is tried with other weights of trials as long as the budget lasts.
+//! is tried with other weights of trials as long as the budget lasts and something better is found now and then.
 //!
 //! ```text
 //!   place 0   [ trial 7, epoch 0 ][ trial 2, epoch 0 ][ trial 7, epoch 1 ] ...
@@ -35,6 +35,9 @@ const EVEN: u64 = 1 << 8;
 const HALVINGS: u32 = 10;
 /// Each deadline after that is nearer by so much of the best one.
 const NEARER: u64 = 256;
+
+/// So many tries in a row that find nothing better are the last.
+const FRUITLESS: u32 = 32;
 
 /// Whole trials, or such as are split once; `None` where some shard is not for all places.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,7 +79,9 @@ impl Planner for Roam {
             }
         }
         let mut chance = seeds::stream("plan-roam", &[seed]);
-        while best.ends > bound && budget.next().is_some() {
+        let mut fruitless = 0;
+        while best.ends > bound && fruitless < FRUITLESS && budget.next().is_some() {
+            fruitless += 1;
             let mut tried = weights.clone();
             tilt(&mut tried, &mut chance);
             let nearer = deadline - (deadline - bound.min(deadline)) / 4 - deadline / NEARER;
@@ -87,6 +92,7 @@ impl Planner for Roam {
                     best = one;
                     deadline = deadline.min(best.ends);
                     weights.clone_from(&tried);
+                    fruitless = 0;
                 }
             }
         }

@@ -201,8 +201,10 @@ impl<'a> Packing<'a> {
             n += 1;
             !way.lanes.contains(&(n - 1))
         });
-        self.lanes.extend(way.left.into_iter().filter(|lane| lane.room > 0));
-        self.lanes.sort_by_key(|lane| std::cmp::Reverse(lane.room));
+        for lane in way.left.into_iter().filter(|lane| lane.room > 0) {
+            let at = self.lanes.partition_point(|other| other.room >= lane.room);
+            self.lanes.insert(at, lane);
+        }
         let hops = self.ground.hops[trial];
         let all: u64 = way.stretches.iter().map(|of| self.ground.work_in(*of)).sum();
         let (mut first, mut work) = (0, 0u64);
