@@ -48,18 +48,26 @@ fn a_makespan_is_known_by_hand() {
 #[test]
 fn bytes_take_their_time_on_the_line() {
     // One host, one trial, two shards of 1 MB at a byte a microsecond; a checkpoint of 4 MB.
-    let run = run(
-        "[server]\nmost_hops = 1\n[[hosts]]\ntflops = 1\ndownload = 8\nupload = 8\nahead = 0\n\
-         [job]\nequal = 1000\ntrials = 1\nrows = 2000\nshards = 2\n\
-         data_bytes = \"2MB\"\ncheckpoint_bytes = \"4MB\"\n",
-    );
+    let run = |policy: &str| {
+        run(&format!(
+            "[server]\npolicy = \"{policy}\"\nmost_hops = 1\n\
+             [[hosts]]\ntflops = 1\ndownload = 8\nupload = 8\nahead = 0\n\
+             [job]\nequal = 1000\ntrials = 1\nrows = 2000\nshards = 2\n\
+             data_bytes = \"2MB\"\ncheckpoint_bytes = \"4MB\"\n",
+        ))
+    };
     // One hop a lease: shard 1 s, train 1 s, upload 4 s, and that again: the checkpoint is in the host's own cache.
-    assert!(close(run.makespan, 12.0), "{run:?}");
-    assert_eq!(
-        (run.shard_bytes, run.checkpoints_down, run.checkpoints_up),
-        (2_000_000, 0, 8_000_000)
-    );
-    assert!(close(run.busy, 2.0 / 12.0) && close(run.waiting, 2.0 / 12.0), "{run:?}");
+    // By a plan, the second hop begins while the first checkpoint is on its way.
+    for (policy, makespan) in [("ltrp", 12.0), ("rollout", 10.0)] {
+        let run = run(policy);
+        assert!(close(run.makespan, makespan), "{run:?}");
+        assert_eq!(
+            (run.shard_bytes, run.checkpoints_down, run.checkpoints_up),
+            (2_000_000, 0, 8_000_000)
+        );
+        let share = 2.0 / makespan;
+        assert!(close(run.busy, share) && close(run.waiting, share), "{run:?}");
+    }
 }
 
 #[test]

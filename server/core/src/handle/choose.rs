@@ -52,7 +52,7 @@ impl Core {
                         Some(evaluate(job.id, unit, Reason::Backlog(waiting)))
                     }
                     (None, evaluation) => match self.hop_for(job, place, &mut chance) {
-                        Hop::Chosen(chosen) => Some(chosen),
+                        Hop::Chosen(chosen) => Some(*chosen),
                         Hop::Wait(micros) => {
                             wait = Some(wait.map_or(micros, |before| before.min(micros)));
                             None

@@ -22,7 +22,7 @@ const MOST_HOPS: u32 = 1024;
 /// What a job has for a place.
 pub(crate) enum Hop {
     /// This hop.
-    Chosen(Chosen),
+    Chosen(Box<Chosen>),
     /// Hops that it had better leave to others, for so many microseconds.
     Wait(u64),
     /// None.
@@ -130,7 +130,10 @@ impl Core {
             planned: self.is_planned(job.id),
         };
         match self.policy.choose(&board, chance) {
-            Decision::Take(choice) => self.chosen(&board, choice).map_or(Hop::Nothing, Hop::Chosen),
+            Decision::Take(choice) => match self.chosen(&board, choice) {
+                Some(chosen) => Hop::Chosen(Box::new(chosen)),
+                None => Hop::Nothing,
+            },
             Decision::Wait(micros) => Hop::Wait(micros),
             Decision::Nothing => Hop::Nothing,
         }

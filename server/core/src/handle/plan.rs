@@ -134,7 +134,8 @@ impl Core {
                 let then = legs(chain, shard, |shard| self.standing(job, place, shard), most);
                 let (planned, after) = (Some(hop), goes_on.after);
                 let base = if after.is_some() { trial.version.next() } else { trial.version };
-                Some(Hop::Chosen(Chosen { unit, then, base, why, planned, copy_of: None, after }))
+                let chosen = Chosen { unit, then, base, why, planned, copy_of: None, after };
+                Some(Hop::Chosen(Box::new(chosen)))
             }
             Advice::GoesOn => Some(Hop::Nothing),
             Advice::Wait(until) => Some(wait(until)),
