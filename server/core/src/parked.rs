@@ -104,6 +104,12 @@ impl ParkedAsks {
         self.asks.get(&host).map(|parked| parked.order)
     }
 
+    /// How a host's ask stands among all by its host's speed: the fastest first, then the place.
+    #[must_use]
+    pub(crate) fn rank(&self, host: HostId) -> Option<(Reverse<u64>, u64)> {
+        self.asks.get(&host).map(|parked| (Reverse(parked.speed), parked.order))
+    }
+
     /// The first ask at this place or behind it.
     #[must_use]
     pub(crate) fn at_or_behind(&self, place: u64) -> Option<(u64, HostId)> {

@@ -109,8 +109,9 @@ impl Core {
         }
     }
 
-    /// Hosts that wait and could do with what has just become open of a trial: whom its plan names, who keeps
-    /// its shards or holds them, who holds its checkpoint, and the fastest. Others hear of it when they ask again.
+    /// Hosts that wait and could do with what has just become open of a trial: whom its plan names, who holds its
+    /// checkpoint, who keeps its shards or holds them, the fastest first, and the fastest of all. Others hear of it
+    /// when they ask again.
     fn hosts_for(&self, job: JobId, trial: TrialId) -> Vec<HostId> {
         let Some(known) = self.state.jobs.get(&job) else { return Vec::new() };
         let Some(of_job) = known.trial(trial) else { return Vec::new() };
@@ -121,7 +122,9 @@ impl Core {
         match self.soft.schedule.homes.get(&job) {
             Some(homes) => {
                 let open = of_job.chain.open().flat_map(|shard| homes.all(shard));
-                hosts.extend(open.filter(|host| self.soft.parked.waits(*host)));
+                let waiting = open.filter_map(|host| Some((self.soft.parked.rank(host)?, host)));
+                let waiting: BTreeSet<_> = waiting.collect();
+                hosts.extend(waiting.into_iter().map(|(_, host)| host));
                 // What is evaluated needs no home.
                 hosts.extend(self.soft.parked.fastest().take(1));
             }

@@ -62,8 +62,9 @@ impl Part<'_> {
 impl Homes {
     /// Gives every shard to `copies` of these hosts, or to all where they are fewer; to fewer where caches have no
     /// room for more. Every host keeps about as many; larger shards go to faster hosts, so that each would be
-    /// through with its own at about the same time. A shard stays where it is cached, or where it was, as far as
-    /// that leaves no host with more than its part.
+    /// through with its own at about the same time. A further home goes first to the shards whose homes are slow,
+    /// so that every shard has a fast one as far as there are enough. A shard stays where it is cached, or where it
+    /// was, as far as that leaves no host with more than its part.
     pub(crate) fn assign(
         &mut self,
         class: Option<Digest>,
@@ -79,28 +80,32 @@ impl Homes {
         }
         let most = (shards.len() * copies).div_ceil(keepers.len());
         let mut homes = vec![BTreeSet::new(); shards.len()];
+        let mut speeds = vec![0; shards.len()];
         let part = |keeper| Part { keeper, shards: 0, rows: 0, bytes: 0 };
         let mut parts: Vec<Part<'_>> = keepers.iter().map(part).collect();
         let is_equal = shards
             .iter()
             .all(|shard| shards.first().is_some_and(|first| first.rows.abs_diff(shard.rows) <= 1));
-        let mut order: Vec<usize> = (0..shards.len()).collect();
-        order.sort_by_key(|n| (Reverse(shards.get(*n).map(|shard| shard.rows)), *n));
         let mut give = |may: &dyn Fn(usize, &Part<'_>) -> bool| {
             // Every shard has one home before any has two.
-            for (copy, n) in (1..=copies).flat_map(|copy| order.iter().map(move |n| (copy, *n))) {
-                let (Some(homes), Some(shard)) = (homes.get_mut(n), shards.get(n)) else {
-                    continue;
-                };
-                if homes.len() >= copy {
-                    continue;
-                }
-                let free = parts.iter_mut().filter(|part| {
-                    part.has_room(shard) && !homes.contains(&part.keeper.host) && may(n, part)
-                });
-                if let Some(part) = free.min_by_key(|part| part.through(shard, most)) {
-                    homes.insert(part.keeper.host);
-                    part.give(shard);
+            for copy in 1..=copies {
+                for n in slowest_first(shards, &speeds) {
+                    let (Some(homes), Some(shard)) = (homes.get_mut(n), shards.get(n)) else {
+                        continue;
+                    };
+                    if homes.len() >= copy {
+                        continue;
+                    }
+                    let free = parts.iter_mut().filter(|part| {
+                        part.has_room(shard) && !homes.contains(&part.keeper.host) && may(n, part)
+                    });
+                    if let Some(part) = free.min_by_key(|part| part.through(shard, most)) {
+                        homes.insert(part.keeper.host);
+                        if let Some(speed) = speeds.get_mut(n) {
+                            *speed += u128::from(part.keeper.speed);
+                        }
+                        part.give(shard);
+                    }
                 }
             }
         };
@@ -168,6 +173,18 @@ impl Homes {
     }
 }
 
+/// Shards by what all their homes together take for them, the longest first, and before those the ones that have
+/// none, the largest first; ties by number. `speeds`: of each shard's homes.
+fn slowest_first(shards: &[Shard], speeds: &[u128]) -> Vec<usize> {
+    let takes = |(shard, speed): (&Shard, &u128)| {
+        let rows = u128::from(shard.rows);
+        (Reverse(*speed == 0), Reverse((rows << 64) / (*speed).max(1)))
+    };
+    let mut order: Vec<_> = shards.iter().zip(speeds).map(takes).zip(0..).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, n)| n).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,6 +212,22 @@ mod tests {
         let mut homes = Homes::default();
         homes.assign(None, &sized([10, 30, 20]), 1, &[keeper(1, 5), keeper(2, 9), keeper(3, 7)]);
         assert_eq!((of(&homes, 1), of(&homes, 2), of(&homes, 3)), (vec![0], vec![1], vec![2]));
+    }
+
+    #[test]
+    fn every_shard_has_a_fast_home_where_there_are_enough() {
+        let hosts: Vec<Keeper> =
+            (1..=8).zip([12, 6, 11, 19].repeat(2)).map(|(n, speed)| keeper(n, speed)).collect();
+        let mut homes = Homes::default();
+        homes.assign(None, &sized([10; 8]), 3, &hosts);
+        let speeds = (0..8).map(|shard| {
+            homes.all(ShardId(shard)).map(|host| hosts[host.0 as usize - 1].speed).collect()
+        });
+        let speeds: Vec<Vec<u64>> = speeds.collect();
+        let fast = speeds.iter().filter(|of| of.contains(&19)).count();
+        assert_eq!(fast, 6, "two hosts, three shards each: {speeds:?}");
+        let sums = speeds.iter().map(|of| of.iter().sum::<u64>());
+        assert!(sums.clone().min() >= Some(34), "36 are a mean share: {speeds:?}");
     }
 
     #[test]
