@@ -1,10 +1,12 @@
-//! Asks that are held open, in the order in which they came and by when they must be answered.
+//! Asks that are held open: by their hosts' speed, then in the order in which they came; and by when they must be
+//! answered.
 
 use crate::command::ReplyTo;
 use sojourn_protocol::{api::WorkRequest, ids::HostId, inventory::Demand, time::UnixMillis};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
 };
 
 /// An ask that is held open.
@@ -22,15 +24,28 @@ pub(crate) struct Parked {
     pub(crate) speed: u64,
 }
 
+impl Parked {
+    const fn rank(&self, host: HostId) -> Rank {
+        Rank { speed: Reverse(self.speed), order: self.order, host }
+    }
+}
+
+/// How an ask stands among all: the fastest first, those of one speed in the order in which they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    speed: Reverse<u64>,
+    order: u64,
+    /// Who asked.
+    pub(crate) host: HostId,
+}
+
 /// All of them, one a host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ParkedAsks {
     /// Each goes in and out whenever its host may have something to hear.
     asks: BTreeMap<HostId, Box<Parked>>,
-    by_order: BTreeMap<u64, HostId>,
     by_until: BTreeSet<(UnixMillis, HostId)>,
-    /// The fastest first, then by order.
-    by_speed: BTreeSet<(Reverse<u64>, u64, HostId)>,
+    by_speed: BTreeSet<Rank>,
     /// Idle slots of all of them.
     idle: usize,
     /// The next one's place.
@@ -55,9 +70,8 @@ impl ParkedAsks {
     /// Holds an ask open that was taken, in its old place.
     pub(crate) fn put_back(&mut self, host: HostId, parked: Box<Parked>) {
         self.take(host);
-        self.by_order.insert(parked.order, host);
         self.by_until.insert((parked.until, host));
-        self.by_speed.insert((Reverse(parked.speed), parked.order, host));
+        self.by_speed.insert(parked.rank(host));
         self.idle += idle(&parked);
         self.asks.insert(host, parked);
     }
@@ -65,9 +79,8 @@ impl ParkedAsks {
     /// Takes a host's ask out.
     pub(crate) fn take(&mut self, host: HostId) -> Option<Box<Parked>> {
         let parked = self.asks.remove(&host)?;
-        self.by_order.remove(&parked.order);
         self.by_until.remove(&(parked.until, host));
-        self.by_speed.remove(&(Reverse(parked.speed), parked.order, host));
+        self.by_speed.remove(&parked.rank(host));
         self.idle -= idle(&parked);
         Some(parked)
     }
@@ -98,27 +111,22 @@ impl ParkedAsks {
         self.by_until.first().map(|(until, _)| *until)
     }
 
-    /// The place of a host's ask.
+    /// How a host's ask stands among all.
     #[must_use]
-    pub(crate) fn place(&self, host: HostId) -> Option<u64> {
-        self.asks.get(&host).map(|parked| parked.order)
+    pub(crate) fn rank(&self, host: HostId) -> Option<Rank> {
+        self.asks.get(&host).map(|parked| parked.rank(host))
     }
 
-    /// How a host's ask stands among all by its host's speed: the fastest first, then the place.
+    /// The first ask behind this rank, or of all.
     #[must_use]
-    pub(crate) fn rank(&self, host: HostId) -> Option<(Reverse<u64>, u64)> {
-        self.asks.get(&host).map(|parked| (Reverse(parked.speed), parked.order))
-    }
-
-    /// The first ask at this place or behind it.
-    #[must_use]
-    pub(crate) fn at_or_behind(&self, place: u64) -> Option<(u64, HostId)> {
-        self.by_order.range(place..).next().map(|(order, host)| (*order, *host))
+    pub(crate) fn first_behind(&self, rank: Option<Rank>) -> Option<Rank> {
+        let from = rank.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_speed.range((from, Bound::Unbounded)).next().copied()
     }
 
     /// Hosts whose asks wait, the fastest first.
     pub(crate) fn fastest(&self) -> impl Iterator<Item = HostId> + '_ {
-        self.by_speed.iter().map(|(_, _, host)| *host)
+        self.by_speed.iter().map(|rank| rank.host)
     }
 
     /// Do any idle slots wait?
@@ -164,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_found_by_place_and_by_time_until_they_are_taken() {
+    fn they_are_found_by_speed_and_by_time_until_they_are_taken() {
         let mut asks = ParkedAsks::default();
         let [a, b, c] = [HostId(3), HostId(1), HostId(2)];
         asks.park(a, ReplyTo(1), request(1), UnixMillis(30), 5);
@@ -172,17 +180,15 @@ mod tests {
         asks.park(c, ReplyTo(3), request(4), UnixMillis(20), 5);
         assert_eq!(asks.fastest().collect::<Vec<_>>(), [b, a, c]);
         assert_eq!((asks.idle_beside(b), asks.idle_beside(HostId(9))), (5, 7));
-        assert_eq!(asks.at_or_behind(0), Some((0, a)));
-        assert_eq!(asks.at_or_behind(1), Some((1, b)));
+        let [rank_a, rank_b, rank_c] = [a, b, c].map(|host| asks.rank(host));
+        assert_eq!((asks.first_behind(None), asks.first_behind(rank_b)), (rank_b, rank_a));
+        assert_eq!((asks.first_behind(rank_a), asks.first_behind(rank_c)), (rank_c, None));
         assert_eq!(asks.first_until(), Some(UnixMillis(10)));
 
         let taken = asks.take(a).unwrap();
-        assert_eq!(
-            (asks.waits(a), asks.place(a), asks.at_or_behind(0)),
-            (false, None, Some((1, b)))
-        );
+        assert_eq!((asks.waits(a), asks.rank(a), asks.first_behind(rank_b)), (false, None, rank_c));
         asks.put_back(a, taken);
-        assert_eq!((asks.place(a), asks.at_or_behind(0)), (Some(0), Some((0, a))));
+        assert_eq!((asks.rank(a), asks.first_behind(rank_b)), (rank_a, rank_a));
 
         assert_eq!(asks.take_due(UnixMillis(9)), None);
         assert_eq!(asks.take_due(UnixMillis(20)).map(|(host, _)| host), Some(b));

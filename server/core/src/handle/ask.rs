@@ -1,6 +1,8 @@
 //! A host asks for work: what it should hold, what it shouldn't, what is new; or it waits.
 
-use crate::{command::ReplyTo, core::Core, effect::Answer, event::LeaseEnd, state::Lease};
+use crate::{
+    command::ReplyTo, core::Core, effect::Answer, event::LeaseEnd, parked::Rank, state::Lease,
+};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
     digest::BlobRef,
@@ -77,8 +79,8 @@ impl Core {
     }
 
     /// Answers parked hosts for which something has changed: those whom what has become open concerns, or, where
-    /// more has changed, while there is work, whoever waits for it, in the order in which they came; then those
-    /// that have something else to hear.
+    /// more has changed, while there is work, whoever waits for it, the fastest first, for they choose before the
+    /// others; then those that have something else to hear.
     pub(crate) fn answer_parked(&mut self) {
         let work = std::mem::take(&mut self.soft.work_changed);
         let opened = std::mem::take(&mut self.soft.opened);
@@ -90,22 +92,22 @@ impl Core {
                 }
             }
         }
-        let mut place = 0;
+        let mut last: Option<Rank> = None;
         while work
             && self.supply() > 0
-            && let Some((at, host)) = self.soft.parked.at_or_behind(place)
+            && let Some(rank) = self.soft.parked.first_behind(last)
         {
-            place = at + 1;
-            self.answer_if_possible(host);
+            last = Some(rank);
+            self.answer_if_possible(rank.host);
         }
-        let mut rest: Vec<(u64, HostId)> = notify
+        let mut rest: Vec<Rank> = notify
             .into_iter()
-            .filter_map(|host| Some((self.soft.parked.place(host)?, host)))
-            .filter(|(at, _)| *at >= place)
+            .filter_map(|host| self.soft.parked.rank(host))
+            .filter(|rank| last.is_none_or(|last| *rank > last))
             .collect();
         rest.sort_unstable();
-        for (_, host) in rest {
-            self.answer_if_possible(host);
+        for rank in rest {
+            self.answer_if_possible(rank.host);
         }
     }
 
@@ -122,9 +124,9 @@ impl Core {
         match self.soft.schedule.homes.get(&job) {
             Some(homes) => {
                 let open = of_job.chain.open().flat_map(|shard| homes.all(shard));
-                let waiting = open.filter_map(|host| Some((self.soft.parked.rank(host)?, host)));
-                let waiting: BTreeSet<_> = waiting.collect();
-                hosts.extend(waiting.into_iter().map(|(_, host)| host));
+                let waiting = open.filter_map(|host| self.soft.parked.rank(host));
+                let waiting: BTreeSet<Rank> = waiting.collect();
+                hosts.extend(waiting.into_iter().map(|rank| rank.host));
                 // What is evaluated needs no home.
                 hosts.extend(self.soft.parked.fastest().take(1));
             }

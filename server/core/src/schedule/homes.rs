@@ -220,9 +220,9 @@ mod tests {
             (1..=8).zip([12, 6, 11, 19].repeat(2)).map(|(n, speed)| keeper(n, speed)).collect();
         let mut homes = Homes::default();
         homes.assign(None, &sized([10; 8]), 3, &hosts);
-        let speeds = (0..8).map(|shard| {
-            homes.all(ShardId(shard)).map(|host| hosts[host.0 as usize - 1].speed).collect()
-        });
+        let keeps = |shard, of: &&Keeper| homes.keeps(None, ShardId(shard), of.host);
+        let speeds = (0..8)
+            .map(|shard| hosts.iter().filter(|of| keeps(shard, of)).map(|of| of.speed).collect());
         let speeds: Vec<Vec<u64>> = speeds.collect();
         let fast = speeds.iter().filter(|of| of.contains(&19)).count();
         assert_eq!(fast, 6, "two hosts, three shards each: {speeds:?}");

@@ -23,3 +23,4 @@ mod sequences;
 mod shares;
 mod support;
 mod units;
+mod waiting;
