@@ -71,6 +71,16 @@ fn bytes_take_their_time_on_the_line() {
 }
 
 #[test]
+fn a_unit_that_waits_for_a_shard_on_a_slow_line_is_not_overdue() {
+    // A shard takes 200 s, training on it 1 s; without a sign of life a unit is given up after two terms.
+    let run = run("[server]\nlease_term = \"60s\"\nmost_hops = 3\n\
+         [[hosts]]\ntflops = 1\ndownload = 1\n\
+         [job]\nequal = 1000\ntrials = 1\nrows = 3000\nshards = 3\ndata_bytes = \"75MB\"\n");
+    assert_eq!((run.lost, run.assimilated, run.hops), (0, 1, 3), "in one lease: {run:?}");
+    assert!(close(run.makespan, 601.0), "{run:?}");
+}
+
+#[test]
 fn the_bound_of_pinned_shards_is_the_largest_load() {
     // Without running: two hosts, the slow one with half of all rows.
     let pinned = "[[hosts]]\ncount = 2\ntflops = [1, 4]\npick = \"cycle\"\n\

@@ -1,13 +1,20 @@
 //! What a host says of itself: what it could do with, what it holds, what it has cached.
 
 use super::{Around, Host, There};
-use crate::fleet::{plan::Plan, queue::Event, scenario::HostGroup};
+use crate::fleet::{
+    cache::{Name, needs},
+    plan::Plan,
+    queue::Event,
+    scenario::HostGroup,
+};
 use sojourn_core::ReplyTo;
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
     inventory::{Demand, Inventory, Links},
     time::Millis,
+    unit::Lease,
 };
+use std::collections::BTreeSet;
 
 impl Host {
     /// Has it an ask to send? One is open while it could do with more, and newer ones say more.
@@ -78,14 +85,25 @@ impl Host {
     /// Leases that it holds and hasn't reported.
     pub(crate) fn holding(&self, now: u64) -> Vec<Held> {
         let waiting = self.waiting.iter().map(|waiting| {
-            let fetched = self.down.progress(now);
-            let fetching = !waiting.is_ready();
-            let state = if fetching { HeldState::Fetching { fetched } } else { HeldState::Waiting };
+            let state = match waiting.is_ready() {
+                true => HeldState::Waiting,
+                false => HeldState::Fetching {
+                    fetched: self.fetched_of(&waiting.lease, &waiting.missing, now),
+                },
+            };
             Held::new(waiting.lease.id, state)
         });
         let running = self.slots.iter().flatten().map(|running| {
             let (done, of) = running.progress(now);
-            Held::new(running.lease.id, HeldState::Running { done, of })
+            let state = match running.is_at_work() {
+                true => HeldState::Running { done, of },
+                false => HeldState::Awaiting {
+                    done,
+                    of,
+                    fetched: self.fetched_of(&running.lease, running.missing(), now),
+                },
+            };
+            Held::new(running.lease.id, state)
         });
         let uploads = self.up.items().map(|upload| {
             let sent = self.up.progress(now);
@@ -96,6 +114,15 @@ impl Host {
             }
         });
         waiting.chain(running).chain(uploads).collect()
+    }
+
+    /// Bytes of a lease's blobs that are there, with what has come of the one that is on the line.
+    fn fetched_of(&self, lease: &Lease, missing: &BTreeSet<Name>, now: u64) -> u64 {
+        let there = needs(lease).into_iter().filter(|need| !missing.contains(&need.name));
+        let coming = self.down.items().next();
+        let coming = coming.filter(|fetch| missing.contains(&fetch.need.name));
+        let coming = coming.map_or(0, |_| self.down.progress(now));
+        there.fold(coming, |all, need| all.saturating_add(need.blob.bytes))
     }
 
     /// Does it hold anything that must be kept alive?

@@ -79,6 +79,11 @@ impl Running {
         self.since.is_some()
     }
 
+    /// Shards that are still to come.
+    pub(super) const fn missing(&self) -> &BTreeSet<Name> {
+        &self.missing
+    }
+
     pub(super) fn awaits(&self, name: &Name) -> bool {
         self.missing.contains(name)
     }
