@@ -3,7 +3,8 @@
 //! All of it may be lost with the server and comes back by itself: hosts say it again.
 
 use crate::{
-    contact::Contact, parked::ParkedAsks, promises::Promises, schedule::Schedule, shares::Shares,
+    contact::Contact, event::UnitKey, parked::ParkedAsks, promises::Promises, schedule::Schedule,
+    shares::Shares,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -57,6 +58,8 @@ pub(crate) struct Soft {
     pub(crate) work_changed: bool,
     /// Trials of which something has become open since then.
     pub(crate) opened: Vec<(JobId, TrialId)>,
+    /// Open evaluations that others leave to who made their checkpoints, and since when.
+    pub(crate) left_to_makers: BTreeMap<UnitKey, UnixMillis>,
     /// Parked hosts that have something to hear.
     pub(crate) notify: BTreeSet<HostId>,
 }

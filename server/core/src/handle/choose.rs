@@ -4,7 +4,7 @@ use super::{fit::Place, promise::After, reason::Reason};
 use crate::{core::Core, event::UnitKey, handle::hop::Hop, schedule::PlannedHop, state::Job};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
+    ids::{HostId, LeaseId, ShardId, Version},
     time::Millis,
 };
 
@@ -23,6 +23,27 @@ pub(crate) struct Chosen {
     pub(crate) planned: Option<PlannedHop>,
 }
 
+/// What a place had better leave to others for a while.
+#[derive(Debug, Default)]
+pub(super) struct LeftUndone {
+    /// Microseconds after which to look again.
+    wait: Option<u64>,
+    /// Evaluations that are left to who made their checkpoints.
+    to_makers: Vec<UnitKey>,
+}
+
+impl LeftUndone {
+    fn wait(&mut self, micros: u64) {
+        self.wait = Some(self.wait.map_or(micros, |before| before.min(micros)));
+    }
+
+    /// An evaluation is left to who made its checkpoint, for so many microseconds.
+    pub(super) fn leave_to_maker(&mut self, unit: UnitKey, micros: u64) {
+        self.wait(micros);
+        self.to_makers.push(unit);
+    }
+}
+
 impl Core {
     /// The unit that a slot of a host's device gets, or where it goes on with that when it has ended its own.
     pub(crate) fn choose(&mut self, host: HostId, device: &str, ahead: bool) -> Option<Chosen> {
@@ -33,46 +54,41 @@ impl Core {
         let contact = self.soft.contacts.get(&host)?;
         let place = Place { host, slots: contact.devices.get(device)?, ahead };
         let mut chance = self.chance.clone();
-        let mut wait: Option<u64> = None;
+        let mut left = LeftUndone::default();
         let mut chosen = None;
         for job in self.by_turn() {
             if self.lost_data(job).is_some() || !self.may_employ(job, host) {
                 continue;
             }
-            chosen = self.extra_for(job, place);
+            chosen = self.extra_for(job, place, &mut left);
             if chosen.is_none() && job.is_running() {
                 if let Some(micros) = self.is_early(job, place) {
-                    wait = Some(wait.map_or(micros, |before| before.min(micros)));
+                    left.wait(micros);
                     continue;
                 }
-                let evaluation = self.evaluation_for(job, place);
-                let backlog = evaluation.filter(|(_, backlog)| self.is_backlog(*backlog));
-                chosen = match (backlog, evaluation) {
-                    (Some((unit, waiting)), _) => {
-                        Some(evaluate(job.id, unit, Reason::Backlog(waiting)))
-                    }
-                    (None, evaluation) => match self.hop_for(job, place, &mut chance) {
+                chosen = self
+                    .backlog_for(job, place)
+                    .or_else(|| match self.hop_for(job, place, &mut chance) {
                         Hop::Chosen(chosen) => Some(*chosen),
                         Hop::Wait(micros) => {
-                            wait = Some(wait.map_or(micros, |before| before.min(micros)));
+                            left.wait(micros);
                             None
                         }
                         Hop::Nothing => None,
-                    }
-                    .or_else(|| {
-                        let (unit, _) = evaluation?;
-                        Some(evaluate(job.id, unit, Reason::NoHop))
-                    }),
-                };
+                    })
+                    .or_else(|| self.evaluation_for(job, place, &mut left));
             }
             if chosen.is_some() {
                 break;
             }
         }
         self.chance = chance;
-        if let (None, Some(micros)) = (&chosen, wait) {
+        if let (None, Some(micros)) = (&chosen, left.wait) {
             let at = self.now + Millis(micros.div_ceil(1000).max(1));
             self.soft.schedule.look_again_at(at);
+        }
+        for unit in left.to_makers {
+            self.is_left_to_maker(unit);
         }
         chosen
     }
@@ -87,45 +103,6 @@ impl Core {
         }
     }
 
-    /// The first evaluation outside the search that the host may do: somebody waits for it.
-    fn extra_for(&self, job: &Job, place: Place<'_>) -> Option<Chosen> {
-        let mut open = job.extras.iter().filter(|extra| extra.live.is_empty());
-        let extra = open.find(|extra| {
-            self.may_retry(None, &extra.failures, place.host)
-                && job
-                    .trial(extra.name.trial)
-                    .is_some_and(|trial| self.has_room(place.slots, trial))
-        })?;
-        Some(Chosen {
-            unit: UnitKey::Extra { job: job.id, name: extra.name },
-            then: Vec::new(),
-            base: extra.version,
-            planned: None,
-            copy_of: None,
-            after: None,
-            why: Reason::Asked(extra.name.split),
-        })
-    }
-
-    /// The oldest evaluation that the host may do, and how many there are for all.
-    fn evaluation_for(
-        &self,
-        job: &Job,
-        place: Place<'_>,
-    ) -> Option<((TrialId, Epoch, Version), usize)> {
-        let open = job.open.evaluations();
-        let count = open.len();
-        let first = open.filter_map(|(epoch, trial)| {
-            let known = job.trial(trial)?;
-            let evaluation = known.evaluations.get(&epoch)?;
-            let may = !self.state.blobs.is_lost(&evaluation.checkpoint.sha256)
-                && self.may_retry(None, &evaluation.failures, place.host)
-                && self.has_room(place.slots, known);
-            may.then_some((trial, epoch, evaluation.version))
-        });
-        first.take(1).next().map(|first| (first, count))
-    }
-
     /// A blob of the job's data, or one that its trials start from, that the store has lost.
     pub(crate) fn lost_data(&self, job: &Job) -> Option<Digest> {
         if !self.state.blobs.any_lost() {
@@ -133,22 +110,4 @@ impl Core {
         }
         self.state.blobs.first_lost(job.blobs().map(|blob| blob.sha256))
     }
-
-    /// Are these more evaluations than twice the slots in contact?
-    fn is_backlog(&self, evaluations: usize) -> bool {
-        let contacts = self.soft.contacts.iter();
-        let mut live = contacts
-            .filter(|(host, _)| self.soft.is_live(**host, self.now, self.config.lease_term));
-        // A few evaluations are settled by the first few hosts.
-        let enough = live.try_fold(evaluations, |left, (_, contact)| {
-            let twice = usize::try_from(contact.slots).unwrap_or(usize::MAX).saturating_mul(2);
-            left.checked_sub(twice).filter(|left| *left > 0)
-        });
-        enough.is_some()
-    }
-}
-
-fn evaluate(job: JobId, (trial, epoch, base): (TrialId, Epoch, Version), why: Reason) -> Chosen {
-    let unit = UnitKey::Evaluate { job, trial, epoch };
-    Chosen { unit, then: Vec::new(), base, planned: None, copy_of: None, after: None, why }
 }

@@ -8,6 +8,7 @@ mod choose;
 mod copies;
 mod course;
 mod deadline;
+mod evaluating;
 mod extra;
 mod fit;
 mod fleet;

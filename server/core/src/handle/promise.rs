@@ -12,6 +12,7 @@ use crate::{
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, LeaseId},
+    manifest::DataSplit,
     position::Position,
     unit::{self, Base, Unit, shard_index},
 };
@@ -207,12 +208,18 @@ impl Core {
         }
     }
 
-    /// The host will hold the shards of a lease by the time that it trains on them.
+    /// The host will hold what it trains on, or evaluates with, by the time that it does.
     pub(crate) fn has_shards_of(&mut self, lease: &Lease) {
         let Some(contact) = self.soft.contacts.get_mut(&lease.host) else { return };
         let Some(job) = self.state.jobs.get(&lease.unit.job()) else { return };
         let train = &job.data.train;
-        for shard in visits(lease).filter_map(|shard| train.get(shard_index(shard))) {
+        let evaluated = match lease.unit {
+            UnitKey::Train { .. } => &[],
+            UnitKey::Evaluate { .. } => job.data.split(DataSplit::Valid),
+            UnitKey::Extra { name, .. } => job.data.split(name.split),
+        };
+        let visited = visits(lease).filter_map(|shard| train.get(shard_index(shard)));
+        for shard in visited.chain(evaluated) {
             contact.will_have(job.id, train, shard.blob.sha256);
         }
     }

@@ -10,6 +10,7 @@
 mod copies;
 mod course;
 mod devices;
+mod evaluating;
 mod extras;
 mod given;
 mod legs;
