@@ -4,6 +4,7 @@
 use super::{failure::Failure, jobfile::Job};
 use crate::api_client::ApiClient;
 use sojourn_ingest::{Cut, Surveyed};
+use sojourn_model::ModelError;
 use sojourn_protocol::{
     inventory::Workload,
     spec::{JobSpec, Replicas, ShardSizes},
@@ -86,14 +87,24 @@ pub(crate) fn choose(job: &Job, data: &Surveyed<'_>, known: &Known) -> Result<Ch
         });
     }
     let outputs = data.labels().outputs();
-    let unfit = |error| Failure::call(format!("a model can't be built: {error}"));
-    let replicas = job.spec.placement.replicas;
-    let load = Load::of(&job.trials, data.shape(), outputs, rows, replicas).map_err(unfit)?;
     let hosts = shard_hosts(&known.hosts, &job.trials, data.shape(), outputs);
-    let counted = shard_count(&load, &hosts);
-    let shards = job.spec.data.shards.unwrap_or(counted.shards);
-    let why = job.spec.data.shards.is_none().then(|| counted.to_string());
-    let sizes = wants_speed(&job.spec).then(|| by_speed(rows, shards, &hosts)).flatten();
+    choose_for(&job.spec, &job.trials, data, &hosts)
+        .map_err(|error| Failure::call(format!("a model can't be built: {error}")))
+}
+
+/// Chooses for these hosts.
+pub(crate) fn choose_for(
+    spec: &JobSpec,
+    trials: &[Trial],
+    data: &Surveyed<'_>,
+    hosts: &[ShardHost],
+) -> Result<Chosen, ModelError> {
+    let (rows, outputs) = (data.train_rows(), data.labels().outputs());
+    let load = Load::of(trials, data.shape(), outputs, rows, spec.placement.replicas)?;
+    let counted = shard_count(&load, hosts);
+    let shards = spec.data.shards.unwrap_or(counted.shards);
+    let why = spec.data.shards.is_none().then(|| counted.to_string());
+    let sizes = wants_speed(spec).then(|| by_speed(rows, shards, hosts)).flatten();
     Ok(match sizes {
         None => Chosen { cut: Cut::Equal(shards), shards, why },
         Some(sizes) => {

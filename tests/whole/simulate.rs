@@ -134,3 +134,24 @@ fn hops_really_train_where_a_job_asks_for_it() {
     let (table, ..) = simulate(&folder, &[]);
     assert!(table.lines().next().unwrap().contains("best"), "{table}");
 }
+
+/// Where neither the scenario nor the job file says how many shards, they follow from the hosts.
+#[test]
+fn real_data_is_cut_for_the_hosts_that_there_are() {
+    let folder = Folder::with(&[(
+        "s.toml",
+        "[[hosts]]\ncount = 3\ntflops = 0.0000001\n\
+         [job]\nfile = \"job/digits.toml\"\ntrain = true\nepochs = 1\n",
+    )]);
+    let job = "name = \"digits\"\n[data]\ntrain = \"digits.csv\"\nlabel = \"label\"\nscale = \"standard\"\n\
+               [[model]]\narch = \"mlp\"\nhidden = { choice = [[4], [5], [6], [7]] }\n\
+               [training]\nepochs = 3\nbatch_size = 32\n";
+    fs::create_dir(folder.path().join("job")).unwrap();
+    fs::write(folder.path().join("job/digits.toml"), job).unwrap();
+    fs::copy(example("digits/digits.csv"), folder.path().join("job/digits.csv")).unwrap();
+    let (json, error, code) = simulate(&folder, &["--json"]);
+    assert_eq!(code, Some(0), "{error}");
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    // Two shards for each of three slots, four trials.
+    assert_eq!(report["cells"][0]["runs"][0]["hops"], 6 * 4, "{report}");
+}

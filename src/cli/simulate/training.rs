@@ -2,15 +2,18 @@
 //! trainer, one after the other, as a client's slot does them.
 
 use crate::cli::{
+    cutting,
     failure::{Failure, with_sources},
     workspace::Workspace,
 };
+use sojourn_ingest::{IngestError, Ingested};
 use sojourn_protocol::{
     digest::Digest, manifest::DataManifest, report::Outcome, spec::JobSpec, trainer::RunUnit,
     unit::Unit,
 };
 use sojourn_sim::fleet::Trains;
 use sojourn_slot::{Slot, SlotConfig, full_pace};
+use sojourn_workgen::shards::ShardHost;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -56,9 +59,14 @@ impl Training {
 }
 
 impl Trains for Training {
-    fn ingest(&mut self, file: &str, spec: &JobSpec) -> Result<DataManifest, String> {
+    fn ingest(
+        &mut self,
+        file: &str,
+        spec: &JobSpec,
+        hosts: &[ShardHost],
+    ) -> Result<DataManifest, String> {
         let same = serde_json::to_string(&(file, spec.seed, &spec.data));
-        let same = same.map_err(|error| error.to_string())?;
+        let same = format!("{} {hosts:?}", same.map_err(|error| error.to_string())?);
         if let Some(known) = self.ingested.get(&same) {
             return Ok(known.clone());
         }
@@ -66,8 +74,8 @@ impl Trains for Training {
         let folder = path.parent().unwrap_or(Path::new(""));
         let out = self.workspace.path().join(format!("data-{}", self.ingested.len()));
         fs::create_dir_all(&out).map_err(|error| format!("`{}`: {error}", out.display()))?;
-        let made = block_in_place(|| sojourn_ingest::ingest(spec, folder, &out, &mut |_| {}));
-        let made = made.map_err(|error| format!("`{file}`: {}", with_sources(&error)))?;
+        let made = block_in_place(|| cut(spec, folder, &out, hosts));
+        let made = made.map_err(|error| format!("`{file}`: {error}"))?;
         self.data.extend(made.files);
         self.ingested.insert(same, made.manifest.clone());
         Ok(made.manifest)
@@ -100,4 +108,14 @@ impl Trains for Training {
         }
         Ok(outcome)
     }
+}
+
+/// Makes the shards that `submit` would make where a server has these hosts.
+fn cut(spec: &JobSpec, folder: &Path, out: &Path, hosts: &[ShardHost]) -> Result<Ingested, String> {
+    let trials = sojourn_workgen::trials(spec).map_err(|error| with_sources(&error))?;
+    let bad = |error: IngestError| with_sources(&error);
+    let data = sojourn_ingest::survey(spec, folder, out, &mut |_| {}).map_err(bad)?;
+    let chosen = cutting::choose_for(spec, &trials, &data, hosts);
+    let chosen = chosen.map_err(|error| with_sources(&error))?;
+    data.ingest(&chosen.cut, out, &mut |_| {}).map_err(bad)
 }

@@ -110,7 +110,7 @@ pub(crate) fn make(
             let text = files(path)?;
             let mut spec = jobfile::parse(&text).map_err(|error| format!("`{path}`: {error}"))?;
             if let Some(trains) = trains.filter(|_| entry.train) {
-                real = Some(real_data(path, entry, seed, &mut spec, trains)?);
+                real = Some(real_data(path, entry, seed, &mut spec, fleet, trains)?);
             }
             of_file(path, entry, spec, real.as_ref())?
         }
@@ -157,6 +157,7 @@ fn real_data(
     entry: &JobEntry,
     seed: u64,
     spec: &mut JobSpec,
+    fleet: Fleet<'_>,
     trains: &mut dyn Trains,
 ) -> Result<DataManifest, String> {
     if !spec.init.is_empty() {
@@ -168,7 +169,9 @@ fn real_data(
     if let Auto::Given(shards) = entry.shards {
         spec.data.shards = Some(shards);
     }
-    trains.ingest(path, spec)
+    let data = trains.ingest(path, spec, fleet.hosts)?;
+    spec.data.shards = u32::try_from(data.train.len()).ok();
+    Ok(data)
 }
 
 /// Shards that nobody looks into.

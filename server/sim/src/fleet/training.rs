@@ -15,14 +15,21 @@ use sojourn_protocol::{
     spec::{Goal, JobSpec},
     unit::{Lease, Unit},
 };
+use sojourn_workgen::shards::ShardHost;
 
 /// Whoever really trains.
 pub trait Trains {
-    /// Makes shards of the data of a job file. `file`: its path, as the scenario has it.
+    /// Makes shards of the data of a job file: as many as it says, or, where it leaves that open, as suit these
+    /// hosts. `file`: its path, as the scenario has it.
     ///
     /// # Errors
     /// What is wrong with the data.
-    fn ingest(&mut self, file: &str, spec: &JobSpec) -> Result<DataManifest, String>;
+    fn ingest(
+        &mut self,
+        file: &str,
+        spec: &JobSpec,
+        hosts: &[ShardHost],
+    ) -> Result<DataManifest, String>;
 
     /// Does a unit; a hop ends before batch `until` of its last shard. Blobs that it needs came from
     /// [`Trains::ingest`] or from units before.
