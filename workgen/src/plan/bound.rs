@@ -52,7 +52,7 @@ impl Best {
         let first = problem.places.iter().map(|place| place.free_at).min().unwrap_or(0);
         let busy =
             self.rest.iter().zip(&problem.trials).filter(|(_, trial)| has_hops(problem, trial));
-        busy.map(|(rest, trial)| rest + trial.free_at.max(first)).max().unwrap_or(0)
+        busy.map(|(rest, trial)| rest + trial.begins_at().max(first)).max().unwrap_or(0)
     }
 }
 
@@ -84,7 +84,7 @@ fn loads(problem: &Problem) -> u64 {
         if let (Some((load, hops, first)), Some(trial)) = (loads.get_mut(place as usize), trial) {
             *load += time * times;
             *hops += times;
-            *first = (*first).min(trial.free_at);
+            *first = (*first).min(trial.begins_at());
         }
     };
     for (number, trial) in problem.trials.iter().enumerate() {
@@ -162,7 +162,7 @@ fn everything(works: &[u64], speeds: &mut [(u128, u64)]) -> u64 {
 fn longest(problem: &Problem, mut works: Vec<u64>, mut speeds: Vec<(u128, u64)>) -> u64 {
     let first = problem.places.iter().map(|place| place.free_at).min().unwrap_or(0);
     let free = problem.trials.iter().filter(|trial| has_hops(problem, trial));
-    let first = first.max(free.map(|trial| trial.free_at).min().unwrap_or(0));
+    let first = first.max(free.map(PlanTrial::begins_at).min().unwrap_or(0));
     works.sort_unstable_by(|a, b| b.cmp(a));
     speeds.sort_unstable_by_key(|(speed, _)| std::cmp::Reverse(*speed));
     let (mut work, mut speed, mut bound) = (0_u128, 0_u128, 0);

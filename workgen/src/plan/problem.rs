@@ -29,7 +29,8 @@ pub struct Problem {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanTrial {
-    /// Microseconds from now until its next hop may begin.
+    /// Microseconds from now until its checkpoint is at the server; at the place that holds it, its next hop
+    /// may begin earlier, by as much as `stay` is shorter than `send`.
     pub free_at: u64,
     /// Shards left in its current epoch, in any order.
     pub open: Vec<u32>,
@@ -43,15 +44,28 @@ pub struct PlanTrial {
     /// The place that holds its checkpoint, where it has one.
     #[serde(default)]
     pub at: Option<u32>,
-    /// Microseconds that its checkpoint takes from a place to the server; nobody goes on with it before.
+    /// Microseconds that its checkpoint takes from a place to the server; no other place goes on with it before.
     #[serde(default)]
     pub send: u64,
+    /// Microseconds from the end of some hops until the next may begin at the same place: `send` where that waits
+    /// for the checkpoint too, 0 where it goes on from its own copy.
+    #[serde(default)]
+    pub stay: u64,
     /// Microseconds that it takes from the server to a place that doesn't hold it.
     #[serde(default)]
     pub fetch: u64,
 }
 
 impl PlanTrial {
+    /// Microseconds from now until its next hop may begin where that is soonest.
+    #[must_use]
+    pub const fn begins_at(&self) -> u64 {
+        match self.at {
+            Some(_) => self.free_at.saturating_sub(self.send.saturating_sub(self.stay)),
+            None => self.free_at,
+        }
+    }
+
     /// Does it take time to go from place to place?
     #[must_use]
     pub const fn moves(&self) -> bool {

@@ -99,7 +99,7 @@ impl Schedule {
             seen.push(of_trial);
         }
         let mut trials: Vec<(u64, u32, u64)> =
-            problem.trials.iter().map(|trial| (trial.free_at, 0, 0)).collect();
+            problem.trials.iter().map(|trial| (trial.begins_at(), 0, 0)).collect();
         let mut places: Vec<u64> = problem.places.iter().map(|place| place.free_at).collect();
         for (before, step) in self.steps.iter().zip(self.steps.iter().skip(1)) {
             if (step.start, step.place) < (before.start, before.place) {

@@ -115,6 +115,7 @@ impl Core {
                 free_at: self.opens_in(trial, moves.send),
                 at: at.and_then(|slot| u32::try_from(slot).ok()),
                 send: moves.send,
+                stay: moves.send,
                 fetch: moves.fetch,
                 open,
                 epochs_after: after.min(most_after),
