@@ -233,7 +233,8 @@ fn trials_that_take_time_to_move_stay_where_they_are() {
         work: vec![work; 2],
         at: Some(at),
         send: 5,
-        fetch: 30,
+        stay: 5,
+        fetch: 40,
         ..PlanTrial::default()
     };
     let problem = Problem {

@@ -1,21 +1,11 @@
 //! A problem with what each trial has left worked out: hops in a row, of which places take shares.
 
+use super::share::Share;
 use crate::plan::{
-    Problem,
-    problem::{PACE_ONE, PlanTrial, id},
+    PlanPlace, Problem,
+    problem::{PACE_ONE, PlanTrial},
 };
 use std::cmp::Reverse;
-
-/// Hops of a trial in a row that are for one place. Hops are counted over all that the trial has left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Share {
-    pub(super) trial: usize,
-    /// The first of them, and the one behind the last.
-    pub(super) first: u64,
-    pub(super) end: u64,
-    /// When it should begin.
-    pub(super) from: u64,
-}
 
 pub(super) struct Ground<'a> {
     pub(super) problem: &'a Problem,
@@ -27,6 +17,8 @@ pub(super) struct Ground<'a> {
     work: Vec<u64>,
     /// By place: its pace, on the mean of all trials.
     paces: Vec<u64>,
+    /// By trial, then place: microseconds of a hop, on the mean of all that the trial has left.
+    hop_takes: Vec<u64>,
 }
 
 impl<'a> Ground<'a> {
@@ -51,13 +43,18 @@ impl<'a> Ground<'a> {
             open.sort_unstable();
             open
         });
-        Self {
-            problem,
-            hops: hops.collect(),
-            open: open.collect(),
-            work: work.collect(),
-            paces: paces.collect(),
-        }
+        let (hops, work): (Vec<u64>, Vec<u64>) = (hops.collect(), work.collect());
+        let hop_takes = problem.trials.iter().enumerate().flat_map(|(number, trial)| {
+            let hop = work[number] / hops[number].max(1);
+            (0..problem.places.len()).map(move |place| scaled(hop, pace(trial, place)))
+        });
+        let hop_takes = hop_takes.collect();
+        Self { problem, hops, open: open.collect(), work, paces: paces.collect(), hop_takes }
+    }
+
+    /// About the microseconds of a hop: as if all of a trial took equally long.
+    pub(super) fn hop_takes(&self, trial: usize, place: usize) -> u64 {
+        self.hop_takes[trial * self.problem.places.len() + place]
     }
 
     /// Microseconds of all that a trial has left, at pace one.
@@ -67,11 +64,7 @@ impl<'a> Ground<'a> {
 
     /// Work that a place does in so many microseconds.
     pub(super) fn work_of(&self, micros: u64, place: usize) -> u64 {
-        if let Some(scaled) = micros.checked_mul(PACE_ONE) {
-            return scaled / self.paces[place];
-        }
-        let work = u128::from(micros) * u128::from(PACE_ONE) / u128::from(self.paces[place]);
-        u64::try_from(work).unwrap_or(u64::MAX)
+        by(micros, PACE_ONE, self.paces[place])
     }
 
     /// Microseconds that a place needs for some work.
@@ -84,21 +77,30 @@ impl<'a> Ground<'a> {
         scaled(self.work[trial], pace(&self.problem.trials[trial], place))
     }
 
+    /// Do the paces of two places differ by less than such a part?
+    pub(super) fn is_as_fast(&self, a: usize, b: usize, part: u64) -> bool {
+        self.paces[a].abs_diff(self.paces[b]) <= self.paces[a] / part
+    }
+
+    /// The fastest place, on the mean of all trials.
+    pub(super) fn fastest(&self) -> usize {
+        (0..self.paces.len()).min_by_key(|place| self.paces[*place]).unwrap_or(0)
+    }
+
     /// Microseconds from now until a trial can begin at a place.
     pub(super) fn arrives(&self, trial: usize, place: usize) -> u64 {
         let known = &self.problem.trials[trial];
-        let moves = match known.at {
-            Some(at) if at as usize != place => known.fetch,
-            Some(_) | None => 0,
-        };
-        known.free_at + moves
+        match known.at {
+            Some(at) if at as usize != place => known.free_at + known.fetch,
+            Some(_) | None => known.begins_at(),
+        }
     }
 
     /// Microseconds between a trial's epochs, all together.
     pub(super) fn between(&self, trial: usize) -> u64 {
         let known = &self.problem.trials[trial];
         let epochs = u64::from(known.epochs_after) + u64::from(!known.open.is_empty());
-        known.send * epochs.saturating_sub(1)
+        known.stay * epochs.saturating_sub(1)
     }
 
     /// Trials, the most weighted work first.
@@ -108,26 +110,30 @@ impl<'a> Ground<'a> {
         order
     }
 
-    /// All of a trial.
-    pub(super) fn whole(&self, trial: usize, from: u64) -> Share {
-        Share { trial, first: 0, end: self.hops[trial], from }
+    /// Microseconds of what a trial has left from a hop on, at pace one.
+    pub(super) fn work_from(&self, trial: usize, hop: u64) -> u64 {
+        let hops = self.hops[trial].max(1);
+        by(self.work[trial], hops - hop.min(hops), hops)
     }
 
-    /// By place: whole trials, each where it ends earliest.
-    pub(super) fn by_earliest_finish(&self, weights: &[u64]) -> Vec<Vec<Share>> {
-        let mut free: Vec<u64> = self.problem.places.iter().map(|place| place.free_at).collect();
-        let mut places = vec![Vec::new(); free.len()];
-        for trial in self.by_work(weights) {
-            let mut best = (u64::MAX, 0, 0);
+    /// Whole trials, in this order, each to the place where it ends earliest; places are free from these times.
+    pub(super) fn finish_earliest(
+        &self,
+        trials: &[usize],
+        free: &mut [u64],
+        shares: &mut Vec<Share>,
+    ) {
+        for &trial in trials {
+            let mut best = (u64::MAX, 0);
             for (place, free) in free.iter().enumerate() {
                 let from = (*free).max(self.arrives(trial, place));
-                best = best.min((from + self.time(trial, place), place, from));
+                best = best.min((from + self.time(trial, place), place));
             }
-            let (ends, place, from) = best;
+            let (ends, place) = best;
             free[place] = ends;
-            places[place].push(self.whole(trial, from));
+            let urgency = self.work[trial];
+            shares.push(Share { trial, place, first: 0, end: self.hops[trial], urgency });
         }
-        places
     }
 
     /// The epoch, from 0 for the current one, and the shard of a trial's hop.
@@ -154,21 +160,18 @@ impl<'a> Ground<'a> {
         open + ((hop - open) / shards + 1) * shards
     }
 
-    /// Microseconds of some hops of a trial at a place; whole microseconds for each, as steps have it.
-    pub(super) fn takes(&self, trial: usize, hops: std::ops::Range<u64>, place: usize) -> u64 {
-        hops.map(|hop| self.problem.time(id(trial), self.hop(trial, hop).1, id(place))).sum()
-    }
-
-    /// About the same, worked out at once: as if all hops of a trial took equally long.
-    pub(super) fn takes_about(
-        &self,
-        trial: usize,
-        hops: std::ops::Range<u64>,
-        place: usize,
-    ) -> u64 {
-        let part = u128::from(self.work[trial]) * u128::from(hops.end - hops.start)
-            / u128::from(self.hops[trial].max(1));
-        scaled(u64::try_from(part).unwrap_or(u64::MAX), pace(&self.problem.trials[trial], place))
+    /// No plan ends, its last checkpoint sent, before this.
+    pub(super) fn aim(&self) -> u64 {
+        let busy = (0..self.hops.len()).filter(|trial| self.hops[*trial] > 0);
+        let send = busy.clone().map(|trial| self.problem.trials[trial].send).min();
+        let alone = busy.map(|trial| {
+            let ends = |(place, known): (usize, &PlanPlace)| {
+                known.free_at.max(self.arrives(trial, place)) + self.time(trial, place)
+            };
+            let soonest = self.problem.places.iter().enumerate().map(ends).min();
+            soonest.unwrap_or(0) + self.between(trial) + self.problem.trials[trial].send
+        });
+        alone.max().unwrap_or(0).max(self.problem.lower_bound() + send.unwrap_or(0))
     }
 }
 
@@ -177,6 +180,19 @@ fn pace(trial: &PlanTrial, place: usize) -> u64 {
 }
 
 fn scaled(work: u64, pace: u64) -> u64 {
-    let micros = (u128::from(work) * u128::from(pace)).div_ceil(u128::from(PACE_ONE));
-    u64::try_from(micros).unwrap_or(u64::MAX)
+    match work.checked_mul(pace) {
+        Some(micros) => micros.div_ceil(PACE_ONE),
+        None => by(work, pace, PACE_ONE) + 1,
+    }
+}
+
+/// `value * times / over`; in 64 bits where they do.
+pub(super) fn by(value: u64, times: u64, over: u64) -> u64 {
+    match value.checked_mul(times) {
+        Some(product) => product / over,
+        None => {
+            let wide = u128::from(value) * u128::from(times) / u128::from(over);
+            u64::try_from(wide).unwrap_or(u64::MAX - 1)
+        }
+    }
 }

@@ -1,53 +1,54 @@
 //! Plans where any place may train any shard, and a trial that changes places moves its checkpoint.
 //!
-//! Hop by hop a planner would move trials for every small gain; what counts here is where a trial is trained. Two
-//! ways are tried, and the one that ends earlier is taken:
+//! Hop by hop a planner would move trials for every small gain; what counts here is where a trial is trained. So what
+//! is planned are shares: some hops in a row of one trial, for one place. Three things are done one after the other:
 //!
-//! - Whole trials, the longest first, each to the place where all that it has left ends earliest (list scheduling
-//!   of independent jobs by earliest finish on machines of different speeds: Ibarra and Kim, J. ACM 24(2), 1977).
-//! - For a deadline, which is sought by halving: each trial, the longest first, goes where it fits most closely;
-//!   one that fits nowhere is split over two places, of which it takes all that is left of the later one
-//!   (McNaughton's wrap-around rule, Management Science 6(1), 1959, as Gonzalez and Sahni have it for machines of
-//!   different speeds, J. ACM 25(1), 1978).
+//! 1. Whole trials, the longest first, each to the place where all that it has left ends earliest (list scheduling
+//!    of independent jobs by earliest finish on machines of different speeds: Ibarra and Kim, J. ACM 24(2), 1977).
+//! 2. Trials packed before a deadline, some of them split over two places (`pack`), with several deadlines and in
+//!    several orders, for a third of the budget.
+//! 3. A search from the best of these: other places, other splits, other urgencies (`search`, `change`).
 //!
-//! Then every place works its trials off, epoch by epoch: while one sends its checkpoint, another trains. All that
-//! is tried with other weights of trials as long as the budget lasts and something better is found now and then.
+//! Each is measured by working it off (`work_off`), which takes a few microseconds:
 //!
 //! ```text
-//!   place 0   [ trial 7, epoch 0 ][ trial 2, epoch 0 ][ trial 7, epoch 1 ] ...
-//!                                 '-- 7 sends --'
+//!   place 0   [ trial 7 .................. ][ trial 2 .............. ]
+//!   place 1   [ trial 2 ...... ][ trial 4, while 7 moves ][ trial 7 . ]
 //! ```
 
 #![expect(clippy::indexing_slicing, reason = "ids of a checked problem are indices of its tables")]
 
+mod block;
+mod change;
 mod ground;
+mod lane;
 mod pack;
+mod search;
+mod share;
 mod work_off;
 
-use super::{Budget, Planner, Problem, Schedule, problem::id};
-use ground::{Ground, Share};
+use super::{Budget, Planner, Problem, Schedule, WHOLE, problem::id};
+use ground::{Ground, by};
+use pack::{Gaps, pack};
 use rand_chacha::ChaCha8Rng;
+use search::{Found, Search};
 use sojourn_protocol::seeds;
+use work_off::{Floor, Patience};
 
 /// The weight that changes nothing.
 const EVEN: u64 = 1 << 8;
-/// Halvings of the interval in which the deadline is sought.
-const HALVINGS: u32 = 10;
-/// Each deadline after that is nearer by so much of the best one.
-const NEARER: u64 = 256;
+/// The share of the budget for packing.
+const PACKING: u32 = WHOLE / 10 * 3;
+/// The most that are packed.
+const PACKS: u32 = 48;
+/// Where the time of moves isn't counted, deadlines are nearer to the lower bound than such a part of it.
+const NEAR: u64 = 32;
+/// It is counted in one case of so many.
+const COUNTED: u32 = 4;
 
-/// So many tries in a row that find nothing better are the last.
-const FRUITLESS: u32 = 32;
-
-/// Whole trials, or such as are split once; `None` where some shard is not for all places.
+/// Whole trials, or such as are split; `None` where some shard is not for all places.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Roam;
-
-/// Shares of trials by place, and when they end.
-struct Found {
-    ends: u64,
-    shares: Vec<Vec<Share>>,
-}
 
 impl Planner for Roam {
     fn plan(&self, problem: &Problem, seed: u64, budget: &mut dyn Budget) -> Option<Schedule> {
@@ -55,49 +56,46 @@ impl Planner for Roam {
             return None;
         }
         let ground = Ground::new(problem);
-        let found =
-            |shares: Vec<Vec<Share>>| Found { ends: work_off::ends(&ground, &shares), shares };
-        let mut weights = vec![EVEN; problem.trials.len()];
-        let mut best = found(ground.by_earliest_finish(&weights));
-        let bound = problem.lower_bound();
-        let mut deadline = best.ends;
-        let mut low = bound;
-        for _ in 0..HALVINGS {
-            if low >= deadline || budget.next().is_none() {
-                break;
-            }
-            let middle = low + (deadline - low) / 2;
-            match pack::pack(&ground, &weights, middle) {
-                Some(shares) => {
-                    deadline = middle;
-                    let packed = found(shares);
-                    if packed.ends < best.ends {
-                        best = packed;
-                    }
-                }
-                None => low = middle + 1,
-            }
-        }
+        let (bound, aim) = (problem.lower_bound(), ground.aim());
         let mut chance = seeds::stream("plan-roam", &[seed]);
-        let mut fruitless = 0;
-        while best.ends > bound && fruitless < FRUITLESS && budget.next().is_some() {
-            fruitless += 1;
+        let mut weights = vec![EVEN; problem.trials.len()];
+        let mut shares = Vec::new();
+        let mut free: Vec<u64> = problem.places.iter().map(|place| place.free_at).collect();
+        ground.finish_earliest(&ground.by_work(&weights), &mut free, &mut shares);
+        let mut best = Found { shares: Vec::new(), patience: Patience::None, ends: u64::MAX };
+        let mut floor = Floor::new(&ground);
+        best.improve(shares, &mut floor, aim);
+        let mut packs = 0;
+        while best.ends > aim
+            && packs < PACKS
+            && let Some(spent) = budget.next()
+            && spent < PACKING
+        {
+            packs += 1;
             let mut tried = weights.clone();
-            tilt(&mut tried, &mut chance);
-            let nearer = deadline - (deadline - bound.min(deadline)) / 4 - deadline / NEARER;
-            let packed = pack::pack(&ground, &tried, nearer.max(bound)).map(found);
-            let finished = found(ground.by_earliest_finish(&tried));
-            for one in packed.into_iter().chain([finished]) {
-                if one.ends < best.ends {
-                    best = one;
-                    deadline = deadline.min(best.ends);
-                    weights.clone_from(&tried);
-                    fruitless = 0;
-                }
+            if packs > 1 {
+                tilt(&mut tried, &mut chance);
+            }
+            let (gaps, span) = match seeds::below(&mut chance, COUNTED) {
+                0 => (Gaps::Lost, best.ends.saturating_sub(bound)),
+                _ => (Gaps::None, bound / NEAR),
+            };
+            let deadline = bound + by(span, seeds::below(&mut chance, WHOLE).into(), WHOLE.into());
+            if let Some(shares) = pack(&ground, &tried, deadline, gaps)
+                && best.improve(shares, &mut floor, aim)
+            {
+                weights = tried;
             }
         }
+        let mut search = Search::new(&ground, floor, aim, chance, best);
+        while search.ends() > aim
+            && let Some(spent) = budget.next()
+        {
+            search.iterate(spent);
+        }
+        let (best, mut floor) = search.best();
         let mut steps = Vec::new();
-        work_off::work_off(&ground, &best.shares, &mut |block| block.steps(&ground, &mut steps));
+        floor.work_off(&best.shares, best.patience, &mut |block| block.steps(&ground, &mut steps));
         Some(Schedule::new(steps))
     }
 }
@@ -113,3 +111,6 @@ fn tilt(weights: &mut [u64], chance: &mut ChaCha8Rng) {
         weights[index] = EVEN - 64 + u64::from(seeds::below(chance, 129));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,49 +3,65 @@
 //!
 //! What is left of places is kept as lanes: a lane is on one place at a time, perhaps on several one after the
 //! other. The longest trial goes first. It takes a part of one lane, from as early as it can, as long as the k
-//! longest of the other trials still have room on the k best lanes, for every k; else it takes all that is left of
-//! the time: first on one lane, then on the next better or worse one, and the rest of the two becomes one lane.
+//! longest of the other trials still have room on the k best lanes, for every k; else it is split over two lanes,
+//! of which the rest becomes one lane. Small trials are no more than filling; they go where they end earliest.
 //!
 //! ```text
 //!   fast  [ trial 3 .......... | trial 5 ..... ]     trial 5 leaves the slow place for the fast one,
 //!   slow  [ trial 5 .......... | free          ]     so that neither holds the job up
 //! ```
+//!
+//! While a trial moves, somebody else could be trained, but few are there at the right time. So there are two ways
+//! to count: the time is lost, or it takes none and all comes a little later than planned.
 
-use super::ground::{Ground, Share};
+use super::{
+    ground::{Ground, by},
+    lane::{Lane, Stretch},
+    share::Share,
+};
+use std::cmp::Reverse;
 
-/// A stretch of a lane: microseconds from now, on a place.
+/// Trials that need less than such a part of the deadline on the slowest place are small.
+const SMALL: u64 = 2;
+/// Lanes of a kind, and lanes at all, that are tried for a split.
+const OF_A_KIND: usize = 2;
+const LANES: usize = 16;
+/// Lanes are of a kind where times and paces differ by less than such a part.
+const ALIKE: u64 = 32;
+
+/// How the time of a move is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stretch {
-    from: u64,
-    to: u64,
-    place: usize,
+pub(super) enum Gaps {
+    /// As none.
+    None,
+    /// As lost, but for small trials.
+    Lost,
 }
 
-/// Time that is free, on one place after the other.
-#[derive(Debug, Clone, Default)]
-struct Lane {
-    stretches: Vec<Stretch>,
-    /// Work that fits in.
-    room: u64,
-}
-
-/// Shares by place so that all end before the deadline, as far as that can be said before they are worked off;
-/// `None` where some trial doesn't fit.
-pub(super) fn pack(ground: &Ground<'_>, weights: &[u64], deadline: u64) -> Option<Vec<Vec<Share>>> {
-    let mut packing = Packing::new(ground, deadline);
-    let order = ground.by_work(weights);
-    let mut needs: Vec<u64> = order.iter().map(|trial| packing.need(*trial)).collect();
+/// Shares so that all end before the deadline, as far as that can be said before they are worked off; `None` where
+/// some trial doesn't fit.
+pub(super) fn pack(
+    ground: &Ground<'_>,
+    weights: &[u64],
+    deadline: u64,
+    gaps: Gaps,
+) -> Option<Vec<Share>> {
+    let mut packing = Packing::new(ground, deadline, gaps);
+    let slowest =
+        (0..ground.problem.places.len()).map(|place| ground.work_of(deadline, place)).min();
+    let is_large = |trial: &usize| ground.work(*trial) > slowest.unwrap_or(0) / SMALL;
+    let (large, small): (Vec<usize>, Vec<usize>) =
+        ground.by_work(weights).into_iter().partition(is_large);
+    let mut needs: Vec<u64> = large.iter().map(|trial| packing.need(*trial)).collect();
     needs.reverse();
-    for trial in order {
+    packing.small = small.iter().map(|trial| ground.work(*trial)).sum();
+    for trial in large {
         needs.pop();
         let way = packing.place(trial, &needs)?;
         packing.take(trial, way);
     }
-    let mut shares = packing.shares;
-    for shares in &mut shares {
-        shares.sort_by_key(|share| (share.from, share.trial));
-    }
-    Some(shares)
+    packing.fill(&small);
+    Some(packing.shares)
 }
 
 struct Packing<'a> {
@@ -53,7 +69,11 @@ struct Packing<'a> {
     deadline: u64,
     /// The most room first.
     lanes: Vec<Lane>,
-    shares: Vec<Vec<Share>>,
+    shares: Vec<Share>,
+    gaps: Gaps,
+    /// Work of small trials, and of gaps that they may fill.
+    small: u64,
+    spare: u64,
 }
 
 /// Where a trial goes: its stretches, the lanes that they are cut from, and what becomes of those.
@@ -61,110 +81,163 @@ struct Way {
     stretches: Vec<Stretch>,
     lanes: Vec<usize>,
     left: Vec<Lane>,
+    /// What is in none of them.
+    gaps: Vec<Stretch>,
+}
+
+impl Way {
+    /// Work that the places could do while the trial moves.
+    fn lost(&self, ground: &Ground<'_>) -> u64 {
+        self.gaps.iter().map(|of| ground.work_in(*of)).sum()
+    }
 }
 
 impl<'a> Packing<'a> {
-    fn new(ground: &'a Ground<'a>, deadline: u64) -> Self {
+    fn new(ground: &'a Ground<'a>, deadline: u64, gaps: Gaps) -> Self {
         let places = &ground.problem.places;
         let lane = |(place, from): (usize, u64)| {
             Lane::new(ground, vec![Stretch { from, to: deadline, place }])
         };
         let free = places.iter().map(|place| place.free_at.min(deadline)).enumerate();
         let mut lanes: Vec<Lane> = free.map(lane).collect();
-        lanes.sort_by_key(|lane| std::cmp::Reverse(lane.room));
-        Self { ground, deadline, lanes, shares: vec![Vec::new(); places.len()] }
+        lanes.sort_by_key(|lane| Reverse(lane.room));
+        Self { ground, deadline, lanes, shares: Vec::new(), gaps, small: 0, spare: 0 }
     }
 
-    /// Work of a trial, and of the time in which its checkpoints are on their way: it can't be trained then.
+    /// Work of a trial, and what a place could do between its epochs.
     fn need(&self, trial: usize) -> u64 {
-        self.ground.work(trial)
+        let ground = self.ground;
+        let between = match self.gaps {
+            Gaps::None => 0,
+            Gaps::Lost => ground.work_of(ground.between(trial), ground.fastest()),
+        };
+        ground.work(trial) + between
     }
 
+    /// Small trials, each to the place where it ends earliest.
+    fn fill(&mut self, small: &[usize]) {
+        let ground = self.ground;
+        let mut free: Vec<u64> = ground.problem.places.iter().map(|place| place.free_at).collect();
+        for share in &self.shares {
+            free[share.place] +=
+                (share.end - share.first) * ground.hop_takes(share.trial, share.place);
+        }
+        ground.finish_earliest(small, &mut free, &mut self.shares);
+    }
+
+    /// The way of a trial that leaves room for the others.
     fn place(&self, trial: usize, others: &[u64]) -> Option<Way> {
         let known = &self.ground.problem.trials[trial];
         let at = known.at.map(|at| at as usize);
-        let between = self.ground.between(trial);
-        let ends = self.deadline.checked_sub(between)?;
         // Where it needs the least of what is better, its own place before others.
         let mut fitting: Vec<(bool, u64, usize)> = Vec::new();
         for (n, lane) in self.lanes.iter().enumerate() {
             let Some(first) = lane.stretches.first() else { continue };
-            let moves = if at.is_some_and(|at| at != first.place) { known.fetch } else { 0 };
-            let room = lane.room_in(self.ground, known.free_at + moves, ends);
-            if room >= self.need(trial) {
+            let from = self.ground.arrives(trial, first.place);
+            if lane.room_in(self.ground, from, self.deadline) >= self.need(trial) {
                 fitting.push((at.is_some_and(|at| at != first.place), lane.room, n));
             }
         }
         fitting.sort_unstable();
         for (_, _, n) in fitting {
-            let way = self.along(trial, n, ends)?;
+            let way = self.along(trial, n)?;
             if self.keeps_room(&way, others) {
                 return Some(way);
             }
         }
-        let mut best: Option<(usize, Way)> = None;
-        for n in 0..self.lanes.len() {
-            for (first, second) in [(n, n + 1), (n + 1, n)] {
-                if let Some(way) = self.across(trial, (first, second), ends)
-                    && self.keeps_room(&way, others)
-                    && best.as_ref().is_none_or(|(moves, _)| way.stretches.len() < *moves)
-                {
-                    best = Some((way.stretches.len(), way));
-                }
+        // The fewest stretches; of such, where the least is lost.
+        let several = self.kinds(at);
+        let pairs = several.iter().flat_map(|a| several.iter().map(move |b| (*a, *b)));
+        let mut best: Option<((usize, u64), Way)> = None;
+        for (first, second) in pairs.filter(|(first, second)| first != second) {
+            let Some(way) = self.across(trial, (first, second)) else { continue };
+            let price = (way.stretches.len(), way.lost(self.ground));
+            if best.as_ref().is_none_or(|(than, _)| price < *than) && self.keeps_room(&way, others)
+            {
+                best = Some((price, way));
             }
         }
         best.map(|(_, way)| way)
     }
 
+    /// Some lanes of each kind.
+    fn kinds(&self, at: Option<usize>) -> Vec<usize> {
+        let near = |a: u64, b: u64| a.abs_diff(b) <= self.deadline / ALIKE;
+        let is_at = |lane: &Lane| lane.stretches.first().is_some_and(|of| at == Some(of.place));
+        let same = |(a, b): (&Stretch, &Stretch)| {
+            near(a.from, b.from)
+                && near(a.to, b.to)
+                && self.ground.is_as_fast(a.place, b.place, ALIKE)
+        };
+        let alike = |a: &Lane, b: &Lane| {
+            a.stretches.len() == b.stretches.len()
+                && is_at(a) == is_at(b)
+                && a.stretches.iter().zip(&b.stretches).all(same)
+        };
+        let mut kinds: Vec<usize> = Vec::new();
+        for (n, lane) in self.lanes.iter().enumerate() {
+            let of_its_kind = kinds.iter().filter(|other| alike(&self.lanes[**other], lane));
+            if of_its_kind.count() < OF_A_KIND {
+                kinds.push(n);
+            }
+        }
+        let each = kinds.len().div_ceil(LANES).max(1);
+        kinds.into_iter().step_by(each).collect()
+    }
+
     /// Along one lane, from as early as it can.
-    fn along(&self, trial: usize, n: usize, ends: u64) -> Option<Way> {
-        let lane = self.lanes.get(n)?;
+    fn along(&self, trial: usize, n: usize) -> Option<Way> {
+        let lane = &self.lanes[n];
         let from = self.begins(trial, lane);
         let need = self.need(trial);
-        let to = lane.reaches(self.ground, from, need).filter(|to| *to <= ends)?;
+        let to = lane.reaches(self.ground, from, need).filter(|to| *to <= self.deadline)?;
         let stretches = lane.cut(from, to);
         let left = lane.without(self.ground, from, to);
-        Some(Way { stretches, lanes: vec![n], left: vec![left] })
+        Some(Way { stretches, lanes: vec![n], left: vec![left], gaps: Vec::new() })
     }
 
     /// First on one lane, then to the end on another.
-    fn across(&self, trial: usize, (first, second): (usize, usize), ends: u64) -> Option<Way> {
-        let none = Lane::default();
-        let (a, b) =
-            (self.lanes.get(first).unwrap_or(&none), self.lanes.get(second).unwrap_or(&none));
-        if a.stretches.is_empty() || b.stretches.is_empty() {
-            return None;
-        }
+    fn across(&self, trial: usize, (first, second): (usize, usize)) -> Option<Way> {
+        let (a, b) = (&self.lanes[first], &self.lanes[second]);
         let known = &self.ground.problem.trials[trial];
-        let moves = known.send + known.fetch;
+        let ends = self.deadline;
+        let moves = match self.gaps {
+            Gaps::None => 0,
+            Gaps::Lost => known.send + known.fetch,
+        };
         let from = self.begins(trial, a);
         let need = self.need(trial);
         let room = |change: u64| {
             a.room_in(self.ground, from, change) + b.room_in(self.ground, change + moves, ends)
         };
-        // Changing later gives more of the first lane and less of the second.
-        let (mut low, mut high) = (from, ends.checked_sub(moves)?.max(from));
-        let grows = room(high) >= room(low);
-        if room(if grows { high } else { low }) < need {
-            return None;
-        }
-        if room(if grows { low } else { high }) >= need {
-            // One of them alone would do: that is no change.
-            return None;
-        }
+        // Between two of these times, what fits in grows or shrinks all the way.
+        let latest = ends.checked_sub(moves)?.max(from);
+        let mut turns = vec![from, latest];
+        turns.extend(a.stretches.iter().flat_map(|of| [of.from, of.to]));
+        turns.extend(
+            b.stretches.iter().flat_map(|of| [of.from, of.to]).map(|at| at.saturating_sub(moves)),
+        );
+        turns.retain(|at| (from..=latest).contains(at));
+        turns.sort_unstable();
+        let fits = |change: &u64| room(*change) >= need;
+        let turn = turns.windows(2).find(|two| fits(&two[0]) != fits(&two[1]))?;
+        let (mut low, mut high) = (turn[0], turn[1]);
+        let grows = fits(&high);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if (room(middle) >= need) == grows { high = middle } else { low = middle }
+            if fits(&middle) == grows { high = middle } else { low = middle }
         }
         let change = if grows { high } else { low };
         let mut stretches = a.cut(from, change);
         stretches.extend(b.cut(change + moves, ends));
-        let rest = a.cut(change, self.deadline);
+        let rest = a.cut(change + moves, self.deadline);
         let before = b.cut(0, change);
         let joined: Vec<Stretch> = before.into_iter().chain(rest).collect();
         let joined = Lane::new(self.ground, joined);
+        let mut gaps = b.cut(change, change + moves);
+        gaps.extend(a.cut(change, change + moves));
         let early = Lane::new(self.ground, a.cut(0, from));
-        Some(Way { stretches, lanes: vec![first, second], left: vec![joined, early] })
+        Some(Way { stretches, lanes: vec![first, second], left: vec![joined, early], gaps })
     }
 
     /// When a trial can begin on a lane.
@@ -174,28 +247,39 @@ impl<'a> Packing<'a> {
         lane.stretches.first().map_or(arrives, |first| arrives.max(first.from))
     }
 
-    /// Would the k longest of the others still have room on the k best lanes, for every k? They come with the
-    /// longest last.
+    /// Would the k longest of the others still have room on the k best lanes, for every k, and all on all? They come
+    /// with the longest last.
     fn keeps_room(&self, way: &Way, others: &[u64]) -> bool {
         let kept = self.lanes.iter().enumerate().filter(|(n, _)| !way.lanes.contains(n));
         let mut kept = kept.map(|(_, lane)| lane.room).peekable();
         let mut left: Vec<u64> = way.left.iter().map(|lane| lane.room).collect();
         left.sort_unstable();
-        let (mut needed, mut there) = (0u64, 0u64);
-        others.iter().rev().all(|need| {
-            // Lanes stand by their room: of those that stay and those that are new, the next best.
-            let best = match (kept.peek(), left.last()) {
+        // Lanes stand by their room: of those that stay and those that are new, the next best.
+        let rooms = std::iter::from_fn(|| {
+            match (kept.peek(), left.last()) {
                 (Some(kept), Some(left)) if left > kept => None,
                 (None, _) => None,
                 (Some(_), _) => kept.next(),
-            };
-            there += best.or_else(|| left.pop()).unwrap_or(0);
-            needed += need;
-            needed <= there
-        })
+            }
+            .or_else(|| left.pop())
+        });
+        let (mut needed, mut there) = (0u64, 0u64);
+        let mut longest = others.iter().rev();
+        for room in rooms {
+            there += room;
+            needed += longest.next().copied().unwrap_or(0);
+            if needed > there {
+                return false;
+            }
+        }
+        let filling = longest.sum::<u64>() + self.small;
+        needed + filling <= there + self.spare + way.lost(self.ground)
     }
 
+    /// Gives a trial its shares along a way.
     fn take(&mut self, trial: usize, way: Way) {
+        self.spare += way.lost(self.ground);
+        self.spare += self.need(trial) - self.ground.work(trial);
         let mut n = 0;
         self.lanes.retain(|_| {
             n += 1;
@@ -211,8 +295,7 @@ impl<'a> Packing<'a> {
         let mut joined: Vec<(Stretch, u64)> = Vec::new();
         for stretch in way.stretches {
             work += self.ground.work_in(stretch);
-            let end = u128::from(hops) * u128::from(work) / u128::from(all.max(1));
-            let end = u64::try_from(end).unwrap_or(hops).min(hops);
+            let end = by(hops, work, all.max(1)).min(hops);
             match joined.last_mut() {
                 Some((last, until)) if last.place == stretch.place => *until = end,
                 _ => joined.push((stretch, end)),
@@ -223,61 +306,10 @@ impl<'a> Packing<'a> {
         }
         for (stretch, end) in joined {
             if end > first {
-                self.shares[stretch.place].push(Share { trial, first, end, from: stretch.from });
+                let urgency = u64::MAX - stretch.from;
+                self.shares.push(Share { trial, place: stretch.place, first, end, urgency });
                 first = end;
             }
         }
-    }
-}
-
-impl Lane {
-    fn new(ground: &Ground<'_>, mut stretches: Vec<Stretch>) -> Self {
-        stretches.retain(|stretch| stretch.from < stretch.to);
-        let room = stretches.iter().map(|of| ground.work_in(*of)).sum();
-        Self { stretches, room }
-    }
-
-    /// What of it lies between two times.
-    fn cut(&self, from: u64, to: u64) -> Vec<Stretch> {
-        let cut = self.stretches.iter().map(|stretch| Stretch {
-            from: stretch.from.max(from),
-            to: stretch.to.min(to),
-            ..*stretch
-        });
-        cut.filter(|stretch| stretch.from < stretch.to).collect()
-    }
-
-    fn without(&self, ground: &Ground<'_>, from: u64, to: u64) -> Self {
-        let mut stretches = self.cut(0, from);
-        stretches.extend(self.cut(to, u64::MAX));
-        Self::new(ground, stretches)
-    }
-
-    fn room_in(&self, ground: &Ground<'_>, from: u64, to: u64) -> u64 {
-        let of = |stretch: &Stretch| {
-            let (from, to) = (stretch.from.max(from), stretch.to.min(to));
-            if from < to { ground.work_in(Stretch { from, to, ..*stretch }) } else { 0 }
-        };
-        self.stretches.iter().map(of).sum()
-    }
-
-    /// When so much work is done from a time on.
-    fn reaches(&self, ground: &Ground<'_>, from: u64, mut work: u64) -> Option<u64> {
-        for stretch in self.cut(from, u64::MAX) {
-            let room = ground.work_in(stretch);
-            if room >= work {
-                return Some(
-                    (stretch.from + ground.work_takes(work, stretch.place)).min(stretch.to),
-                );
-            }
-            work -= room;
-        }
-        None
-    }
-}
-
-impl Ground<'_> {
-    fn work_in(&self, stretch: Stretch) -> u64 {
-        self.work_of(stretch.to - stretch.from, stretch.place)
     }
 }
