@@ -115,7 +115,8 @@ impl Core {
                 free_at: self.opens_in(trial, moves.send),
                 at: at.and_then(|slot| u32::try_from(slot).ok()),
                 send: moves.send,
-                stay: moves.send,
+                // The host goes on while the checkpoint is on its way.
+                stay: 0,
                 fetch: moves.fetch,
                 open,
                 epochs_after: after.min(most_after),
