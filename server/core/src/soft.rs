@@ -75,6 +75,8 @@ pub(crate) struct Term {
     pub(crate) started: bool,
     /// When it was first heard that it runs, or granted.
     pub(crate) since: UnixMillis,
+    /// Batches that were done by then.
+    pub(crate) first: u32,
     /// The host said that it is trained.
     pub(crate) finished: bool,
     /// The checkpoint that is on its way, as the host said.
@@ -105,6 +107,13 @@ pub(crate) enum Stop {
 }
 
 impl Term {
+    /// Microseconds for each of so many batches, as it went on since it was first heard of; `None` where it hasn't.
+    pub(crate) fn pace(&self) -> Option<(u64, u32)> {
+        let gained = self.done.checked_sub(self.first).filter(|gained| *gained > 0)?;
+        let so_far = (self.done_at - self.since).0.saturating_mul(1000);
+        (self.started && so_far > 0).then_some((so_far, gained))
+    }
+
     /// Was its host asked to end it early?
     pub(crate) fn is_to_stop(&self) -> bool {
         self.stop != Stop::No

@@ -181,14 +181,15 @@ impl Core {
         let micros = |from: UnixMillis, to: UnixMillis| (to - from).0.saturating_mul(1000);
         let estimate = self.estimate_micros(id);
         let spread = estimate.saturating_mul(self.spread(lease)) / 1000;
-        let so_far = micros(term.since, term.done_at);
         let (passed, due, spread) = if !term.started {
             // It waits for what runs before it, and for its bytes.
             let due = estimate.saturating_add(self.before(lease.id));
             (micros(lease.granted_at, self.now), due, spread)
-        } else if term.done > 0 && so_far > 0 {
-            let due = so_far.saturating_mul(u64::from(term.of)) / u64::from(term.done);
-            (micros(term.since, self.now), due, spread.min(due / PART))
+        } else if let Some((so_far, gained)) = term.pace() {
+            let takes =
+                |batches: u32| so_far.saturating_mul(u64::from(batches)) / u64::from(gained);
+            let (due, before) = (takes(term.of), takes(term.first));
+            (micros(term.since, self.now).saturating_add(before), due, spread.min(due / PART))
         } else {
             (micros(term.since, self.now), estimate, spread)
         };

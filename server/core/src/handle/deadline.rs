@@ -106,6 +106,7 @@ impl Core {
             due: self.now + self.config.start_grace + self.patience(lease, estimate),
             started: false,
             since: self.now,
+            first: 0,
             finished: false,
             made: None,
             told: self.now,

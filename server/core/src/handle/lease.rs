@@ -86,7 +86,7 @@ impl Core {
                 HeldState::Running { done, of } | HeldState::Awaiting { done, of, .. } => {
                     let starts = !term.started && started < slots;
                     if starts {
-                        term.since = self.now;
+                        (term.since, term.first) = (self.now, done);
                         term.started = true;
                         started += 1;
                     }

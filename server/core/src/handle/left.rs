@@ -19,15 +19,18 @@ impl Core {
             return 0;
         }
         let estimate = self.estimate_micros(lease);
-        let so_far = micros(term.done_at - term.since);
-        if term.started && term.done > 0 && so_far > 0 {
-            let left = u128::from(so_far) * u128::from(term.of.saturating_sub(term.done))
-                / u128::from(term.done);
+        let to_do = u128::from(term.of.saturating_sub(term.done));
+        if let Some((so_far, gained)) = term.pace() {
+            let left = u128::from(so_far) * to_do / u128::from(gained);
             let left = u64::try_from(left).unwrap_or(u64::MAX);
             return left.saturating_sub(self.passed(term.done_at));
         }
-        let begun = if term.started { Some(term.since) } else { None };
-        let begun = begun.or_else(|| self.is_first(lease).then_some(known.granted_at));
+        if term.started && term.of > 0 {
+            let left = u128::from(estimate) * to_do / u128::from(term.of);
+            let left = u64::try_from(left).unwrap_or(u64::MAX);
+            return left.saturating_sub(self.passed(term.done_at));
+        }
+        let begun = self.is_first(lease).then_some(known.granted_at);
         estimate.saturating_sub(begun.map_or(0, |at| self.passed(at)))
     }
 

@@ -2,7 +2,10 @@
 
 use crate::support::{Bench, HOST, JOB, OTHER, request};
 use sojourn_core::{Answer, Command, Effect, Event, ReplyTo, UnitKey};
-use sojourn_protocol::{api::WorkRequest, time::Millis};
+use sojourn_protocol::{
+    api::{Held, HeldState, WorkRequest},
+    time::Millis,
+};
 use sojourn_workgen::{
     PolicyName,
     plan::{Iterations, Planner as _, Problem, Rollout, Schedule},
@@ -105,6 +108,25 @@ fn another_plan_is_asked_for_when_a_host_has_gone() {
     let held = bench.core.state().leases[&lease].clone();
     let busy = problem.trials.iter().filter(|trial| trial.open.len() == 3).count();
     assert_eq!(busy, 1, "the hop of {held:?} is not planned again");
+}
+
+#[test]
+fn what_was_done_before_a_host_first_said_so_is_not_taken_for_what_it_did_since() {
+    let mut bench = Bench::with_policy(PolicyName::Rollout, 4, 4, 2, "");
+    let (version, schedule) = with_plan(&mut bench);
+    bench.apply(ready(version, schedule));
+    let lease = bench.core.state().hosts[&HOST].live.first().copied().unwrap();
+    // Three batches in the first eight seconds, of which nothing is heard; then one in two seconds.
+    for (seconds, done) in [(8, 3), (2, 4)] {
+        bench.now += seconds * 1000;
+        let holding = vec![Held::new(lease, HeldState::Running { done, of: 8 })];
+        bench.apply(Command::Heartbeat { to: TO, host: HOST, holding, reported: Vec::new() });
+    }
+    bench.apply(Command::RevokeHost { to: TO, host: OTHER });
+    let plan = bench.plans.pop().expect("another plan");
+    let (_, problem, _) = asked(&[plan]).unwrap();
+    assert_eq!(problem.places.len(), 1, "of now");
+    assert_eq!(problem.places[0].free_at, 8_000_000, "four more of two seconds each");
 }
 
 #[test]
