@@ -15,7 +15,7 @@
 //! | `scenario.rs`, `quantity.rs` | the file's keys, sizes and times |
 //! | `read.rs`, `check.rs` | its text to the scenarios that it asks for; what each must keep to |
 //! | `plan.rs` | a scenario with one seed: hosts, speeds, terms |
-//! | `job.rs` | a job as the core is told of it, and what is true of it |
+//! | `job.rs`, `costs.rs` | a job as the core is told of it, and what is true of it |
 //! | `policy.rs` | what decides: the server's policies, and references |
 //! | `arrival.rs` | when hosts are there |
 //! | `bound.rs`, `pins.rs` | no schedule is shorter than this |
@@ -32,6 +32,7 @@ mod arrival;
 mod bound;
 mod cache;
 mod check;
+mod costs;
 mod fate;
 mod gantt;
 mod host;
