@@ -178,7 +178,7 @@ fn a_paused_job_keeps_no_promise() {
 fn a_new_server_gives_no_other_lease_the_id_of_a_promise() {
     let mut bench = bench();
     let (first, report, next) = promised(&mut bench);
-    let config = bench.core.config().clone();
+    let config = *bench.core.config();
     let mut core = sojourn_core::Core::from_snapshot(&bench.core.snapshot(), config).unwrap();
     std::mem::swap(&mut bench.core, &mut core);
     bench.apply(Command::Started);
