@@ -61,6 +61,7 @@ impl Core {
             })?;
         }
         self.exclusive()?;
+        self.promises()?;
         self.lease_counts()?;
         self.accounted()?;
         self.blobs_referenced()?;
@@ -137,6 +138,31 @@ impl Core {
             holds("H3", started <= slots, || {
                 format!("host {host} runs {started} units in {slots} slots")
             })?;
+        }
+        Ok(())
+    }
+
+    /// L4: what is promised goes on from a lease that its trial has in hand, of the same host and device, and has an
+    /// id that no lease has.
+    fn promises(&self) -> Result<(), Violation> {
+        let promises = &self.soft.promises;
+        holds("L4", promises.all().count() == promises.len(), || {
+            "promises and the leases that they go on from differ in number".into()
+        })?;
+        for (after, promise) in promises.all() {
+            let sound = promise.is_some_and(|promise| {
+                let lease = &promise.lease;
+                let past = || self.state.past.get(&after).map(|past| &past.lease);
+                let before = self.state.leases.get(&after).or_else(past);
+                let trial = self.state.trial(lease.unit.job(), lease.unit.trial());
+                trial.is_some_and(|trial| {
+                    trial.live.contains(&after) || trial.awaiting.contains(&after)
+                }) && before.is_some_and(|before| {
+                    before.host == lease.host && before.device == lease.device
+                }) && !self.state.leases.contains_key(&lease.id)
+                    && !self.state.past.contains_key(&lease.id)
+            });
+            holds("L4", sound, || format!("what is promised after lease {after}: {promise:?}"))?;
         }
         Ok(())
     }

@@ -72,6 +72,23 @@ impl Promises {
         self.by_host.remove(&key)
     }
 
+    /// Takes a host's promise out.
+    pub(crate) fn take(&mut self, host: HostId, lease: LeaseId) -> Option<Promise> {
+        let promise = self.by_host.remove(&(host, lease))?;
+        self.after.retain(|_, key| *key != (host, lease));
+        Some(promise)
+    }
+
+    /// Each with the lease whose result is awaited.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (LeaseId, Option<&Promise>)> {
+        self.after.iter().map(|(after, key)| (*after, self.by_host.get(key)))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_host.len()
+    }
+
     /// Takes those of a job out.
     pub(crate) fn take_of(&mut self, job: JobId) -> Vec<Promise> {
         let of_job = |(_, key): &(&LeaseId, &(HostId, LeaseId))| {

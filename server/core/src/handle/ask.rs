@@ -189,6 +189,10 @@ impl Core {
             answer.leases.extend(self.wire_lease(*id));
             *resent.entry(device).or_default() += 1;
         }
+        for lease in self.promised_but(host, &held) {
+            *resent.entry(lease.device.clone()).or_default() += 1;
+            answer.leases.push(lease);
+        }
         let demand = self.demand_left(host, &request.demand, &resent);
         answer.leases.extend(self.grant(host, &demand));
         answer

@@ -230,13 +230,19 @@ impl Core {
         let own = |lease: &&LeaseId| {
             self.state.leases.get(lease).is_some_and(|lease: &Lease| lease.host == host)
         };
-        let released: Vec<LeaseId> = leases.iter().filter(own).copied().collect();
-        if !released.is_empty() {
-            self.slow_down(host, reason);
-        }
+        let mut released: Vec<LeaseId> = leases.iter().filter(own).copied().collect();
         for lease in &released {
             let reason = plain(reason, LONGEST_REASON);
             self.end_lease(*lease, LeaseEnd::GivenBack { reason });
+        }
+        // With a lease goes what was promised on it.
+        for lease in leases {
+            if self.release_promise(host, *lease) {
+                released.push(*lease);
+            }
+        }
+        if !released.is_empty() {
+            self.slow_down(host, reason);
         }
         self.reply(to, Ok(Answer::Released(ReleaseAnswer { released })));
     }
@@ -315,8 +321,10 @@ impl Core {
         let mut leases = leases.iter().filter_map(|lease| self.wire_lease(*lease));
         let promised = || {
             let promised = self.soft.promises.of(host);
-            let mut promised = promised.filter_map(|promise| self.wire_promise(promise));
-            promised.any(|lease| lease.unit.blobs().iter().any(|of| of.sha256 == blob))
+            // Its base is the host's own word, which opens nothing; it is to have that.
+            let others = promised.filter(|promise| promise.base.sha256 != blob);
+            let mut others = others.filter_map(|promise| self.wire_promise(promise));
+            others.any(|lease| lease.unit.blobs().iter().any(|of| of.sha256 == blob))
         };
         let named =
             leases.any(|lease| lease.unit.blobs().iter().any(|of| of.sha256 == blob)) || promised();

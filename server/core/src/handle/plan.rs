@@ -5,7 +5,7 @@ use super::{
     fit::Place,
     hop::Hop,
     legs::legs,
-    promise::GoesOn,
+    promise::Continued,
     reason::{Planned, Reason},
 };
 use crate::{
@@ -108,7 +108,7 @@ impl Core {
             Advice::Take(hop, further) => {
                 let trial = job.trial(hop.trial)?;
                 let goes_on = if trial.is_runnable() {
-                    GoesOn { chain: trial.chain.clone(), after: None }
+                    Continued { chain: trial.chain.clone(), after: None }
                 } else {
                     self.goes_on_at(trial, place)?
                 };
@@ -247,7 +247,7 @@ impl Core {
             may && chain.epoch() == hop.epoch && chain.next(hop.shard).is_some()
         });
         match goes_on {
-            Some(GoesOn { after: Some(_), .. }) if !place.ahead => PlannedStanding::Open,
+            Some(Continued { after: Some(_), .. }) if !place.ahead => PlannedStanding::Open,
             Some(_) if place.ahead => PlannedStanding::GoesOn,
             Some(_) | None => PlannedStanding::Later,
         }

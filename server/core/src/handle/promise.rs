@@ -17,6 +17,7 @@ use sojourn_protocol::{
     unit::{self, Base, Unit, shard_index},
 };
 use sojourn_workgen::Chain;
+use std::collections::BTreeSet;
 
 /// The result that a unit is to go on from.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +27,7 @@ pub(crate) struct After {
 }
 
 /// A trial as it will be at a place when what is under way there has been taken in.
-pub(crate) struct GoesOn {
+pub(crate) struct Continued {
     pub(crate) chain: Chain,
     /// What it goes on from; none as long as that isn't trained.
     pub(crate) after: Option<After>,
@@ -35,7 +36,7 @@ pub(crate) struct GoesOn {
 impl Core {
     /// A trial that one place has in hand, as it will be when the result has been taken in; `None` where another
     /// place has it, or it is promised already.
-    pub(crate) fn goes_on_at(&self, trial: &Trial, place: Place<'_>) -> Option<GoesOn> {
+    pub(crate) fn goes_on_at(&self, trial: &Trial, place: Place<'_>) -> Option<Continued> {
         let mut in_hand = trial.live.iter().chain(&trial.awaiting).copied();
         let (lease, None) = (in_hand.next()?, in_hand.next()) else { return None };
         let past = || self.state.past.get(&lease).map(|past| &past.lease);
@@ -50,7 +51,7 @@ impl Core {
         let made =
             term.filter(|term| term.finished && !term.is_to_stop()).and_then(|term| term.made);
         let made = made.filter(|made| made.bytes == trial.checkpoint_bytes);
-        Some(GoesOn { chain, after: made.map(|made| After { lease, made }) })
+        Some(Continued { chain, after: made.map(|made| After { lease, made }) })
     }
 
     /// A trial's chain as it will be when all that is in hand, and promised, has been taken in.
@@ -135,8 +136,7 @@ impl Core {
     pub(crate) fn keep_promise(&mut self, after: LeaseId) {
         let Some(promise) = self.soft.promises.take_after(after) else { return };
         if !self.can_keep(&promise) {
-            self.soft.notify.insert(promise.lease.host);
-            return;
+            return self.broken(&promise);
         }
         let Promise { lease, takes, why, .. } = promise;
         let (id, since) = (lease.id, lease.granted_at);
@@ -176,6 +176,7 @@ impl Core {
             && trial.chain.next(shard) == Some(promise.start)
             && !self.state.blobs.is_lost(&promise.base.sha256)
             && self.lost_data(job).is_none()
+            && self.may_employ(job, lease.host)
             && self.is_id_free(lease.id)
     }
 
@@ -203,9 +204,30 @@ impl Core {
             _ => Vec::new(),
         };
         for promise in broken {
-            self.soft.notify.insert(promise.lease.host);
-            self.plan_outdated(promise.lease.unit.job());
+            self.broken(&promise);
         }
+    }
+
+    /// A promise isn't kept: its host is to hear so, and its hops are for somebody else.
+    fn broken(&mut self, promise: &Promise) {
+        self.soft.notify.insert(promise.lease.host);
+        self.plan_outdated(promise.lease.unit.job());
+    }
+
+    /// A host gives a promised lease back.
+    pub(crate) fn release_promise(&mut self, host: HostId, lease: LeaseId) -> bool {
+        let promise = self.soft.promises.take(host, lease);
+        if let Some(promise) = &promise {
+            self.broken(promise);
+        }
+        promise.is_some()
+    }
+
+    /// What was promised to a host that doesn't hold it: the answer was lost, or the host began anew.
+    pub(crate) fn promised_but(&self, host: HostId, held: &BTreeSet<LeaseId>) -> Vec<unit::Lease> {
+        let promised = self.soft.promises.of(host);
+        let missing = promised.filter(|promise| !held.contains(&promise.lease.id));
+        missing.filter_map(|promise| self.wire_promise(promise)).collect()
     }
 
     /// The host will hold what it trains on, or evaluates with, by the time that it does.

@@ -175,6 +175,40 @@ fn a_paused_job_keeps_no_promise() {
 }
 
 #[test]
+fn a_promise_that_is_given_back_is_not_granted() {
+    let mut bench = bench();
+    let (first, report, next) = promised(&mut bench);
+    let release =
+        Command::Release { to: TO, host: HOST, leases: vec![next.id], reason: "no room".into() };
+    let Ok(Answer::Released(answer)) = bench.answer(release) else { panic!("an answer") };
+    assert_eq!(answer.released, [next.id]);
+    bench.report(HOST, report).unwrap();
+    assert!(!granted(&bench.assimilate()).contains(&next.id.0));
+    assert!(next.id > first.id);
+    bench.work_to_the_end(&[HOST]);
+}
+
+#[test]
+fn a_promise_whose_answer_was_lost_is_told_again() {
+    let mut bench = bench();
+    let (first, report, next) = promised(&mut bench);
+    let answer = ask(&mut bench, HOST, 1, vec![sending(&first, made(&report))]);
+    let told = answer.leases.into_iter().map(|lease| (lease.id, lease.unit));
+    assert_eq!(told.collect::<Vec<_>>(), [(next.id, next.unit)]);
+}
+
+#[test]
+fn what_a_host_says_that_it_made_opens_no_blob_to_it() {
+    let mut bench = bench();
+    let first = ask(&mut bench, HOST, 1, Vec::new()).leases.remove(0);
+    let secret = BlobRef { sha256: Digest::of(b"secret"), bytes: first.upload_bytes };
+    let next = ask(&mut bench, HOST, 1, vec![sending(&first, secret)]).leases.remove(0);
+    let read = |blob| Command::AuthorizeRead { to: TO, host: HOST, blob };
+    assert!(bench.answer(read(secret.sha256)).is_err());
+    assert!(bench.answer(read(hop(&next).shard.blob.sha256)).is_ok());
+}
+
+#[test]
 fn a_new_server_gives_no_other_lease_the_id_of_a_promise() {
     let mut bench = bench();
     let (first, report, next) = promised(&mut bench);
