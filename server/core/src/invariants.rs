@@ -152,8 +152,7 @@ impl Core {
         for (after, promise) in promises.all() {
             let sound = promise.is_some_and(|promise| {
                 let lease = &promise.lease;
-                let past = || self.state.past.get(&after).map(|past| &past.lease);
-                let before = self.state.leases.get(&after).or_else(past);
+                let before = self.state.lease(after);
                 let trial = self.state.trial(lease.unit.job(), lease.unit.trial());
                 trial.is_some_and(|trial| {
                     trial.live.contains(&after) || trial.awaiting.contains(&after)

@@ -5,7 +5,7 @@ use super::{
     fit::Place,
     hop::Hop,
     legs::legs,
-    promise::Continued,
+    promise::{After, Continued},
     reason::{Planned, Reason},
 };
 use crate::{
@@ -132,7 +132,8 @@ impl Core {
                 });
                 let most = self.hops_worth(job, trial, shard, place).min(further + 1);
                 let then = legs(chain, shard, |shard| self.standing(job, place, shard), most);
-                let (planned, after) = (Some(hop), goes_on.after);
+                let after = goes_on.after.map(|(lease, made)| After { lease, made, start });
+                let planned = Some(hop);
                 let base = if after.is_some() { trial.version.next() } else { trial.version };
                 let chosen = Chosen { unit, then, base, why, planned, copy_of: None, after };
                 Some(Hop::Chosen(Box::new(chosen)))

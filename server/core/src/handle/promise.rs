@@ -24,13 +24,15 @@ use std::collections::BTreeSet;
 pub(crate) struct After {
     pub(crate) lease: LeaseId,
     pub(crate) made: BlobRef,
+    /// Where the unit begins.
+    pub(crate) start: Position,
 }
 
 /// A trial as it will be at a place when what is under way there has been taken in.
 pub(crate) struct Continued {
     pub(crate) chain: Chain,
-    /// What it goes on from; none as long as that isn't trained.
-    pub(crate) after: Option<After>,
+    /// The lease that it goes on from, and what that has made; none as long as that isn't trained.
+    pub(crate) after: Option<(LeaseId, BlobRef)>,
 }
 
 impl Core {
@@ -39,8 +41,7 @@ impl Core {
     pub(crate) fn goes_on_at(&self, trial: &Trial, place: Place<'_>) -> Option<Continued> {
         let mut in_hand = trial.live.iter().chain(&trial.awaiting).copied();
         let (lease, None) = (in_hand.next()?, in_hand.next()) else { return None };
-        let past = || self.state.past.get(&lease).map(|past| &past.lease);
-        let known = self.state.leases.get(&lease).or_else(past)?;
+        let known = self.state.lease(lease)?;
         let here = known.host == place.host && known.device == place.slots.device.name;
         if !here || self.soft.promises.after(lease).is_some() {
             return None;
@@ -51,7 +52,7 @@ impl Core {
         let made =
             term.filter(|term| term.finished && !term.is_to_stop()).and_then(|term| term.made);
         let made = made.filter(|made| made.bytes == trial.checkpoint_bytes);
-        Some(Continued { chain, after: made.map(|made| After { lease, made }) })
+        Some(Continued { chain, after: made.map(|made| (lease, made)) })
     }
 
     /// A trial's chain as it will be when all that is in hand, and promised, has been taken in.
@@ -59,8 +60,7 @@ impl Core {
         let mut chain = trial.chain.clone();
         // Of two copies the first one counts.
         let in_hand = trial.live.iter().chain(&trial.awaiting).next();
-        let past = |lease| self.state.past.get(lease).map(|past| &past.lease);
-        let lease = in_hand.and_then(|lease| self.state.leases.get(lease).or_else(|| past(lease)));
+        let lease = in_hand.and_then(|lease| self.state.lease(*lease));
         let promised = in_hand.and_then(|lease| self.soft.promises.after(*lease));
         for lease in lease.into_iter().chain(promised.map(|promise| &promise.lease)) {
             if advance(&mut chain, lease).is_none() {
@@ -101,14 +101,7 @@ impl Core {
             copy_of: None,
             granted_at: self.now,
         };
-        let UnitKey::Train { job, trial, shard, .. } = lease.unit else { return None };
-        let trial = self.state.trial(job, trial)?;
-        let past = || self.state.past.get(&after.lease).map(|past| &past.lease);
-        let before = self.state.leases.get(&after.lease).or_else(past)?;
-        let mut chain = trial.chain.clone();
-        advance(&mut chain, before)?;
-        let start = chain.next(shard)?;
-        let promise = Promise { lease, start, base: after.made, takes, why };
+        let promise = Promise { lease, start: after.start, base: after.made, takes, why };
         let wired = self.wire_promise(&promise)?;
         let lease = promise.lease.clone();
         self.soft.promises.make(after.lease, promise);

@@ -102,6 +102,13 @@ impl State {
         }
     }
 
+    /// A lease, live or past.
+    #[must_use]
+    pub fn lease(&self, lease: LeaseId) -> Option<&Lease> {
+        let past = || self.past.get(&lease).map(|past| &past.lease);
+        self.leases.get(&lease).or_else(past)
+    }
+
     /// A trial by name.
     #[must_use]
     pub fn trial(&self, job: JobId, trial: TrialId) -> Option<&Trial> {
