@@ -98,7 +98,7 @@ fn hop(base: Base) -> Hop {
         start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
         shard: Shard { blob, rows: 10 },
         seed: 9,
-        context: context(),
+        context: context().into(),
         then: Vec::new(),
     }
 }

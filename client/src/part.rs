@@ -108,7 +108,7 @@ mod tests {
             start: START,
             shard: Shard { blob: blob(b"shard"), rows: 36 },
             seed: 1,
-            context,
+            context: context.into(),
             then: Vec::new(),
         });
         let (renew_by, heartbeat_every) = (UnixMillis(0), Millis(1));

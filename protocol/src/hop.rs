@@ -16,6 +16,7 @@ use crate::{
     unit::{Base, TrialContext},
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A hop, or the rest of one, and perhaps further hops of the same epoch: train a trial over one shard's
 /// batches from `start.batch` on, then over all batches of each shard of `then`.
@@ -36,7 +37,7 @@ pub struct Hop {
     /// The first hop's seed ([`crate::seeds::hop`]): the same for all parts of one hop.
     pub seed: u64,
     /// What the trial's units have in common.
-    pub context: TrialContext,
+    pub context: Arc<TrialContext>,
     /// The hops that follow, in order; each from its first batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<Leg>,
@@ -96,8 +97,7 @@ impl Stretch {
     /// Rows of its batches before `batch`.
     #[must_use]
     pub fn rows_to(&self, batch: u32, batch_size: u32) -> u64 {
-        let rows = u64::from(self.shard.rows);
-        let before = |batch: u32| (u64::from(batch) * u64::from(batch_size)).min(rows);
+        let before = |batch| self.shard.rows_before(batch, batch_size);
         before(batch).saturating_sub(before(self.start.batch))
     }
 }
@@ -223,7 +223,7 @@ mod tests {
                 scaling: Scaling::None,
                 total_steps: 90,
                 pinned_threads: None,
-            },
+            }.into(),
             then: vec![leg(1, 9), leg(7, 3)],
         }
     }

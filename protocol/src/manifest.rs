@@ -22,6 +22,14 @@ pub struct Shard {
     pub rows: u32,
 }
 
+impl Shard {
+    /// Rows of its batches before `batch`.
+    #[must_use]
+    pub fn rows_before(&self, batch: u32, batch_size: u32) -> u64 {
+        (u64::from(batch) * u64::from(batch_size)).min(u64::from(self.rows))
+    }
+}
+
 /// What labels are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -9,6 +9,7 @@ use crate::{
     time::{Millis, UnixMillis},
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 pub use crate::hop::{Hop, Leg, Stretch};
 
@@ -93,13 +94,14 @@ impl TrialContext {
     /// The context that a lease was granted with, where the trial may have been extended since.
     /// `former` has the earliest extension first.
     #[must_use]
-    pub fn as_of(&self, lease: LeaseId, former: &[FormerLength]) -> Self {
-        let mut context = self.clone();
-        if let Some(former) = former.iter().find(|former| lease <= former.until) {
-            context.config.training.epochs = former.epochs;
-            context.total_steps = former.total_steps;
-        }
-        context
+    pub fn as_of(self: &Arc<Self>, lease: LeaseId, former: &[FormerLength]) -> Arc<Self> {
+        let Some(former) = former.iter().find(|former| lease <= former.until) else {
+            return Arc::clone(self);
+        };
+        let mut context = Self::clone(self);
+        context.config.training.epochs = former.epochs;
+        context.total_steps = former.total_steps;
+        Arc::new(context)
     }
 }
 
@@ -141,7 +143,7 @@ pub struct Evaluation {
     #[serde(default, skip_serializing_if = "is_default")]
     pub counting: Counting,
     /// What the trial's units have in common.
-    pub context: TrialContext,
+    pub context: Arc<TrialContext>,
 }
 
 /// Work to hand out to a host.
@@ -176,7 +178,7 @@ impl Unit {
 
     /// What the trial's units have in common.
     #[must_use]
-    pub const fn context(&self) -> &TrialContext {
+    pub fn context(&self) -> &TrialContext {
         match self {
             Unit::Train(hop) => &hop.context,
             Unit::Evaluate(evaluation) => &evaluation.context,

@@ -18,6 +18,7 @@ use crate::{
     unit::{Base, FormerLength, Hop, Leg, TrialContext, shard_index},
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Whether a job goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -323,7 +324,7 @@ pub struct TrialHistory {
     /// Seed of the job.
     pub job_seed: u64,
     /// What the trial's units have in common now; see [`TrialHistory::context_of`].
-    pub context: TrialContext,
+    pub context: Arc<TrialContext>,
     /// How long the trial was to be before each of its extensions, the earliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<FormerLength>,
@@ -347,7 +348,7 @@ impl TrialHistory {
 
     /// What a hop of the history was trained with.
     #[must_use]
-    pub fn context_of(&self, hop: &HopRecord) -> TrialContext {
+    pub fn context_of(&self, hop: &HopRecord) -> Arc<TrialContext> {
         self.context.as_of(hop.lease, &self.former)
     }
 

@@ -24,7 +24,7 @@ use sojourn_protocol::{
     unit::TrialContext,
     view::{BestView, JobDetail},
 };
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -97,7 +97,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         Scaling::Standard(blob) => Some(fetch(&client, blob).await?),
         Scaling::None | Scaling::Constant(_) => None,
     };
-    let description = describe(&detail, context, &chosen, steps(&checkpoint)?);
+    let description = describe(&detail, Arc::unwrap_or_clone(context), &chosen, steps(&checkpoint)?);
     let file = write_model(&description, &checkpoint, scaling.as_deref());
     let file = file.map_err(|error| bad(&error))?;
     NewFile::write(&args.output, &file)?;

@@ -118,7 +118,7 @@ impl World {
                 job: JobId(1),
                 trial: id,
                 job_seed: 0,
-                context,
+                context: context.into(),
                 former: Vec::new(),
                 data: data.clone(),
                 numeric_class: None,

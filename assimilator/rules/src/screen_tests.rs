@@ -32,7 +32,7 @@ fn hop() -> Hop {
         start: Position { epoch: Epoch(1), shard: ShardId(0), batch: 0, step: 6 },
         shard: Shard { blob, rows: 10 },
         seed: 99,
-        context,
+        context: context.into(),
         then: Vec::new(),
     }
 }

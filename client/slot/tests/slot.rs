@@ -82,7 +82,7 @@ fn unit(pinned_threads: Option<u32>) -> RunUnit {
             start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
             shard,
             seed: 2,
-            context,
+            context: context.into(),
             then: Vec::new(),
         }),
         files: Default::default(),
@@ -273,7 +273,7 @@ async fn rows_are_predicted_refused_or_answered_beside_the_question() {
     let mut slot = slot(&folder, &script);
     let Unit::Train(hop) = unit(None).unit else { panic!("a hop") };
     let request = Predict {
-        context: hop.context,
+        context: TrialContext::clone(&hop.context),
         checkpoint: Digest::of(b"model"),
         files: Default::default(),
         rows: "rows".into(),

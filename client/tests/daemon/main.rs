@@ -141,7 +141,7 @@ fn hop_of(lease: u64, base: Base, shard: BlobRef, checkpoint: u32) -> Lease {
         start,
         shard: Shard { blob: shard, rows: 8 },
         seed: lease,
-        context: context(checkpoint),
+        context: context(checkpoint).into(),
         then: Vec::new(),
     });
     Lease {
@@ -169,7 +169,7 @@ fn evaluation(lease: u64, checkpoint: BlobRef, shards: &[BlobRef]) -> Lease {
         shards,
         split: DataSplit::Valid,
         counting: Counting::default(),
-        context: context(CHECKPOINT),
+        context: context(CHECKPOINT).into(),
     });
     Lease { unit, upload_bytes: 0, ..hop(lease, checkpoint) }
 }

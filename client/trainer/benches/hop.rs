@@ -270,7 +270,7 @@ fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> Train
         start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
         shard: Shard { blob, rows: case.rows },
         seed: 3,
-        context,
+        context: context.into(),
         then: Vec::new(),
     };
     TrainerRequest::Run(Box::new(RunUnit {

@@ -122,7 +122,7 @@ fn request(folder: &Path, case: &Case) -> TrainerRequest {
             start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
             shard: Shard { blob, rows: case.rows },
             seed: 3,
-            context,
+            context: context.into(),
             then: Vec::new(),
         }),
         files: BTreeMap::from([(blob.sha256, path)]),

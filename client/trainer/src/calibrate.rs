@@ -107,7 +107,7 @@ fn hop(model: Architecture, optimizer: Optimizer, shape: &[u32], rows: u32) -> H
         start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
         shard: Shard { blob: BlobRef { sha256: Digest([0; 32]), bytes: 0 }, rows },
         seed: SEED,
-        context,
+        context: context.into(),
         then: Vec::new(),
     }
 }

@@ -153,7 +153,7 @@ impl World {
             start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
             shard: self.shard,
             seed: 77,
-            context,
+            context: context.into(),
             then: Vec::new(),
         }
     }

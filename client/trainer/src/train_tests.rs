@@ -20,7 +20,7 @@ use sojourn_protocol::{
     trainer::{Progress, RunUnit, Told, TrainerLine},
     unit::{Base, Evaluation, Hop, TrialContext, Unit},
 };
-use std::{fs, ops::ControlFlow, time::Duration};
+use std::{fs, ops::ControlFlow, sync::Arc, time::Duration};
 
 #[test]
 fn a_hop_cut_anywhere_ends_in_the_same_bytes() {
@@ -134,7 +134,7 @@ fn a_model_learns_and_evaluation_says_so() {
         let mut world = World::new();
         let mut hop = world.hop(context(model));
         // The schedule is to last as long as the training.
-        hop.context.total_steps = 24 * u64::from(hop.batches());
+        Arc::make_mut(&mut hop.context).total_steps = 24 * u64::from(hop.batches());
         let mut last = None;
         for epoch in 0..24 {
             hop.start.epoch = Epoch(epoch);
@@ -179,7 +179,8 @@ fn augmented_hops_train_on_other_images() {
     let world = World::new();
     let plain = world.hop(context(mlp()));
     let mut augmented = plain.clone();
-    augmented.context.config.training.augment = Some(Augment { crop: 1, flip: true });
+    let training = &mut Arc::make_mut(&mut augmented.context).config.training;
+    training.augment = Some(Augment { crop: 1, flip: true });
     let (plain, _) = world.train(&plain, plain.batches()).unwrap();
     let (augmented, _) = world.train(&augmented, augmented.batches()).unwrap();
     assert_ne!(plain.checkpoint.sha256, augmented.checkpoint.sha256);
@@ -208,7 +209,7 @@ fn a_step_in_rounded_arithmetic_goes_nearly_the_same_way() {
         let start = parameters(&context, &start);
         let step = |precision| {
             let mut hop = world.hop(context.clone());
-            hop.context.config.training.precision = precision;
+            Arc::make_mut(&mut hop.context).config.training.precision = precision;
             let (trained, bytes) = world.train(&hop, 1).unwrap();
             let end = parameters(&context, &bytes);
             let moved: Vec<f32> = end.iter().zip(&start).map(|(end, start)| end - start).collect();
@@ -328,22 +329,25 @@ fn units_that_their_files_contradict_are_refused() {
         world.train(&hop, 8).unwrap_err().to_failure().message
     };
     let absent = shard(sojourn_protocol::digest::BlobRef { sha256: Digest::of(b"?"), bytes: 1 }, 1);
+    fn of(hop: &mut Hop) -> &mut TrialContext {
+        Arc::make_mut(&mut hop.context)
+    }
     for (change, expected) in [
         (&(|h: &mut Hop| h.shard = absent) as &dyn Fn(&mut Hop), "no file was given"),
         (&|h: &mut Hop| h.shard = shard(junk, ROWS), "`shard` can't be read: not a safetensors"),
         (&|h: &mut Hop| h.shard = shard(wide, ROWS), "2 features, the unit says 16"),
         (&|h: &mut Hop| h.shard.rows = 60, "61 rows, the unit says 60"),
-        (&|h: &mut Hop| h.context.outputs = 2, "class 2, the model has 2 outputs"),
-        (&|h: &mut Hop| h.context.config.training.loss = Loss::Mse, "`mse` takes numeric labels"),
-        (&|h: &mut Hop| h.context.config.training.batch_size = 0, "`batch_size` can't be 0"),
-        (&|h: &mut Hop| h.context.config.model = cnn(), "aren't those of the trial's model"),
-        (&|h: &mut Hop| h.context.shape = vec![4, 0], "16 features, the unit says 0"),
+        (&|h: &mut Hop| of(h).outputs = 2, "class 2, the model has 2 outputs"),
+        (&|h: &mut Hop| of(h).config.training.loss = Loss::Mse, "`mse` takes numeric labels"),
+        (&|h: &mut Hop| of(h).config.training.batch_size = 0, "`batch_size` can't be 0"),
+        (&|h: &mut Hop| of(h).config.model = cnn(), "aren't those of the trial's model"),
+        (&|h: &mut Hop| of(h).shape = vec![4, 0], "16 features, the unit says 0"),
         (&|h: &mut Hop| h.start.step = 4, "at step 3, the unit starts at 4"),
         (&|h: &mut Hop| h.start.batch = 4, "isn't the part of the hop"),
         (&|h: &mut Hop| h.seed = 1, "isn't the part of the hop"),
         (&|h: &mut Hop| h.trial = TrialId(3), "a checkpoint of trial 2, expected trial 3"),
         (&|h: &mut Hop| h.start.batch = 8, "starts at batch 8 of 8"),
-        (&|h: &mut Hop| h.context.config.training.optimizer.lr = -1.0, "`lr` can't be -1"),
+        (&|h: &mut Hop| of(h).config.training.optimizer.lr = -1.0, "`lr` can't be -1"),
     ] {
         let message = with(change);
         assert!(message.contains(expected), "`{message}` doesn't say `{expected}`");
@@ -379,7 +383,7 @@ fn an_evaluation_tells_batches_of_all_its_shards_as_they_are_done() {
         shards: vec![world.shard; 2],
         split: DataSplit::Valid,
         counting: Counting::default(),
-        context,
+        context: context.into(),
     };
     let request = world.request(Unit::Evaluate(evaluation));
     let mut told = Vec::new();

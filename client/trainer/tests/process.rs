@@ -113,7 +113,7 @@ fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
         start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
         shard: Shard { blob, rows },
         seed: 9,
-        context,
+        context: context.into(),
         then: Vec::new(),
     };
     TrainerRequest::Run(Box::new(RunUnit {

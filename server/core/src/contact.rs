@@ -2,11 +2,10 @@
 
 use sojourn_protocol::{
     digest::Digest,
-    ids::{JobId, ShardId},
+    ids::JobId,
     inventory::{Demand, Device, Inventory, Links, Measured, Workload},
     manifest::Shard,
     time::UnixMillis,
-    unit::shard_index,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,11 +105,16 @@ impl Contact {
         self.shards.retain(|job, _| is_open(*job));
     }
 
-    /// Is a shard of a job in its cache?
+    /// By shard of a job, is it in its cache? Where that is worked out.
     #[must_use]
-    pub(crate) fn has_shard(&self, job: JobId, shard: ShardId, blob: &Digest) -> bool {
-        let known = self.shards.get(&job).and_then(|shards| shards.get(shard_index(shard)));
-        known.copied().unwrap_or_else(|| self.cached.contains(blob))
+    pub(crate) fn shards_of(&self, job: JobId) -> Option<&[bool]> {
+        self.shards.get(&job).map(Vec::as_slice)
+    }
+
+    /// Is a blob in its cache?
+    #[must_use]
+    pub(crate) fn has_blob(&self, blob: &Digest) -> bool {
+        self.cached.contains(blob)
     }
 
     /// A shard of a job will be in its cache.

@@ -274,9 +274,9 @@ impl Core {
     pub(crate) fn emit(&mut self, event: Event) {
         let position = JournalPosition(self.state.position.0 + 1);
         let record = Record { position, at: self.now, event };
-        self.state.fold(&record);
+        let concern = self.state.take_in(&record);
         self.break_promises(&record.event);
-        self.renew_schedule(&record.event);
+        self.renew_schedule(concern);
         self.effects.push(Effect::Persist(record));
     }
 

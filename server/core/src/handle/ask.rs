@@ -175,18 +175,19 @@ impl Core {
         answer.stop = self.tell_to_stop(host);
         answer.evict = self.soft.evict.remove(&host).unwrap_or_default();
         let held: BTreeSet<LeaseId> = request.holding.iter().map(|held| held.lease).collect();
-        let live = self.state.hosts.get(&host).map(|host| host.live.clone()).unwrap_or_default();
+        let live = self.state.hosts.get(&host).map(|host| &host.live).into_iter().flatten();
+        let lacking: Vec<LeaseId> = live.filter(|id| !held.contains(id)).copied().collect();
         let mut resent: BTreeMap<String, u32> = BTreeMap::new();
-        for id in live.difference(&held) {
-            let Some(lease) = self.state.leases.get(id) else { continue };
+        for id in lacking {
+            let Some(lease) = self.state.leases.get(&id) else { continue };
             let device = lease.device.clone();
-            if self.is_misplaced(lease) || self.is_paused(*id) {
+            if self.is_misplaced(lease) || self.is_paused(id) {
                 // It began anew, with other devices or for a job that is to stand still.
-                self.end_lease(*id, LeaseEnd::Revoked);
+                self.end_lease(id, LeaseEnd::Revoked);
                 continue;
             }
-            self.soft.set_term(*id, self.fresh_term(*id));
-            answer.leases.extend(self.wire_lease(*id));
+            self.soft.set_term(id, self.fresh_term(id));
+            answer.leases.extend(self.wire_lease(id));
             *resent.entry(device).or_default() += 1;
         }
         for lease in self.promised_but(host, &held) {

@@ -275,8 +275,9 @@ impl Core {
         let device = &place.slots.device;
         let name = PlaceName { host: place.host, device: &device.name, flops: device.flops };
         let mut bytes = 0;
+        let shelf = self.shelf(job, place);
         for shard in visits(lease) {
-            match self.standing(job, place, shard) {
+            match shelf.standing(shard) {
                 Standing::Cached => {}
                 Standing::ToFetch => {
                     let shard = job.data.train.get(shard_index(shard));

@@ -3,7 +3,6 @@
 use crate::{
     contact::Slots,
     core::Core,
-    event::Event,
     schedule::{FleetPlace, PACE_ONE, PlaceName, SPEED_ONE, look_after},
     state::Concern,
 };
@@ -69,16 +68,15 @@ impl Core {
     }
 
     /// Takes in what an event, just folded, has changed of what is left.
-    pub(crate) fn renew_schedule(&mut self, event: &Event) {
-        match self.state.concern(event) {
+    pub(crate) fn renew_schedule(&mut self, concern: Concern) {
+        match concern {
             Concern::Nothing => {}
             Concern::Job(job) => self.rank_job(job),
             Concern::Trial(job, trial, _) => self.rank_trial(job, trial),
         }
     }
 
-    /// Ranks all trials of a job.
-    /// Estimates have changed, of all jobs.
+    /// Ranks the trials of all jobs: estimates have changed.
     pub(crate) fn rank_all(&mut self) {
         let jobs: Vec<JobId> = self.state.jobs.keys().copied().collect();
         for job in jobs {
@@ -86,6 +84,7 @@ impl Core {
         }
     }
 
+    /// Ranks all trials of a job.
     pub(crate) fn rank_job(&mut self, job: JobId) {
         let Some(known) = self.state.jobs.get(&job) else { return };
         self.soft.schedule.estimates.register(known);

@@ -1,6 +1,6 @@
 //! Which hop of a job an idle place gets: what the policy sees, and what it says.
 
-use super::{choose::Chosen, fit::Place, legs::legs, reason::Reason};
+use super::{choose::Chosen, fit::Place, legs::legs, reason::Reason, shelf::Shelf};
 use crate::{
     core::Core,
     event::UnitKey,
@@ -14,7 +14,6 @@ use sojourn_protocol::{
     unit::shard_index,
 };
 use sojourn_workgen::{Board, Candidate, Choice, Decision, Outlook, Sooner, Standing};
-use std::cell::RefCell;
 
 /// Hops of one lease, where their number goes by bytes.
 const MOST_HOPS: u32 = 1024;
@@ -35,10 +34,7 @@ struct JobBoard<'a> {
     job: &'a Job,
     ranks: &'a Ranks,
     place: Place<'a>,
-    /// The shards that the place's host keeps, where the job fixes its replicas.
-    own: Option<Vec<ShardId>>,
-    /// By shard, as far as asked for: a policy asks again for each trial.
-    standing: RefCell<Vec<Option<Standing>>>,
+    shelf: Shelf<'a>,
     outlook: Outlook,
     /// A plan says who trains which trial.
     planned: bool,
@@ -61,19 +57,11 @@ impl Board for JobBoard<'_> {
     }
 
     fn own(&self) -> Option<&[ShardId]> {
-        self.own.as_deref()
+        self.shelf.kept()
     }
 
     fn standing(&self, shard: ShardId) -> Standing {
-        let index = shard_index(shard);
-        let known = self.standing.borrow().get(index).copied().flatten();
-        known.unwrap_or_else(|| {
-            let standing = self.core.standing(self.job, self.place, shard);
-            if let Some(known) = self.standing.borrow_mut().get_mut(index) {
-                *known = Some(standing);
-            }
-            standing
-        })
+        self.shelf.standing(shard)
     }
 
     fn load(&self, shard: ShardId) -> u64 {
@@ -124,8 +112,7 @@ impl Core {
             job,
             ranks,
             place,
-            own: self.own_shards(job, place),
-            standing: RefCell::new(vec![None; job.data.train.len()]),
+            shelf: self.shelf(job, place),
             outlook: self.outlook(job, ranks, place),
             planned: self.is_planned(job.id),
         };
@@ -155,18 +142,6 @@ impl Core {
         let why = Reason::Policy(choice.why);
         let base = trial.version;
         Some(Chosen { unit, then, base, why, planned: None, copy_of: None, after: None })
-    }
-
-    pub(crate) fn standing(&self, job: &Job, place: Place<'_>, shard: ShardId) -> Standing {
-        let contact = self.soft.contacts.get(&place.host);
-        let blob = job.data.train.get(shard_index(shard)).map(|shard| shard.blob.sha256);
-        if !self.is_home(job, place.class(), shard, place.host) {
-            Standing::Elsewhere
-        } else if contact.zip(blob).is_some_and(|(of, blob)| of.has_shard(job.id, shard, &blob)) {
-            Standing::Cached
-        } else {
-            Standing::ToFetch
-        }
     }
 
     /// What is expected of a job's end, if it had all places to itself.

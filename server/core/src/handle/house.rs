@@ -1,6 +1,5 @@
 //! Shards of jobs that fix their replicas find homes, anew whenever hosts come and go.
 
-use super::fit::Place;
 use crate::{
     core::Core,
     schedule::{FleetPlace, Homes, Keeper},
@@ -124,12 +123,6 @@ impl Core {
         homes.is_none_or(|homes| homes.keeps(group(job, class), shard, host))
     }
 
-    /// The shards that a place's host keeps, where the job fixes its replicas.
-    pub(crate) fn own_shards(&self, job: &Job, place: Place<'_>) -> Option<Vec<ShardId>> {
-        let homes = self.soft.schedule.homes.get(&job.id)?;
-        Some(homes.of(group(job, place.class()), place.host).collect())
-    }
-
     /// Does the job fix where its shards are kept?
     pub(crate) fn has_homes(&self, job: &Job) -> bool {
         self.soft.schedule.homes.contains_key(&job.id)
@@ -160,13 +153,13 @@ impl Core {
         let places = self.soft.schedule.fleet.places(host).iter();
         let classes: BTreeSet<_> = places.map(|place| group(job, place.class)).collect();
         let kept = classes.into_iter().flat_map(|class| homes.of(class, host));
-        let blobs = kept.filter_map(|shard| job.data.train.get(shard_index(shard)));
+        let blobs = kept.filter_map(|shard| job.data.train.get(shard_index(*shard)));
         let blobs = blobs.map(|shard| shard.blob);
         blobs.filter(|blob| cached.is_none_or(|has| !has.contains(&blob.sha256))).collect()
     }
 }
 
 /// The class whose hosts keep all of a job's shards among them.
-fn group(job: &Job, class: Digest) -> Option<Digest> {
+pub(super) fn group(job: &Job, class: Digest) -> Option<Digest> {
     job.spec.placement.reproducible.then_some(class)
 }

@@ -26,6 +26,7 @@ mod problem;
 mod promise;
 mod reason;
 mod report;
+mod shelf;
 mod stock;
 mod turn;
 mod wire;

@@ -7,6 +7,7 @@ use super::{
     legs::legs,
     promise::{After, Continued},
     reason::{Planned, Reason},
+    shelf::Shelf,
 };
 use crate::{
     core::Core,
@@ -113,7 +114,8 @@ impl Core {
                     self.goes_on_at(trial, place)?
                 };
                 let chain = &goes_on.chain;
-                let shard = self.planned_shard(job, chain, &hop, place);
+                let shelf = self.shelf(job, place);
+                let shard = self.planned_shard(job, chain, &hop, &shelf);
                 let start = chain.next(shard)?;
                 let unit = UnitKey::Train {
                     job: job.id,
@@ -128,10 +130,10 @@ impl Core {
                     steps: planning.steps(),
                     late: now.saturating_sub(hop.start),
                     early: hop.start.saturating_sub(now),
-                    standing: self.standing(job, place, shard),
+                    standing: shelf.standing(shard),
                 });
                 let most = self.hops_worth(job, trial, shard, place).min(further + 1);
-                let then = legs(chain, shard, |shard| self.standing(job, place, shard), most);
+                let then = legs(chain, shard, |shard| shelf.standing(shard), most);
                 let after = goes_on.after.map(|(lease, made)| After { lease, made, start });
                 let planned = Some(hop);
                 let base = if after.is_some() { trial.version.next() } else { trial.version };
@@ -154,9 +156,9 @@ impl Core {
         job: &Job,
         chain: &Chain,
         hop: &PlannedHop,
-        place: Place<'_>,
+        shelf: &Shelf<'_>,
     ) -> ShardId {
-        let is_cached = |shard: &ShardId| self.standing(job, place, *shard) == Standing::Cached;
+        let is_cached = |shard: &ShardId| shelf.standing(*shard) == Standing::Cached;
         if self.has_homes(job) || is_cached(&hop.shard) {
             return hop.shard;
         }

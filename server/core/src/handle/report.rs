@@ -11,12 +11,14 @@ use sojourn_protocol::{
     api::ReportAnswer,
     digest::BlobRef,
     error::ErrorKind,
-    ids::{HostId, JobId, LeaseId, TrialId},
+    ids::{HostId, JobId, LeaseId, ShardId, TrialId},
     inventory::Workload,
     manifest::{DataSplit, Labels},
     metrics::{ByClass, ClassDetail, Counting},
+    position::Position,
     report::{Evaluated, Failure, FailureKind, Outcome, Report, ReportState, Sums, Trained},
     time::{Millis, UnixMillis},
+    unit::shard_index,
 };
 
 /// Trainer errors at one unit that count against the host (on one) or the job (on as many hosts).
@@ -167,7 +169,7 @@ impl Core {
             (Outcome::Failed(_), _) => None,
             (Outcome::Trained(trained), UnitKey::Train { .. }) => wrong_base(lease, trained)
                 .or_else(|| wrong_position(lease, trial, trained))
-                .or_else(|| self.wrong_rows(lease, trained))
+                .or_else(|| wrong_rows(job, lease, trial, trained))
                 .or_else(|| wrong_sums(job, &[trained.sums], None)),
             (Outcome::Evaluated(evaluated), UnitKey::Evaluate { .. }) => {
                 let counting = job.spec.search.counting(&job.data.labels);
@@ -184,13 +186,6 @@ impl Core {
                 Some("an evaluation was reported for a hop".into())
             }
         }
-    }
-
-    /// The rows that were trained are those of the batches that were.
-    fn wrong_rows(&self, lease: &Lease, trained: &Trained) -> Option<String> {
-        let wanted = self.wire_hop(lease)?.rows_to(trained.end)?;
-        let is = trained.sums.rows;
-        (is != wanted).then(|| format!("{is} rows were trained instead of {wanted}"))
     }
 
     /// Nobody is credited with more training than the time that they have had the unit.
@@ -373,6 +368,22 @@ fn wrong_position(lease: &Lease, trial: &Trial, trained: &Trained) -> Option<Str
         return Some(format!("the checkpoint has {is} bytes instead of {wanted}"));
     }
     chain.advance_through(start, &lease.then, trained.end).err().map(|error| error.to_string())
+}
+
+/// The rows that were trained are those of the batches that were.
+fn wrong_rows(job: &Job, lease: &Lease, trial: &Trial, trained: &Trained) -> Option<String> {
+    let UnitKey::Train { shard, from, .. } = lease.unit else { return None };
+    let batch_size = trial.context.config.training.batch_size;
+    let Position { shard: last, batch, .. } = trained.end;
+    let rows = |shard: ShardId, until| {
+        let of = job.data.train.get(shard_index(shard));
+        of.map_or(0, |of| of.rows_before(until, batch_size))
+    };
+    let way = std::iter::once(shard).chain(lease.then.iter().copied());
+    let whole: u64 = way.take_while(|on| *on != last).map(|on| rows(on, u32::MAX)).sum();
+    let wanted = (whole + rows(last, batch)).saturating_sub(rows(shard, from));
+    let is = trained.sums.rows;
+    (is != wanted).then(|| format!("{is} rows were trained instead of {wanted}"))
 }
 
 /// The version, the rows and the counts are those that were asked for.

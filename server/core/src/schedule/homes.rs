@@ -151,8 +151,8 @@ impl Homes {
     }
 
     /// Shards that a host keeps for its class, in order.
-    pub(crate) fn of(&self, class: Option<Digest>, host: HostId) -> impl Iterator<Item = ShardId> {
-        self.by_host.get(&(host, class)).into_iter().flatten().copied()
+    pub(crate) fn of(&self, class: Option<Digest>, host: HostId) -> &[ShardId] {
+        self.by_host.get(&(host, class)).map_or(&[], Vec::as_slice)
     }
 
     /// Shards that a host keeps for any class; one that it keeps for two stands twice.
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn of(homes: &Homes, host: u64) -> Vec<u32> {
-        homes.of(None, HostId(host)).map(|shard| shard.0).collect()
+        homes.of(None, HostId(host)).iter().map(|shard| shard.0).collect()
     }
 
     #[test]

@@ -23,6 +23,15 @@ pub(crate) struct Ranks {
 impl Ranks {
     /// A trial has so much work left, and is open or not, now.
     pub(crate) fn set(&mut self, trial: TrialId, work: u64, open: bool, now: UnixMillis) {
+        if let Some((_, since)) = self.by_trial.get_mut(&trial).filter(|(was, _)| *was == work) {
+            match (open, since.is_some()) {
+                (true, false) => drop(self.open.insert((Reverse(work), trial))),
+                (false, true) => drop(self.open.remove(&(Reverse(work), trial))),
+                (true, true) | (false, false) => return,
+            }
+            *since = open.then_some(now);
+            return;
+        }
         let before = self.remove(trial);
         let since = open.then(|| before.unwrap_or(now));
         self.by_trial.insert(trial, (work, since));

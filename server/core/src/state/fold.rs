@@ -33,6 +33,11 @@ const REPORTED: u64 = 24;
 impl State {
     /// Takes one event in. It must be the one after [`State::position`].
     pub fn fold(&mut self, record: &Record) {
+        self.take_in(record);
+    }
+
+    /// The same, and says whose open units may be others now.
+    pub(crate) fn take_in(&mut self, record: &Record) -> Concern {
         self.position = record.position;
         self.at = self.at.max(record.at);
         let at = self.at;
@@ -146,13 +151,15 @@ impl State {
                 self.end_extra(*job, *name, ExtraEnd::Failed { error: error.clone() }, at);
             }
         }
-        self.renew_open(&record.event);
+        let concern = self.concern(&record.event);
+        self.renew_open(concern);
         self.forget_old_leases();
+        concern
     }
 
     /// Keeps the index of open units, after an event that concerned one.
-    fn renew_open(&mut self, event: &Event) {
-        match self.concern(event) {
+    fn renew_open(&mut self, concern: Concern) {
+        match concern {
             Concern::Nothing => {}
             Concern::Job(job) => {
                 if let Some(job) = self.jobs.get_mut(&job) {
@@ -168,7 +175,7 @@ impl State {
     }
 
     /// Whose open units may be others after an event that was just folded in.
-    pub(crate) fn concern(&self, event: &Event) -> Concern {
+    fn concern(&self, event: &Event) -> Concern {
         let lease = match event {
             Event::TrialFailed { job, .. }
             | Event::JobSubmitted { job, .. }

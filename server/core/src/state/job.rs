@@ -195,11 +195,8 @@ impl Job {
     /// The same of all that its trials are to be trained in all.
     #[must_use]
     pub fn work(&self) -> u64 {
-        let of_trial = |trial: &Trial| {
-            let steps = self.data.steps_per_epoch(trial.context.config.training.batch_size);
-            trial.work_of(u64::from(trial.epochs()).saturating_mul(steps))
-        };
-        self.trials.iter().map(of_trial).fold(0, u64::saturating_add)
+        let of_trials = self.trials.iter().map(|trial| trial.work_of(trial.context.total_steps));
+        of_trials.fold(0, u64::saturating_add)
     }
 
     /// Visits that a shard still gets.
@@ -340,7 +337,7 @@ fn new_trial(
         checkpoint_bytes,
         flops_per_row,
         chain: Chain::new(training.epochs, training.batch_size, &data.train),
-        context,
+        context: context.into(),
         former: Vec::new(),
         version: sojourn_protocol::ids::Version(0),
         checkpoint: None,

@@ -11,7 +11,10 @@ use sojourn_protocol::{
     view::{CurvePoint, HopRecord},
 };
 use sojourn_workgen::Chain;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 /// A trial's durable state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,7 +22,7 @@ pub struct Trial {
     /// Its id.
     pub id: TrialId,
     /// What its units have in common.
-    pub context: TrialContext,
+    pub context: Arc<TrialContext>,
     /// How long it was to be before each of its extensions, the earliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<FormerLength>,
@@ -136,7 +139,7 @@ impl Trial {
 
     /// What a lease's unit is done with: what held when it was granted.
     #[must_use]
-    pub fn context_of(&self, lease: LeaseId) -> TrialContext {
+    pub fn context_of(&self, lease: LeaseId) -> Arc<TrialContext> {
         self.context.as_of(lease, &self.former)
     }
 
@@ -145,8 +148,9 @@ impl Trial {
     pub(super) fn extend(&mut self, epochs: u32, steps_per_epoch: u64, until: LeaseId) {
         let (was, total_steps) = (self.epochs(), self.context.total_steps);
         self.former.push(FormerLength { until, epochs: was, total_steps });
-        self.context.config.training.epochs = epochs;
-        self.context.total_steps = u64::from(epochs) * steps_per_epoch;
+        let context = Arc::make_mut(&mut self.context);
+        context.config.training.epochs = epochs;
+        context.total_steps = u64::from(epochs) * steps_per_epoch;
         self.chain.extend(epochs);
         self.end = None;
     }

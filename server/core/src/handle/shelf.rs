@@ -1,0 +1,59 @@
+//! How a job's shards stand to a place: a policy asks for many of them, so what says it is looked up once.
+
+use super::{fit::Place, house::group};
+use crate::{contact::Contact, core::Core, state::Job};
+use sojourn_protocol::{ids::ShardId, unit::shard_index};
+use sojourn_workgen::Standing;
+
+/// A job's shards as a place's host has them.
+pub(crate) struct Shelf<'a> {
+    job: &'a Job,
+    /// The shards that the host keeps, in order, where the job fixes its replicas; elsewhere it may have any.
+    kept: Option<&'a [ShardId]>,
+    contact: Option<&'a Contact>,
+    /// By shard, what is in its cache, where that is worked out.
+    cached: Option<&'a [bool]>,
+}
+
+impl Core {
+    /// A job's shards as a place has them.
+    pub(crate) fn shelf<'a>(&'a self, job: &'a Job, place: Place<'_>) -> Shelf<'a> {
+        let homes = self.soft.schedule.homes.get(&job.id);
+        let contact = self.soft.contacts.get(&place.host);
+        Shelf {
+            job,
+            kept: homes.map(|homes| homes.of(group(job, place.class()), place.host)),
+            contact,
+            cached: contact.and_then(|contact| contact.shards_of(job.id)),
+        }
+    }
+}
+
+impl<'a> Shelf<'a> {
+    /// The shards that the host keeps, where the job fixes its replicas.
+    pub(crate) fn kept(&self) -> Option<&'a [ShardId]> {
+        self.kept
+    }
+
+    /// How one shard stands to the place.
+    pub(crate) fn standing(&self, shard: ShardId) -> Standing {
+        if self.kept.is_some_and(|kept| kept.binary_search(&shard).is_err()) {
+            Standing::Elsewhere
+        } else if self.is_cached(shard) {
+            Standing::Cached
+        } else {
+            Standing::ToFetch
+        }
+    }
+
+    fn is_cached(&self, shard: ShardId) -> bool {
+        let index = shard_index(shard);
+        match self.cached.and_then(|cached| cached.get(index)) {
+            Some(cached) => *cached,
+            None => {
+                let blob = self.job.data.train.get(index).map(|shard| &shard.blob.sha256);
+                self.contact.zip(blob).is_some_and(|(contact, blob)| contact.has_blob(blob))
+            }
+        }
+    }
+}
