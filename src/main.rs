@@ -11,6 +11,11 @@ mod replay;
 
 use std::process::ExitCode;
 
+/// The core makes and drops small things at every word of every host.
+#[cfg(feature = "full")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[cfg(not(feature = "client"))]
 compile_error!("choose a feature: `full` (the default), or `client` for the daemon alone");
 
