@@ -100,7 +100,11 @@ impl Core {
 
     /// The term of a lease that has just been granted, or whose server has just started.
     pub(crate) fn fresh_term(&self, lease: LeaseId) -> Term {
-        let estimate = self.estimate(lease);
+        self.term_of(lease, self.estimate(lease))
+    }
+
+    /// The same, where it is known how long its unit should take.
+    pub(crate) fn term_of(&self, lease: LeaseId, estimate: Millis) -> Term {
         Term {
             renew_by: self.now + self.config.lease_term,
             due: self.now + self.config.start_grace + self.patience(lease, estimate),

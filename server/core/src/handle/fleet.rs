@@ -27,10 +27,13 @@ impl Core {
         let is_known = |(slots, known): (&Slots, &FleetPlace)| {
             known.device == slots.device.name
                 && (known.slots, known.class) == (slots.count, slots.device.numeric_class)
-                && known.speed == speed(slots)
         };
         if with_slots.clone().count() == known.len() && with_slots.clone().zip(known).all(is_known)
         {
+            let mut speeds = with_slots.clone().map(speed).zip(known);
+            if speeds.any(|(speed, known)| speed != known.speed) {
+                self.soft.schedule.fleet.set_speeds(host, with_slots.map(speed));
+            }
             return;
         }
         let places = with_slots.map(|slots| FleetPlace {

@@ -7,7 +7,7 @@ use crate::{
     schedule::PlaceName,
     state::Job,
 };
-use sojourn_protocol::{ids::HostId, inventory::Demand, unit};
+use sojourn_protocol::{ids::HostId, inventory::Demand, time::Millis, unit};
 
 impl Core {
     /// Grants units for each device, up to as many as are wanted there. Those for idle slots come first; the
@@ -83,7 +83,7 @@ impl Core {
         if is_hop {
             self.look_for_copies();
         }
-        self.soft.set_term(lease, self.fresh_term(lease));
+        self.soft.set_term(lease, self.term_of(lease, Millis(takes / 1000)));
         let micros = self.weighed(job, takes);
         self.shares_of(job).give(job, lease, micros);
         self.wire_lease(lease)

@@ -75,6 +75,24 @@ impl Fleet {
         !same
     }
 
+    /// A host's places, in order, are this fast now; speeds alone don't make another fleet.
+    pub(crate) fn set_speeds(&mut self, host: HostId, speeds: impl Iterator<Item = u64>) {
+        let Some(places) = self.hosts.get_mut(&host) else { return };
+        self.capacity = self.capacity.saturating_sub(capacity(places));
+        for place in places.iter() {
+            if let Some(of_class) = self.by_speed.get_mut(&place.class) {
+                of_class.remove(&(Reverse(place.speed), host));
+            }
+        }
+        for (place, speed) in places.iter_mut().zip(speeds) {
+            place.speed = speed;
+        }
+        for place in places.iter() {
+            self.by_speed.entry(place.class).or_default().insert((Reverse(place.speed), host));
+        }
+        self.capacity = self.capacity.saturating_add(capacity(places));
+    }
+
     /// A host is gone. True where it was there.
     pub(crate) fn leave(&mut self, host: HostId) -> bool {
         let there = self.uncount(host).is_some();

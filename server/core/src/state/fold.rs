@@ -340,26 +340,28 @@ impl State {
 
     fn assimilated(&mut self, id: LeaseId, version: Version, checkpoint: BlobRef, at: UnixMillis) {
         let Some((lease, trained)) = self.trained(id) else { return };
+        let Lease { host, unit, class, .. } = *lease;
+        let (way, trained) = (lease.then.clone(), trained.clone());
         self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at);
-        self.host_used(lease.host, lease.unit.job(), trained.train_micros);
-        let UnitKey::Train { job, trial, shard, .. } = lease.unit else { return };
+        self.host_used(host, unit.job(), trained.train_micros);
+        let UnitKey::Train { job, trial, shard, .. } = unit else { return };
         let visited = self.change_trial(job, trial, at, |trial| {
             let start = trial.chain.next(shard)?;
-            let through = trial.chain.advance_through(start, &lease.then, trained.end).ok()?;
-            let then: Vec<ShardId> = lease.then.iter().copied().take(through.further).collect();
+            let through = trial.chain.advance_through(start, &way, trained.end).ok()?;
+            let then: Vec<ShardId> = way.into_iter().take(through.further).collect();
             trial.history.push(HopRecord {
                 version,
-                lease: lease.id,
-                host: lease.host,
+                lease: id,
+                host,
                 start,
                 end: trained.end,
                 checkpoint,
                 then: then.clone(),
             });
             if trial.history.len() == 1 {
-                trial.class = lease.class;
+                trial.class = class;
             }
-            trial.mixed |= lease.class.is_none() || lease.class != trial.class;
+            trial.mixed |= class.is_none() || class != trial.class;
             trial.version = version;
             trial.checkpoint = Some(checkpoint);
             trial.failures.clear();
@@ -489,11 +491,11 @@ impl State {
         Some(out)
     }
 
-    fn trained(&self, id: LeaseId) -> Option<(Lease, Trained)> {
+    fn trained(&self, id: LeaseId) -> Option<(&Lease, &Trained)> {
         let past = self.past.get(&id)?;
         match &past.state {
             PastState::Acknowledged(outcome) => match outcome.as_ref() {
-                Outcome::Trained(trained) => Some((past.lease.clone(), trained.clone())),
+                Outcome::Trained(trained) => Some((&past.lease, trained)),
                 Outcome::Evaluated(_) | Outcome::Failed(_) => None,
             },
             PastState::Lapsed(_) | PastState::Failed(_) | PastState::Ended(_) => None,
