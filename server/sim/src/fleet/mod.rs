@@ -12,7 +12,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `scenario.rs`, `quantity.rs` | the file's keys, sizes and times |
+//! | `scenario/`, `quantity.rs` | the file's keys, sizes and times |
 //! | `read.rs`, `check.rs` | its text to the scenarios that it asks for; what each must keep to |
 //! | `plan.rs` | a scenario with one seed: hosts, speeds, terms |
 //! | `job.rs`, `costs.rs` | a job as the core is told of it, and what is true of it |

@@ -1,0 +1,113 @@
+//! `[job]` and `[[jobs]]`: what is trained.
+
+use super::Pick;
+use crate::fleet::quantity::{Auto, Bytes, Span};
+use serde::Deserialize;
+
+/// `[job]` or one of `[[jobs]]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct JobEntry {
+    /// For people.
+    pub name: String,
+    /// A job file whose architectures are taken; `trials`, `costs` and `equal` aren't wanted then.
+    pub file: Option<String>,
+    /// Its hops really train, on its data.
+    pub train: bool,
+    /// Shape of a row, with a `file` that doesn't say it.
+    pub shape: Option<Vec<u32>>,
+    /// Classes of the labels, with a `file`.
+    pub classes: u32,
+    /// How many trials.
+    pub trials: Option<u32>,
+    /// What training on one row costs, in MFLOPs.
+    pub costs: Option<Costs>,
+    /// All trials cost so many MFLOPs a row.
+    pub equal: Option<f64>,
+    /// How trials get theirs, where there are several.
+    pub pick: Pick,
+    /// Training rows, all visited in each epoch.
+    pub rows: u64,
+    /// Epochs.
+    pub epochs: Option<u32>,
+    /// Shards of the training rows.
+    pub shards: Auto<u32>,
+    /// How rows are shared out among them.
+    pub shard_sizes: ShardSizes,
+    /// Rows in a batch: a unit that is stopped ends with one.
+    pub batch_size: u32,
+    /// Size of a checkpoint.
+    pub checkpoint_bytes: Option<Bytes>,
+    /// Size of the training data.
+    pub data_bytes: Bytes,
+    /// Rows that each epoch's checkpoint is evaluated on; 0: that takes no time.
+    pub valid_rows: u64,
+    /// When it is submitted.
+    pub submitted: Span,
+    /// Each trial on one kind of host.
+    pub reproducible: bool,
+    /// Which hosts may hold a shard.
+    pub placement: Placement,
+    /// On so many hosts each, with `placement = "pinned"`.
+    pub replicas: u32,
+}
+
+/// What rows cost.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "a file name or a list of MFLOPs was wanted")]
+pub enum Costs {
+    /// A CSV file, its last column MFLOPs, its first a name.
+    File(String),
+    /// MFLOPs.
+    List(Vec<f64>),
+}
+
+/// How large shards are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShardSizes {
+    /// All alike.
+    #[default]
+    Equal,
+    /// In proportion to the speed of the host that each is pinned to.
+    Speed,
+}
+
+/// Which hosts may hold a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// All of them.
+    #[default]
+    Any,
+    /// `replicas` each, round robin.
+    Pinned,
+}
+
+impl Default for JobEntry {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            file: None,
+            train: false,
+            shape: None,
+            classes: 10,
+            trials: None,
+            costs: None,
+            equal: None,
+            pick: Pick::default(),
+            rows: 50_000,
+            epochs: None,
+            shards: Auto::Auto,
+            shard_sizes: ShardSizes::default(),
+            batch_size: 32,
+            checkpoint_bytes: None,
+            data_bytes: Bytes(0),
+            valid_rows: 0,
+            submitted: Span(0),
+            reproducible: false,
+            placement: Placement::default(),
+            replicas: 1,
+        }
+    }
+}
