@@ -286,3 +286,12 @@ fn the_examples_are_sound() {
     }
     assert!(count >= 9, "{count} scenarios");
 }
+
+#[test]
+fn jobs_may_be_listed_in_any_order() {
+    // The second is there first: 3 s, and at 100 s the first: 1 s.
+    let run = run("[[hosts]]\ntflops = 1\n\
+         [[jobs]]\nname = \"late\"\nequal = 1000\ntrials = 1\nrows = 1000\nshards = 1\nsubmitted = 100\n\
+         [[jobs]]\nname = \"early\"\nequal = 3000\ntrials = 1\nrows = 1000\nshards = 1\n");
+    assert!(close(run.makespan, 101.0), "{run:?}");
+}

@@ -38,6 +38,7 @@ pub(crate) struct Plan {
     traced: Vec<Vec<Traced>>,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) hosts: Vec<Place>,
+    /// In the order in which they are submitted.
     pub(crate) jobs: Vec<SimJob>,
     pub(crate) begun: u64,
     pub(crate) assimilation: u64,
@@ -113,7 +114,9 @@ impl Plan {
         let jobs = scenario.all_jobs().zip(0..);
         let jobs =
             jobs.map(|(entry, n)| job::make(entry, n, seed, fleet, files, trains.as_deref_mut()));
-        let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+        let mut jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+        // The core counts them in the order in which they are submitted.
+        jobs.sort_by_key(|job| job.at);
         for (n, kind) in kinds.iter_mut().enumerate() {
             let Some(group) = groups.get(kind.group) else { continue };
             kind.factors = factors(group, &jobs, seed, n);
