@@ -295,3 +295,40 @@ fn jobs_may_be_listed_in_any_order() {
          [[jobs]]\nname = \"early\"\nequal = 3000\ntrials = 1\nrows = 1000\nshards = 1\n");
     assert!(close(run.makespan, 101.0), "{run:?}");
 }
+
+/// When each of two jobs ended: twelve hops of 1 s each, on one host.
+fn two_jobs(first: &str, second: &str) -> (f64, f64) {
+    let job = "equal = 1000\ntrials = 12\nrows = 1000\nshards = 1\n";
+    let run = run(&format!(
+        "[server]\npolicy = \"ltrp\"\n[[hosts]]\ntflops = 1\n[[jobs]]\n{job}{first}[[jobs]]\n{job}{second}"
+    ));
+    assert!(close(run.makespan, 24.0), "{run:?}");
+    (run.jobs[0].ended, run.jobs[1].ended)
+}
+
+#[test]
+fn a_job_of_higher_priority_is_served_first() {
+    let (first, second) = two_jobs("", "priority = 1\n");
+    assert!(first >= 23.5 && second <= 13.5, "{first}, {second}");
+}
+
+#[test]
+fn jobs_get_slot_time_by_their_shares() {
+    let (first, second) = two_jobs("", "");
+    assert!(first >= 22.0 && second >= 22.0, "alike: {first}, {second}");
+    let (first, second) = two_jobs("", "share = 3\n");
+    // The second has three of four hops until it has all twelve.
+    assert!(first >= 23.5 && (15.0..=17.5).contains(&second), "{first}, {second}");
+}
+
+#[test]
+fn no_more_hosts_work_for_a_job_than_it_wants() {
+    let four = |most: &str| {
+        run(&format!(
+            "[[hosts]]\ncount = 4\ntflops = 1\n\
+             [job]\nequal = 1000\ntrials = 8\nrows = 1000\nshards = 1\n{most}"
+        ))
+        .makespan
+    };
+    assert!(close(four(""), 2.0) && close(four("max_hosts = 1\n"), 8.0));
+}

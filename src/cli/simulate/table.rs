@@ -6,6 +6,9 @@ use crate::cli::{
 };
 use sojourn_sim::fleet::{Cell, Normalise, RunResult, Spread, Study};
 
+/// Jobs whose ends are shown: more are in `result.json`.
+const MOST_ENDS: usize = 4;
+
 pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     let labelled = study.rows.len() > 1;
     let compared = !matches!(study.normalise, Normalise::Bound);
@@ -14,6 +17,7 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     let lost = any(|run| run.lost > 0);
     let copied = any(|run| run.copies > 0);
     let trained = any(|run| run.best.is_some());
+    let several = any(|run| (2..=MOST_ENDS).contains(&run.jobs.len()));
     let planned = any(|run| run.plans > 0);
     let over = format!("over {}", study.normalise);
     let mut header = Vec::new();
@@ -22,6 +26,9 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     }
     header.push(("policy", Column::Text));
     header.extend([("makespan", Column::Number), ("min to max", Column::Number)]);
+    if several {
+        header.push(("jobs end at", Column::Text));
+    }
     if compared {
         header.extend([(over.as_str(), Column::Number), ("min to max", Column::Number)]);
     }
@@ -57,6 +64,9 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
             line.push(cell.row.clone());
         }
         line.extend([cell.policy.clone(), seconds(cell.makespan.mean), range(cell.makespan)]);
+        if several {
+            line.push(ends(&cell.runs));
+        }
         if compared {
             let Spread { mean, min, max } = cell.normalised;
             line.extend([format!("{mean:.3}"), format!("{min:.3} to {max:.3}")]);
@@ -92,6 +102,15 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
         grid.row(line);
     }
     grid.text()
+}
+
+/// When each job ended, the mean of all seeds, in the order of submission.
+fn ends(runs: &[RunResult]) -> String {
+    let jobs = runs.first().map_or(0, |run| run.jobs.len());
+    let end = |n: usize| {
+        Spread::of(runs.iter().filter_map(|run| run.jobs.get(n)).map(|job| job.ended)).mean
+    };
+    (0..jobs).map(|n| seconds(end(n))).collect::<Vec<_>>().join(", ")
 }
 
 fn percent(share: f64) -> String {

@@ -4,6 +4,7 @@ use super::{
     arrival::{day_time, hours},
     scenario::{HostGroup, JobEntry, Placement, Scenario, ShardSizes, Speeds},
 };
+use sojourn_protocol::spec::{HIGHEST_PRIORITY, LARGEST_SHARE};
 
 /// The most hosts that are simulated.
 const MOST_HOSTS: u64 = 1_000_000;
@@ -106,6 +107,11 @@ fn job(job: &JobEntry) -> Result<(), String> {
     want(job.batch_size >= 1, "job.batch_size", "must be at least 1")?;
     want(job.valid_rows <= u64::from(u32::MAX), "job.valid_rows", "must be below 2^32")?;
     want(job.replicas >= 1, "job.replicas", "must be at least 1")?;
+    let priority = job.priority.unwrap_or(0);
+    want(priority.abs() <= HIGHEST_PRIORITY, "job.priority", "must be from -100 to 100")?;
+    let share = job.share.unwrap_or(1);
+    want((1..=LARGEST_SHARE).contains(&share), "job.share", "must be from 1 to 1000")?;
+    want(job.max_hosts != Some(0), "job.max_hosts", "must be at least 1")?;
     let equal = job.equal.unwrap_or(1.0);
     want(equal.is_finite() && equal > 0.0, "job.equal", "must be above 0")?;
     let pinned = job.placement == Placement::Pinned;

@@ -101,6 +101,10 @@ pub(crate) fn make(
     if let Some(epochs) = entry.epochs {
         spec.training.epochs = epochs;
     }
+    let placement = &mut spec.placement;
+    placement.priority = entry.priority.unwrap_or(placement.priority);
+    placement.share = entry.share.unwrap_or(placement.share);
+    placement.max_hosts = entry.max_hosts.or(placement.max_hosts);
     let is_trained = real.is_some();
     let data = match real {
         Some(data) => data,

@@ -56,7 +56,7 @@ pub use gantt::Chart;
 pub use policy::Policy;
 pub use quantity::{Auto, Bytes, Policies, Span};
 pub use read::{Files, Normalise, Row, ScenarioError, Study, read};
-pub use result::{RunResult, Spread};
+pub use result::{JobResult, RunResult, Spread};
 pub use run::Watch;
 pub use scenario::Scenario;
 pub use study::{Ask, Cell, cell, lower_bound, run, run_training};

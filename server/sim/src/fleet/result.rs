@@ -33,6 +33,8 @@ pub struct RunResult {
     pub idle: f64,
     /// Hops of all jobs.
     pub hops: u64,
+    /// Each job, in the order of submission.
+    pub jobs: Vec<JobResult>,
     /// Units that were granted.
     pub granted: u64,
     /// Results that became versions.
@@ -77,8 +79,25 @@ pub struct RunResult {
     pub planning: u64,
 }
 
+/// What a run comes to for one of its jobs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobResult {
+    /// Its name.
+    pub name: String,
+    /// When it was submitted, in seconds after the first was.
+    pub submitted: f64,
+    /// When it ended, likewise.
+    pub ended: f64,
+}
+
 impl RunResult {
-    pub(crate) fn new(plan: &Plan, tally: &Tally, makespan: u64, scores: Vec<Score>) -> Self {
+    pub(crate) fn new(
+        plan: &Plan,
+        tally: &Tally,
+        makespan: u64,
+        jobs: Vec<JobResult>,
+        scores: Vec<Score>,
+    ) -> Self {
         let time = float((tally.busy + tally.waiting + tally.idle).max(1));
         let trained = float(tally.trained.max(1));
         let lost = tally.trained.saturating_sub(tally.useful);
@@ -94,6 +113,7 @@ impl RunResult {
             waiting: float(tally.waiting) / time,
             idle: float(tally.idle) / time,
             hops: plan.jobs.iter().map(SimJob::hops).sum(),
+            jobs,
             granted: tally.granted,
             assimilated: tally.assimilated,
             evaluated: tally.evaluated,

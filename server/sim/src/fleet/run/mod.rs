@@ -18,8 +18,9 @@ use super::{
     job::index,
     plan::Plan,
     policy::Policy,
+    quantity::float,
     queue::{Event, Queue},
-    result::RunResult,
+    result::{JobResult, RunResult},
     tally::{Bar, Tally},
     training::{Score, Trains},
 };
@@ -141,7 +142,7 @@ impl<'a> Run<'a> {
                 return Err(format!(
                     "after {:.1} days of virtual time {} of {} hops are trained: more or longer \
                      stays of hosts are needed, or a later `horizon`",
-                    super::quantity::float(self.now) / 86_400e6,
+                    float(self.now) / 86_400e6,
                     self.tally.assimilated,
                     self.plan.jobs.iter().map(super::job::SimJob::hops).sum::<u64>(),
                 ));
@@ -157,8 +158,20 @@ impl<'a> Run<'a> {
             self.tally.work = self.tally.work.saturating_add(job.work());
         }
         let makespan = self.now - self.first_at.min(self.now);
-        let scores = self.scores;
-        Ok((RunResult::new(self.plan, &self.tally, makespan, scores), self.bars))
+        let (jobs, scores) = (self.jobs(), self.scores);
+        Ok((RunResult::new(self.plan, &self.tally, makespan, jobs, scores), self.bars))
+    }
+
+    /// When each job came and ended.
+    fn jobs(&self) -> Vec<JobResult> {
+        let jobs = self.plan.jobs.iter().zip(self.core.state().jobs.values());
+        let after = |at: u64| float(at.saturating_sub(self.first_at)) / 1e6;
+        let jobs = jobs.map(|(of, job)| JobResult {
+            name: of.name.clone(),
+            submitted: after(of.at),
+            ended: job.end.map_or(0.0, |(_, at)| after(at.0.saturating_mul(1000))),
+        });
+        jobs.collect()
     }
 
     fn step(&mut self) -> Result<(), String> {

@@ -50,6 +50,12 @@ pub struct JobEntry {
     pub placement: Placement,
     /// On so many hosts each, with `placement = "pinned"`.
     pub replicas: u32,
+    /// Its units are handed out before those of jobs with a lower one.
+    pub priority: Option<i32>,
+    /// Its part of slot time, beside jobs of the same priority.
+    pub share: Option<u32>,
+    /// The most hosts that work for it at a time.
+    pub max_hosts: Option<u32>,
 }
 
 /// What rows cost.
@@ -108,6 +114,9 @@ impl Default for JobEntry {
             reproducible: false,
             placement: Placement::default(),
             replicas: 1,
+            priority: None,
+            share: None,
+            max_hosts: None,
         }
     }
 }
