@@ -9,3 +9,5 @@ pub mod chaos;
 pub mod fleet;
 #[cfg(feature = "milp")]
 pub mod milp;
+#[cfg(any(test, feature = "milp"))]
+mod whole_numbers;

@@ -10,8 +10,9 @@
 //!
 //! The assignments A are the extension for replicas. V is the end of what `ltrp` makes, which is also the
 //! start of the search; times are in parts of the lower bound. What is found becomes whole numbers
-//! again by its order alone, each hop as soon as it can.
+//! again by its order alone, each hop as soon as it can (`whole_numbers.rs`).
 
+use crate::whole_numbers::{float, in_order};
 use good_lp::{
     Expression, ProblemVariables, Solution, SolutionStatus, SolverModel, Variable,
     WithInitialSolution, WithTimeLimit, constraint, highs, variable,
@@ -136,13 +137,19 @@ impl Milp {
             model.add_constraint(constraint!(before.start + before.takes.clone() <= after.start));
         }
         let solution = model.solve().map_err(|error| MilpError::Solver(error.to_string()))?;
-        let found = whole_numbers(problem, &hops, &solution);
+        let found = whole_numbers(problem, &hops, &solution, unit);
+        let schedule = if found.makespan < first.makespan { found } else { first };
+        // What the solver proves is of its own fractions: nothing where the whole numbers came out longer.
+        let longest = solution.value(end) * unit * (1.0 + 10.0 * f64::from(TOLERANCE)) + 0.5;
         let proof = match solution.status() {
             // The gap that is left is the tolerance.
-            SolutionStatus::Optimal | SolutionStatus::GapLimit => Proof::Optimal,
-            SolutionStatus::TimeLimit => Proof::None,
+            SolutionStatus::Optimal | SolutionStatus::GapLimit
+                if float(schedule.makespan) <= longest =>
+            {
+                Proof::Optimal
+            }
+            _ => Proof::None,
         };
-        let schedule = if found.makespan < first.makespan { found } else { first };
         let proof = if schedule.makespan == bound { Proof::Optimal } else { proof };
         Ok(MilpPlan { schedule, proof })
     }
@@ -240,57 +247,14 @@ fn apart(
 }
 
 /// The schedule in the order of the solution.
-fn whole_numbers(problem: &Problem, hops: &[Hop], solution: &impl Solution) -> Schedule {
-    let mut order: Vec<(f64, Step)> = hops
-        .iter()
-        .map(|hop| {
-            let chosen = hop.places.iter().max_by(|(_, a), (_, b)| {
-                let value =
-                    |chosen: &Option<Variable>| chosen.map_or(1.0, |one| solution.value(one));
-                value(a).total_cmp(&value(b))
-            });
-            let place = chosen.map_or(hop.step.place, |(place, _)| *place);
-            (solution.value(hop.start), Step { place, ..hop.step })
-        })
-        .collect();
-    order.sort_by(|(a, one), (b, other)| {
-        a.total_cmp(b).then((one.epoch, one.trial, one.shard).cmp(&(
-            other.epoch,
-            other.trial,
-            other.shard,
-        )))
+fn whole_numbers(problem: &Problem, hops: &[Hop], solution: &impl Solution, unit: f64) -> Schedule {
+    let found = hops.iter().map(|hop| {
+        let chosen = hop.places.iter().max_by(|(_, a), (_, b)| {
+            let value = |chosen: &Option<Variable>| chosen.map_or(1.0, |one| solution.value(one));
+            value(a).total_cmp(&value(b))
+        });
+        let place = chosen.map_or(hop.step.place, |(place, _)| *place);
+        (solution.value(hop.start) * unit, Step { place, ..hop.step })
     });
-    // Where rounding has put a hop before the end of the epoch before its own, it comes behind it.
-    let mut by_trial: BTreeMap<u32, Vec<Step>> = BTreeMap::new();
-    for (_, step) in &order {
-        by_trial.entry(step.trial).or_default().push(*step);
-    }
-    for steps in by_trial.values_mut() {
-        steps.sort_by_key(|step| std::cmp::Reverse(step.epoch));
-        // The next to come is the last: within an epoch in the order of the solution.
-        for epoch in steps.chunk_by_mut(|a, b| a.epoch == b.epoch) {
-            epoch.reverse();
-        }
-    }
-    let mut trials: Vec<u64> = problem.trials.iter().map(|trial| trial.free_at).collect();
-    let mut places: Vec<u64> = problem.places.iter().map(|place| place.free_at).collect();
-    let mut steps = Vec::with_capacity(order.len());
-    for (_, next) in order {
-        let Some(step) = by_trial.get_mut(&next.trial).and_then(Vec::pop) else { continue };
-        let (trial, place) = (step.trial as usize, step.place as usize);
-        let (Some(trial), Some(free)) = (trials.get_mut(trial), places.get_mut(place)) else {
-            continue;
-        };
-        let start = (*trial).max(*free);
-        let end = start + problem.time(step.trial, step.shard, step.place);
-        *trial = end;
-        *free = end + problem.places.get(place).map_or(0, |place| place.latency);
-        steps.push(Step { start, end, ..step });
-    }
-    Schedule::new(steps)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "the solver takes nothing else")]
-fn float(time: u64) -> f64 {
-    time as f64
+    in_order(problem, found)
 }

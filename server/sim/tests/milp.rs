@@ -20,6 +20,14 @@ fn small_shops_are_solved() {
 }
 
 #[test]
+fn operations_that_take_no_time_do_not_bind() {
+    let shop = Problem::of_open_shop(&[vec![1, 0, 1], vec![0, 1, 1], vec![1, 1, 0]]);
+    let plan = MILP.solve(&shop).unwrap();
+    assert_eq!((plan.schedule.check(&shop), plan.proof), (Ok(()), Proof::Optimal));
+    assert_eq!(plan.schedule.makespan, 2);
+}
+
+#[test]
 fn replicas_epochs_and_rests_are_kept() {
     let mut shop = Problem::of_open_shop(&[vec![7, 4], vec![5, 6], vec![3, 3]]);
     shop.holders = vec![None, Some(vec![1])];
