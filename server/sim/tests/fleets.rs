@@ -146,6 +146,8 @@ fn a_hard_fleet_trains_everything_and_breaks_nothing() {
         let run = run(&HARD.replace("seed = 3", &format!("seed = {seed}")));
         assert!(run.ratio >= 1.0 && run.assimilated > 0, "{run:?}");
         assert_eq!(run.lost > 0, run.lost_share > 0.0, "{run:?}");
+        assert_eq!(run.granted, run.assimilated + run.evaluated + run.lost, "{run:?}");
+        assert_eq!(run.evaluated, 12 * 3 + 4, "{run:?}");
         departures += run.departures;
         lost += run.lost;
     }
@@ -233,6 +235,18 @@ fn notice_saves_what_was_trained() {
     // It hears of it after 30 s, and ten before it goes it ends with its 41st batch.
     assert!(close(warned.makespan, 100.0 + 59.0) && close(warned.lost_share, 0.0), "{warned:?}");
     assert_eq!(warned.lost, 0);
+}
+
+#[test]
+fn the_loser_of_two_copies_is_lost_once_with_all_its_work() {
+    // The first host says that it is four times as fast as the second, and is less than half as fast.
+    let run = run("[server]\npolicy = \"ltrp\"\nmost_copied = 100\n\
+         [[hosts]]\ntflops = 4\nspeed_by_model = { \"1000 MFLOPs\" = 0.1 }\n[[hosts]]\ntflops = 1\n\
+         [job]\nequal = 1000\ntrials = 2\nrows = 1_000_000\nshards = 1\n");
+    assert!(run.copies > 0 && run.lost == run.copies, "{run:?}");
+    // The second host brings both trials; whatever else slots did to the end comes to nothing.
+    let worked = run.busy * 2.0 * run.makespan;
+    assert!(close(run.lost_share, 1.0 - 2000.0 / worked), "{run:?}");
 }
 
 #[test]

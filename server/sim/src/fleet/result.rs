@@ -35,17 +35,18 @@ pub struct RunResult {
     pub hops: u64,
     /// Each job, in the order of submission.
     pub jobs: Vec<JobResult>,
-    /// Units that were granted.
+    /// Leases that were granted: those that were assimilated, evaluated and lost together.
     pub granted: u64,
     /// Results that became versions.
     pub assimilated: u64,
     /// Evaluations that were taken.
     pub evaluated: u64,
-    /// Leases that brought nothing: run out, given back, revoked, failed, refused or too late.
+    /// Leases that brought nothing, each once: run out, given back, revoked, failed, refused or too late.
     pub lost: u64,
-    /// The share of all training that went into none of the versions.
+    /// The share of all training and evaluating that brought nothing: of lost leases, and what still ran when
+    /// the last job ended.
     pub lost_share: f64,
-    /// The share of all training that was reported after somebody else's.
+    /// The part of it that was reported when the unit was settled by somebody else.
     pub twice_share: f64,
     /// Second copies of running hops.
     pub copies: u64,
@@ -117,7 +118,7 @@ impl RunResult {
             granted: tally.granted,
             assimilated: tally.assimilated,
             evaluated: tally.evaluated,
-            lost: tally.ended + tally.wasted,
+            lost: tally.lost(),
             lost_share: float(lost) / trained,
             twice_share: float(tally.twice) / trained,
             copies: tally.copies,

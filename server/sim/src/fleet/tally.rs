@@ -1,7 +1,10 @@
 //! What is counted while a fleet works.
 
+use sojourn_protocol::ids::LeaseId;
+use std::collections::{BTreeMap, BTreeSet};
+
 /// Counts of one run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Slot time of hosts that were there, in microseconds, by what it went into.
     pub(crate) busy: u64,
@@ -20,12 +23,13 @@ pub(crate) struct Tally {
     pub(crate) shards: u64,
     /// Leases that were granted.
     pub(crate) granted: u64,
-    /// Leases that ended without a result.
-    pub(crate) ended: u64,
-    /// Results that were refused, failed or came too late.
-    pub(crate) wasted: u64,
+    /// Leases that brought nothing, so far: what was believed dead may still report.
+    lost: BTreeSet<LeaseId>,
+    /// Microseconds of training in reports on which nothing is decided yet.
+    reported: BTreeMap<LeaseId, u64>,
     /// Hops, or parts of them, that were taken.
     pub(crate) assimilated: u64,
+    /// Evaluations that were taken.
     pub(crate) evaluated: u64,
     /// Second copies, the work that they repeated, and all jobs' work.
     pub(crate) copies: u64,
@@ -39,6 +43,36 @@ pub(crate) struct Tally {
     /// Plans made, and nanoseconds that they took.
     pub(crate) plans: u64,
     pub(crate) planning: u64,
+}
+
+impl Tally {
+    /// A lease is reported, after so many microseconds of training.
+    pub(crate) fn reports(&mut self, lease: LeaseId, micros: u64) {
+        self.reported.insert(lease, micros);
+    }
+
+    /// What a lease brought was taken.
+    pub(crate) fn takes(&mut self, lease: LeaseId) {
+        self.lost.remove(&lease);
+        self.useful += self.reported.remove(&lease).unwrap_or(0);
+    }
+
+    /// A lease brings nothing, for now: it ran out, was given back or revoked, failed, or was refused. Gives
+    /// the microseconds of training that it reported.
+    pub(crate) fn loses(&mut self, lease: LeaseId) -> u64 {
+        self.lost.insert(lease);
+        self.reported.remove(&lease).unwrap_or(0)
+    }
+
+    /// What a lease brought came when its unit was settled.
+    pub(crate) fn comes_late(&mut self, lease: LeaseId) {
+        self.twice += self.loses(lease);
+    }
+
+    /// Leases that brought nothing, each once.
+    pub(crate) fn lost(&self) -> u64 {
+        u64::try_from(self.lost.len()).unwrap_or(u64::MAX)
+    }
 }
 
 /// A unit in a slot, for charts.

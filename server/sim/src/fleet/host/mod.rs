@@ -241,6 +241,14 @@ impl Host {
         self.start(around);
     }
 
+    /// All jobs have ended: what still runs comes to nothing.
+    pub(crate) fn close_books(&mut self, around: &mut Around<'_>) {
+        self.count_time(around);
+        for slot in 0..self.slots.len() {
+            self.abort(slot, around);
+        }
+    }
+
     /// Counts what its slots did since they were last counted.
     pub(crate) fn count_time(&mut self, around: &mut Around<'_>) {
         let passed = around.now - self.counted_to;

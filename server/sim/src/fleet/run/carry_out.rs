@@ -31,12 +31,7 @@ impl Run<'_> {
             let checkpoint = unit.trained.checkpoint;
             self.apply(Command::OfferAssimilated { to: NOBODY, lease, version, checkpoint })?;
             if let Some(Answer::Offered(Offered::Taken)) = self.answer.take() {
-                self.tally.assimilated += 1;
-                self.tally.useful += unit.trained.train_micros;
                 self.tell();
-            } else {
-                self.tally.wasted += 1;
-                self.tally.twice += unit.trained.train_micros;
             }
         }
     }
@@ -103,13 +98,23 @@ impl Run<'_> {
         self.watch.record(record);
         match &record.event {
             Decided::LeaseGranted { .. } => self.tally.granted += 1,
-            Decided::LeaseEnded { .. } => self.tally.ended += 1,
+            Decided::LeaseEnded { lease, .. }
+            | Decided::Rejected { lease, .. }
+            | Decided::UnitFailed { lease, .. } => {
+                self.tally.loses(*lease);
+            }
+            Decided::Superseded { lease } => self.tally.comes_late(*lease),
             Decided::Evaluated { lease, epoch, valid, f1 } => {
+                self.tally.evaluated += 1;
+                self.tally.takes(*lease);
                 self.scored(*lease, epoch.0, valid, *f1);
                 self.count_ended();
             }
             // With one of these a job may have ended.
-            Decided::TrialFailed { .. } | Decided::Assimilated { .. } => {
+            Decided::TrialFailed { .. } => self.count_ended(),
+            Decided::Assimilated { lease, .. } => {
+                self.tally.assimilated += 1;
+                self.tally.takes(*lease);
                 self.count_ended();
             }
             _ => {}

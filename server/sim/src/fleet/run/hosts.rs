@@ -12,7 +12,7 @@ use sojourn_protocol::{
     api::ReleaseRequest,
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
-    report::{Outcome, Report, ReportEnd, ReportState},
+    report::{Outcome, Report},
 };
 
 /// A host that is told that its report comes too early tries again after so long.
@@ -164,22 +164,11 @@ impl Run<'_> {
             self.queue.add(self.now + AGAIN, Event::Report { host, report, uploaded });
             return Ok(());
         }
+        let lease = report.lease;
+        self.tally.reports(lease, micros);
         self.apply(Command::Report { to: NOBODY, host, report, uploaded })?;
-        let state = match self.answer.take() {
-            Some(Answer::Report(answer)) => Some(answer.state),
-            _ => None,
-        };
-        match state {
-            Some(ReportState::Acknowledged) => {}
-            Some(ReportState::Ended(ReportEnd::Assimilated { .. })) => {
-                self.tally.evaluated += 1;
-                self.tally.useful += micros;
-            }
-            Some(ReportState::Ended(ReportEnd::Superseded)) => {
-                self.tally.wasted += 1;
-                self.tally.twice += micros;
-            }
-            Some(ReportState::Ended(ReportEnd::Rejected { .. })) | None => self.tally.wasted += 1,
+        if !matches!(self.answer.take(), Some(Answer::Report(_))) {
+            self.tally.loses(lease);
         }
         Ok(())
     }

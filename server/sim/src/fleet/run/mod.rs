@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
             }
         }
         for host in 0..self.hosts.len() {
-            self.with(host, Host::count_time);
+            self.with(host, Host::close_books);
         }
         self.core.check_invariants().map_err(|violation| violation.to_string())?;
         for job in self.core.state().jobs.values() {
