@@ -167,7 +167,7 @@ fn no_schedule_is_shorter_than_the_bound() {
              placement = \"pinned\"\nreplicas = {}\nshard_sizes = \"{sizes}\"\n",
             1 + seed % 2,
             1 + seed % 9,
-            1 + seed / 2 % 3,
+            (1 + seed / 2 % 3).min(hosts),
         );
         let run = run(&text);
         assert!(run.ratio >= 1.0 - EPSILON, "{text}{run:?}");

@@ -149,36 +149,68 @@ pub(crate) struct Traced {
     pub(crate) stay: Stay,
 }
 
-/// A trace's stays; hosts that it doesn't name are always there.
+/// A trace's stays, for a group of `count` hosts; those that it doesn't name are always there.
 ///
 /// # Errors
 /// Why it can't be read.
 pub(crate) fn traced(
     trace: &Trace,
+    count: u32,
     files: &mut super::read::Files<'_>,
 ) -> Result<Vec<Traced>, String> {
     let list = match trace {
         Trace::List(list) => list.clone(),
-        Trace::File(path) => {
-            let text = files(path)?;
-            let mut reader =
-                csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-            let rows = reader.deserialize::<(u32, f64, f64)>();
-            rows.collect::<Result<_, _>>().map_err(|error| {
-                format!("the trace `{path}` can't be read as host,from,to: {error}")
-            })?
-        }
+        Trace::File(path) => table(path, &files(path)?)?,
     };
     let micros = |seconds: f64| whole(seconds * 1e6);
     let stays = list.iter().map(|(host, from, to)| {
-        let to_micros = if to.is_infinite() { Some(u64::MAX) } else { micros(*to) };
+        if *host >= count {
+            return Err(format!("a trace {}", super::check::beyond(*host, count)));
+        }
+        let to_micros = if *to == f64::INFINITY { Some(u64::MAX) } else { micros(*to) };
         let stay = micros(*from).zip(to_micros).filter(|(from, to)| to > from);
         let (from, to) = stay.ok_or_else(|| {
-            format!("a trace has a host there from {from} to {to}: it must end after it begins")
+            format!(
+                "a trace has host {host} there from {from} to {to}: seconds from 0 are wanted, and an end after \
+                 the beginning (`inf`: for good)"
+            )
         })?;
         Ok(Traced { host: *host, stay: Stay { from, to } })
     });
     stays.collect()
+}
+
+/// The rows of a trace's file, with a line of names above them or without.
+fn table(path: &str, text: &str) -> Result<Vec<(u32, f64, f64)>, String> {
+    const NAMES: [&str; 3] = ["host", "from", "to"];
+    let mut reader = csv::ReaderBuilder::new();
+    let reader = reader.trim(csv::Trim::All).has_headers(false).flexible(true);
+    let mut reader = reader.from_reader(text.as_bytes());
+    let (mut list, mut columns) = (Vec::new(), [0, 1, 2]);
+    for (n, record) in reader.records().enumerate() {
+        let record = record.map_err(|error| format!("the trace `{path}`: {error}"))?;
+        let is_number = |field: &str| field.parse::<f64>().is_ok();
+        if n == 0 && !record.iter().any(is_number) {
+            let column = |name: &str| record.iter().position(|of| of.eq_ignore_ascii_case(name));
+            if let [Some(host), Some(from), Some(to)] = NAMES.map(column) {
+                columns = [host, from, to];
+            }
+            continue;
+        }
+        let line = record.position().map_or(0, csv::Position::line);
+        let row = || {
+            let [host, from, to] = columns.map(|column| record.get(column));
+            let host = host?.parse().ok()?;
+            Some((host, from?.parse().ok()?, to?.parse().ok()?))
+        };
+        let row = row().ok_or_else(|| {
+            format!(
+                "line {line} of the trace `{path}` is no host,from,to: three numbers are wanted"
+            )
+        })?;
+        list.push(row);
+    }
+    Ok(list)
 }
 
 /// `22:00` in microseconds of the day.
@@ -210,7 +242,7 @@ mod tests {
 
     fn stays(group: &HostGroup, n: u32, begun: u64, count: usize) -> Vec<(u64, u64)> {
         let traced =
-            group.trace.as_ref().map(|trace| traced(trace, &mut |_| Err("no".into())).unwrap());
+            group.trace.as_ref().map(|trace| traced(trace, 9, &mut |_| Err("no".into())).unwrap());
         let mut stays = Stays::new(group, &traced.unwrap_or_default(), n, [1, 0, n.into()], begun);
         (0..count).map_while(|_| stays.next()).map(|stay| (stay.from, stay.to)).collect()
     }
@@ -254,8 +286,35 @@ mod tests {
         assert_eq!(stays(&group, 0, 0, 2), [(0, u64::MAX)]);
         assert_eq!(stays(&group, 1, 0, 3), [(0, 50_000_000), (100_000_000, u64::MAX)]);
         let mut files = |_: &str| Ok("host,from,to\n0, 1.5, 2\n".to_owned());
-        let read = traced(&Trace::File("t.csv".into()), &mut files).unwrap();
+        let read = traced(&Trace::File("t.csv".into()), 1, &mut files).unwrap();
         assert_eq!(read, [Traced { host: 0, stay: Stay { from: 1_500_000, to: 2_000_000 } }]);
-        assert!(traced(&Trace::List(vec![(0, 2.0, 1.0)]), &mut files).is_err());
+        assert!(traced(&Trace::List(vec![(0, 2.0, 1.0)]), 1, &mut files).is_err());
+    }
+    #[test]
+    fn a_trace_has_a_line_of_names_or_none() {
+        let read = |text: &str, count| {
+            traced(&Trace::File("t.csv".into()), count, &mut |_| Ok(text.to_owned()))
+        };
+        let both = [(0, 1_000_000, 2_000_000), (1, 3_000_000, u64::MAX)];
+        for text in [
+            "0,1,2\n1,3,inf\n",
+            "host,from,to\n0,1,2\n1,3,inf\n",
+            "a, b, c\n0, 1, 2\n1, 3, inf",
+            "To,Host,From\n2,0,1\n\ninf,1,3\n",
+        ] {
+            let stays = read(text, 2).unwrap();
+            let stays: Vec<_> =
+                stays.iter().map(|of| (of.host, of.stay.from, of.stay.to)).collect();
+            assert_eq!(stays, both, "{text}");
+        }
+        for (text, wanted) in [
+            ("0,1,x\n", "line 1 of the trace `t.csv` is no host,from,to"),
+            ("host,from,to\n0,1\n", "line 2 of the trace `t.csv` is no host,from,to"),
+            ("2,0,1\n", "a trace names host 2, and the group has the hosts 0 to 1"),
+            ("0,-1,1\n", "a trace has host 0 there from -1 to 1: seconds from 0 are wanted"),
+        ] {
+            let error = read(text, 2).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}");
+        }
     }
 }

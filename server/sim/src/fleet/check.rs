@@ -1,136 +1,280 @@
 //! What a scenario must keep to, in one place.
+//!
+//! Ranges are generous: they keep out what no machine is, and with it sums that no clock can count and runs that
+//! never end.
 
 use super::{
     arrival::{day_time, hours},
-    scenario::{HostGroup, JobEntry, Placement, Scenario, ShardSizes, Speeds},
+    quantity::Span,
+    scenario::{HostGroup, JobEntry, Placement, Scenario, ServerSpec, ShardSizes, Trace},
 };
 use sojourn_protocol::spec::{HIGHEST_PRIORITY, LARGEST_SHARE};
 
-/// The most hosts that are simulated.
+/// The most hosts that are simulated, and the most slots of them all.
 const MOST_HOSTS: u64 = 1_000_000;
+const MOST_SLOTS: u64 = 10_000_000;
+/// Factors, and speeds of slots in TFLOP/s.
+const FACTORS: (f64, f64) = (1e-6, 1e6);
+/// Lines that aren't free, in Mbit/s.
+const LINES: (f64, f64) = (1e-6, 1e9);
+/// What training on a row costs, in MFLOPs.
+pub(crate) const COSTS: (f64, f64) = (1e-6, 1e12);
+/// Hops of one job, at the most.
+pub(crate) const MOST_HOPS: u64 = 100_000_000;
+
+/// What speaks against a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The way to the key: `hosts.1.tflops`, counted from 0.
+    pub(crate) path: String,
+    /// The key, and what is wrong with it.
+    pub(crate) said: String,
+}
+
+/// A table of the file, in which keys are looked at.
+struct Table {
+    /// The way to it, with its dot.
+    path: String,
+    /// Its name, with its dot.
+    name: &'static str,
+    /// Which of several it is, for people.
+    which: String,
+}
 
 /// Can it be run?
 ///
 /// # Errors
-/// The first thing that speaks against it, with its key.
-pub(crate) fn scenario(scenario: &Scenario) -> Result<(), String> {
+/// The first thing that speaks against it.
+pub(crate) fn scenario(scenario: &Scenario) -> Result<(), Fault> {
+    let root = Table { path: String::new(), name: "", which: String::new() };
+    let file = |key: &str, said: &str| Err(Fault { path: key.to_owned(), said: said.to_owned() });
     if scenario.hosts.is_empty() || scenario.host_count() == 0 {
-        return Err("there are no hosts: add a table `[[hosts]]` with a `count`".into());
+        return file("hosts", "there are no hosts: add a table `[[hosts]]` with a `count`");
     }
-    if scenario.host_count() > MOST_HOSTS {
-        return Err(format!("`hosts` are more than {MOST_HOSTS}: simulate fewer"));
-    }
+    let most = "are more than 1,000,000 in all: simulate fewer";
+    root.want(scenario.host_count() <= MOST_HOSTS, "hosts", most)?;
+    let slots = scenario.hosts.iter().map(|of| u64::from(of.count) * u64::from(of.places()));
+    let most = "have more than 10,000,000 slots in all: simulate fewer";
+    root.want(slots.sum::<u64>() <= MOST_SLOTS, "hosts", most)?;
     if scenario.all_jobs().next().is_none() {
-        return Err("there is no job: add a table `[job]`, with `trials` for a start".into());
+        return file("job", "there is no job: add a table `[job]`, with `trials` for a start");
     }
-    want(scenario.seeds >= 1, "seeds", "must be at least 1")?;
-    want(!scenario.server.policy.0.is_empty(), "server.policy", "must name at least one policy")?;
-    want(scenario.server.most_hops != Some(0), "server.most_hops", "must be at least 1")?;
-    let most_copied = scenario.server.most_copied;
-    want(most_copied <= Some(100), "server.most_copied", "must be at most 100, per cent")?;
-    want(scenario.server.milp_limit.0 > 0, "server.milp_limit", "must be above 0")?;
-    day_time(&scenario.starts_at).map_err(|error| format!("`starts_at` {error}"))?;
-    for group in &scenario.hosts {
-        self::group(group)?;
+    root.want(scenario.seeds >= 1, "seeds", "must be at least 1")?;
+    day_time(&scenario.starts_at).or_else(|error| root.refuse("starts_at", &error))?;
+    server(&scenario.server)?;
+    let several = scenario.hosts.len() > 1;
+    for (n, of) in scenario.hosts.iter().enumerate() {
+        group(&Table::one_of("hosts", n, several, "group", &of.name), of)?;
     }
-    scenario.all_jobs().try_for_each(job)
-}
-
-fn want(holds: bool, key: &str, what: &str) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(format!("`{key}` {what}")) }
-}
-
-fn group(group: &HostGroup) -> Result<(), String> {
-    let kinds = group.kinds();
-    let shares = 0.0..=1.0;
-    want(!kinds.is_empty(), "hosts.tflops", "must have at least one speed")?;
-    let positive = |value: f64| value.is_finite() && value > 0.0;
-    want(kinds.iter().all(|(_, speed)| positive(*speed)), "hosts.tflops", "must be above 0")?;
-    want(positive(group.efficiency), "hosts.efficiency", "must be above 0")?;
-    let factors = group.speed_by_model.values();
-    want(factors.copied().all(positive), "hosts.speed_by_model", "must be factors above 0")?;
-    for (key, value) in [("spread", group.spread), ("noise", group.noise)] {
-        want((0.0..=3.0).contains(&value), &format!("hosts.{key}"), "must be from 0 to 3")?;
+    let several = scenario.all_jobs().count() > 1;
+    let hosts = scenario.host_count();
+    if let Some(of) = &scenario.job {
+        job(&Table { path: "job.".into(), name: "job.", which: String::new() }, of, hosts)?;
     }
-    for (key, value) in [("failures", group.failures), ("lies", group.lies)] {
-        want(shares.contains(&value), &format!("hosts.{key}"), "is a share: from 0 to 1")?;
-    }
-    for (key, value) in [("download", group.download), ("upload", group.upload)] {
-        want(value.is_finite() && value >= 0.0, &format!("hosts.{key}"), "must be at least 0")?;
-    }
-    let both = group.gpus > 0 && group.slots.is_some_and(|slots| slots > 0);
-    want(!both, "hosts.slots", "and `hosts.gpus` can't be together: make two groups of hosts")?;
-    want((1..=1024).contains(&group.places()), "hosts.slots", "must be from 1 to 1024")?;
-    let auto = group.units_ahead();
-    want(auto <= 1, "hosts.ahead", "is 0 or 1: hosts fetch at most one unit ahead for each slot")?;
-    let ways = [
-        group.hours.is_some(),
-        group.exponential.is_some(),
-        group.spot.is_some(),
-        group.trace.is_some(),
-    ];
-    let ways = ways.iter().filter(|way| **way).count();
-    want(ways <= 1, "hosts.hours", "`exponential`, `spot` and `trace`: a group has one of them")?;
-    if let Some(text) = &group.hours {
-        hours(text).map_err(|error| format!("`hosts.hours` {error}"))?;
-    }
-    if let Some(spot) = group.spot {
-        let loss = spot.losses_per_hour;
-        want((0.0..1.0).contains(&loss), "hosts.spot.losses_per_hour", "is a share below 1")?;
-    }
-    if let Some(exponential) = group.exponential {
-        let times = exponential.up.0 > 0 && exponential.down.0 > 0;
-        want(times, "hosts.exponential", "needs mean times `up` and `down` above 0")?;
+    for (n, of) in scenario.jobs.iter().enumerate() {
+        job(&Table::one_of("jobs", n, several, "job", &of.name), of, hosts)?;
     }
     Ok(())
 }
 
-fn job(job: &JobEntry) -> Result<(), String> {
-    if job.file.is_some() {
-        let free = job.trials.is_none() && job.costs.is_none() && job.equal.is_none();
-        want(free, "job.file", "gives the trials: leave out `trials`, `costs` and `equal`")?;
+impl Table {
+    /// One of `[[hosts]]` or `[[jobs]]`.
+    fn one_of(key: &'static str, n: usize, several: bool, kind: &str, name: &str) -> Self {
+        let which = match (several, name) {
+            (false, _) => String::new(),
+            (true, "") => format!(" of {kind} {}", n + 1),
+            (true, name) => format!(" of {kind} {} (`{name}`)", n + 1),
+        };
+        let name = if key == "hosts" { "hosts." } else { "jobs." };
+        Self { path: format!("{key}.{n}."), name, which }
     }
-    let data = job.file.is_some() && job.shard_sizes == ShardSizes::Equal;
-    want(!job.train || data, "job.train", "needs a `job.file`, and shards of equal sizes")?;
-    want(
-        job.costs.is_none() || job.equal.is_none(),
-        "job.equal",
-        "and `job.costs` can't be together",
-    )?;
-    want(job.trials != Some(0), "job.trials", "must be at least 1")?;
-    want(job.trials.unwrap_or(1) <= 65_536, "job.trials", "must be at most 65,536")?;
-    want((1..=1_000_000).contains(&job.epochs.unwrap_or(1)), "job.epochs", "must be at least 1")?;
-    let shards = job.shards.or(1);
-    want((1..=1_000_000).contains(&shards), "job.shards", "must be at least 1")?;
-    want(job.rows >= u64::from(shards), "job.rows", "must be at least as many as shards")?;
-    want(job.rows <= 1 << 40, "job.rows", "must be at most 2^40")?;
-    want(job.batch_size >= 1, "job.batch_size", "must be at least 1")?;
-    want(job.valid_rows <= u64::from(u32::MAX), "job.valid_rows", "must be below 2^32")?;
-    want(job.replicas >= 1, "job.replicas", "must be at least 1")?;
-    let priority = job.priority.unwrap_or(0);
-    want(priority.abs() <= HIGHEST_PRIORITY, "job.priority", "must be from -100 to 100")?;
-    let share = job.share.unwrap_or(1);
-    want((1..=LARGEST_SHARE).contains(&share), "job.share", "must be from 1 to 1000")?;
-    want(job.max_hosts != Some(0), "job.max_hosts", "must be at least 1")?;
-    let equal = job.equal.unwrap_or(1.0);
-    want(equal.is_finite() && equal > 0.0, "job.equal", "must be above 0")?;
-    let pinned = job.placement == Placement::Pinned;
-    want(
-        pinned || job.shard_sizes == ShardSizes::Equal,
-        "job.shard_sizes",
-        "by speed goes with `placement = \"pinned\"`: else no shard belongs to a host",
-    )
-}
 
-/// Speeds as messages show them.
-impl Speeds {
-    /// Is there more than one?
-    #[must_use]
-    pub fn vary(&self) -> bool {
-        match self {
-            Speeds::One(_) => false,
-            Speeds::List(speeds) => speeds.len() > 1,
-            Speeds::Kinds(kinds) => kinds.len() > 1,
+    fn refuse<T>(&self, key: &str, what: &str) -> Result<T, Fault> {
+        let Self { path, name, which } = self;
+        Err(Fault { path: format!("{path}{key}"), said: format!("`{name}{key}`{which} {what}") })
+    }
+
+    fn want(&self, holds: bool, key: &str, what: &str) -> Result<(), Fault> {
+        if holds { Ok(()) } else { self.refuse(key, what) }
+    }
+
+    fn range(&self, key: &str, value: f64, range: (f64, f64)) -> Result<(), Fault> {
+        match outside(value, range) {
+            Some(what) => self.refuse(key, &what),
+            None => Ok(()),
         }
     }
+}
+
+/// What is wrong with a number that isn't within the range.
+pub(crate) fn outside(value: f64, (least, most): (f64, f64)) -> Option<String> {
+    let words =
+        || format!("is {}: from {} to {} is wanted", shown(value), shown(least), shown(most));
+    (!(least..=most).contains(&value)).then(words)
+}
+
+/// A number that people can read, however large or small.
+fn shown(value: f64) -> String {
+    let plain = value == 0.0 || (1e-6..1e15).contains(&value.abs());
+    if plain { value.to_string() } else { format!("{value:e}") }
+}
+
+fn server(server: &ServerSpec) -> Result<(), Fault> {
+    let table = Table { path: "server.".into(), name: "server.", which: String::new() };
+    let policies = &server.policy.0;
+    table.want(!policies.is_empty(), "policy", "must name at least one policy")?;
+    table.want(server.most_hops != Some(0), "most_hops", "must be at least 1")?;
+    table.want(server.most_copied <= Some(100), "most_copied", "must be at most 100, per cent")?;
+    table.want(server.milp_limit.0 > 0, "milp_limit", "must be above 0")?;
+    for (key, time) in [
+        ("lease_term", server.lease_term),
+        ("heartbeat", server.heartbeat),
+        ("longest_wait", server.longest_wait),
+    ] {
+        let usable = time.or(Span(u64::MAX)).0 >= 10_000;
+        table.want(
+            usable,
+            key,
+            "must be at least 10 ms: else nothing but signs of life happens",
+        )?;
+    }
+    Ok(())
+}
+
+fn group(table: &Table, group: &HostGroup) -> Result<(), Fault> {
+    let kinds = group.kinds();
+    table.want(!kinds.is_empty(), "tflops", "must have at least one speed")?;
+    for (_, speed) in &kinds {
+        table.range("tflops", *speed, FACTORS)?;
+    }
+    table.range("efficiency", group.efficiency, FACTORS)?;
+    for factor in group.speed_by_model.values() {
+        table.range("speed_by_model", *factor, FACTORS)?;
+    }
+    for (key, value) in [("spread", group.spread), ("noise", group.noise)] {
+        table.range(key, value, (0.0, 3.0))?;
+    }
+    for (key, value) in [("failures", group.failures), ("lies", group.lies)] {
+        table.range(key, value, (0.0, 1.0))?;
+    }
+    for (key, value) in [("download", group.download), ("upload", group.upload)] {
+        if let Some(what) = outside(value, LINES).filter(|_| value != 0.0) {
+            return table.refuse(key, &format!("{what}, or 0 for a line that is free and instant"));
+        }
+    }
+    let both = group.gpus > 0 && group.slots.is_some_and(|slots| slots > 0);
+    table.want(!both, "slots", "and `hosts.gpus` can't be together: make two groups of hosts")?;
+    let places = if group.gpus > 0 { "gpus" } else { "slots" };
+    table.want((1..=1024).contains(&group.places()), places, "must be from 1 to 1024")?;
+    let auto = group.units_ahead();
+    table.want(
+        auto <= 1,
+        "ahead",
+        "is 0 or 1: hosts fetch at most one unit ahead for each slot",
+    )?;
+    presence(table, group)
+}
+
+/// When hosts are there.
+fn presence(table: &Table, group: &HostGroup) -> Result<(), Fault> {
+    let ways = [
+        ("hours", group.hours.is_some()),
+        ("exponential", group.exponential.is_some()),
+        ("spot", group.spot.is_some()),
+        ("trace", group.trace.is_some()),
+    ];
+    let mut ways = ways.iter().filter(|(_, is_said)| *is_said).map(|(key, _)| key);
+    if let (Some(one), Some(other)) = (ways.next(), ways.next()) {
+        return table
+            .refuse(other, &format!("and `hosts.{one}` can't be together: take one of them"));
+    }
+    if let Some(text) = &group.hours {
+        hours(text).or_else(|error| table.refuse("hours", &error))?;
+    }
+    if let Some(spot) = group.spot {
+        let loss = spot.losses_per_hour;
+        let is_share = (0.0..1.0).contains(&loss);
+        let said = format!("is {}: a share from 0 to below 1 is wanted", shown(loss));
+        table.want(is_share, "spot.losses_per_hour", &said)?;
+    }
+    if let Some(exponential) = group.exponential {
+        let times = exponential.up.0.min(exponential.down.0) >= 1_000_000;
+        table.want(times, "exponential", "needs mean times `up` and `down` of at least 1 s")?;
+    }
+    if let Some(Trace::List(list)) = &group.trace
+        && let Some((host, ..)) = list.iter().find(|(host, ..)| *host >= group.count)
+    {
+        return table.refuse("trace", &beyond(*host, group.count));
+    }
+    Ok(())
+}
+
+/// What is wrong with a trace of a host that its group doesn't have.
+pub(crate) fn beyond(host: u32, count: u32) -> String {
+    match count {
+        1 => format!("names host {host}, and the group has one, which is host 0: raise `count`"),
+        _ => {
+            let last = count.saturating_sub(1);
+            format!("names host {host}, and the group has the hosts 0 to {last}: raise `count`")
+        }
+    }
+}
+
+fn job(table: &Table, job: &JobEntry, hosts: u64) -> Result<(), Fault> {
+    if job.file.is_some() {
+        let free = job.trials.is_none() && job.costs.is_none() && job.equal.is_none();
+        table.want(free, "file", "gives the trials: leave out `trials`, `costs` and `equal`")?;
+    }
+    let data = job.file.is_some() && job.shard_sizes == ShardSizes::Equal;
+    table.want(!job.train || data, "train", "needs a `file`, and shards of equal sizes")?;
+    let both = job.costs.is_some() && job.equal.is_some();
+    table.want(!both, "equal", "and `costs` can't be together")?;
+    if let Some(equal) = job.equal {
+        table.range("equal", equal, COSTS)?;
+    }
+    let trials = job.trials.unwrap_or(1);
+    table.want((1..=65_536).contains(&trials), "trials", "must be from 1 to 65,536")?;
+    let epochs = job.epochs.unwrap_or(1);
+    table.want((1..=1_000_000).contains(&epochs), "epochs", "must be from 1 to 1,000,000")?;
+    let shards = job.shards.or(1);
+    table.want((1..=1_000_000).contains(&shards), "shards", "must be from 1 to 1,000,000")?;
+    let hops = u64::from(trials) * u64::from(epochs) * u64::from(shards);
+    let most = "times epochs and shards are more than 100,000,000 hops: simulate a smaller job";
+    table.want(hops <= MOST_HOPS, "trials", most)?;
+    table.want(job.rows >= u64::from(shards), "rows", "must be at least as many as shards")?;
+    table.want(job.rows <= 1 << 40, "rows", "must be at most 2^40")?;
+    table.want(job.batch_size >= 1, "batch_size", "must be at least 1")?;
+    table.want(job.valid_rows <= u64::from(u32::MAX), "valid_rows", "must be below 2^32")?;
+    table.want((1..=1_000_000).contains(&job.classes), "classes", "must be from 1 to 1,000,000")?;
+    let priority = job.priority.unwrap_or(0);
+    let range = -HIGHEST_PRIORITY..=HIGHEST_PRIORITY;
+    table.want(range.contains(&priority), "priority", "must be from -100 to 100")?;
+    let share = job.share.unwrap_or(1);
+    table.want((1..=LARGEST_SHARE).contains(&share), "share", "must be from 1 to 1000")?;
+    table.want(job.max_hosts != Some(0), "max_hosts", "must be at least 1")?;
+    homes(table, job, hosts)
+}
+
+/// On which hosts shards lie.
+fn homes(table: &Table, job: &JobEntry, hosts: u64) -> Result<(), Fault> {
+    let pinned = job.placement == Placement::Pinned;
+    let Some(replicas) = job.replicas else {
+        return table.want(
+            pinned || job.shard_sizes == ShardSizes::Equal,
+            "shard_sizes",
+            "by speed goes with `placement = \"pinned\"`: else no shard belongs to a host",
+        );
+    };
+    table.want(
+        pinned,
+        "replicas",
+        "goes with `placement = \"pinned\"`: else any host may fetch any shard",
+    )?;
+    table.want(replicas >= 1, "replicas", "must be at least 1")?;
+    let enough = u64::from(replicas) <= hosts;
+    table.want(
+        enough,
+        "replicas",
+        &format!("is {replicas}, and there are {hosts} hosts: no two lie on one"),
+    )
 }

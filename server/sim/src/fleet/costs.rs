@@ -11,10 +11,11 @@
 //! ```
 
 use super::{
+    check::{COSTS, outside},
     job::{Cost, Made, PASSES, index},
     quantity::{float, whole},
     read::Files,
-    scenario::{Costs, JobEntry, Pick, Placement},
+    scenario::{Costs, JobEntry, Pick},
 };
 use sojourn_protocol::{
     manifest::Labels,
@@ -22,7 +23,7 @@ use sojourn_protocol::{
     spec::{
         Architecture, AugmentSpace, Channels, Cnn, DataSpec, Dimension, Goal, JobSpec, Loss,
         Metric, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision,
-        Replicas, Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
+        Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
     },
 };
 
@@ -73,16 +74,23 @@ pub(crate) fn of(
 }
 
 fn cost(name: Option<String>, mflops: f64) -> Result<Cost, String> {
-    if !(mflops.is_finite() && mflops > 0.0) {
-        return Err(format!("a row costs {mflops} MFLOPs: a number above 0 is wanted"));
+    if let Some(what) = outside(mflops, COSTS) {
+        return Err(format!("the MFLOPs of a row {what}"));
     }
     Ok(Cost { name: name.unwrap_or_else(|| format!("{mflops} MFLOPs")), flops: mflops * 1e6 })
 }
 
-/// Lines of a name and MFLOPs, under a header.
+/// Lines of a name and MFLOPs, with a line of names above them or without.
 fn cost_table(path: &str, text: &str) -> Result<Vec<Cost>, String> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let costs = reader.records().map(|record| {
+    let mut reader = csv::ReaderBuilder::new();
+    let mut reader =
+        reader.trim(csv::Trim::All).has_headers(false).flexible(true).from_reader(text.as_bytes());
+    let is_header = |(n, record): &(usize, csv::Result<csv::StringRecord>)| {
+        let last = record.as_ref().ok().and_then(|record| record.iter().next_back());
+        *n == 0 && last.is_some_and(|last| last.parse::<f64>().is_err())
+    };
+    let rows = reader.records().enumerate().filter(|row| !is_header(row));
+    let costs = rows.map(|(_, record)| {
         let record = record.map_err(|error| format!("the cost table `{path}`: {error}"))?;
         let (name, mflops) = (record.get(0), record.iter().next_back());
         let line = record.position().map_or(0, csv::Position::line);
@@ -167,12 +175,6 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             goal: Goal::Min,
             top_k: None,
         },
-        placement: PlacementSpec {
-            replicas: match entry.placement {
-                Placement::Any => Replicas::Demand,
-                Placement::Pinned => Replicas::Fixed(entry.replicas.max(1)),
-            },
-            ..PlacementSpec::new(OrderChoice::Hop, entry.reproducible, 1)
-        },
+        placement: PlacementSpec::new(OrderChoice::Hop, entry.reproducible, 1),
     }
 }

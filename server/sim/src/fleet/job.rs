@@ -4,14 +4,14 @@
 use super::{
     quantity::{Auto, float, whole},
     read::Files,
-    scenario::{JobEntry, ShardSizes},
+    scenario::{JobEntry, Placement, ShardSizes},
     training::Trains,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
-    spec::{JobSpec, Loss},
+    spec::{JobSpec, Loss, Replicas},
 };
 use sojourn_workgen::shards::{Load, ShardHost, shard_count, shares};
 
@@ -105,6 +105,13 @@ pub(crate) fn make(
     placement.priority = entry.priority.unwrap_or(placement.priority);
     placement.share = entry.share.unwrap_or(placement.share);
     placement.max_hosts = entry.max_hosts.or(placement.max_hosts);
+    if entry.placement == Placement::Pinned {
+        placement.replicas = Replicas::Fixed(entry.replicas.unwrap_or(1));
+    }
+    let holders = match placement.replicas {
+        Replicas::Demand => 0,
+        Replicas::Fixed(hosts) => hosts,
+    };
     let is_trained = real.is_some();
     let data = match real {
         Some(data) => data,
@@ -115,7 +122,6 @@ pub(crate) fn make(
             made_up_data(entry, &name, [seed, n], shards, fleet, shape, labels)?
         }
     };
-    let pinned = entry.placement == super::scenario::Placement::Pinned;
     Ok(SimJob {
         name,
         epochs: spec.training.epochs,
@@ -133,7 +139,7 @@ pub(crate) fn make(
         data,
         is_trained,
         at: entry.submitted.0,
-        holders: if pinned { entry.replicas } else { 0 },
+        holders,
     })
 }
 
@@ -281,7 +287,7 @@ mod tests {
     use super::*;
     use crate::fleet::{
         quantity::{Auto, Bytes},
-        scenario::{Costs, Pick, Placement},
+        scenario::{Costs, Pick},
     };
     use sojourn_model::CheckpointLayout;
     use sojourn_protocol::unit::TrialContext;
@@ -349,6 +355,8 @@ mod tests {
         assert!(job.trials.contains(&0) && job.trials.contains(&1));
         assert_eq!(make(&entry, 0, 7, FLEET, &mut files, None).unwrap().trials, job.trials);
         assert_ne!(make(&entry, 0, 8, FLEET, &mut files, None).unwrap().trials, job.trials);
+        let mut bare = |_: &str| Ok("a, 1\nb,20\n".to_owned());
+        assert_eq!(make(&entry, 0, 7, FLEET, &mut bare, None).unwrap().costs, job.costs);
         let error = make(&entry, 0, 7, FLEET, &mut |_| Ok("m,f\na,x\n".into()), None).unwrap_err();
         assert_eq!(error, "line 2 of the cost table `c.csv` doesn't end with MFLOPs");
     }

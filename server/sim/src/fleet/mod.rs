@@ -13,7 +13,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `scenario/`, `quantity.rs` | the file's keys, sizes and times |
-//! | `read.rs`, `check.rs` | its text to the scenarios that it asks for; what each must keep to |
+//! | `read.rs`, `check.rs`, `lines.rs` | its text to the scenarios that it asks for; what each must keep to; on which line it doesn't |
 //! | `plan.rs` | a scenario with one seed: hosts, speeds, terms |
 //! | `job.rs`, `costs.rs` | a job as the core is told of it, and what is true of it |
 //! | `policy.rs` | what decides: the server's policies, and references |
@@ -37,6 +37,7 @@ mod fate;
 mod gantt;
 mod host;
 mod job;
+mod lines;
 mod link;
 mod pins;
 mod plan;

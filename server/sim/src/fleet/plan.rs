@@ -100,7 +100,8 @@ impl Plan {
                 };
                 Place { kind: first + index(own), number }
             }));
-            let trace = group.trace.as_ref().map(|trace| arrival::traced(trace, files));
+            let trace =
+                group.trace.as_ref().map(|trace| arrival::traced(trace, group.count, files));
             traced.push(trace.transpose()?.unwrap_or_default());
         }
         let group_of =

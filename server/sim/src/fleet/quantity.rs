@@ -55,9 +55,20 @@ const TIMES: [(&str, f64); 8] = [
     ("days", 86_400e6),
 ];
 
+/// No size and no time is larger: sums of some of them can be counted.
+const MOST_BYTES: (f64, &str) = (1e18, "1,000,000 TB");
+pub(crate) const LONGEST: (f64, &str) =
+    (1000.0 * 365.0 * 86_400e6, "365,000 days, which are 1000 years");
+
 /// A number with one of these units, in whole parts of the smallest.
-fn read(raw: Raw, units: &[(&str, f64)], wanted: &str) -> Result<u64, String> {
+fn read(
+    raw: Raw,
+    units: &[(&str, f64)],
+    (most, most_said): (f64, &str),
+    wanted: &str,
+) -> Result<u64, String> {
     let shown = match &raw {
+        Raw::Number(number) if number.abs() >= 1e15 => format!("{number:e}"),
         Raw::Number(number) => number.to_string(),
         Raw::Text(text) => format!("\"{text}\""),
     };
@@ -73,7 +84,10 @@ fn read(raw: Raw, units: &[(&str, f64)], wanted: &str) -> Result<u64, String> {
             number.zip(factor).map(|(number, (_, factor))| number * factor)
         }
     };
-    value.and_then(whole).ok_or_else(refused)
+    match value {
+        Some(value) if value > most => Err(format!("{shown} is too large: at most {most_said}")),
+        value => value.and_then(whole).ok_or_else(refused),
+    }
 }
 
 /// The nearest whole number, where it is one that can be counted with.
@@ -91,14 +105,18 @@ pub(crate) const fn float(value: u64) -> f64 {
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wanted = "size (a number of bytes, or one like \"100MB\" or \"20GiB\")";
-        read(Raw::deserialize(deserializer)?, &SIZES, wanted).map(Bytes).map_err(D::Error::custom)
+        read(Raw::deserialize(deserializer)?, &SIZES, MOST_BYTES, wanted)
+            .map(Bytes)
+            .map_err(D::Error::custom)
     }
 }
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wanted = "length of time (a number of seconds, or one like \"90s\", \"10min\", \"2h\")";
-        read(Raw::deserialize(deserializer)?, &TIMES, wanted).map(Span).map_err(D::Error::custom)
+        read(Raw::deserialize(deserializer)?, &TIMES, LONGEST, wanted)
+            .map(Span)
+            .map_err(D::Error::custom)
     }
 }
 
@@ -114,7 +132,7 @@ impl<'de> Deserialize<'de> for Auto<Span> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Raw::deserialize(deserializer)? {
             Raw::Text(text) if text == "auto" => Ok(Auto::Auto),
-            raw => read(raw, &TIMES, "length of time (or \"auto\")")
+            raw => read(raw, &TIMES, LONGEST, "length of time (or \"auto\")")
                 .map(|micros| Auto::Given(Span(micros)))
                 .map_err(D::Error::custom),
         }
@@ -169,7 +187,23 @@ mod tests {
     use super::*;
 
     fn span(text: &str) -> Result<Span, String> {
-        read(Raw::Text(text.into()), &TIMES, "time").map(Span)
+        read(Raw::Text(text.into()), &TIMES, LONGEST, "time").map(Span)
+    }
+
+    fn size(raw: Raw) -> Result<u64, String> {
+        read(raw, &SIZES, MOST_BYTES, "size")
+    }
+
+    #[test]
+    fn what_is_too_large_is_said_to_be() {
+        for text in ["400_000d", "1e300", "99999999999999999999h"] {
+            let error = span(text).unwrap_err();
+            let is_number = text != "1e300";
+            assert_eq!(error.contains("is too large: at most 365,000 days"), is_number, "{error}");
+        }
+        let error = size(Raw::Number(1e300)).unwrap_err();
+        assert_eq!(error, "1e300 is too large: at most 1,000,000 TB");
+        assert!(size(Raw::Text("2_000_000TB".into())).is_err());
     }
 
     #[test]
@@ -178,7 +212,7 @@ mod tests {
         assert_eq!(span("1.5 h"), Ok(Span(5_400_000_000)));
         assert_eq!(span("7"), Ok(Span(7_000_000)));
         assert!(span("7 fortnights").is_err() && span("").is_err() && span("-1s").is_err());
-        assert_eq!(read(Raw::Text("20GiB".into()), &SIZES, "size"), Ok(20 << 30));
-        assert_eq!(read(Raw::Number(1e9), &SIZES, "size"), Ok(1_000_000_000));
+        assert_eq!(size(Raw::Text("20GiB".into())), Ok(20 << 30));
+        assert_eq!(size(Raw::Number(1e9)), Ok(1_000_000_000));
     }
 }

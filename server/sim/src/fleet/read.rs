@@ -7,7 +7,7 @@
 //!
 //! No I/O: files that a scenario names are opened by the caller ([`Files`]).
 
-use super::{check, policy::Policy, scenario::Scenario};
+use super::{check, lines, policy::Policy, scenario::Scenario};
 use serde::Deserialize;
 use sojourn_protocol::jobfile::nearest;
 use std::{
@@ -19,10 +19,16 @@ use toml::{Table, Value};
 /// Gives the text of a file that a scenario names, or says why it can't.
 pub type Files<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
-/// A scenario file that can't be run: a whole sentence, with the line or the key.
+/// Why there is no result: a whole sentence, with the line or the key where there is one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ScenarioError(pub String);
+pub enum ScenarioError {
+    /// The file, or one that it names, asks for what can't be run.
+    #[error("{0}")]
+    Wrong(String),
+    /// It was run, and came to no end.
+    #[error("{0}")]
+    Endless(String),
+}
 
 /// What a file asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,14 +94,24 @@ pub fn read(text: &str) -> Result<Study, ScenarioError> {
             for (key, value) in &settings {
                 set(&mut table, key, value)?;
             }
-            for (key, value) in combination {
+            for (key, value) in &combination {
                 set(&mut table, key, value)?;
                 label.push(format!("{} {}", short(key), shown(value)));
             }
             let label = label.join(", ");
             let scenario = Scenario::deserialize(table)
                 .map_err(|error| of_row(&label, &hint(error.message())))?;
-            check::scenario(&scenario).map_err(|error| of_row(&label, &error))?;
+            check::scenario(&scenario).map_err(|fault| {
+                let set = combination.iter().map(|(key, _)| *key);
+                let mut set = set.chain(settings.keys().map(String::as_str));
+                // What the row says stands elsewhere in the file.
+                let line = match set.any(|key| lines::meet(key, &fault.path)) {
+                    true => None,
+                    false => lines::line_of(text, &fault.path),
+                };
+                let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+                of_row(&label, &format!("{line}{}", fault.said))
+            })?;
             rows.push(Row { label, scenario });
         }
     }
@@ -104,7 +120,7 @@ pub fn read(text: &str) -> Result<Study, ScenarioError> {
 
 fn of_row(label: &str, message: &str) -> ScenarioError {
     let place = if label.is_empty() { String::new() } else { format!("in the row `{label}`: ") };
-    ScenarioError(format!("{place}{message}"))
+    ScenarioError::Wrong(format!("{place}{message}"))
 }
 
 fn take(table: &mut Table, key: &str) -> Option<Value> {
@@ -112,7 +128,7 @@ fn take(table: &mut Table, key: &str) -> Option<Value> {
 }
 
 fn wrong<T>(message: &str) -> Result<T, ScenarioError> {
-    Err(ScenarioError(message.to_owned()))
+    Err(ScenarioError::Wrong(message.to_owned()))
 }
 
 /// `[vary]`: lists of values by key.
@@ -126,7 +142,9 @@ fn of_vary(value: Value) -> Result<BTreeMap<String, Vec<Value>>, ScenarioError> 
             varied.insert(key, values);
             Ok(())
         }
-        _ => Err(ScenarioError(format!("`vary.{key}` must be a list of at least one value"))),
+        _ => {
+            Err(ScenarioError::Wrong(format!("`vary.{key}` must be a list of at least one value")))
+        }
     })?;
     Ok(varied)
 }
@@ -160,7 +178,7 @@ fn of_normalise(value: &Value) -> Result<Normalise, ScenarioError> {
         Some("first") => Ok(Normalise::First),
         Some(name) => match Policy::named(name) {
             Ok(policy) => Ok(Normalise::Policy(policy)),
-            Err(error) => Err(ScenarioError(format!(
+            Err(error) => Err(ScenarioError::Wrong(format!(
                 "`normalise` must be `bound`, `first` or a policy: {error}"
             ))),
         },
@@ -216,7 +234,7 @@ fn set(table: &mut Table, path: &str, value: &Value) -> Result<(), ScenarioError
             };
             let count = groups.len();
             if index.is_some_and(|index| index >= count) {
-                return Err(ScenarioError(format!(
+                return Err(ScenarioError::Wrong(format!(
                     "`{path}` is varied, but `{key}` has only {count} (counted from 0)"
                 )));
             }
@@ -229,7 +247,7 @@ fn set(table: &mut Table, path: &str, value: &Value) -> Result<(), ScenarioError
             }
             Ok(())
         }
-        _ => Err(ScenarioError(format!("`{path}` can't be varied: `{key}` is no table"))),
+        _ => Err(ScenarioError::Wrong(format!("`{path}` can't be varied: `{key}` is no table"))),
     }
 }
 
@@ -253,9 +271,8 @@ fn shown(value: &Value) -> String {
 /// A message with its line.
 fn said(text: &str, span: Option<std::ops::Range<usize>>, message: &str) -> ScenarioError {
     let message = hint(message);
-    let Some(span) = span else { return ScenarioError(message) };
-    let before = text.bytes().take(span.start).filter(|byte| *byte == b'\n').count();
-    ScenarioError(format!("line {}: {message}", before + 1))
+    let Some(span) = span else { return ScenarioError::Wrong(message) };
+    ScenarioError::Wrong(format!("line {}: {message}", lines::line_at(text, span.start)))
 }
 
 /// Adds the nearest known word to what `serde` says of an unknown one.
@@ -323,6 +340,43 @@ mod tests {
             ),
             ("[[hosts]]\ntflops = true\n", "line 2: a number of TFLOP/s, a list of them"),
             ("[job]\ntrials = 2\n", "no hosts"),
+            (
+                "[[hosts]]\n[[hosts]]\nname = \"old\"\ntflops = [1, 1e-300]\n[job]\n",
+                "line 4: `hosts.tflops` of group 2 (`old`) is 1e-300: from 0.000001 to 1000000 is wanted",
+            ),
+            (
+                "[[hosts]]\ntflops = 1e300\n[job]\n",
+                "line 2: `hosts.tflops` is 1e300: from 0.000001 to 1000000 is wanted",
+            ),
+            ("[[hosts]]\ndownload = 1e-9\n[job]\n", "line 2: `hosts.download` is 1e-9: from"),
+            (
+                "[[hosts]]\nspot.losses_per_hour = 1.5\n[job]\n",
+                "line 2: `hosts.spot.losses_per_hour` is 1.5: a share from 0 to below 1",
+            ),
+            (
+                "[[hosts]]\nhours = \"22:00-07:00 08:00\"\n[job]\n",
+                "line 2: `hosts.hours` is \"07:00 08:00\"; a time of day is wanted",
+            ),
+            (
+                "[[hosts]]\nexponential = { up = \"1us\", down = 5 }\n[job]\n",
+                "line 2: `hosts.exponential` needs mean times",
+            ),
+            (
+                "[[hosts]]\ncount = 2\ntrace = [[2, 0, 5]]\n[job]\n",
+                "line 3: `hosts.trace` names host 2, and the group has the hosts 0 to 1",
+            ),
+            ("[[hosts]]\nnotice = \"1e3d\"\n[job]\n", "line 2: \"1e3d\" is no length of time"),
+            ("[[hosts]]\nnotice = \"400_000d\"\n[job]\n", "line 2: \"400_000d\" is too large"),
+            ("[[hosts]]\n[job]\nreplicas = 1\n", "line 3: `job.replicas` goes with `placement"),
+            (
+                "[[hosts]]\ncount = 2\n[[jobs]]\n[[jobs]]\nplacement = \"pinned\"\nreplicas = 3\n",
+                "line 6: `jobs.replicas` of job 2 is 3, and there are 2 hosts",
+            ),
+            ("[[hosts]]\n[job]\ntrials = 60_000\nepochs = 9999\n", "line 3: `job.trials` times"),
+            (
+                "[server]\nheartbeat = 1e-9\n[[hosts]]\n[job]\n",
+                "line 2: `server.heartbeat` must be",
+            ),
             ("[[hosts]]\n", "no job"),
         ] {
             let error = read(text).unwrap_err().to_string();
@@ -331,5 +385,8 @@ mod tests {
         let text = format!("{LEAST}[vary]\n\"job.trails\" = [3]\n");
         let error = read(&text).unwrap_err().to_string();
         assert!(error.starts_with("in the row `trails 3`: `trails` is no known key"), "{error}");
+        let text = format!("{LEAST}[vary]\nhosts.tflops = [1, 0]\n");
+        let error = read(&text).unwrap_err().to_string();
+        assert!(error.starts_with("in the row `tflops 0`: `hosts.tflops` is 0: from"), "{error}");
     }
 }

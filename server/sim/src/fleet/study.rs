@@ -70,12 +70,13 @@ pub fn run_training<'a>(
     watch: &mut dyn Watch,
 ) -> Result<RunResult, ScenarioError> {
     if trains.is_none() && scenario.all_jobs().any(|job| job.train) {
-        return Err(ScenarioError("`job.train`: there is nobody here who trains".into()));
+        return Err(ScenarioError::Wrong("`job.train`: there is nobody here who trains".into()));
     }
     if !policy.is_built() {
-        return Err(ScenarioError(Policy::MISSING.into()));
+        return Err(ScenarioError::Wrong(Policy::MISSING.into()));
     }
-    let plan = Plan::new(scenario, seed, files, trains.as_deref_mut()).map_err(ScenarioError)?;
+    let plan =
+        Plan::new(scenario, seed, files, trains.as_deref_mut()).map_err(ScenarioError::Wrong)?;
     let mut run = Run::new(&plan, policy, watch);
     run.trains = trains.map(|trains| trains as &mut dyn Trains);
     match ask {
@@ -83,9 +84,9 @@ pub fn run_training<'a>(
         Ask::Chart(_) => run.bars = Some(Vec::new()),
         Ask::Check(every) => run.check_every = Some(every),
     }
-    let (result, bars) = run
-        .run()
-        .map_err(|error| ScenarioError(format!("seed {seed}, policy {}: {error}", policy)))?;
+    let (result, bars) = run.run().map_err(|error| {
+        ScenarioError::Endless(format!("seed {seed}, policy {}: {error}", policy))
+    })?;
     if let (Ask::Chart(chart), Some(bars)) = (ask, bars) {
         let title = format!("{}, seed {seed}", policy);
         *chart = Some(Chart::new(&plan, title, bars));
@@ -102,7 +103,7 @@ pub fn lower_bound(
     seed: u64,
     files: &mut Files<'_>,
 ) -> Result<(f64, Names), ScenarioError> {
-    let plan = Plan::new(scenario, seed, files, None).map_err(ScenarioError)?;
+    let plan = Plan::new(scenario, seed, files, None).map_err(ScenarioError::Wrong)?;
     Ok((float(plan.bound.micros) / 1e6, plan.bound.names))
 }
 

@@ -48,8 +48,8 @@ pub struct JobEntry {
     pub reproducible: bool,
     /// Which hosts may hold a shard.
     pub placement: Placement,
-    /// On so many hosts each, with `placement = "pinned"`.
-    pub replicas: u32,
+    /// On so many hosts each, with `placement = "pinned"`; 1 if left out.
+    pub replicas: Option<u32>,
     /// Its units are handed out before those of jobs with a lower one.
     pub priority: Option<i32>,
     /// Its part of slot time, beside jobs of the same priority.
@@ -113,7 +113,7 @@ impl Default for JobEntry {
             submitted: Span(0),
             reproducible: false,
             placement: Placement::default(),
-            replicas: 1,
+            replicas: None,
             priority: None,
             share: None,
             max_hosts: None,
