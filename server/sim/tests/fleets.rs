@@ -4,7 +4,7 @@
 #![expect(clippy::indexing_slicing, reason = "a test ends at what it did not expect")]
 
 use sojourn_core::Record;
-use sojourn_sim::fleet::{self, Ask, Policy, RunResult, Scenario, Watch};
+use sojourn_sim::fleet::{self, Ask, Policy, RunResult, Scenario, ScenarioError, Watch};
 
 const EPSILON: f64 = 1e-5;
 
@@ -272,6 +272,73 @@ fn a_fleet_that_is_gone_for_good_is_an_error() {
     let mut files = |_: &str| Err(String::new());
     let error = fleet::run(&scenario, policy, 0, Ask::Result, &mut files, &mut ()).unwrap_err();
     assert!(error.to_string().contains("no host is left"), "{error}");
+}
+
+/// Why a scenario can't be run.
+fn refused(text: &str) -> String {
+    let mut files = |name: &str| Err(format!("no file {name}"));
+    let error = fleet::run(&scenario(text), Policy::Rollout, 0, Ask::Result, &mut files, &mut ());
+    match error {
+        Err(ScenarioError::Wrong(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Remarks(Vec<String>);
+
+impl Watch for Remarks {
+    fn remark(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+}
+
+#[test]
+fn shards_that_no_cache_holds_are_refused_where_they_are_kept() {
+    let job = "[job]\ntrials = 2\nshards = 2\ndata_bytes = \"2MB\"\n";
+    let pinned = format!("{job}placement = \"pinned\"\n");
+    let error = refused(&format!("[[hosts]]\ncount = 3\ncache = \"900kB\"\n{pinned}"));
+    assert_eq!(
+        error,
+        "a shard of `job 1` has 1000000 bytes, and the `cache` of hosts of group 1 holds 900000: nobody can keep \
+         it; say more `cache`, or more `shards`"
+    );
+    let error = refused(&format!("[[hosts]]\ncache = \"1MB\"\n{pinned}"));
+    assert!(error.starts_with("the `cache` of all hosts together holds 1000000 bytes"), "{error}");
+    let remarked = |text: &str, ends: &str| {
+        let mut remarks = Remarks::default();
+        run_with(text, Ask::Check(50), &mut remarks);
+        assert!(remarks.0.len() == 1 && remarks.0[0].ends_with(ends), "{:?}", remarks.0);
+    };
+    let hosts = "[[hosts]]\n[[hosts]]\nname = \"small\"\ncache = 5\n";
+    remarked(&format!("{hosts}{pinned}"), "group 2 (`small`) holds 5: they keep none");
+    remarked(&format!("{hosts}{job}"), "(`small`) holds 5: they fetch it anew for each hop");
+    remarked(
+        &format!("[[hosts]]\ncount = 3\ncache = \"1300kB\"\n{pinned}replicas = 2\n"),
+        "on all their `replicas`: some lie on fewer hosts",
+    );
+}
+
+#[test]
+fn a_run_that_ends_nowhere_says_what_the_server_waits_for() {
+    // Each cache has room for one shard and a half, which is one.
+    let scenario = scenario(
+        "horizon = \"1h\"\n[[hosts]]\ncount = 3\ncache = \"1500kB\"\n\
+         [job]\ntrials = 2\nshards = 4\ndata_bytes = \"4MB\"\nplacement = \"pinned\"\n",
+    );
+    let mut files = |_: &str| Err(String::new());
+    let error = fleet::run(&scenario, Policy::Rollout, 0, Ask::Result, &mut files, &mut ());
+    let Err(ScenarioError::Endless(error)) = error else { panic!("{error:?}") };
+    assert!(error.contains("`job 1` waits") && error.contains("say more `cache`"), "{error}");
+}
+
+#[test]
+fn what_takes_longer_than_clocks_count_is_refused() {
+    let error = refused(
+        "[[hosts]]\ntflops = 1e-6\n[job]\nequal = 1e12\nrows = 1_000_000_000_000\nshards = 1000\n",
+    );
+    assert!(error.starts_with("no schedule of it is shorter than"), "{error}");
 }
 
 /// Every scenario of the examples can be run, as far as that is known beforehand.

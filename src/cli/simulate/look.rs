@@ -1,9 +1,9 @@
 //! Looks on while a fleet is simulated: progress, a clock, and the events' file.
 
-use crate::cli::{Failure, Meter, Unit, newfile::NewFile};
+use crate::cli::{Failure, Meter, Unit, newfile::NewFile, output};
 use sojourn_core::Record;
 use sojourn_sim::fleet::Watch;
-use std::{fs, io::Write, path::Path, time::Instant};
+use std::{collections::BTreeSet, fs, io::Write, path::Path, time::Instant};
 
 pub(super) struct Look {
     meter: Meter,
@@ -13,12 +13,22 @@ pub(super) struct Look {
     events: Option<NewFile>,
     /// The first thing that went wrong with the file.
     failed: Option<String>,
+    /// What was remarked, once for all runs.
+    remarked: BTreeSet<String>,
 }
 
 impl Look {
     pub(super) fn new(runs: usize) -> Self {
         let meter = Meter::new("simulating", Unit::Steps, number(runs) * PARTS);
-        Self { meter, runs, done: 0, begun: Instant::now(), events: None, failed: None }
+        Self {
+            meter,
+            runs,
+            done: 0,
+            begun: Instant::now(),
+            events: None,
+            failed: None,
+            remarked: BTreeSet::new(),
+        }
     }
 
     /// A run begins; what the core decides goes into a file in `folder`.
@@ -51,6 +61,12 @@ impl Watch for Look {
         let written = serde_json::to_writer(&mut *file, record).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|()| file.write_all(b"\n")) {
             self.failed.get_or_insert(error.to_string());
+        }
+    }
+
+    fn remark(&mut self, text: &str) {
+        if self.remarked.insert(text.to_owned()) {
+            output::remark(text);
         }
     }
 

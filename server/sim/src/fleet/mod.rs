@@ -16,6 +16,7 @@
 //! | `read.rs`, `check.rs`, `lines.rs` | its text to the scenarios that it asks for; what each must keep to; on which line it doesn't |
 //! | `plan.rs` | a scenario with one seed: hosts, speeds, terms |
 //! | `job.rs`, `costs.rs` | a job as the core is told of it, and what is true of it |
+//! | `feasible.rs` | what a plan must keep to |
 //! | `policy.rs` | what decides: the server's policies, and references |
 //! | `arrival.rs` | when hosts are there |
 //! | `bound.rs`, `pins.rs` | no schedule is shorter than this |
@@ -34,6 +35,7 @@ mod cache;
 mod check;
 mod costs;
 mod fate;
+mod feasible;
 mod gantt;
 mod host;
 mod job;

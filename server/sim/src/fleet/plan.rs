@@ -3,6 +3,7 @@
 use super::{
     arrival::{self, Stays, Traced, day_time},
     bound::{self, Bound},
+    feasible::{self, Remarks},
     job::{self, Fleet, SimJob, count, index},
     quantity::{Auto, Span, float, whole},
     read::Files,
@@ -50,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) longest_wait: u64,
     pub(crate) horizon: u64,
     pub(crate) bound: Bound,
+    /// What is hardly meant, for people.
+    pub(crate) remarks: Remarks,
 }
 
 /// Hosts of one group with the same processor.
@@ -146,8 +149,10 @@ impl Plan {
             longest_wait: 0,
             horizon: 0,
             bound: Bound::default(),
+            remarks: Remarks::new(),
         };
         plan.bound = bound::of(&plan);
+        plan.remarks = feasible::of(&plan)?;
         plan.set_times(scenario);
         Ok(plan)
     }

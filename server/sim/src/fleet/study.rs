@@ -77,6 +77,7 @@ pub fn run_training<'a>(
     }
     let plan =
         Plan::new(scenario, seed, files, trains.as_deref_mut()).map_err(ScenarioError::Wrong)?;
+    plan.remarks.iter().for_each(|remark| watch.remark(remark));
     let mut run = Run::new(&plan, policy, watch);
     run.trains = trains.map(|trains| trains as &mut dyn Trains);
     match ask {

@@ -25,7 +25,7 @@ use super::{
     training::{Score, Trains},
 };
 use rand_chacha::ChaCha8Rng;
-use sojourn_core::{Answer, Command, Core, Record, ReplyTo};
+use sojourn_core::{Answer, Command, Core, Query, Record, ReplyTo};
 use sojourn_protocol::{digest::Digest, seeds};
 
 /// Whoever looks on.
@@ -38,6 +38,11 @@ pub trait Watch {
     /// So many hops are done.
     fn progress(&mut self, done: u64, of: u64) {
         let _ = (done, of);
+    }
+
+    /// Something can be simulated, and is hardly meant so.
+    fn remark(&mut self, text: &str) {
+        let _ = text;
     }
 
     /// Nanoseconds of a clock, for what deciding takes.
@@ -139,13 +144,7 @@ impl<'a> Run<'a> {
                 return Err(error);
             }
             if self.now > self.plan.horizon {
-                return Err(format!(
-                    "after {:.1} days of virtual time {} of {} hops are trained: more or longer \
-                     stays of hosts are needed, or a later `horizon`",
-                    float(self.now) / 86_400e6,
-                    self.tally.assimilated,
-                    self.plan.jobs.iter().map(super::job::SimJob::hops).sum::<u64>(),
-                ));
+                return Err(self.too_late());
             }
         }
         for host in 0..self.hosts.len() {
@@ -160,6 +159,33 @@ impl<'a> Run<'a> {
         let makespan = self.now - self.first_at.min(self.now);
         let (jobs, scores) = (self.jobs(), self.scores);
         Ok((RunResult::new(self.plan, &self.tally, makespan, jobs, scores), self.bars))
+    }
+
+    /// Why it is given up.
+    fn too_late(&mut self) -> String {
+        let days = float(self.now) / 86_400e6;
+        let done = self.tally.assimilated;
+        let hops: u64 = self.plan.jobs.iter().map(super::job::SimJob::hops).sum();
+        let begun =
+            format!("after {days:.1} days of virtual time {done} results of {hops} hops are there");
+        match self.why() {
+            Some(why) => format!("{begun}, and the server says: {why}"),
+            None => {
+                format!("{begun}: more or longer stays of hosts are needed, or a later `horizon`")
+            }
+        }
+    }
+
+    /// What the server says of the first job that waits for something.
+    fn why(&mut self) -> Option<String> {
+        self.apply(Command::Query { to: NOBODY, query: Query::Jobs }).ok()?;
+        let Some(Answer::Jobs(jobs)) = self.answer.take() else { return None };
+        let (name, waits) = jobs.into_iter().find_map(|job| Some((job.name, job.waiting?)))?;
+        let cache = match waits.contains("cache") {
+            true => "; say more `cache` of hosts, or more `shards`",
+            false => "",
+        };
+        Some(format!("`{name}` waits, as {waits}{cache}"))
     }
 
     /// When each job came and ended.

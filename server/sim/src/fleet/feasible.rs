@@ -1,0 +1,92 @@
+//! What speaks against a scenario that its file alone doesn't show: sums over a plan.
+
+use super::{
+    check::MOST_HOPS,
+    job::SimJob,
+    plan::Plan,
+    quantity::{LONGEST, float},
+    scenario::HostGroup,
+};
+
+/// What can't be, and what can but is hardly meant: sentences for people.
+pub(crate) type Remarks = Vec<String>;
+
+/// Can it be run to its end, as far as sums tell?
+///
+/// # Errors
+/// What speaks against it.
+pub(crate) fn of(plan: &Plan) -> Result<Remarks, String> {
+    for job in &plan.jobs {
+        if job.hops() > MOST_HOPS {
+            let (name, hops) = (&job.name, job.hops());
+            return Err(format!("`{name}` has {hops} hops: at most {MOST_HOPS} are simulated"));
+        }
+    }
+    let (longest, words) = LONGEST;
+    if float(plan.bound.micros) > longest {
+        let days = float(plan.bound.micros) / 86_400e6;
+        return Err(format!(
+            "no schedule of it is shorter than {days:.0} days, and at most {words}, are simulated: make hosts \
+             faster or jobs smaller"
+        ));
+    }
+    let mut remarks = Vec::new();
+    for job in &plan.jobs {
+        remarks.extend(shards_fit(plan, job)?);
+    }
+    remarks.extend(all_fit(plan)?);
+    Ok(remarks)
+}
+
+/// A shard that is larger than a cache.
+fn shards_fit(plan: &Plan, job: &SimJob) -> Result<Remarks, String> {
+    let shard = job.data.train.iter().map(|shard| shard.blob.bytes).max().unwrap_or(0);
+    let present = plan.groups.iter().zip(1..).filter(|(group, _)| group.count > 0);
+    let small = present.clone().filter(|(group, _)| group.cache.is_some_and(|of| of.0 < shard));
+    let words = |(group, n): (&HostGroup, u32)| {
+        let (name, cache) = (&job.name, group.cache.map_or(0, |cache| cache.0));
+        let which = match group.name.as_str() {
+            "" => String::new(),
+            name => format!(" (`{name}`)"),
+        };
+        format!(
+            "a shard of `{name}` has {shard} bytes, and the `cache` of hosts of group {n}{which} holds {cache}"
+        )
+    };
+    let all = small.clone().count() == present.count();
+    match (job.holders > 0, small.clone().next()) {
+        (true, Some(first)) if all => {
+            Err(format!("{}: nobody can keep it; say more `cache`, or more `shards`", words(first)))
+        }
+        (true, _) => Ok(small.map(|group| format!("{}: they keep none", words(group))).collect()),
+        (false, _) => {
+            let said = "they fetch it anew for each hop";
+            Ok(small.map(|group| format!("{}: {said}", words(group))).collect())
+        }
+    }
+}
+
+/// Where shards are pinned, the caches of all hosts hold each once, and `replicas` times if they can.
+fn all_fit(plan: &Plan) -> Result<Option<String>, String> {
+    let bytes = |copies: fn(&SimJob) -> u32| {
+        let of_job = |job: &SimJob| {
+            let once: u64 = job.data.train.iter().map(|shard| shard.blob.bytes).sum();
+            u128::from(once) * u128::from(copies(job))
+        };
+        plan.jobs.iter().filter(|job| job.holders > 0).map(of_job).sum::<u128>()
+    };
+    let present = plan.groups.iter().filter(|group| group.count > 0);
+    let caches = present.map(|group| Some(u128::from(group.cache?.0) * u128::from(group.count)));
+    let Some(caches) = caches.sum::<Option<u128>>() else { return Ok(None) };
+    let (once, all) = (bytes(|_| 1), bytes(|job| job.holders));
+    let words = |bytes| {
+        format!(
+            "the `cache` of all hosts together holds {caches} bytes, and pinned shards have {bytes}"
+        )
+    };
+    if caches < once {
+        return Err(format!("{}: nobody can keep some of them; say more `cache`", words(once)));
+    }
+    let said = "on all their `replicas`: some lie on fewer hosts";
+    Ok((caches < all).then(|| format!("{} {said}", words(all))))
+}
