@@ -80,6 +80,11 @@ def real_times(table):
     return [sum(float(line[n].removesuffix(" s").replace(",", "")) for n in columns) for line in lines]
 
 
+def tenths(value):
+    """With one digit, and never as -0.0."""
+    return f"{round(value, 1) + 0.0:.1f}"
+
+
 def table(header, rows):
     align = ["---"] + ["---:"] * (len(header) - 1)
     lines = [header, align, *rows]
@@ -134,7 +139,7 @@ def cerebro(study):
     )
     text = (
         f"Where trials are many times as many as hosts all policies come close to each other, as in Cerebro's "
-        f"figure; where they are few, `rollout` saves up to {100 * (1 - best):.1f} % of what `randomized` takes. {claim}"
+        f"figure; where they are few, `rollout` saves up to {tenths(100 * (1 - best))} % of what `randomized` takes. {claim}"
     )
     picture = chart(
         "1-cerebro.svg", "Makespan over that of randomized", study.rows, series(study, "normalised"), 0.8
@@ -215,7 +220,7 @@ def thesis(study):
         )
         texts.append(
             f"The thesis found `randomized` close to `milp`. Taking 2 % as close, that is {verdict}: `milp` saves "
-            f"{gains[least]:.1f} % in the row {least} and {gains[most]:.1f} % in the row {most}."
+            f"{tenths(gains[least])} % in the row {least} and {tenths(gains[most])} % in the row {most}."
         )
     gain = [makespan(one, "rollout") / makespan(node, "rollout") for one, node in pairs]
     texts.append(
