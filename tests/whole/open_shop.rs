@@ -33,7 +33,8 @@ fn a_shop_is_planned_and_the_same_count_prints_the_same_bytes() {
 #[test]
 fn every_policy_prints_a_whole_schedule() {
     for policy in ["randomized", "ltrp", "rollout", "vector-rearrangement"] {
-        let output = simulate(SHOP, &["--policy", policy, "--budget", "5ms", "--json"]);
+        let budget: &[&str] = if policy == "rollout" { &["--budget", "5ms"] } else { &[] };
+        let output = simulate(SHOP, &[&["--policy", policy, "--json"], budget].concat());
         assert_eq!(text(output.stderr), "");
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["policy"], policy);
@@ -58,6 +59,8 @@ fn the_schedule_and_its_charts_are_written() {
     let [schedule, svg, html] = written();
     let read: Value = serde_json::from_str(&schedule).unwrap();
     assert_eq!((read["steps"].as_array().unwrap().len(), &read["makespan"]), (9, &60.into()));
+    let keys: Vec<&String> = read["steps"][0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["end", "job", "machine", "start"]);
     assert_eq!(svg.matches("<title>job ").count(), 9, "{svg}");
     assert!(svg.contains("machine 2") && html.contains(&svg), "{html}");
     assert_eq!(written(), [schedule, svg, html], "the same bytes again");
@@ -74,7 +77,26 @@ fn a_policy_without_an_answer_says_what_it_plans() {
 fn wrong_calls_are_refused() {
     for (shop, more, message) in [
         ("2 2\n1 2\n3\n", &[][..], "shop.txt: line 3: job 2 has 1 durations"),
-        (SHOP, &["--policy", "best"], "there is no `best` for open shops; randomized, ltrp"),
+        (
+            SHOP,
+            &["--policy", "best"],
+            "there is no `best` for open shops; randomized, ltrp, rollout",
+        ),
+        (SHOP, &["--policy", "lptr"], "vector-rearrangement and milp; did you mean `ltrp`?"),
+        (
+            SHOP,
+            &["--policy", "ltrp", "--budget", "1d"],
+            "--budget: `ltrp` makes one plan and has done",
+        ),
+        (
+            SHOP,
+            &["--policy", "randomized", "--iterations", "9"],
+            "--iterations: `randomized` makes",
+        ),
+        (SHOP, &["--seed", "-1"], "'-1' for '--seed <N>': a whole number from 0"),
+        (SHOP, &["--iterations", "-1"], "'-1' for '--iterations <N>': a whole number from 0"),
+        (SHOP, &["--budget", "-1s"], "'-1s' for '--budget <TIME>': \"-1s\" is no length of time"),
+        ("1 1\n99999999999999999999\n", &[], "line 2: `99999999999999999999` is too large"),
         (SHOP, &["--policy", "ltrp,rollout"], "one policy at a time"),
         (SHOP, &["--budget", "5"], "`5` is no time; write it such as 500ms"),
         (SHOP, &["--budget", "1s", "--iterations", "5"], "cannot be used with"),

@@ -70,6 +70,19 @@ fn what_is_wrong_is_said_with_its_line() {
             &["--policy", "lptr"],
             "--policy: `lptr` is no known value; did you mean `ltrp`?",
         ),
+        (SCENARIO, &["--policy", "ltrp,ltrp"], "--policy: `ltrp` is named twice"),
+        (
+            SCENARIO,
+            &["--budget", "1s"],
+            "--budget: a scenario's plans have the server's own number",
+        ),
+        (SCENARIO, &["--seed", "-1"], "'-1' for '--seed <N>': a whole number from 0"),
+        (SCENARIO, &["--seeds", "-1"], "'-1' for '--seeds <N>': -1 is not in 1..=4294967295"),
+        (
+            "[[hosts]]\ntrace = \"none.csv\"\n[job]\n",
+            &[],
+            "can't read `none.csv`: No such file or directory",
+        ),
         (
             "[[hosts]]\n[job]\ncosts = \"none.csv\"\n",
             &[],
@@ -78,9 +91,21 @@ fn what_is_wrong_is_said_with_its_line() {
     ] {
         let (table, error, code) = simulate(&folder(scenario), args);
         assert!(error.contains(wanted), "{error}");
-        assert_ne!(code, Some(0));
-        assert_eq!(table, "");
+        assert_eq!((table.as_str(), code), ("", Some(2)));
     }
+    let output = sojourn(&["simulate"]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("or an open shop by `--open-shop FILE`"), "{error}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_run_that_comes_to_no_end_is_no_wrong_call() {
+    let endless =
+        "horizon = 10\n[[hosts]]\ntflops = 1\n[job]\nequal = 1000\ntrials = 1\nrows = 100_000\n";
+    let (table, error, code) = simulate(&folder(endless), &[]);
+    assert_eq!((table.as_str(), code), ("", Some(1)));
+    assert!(error.contains("or a later `horizon`"), "{error}");
 }
 
 #[test]

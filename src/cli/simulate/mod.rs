@@ -10,7 +10,9 @@ mod training;
 use super::{failure::Failure, newfile::NewFile, output};
 use look::Look;
 use serde::Serialize;
-use sojourn_sim::fleet::{self, Ask, Cell, Policies, Policy, Row, RunResult, Study, Trains};
+use sojourn_sim::fleet::{
+    self, Ask, Cell, Policies, Policy, Row, RunResult, ScenarioError, Study, Trains,
+};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -20,20 +22,21 @@ use training::Training;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The scenario file; paths in it are relative to its folder.
-    #[arg(value_name = "SCENARIO.TOML", required_unless_present = "open_shop")]
+    #[arg(value_name = "SCENARIO.TOML")]
     scenario: Option<PathBuf>,
     #[command(flatten)]
     shop: open_shop::Shop,
-    /// Compare these policies, instead of those that the file names; for an open shop the one to plan it
-    /// with, `rollout` if left out.
+    /// Compare these policies, instead of those that the file names: `randomized`, `ltrp`, `rollout`,
+    /// `vector-rearrangement`, and `milp` where the program was built with it. For an open shop the one to
+    /// plan it with, `rollout` if left out.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     policy: Vec<String>,
     /// Begin with this seed, instead of the file's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number, allow_hyphen_values = true)]
     seed: Option<u64>,
     /// Run so many seeds, instead of the file's number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    #[arg(conflicts_with = "open_shop")]
+    #[arg(conflicts_with = "open_shop", allow_hyphen_values = true)]
     seeds: Option<u32>,
     /// Write `result.json`, and for the first seed `gantt.svg`, `gantt.html` and `events.jsonl`, into this
     /// folder; with several rows or policies, the latter into a folder of its own for each. Of an open shop
@@ -53,21 +56,26 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let scenario = match (&args.shop.open_shop, &args.scenario) {
-        (Some(file), _) => {
+    let file = match (&args.shop.open_shop, &args.scenario) {
+        (Some(shop), _) => {
             let out = args.out.as_deref();
-            return open_shop::run(file, &args.shop, &args.policy, args.seed, out, args.json);
+            return open_shop::run(shop, &args.shop, &args.policy, args.seed, out, args.json);
         }
         (None, Some(scenario)) => scenario,
-        (None, None) => return Err(Failure::call("name a scenario file")),
+        (None, None) => {
+            return Err(Failure::call(
+                "name a scenario file, such as examples/scheduling/first.toml, or an open shop by `--open-shop FILE`",
+            ));
+        }
     };
-    let path = scenario.display();
-    let text = fs::read_to_string(scenario)
+    args.shop.refuse_budget("a scenario's plans have the server's own number of iterations")?;
+    let path = file.display();
+    let text = fs::read_to_string(file)
         .map_err(|error| Failure::call(format!("can't read `{path}`: {error}")))?;
     let mut study =
         fleet::read(&text).map_err(|error| Failure::call(format!("{path}: {error}")))?;
     override_with(&mut study, args)?;
-    let folder = scenario.parent().unwrap_or(Path::new("."));
+    let folder = file.parent().unwrap_or(Path::new("."));
     let mut files = |name: &str| {
         fs::read_to_string(folder.join(name))
             .map_err(|error| format!("can't read `{name}`: {error}"))
@@ -101,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 let scenario = &row.scenario;
                 let result =
                     fleet::run_training(scenario, policy, seed, ask, &mut files, trains, &mut look)
-                        .map_err(|error| Failure::work(format!("{path}: {error}")))?;
+                        .map_err(|error| failed(file, &error))?;
                 if let Some(training) = &mut training {
                     training.clear();
                 }
@@ -126,6 +134,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json { output::json(&report) } else { output::line(&table::text(&study, &cells)) }
 }
 
+/// What a file asks for in vain is a wrong call; a run that comes to no end is work that failed.
+fn failed(file: &Path, error: &ScenarioError) -> Failure {
+    let message = format!("{}: {error}", file.display());
+    match error {
+        ScenarioError::Wrong(_) => Failure::call(message),
+        ScenarioError::Endless(_) => Failure::work(message),
+    }
+}
+
+/// A whole number from 0.
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a whole number from 0 to {} is wanted", u64::MAX))
+}
+
 /// Flags go over the file.
 fn override_with(study: &mut Study, args: &Args) -> Result<(), Failure> {
     let policies = args.policy.iter().map(|name| {
@@ -137,13 +159,14 @@ fn override_with(study: &mut Study, args: &Args) -> Result<(), Failure> {
             Err(Failure::call(format!("--policy: {}", Policy::MISSING)))
         }
     });
-    let policies = policies.collect::<Result<Vec<_>, _>>()?;
+    let policies = Policies::each_once(policies.collect::<Result<Vec<_>, _>>()?);
+    let policies = policies.map_err(|error| Failure::call(format!("--policy: {error}")))?;
     for row in &mut study.rows {
         let scenario = &mut row.scenario;
         scenario.seed = args.seed.unwrap_or(scenario.seed);
         scenario.seeds = args.seeds.unwrap_or(scenario.seeds);
-        if !policies.is_empty() {
-            scenario.server.policy = Policies(policies.clone());
+        if !policies.0.is_empty() {
+            scenario.server.policy = policies.clone();
         }
     }
     leave_out_missing(study)

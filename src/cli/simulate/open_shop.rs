@@ -2,9 +2,10 @@
 
 use crate::cli::{failure::Failure, figures, newfile::NewFile, output};
 use serde::Serialize;
-use sojourn_sim::fleet::Chart;
+use sojourn_protocol::jobfile::nearest;
+use sojourn_sim::fleet::{Chart, Span};
 use sojourn_workgen::plan::{
-    Budget, Iterations, PlannerName, Problem, Schedule, WHOLE, read_open_shop,
+    Budget, Iterations, PlannerName, Problem, Schedule, Step, WHOLE, read_open_shop,
 };
 use std::{
     error::Error,
@@ -13,6 +14,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// The policies that plan every open shop, beside `milp`.
+const APPLY: [&str; 4] = [
+    PlannerName::Randomized.name(),
+    PlannerName::Ltrp.name(),
+    PlannerName::Rollout.name(),
+    PlannerName::VectorRearrangement.name(),
+];
 /// The budget where none is named.
 const BUDGET: Duration = Duration::from_millis(500);
 
@@ -22,12 +30,26 @@ pub(super) struct Shop {
     /// durations; `#` begins a comment.
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
     pub(super) open_shop: Option<PathBuf>,
-    /// Plan an open shop for so long, such as `500ms`, `2s` or `1m`; 500ms if left out.
-    #[arg(long, value_name = "TIME", requires = "open_shop", value_parser = duration)]
+    /// Plan an open shop by `rollout` or `milp` for so long, such as `500ms`, `2s`, `10min` or `1d`; 500ms if left
+    /// out. The other policies make one plan and have done.
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     budget: Option<Duration>,
-    /// Plan an open shop with so many iterations: the same bytes for the same seed, on any machine.
-    #[arg(long, value_name = "N", requires = "open_shop", conflicts_with = "budget")]
+    /// Plan an open shop by `rollout` with so many iterations: the same bytes for the same seed, on any machine.
+    #[arg(long, value_name = "N", value_parser = super::number, allow_hyphen_values = true)]
+    #[arg(conflicts_with = "budget")]
     iterations: Option<u64>,
+}
+
+impl Shop {
+    /// Refuses a budget that nobody would spend, and says `why`.
+    pub(super) fn refuse_budget(&self, why: &str) -> Result<(), Failure> {
+        let flag = match (self.budget, self.iterations) {
+            (Some(_), _) => "--budget",
+            (None, Some(_)) => "--iterations",
+            (None, None) => return Ok(()),
+        };
+        Err(Failure::call(format!("{flag}: {why}: leave it out")))
+    }
 }
 
 /// What is printed. No time where a number of iterations was given: then the same bytes each time.
@@ -43,7 +65,36 @@ struct Report {
     iterations: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
-    schedule: Schedule,
+    schedule: Operations,
+}
+
+/// A schedule in the words of open shops.
+#[derive(Debug, Serialize)]
+struct Operations {
+    /// By start, then machine.
+    steps: Vec<Operation>,
+    makespan: u64,
+}
+
+/// One operation; jobs and machines count from 0.
+#[derive(Debug, Serialize)]
+struct Operation {
+    job: u32,
+    machine: u32,
+    start: u64,
+    end: u64,
+}
+
+impl Operations {
+    fn of(schedule: &Schedule) -> Self {
+        let operation = |step: &Step| Operation {
+            job: step.trial,
+            machine: step.place,
+            start: step.start,
+            end: step.end,
+        };
+        Self { steps: schedule.steps.iter().map(operation).collect(), makespan: schedule.makespan }
+    }
 }
 
 /// So much time, counted in iterations.
@@ -74,6 +125,9 @@ pub(super) fn run(
     json: bool,
 ) -> Result<(), Failure> {
     let policy = Policy::of(policies)?;
+    if !policy.searches() {
+        args.refuse_budget(&format!("`{}` makes one plan and has done", policy.name()))?;
+    }
     let seed = seed.unwrap_or(0);
     let path = file.display();
     let text = fs::read_to_string(file)
@@ -103,24 +157,24 @@ pub(super) fn run(
         ratio: ratio(schedule.makespan, lower_bound),
         iterations,
         seconds: args.iterations.is_none().then_some(seconds),
-        schedule,
+        schedule: Operations::of(&schedule),
     };
     if let Some(folder) = out {
-        write(folder, &report)?;
+        write(folder, &report, &schedule)?;
     }
     if json { output::json(&report) } else { output::line(&words(&report)) }
 }
 
 /// Writes the schedule and its charts.
-fn write(folder: &Path, report: &Report) -> Result<(), Failure> {
-    let schedule = serde_json::to_string_pretty(&report.schedule);
-    let schedule = schedule.map_err(|error| Failure::work(error.to_string()))? + "\n";
+fn write(folder: &Path, report: &Report, schedule: &Schedule) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(&report.schedule);
+    let json = json.map_err(|error| Failure::work(error.to_string()))? + "\n";
     fs::create_dir_all(folder).map_err(|error| {
         Failure::work(format!("can't make the folder `{}`: {error}", folder.display()))
     })?;
     let title = format!("{}, seed {}", report.policy, report.seed);
-    let chart = Chart::of_open_shop(title, report.machines, &report.schedule);
-    NewFile::write(&folder.join("schedule.json"), schedule.as_bytes())?;
+    let chart = Chart::of_open_shop(title, report.machines, schedule);
+    NewFile::write(&folder.join("schedule.json"), json.as_bytes())?;
     NewFile::write(&folder.join("gantt.svg"), chart.svg().as_bytes())?;
     NewFile::write(&folder.join("gantt.html"), chart.html().as_bytes())
 }
@@ -153,11 +207,22 @@ impl Policy {
             ));
         }
         PlannerName::of(name).map(Self::Planner).ok_or_else(|| {
-            let known = PlannerName::ALL.map(PlannerName::name).join(", ");
+            let near = nearest(name, APPLY.into_iter().chain(["milp"]));
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            let known = APPLY.join(", ");
             Failure::call(format!(
-                "--policy: there is no `{name}` for open shops; {known} and milp"
+                "--policy: there is no `{name}` for open shops; {known} and milp{near}"
             ))
         })
+    }
+
+    /// Does it go on for as long as it may?
+    const fn searches(self) -> bool {
+        match self {
+            Self::Planner(name) => matches!(name, PlannerName::Rollout | PlannerName::Roam),
+            #[cfg(feature = "milp")]
+            Self::Milp => true,
+        }
     }
 
     const fn name(self) -> &'static str {
@@ -228,17 +293,11 @@ fn words(report: &Report) -> String {
 
 /// A time with its unit.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time; write it such as 500ms, 2s or 1m");
-    let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
-    let (number, unit) = text.split_at(digits);
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    let seconds = match unit.trim() {
-        "ms" => number / 1000.0,
-        "s" => number,
-        "m" | "min" => number * 60.0,
-        _ => return Err(wrong()),
-    };
-    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+    // A number alone could be anything from milliseconds to minutes.
+    if !text.ends_with(|last: char| last.is_ascii_alphabetic()) {
+        return Err(format!("`{text}` is no time; write it such as 500ms, 2s, 10min or 1d"));
+    }
+    text.parse().map(|Span(micros)| Duration::from_micros(micros))
 }
 
 #[cfg(test)]
@@ -250,7 +309,8 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("2 m"), Ok(Duration::from_secs(120)));
-        for text in ["", "5", "s", "-1s", "1h", "1e9s"] {
+        assert_eq!(duration("1d"), Ok(Duration::from_hours(24)));
+        for text in ["", "5", "s", "-1s", "1w", "1e9s", "999999999d"] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

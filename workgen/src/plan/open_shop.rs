@@ -8,7 +8,8 @@
 //!   38 19
 //! ```
 
-use super::{Problem, ProblemError};
+use super::{Problem, ProblemError, problem::LONGEST};
+use std::num::IntErrorKind;
 
 /// What is wrong with a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +30,14 @@ pub enum OpenShopError {
     /// A duration that is none.
     #[error("line {line}: `{found}` is no duration, which is a whole number from 0")]
     Duration {
+        /// The line, from one.
+        line: usize,
+        /// What stands there.
+        found: String,
+    },
+    /// A whole number that no plan can count with.
+    #[error("line {line}: `{found}` is too large: all durations together are at most {LONGEST}")]
+    TooLarge {
         /// The line, from one.
         line: usize,
         /// What stands there.
@@ -88,7 +97,14 @@ pub fn read_open_shop(text: &str) -> Result<(Problem, usize, usize), OpenShopErr
             return Err(OpenShopError::TooMany { line, jobs });
         }
         let durations = text.split_whitespace().map(|word| {
-            word.parse().map_err(|_| OpenShopError::Duration { line, found: word.to_owned() })
+            let found = || word.to_owned();
+            match word.parse::<u64>() {
+                Ok(duration) if duration <= LONGEST => Ok(duration),
+                Err(error) if *error.kind() != IntErrorKind::PosOverflow => {
+                    Err(OpenShopError::Duration { line, found: found() })
+                }
+                _ => Err(OpenShopError::TooLarge { line, found: found() }),
+            }
         });
         let row = durations.collect::<Result<Vec<u64>, _>>()?;
         if row.len() != machines {
@@ -142,7 +158,16 @@ mod tests {
             ("2 2\n3 1\n# x\n3 1 2\n", "line 4: job 2 has 3 durations, the first line counts 2"),
             ("1 2\n3 1\n2 2", "line 3: a row too many, the first line counts 1"),
             ("3 1\n3\n2\n", "the file ends after 2 rows, the first line counts 3"),
-            ("1 1\n18446744073709551615\n", "the shop can't be planned"),
+            (
+                "1 1\n99999999999999999999\n",
+                "line 2: `99999999999999999999` is too large: all durations together are at most 1125899906842624",
+            ),
+            (
+                "1 1\n18446744073709551615\n",
+                "line 2: `18446744073709551615` is too large: all durations together are at most 1125899906842624",
+            ),
+            ("1 2\n1125899906842624 1\n", "the shop can't be planned"),
+            ("1 1\n1.5\n", "line 2: `1.5` is no duration, which is a whole number from 0"),
         ] {
             assert_eq!(read_open_shop(text).unwrap_err().to_string(), message);
         }

@@ -225,10 +225,10 @@ pub(crate) fn day_time(text: &str) -> Result<u64, String> {
 
 /// `22:00-07:00` in microseconds of the day.
 pub(crate) fn hours(text: &str) -> Result<(u64, u64), String> {
-    let (from, to) = text
-        .split_once('-')
-        .ok_or_else(|| format!("is \"{text}\"; hours are wanted, like \"22:00-07:00\""))?;
-    let hours = (day_time(from)?, day_time(to)?);
+    let wrong = || format!("is \"{text}\"; hours are wanted, like \"22:00-07:00\"");
+    let (from, to) = text.split_once('-').ok_or_else(wrong)?;
+    let hours = day_time(from).and_then(|from| Ok((from, day_time(to)?)));
+    let hours = hours.map_err(|_| wrong())?;
     if hours.0 == hours.1 {
         return Err(format!("is \"{text}\"; leave it out for hosts that are always there"));
     }

@@ -13,7 +13,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `scenario/`, `quantity.rs` | the file's keys, sizes and times |
-//! | `read.rs`, `check.rs`, `lines.rs` | its text to the scenarios that it asks for; what each must keep to; on which line it doesn't |
+//! | `read.rs`, `check.rs`, `lines.rs`, `words.rs` | its text to the scenarios that it asks for; what each must keep to; where it doesn't, and how that is said |
 //! | `plan.rs` | a scenario with one seed: hosts, speeds, terms |
 //! | `job.rs`, `costs.rs` | a job as the core is told of it, and what is true of it |
 //! | `feasible.rs` | what a plan must keep to |
@@ -53,6 +53,7 @@ pub mod scenario;
 mod study;
 mod tally;
 mod training;
+mod words;
 
 pub use bound::Names;
 pub use gantt::Chart;

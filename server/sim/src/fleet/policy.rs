@@ -3,7 +3,7 @@
 //! A reference runs on the server's own code: the core asks for plans, as under `rollout`, and gets
 //! those of another planner.
 
-use super::{quantity::Span, read::hint};
+use super::{quantity::Span, words::hint};
 use serde::{
     Deserialize,
     de::{IntoDeserializer, value::StrDeserializer},

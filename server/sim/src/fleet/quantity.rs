@@ -2,6 +2,7 @@
 
 use super::policy::Policy;
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use std::str::FromStr;
 
 /// Bytes: a number, or `"100MB"`, `"20GiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
@@ -44,11 +45,12 @@ const SIZES: [(&str, f64); 10] = [
     ("MiB", 1_048_576.0),
     ("GiB", 1_073_741_824.0),
 ];
-const TIMES: [(&str, f64); 8] = [
+const TIMES: [(&str, f64); 9] = [
     ("", 1e6),
     ("us", 1.0),
     ("ms", 1e3),
     ("s", 1e6),
+    ("m", 60e6),
     ("min", 60e6),
     ("h", 3600e6),
     ("d", 86_400e6),
@@ -165,6 +167,32 @@ impl<T: Copy> Auto<T> {
     }
 }
 
+impl Policies {
+    /// These, none of them twice.
+    ///
+    /// # Errors
+    /// Which one is named twice.
+    pub fn each_once(policies: Vec<Policy>) -> Result<Self, String> {
+        let twice = policies
+            .iter()
+            .enumerate()
+            .find(|(n, one)| policies.iter().take(*n).any(|of| of == *one));
+        match twice {
+            Some((_, policy)) => Err(format!("`{policy}` is named twice: each policy is run once")),
+            None => Ok(Self(policies)),
+        }
+    }
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = "length of time (one like \"500ms\", \"90s\", \"10min\", \"2h\", \"1d\")";
+        read(Raw::Text(text.to_owned()), &TIMES, LONGEST, wanted).map(Span)
+    }
+}
+
 impl<'de> Deserialize<'de> for Policies {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -178,7 +206,8 @@ impl<'de> Deserialize<'de> for Policies {
             Names::Many(names) => names,
         };
         let policies = names.iter().map(|name| Policy::named(name));
-        policies.collect::<Result<_, _>>().map(Policies).map_err(D::Error::custom)
+        let policies = policies.collect::<Result<_, _>>().map_err(D::Error::custom)?;
+        Policies::each_once(policies).map_err(D::Error::custom)
     }
 }
 

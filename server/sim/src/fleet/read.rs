@@ -7,13 +7,14 @@
 //!
 //! No I/O: files that a scenario names are opened by the caller ([`Files`]).
 
-use super::{check, lines, policy::Policy, scenario::Scenario};
-use serde::Deserialize;
-use sojourn_protocol::jobfile::nearest;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
+use super::{
+    check, lines,
+    policy::Policy,
+    scenario::Scenario,
+    words::{hint, unknown},
 };
+use serde::Deserialize;
+use std::{collections::BTreeMap, fmt};
 use toml::{Table, Value};
 
 /// Gives the text of a file that a scenario names, or says why it can't.
@@ -176,12 +177,14 @@ fn of_normalise(value: &Value) -> Result<Normalise, ScenarioError> {
     match value.as_str() {
         Some("bound") => Ok(Normalise::Bound),
         Some("first") => Ok(Normalise::First),
-        Some(name) => match Policy::named(name) {
-            Ok(policy) => Ok(Normalise::Policy(policy)),
-            Err(error) => Err(ScenarioError::Wrong(format!(
-                "`normalise` must be `bound`, `first` or a policy: {error}"
-            ))),
-        },
+        Some(name) => {
+            let known = ["bound", "first"].into_iter().chain(Policy::ALL.map(Policy::name));
+            let policy = Policy::ALL.into_iter().find(|policy| policy.name() == name);
+            policy.map(Normalise::Policy).ok_or_else(|| {
+                let error = unknown("value", name, known);
+                ScenarioError::Wrong(format!("`normalise`: {error}"))
+            })
+        }
         None => wrong("`normalise` must be `\"bound\"`, `\"first\"` or the name of a policy"),
     }
 }
@@ -275,26 +278,6 @@ fn said(text: &str, span: Option<std::ops::Range<usize>>, message: &str) -> Scen
     ScenarioError::Wrong(format!("line {}: {message}", lines::line_at(text, span.start)))
 }
 
-/// Adds the nearest known word to what `serde` says of an unknown one.
-pub(super) fn hint(message: &str) -> String {
-    let message = message.trim();
-    if !message.starts_with("unknown ") {
-        return message.to_owned();
-    }
-    let words: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let Some((unknown, known)) = words.split_first() else { return message.to_owned() };
-    let kind = if message.starts_with("unknown variant") { "value" } else { "key" };
-    let known: BTreeSet<&str> = known.iter().copied().collect();
-    let hint = match nearest(unknown, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            let known: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
-            format!("known here: {}", known.join(", "))
-        }
-    };
-    format!("`{unknown}` is no known {kind}; {hint}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -342,11 +325,11 @@ mod tests {
             ("[job]\ntrials = 2\n", "no hosts"),
             (
                 "[[hosts]]\n[[hosts]]\nname = \"old\"\ntflops = [1, 1e-300]\n[job]\n",
-                "line 4: `hosts.tflops` of group 2 (`old`) is 1e-300: from 0.000001 to 1000000 is wanted",
+                "line 4: `hosts.tflops` of group 2 (`old`) is 1e-300: from 1e-9 to 1000000000 is wanted",
             ),
             (
                 "[[hosts]]\ntflops = 1e300\n[job]\n",
-                "line 2: `hosts.tflops` is 1e300: from 0.000001 to 1000000 is wanted",
+                "line 2: `hosts.tflops` is 1e300: from 1e-9 to 1000000000 is wanted",
             ),
             ("[[hosts]]\ndownload = 1e-9\n[job]\n", "line 2: `hosts.download` is 1e-9: from"),
             (
@@ -355,7 +338,7 @@ mod tests {
             ),
             (
                 "[[hosts]]\nhours = \"22:00-07:00 08:00\"\n[job]\n",
-                "line 2: `hosts.hours` is \"07:00 08:00\"; a time of day is wanted",
+                "line 2: `hosts.hours` is \"22:00-07:00 08:00\"; hours are wanted",
             ),
             (
                 "[[hosts]]\nexponential = { up = \"1us\", down = 5 }\n[job]\n",
@@ -367,6 +350,25 @@ mod tests {
             ),
             ("[[hosts]]\nnotice = \"1e3d\"\n[job]\n", "line 2: \"1e3d\" is no length of time"),
             ("[[hosts]]\nnotice = \"400_000d\"\n[job]\n", "line 2: \"400_000d\" is too large"),
+            (
+                "[[hosts]]\nspot = { losses_per_hour = 0.2 back = 5 }\n[job]\n",
+                "line 2: a `,` is missing between two values, or between two keys",
+            ),
+            ("[[hosts]]\ntrace = [[0, 1 2]]\n[job]\n", "line 2: texts stand in quotes, and values"),
+            ("[[hosts]]\nspot = 0.5\n[job]\n", "a table of keys is wanted, like `{ key = value }`"),
+            ("[[hosts]]\ncount = -1\n[job]\n", "`-1`, a whole number from 0 to 4,294,967,295"),
+            (
+                "normalise = \"frist\"\n[[hosts]]\n[job]\n",
+                "`normalise`: `frist` is no known value; did you mean `first`?",
+            ),
+            (
+                "normalise = \"none\"\n[[hosts]]\n[job]\n",
+                "known here: `bound`, `first`, `ltrp`, `milp`, `randomized`, `rollout`, `vector",
+            ),
+            (
+                "[server]\npolicy = [\"ltrp\", \"rollout\", \"ltrp\"]\n[[hosts]]\n[job]\n",
+                "line 2: `ltrp` is named twice: each policy is run once",
+            ),
             ("[[hosts]]\n[job]\nreplicas = 1\n", "line 3: `job.replicas` goes with `placement"),
             (
                 "[[hosts]]\ncount = 2\n[[jobs]]\n[[jobs]]\nplacement = \"pinned\"\nreplicas = 3\n",
