@@ -109,7 +109,7 @@ const HARD: &str = "seed = 3\n[server]\nlease_term = 20\nmost_hops = 3\n\
     download = 50\nupload = 20\nlatency = \"20ms\"\ncache = \"3MB\"\nfailures = 0.02\nlies = 0.02\n\
     exponential = { up = 120, down = 60 }\nnotice = 10\n\
     [[hosts]]\ncount = 4\ngpus = 2\ntflops = { a = 3, b = 6 }\nspot = { losses_per_hour = 0.9, back = 60 }\n\
-    [[hosts]]\ncount = 1\ntflops = 2\nhours = \"00:00-23:59\"\n\
+    [[hosts]]\nname = \"nights\"\ncount = 1\ntflops = 2\nhours = \"00:00-23:59\"\n\
     [job]\ntrials = 12\ncosts = [500, 2000, 9000]\nrows = 40_000\nshards = 8\nepochs = 3\n\
     valid_rows = 500\ndata_bytes = \"8MB\"\ncheckpoint_bytes = \"500kB\"\n\
     [[jobs]]\nname = \"second\"\ntrials = 4\nequal = 3000\nrows = 4000\nshards = 3\nsubmitted = 60\n";
@@ -136,6 +136,7 @@ fn the_same_seed_gives_the_same_bytes() {
     let first = bytes(HARD);
     assert_eq!(bytes(HARD), first);
     assert_ne!(bytes(&HARD.replace("seed = 3", "seed = 4")).0, first.0);
+    assert!(first.2.contains("host 10, nights</text>"), "{}", first.2);
     assert!(first.2.starts_with("<svg") && first.2.contains("trial 0, epoch 0, shard"), "a chart");
 }
 
@@ -336,7 +337,7 @@ fn a_run_that_ends_nowhere_says_what_the_server_waits_for() {
 #[test]
 fn what_takes_longer_than_clocks_count_is_refused() {
     let error = refused(
-        "[[hosts]]\ntflops = 1e-6\n[job]\nequal = 1e12\nrows = 1_000_000_000_000\nshards = 1000\n",
+        "[[hosts]]\ntflops = 1e-9\n[job]\nequal = 1e12\nrows = 1_000_000_000_000\nshards = 1000\n",
     );
     assert!(error.starts_with("no schedule of it is shorter than"), "{error}");
 }

@@ -14,7 +14,7 @@ use sojourn_protocol::spec::{HIGHEST_PRIORITY, LARGEST_SHARE};
 const MOST_HOSTS: u64 = 1_000_000;
 const MOST_SLOTS: u64 = 10_000_000;
 /// Factors, and speeds of slots in TFLOP/s.
-const FACTORS: (f64, f64) = (1e-6, 1e6);
+const FACTORS: (f64, f64) = (1e-9, 1e9);
 /// Lines that aren't free, in Mbit/s.
 const LINES: (f64, f64) = (1e-6, 1e9);
 /// What training on a row costs, in MFLOPs.

@@ -44,7 +44,7 @@ impl Chart {
         let (mut rows, mut first) = (Vec::new(), Vec::new());
         for (n, place) in plan.hosts.iter().enumerate() {
             first.push(u32::try_from(rows.len()).unwrap_or(u32::MAX));
-            let kind = plan.kinds.get(place.kind).map_or("", |kind| kind.name.as_str());
+            let kind = plan.kinds.get(place.kind).map_or_else(String::new, |kind| plan.named(kind));
             let slots = plan.slots(*place);
             rows.extend((0..slots).map(|slot| match slots {
                 1 => format!("host {n}, {kind}"),

@@ -199,6 +199,18 @@ impl Plan {
         kind.and_then(|kind| self.groups.get(kind.group)).map_or(0, HostGroup::places)
     }
 
+    /// A kind of host, for people: by its group's name, where that has one.
+    pub(crate) fn named(&self, kind: &Kind) -> String {
+        let group = self.groups.get(kind.group);
+        match group.map_or("", |group| group.name.as_str()) {
+            "" => kind.name.clone(),
+            name if self.kinds.iter().filter(|other| other.group == kind.group).count() > 1 => {
+                format!("{name}, {}", kind.name)
+            }
+            name => name.to_owned(),
+        }
+    }
+
     /// Operations a second of a slot of this kind at a trial of a job.
     pub(crate) fn speed(&self, kind: usize, job: usize, trial: usize) -> f64 {
         let Some(kind) = self.kinds.get(kind) else { return 1.0 };
