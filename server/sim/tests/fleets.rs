@@ -378,6 +378,13 @@ fn jobs_may_be_listed_in_any_order() {
     assert!(close(run.makespan, 101.0), "{run:?}");
 }
 
+#[test]
+fn a_job_may_be_submitted_after_months() {
+    let run = run("[[hosts]]\ntflops = 1\n\
+         [job]\nequal = 1000\ntrials = 1\nrows = 1000\nshards = 1\nsubmitted = \"90d\"\n");
+    assert!(close(run.makespan, 1.0), "{run:?}");
+}
+
 /// When each of two jobs ended: twelve hops of 1 s each, on one host.
 fn two_jobs(first: &str, second: &str) -> (f64, f64) {
     let job = "equal = 1000\ntrials = 12\nrows = 1000\nshards = 1\n";

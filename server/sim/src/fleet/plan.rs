@@ -166,7 +166,9 @@ impl Plan {
         let asks = float(count(self.hosts.len())) * float(self.bound.micros) / MOST_ASKS;
         let wait = LEAST_WAIT.max(self.lease_term / 2).max(whole(asks).unwrap_or(0));
         self.longest_wait = given(server.longest_wait, wait);
-        let patience = self.bound.micros.saturating_mul(MOST_BOUNDS).saturating_add(PATIENCE);
+        let last = self.jobs.iter().map(|job| job.at).max().unwrap_or(0);
+        let patience =
+            self.bound.micros.saturating_mul(MOST_BOUNDS).saturating_add(PATIENCE + last);
         self.horizon = given(scenario.horizon, patience);
     }
 

@@ -36,6 +36,9 @@ fn in_plain_words(message: &str) -> String {
     if message.starts_with("string values must be quoted") {
         return "texts stand in quotes, and values of a list have a `,` between them".into();
     }
+    if let Some((number, _)) = message.split_once(" as i128") {
+        return format!("{number} is too large for a whole number");
+    }
     match message.split_once("expected ") {
         Some((found, "u32")) => format!("{found}a whole number from 0 to 4,294,967,295 is wanted"),
         Some((found, "u64")) => format!("{found}a whole number from 0 is wanted"),

@@ -166,26 +166,25 @@ impl<'a> Run<'a> {
         let days = float(self.now) / 86_400e6;
         let done = self.tally.assimilated;
         let hops: u64 = self.plan.jobs.iter().map(super::job::SimJob::hops).sum();
-        let begun =
-            format!("after {days:.1} days of virtual time {done} results of {hops} hops are there");
-        match self.why() {
-            Some(why) => format!("{begun}, and the server says: {why}"),
-            None => {
-                format!("{begun}: more or longer stays of hosts are needed, or a later `horizon`")
-            }
-        }
+        let waits = self.waits();
+        let remedy = match waits.contains("room in its cache") {
+            true => "say more `cache` of hosts, or more `shards`",
+            false => "more or longer stays of hosts are needed, or a later `horizon`",
+        };
+        format!(
+            "after {days:.1} days of virtual time {done} results of {hops} hops are there{waits}: {remedy}"
+        )
     }
 
     /// What the server says of the first job that waits for something.
-    fn why(&mut self) -> Option<String> {
-        self.apply(Command::Query { to: NOBODY, query: Query::Jobs }).ok()?;
-        let Some(Answer::Jobs(jobs)) = self.answer.take() else { return None };
-        let (name, waits) = jobs.into_iter().find_map(|job| Some((job.name, job.waiting?)))?;
-        let cache = match waits.contains("cache") {
-            true => "; say more `cache` of hosts, or more `shards`",
-            false => "",
-        };
-        Some(format!("`{name}` waits, as {waits}{cache}"))
+    fn waits(&mut self) -> String {
+        if self.apply(Command::Query { to: NOBODY, query: Query::Jobs }).is_err() {
+            return String::new();
+        }
+        let Some(Answer::Jobs(jobs)) = self.answer.take() else { return String::new() };
+        let waiting = jobs.into_iter().find_map(|job| Some((job.name, job.waiting?)));
+        let words = |(name, why)| format!(", and `{name}` waits, as the server says: {why}");
+        waiting.map(words).unwrap_or_default()
     }
 
     /// When each job came and ended.
