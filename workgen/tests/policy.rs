@@ -8,15 +8,14 @@ use sojourn_protocol::{
     manifest::Shard,
     seeds,
 };
-use sojourn_workgen::{Board, Candidate, Chain, Decision, Outlook, PolicyName, Standing};
-use std::collections::BTreeSet;
+use sojourn_workgen::{Board, Candidate, Chain, Decision, Outlook, PolicyName, Shards};
 
 /// Trials with the same open shards and different work, sorted as a board has them.
 struct Sample {
     chain: Chain,
     trials: Vec<(TrialId, u64)>,
-    held: BTreeSet<u32>,
-    elsewhere: BTreeSet<u32>,
+    cached: Vec<bool>,
+    own: Option<Vec<ShardId>>,
 }
 
 impl Sample {
@@ -25,8 +24,8 @@ impl Sample {
         let chain = Chain::new(1, 1, &[Shard { blob, rows: 1 }; 6]);
         let mut trials: Vec<_> = (0u32..).map(TrialId).zip(work.iter().copied()).collect();
         trials.sort_by_key(|(trial, work)| (std::cmp::Reverse(*work), *trial));
-        let held = held.iter().copied().collect();
-        Self { chain, trials, held, elsewhere: BTreeSet::new() }
+        let cached = (0..6).map(|shard| held.contains(&shard)).collect();
+        Self { chain, trials, cached, own: None }
     }
 }
 
@@ -42,18 +41,8 @@ impl Board for Sample {
         };
         Box::new(self.trials.iter().map(candidate))
     }
-    fn own(&self) -> Option<&[ShardId]> {
-        None
-    }
-    fn standing(&self, shard: ShardId) -> Standing {
-        match shard.0 {
-            shard if self.elsewhere.contains(&shard) => Standing::Elsewhere,
-            shard if self.held.contains(&shard) => Standing::Cached,
-            _ => Standing::ToFetch,
-        }
-    }
-    fn load(&self, shard: ShardId) -> u64 {
-        u64::from(shard.0 % 3)
+    fn shards(&self) -> Shards<'_> {
+        Shards { own: self.own.as_deref(), cached: &self.cached, load: &[0, 1, 2, 0, 1, 2] }
     }
     fn outlook(&self) -> Outlook {
         Outlook { speed: 1, fastest: 1, unit: 1, ends_in: 0 }
@@ -84,15 +73,18 @@ proptest! {
         name in prop::sample::select(PolicyName::ALL.to_vec()),
     ) {
         let mut chance = seeds::stream("test", &[seed]);
-        let mut board = Sample::new(&work, &[]);
-        board.held = &held - &elsewhere;
-        board.elsewhere = elsewhere;
+        let held: Vec<u32> = held.into_iter().collect();
+        let mut board = Sample::new(&work, &held);
+        let own: Vec<ShardId> = (0..6).filter(|n| !elsewhere.contains(n)).map(ShardId).collect();
+        let own_held: Vec<ShardId> =
+            own.iter().copied().filter(|shard| held.contains(&shard.0)).collect();
+        board.own = Some(own.clone());
         let choice = name.policy().choose(&board, &mut chance).choice();
-        prop_assert_eq!(choice.is_none(), board.elsewhere.len() == 6);
+        prop_assert_eq!(choice.is_none(), own.is_empty());
         let Some(choice) = choice else { return Ok(()) };
         prop_assert!(board.chain.open().any(|shard| shard == choice.shard));
-        prop_assert!(!board.elsewhere.contains(&choice.shard.0));
-        prop_assert!(board.held.is_empty() || board.held.contains(&choice.shard.0));
+        prop_assert!(own.contains(&choice.shard));
+        prop_assert!(own_held.is_empty() || own_held.contains(&choice.shard));
         if name != PolicyName::Randomized {
             let longest = work.iter().max().unwrap();
             prop_assert!(work[choice.trial.0 as usize] >= longest - longest / 10);

@@ -1,18 +1,17 @@
 //! What a policy sees when an idle place is to be given a hop of one job.
 
 use crate::chain::Chain;
-use sojourn_protocol::ids::{ShardId, TrialId};
+use sojourn_protocol::{
+    ids::{ShardId, TrialId},
+    unit::shard_index,
+};
 
 /// The moment of a decision, as one place sees it. Nothing is looked up before it is asked for.
 pub trait Board {
     /// Trials whose next hop the place may have, the most work left first, ties by id.
     fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_>;
-    /// The shards that are for the place to train, where those aren't all of them.
-    fn own(&self) -> Option<&[ShardId]>;
-    /// How the place stands to a shard.
-    fn standing(&self, shard: ShardId) -> Standing;
-    /// Visits that a shard still gets, from all trials.
-    fn load(&self, shard: ShardId) -> u64;
+    /// The job's shards as the place has them.
+    fn shards(&self) -> Shards<'_>;
     /// What is expected of the whole job.
     fn outlook(&self) -> Outlook;
     /// Microseconds until the place would have fetched a shard that it doesn't hold: more where another that it
@@ -26,6 +25,49 @@ pub trait Board {
     fn sooner(&self, trial: TrialId, work: u64, within: u64, enough: u32) -> Option<Sooner> {
         let _ = (trial, work, within, enough);
         None
+    }
+}
+
+/// A job's shards as a place has them: plain tables, for a decision looks at each of them for many trials.
+#[derive(Debug, Clone, Copy)]
+pub struct Shards<'a> {
+    /// Those that are for the place to train, in order, where they aren't all.
+    pub own: Option<&'a [ShardId]>,
+    /// By shard: is it in the place's cache?
+    pub cached: &'a [bool],
+    /// By shard: visits that it still gets, from all trials.
+    pub load: &'a [u64],
+}
+
+impl Shards<'_> {
+    /// How the place stands to a shard.
+    #[must_use]
+    pub fn standing(&self, shard: ShardId) -> Standing {
+        if self.own.is_some_and(|own| own.binary_search(&shard).is_err()) {
+            Standing::Elsewhere
+        } else if self.is_cached(shard) {
+            Standing::Cached
+        } else {
+            Standing::ToFetch
+        }
+    }
+
+    /// Visits that a shard still gets, from all trials.
+    #[must_use]
+    pub fn load(&self, shard: ShardId) -> u64 {
+        self.load.get(shard_index(shard)).copied().unwrap_or(0)
+    }
+
+    /// Shards that a trial may visit next and the place may train, in order, and whether it holds them.
+    pub fn open(&self, chain: &Chain) -> impl Iterator<Item = (ShardId, bool)> {
+        let own = self.own.into_iter().flatten().copied();
+        let own = own.filter(|shard| chain.next(*shard).is_some());
+        let all = if self.own.is_none() { Some(chain.open()) } else { None };
+        own.chain(all.into_iter().flatten()).map(|shard| (shard, self.is_cached(shard)))
+    }
+
+    fn is_cached(&self, shard: ShardId) -> bool {
+        self.cached.get(shard_index(shard)).is_some_and(|cached| *cached)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Longest total remaining processing time first (DESIGN section 6).
 
-use super::{Board, Candidate, Choice, Decision, Outlook, Policy, Standing, Why};
+use super::{Board, Candidate, Choice, Decision, Outlook, Policy, Shards, Standing, Why};
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::ids::ShardId;
 use std::cmp::Reverse;
@@ -27,7 +27,7 @@ pub struct Ltrp;
 
 impl Policy for Ltrp {
     fn choose(&self, board: &dyn Board, _: &mut ChaCha8Rng) -> Decision {
-        let outlook = board.outlook();
+        let (outlook, shards) = (board.outlook(), board.shards());
         let mut longest = None;
         let mut best = None;
         let mut wait: Option<u64> = None;
@@ -36,7 +36,7 @@ impl Policy for Ltrp {
             if !near {
                 break;
             }
-            let Some((held, load, shard)) = best_shard(&candidate, board) else { continue };
+            let Some((held, load, shard)) = best_shard(&candidate, shards) else { continue };
             let to_faster = left_to_faster(&candidate, shard.0, outlook);
             let to_holder = || left_to_holder(&candidate, shard.0, before, board);
             if let Some(micros) = to_faster.or_else(|| if held { None } else { to_holder() }) {
@@ -69,20 +69,10 @@ impl Policy for Ltrp {
 /// (held, load, shard) of the best open shard; ties to the lower id.
 fn best_shard(
     candidate: &Candidate<'_>,
-    board: &dyn Board,
+    shards: Shards<'_>,
 ) -> Option<(bool, u64, Reverse<ShardId>)> {
-    let standing = |shard: ShardId| match board.standing(shard) {
-        Standing::Cached => Some((true, board.load(shard), Reverse(shard))),
-        Standing::ToFetch => Some((false, board.load(shard), Reverse(shard))),
-        Standing::Elsewhere => None,
-    };
-    match board.own() {
-        Some(own) => {
-            let open = own.iter().filter(|shard| candidate.chain.next(**shard).is_some());
-            open.filter_map(|shard| standing(*shard)).max()
-        }
-        None => candidate.chain.open().filter_map(standing).max(),
-    }
+    let open = shards.open(candidate.chain);
+    open.map(|(shard, held)| (held, shards.load(shard), Reverse(shard))).max()
 }
 
 /// Would a hop here have the trial end after the job could, though a faster place may take it soon? Then for so
@@ -148,7 +138,7 @@ mod tests {
     struct Two {
         chain: Chain,
         works: [u64; 2],
-        held: Option<ShardId>,
+        cached: [bool; 2],
         outlook: Outlook,
         waited: u64,
         way: u64,
@@ -167,14 +157,8 @@ mod tests {
             });
             Box::new(each)
         }
-        fn own(&self) -> Option<&[ShardId]> {
-            None
-        }
-        fn standing(&self, shard: ShardId) -> Standing {
-            if Some(shard) == self.held { Standing::Cached } else { Standing::ToFetch }
-        }
-        fn load(&self, shard: ShardId) -> u64 {
-            u64::from(shard.0)
+        fn shards(&self) -> Shards<'_> {
+            Shards { own: None, cached: &self.cached, load: &[0, 1] }
         }
         fn outlook(&self) -> Outlook {
             self.outlook
@@ -192,7 +176,7 @@ mod tests {
             |n: u8| Shard { blob: BlobRef { sha256: Digest::of(&[n]), bytes: 1 }, rows: 10 };
         let chain = Chain::new(1, 1, &[shard(0), shard(1)]);
         let outlook = Outlook { speed: 10, fastest: 10, unit: 10, ends_in: 1000 };
-        Two { chain, works, held: None, outlook, waited: 0, way: 0, fetch: 0, sooner: None }
+        Two { chain, works, cached: [false; 2], outlook, waited: 0, way: 0, fetch: 0, sooner: None }
     }
 
     fn choice(board: &Two) -> Option<(u32, u32)> {
@@ -204,7 +188,7 @@ mod tests {
     fn the_longest_goes_first_to_the_most_wanted_shard_or_to_a_held_one() {
         let mut board = two([1000, 500]);
         assert_eq!(choice(&board), Some((0, 1)));
-        board.held = Some(ShardId(0));
+        board.cached = [true, false];
         assert_eq!(choice(&board), Some((0, 0)));
     }
 
@@ -249,9 +233,9 @@ mod tests {
         board.waited = 10_001_000;
         assert_eq!(choice(&board), Some((0, 1)));
         board.waited = 0;
-        board.held = Some(ShardId(0));
+        board.cached = [true, false];
         assert_eq!(choice(&board), Some((0, 0)), "it holds one itself");
-        board.held = None;
+        board.cached = [false; 2];
         board.sooner = None;
         assert_eq!(choice(&board), Some((0, 1)), "nobody has it sooner");
     }

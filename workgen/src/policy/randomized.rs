@@ -15,18 +15,11 @@ pub struct Randomized;
 impl Policy for Randomized {
     fn choose(&self, board: &dyn Board, chance: &mut ChaCha8Rng) -> Decision {
         let (mut held, mut others): (Vec<(TrialId, ShardId)>, Vec<_>) = (Vec::new(), Vec::new());
+        let shards = board.shards();
         for candidate in board.candidates() {
-            let all = || candidate.chain.open().collect();
-            let open: Vec<ShardId> = board.own().map_or_else(all, |own| {
-                let open = own.iter().filter(|shard| candidate.chain.next(**shard).is_some());
-                open.copied().collect()
-            });
-            for shard in open {
-                match board.standing(shard) {
-                    Standing::Cached => held.push((candidate.trial, shard)),
-                    Standing::ToFetch => others.push((candidate.trial, shard)),
-                    Standing::Elsewhere => {}
-                }
+            for (shard, is_held) in shards.open(candidate.chain) {
+                let of = if is_held { &mut held } else { &mut others };
+                of.push((candidate.trial, shard));
             }
         }
         let (from, standing) = match held.is_empty() {

@@ -1,7 +1,7 @@
 //! Which unit a slot gets: jobs by their turn, hops by the policy, evaluations where they fit.
 
 use super::{fit::Place, promise::After, reason::Reason};
-use crate::{core::Core, event::UnitKey, handle::hop::Hop, schedule::PlannedHop, state::Job};
+use crate::{core::Core, event::UnitKey, handle::hop::Hop, schedule::{PlannedHop, Planning}, state::Job};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, LeaseId, ShardId, Version},
@@ -48,6 +48,11 @@ impl Core {
     /// The unit that a slot of a host's device gets, or where it goes on with that when it has ended its own.
     pub(crate) fn choose(&mut self, host: HostId, device: &str, ahead: bool) -> Option<Chosen> {
         if self.soft.is_resting(host, self.now) {
+            return None;
+        }
+        let mut plans = self.soft.schedule.plans.values();
+        if self.supply() == 0 && !plans.any(Planning::is_followed) {
+            // Nothing is open, and no plan has a host go on with what is to be.
             return None;
         }
         self.look_through_cache(host);

@@ -13,7 +13,7 @@ use sojourn_protocol::{
     spec::Replicas,
     unit::shard_index,
 };
-use sojourn_workgen::{Board, Candidate, Choice, Decision, Outlook, Sooner, Standing};
+use sojourn_workgen::{Board, Candidate, Choice, Decision, Outlook, Shards, Sooner};
 
 /// Hops of one lease, where their number goes by bytes.
 const MOST_HOPS: u32 = 1024;
@@ -56,16 +56,8 @@ impl Board for JobBoard<'_> {
         Box::new(open)
     }
 
-    fn own(&self) -> Option<&[ShardId]> {
-        self.shelf.kept()
-    }
-
-    fn standing(&self, shard: ShardId) -> Standing {
-        self.shelf.standing(shard)
-    }
-
-    fn load(&self, shard: ShardId) -> u64 {
-        self.job.load_of(shard)
+    fn shards(&self) -> Shards<'_> {
+        self.shelf.shards()
     }
 
     fn outlook(&self) -> Outlook {
@@ -136,7 +128,7 @@ impl Core {
             shard: choice.shard,
             from: start.batch,
         };
-        let standing = |shard| board.standing(shard);
+        let standing = |shard| board.shelf.standing(shard);
         let most = self.hops_worth(board.job, trial, choice.shard, board.place);
         let then = legs(&trial.chain, choice.shard, standing, most);
         let why = Reason::Policy(choice.why);

@@ -3,7 +3,7 @@
 use super::{fit::Place, house::group};
 use crate::{contact::Contact, core::Core, state::Job};
 use sojourn_protocol::{ids::ShardId, unit::shard_index};
-use sojourn_workgen::Standing;
+use sojourn_workgen::{Shards, Standing};
 
 /// A job's shards as a place's host has them.
 pub(crate) struct Shelf<'a> {
@@ -30,9 +30,10 @@ impl Core {
 }
 
 impl<'a> Shelf<'a> {
-    /// The shards that the host keeps, where the job fixes its replicas.
-    pub(crate) fn kept(&self) -> Option<&'a [ShardId]> {
-        self.kept
+    /// The same as plain tables, of a host whose cache has been looked through.
+    pub(crate) fn shards(&self) -> Shards<'a> {
+        let Self { job, kept, cached, .. } = *self;
+        Shards { own: kept, cached: cached.unwrap_or_default(), load: &job.load }
     }
 
     /// How one shard stands to the place.
