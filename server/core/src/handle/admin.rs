@@ -1,6 +1,6 @@
 //! Enrolment, revocation, submission, cancellation.
 
-use super::report::cleanup_of;
+use super::failing::cleanup_of;
 use crate::{
     command::ReplyTo,
     core::Core,

@@ -1,7 +1,13 @@
 //! Which unit a slot gets: jobs by their turn, hops by the policy, evaluations where they fit.
 
 use super::{fit::Place, promise::After, reason::Reason};
-use crate::{core::Core, event::UnitKey, handle::hop::Hop, schedule::{PlannedHop, Planning}, state::Job};
+use crate::{
+    core::Core,
+    event::UnitKey,
+    handle::hop::Hop,
+    schedule::{PlannedHop, Planning},
+    state::Job,
+};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, LeaseId, ShardId, Version},

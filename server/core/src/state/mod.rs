@@ -11,8 +11,10 @@ mod fold;
 mod host;
 mod job;
 mod lease;
+mod leases;
 mod open;
 mod reliability;
+mod results;
 mod trial;
 mod units;
 
