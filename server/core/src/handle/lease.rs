@@ -228,7 +228,7 @@ impl Core {
             return;
         }
         let own = |lease: &&LeaseId| {
-            self.state.leases.get(lease).is_some_and(|lease: &Lease| lease.host == host)
+            self.state.leases.get(lease).is_some_and(|lease| lease.host == host)
         };
         let mut released: Vec<LeaseId> = leases.iter().filter(own).copied().collect();
         for lease in &released {

@@ -22,6 +22,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
 };
 use sojourn_workgen::{Chain, Standing, plan::Schedule};
+use std::sync::Arc;
 
 /// A job's plans are at least so far apart.
 const EVERY: Millis = Millis::from_secs(1);
@@ -262,7 +263,7 @@ impl Core {
     }
 
     /// Leases of a trial's next hop, live ones and those whose results wait.
-    pub(crate) fn in_hand<'a>(&'a self, trial: &'a Trial) -> impl Iterator<Item = &'a Lease> {
+    pub(crate) fn in_hand<'a>(&'a self, trial: &'a Trial) -> impl Iterator<Item = &'a Arc<Lease>> {
         let live = trial.live.iter().filter_map(|lease| self.state.leases.get(lease));
         let past = trial.awaiting.iter().filter_map(|lease| self.state.past.get(lease));
         live.chain(past.map(|past| &past.lease))

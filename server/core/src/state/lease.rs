@@ -8,6 +8,7 @@ use sojourn_protocol::{
     report::{Failure, Outcome, ReportEnd, ReportState},
     time::UnixMillis,
 };
+use std::sync::Arc;
 
 /// A live lease. When it runs out is soft state ([`crate::soft::Term`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +40,7 @@ pub struct Lease {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Past {
     /// What it was.
-    pub lease: Lease,
+    pub lease: Arc<Lease>,
     /// What became of it.
     pub state: PastState,
     /// When it is forgotten.

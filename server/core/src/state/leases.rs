@@ -7,6 +7,7 @@ use sojourn_protocol::{
     report::{Outcome, Report},
     time::UnixMillis,
 };
+use std::sync::Arc;
 
 impl State {
     pub(super) fn granted(&mut self, lease: Lease) {
@@ -26,11 +27,11 @@ impl State {
         if let Some(host) = self.hosts.get_mut(&lease.host) {
             host.live.insert(lease.id);
         }
-        self.leases.insert(lease.id, lease);
+        self.leases.insert(lease.id, Arc::new(lease));
     }
 
     /// Takes a lease out of the live ones; its state is for the caller to say.
-    fn unlive(&mut self, lease: LeaseId) -> Option<Lease> {
+    fn unlive(&mut self, lease: LeaseId) -> Option<Arc<Lease>> {
         let lease = self.leases.remove(&lease)?;
         if let Some(host) = self.hosts.get_mut(&lease.host) {
             host.live.remove(&lease.id);
@@ -112,7 +113,7 @@ impl State {
             .collect();
         for copy in copies {
             let Some(lease) = self.leases.get_mut(&copy) else { continue };
-            lease.copy_of = None;
+            Arc::make_mut(lease).copy_of = None;
             if let Some(job) = self.jobs.get_mut(&lost.unit.job()) {
                 let work = job.work_of(lease);
                 job.counters.copied = job.counters.copied.saturating_sub(work);

@@ -37,7 +37,10 @@ use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
     time::{Millis, UnixMillis},
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// All that is durable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,7 +63,7 @@ pub struct State {
     /// Hosts by the hash of their token; revoked ones are not here.
     pub tokens: BTreeMap<Digest, HostId>,
     /// Live leases.
-    pub leases: BTreeMap<LeaseId, Lease>,
+    pub leases: BTreeMap<LeaseId, Arc<Lease>>,
     /// Leases that have ended, for late and repeated reports.
     pub past: BTreeMap<LeaseId, Past>,
     /// When each of `past` is forgotten, soonest first.
@@ -106,7 +109,7 @@ impl State {
 
     /// A lease, live or past.
     #[must_use]
-    pub fn lease(&self, lease: LeaseId) -> Option<&Lease> {
+    pub fn lease(&self, lease: LeaseId) -> Option<&Arc<Lease>> {
         let past = || self.past.get(&lease).map(|past| &past.lease);
         self.leases.get(&lease).or_else(past)
     }

@@ -14,6 +14,7 @@ use sojourn_protocol::{
     view::{CurvePoint, HopRecord},
 };
 use sojourn_workgen::Advance;
+use std::sync::Arc;
 
 /// A reported lease is forgotten this many times sooner than one that may yet be reported.
 const REPORTED: u64 = 24;
@@ -126,7 +127,7 @@ impl State {
     }
 
     /// Ends an acknowledged evaluation as one that was used; says what was counted by class.
-    fn take_evaluation(&mut self, id: LeaseId, at: UnixMillis) -> Option<(Lease, Option<ByClass>)> {
+    fn take_evaluation(&mut self, id: LeaseId, at: UnixMillis) -> Option<(Arc<Lease>, Option<ByClass>)> {
         let past = self.past.get(&id)?;
         let lease = past.lease.clone();
         let (micros, by_class) = match &past.state {
