@@ -223,7 +223,8 @@ mod tests {
                 scaling: Scaling::None,
                 total_steps: 90,
                 pinned_threads: None,
-            }.into(),
+            }
+            .into(),
             then: vec![leg(1, 9), leg(7, 3)],
         }
     }

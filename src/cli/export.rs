@@ -97,7 +97,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         Scaling::Standard(blob) => Some(fetch(&client, blob).await?),
         Scaling::None | Scaling::Constant(_) => None,
     };
-    let description = describe(&detail, Arc::unwrap_or_clone(context), &chosen, steps(&checkpoint)?);
+    let description =
+        describe(&detail, Arc::unwrap_or_clone(context), &chosen, steps(&checkpoint)?);
     let file = write_model(&description, &checkpoint, scaling.as_deref());
     let file = file.map_err(|error| bad(&error))?;
     NewFile::write(&args.output, &file)?;

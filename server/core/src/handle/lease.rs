@@ -227,9 +227,8 @@ impl Core {
         if self.refuse_stranger(to, host) {
             return;
         }
-        let own = |lease: &&LeaseId| {
-            self.state.leases.get(lease).is_some_and(|lease| lease.host == host)
-        };
+        let own =
+            |lease: &&LeaseId| self.state.leases.get(lease).is_some_and(|lease| lease.host == host);
         let mut released: Vec<LeaseId> = leases.iter().filter(own).copied().collect();
         for lease in &released {
             let reason = plain(reason, LONGEST_REASON);

@@ -62,7 +62,9 @@ impl Core {
         let in_hand = trial.live.iter().chain(&trial.awaiting).next();
         let lease = in_hand.and_then(|lease| self.state.lease(*lease));
         let promised = in_hand.and_then(|lease| self.soft.promises.after(*lease));
-        for lease in lease.map(Arc::as_ref).into_iter().chain(promised.map(|promise| &promise.lease)) {
+        for lease in
+            lease.map(Arc::as_ref).into_iter().chain(promised.map(|promise| &promise.lease))
+        {
             if advance(&mut chain, lease).is_none() {
                 break;
             }

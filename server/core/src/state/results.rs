@@ -127,7 +127,11 @@ impl State {
     }
 
     /// Ends an acknowledged evaluation as one that was used; says what was counted by class.
-    fn take_evaluation(&mut self, id: LeaseId, at: UnixMillis) -> Option<(Arc<Lease>, Option<ByClass>)> {
+    fn take_evaluation(
+        &mut self,
+        id: LeaseId,
+        at: UnixMillis,
+    ) -> Option<(Arc<Lease>, Option<ByClass>)> {
         let past = self.past.get(&id)?;
         let lease = past.lease.clone();
         let (micros, by_class) = match &past.state {
