@@ -170,8 +170,15 @@ impl Core {
     pub(crate) fn granted_by_plan(&mut self, lease: &Lease, planned: Option<PlannedHop>) {
         let UnitKey::Train { job, trial, .. } = lease.unit else { return };
         let Some(mut planning) = self.soft.schedule.plans.remove(&job) else { return };
+        // A shard that has homes is trained there alone: places can't exchange it.
+        let is_free = !self.soft.schedule.homes.contains_key(&job);
         match planned {
-            Some(hop) => planning.granted(&hop, self.now),
+            Some(hop) => {
+                if is_free {
+                    planning.exchange(&hop, visits(lease));
+                }
+                planning.granted(&hop, self.now);
+            }
             None if planning.is_followed() => planning.outdated(),
             None => {}
         }

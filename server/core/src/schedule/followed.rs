@@ -173,6 +173,43 @@ impl Followed {
         self.trials.get(&trial)?.iter().find(|hop| standing(hop) != Standing::Over)
     }
 
+    /// Instead of a planned hop, and those of the same epoch that are planned after it at its place, its trial visits
+    /// these shards there: the hops that were planned for them visit the others, so that each place has as many
+    /// hops of the trial as before.
+    pub(super) fn exchange(&mut self, hop: &PlannedHop, shards: impl Iterator<Item = ShardId>) {
+        let Some(of_trial) = self.trials.get_mut(&hop.trial) else { return };
+        let of_epoch = of_trial.iter_mut().skip_while(|of| of.epoch < hop.epoch);
+        let mut of_epoch: Vec<&mut PlannedHop> =
+            of_epoch.take_while(|of| of.epoch == hop.epoch).collect();
+        let here = of_epoch.iter().filter(|of| of.host == hop.host && of.step >= hop.step);
+        let here: Vec<u64> = here.map(|of| of.step).collect();
+        let mut changed: Vec<PlannedHop> = Vec::new();
+        for (own, shard) in here.into_iter().zip(shards) {
+            let theirs = of_epoch.iter().find(|of| of.shard == shard).map(|of| of.step);
+            let left = of_epoch.iter().find(|of| of.step == own).map(|of| of.shard);
+            let (Some(theirs), Some(left)) = (theirs, left) else { continue };
+            for of in of_epoch.iter_mut().filter(|_| theirs != own) {
+                let shard = match of.step {
+                    step if step == own => shard,
+                    step if step == theirs => left,
+                    _ => continue,
+                };
+                of.shard = shard;
+                changed.push(**of);
+            }
+        }
+        for hop in changed {
+            let lists = self.lists.get_mut(&hop.host).into_iter();
+            for list in lists.flat_map(BTreeMap::values_mut) {
+                if let Ok(at) = list.binary_search_by_key(&hop.step, |of| of.step)
+                    && let Some(same) = list.get_mut(at)
+                {
+                    same.shard = hop.shard;
+                }
+            }
+        }
+    }
+
     /// Takes hops out of a place's and a trial's lists that are over.
     pub(super) fn clear(
         &mut self,

@@ -8,7 +8,7 @@
 
 use super::followed::{Advice, Followed, PlannedHop, Standing};
 use sojourn_protocol::{
-    ids::{Epoch, HostId, TrialId},
+    ids::{Epoch, HostId, ShardId, TrialId},
     time::{Millis, UnixMillis},
 };
 use sojourn_workgen::plan::Schedule;
@@ -197,6 +197,13 @@ impl Planning {
         standing: impl Fn(&PlannedHop) -> Standing,
     ) -> Option<HostId> {
         Some(self.followed.as_ref()?.next(trial, standing)?.host)
+    }
+
+    /// Instead of a planned hop, and those that follow it at its place, a trial visits these shards there.
+    pub(crate) fn exchange(&mut self, hop: &PlannedHop, shards: impl Iterator<Item = ShardId>) {
+        if let Some(followed) = &mut self.followed {
+            followed.exchange(hop, shards);
+        }
     }
 
     /// Takes hops out of a place's and a trial's lists that are over.

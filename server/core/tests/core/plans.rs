@@ -1,14 +1,16 @@
 //! Plans: asked for once there is a fleet, followed when they come, and done without when they don't.
 
-use crate::support::{Bench, HOST, JOB, OTHER, request};
+use crate::support::{Bench, HOST, JOB, OTHER, data_of_four, inventory, request};
 use sojourn_core::{Answer, Command, Effect, Event, ReplyTo, UnitKey};
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
+    ids::LeaseId,
+    inventory::Inventory,
     time::Millis,
 };
 use sojourn_workgen::{
     PolicyName,
-    plan::{Iterations, Planner as _, Problem, Rollout, Schedule},
+    plan::{Iterations, Planner as _, Problem, Rollout, Schedule, Step},
 };
 
 const TO: ReplyTo = ReplyTo(1);
@@ -145,6 +147,45 @@ fn a_job_is_done_by_its_plans() {
     }
     bench.work_to_the_end(&[HOST, OTHER]);
     assert!(bench.core.state().jobs[&JOB].end.is_some());
+}
+
+/// The trials and shards of the hops that were granted, with their leases and why.
+fn hops(events: &[Event]) -> Vec<(LeaseId, u32, u32, &str)> {
+    let granted = events.iter().filter_map(|event| match event {
+        Event::LeaseGranted { lease, unit: UnitKey::Train { trial, shard, .. }, why, .. } => {
+            Some((*lease, trial.0, shard.0, why.as_str()))
+        }
+        _ => None,
+    });
+    granted.collect()
+}
+
+#[test]
+fn a_place_that_takes_another_shard_leaves_the_planned_one_to_who_had_that() {
+    let mut bench = bench();
+    let cached = vec![data_of_four().train[1].blob.sha256];
+    let holds = Inventory { cached, ..inventory("class") };
+    let holder = WorkRequest { inventory: Some(holds), ..waiting() };
+    bench.apply(Command::Ask { to: TO, host: HOST, request: holder });
+    let effects = bench.apply(Command::Ask { to: ReplyTo(2), host: OTHER, request: waiting() });
+    let (version, ..) = asked(&effects).or_else(|| asked(&bench.plans)).expect("a plan");
+    let steps = (0..4).zip([0, 1, 1, 1]).map(|(shard, place)| {
+        let start = u64::from(shard) * 60_000_000;
+        Step { trial: 0, epoch: 0, shard, place, start, end: start + 60_000_000 }
+    });
+    let effects = bench.apply(ready(version, Schedule::new(steps.collect())));
+    let lease = effects.iter().find_map(|effect| match effect {
+        Effect::Reply { to: TO, answer: Ok(answer), .. } => match answer.as_ref() {
+            Answer::Work(work) => work.leases.first().cloned(),
+            _ => None,
+        },
+        _ => None,
+    });
+    let granted = crate::support::events(effects);
+    assert!(matches!(hops(&granted)[..], [(_, 0, 1, _)]), "what it holds: {granted:?}");
+    let granted = bench.finish(HOST, &lease.unwrap());
+    let [(_, 0, 0, why)] = hops(&granted)[..] else { panic!("{granted:?}") };
+    assert!(why.starts_with("rollout: step 2 of the plan's 4"), "{why}");
 }
 
 #[test]
