@@ -41,10 +41,13 @@ impl Core {
         if !self.config.policy.plans() {
             return;
         }
+        let jobs = &self.state.jobs;
         let schedule = &mut self.soft.schedule;
+        let ranked = schedule.ranks.keys().copied();
+        schedule.share(ranked.filter(|job| jobs.get(job).is_some_and(Job::is_open)).collect());
+        let fleet = schedule.version();
         let ranks = &schedule.ranks;
         schedule.plans.retain(|job, _| ranks.contains_key(job));
-        let fleet = schedule.fleet.version();
         let mut due = Vec::new();
         for job in ranks.keys() {
             let planning = schedule.plans.entry(*job).or_default();
@@ -76,12 +79,18 @@ impl Core {
         }
         let made = self.state.jobs.get(&id).and_then(|job| self.problem_of(job));
         let seed = u64::from(seeds::below(&mut self.chance, u32::MAX));
+        let fleet = self.soft.schedule.version();
         let Some(planning) = self.soft.schedule.plans.get_mut(&id) else { return };
         let Some((problem, asked)) = made else {
             // There will be none for this fleet.
-            let fleet = self.soft.schedule.fleet.version();
-            let nothing =
-                Asked { at: self.now, fleet, roams: false, trials: Vec::new(), places: Vec::new() };
+            let nothing = Asked {
+                at: self.now,
+                fleet,
+                roams: false,
+                trials: Vec::new(),
+                places: Vec::new(),
+                crowds: Vec::new(),
+            };
             let version = planning.ask(nothing);
             planning.ready(version, &Schedule::default());
             return;

@@ -2,7 +2,7 @@
 
 use crate::{
     core::Core,
-    schedule::{Asked, PlaceKey, PlaceName},
+    schedule::{ALONE, Asked, PlaceKey, PlaceName, Planning},
     state::{Job, Trial},
 };
 use sojourn_protocol::{
@@ -10,12 +10,17 @@ use sojourn_protocol::{
     spec::Replicas,
 };
 use sojourn_workgen::plan::{PACE_ONE, PlanPlace, PlanTrial, Problem};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// Hops of one plan: of longer jobs the next epochs are planned.
 const MOST_HOPS: u64 = 50_000;
 /// Rows for which times are compared.
 const SAMPLE: u64 = 1_000_000;
+/// A place is so many times slower at the most for what jobs of higher priority have planned there.
+const BEFORE: u64 = 64;
 
 /// A slot: whose it is, and what it says that it computes a second.
 type Slot = (PlaceKey, f64);
@@ -46,16 +51,61 @@ impl Core {
                 shards.map(|shard| Some(self.holders(job, shard, &slots))).collect()
             }
         };
+        let mut problem = Problem { trials, places, holders };
+        if problem.trials.is_empty() || problem.check().is_err() {
+            return None;
+        }
+        let crowds = self.crowds(job, &slots, &problem);
+        for trial in &mut problem.trials {
+            for (pace, crowd) in trial.pace.iter_mut().zip(&crowds) {
+                *pace = scaled(*pace, *crowd, ALONE);
+            }
+        }
         let asked = Asked {
             at: self.now,
-            fleet: fleet.version(),
-            roams: trials.iter().any(PlanTrial::moves),
+            fleet: self.soft.schedule.version(),
+            roams: problem.trials.iter().any(PlanTrial::moves),
             trials: of,
             places: slots.into_iter().map(|(place, _)| place).collect(),
+            crowds,
         };
-        let problem = Problem { trials, places, holders };
-        let sound = !problem.trials.is_empty() && problem.check().is_ok();
-        sound.then_some((problem, asked))
+        problem.check().is_ok().then_some((problem, asked))
+    }
+
+    /// By slot: how much slower it is for this job, beside [`ALONE`], since other jobs have planned hops there. While
+    /// both have some, they get their shares of it; so what the others have planned counts as the part of this job's
+    /// length that it takes, up to their share.
+    fn crowds(&self, job: &Job, slots: &[Slot], problem: &Problem) -> Vec<u64> {
+        let mut crowds = vec![ALONE; slots.len()];
+        let schedule = &self.soft.schedule;
+        let others = schedule.sharing.0.iter().filter(|other| **other != job.id);
+        let planned = others
+            .filter_map(|other| Some((self.state.jobs.get(other)?, schedule.plans.get(other)?)));
+        let planned: Vec<(&Job, &Planning)> = planned.collect();
+        if planned.is_empty() {
+            return crowds;
+        }
+        let length = problem.lower_bound();
+        let mut counts: BTreeMap<(HostId, &str), u64> = BTreeMap::new();
+        for ((host, device), _) in slots {
+            *counts.entry((*host, device)).or_default() += 1;
+        }
+        for (other, planning) in planned {
+            let (own, theirs) = (&job.spec.placement, &other.spec.placement);
+            let most = match theirs.priority.cmp(&own.priority) {
+                Ordering::Less => continue,
+                Ordering::Equal => scaled(ALONE, theirs.share.into(), own.share.into()),
+                Ordering::Greater => BEFORE * ALONE,
+            };
+            let loads: BTreeMap<(HostId, &str), u64> = planning.loads().collect();
+            for (crowd, ((host, device), _)) in crowds.iter_mut().zip(slots) {
+                let place = (*host, device.as_str());
+                let count = counts.get(&place).copied().unwrap_or(1);
+                let load = loads.get(&place).copied().unwrap_or(0) / count;
+                *crowd += scaled(load, ALONE, length).min(most);
+            }
+        }
+        crowds
     }
 
     /// Are there more slots than trials that go on, and takes no trial any time to move?

@@ -5,7 +5,7 @@
 //! that is about to be. Where it does take time, the plan says who trains which trial: a place takes the first of
 //! its own that is free.
 
-use super::planning::Asked;
+use super::planning::{ALONE, Asked};
 use sojourn_protocol::{
     ids::{Epoch, HostId, ShardId, TrialId},
     time::UnixMillis,
@@ -48,6 +48,8 @@ pub(crate) struct PlannedHop {
     pub(crate) host: HostId,
     pub(crate) start: u64,
     pub(crate) end: u64,
+    /// Microseconds that it takes where no other job trains anything.
+    pub(crate) alone: u64,
 }
 
 /// What a plan says of an idle place.
@@ -104,6 +106,8 @@ impl Followed {
             let trial = usize::try_from(step.trial).ok().and_then(|n| asked.trials.get(n));
             let place = usize::try_from(step.place).ok().and_then(|n| asked.places.get(n));
             let (Some((trial, epoch)), Some((host, device))) = (trial, place) else { continue };
+            let crowd = usize::try_from(step.place).ok().and_then(|n| asked.crowds.get(n));
+            let takes = step.end.saturating_sub(step.start);
             let hop = PlannedHop {
                 step: n,
                 trial: *trial,
@@ -112,12 +116,21 @@ impl Followed {
                 host: *host,
                 start: begin + step.start,
                 end: begin + step.end,
+                alone: takes.saturating_mul(ALONE) / crowd.copied().unwrap_or(ALONE).max(1),
             };
             followed.trials.entry(*trial).or_default().push_back(hop);
             let of_host = followed.lists.entry(*host).or_default();
             of_host.entry(device.clone()).or_default().push_back(hop);
         }
         followed
+    }
+
+    /// Microseconds of the hops that are left at each place, as they would take alone.
+    pub(super) fn loads(&self) -> impl Iterator<Item = ((HostId, &str), u64)> {
+        let lists = self.lists.iter().flat_map(|(host, of_host)| {
+            of_host.iter().map(move |(device, list)| ((*host, device.as_str()), list))
+        });
+        lists.map(|(place, list)| (place, list.iter().map(|hop| hop.alone).sum()))
     }
 
     /// What it says of an idle place at `now`; `standing` of each hop is asked for in their order.

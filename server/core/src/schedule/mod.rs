@@ -23,7 +23,7 @@ pub(crate) use estimate::{Estimates, PACE_ONE, PlaceName};
 pub(crate) use fleet::{Fleet, FleetPlace, SPEED_ONE, look_after, takes};
 pub(crate) use followed::{Advice, PlannedHop, Standing as PlannedStanding};
 pub(crate) use homes::{Homes, Keeper};
-pub(crate) use planning::{Asked, PlaceKey, Planning};
+pub(crate) use planning::{ALONE, Asked, PlaceKey, Planning};
 pub(crate) use ranks::Ranks;
 
 use sojourn_protocol::{
@@ -47,6 +47,8 @@ pub(crate) struct Schedule {
     pub(crate) housed: (u64, BTreeSet<HostId>),
     /// Plans, by job.
     pub(crate) plans: BTreeMap<JobId, Planning>,
+    /// Jobs that have something to train, and how often others had before.
+    pub(crate) sharing: (Vec<JobId>, u64),
     /// When to look whether second copies of hops are worth while, and when that was done last.
     pub(crate) copies_at: Option<UnixMillis>,
     pub(crate) copies_looked: UnixMillis,
@@ -55,6 +57,19 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
+    /// These jobs share the fleet from now on.
+    pub(crate) fn share(&mut self, jobs: Vec<JobId>) {
+        if self.sharing.0 != jobs {
+            self.sharing = (jobs, self.sharing.1 + 1);
+        }
+    }
+
+    /// The number of the fleet and of those who share it: what was planned for another one is stale.
+    #[must_use]
+    pub(crate) fn version(&self) -> u64 {
+        self.fleet.version() + self.sharing.1
+    }
+
     /// Idle places are to be looked at again then, or before.
     pub(crate) fn look_again_at(&mut self, at: UnixMillis) {
         self.look_again = Some(self.look_again.map_or(at, |before| before.min(at)));

@@ -25,7 +25,7 @@ pub(crate) struct Planning {
     asked: Option<Asked>,
     /// What is followed.
     followed: Option<Followed>,
-    /// When one was asked for last, and for which fleet.
+    /// When one was asked for last, and for which fleet and jobs beside.
     asked_at: Option<UnixMillis>,
     fleet: u64,
     /// Why another is wanted.
@@ -57,7 +57,12 @@ pub(crate) struct Asked {
     pub(crate) roams: bool,
     pub(crate) trials: Vec<(TrialId, Epoch)>,
     pub(crate) places: Vec<PlaceKey>,
+    /// By place: how much slower it is for what other jobs have planned there, beside [`ALONE`].
+    pub(crate) crowds: Vec<u64>,
 }
+
+/// Nobody else has planned anything for a place.
+pub(crate) const ALONE: u64 = 1 << 10;
 
 /// A device of a host: its slots share one list.
 pub(crate) type PlaceKey = (HostId, String);
@@ -98,7 +103,7 @@ impl Planning {
         self.wanted = Wanted::Any;
     }
 
-    /// This is the fleet: one that the plan didn't know, perhaps.
+    /// This is the fleet, and who shares it: one that the plan didn't know, perhaps.
     pub(crate) fn for_fleet(&mut self, fleet: u64) {
         if self.fleet != fleet && self.asked_at.is_some() {
             self.wanted = Wanted::Any;
@@ -145,6 +150,11 @@ impl Planning {
                 (followed.ends / 1000).saturating_sub(followed.at.0) / OF_PLAN
             });
         self.asked_at.filter(|_| wanted).map(|at| at + every.max(Millis(left)))
+    }
+
+    /// Microseconds that are left of the plan at each place, which it would take alone.
+    pub(crate) fn loads(&self) -> impl Iterator<Item = ((HostId, &str), u64)> {
+        self.followed.iter().flat_map(Followed::loads)
     }
 
     /// Hops of the plan that is followed.

@@ -4,21 +4,25 @@ use crate::support::{Bench, HOST, JOB, OTHER, data_of_four, inventory, request};
 use sojourn_core::{Answer, Command, Effect, Event, ReplyTo, UnitKey};
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
-    ids::LeaseId,
+    ids::{JobId, LeaseId},
     inventory::Inventory,
     time::Millis,
 };
 use sojourn_workgen::{
     PolicyName,
-    plan::{Iterations, Planner as _, Problem, Rollout, Schedule, Step},
+    plan::{Iterations, PACE_ONE, Planner as _, Problem, Rollout, Schedule, Step},
 };
 
 const TO: ReplyTo = ReplyTo(1);
 
 /// The plan that was asked for.
 fn asked(effects: &[Effect]) -> Option<(u64, Problem, u64)> {
+    asked_for(JOB, effects)
+}
+
+fn asked_for(of: JobId, effects: &[Effect]) -> Option<(u64, Problem, u64)> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Plan { job: JOB, version, problem, seed, .. } => {
+        Effect::Plan { job, version, problem, seed, .. } if *job == of => {
             Some((*version, problem.as_ref().clone(), *seed))
         }
         _ => None,
@@ -186,6 +190,36 @@ fn a_place_that_takes_another_shard_leaves_the_planned_one_to_who_had_that() {
     let granted = bench.finish(HOST, &lease.unwrap());
     let [(_, 0, 0, why)] = hops(&granted)[..] else { panic!("{granted:?}") };
     assert!(why.starts_with("rollout: step 2 of the plan's 4"), "{why}");
+}
+
+/// How much slower hosts are for a second job, with this in its job file, where the first has planned all at one of
+/// them.
+fn paces_beside(more: &str) -> Vec<u64> {
+    let mut bench = bench();
+    let (version, mut schedule) = with_plan(&mut bench);
+    let plan = |n: usize| Step {
+        place: 0,
+        start: n as u64,
+        end: n as u64 + 1_000_000,
+        ..schedule.steps[n]
+    };
+    schedule = Schedule::new((0..schedule.steps.len()).map(plan).collect());
+    bench.apply(ready(version, schedule));
+    bench.now += 2_000;
+    let before = bench.plans.len();
+    bench.submit_with(4, 1, true, more).unwrap();
+    let plans = &bench.plans[before..];
+    assert!(asked(plans).is_some_and(|(next, ..)| next > version), "the first is planned anew");
+    let (_, problem, _) = asked_for(JobId(2), plans).expect("a plan of the second");
+    problem.trials[0].pace.clone()
+}
+
+#[test]
+fn a_place_is_slower_for_a_job_by_what_others_have_planned_there() {
+    assert_eq!(paces_beside(""), [2 * PACE_ONE, PACE_ONE]);
+    assert_eq!(paces_beside("[placement]\nshare = 2"), [PACE_ONE * 3 / 2, PACE_ONE]);
+    assert_eq!(paces_beside("[placement]\npriority = 1"), [PACE_ONE, PACE_ONE]);
+    assert!(paces_beside("[placement]\npriority = -1")[0] > 8 * PACE_ONE, "it comes after");
 }
 
 #[test]
