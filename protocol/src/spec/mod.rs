@@ -9,6 +9,7 @@ mod check;
 pub mod data;
 pub mod dimension;
 mod job;
+mod merge;
 mod model;
 mod placement;
 mod search;
@@ -20,6 +21,10 @@ pub use augment::{Augment, AugmentSpace};
 pub use data::{Channels, DataSpec, FileKind, Scale, ShardSizes, SourceSpec, Split};
 pub use dimension::Dimension;
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec};
+pub use merge::{
+    Alpha, LARGEST_RATE, MOST_ARRIVALS, MergeSpec, OptimizerMerge, Outer, RuleFault, RuleSpec,
+    Staleness,
+};
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{
     HIGHEST_PRIORITY, LARGEST_SHARE, MOST_REPLICAS, OrderChoice, PlacementSpec, Replicas,

@@ -1,0 +1,263 @@
+//! Merge rules by their parameters: how a returned checkpoint changes its trial's where several of a trial's
+//! shards train at once (DESIGN section 7). The formulas are computed elsewhere.
+//!
+//! What is `None` depends on the units in flight when a result arrives, `C`, which is at least 1.
+
+use super::dimension::is_default;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The largest gain and the largest outer rate: with more, any run has long diverged.
+pub const LARGEST_RATE: f64 = 1000.0;
+/// The most arrivals in a buffer, and between two steps of momentum.
+pub const MOST_ARRIVALS: u32 = 1_000_000;
+
+/// A merge rule and its parameters. With `W` the current model, `W_b` the one that the host began from, `W_c` the
+/// one that it returned, `D = W_c - W_b`, `t` the versions made since `W_b`, and `s` a weight for that.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "rule", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum RuleSpec {
+    /// `W <- W + (1 - alpha) s(t) (W_c - W)`: VC-ASGD (Atre et al., 2021), and with a weight for staleness
+    /// `FedAsync` (Xie et al., 2019).
+    VcAsgd {
+        /// What stays of the current model.
+        alpha: Alpha,
+        /// `s`.
+        staleness: Staleness,
+    },
+    /// `W <- W + gain s(t) D`.
+    Delta {
+        /// In `(0, LARGEST_RATE]`; `1 / C` where not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gain: Option<f64>,
+        /// `s`.
+        staleness: Staleness,
+    },
+    /// Every `arrivals` results an outer step along the mean of their `s(t) D` (`FedBuff`, Nguyen et al., 2022).
+    Fedbuff {
+        /// In a buffer, 1 to `MOST_ARRIVALS`; `min(C, 10)` where not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arrivals: Option<u32>,
+        /// The outer step.
+        outer: Outer,
+        /// `s`.
+        staleness: Staleness,
+    },
+    /// Each result `W <- W + rate D / period`; each `period`-th also a step of momentum along the mean of the
+    /// `D` since the last one ("delayed Nesterov" with `c = 0`, Liu et al., 2024).
+    DelayedNesterov {
+        /// Results between two steps of momentum, 1 to `MOST_ARRIVALS`; `C` where not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        period: Option<u32>,
+        /// The outer rate, in `(0, LARGEST_RATE]`.
+        rate: f64,
+        /// In `[0, 1)`.
+        momentum: f64,
+    },
+}
+
+/// What VC-ASGD keeps of the current model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Alpha {
+    /// Always this much, in `[0, 1]`.
+    Constant(f64),
+    /// `e / (e + 1)` in epoch `e`, counted from 1.
+    Epochs,
+}
+
+/// The weight `s(t)` of a result whose base is `t` versions old; 1 for `t = 0`. The names are those of
+/// `FedAsync` (Xie et al., 2019, section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Staleness {
+    /// 1.
+    Constant,
+    /// `(1 + t)^-a`.
+    Polynomial {
+        /// At least 0.
+        a: f64,
+    },
+    /// 1 up to `t = b`, then `1 / (a (t - b) + 1)`.
+    Hinge {
+        /// Above 0.
+        a: f64,
+        /// The oldest that counts in full.
+        b: u32,
+    },
+}
+
+/// The outer step of a buffer, along the mean `d` of what it holds (Reddi et al., 2021; Douillard et al., 2023).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Outer {
+    /// `W <- W + rate d`.
+    Sgd {
+        /// In `(0, LARGEST_RATE]`.
+        rate: f64,
+    },
+    /// `m <- momentum m + d`, then `W <- W + rate (d + momentum m)`.
+    Nesterov {
+        /// In `(0, LARGEST_RATE]`.
+        rate: f64,
+        /// In `[0, 1)`.
+        momentum: f64,
+    },
+}
+
+/// What becomes of the trial's optimiser state when a result is merged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum OptimizerMerge {
+    /// It is blended with the returned one's.
+    #[default]
+    Average,
+    /// All zeros.
+    Reset,
+    /// That of the result which came last.
+    Last,
+}
+
+/// How a trial's results are merged.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct MergeSpec {
+    /// The rule for parameters.
+    pub rule: RuleSpec,
+    /// What becomes of optimiser state.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub optimizer: OptimizerMerge,
+}
+
+/// A parameter out of its range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}` {reason}")]
+pub struct RuleFault {
+    /// The parameter, by its path below the rule: `alpha`, `staleness.a`.
+    pub key: &'static str,
+    /// What it is, and what it has to be.
+    pub reason: String,
+}
+
+impl RuleSpec {
+    /// VC-ASGD with the paper's constant.
+    pub const VC_ASGD: Self =
+        Self::VcAsgd { alpha: Alpha::Constant(0.95), staleness: Staleness::Constant };
+    /// `delta` as measured in the pilot.
+    pub const DELTA: Self = Self::Delta { gain: None, staleness: Staleness::ROOT };
+    /// `fedbuff` with an outer step of rate 1.
+    pub const FEDBUFF: Self =
+        Self::Fedbuff { arrivals: None, outer: Outer::SGD, staleness: Staleness::ROOT };
+    /// Delayed Nesterov as measured in the pilot.
+    pub const DELAYED_NESTEROV: Self =
+        Self::DelayedNesterov { period: None, rate: 0.7, momentum: 0.9 };
+
+    /// Its name in job files.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::VcAsgd { .. } => "vc-asgd",
+            Self::Delta { .. } => "delta",
+            Self::Fedbuff { .. } => "fedbuff",
+            Self::DelayedNesterov { .. } => "delayed-nesterov",
+        }
+    }
+
+    /// Is every parameter in its range?
+    ///
+    /// # Errors
+    /// The first one that isn't.
+    pub fn check(&self) -> Result<(), RuleFault> {
+        match *self {
+            Self::VcAsgd { alpha, staleness } => {
+                if let Alpha::Constant(alpha) = alpha {
+                    let holds = (0.0..=1.0).contains(&alpha);
+                    want("alpha", alpha, holds, "the share that stays has to be from 0 to 1")?;
+                }
+                staleness.check()
+            }
+            Self::Delta { gain, staleness } => {
+                gain.map_or(Ok(()), |gain| rate("gain", gain))?;
+                staleness.check()
+            }
+            Self::Fedbuff { arrivals, outer, staleness } => {
+                arrivals.map_or(Ok(()), |arrivals| count("arrivals", arrivals))?;
+                outer.check()?;
+                staleness.check()
+            }
+            Self::DelayedNesterov { period, rate: outer, momentum } => {
+                period.map_or(Ok(()), |period| count("period", period))?;
+                rate("rate", outer)?;
+                share("momentum", momentum)
+            }
+        }
+    }
+}
+
+impl Staleness {
+    /// `(1 + t)^-1/2`, the default of the rules that add what a host has changed.
+    pub const ROOT: Self = Self::Polynomial { a: 0.5 };
+
+    fn check(&self) -> Result<(), RuleFault> {
+        match *self {
+            Self::Constant => Ok(()),
+            Self::Polynomial { a } => {
+                let holds = a.is_finite() && a >= 0.0;
+                want("staleness.a", a, holds, "the exponent has to be a number from 0 up")
+            }
+            Self::Hinge { a, .. } => {
+                let holds = a.is_finite() && a > 0.0;
+                want("staleness.a", a, holds, "the slope has to be a number above 0")
+            }
+        }
+    }
+}
+
+impl Outer {
+    /// The whole mean, as in `FedAvg`.
+    pub const SGD: Self = Self::Sgd { rate: 1.0 };
+
+    fn check(&self) -> Result<(), RuleFault> {
+        match *self {
+            Self::Sgd { rate: outer } => rate("outer.rate", outer),
+            Self::Nesterov { rate: outer, momentum } => {
+                rate("outer.rate", outer)?;
+                share("outer.momentum", momentum)
+            }
+        }
+    }
+}
+
+fn rate(key: &'static str, value: f64) -> Result<(), RuleFault> {
+    let holds = value > 0.0 && value <= LARGEST_RATE;
+    want(key, value, holds, format_args!("it has to be above 0 and at most {LARGEST_RATE}"))
+}
+
+fn share(key: &'static str, value: f64) -> Result<(), RuleFault> {
+    let holds = (0.0..1.0).contains(&value);
+    want(key, value, holds, "it has to be from 0 up and below 1")
+}
+
+fn count(key: &'static str, value: u32) -> Result<(), RuleFault> {
+    let holds = (1..=MOST_ARRIVALS).contains(&value);
+    want(key, value, holds, format_args!("it has to be from 1 to {MOST_ARRIVALS}"))
+}
+
+fn want(
+    key: &'static str,
+    value: impl fmt::Display,
+    holds: bool,
+    must: impl fmt::Display,
+) -> Result<(), RuleFault> {
+    if holds { Ok(()) } else { Err(RuleFault { key, reason: format!("is {value}; {must}") }) }
+}
+
+#[cfg(test)]
+#[path = "merge_tests.rs"]
+mod tests;
