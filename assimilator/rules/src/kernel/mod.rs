@@ -1,0 +1,27 @@
+//! Passes over slices: each number is read once and written once, in blocks of a fixed size side by side.
+//!
+//! All sums are elementwise, or over blocks of a fixed size and then in the blocks' order, so no result depends on
+//! the number of threads. Nothing is fused (no FMA), so none depends on the machine either.
+
+mod element;
+mod loops;
+mod norm;
+mod slices;
+
+pub use element::Element;
+pub use norm::norm;
+pub use slices::{Lengths, Slices};
+
+/// Numbers in a block: five streams of them fit a core's own cache.
+const BLOCK: usize = 16_384;
+
+/// The first `at` of a slice and the others; of an empty one two empty ones.
+fn cut<T>(slice: &[T], at: usize) -> (&[T], &[T]) {
+    slice.split_at(at.min(slice.len()))
+}
+
+/// As [`cut`].
+fn cut_mut<T>(slice: &mut [T], at: usize) -> (&mut [T], &mut [T]) {
+    let at = at.min(slice.len());
+    slice.split_at_mut(at)
+}

@@ -1,0 +1,94 @@
+//! One pass over a model's numbers, said by its scalars.
+
+/// What is done to each number `W` of the current model, with `W_b` the base's, `W_c` the returned one's,
+/// `D = W_c - W_b`, and the rule's own numbers `sum` and `m` for the same place. The scalars are worked out in
+/// `f64`; the pass computes in `f32`, each product and sum rounded once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pass {
+    /// `W <- (1 - take) W + take (W_b + scale D)`. Bits stay as they are where a share is 0: with `take = 0`
+    /// those of `W`, with `take = 1` and `scale = 1` those of `W_c`.
+    Blend {
+        /// The returned model's share, in `[0, 1]`.
+        take: f64,
+        /// Below 1 where `D` is clipped.
+        scale: f64,
+    },
+    /// `W <- W + gain D`.
+    Add {
+        /// Of the change.
+        gain: f64,
+    },
+    /// `sum <- sum + weight D`; `W` stays bit for bit.
+    Gather {
+        /// Of the change, in the sum.
+        weight: f64,
+    },
+    /// `sum <- sum + weight D`, `W <- W + gain D`.
+    GatherAndAdd {
+        /// Of the change, in the sum.
+        weight: f64,
+        /// Of the change, in the model.
+        gain: f64,
+    },
+    /// `sum <- sum + weight D`, `W <- W + gain D`, then the step, then `sum <- 0`.
+    GatherAndStep {
+        /// Of the change, in the sum.
+        weight: f64,
+        /// Of the change, in the model.
+        gain: f64,
+        /// What is done with the sum.
+        step: Step,
+    },
+    /// The step alone, then `sum <- 0`: nothing has arrived.
+    Flush(Step),
+}
+
+/// What is done with a sum of changes: with `d = share sum`, `W <- W + rate d`, or with momentum
+/// `m <- decay m + d`, `W <- W + rate d + lead m`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// One over the changes in the sum.
+    pub share: f64,
+    /// Of their mean, in the model.
+    pub rate: f64,
+    /// None where the rule keeps no momentum.
+    pub momentum: Option<Momentum>,
+}
+
+/// The part of a step that remembers the steps before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Momentum {
+    /// What stays of it.
+    pub decay: f64,
+    /// Of the new one, in the model.
+    pub lead: f64,
+}
+
+impl Pass {
+    /// The pass with `scale D` in place of `D`.
+    #[must_use]
+    pub fn scaled(self, by: f64) -> Self {
+        match self {
+            Self::Blend { take, scale } => Self::Blend { take, scale: scale * by },
+            Self::Add { gain } => Self::Add { gain: gain * by },
+            Self::Gather { weight } => Self::Gather { weight: weight * by },
+            Self::GatherAndAdd { weight, gain } => {
+                Self::GatherAndAdd { weight: weight * by, gain: gain * by }
+            }
+            Self::GatherAndStep { weight, gain, step } => {
+                Self::GatherAndStep { weight: weight * by, gain: gain * by, step }
+            }
+            Self::Flush(step) => Self::Flush(step),
+        }
+    }
+
+    /// How many changes the sum holds after the pass, of `gathered` before it.
+    #[must_use]
+    pub(crate) const fn gathered_after(&self, gathered: u32) -> u32 {
+        match self {
+            Self::Blend { .. } | Self::Add { .. } => gathered,
+            Self::Gather { .. } | Self::GatherAndAdd { .. } => gathered.saturating_add(1),
+            Self::GatherAndStep { .. } | Self::Flush(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The merge rules: what each does with a result, in scalars. One file per rule.
+
+mod delayed_nesterov;
+mod delta;
+mod fedbuff;
+mod vc_asgd;
+
+pub use delayed_nesterov::DelayedNesterov;
+pub use delta::Delta;
+pub use fedbuff::Fedbuff;
+pub use vc_asgd::VcAsgd;
+
+use crate::{arrival::Arrival, pass::Pass, state::Counters};
+use sojourn_protocol::spec::RuleSpec;
+use std::fmt;
+
+/// A merge rule: a pure function of what it has counted and of what arrives.
+pub trait MergeRule: fmt::Debug + Send + Sync {
+    /// What it keeps for each parameter.
+    fn slots(&self) -> &'static [Slot];
+
+    /// What it does with a result.
+    fn pass(&self, counters: &Counters, arrival: Arrival) -> Pass;
+
+    /// What it does with what it has gathered when no more results come for now: at the end of an epoch, and when
+    /// a trial drains. `None` where there is nothing to do.
+    fn flush(&self, counters: &Counters) -> Option<Pass>;
+
+    /// The returned model's share, in `[0, 1]`, where numbers that aren't trained are blended: `1 / C`.
+    fn share(&self, arrival: Arrival) -> f64 {
+        1.0 / f64::from(arrival.concurrency())
+    }
+}
+
+/// A number that a rule keeps for each parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Slot {
+    /// `m` of a step.
+    Momentum,
+    /// The sum of changes.
+    Sum,
+}
+
+impl Slot {
+    /// What the names of its tensors begin with; the parameter's name follows.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Momentum => "merge.momentum.",
+            Self::Sum => "merge.sum.",
+        }
+    }
+}
+
+/// The rule that these parameters make.
+#[must_use]
+pub fn rule_of(spec: &RuleSpec) -> Box<dyn MergeRule> {
+    match *spec {
+        RuleSpec::VcAsgd { alpha, staleness } => Box::new(VcAsgd { alpha, staleness }),
+        RuleSpec::Delta { gain, staleness } => Box::new(Delta { gain, staleness }),
+        RuleSpec::Fedbuff { arrivals, outer, staleness } => {
+            Box::new(Fedbuff { arrivals, outer, staleness })
+        }
+        RuleSpec::DelayedNesterov { period, rate, momentum } => {
+            Box::new(DelayedNesterov { period, rate, momentum })
+        }
+    }
+}
+
+/// One over a count that is at least 1.
+fn one_over(count: u32) -> f64 {
+    1.0 / f64::from(count.max(1))
+}

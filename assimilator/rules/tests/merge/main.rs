@@ -1,0 +1,15 @@
+//! The exact properties of the merge rules.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "a test ends at what it did not expect"
+)]
+
+mod plain;
+mod slices;
+mod support;
+mod threads;

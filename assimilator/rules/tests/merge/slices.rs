@@ -1,0 +1,259 @@
+//! Properties of the rules over slices.
+
+use crate::{
+    plain::{Plain, bits},
+    support::{Model, arrival, rules},
+};
+use half::bf16;
+use proptest::prelude::*;
+use sojourn_protocol::spec::{Alpha, Outer, RuleSpec, Staleness};
+use sojourn_rules::Arrival;
+
+fn vc(alpha: f64, staleness: Staleness) -> RuleSpec {
+    RuleSpec::VcAsgd { alpha: Alpha::Constant(alpha), staleness }
+}
+
+/// Whole numbers over 8: sums and halves of a few of them are exact in `f32`.
+fn dyadic(count: usize) -> impl Strategy<Value = Vec<f32>> {
+    prop::collection::vec((-512i16..512).prop_map(|n| f32::from(n) / 8.0), count)
+}
+
+fn real(count: usize) -> impl Strategy<Value = Vec<f32>> {
+    prop::collection::vec(-4.0f32..4.0, count)
+}
+
+/// Any finite number, zeros of both signs and subnormals among them.
+fn finite(count: usize) -> impl Strategy<Value = Vec<f32>> {
+    let any = any::<u32>().prop_map(f32::from_bits).prop_filter("finite", |n| n.is_finite());
+    let number =
+        prop_oneof![8 => any, 1 => Just(0.0), 1 => Just(-0.0), 1 => Just(f32::from_bits(1))];
+    prop::collection::vec(number, count)
+}
+
+const WIDTH: usize = 11;
+
+/// Equation (2) of the VC-ASGD paper, `W_n = a^n W_0 + (1 - a) sum_j a^(n - j) W_j`, in `f64`.
+fn equation_2(alpha: f64, first: f32, returned: impl Iterator<Item = f32>) -> f64 {
+    let returned: Vec<f64> = returned.map(f64::from).collect();
+    let n = returned.len();
+    let power = |exponent: usize| alpha.powi(i32::try_from(exponent).unwrap());
+    let sum: f64 = (1..=n).map(|j| power(n - j) * returned[j - 1]).sum();
+    power(n) * f64::from(first) + (1.0 - alpha) * sum
+}
+
+proptest! {
+    #[test]
+    fn vc_asgd_is_the_papers_equation_2(
+        first in real(WIDTH),
+        results in prop::collection::vec(real(WIDTH), 1..30),
+        alpha in 0.0..=1.0f64,
+    ) {
+        let mut model = Model::new(vc(alpha, Staleness::Constant), first.clone());
+        for (n, returned) in results.iter().enumerate() {
+            // Base and staleness are nothing to the paper's rule.
+            model.arrive(&first, returned, arrival(n as u64), 1.0);
+        }
+        for at in 0..WIDTH {
+            let expected = equation_2(alpha, first[at], results.iter().map(|w| w[at]));
+            // Each merge rounds both shares and three operations, on numbers of at most 4.
+            let allowed = 4.0 * 5.0 * results.len() as f64 * f64::from(f32::EPSILON);
+            prop_assert!((f64::from(model.w[at]) - expected).abs() <= allowed);
+        }
+    }
+
+    #[test]
+    fn equation_2_is_exact_where_f32_is(
+        first in dyadic(WIDTH),
+        results in prop::collection::vec(dyadic(WIDTH), 1..8),
+    ) {
+        // 10 bits, and one more for each of up to 7 halvings.
+        let mut model = Model::new(vc(0.5, Staleness::Constant), first.clone());
+        results.iter().for_each(|returned| model.arrive(&first, returned, arrival(0), 1.0));
+        for at in 0..WIDTH {
+            let expected = equation_2(0.5, first[at], results.iter().map(|w| w[at]));
+            prop_assert_eq!(f64::from(model.w[at]), expected);
+        }
+    }
+
+    #[test]
+    fn alpha_0_and_1_are_exact(w in finite(WIDTH), base in finite(WIDTH), returned in finite(WIDTH)) {
+        let merged = |alpha| {
+            let mut model = Model::new(vc(alpha, Staleness::Constant), w.clone());
+            model.arrive(&base, &returned, arrival(3), 1.0);
+            bits(&model.w)
+        };
+        prop_assert_eq!(merged(1.0), bits(&w));
+        prop_assert_eq!(merged(0.0), bits(&returned));
+    }
+
+    #[test]
+    fn fedasync_without_a_weight_is_vc_asgd(
+        w in real(WIDTH),
+        returned in real(WIDTH),
+        alpha in 0.0..=1.0f64,
+        age in 0u32..50,
+    ) {
+        let merged = |staleness| {
+            let mut model = Model::new(vc(alpha, staleness), w.clone());
+            model.arrive(&w, &returned, arrival(u64::from(age)), 1.0);
+            bits(&model.w)
+        };
+        let plain = merged(Staleness::Constant);
+        prop_assert_eq!(merged(Staleness::Polynomial { a: 0.0 }), plain.clone());
+        prop_assert_eq!(merged(Staleness::Hinge { a: 3.0, b: age }), plain.clone());
+        let (keep, take) = (alpha as f32, (1.0 - alpha) as f32);
+        let written_out: Vec<f32> =
+            w.iter().zip(&returned).map(|(w, c)| keep * w + take * c).collect();
+        prop_assume!(alpha > 0.0 && alpha < 1.0 && (1.0 - (1.0 - alpha)) as f32 == keep);
+        prop_assert_eq!(plain, bits(&written_out));
+    }
+
+    #[test]
+    fn fedbuff_does_not_depend_on_the_order_in_a_buffer(
+        w in dyadic(WIDTH),
+        results in prop::collection::vec((dyadic(WIDTH), dyadic(WIDTH), 0u64..3), 1..=8),
+        order: prop::sample::Index,
+        nesterov: bool,
+        noise in real(WIDTH),
+    ) {
+        // Weights of 1 or 1/2, so that all sums are exact: the order can't matter, to the bit.
+        let staleness = Staleness::Hinge { a: 1.0, b: 1 };
+        let outer = if nesterov { Outer::Nesterov { rate: 0.7, momentum: 0.9 } } else { Outer::SGD };
+        let arrivals = Some(u32::try_from(results.len()).unwrap());
+        let rule = RuleSpec::Fedbuff { arrivals, outer, staleness };
+        let merged = |results: &[(Vec<f32>, Vec<f32>, u64)], w: &[f32]| {
+            let mut model = Model::new(rule, w.to_vec());
+            for (n, (base, returned, age)) in results.iter().enumerate() {
+                // Each version that fills the buffer makes whoever comes later older by one.
+                model.arrive(base, returned, arrival(age + n as u64), 1.0);
+            }
+            assert_eq!(model.counters.gathered(), 0);
+            model
+        };
+        let one = merged(&results, &w);
+        let mut turned = results.clone();
+        turned.rotate_left(order.index(results.len()));
+        turned.reverse();
+        let other = merged(&turned, &w);
+        prop_assert_eq!(bits(&one.w), bits(&other.w));
+        prop_assert_eq!(bits(&one.m), bits(&other.m));
+
+        // With other numbers the sums are equal within their rounding.
+        let shift = |results: &[(Vec<f32>, Vec<f32>, u64)]| {
+            let add = |to: &[f32]| to.iter().zip(&noise).map(|(a, b)| a + b * b).collect();
+            let moved = |(base, returned, age): &(Vec<f32>, Vec<f32>, u64)| (base.clone(), add(returned), *age);
+            results.iter().map(moved).collect::<Vec<_>>()
+        };
+        let (one, other) = (merged(&shift(&results), &w), merged(&shift(&turned), &w));
+        for (a, b) in one.w.iter().zip(&other.w) {
+            prop_assert!((a - b).abs() <= 64.0 * 144.0 * f32::EPSILON, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn delayed_nesterov_with_a_period_of_1_is_nesterov(
+        w in real(WIDTH),
+        results in prop::collection::vec((real(WIDTH), real(WIDTH)), 1..20),
+        rate in 0.1..1.5f64,
+        momentum in 0.0..0.99f64,
+    ) {
+        let delayed = RuleSpec::DelayedNesterov { period: Some(1), rate, momentum };
+        let outer = Outer::Nesterov { rate, momentum };
+        let buffered =
+            RuleSpec::Fedbuff { arrivals: Some(1), outer, staleness: Staleness::Constant };
+        let [mut one, mut other] = [delayed, buffered].map(|rule| Model::new(rule, w.clone()));
+        let (mut nesterov, mut m) = (w, vec![0.0; WIDTH]);
+        let (e, b, lead) = (rate as f32, momentum as f32, (rate * momentum) as f32);
+        for (base, returned) in &results {
+            one.arrive(base, returned, arrival(2), 1.0);
+            other.arrive(base, returned, arrival(2), 1.0);
+            for at in 0..WIDTH {
+                let d = returned[at] - base[at];
+                m[at] = b * m[at] + d;
+                nesterov[at] = nesterov[at] + e * d + lead * m[at];
+            }
+            prop_assert_eq!(bits(&one.w), bits(&nesterov));
+            prop_assert_eq!(bits(&one.m), bits(&m));
+            prop_assert_eq!(bits(&other.w), bits(&nesterov));
+        }
+    }
+
+    /// A whole period adds what buffered Nesterov adds at once.
+    #[test]
+    fn delayed_nesterov_ends_a_period_where_buffered_nesterov_does(
+        w in real(WIDTH),
+        results in prop::collection::vec((real(WIDTH), real(WIDTH)), 2..20),
+    ) {
+        let count = u32::try_from(results.len()).unwrap();
+        let outer = Outer::Nesterov { rate: 0.7, momentum: 0.9 };
+        let delayed = RuleSpec::DelayedNesterov { period: Some(count), rate: 0.7, momentum: 0.9 };
+        let buffered =
+            RuleSpec::Fedbuff { arrivals: Some(count), outer, staleness: Staleness::Constant };
+        let [mut one, mut other] = [delayed, buffered].map(|rule| Model::new(rule, w.clone()));
+        for (base, returned) in &results {
+            one.arrive(base, returned, arrival(2), 1.0);
+            other.arrive(base, returned, arrival(2), 1.0);
+        }
+        for (a, b) in one.w.iter().zip(&other.w) {
+            prop_assert!((a - b).abs() <= 64.0 * 40.0 * f32::EPSILON, "{a} {b}");
+        }
+        prop_assert_eq!(bits(&one.m), bits(&other.m));
+    }
+
+    #[test]
+    fn every_rule_is_what_is_written_out(
+        rule in rules(),
+        w in real(WIDTH),
+        results in prop::collection::vec(
+            (real(WIDTH), real(WIDTH), 0u64..6, 1u32..4, 1u32..6, prop::bool::weighted(0.2)),
+            1..30,
+        ),
+    ) {
+        let mut plain = Plain::new(rule, w.clone());
+        let mut files = Model::new(rule, w.iter().map(|w| w.to_le_bytes()).collect());
+        let mut model = Model::new(rule, w);
+        for (base, returned, staleness, epoch, in_flight, clipped) in results {
+            let arrival = Arrival { staleness, epoch, in_flight };
+            let scale = if clipped { 0.375 } else { 1.0 };
+            plain.arrive(&base, &returned, arrival, scale);
+            model.arrive(&base, &returned, arrival, scale);
+            let [base, returned] =
+                [base, returned].map(|n| n.iter().map(|n| n.to_le_bytes()).collect::<Vec<_>>());
+            files.arrive(&base, &returned, arrival, scale);
+            if in_flight == 5 && staleness == 0 {
+                plain.flush();
+                model.flush();
+                files.flush();
+            }
+            prop_assert_eq!(bits(&model.w), bits(&plain.w));
+            prop_assert_eq!(bits(&model.sum), bits(&plain.sum));
+            prop_assert_eq!(bits(&model.m), bits(&plain.m));
+            prop_assert_eq!(model.counters.gathered(), plain.gathered);
+            let values: Vec<f32> = files.w.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            prop_assert_eq!(bits(&values), bits(&plain.w));
+        }
+    }
+
+    /// Numbers of half the size are widened, computed with in `f32`, and rounded once.
+    #[test]
+    fn bf16_is_rounded_once(
+        rule in rules(),
+        numbers in prop::collection::vec((real(WIDTH), real(WIDTH), real(WIDTH)), 1),
+        age in 0u64..4,
+    ) {
+        let (w, base, returned) = &numbers[0];
+        let narrow = |numbers: &[f32]| numbers.iter().map(|n| bf16::from_f32(*n)).collect::<Vec<_>>();
+        let [w, base, returned] = [w, base, returned].map(|n| narrow(n));
+        let wide = |numbers: &[bf16]| numbers.iter().map(|n| n.to_f32()).collect::<Vec<_>>();
+        let mut plain = Plain::new(rule, wide(&w));
+        plain.arrive(&wide(&base), &wide(&returned), arrival(age), 1.0);
+        let mut model = Model::new(rule, w.clone());
+        model.arrive(&base, &returned, arrival(age), 1.0);
+        prop_assert_eq!(&model.w, &narrow(&plain.w));
+        prop_assert_eq!(bits(&model.sum), bits(&plain.sum));
+        let bytes = |numbers: &[bf16]| numbers.iter().map(|n| n.to_le_bytes()).collect::<Vec<_>>();
+        let mut stored = Model::new(rule, bytes(&w));
+        stored.arrive(&bytes(&base), &bytes(&returned), arrival(age), 1.0);
+        prop_assert_eq!(stored.w, bytes(&model.w));
+    }
+}
