@@ -2,13 +2,32 @@
 //! verdicts and bytes out; who fetches and stores is the assimilator's business.
 //!
 //! In hop order [`replace`] makes the returned checkpoint the next version. Where several shards of a trial train at
-//! once, a [`MergeRule`] says in scalars what a result does to the parameters (DESIGN section 7), and its [`Pass`] does
-//! it to slices.
+//! once, a [`Merger`] makes it from three checkpoints and the rule's state (DESIGN section 7):
+//!
+//! ```text
+//! base, current, returned, state  ->  MergeRule: one Pass of scalars  ->  kernels  ->  next checkpoint, next state
+//! ```
+//!
+//! A rule is for parameters. What else is in a checkpoint is treated so, with `k` at most 1, and less only where the
+//! change of the parameters is clipped to `k` of its length:
+//!
+//! | what | type | in the merged version |
+//! |---|---|---|
+//! | running means and variances of batch norm | `F32` | `W + k p (W_c - W)`, with `p` the rule's own share for `vc-asgd`, `1 / C` for the others: between the two, so no variance becomes negative |
+//! | optimiser state, `average` | `F32` | as the running statistics |
+//! | optimiser state, `reset` | `F32` | zeros |
+//! | optimiser state, `last` | `F32` | the returned one's |
+//! | lineage: position | `I64` | what the caller says; its step is the trial's, which is also Adam's step count |
+//! | lineage: seed of the hop | `I64` | that of the hop that came |
+//!
+//! A flush changes parameters and position alone. There are no boolean tensors.
 
 mod arrival;
 mod clip;
+mod error;
 mod kernel;
 mod merge;
+mod merger;
 mod pass;
 mod refusal;
 mod rule;
@@ -17,10 +36,12 @@ mod state;
 
 pub use arrival::{Arrival, Bound, weight};
 pub use clip::{Norms, WINDOW};
+pub use error::{Fit, MergeError};
 pub use kernel::{Element, Lengths, Slices, norm};
 pub use merge::{Next, replace};
+pub use merger::{Made, Merged, Merger, Spare, Update};
 pub use pass::{Momentum, Pass, Step};
 pub use refusal::Refusal;
 pub use rule::{DelayedNesterov, Delta, Fedbuff, MergeRule, Slot, VcAsgd, rule_of};
 pub use screen::{Checked, screen};
-pub use state::Counters;
+pub use state::{COUNTERS, Counters, StateError};

@@ -1,7 +1,7 @@
 //! Is this upload what the unit asked for? The checks of DESIGN section 7 that need no other bytes.
 
 use crate::refusal::Refusal;
-use sojourn_codec::{Dtype, TensorView, decode};
+use sojourn_codec::{Dtype, TensorSpec, TensorView, decode};
 use sojourn_model::{CheckpointLayout, LINEAGE, Lineage};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -41,7 +41,7 @@ pub fn screen<'a>(
     }
     let checkpoint = check_bytes(&trained.checkpoint, upload)?;
     let tensors = decode(upload)?;
-    check_tensors(layout, &tensors)?;
+    check_tensors(layout.tensors(), &tensors)?;
     let lineage = check_lineage(hop, trained, &tensors)?;
     check_values(&tensors)?;
     Ok(Checked { checkpoint, lineage, tensors })
@@ -59,10 +59,14 @@ fn check_bytes(reported: &BlobRef, upload: &[u8]) -> Result<BlobRef, Refusal> {
     Ok(BlobRef { sha256, bytes: actual })
 }
 
-fn check_tensors(layout: &CheckpointLayout, tensors: &[TensorView<'_>]) -> Result<(), Refusal> {
+/// Are these the tensors that there must be, which are in name order?
+pub(crate) fn check_tensors(
+    specs: &[TensorSpec],
+    tensors: &[TensorView<'_>],
+) -> Result<(), Refusal> {
     // Both are in name order without duplicates, so one walk finds whatever differs.
     let mut came = tensors.iter().peekable();
-    for spec in layout.tensors() {
+    for spec in specs {
         let Some(tensor) = came.next_if(|tensor| tensor.name <= spec.name) else {
             return Err(Refusal::MissingTensor(spec.name.clone()));
         };

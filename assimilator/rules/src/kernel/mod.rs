@@ -10,18 +10,19 @@ mod slices;
 
 pub use element::Element;
 pub use norm::norm;
+pub(crate) use norm::{Pair, norm_of};
 pub use slices::{Lengths, Slices};
 
 /// Numbers in a block: five streams of them fit a core's own cache.
-const BLOCK: usize = 16_384;
+pub(crate) const BLOCK: usize = 16_384;
 
 /// The first `at` of a slice and the others; of an empty one two empty ones.
-fn cut<T>(slice: &[T], at: usize) -> (&[T], &[T]) {
+pub(crate) fn cut<T>(slice: &[T], at: usize) -> (&[T], &[T]) {
     slice.split_at(at.min(slice.len()))
 }
 
 /// As [`cut`].
-fn cut_mut<T>(slice: &mut [T], at: usize) -> (&mut [T], &mut [T]) {
+pub(crate) fn cut_mut<T>(slice: &mut [T], at: usize) -> (&mut [T], &mut [T]) {
     let at = at.min(slice.len());
     slice.split_at_mut(at)
 }

@@ -1,4 +1,4 @@
-//! The exact properties of the merge rules.
+//! The exact properties of the merge rules, over slices and over files.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,7 +9,10 @@
     reason = "a test ends at what it did not expect"
 )]
 
+mod files;
 mod plain;
+mod refused;
 mod slices;
 mod support;
 mod threads;
+mod trial;

@@ -1,0 +1,160 @@
+//! What is done with the numbers of one tensor, in blocks that go side by side.
+
+use crate::{
+    kernel::{BLOCK, Slices, cut, cut_mut},
+    pass::Pass,
+    rule::Slot,
+};
+use std::mem;
+
+/// A number as files have it.
+type Number = [u8; 4];
+
+/// A stretch of a tensor: the old numbers are copied where the new ones go, block by block, and changed there
+/// while they are still in the core's cache.
+#[derive(Debug)]
+pub(super) struct Job<'a> {
+    how: How,
+    current: &'a [Number],
+    sum: &'a [Number],
+    momentum: &'a [Number],
+    next: Slices<'a, Number, Number>,
+}
+
+/// What becomes of a tensor.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum How {
+    /// It is the current version's.
+    Stays,
+    /// A pass over it.
+    Pass(Pass),
+    /// All its numbers are 0.
+    Zero,
+}
+
+/// The slots of all parameters that are still to come, old and new.
+#[derive(Debug, Default)]
+pub(super) struct Kept<'a> {
+    sum: Stream<'a>,
+    momentum: Stream<'a>,
+}
+
+/// What is left to write of a file.
+#[derive(Debug, Default)]
+pub(super) struct Rest<'a>(pub(super) &'a mut [u8]);
+
+/// One slot's.
+#[derive(Debug, Default)]
+struct Stream<'a> {
+    old: &'a [u8],
+    new: Rest<'a>,
+}
+
+impl<'a> Kept<'a> {
+    /// The slots of a state: each slot's parameters one after the other, in the slots' order. `old` may be empty.
+    pub(super) fn new(slots: &[Slot], mut old: &'a [u8], new: &'a mut [u8]) -> Self {
+        let bytes = new.len() / slots.len().max(1);
+        let mut new = Rest(new);
+        let mut kept = Self::default();
+        for slot in slots {
+            let (first, later) = cut(old, bytes);
+            old = later;
+            let stream = Stream { old: first, new: Rest(new.advance(bytes)) };
+            match slot {
+                Slot::Momentum => kept.momentum = stream,
+                Slot::Sum => kept.sum = stream,
+            }
+        }
+        kept
+    }
+}
+
+impl<'a> Stream<'a> {
+    fn advance(&mut self, bytes: usize) -> (&'a [Number], &'a mut [Number]) {
+        let (old, later) = cut(self.old, bytes);
+        self.old = later;
+        (old.as_chunks().0, self.new.advance(bytes).as_chunks_mut().0)
+    }
+}
+
+impl<'a> Rest<'a> {
+    /// The first bytes of what is left.
+    pub(super) fn advance(&mut self, bytes: usize) -> &'a mut [u8] {
+        let (first, later) = cut_mut(mem::take(&mut self.0), bytes);
+        self.0 = later;
+        first
+    }
+}
+
+impl<'a> Job<'a> {
+    /// The bytes of one tensor: where the next version's go, and the others'.
+    pub(super) fn new(
+        next: &'a mut [u8],
+        current: &'a [u8],
+        base: &'a [u8],
+        returned: &'a [u8],
+    ) -> Self {
+        let next = Slices {
+            current: next.as_chunks_mut().0,
+            base: base.as_chunks().0,
+            returned: returned.as_chunks().0,
+            sum: &mut [],
+            momentum: &mut [],
+        };
+        Self { how: How::Stays, current: current.as_chunks().0, sum: &[], momentum: &[], next }
+    }
+
+    pub(super) fn with(self, how: How) -> Self {
+        Self { how, ..self }
+    }
+
+    /// With the slots of the next parameter.
+    pub(super) fn with_slots(mut self, kept: &mut Kept<'a>) -> Self {
+        let bytes = size_of_val(self.current);
+        (self.sum, self.next.sum) = kept.sum.advance(bytes);
+        (self.momentum, self.next.momentum) = kept.momentum.advance(bytes);
+        self
+    }
+
+    /// Adds it to the others, cut into blocks.
+    pub(super) fn blocks(mut self, jobs: &mut Vec<Self>) {
+        while self.current.len() > BLOCK {
+            let (current, later_current) = cut(self.current, BLOCK);
+            let (sum, later_sum) = cut(self.sum, BLOCK);
+            let (momentum, later_momentum) = cut(self.momentum, BLOCK);
+            let (next, later_next) = self.next.split_at(BLOCK);
+            jobs.push(Self { how: self.how, current, sum, momentum, next });
+            self = Self {
+                how: self.how,
+                current: later_current,
+                sum: later_sum,
+                momentum: later_momentum,
+                next: later_next,
+            };
+        }
+        jobs.push(self);
+    }
+
+    pub(super) fn run(self) {
+        let Self { how, current, sum, momentum, next } = self;
+        copy(next.sum, sum);
+        copy(next.momentum, momentum);
+        match how {
+            How::Stays => copy(next.current, current),
+            How::Zero => next.current.fill(Number::default()),
+            How::Pass(pass) => {
+                copy(next.current, current);
+                pass.run(next);
+            }
+        }
+    }
+}
+
+/// Copies numbers, of which there are as many; without any, all become 0.
+fn copy(to: &mut [Number], from: &[Number]) {
+    if to.len() == from.len() {
+        to.copy_from_slice(from);
+    } else {
+        to.fill(Number::default());
+    }
+}

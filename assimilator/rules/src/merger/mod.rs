@@ -1,0 +1,201 @@
+//! From blobs to blobs: base, current version and result are read, merged and written in one go.
+
+mod job;
+mod make;
+mod parts;
+
+use crate::{
+    arrival::Arrival,
+    error::{Fit, MergeError},
+    kernel::{Pair, norm_of},
+    rule::{MergeRule, rule_of},
+    state::StateLayout,
+};
+use make::{Recipe, Returned};
+use parts::{Part, Role, parts};
+use sojourn_codec::decode;
+use sojourn_model::{CheckpointLayout, Lineage};
+use sojourn_protocol::{
+    ids::Version,
+    position::Position,
+    spec::{MergeSpec, OptimizerMerge},
+};
+
+/// The longest change that is merged: with it, and a million of its like in one sum, every number stays finite.
+const LONGEST: f64 = 1e30;
+
+/// Merges the results of one trial.
+#[derive(Debug)]
+pub struct Merger {
+    rule: Box<dyn MergeRule>,
+    optimizer: OptimizerMerge,
+    layout: CheckpointLayout,
+    parts: Vec<Part>,
+    state: StateLayout,
+}
+
+/// A result to merge. The files are canonical checkpoints of the trial, screened as far as they came from a host.
+#[derive(Debug, Clone, Copy)]
+pub struct Update<'a> {
+    /// What the host began from.
+    pub base: &'a [u8],
+    /// The trial's current version.
+    pub current: &'a [u8],
+    /// What the host returned.
+    pub returned: &'a [u8],
+    /// The state that was made with the current version; none where that came from hop order.
+    pub state: Option<&'a [u8]>,
+    /// The number of the current version.
+    pub version: Version,
+    /// The circumstances.
+    pub arrival: Arrival,
+    /// Where the trial stands after the merge.
+    pub position: Position,
+}
+
+/// A version: a model and the rule's state that belongs to it. Neither is of use with another one's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// Its number.
+    pub version: Version,
+    /// The checkpoint, a canonical safetensors file.
+    pub checkpoint: Vec<u8>,
+    /// The state, a canonical safetensors file.
+    pub state: Vec<u8>,
+}
+
+/// What a merge made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Merged {
+    /// The next version.
+    pub made: Made,
+    /// The norm of the change that the result brought, over all parameters.
+    pub norm: f64,
+    /// What the change was multiplied by: below 1 where it was clipped.
+    pub scale: f64,
+}
+
+/// Memory to make a version in, such as that of an older one: for large models the pages of fresh memory cost more
+/// than the merge. What is in it doesn't matter.
+#[derive(Debug, Default)]
+pub struct Spare {
+    /// Room for a checkpoint.
+    pub checkpoint: Vec<u8>,
+    /// Room for a state.
+    pub state: Vec<u8>,
+}
+
+impl From<Made> for Spare {
+    fn from(Made { checkpoint, state, .. }: Made) -> Self {
+        Self { checkpoint, state }
+    }
+}
+
+impl Merger {
+    /// A merger of a trial whose checkpoints are these.
+    ///
+    /// # Errors
+    /// [`MergeError::Rule`] for a parameter out of its range; [`MergeError::Codec`] for a model too large to hold.
+    pub fn new(spec: &MergeSpec, layout: CheckpointLayout) -> Result<Self, MergeError> {
+        spec.rule.check()?;
+        let rule = rule_of(&spec.rule);
+        let state = StateLayout::new(spec.rule, rule.slots(), &layout)?;
+        let parts = parts(&layout)?;
+        Ok(Self { rule, optimizer: spec.optimizer, layout, parts, state })
+    }
+
+    /// The exact size of every state of the trial.
+    #[must_use]
+    pub const fn state_bytes(&self) -> u64 {
+        self.state.file_bytes()
+    }
+
+    /// The next version.
+    ///
+    /// # Errors
+    /// Files that aren't the trial's, a state of another rule or version, and a change too large to be one.
+    pub fn merge(&self, update: &Update<'_>) -> Result<Merged, MergeError> {
+        self.merge_over(update, Spare::default())
+    }
+
+    /// As [`Merger::merge`], in memory that is there already.
+    ///
+    /// # Errors
+    /// As [`Merger::merge`].
+    pub fn merge_over(&self, update: &Update<'_>, spare: Spare) -> Result<Merged, MergeError> {
+        let Update { base, current, returned, version, arrival, position, .. } = *update;
+        self.check("base", base)?;
+        self.check("current version", current)?;
+        self.check("result", returned)?;
+        let state = self.state.read(update.state, version)?;
+        let norm = self.norm(base, returned);
+        if !norm.is_finite() || norm > LONGEST {
+            return Err(MergeError::Norm(norm));
+        }
+        let scale = state.counters.norms().scale(norm);
+        let pass = self.rule.pass(&state.counters, arrival).scaled(scale);
+        let counters = state.counters.after(&pass, Some(norm));
+        let hop_seed = self.lineage(returned)?.hop_seed;
+        let lineage = Lineage { hop_seed, position, ..self.lineage(current)? };
+        let share = self.rule.share(arrival) * scale;
+        let returned = Some(Returned { base, file: returned, share });
+        let slots = state.slots;
+        let made =
+            self.make(&Recipe { pass, current, returned, slots, counters, lineage }, spare)?;
+        Ok(Merged { made, norm, scale })
+    }
+
+    /// The next version where the rule has gathered changes that it hasn't used: the end of an epoch, or of
+    /// merging. `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`Merger::merge`].
+    pub fn flush(
+        &self,
+        current: &[u8],
+        state: Option<&[u8]>,
+        version: Version,
+        position: Position,
+    ) -> Result<Option<Made>, MergeError> {
+        self.check("current version", current)?;
+        let state = self.state.read(state, version)?;
+        let Some(pass) = self.rule.flush(&state.counters) else { return Ok(None) };
+        let counters = state.counters.after(&pass, None);
+        let lineage = Lineage { position, ..self.lineage(current)? };
+        let (returned, slots) = (None, state.slots);
+        let recipe = Recipe { pass, current, returned, slots, counters, lineage };
+        self.make(&recipe, Spare::default()).map(Some)
+    }
+
+    /// The norm of the change of all parameters.
+    fn norm(&self, base: &[u8], returned: &[u8]) -> f64 {
+        let parameters = self.parts.iter().filter(|part| part.role == Role::Parameter);
+        norm_of(parameters.map(|part| {
+            let (base, _) = part.of(base).as_chunks::<4>();
+            let (returned, _) = part.of(returned).as_chunks::<4>();
+            Pair { base, returned }
+        }))
+    }
+
+    fn lineage_part(&self) -> Option<&Part> {
+        self.parts.iter().find(|part| part.role == Role::Lineage)
+    }
+
+    fn lineage(&self, file: &[u8]) -> Result<Lineage, MergeError> {
+        let (numbers, _) =
+            self.lineage_part().map_or(&[][..], |part| part.of(file)).as_chunks::<8>();
+        let numbers: Vec<i64> = numbers.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect();
+        Ok(Lineage::from_numbers(&numbers)?)
+    }
+
+    /// Is this one of the trial's checkpoints? A canonical file's header says all of its layout.
+    fn check(&self, name: &'static str, file: &[u8]) -> Result<(), MergeError> {
+        let length = u64::try_from(file.len()).unwrap_or(u64::MAX);
+        if length == self.layout.file_bytes() && file.starts_with(self.layout.layout().header()) {
+            return Ok(());
+        }
+        let tensors = decode(file).map_err(|error| Fit::Codec(error).of(name))?;
+        crate::screen::check_tensors(self.layout.tensors(), &tensors)
+            .map_err(|refusal| Fit::Tensors(Box::new(refusal)).of(name))
+    }
+}

@@ -1,0 +1,50 @@
+//! What each tensor of a checkpoint is to a merge.
+
+use crate::{error::MergeError, state::bounds};
+use sojourn_codec::CodecError;
+use sojourn_model::{CheckpointLayout, LINEAGE};
+use std::{collections::BTreeSet, ops::Range};
+
+/// What a tensor holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Weights that are trained.
+    Parameter,
+    /// Running statistics.
+    Buffer,
+    /// The optimiser's state.
+    Optimizer,
+    /// Where the checkpoint comes from.
+    Lineage,
+}
+
+/// A tensor's place in every checkpoint of the trial.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    pub(super) role: Role,
+    pub(super) place: Range<usize>,
+}
+
+impl Part {
+    /// Its bytes in a file; none where there is no file.
+    pub(super) fn of<'a>(&self, file: &'a [u8]) -> &'a [u8] {
+        file.get(self.place.clone()).unwrap_or_default()
+    }
+}
+
+/// The tensors in name order, which is that of the file.
+pub(super) fn parts(layout: &CheckpointLayout) -> Result<Vec<Part>, MergeError> {
+    let parameters: BTreeSet<&str> = layout.parameters().iter().map(|s| s.name.as_str()).collect();
+    let buffers: BTreeSet<&str> = layout.buffers().iter().map(|s| s.name.as_str()).collect();
+    let role = |name: &str| match name {
+        LINEAGE => Role::Lineage,
+        name if parameters.contains(name) => Role::Parameter,
+        name if buffers.contains(name) => Role::Buffer,
+        _ => Role::Optimizer,
+    };
+    let placed = layout.layout().tensors().iter().map(|(spec, place)| {
+        let place = bounds(place).ok_or_else(|| CodecError::TooLarge(spec.name.clone()))?;
+        Ok(Part { role: role(&spec.name), place })
+    });
+    placed.collect()
+}
