@@ -1,0 +1,114 @@
+//! How long a merge takes for the 4,972,746 numbers of the VC-ASGD paper's network: JSON lines.
+//!
+//! The kernels alone, over slices that are in memory: their milliseconds beside those that moving the same bytes
+//! takes at the machine's memory bandwidth, which is measured by turns with them and with the same threads; and the
+//! bytes that they move in a second beside that bandwidth. Then blob to blob: three checkpoints and a state in memory,
+//! the next ones and their digests out, beside hashing alone; and with both written and synced, beside writing and
+//! syncing alone.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    reason = "a benchmark ends at what it did not expect, counts megabytes, takes the time, and writes"
+)]
+
+mod blobs;
+mod memory;
+
+use half::bf16;
+use memory::{Loop, Memory};
+use sojourn_protocol::spec::RuleSpec;
+use sojourn_rules::{Element, Momentum, Pass, Slices, Step, norm};
+use std::{hint::black_box, time::Instant};
+
+/// Parameters and running statistics of the paper's `ResNet`.
+const COUNT: usize = 4_972_746;
+
+fn main() {
+    let mut memory = Memory::new(COUNT);
+    kernels::<f32>("f32", &mut memory);
+    kernels::<bf16>("bf16", &mut memory);
+    let [base, returned] = [0.25, 0.5].map(|value| vec![value; COUNT]);
+    kernel("norm of the change", 8 * COUNT, &mut memory, || {
+        black_box(norm(&base, &returned));
+    });
+    for rule in [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV]
+    {
+        blobs::blob_to_blob(rule);
+    }
+}
+
+/// Each kernel, and how many numbers of the model and of the rule it reads and writes for each place.
+fn kernels<E: Element>(kind: &str, memory: &mut Memory) {
+    let plain = Step { share: 0.125, rate: 1.0, momentum: None };
+    let momentum = Some(Momentum { decay: 0.9, lead: 0.63 });
+    let both = Step { share: 0.125, rate: 0.0, momentum };
+    let (weight, gain) = (1.0, 1e-3);
+    let passes = [
+        ("vc-asgd", Pass::Blend { take: 0.05, scale: 1.0 }, 3, 0),
+        ("vc-asgd, clipped", Pass::Blend { take: 0.05, scale: 0.5 }, 4, 0),
+        ("delta", Pass::Add { gain }, 4, 0),
+        ("fedbuff, gathering", Pass::Gather { weight }, 2, 2),
+        ("fedbuff, stepping", Pass::GatherAndStep { weight, gain: 0.0, step: plain }, 4, 2),
+        ("delayed-nesterov", Pass::GatherAndAdd { weight, gain }, 4, 2),
+        ("delayed-nesterov, stepping", Pass::GatherAndStep { weight, gain, step: both }, 4, 4),
+    ];
+    let [mut current, base, returned] = [0.5, 0.25, 0.75].map(|value| vec![E::store(value); COUNT]);
+    let [mut sum, mut momentum] = [0.0f32, 0.125].map(|value| vec![value; COUNT]);
+    for (name, pass, model, slots) in passes {
+        let bytes = COUNT * (model * size_of::<E>() + slots * 4);
+        kernel(&format!("{name}, {kind}"), bytes, memory, || {
+            let slices = Slices {
+                current: &mut current,
+                base: &base,
+                returned: &returned,
+                sum: &mut sum,
+                momentum: &mut momentum,
+            };
+            pass.apply(slices).unwrap();
+        });
+    }
+}
+
+/// Prints the time of a kernel, and what it moves, beside the best of the loops that do nothing but move.
+fn kernel(name: &str, bytes: usize, memory: &mut Memory, mut work: impl FnMut()) {
+    let bytes = bytes as f64;
+    let [spent, moving @ ..]: [f64; 4] =
+        medians(|turn| match Loop::ALL.get(turn.wrapping_sub(1)) {
+            None => work(),
+            Some(each) => memory.run(*each),
+        });
+    let each = moving.into_iter().zip(Loop::ALL);
+    let bandwidth = each.map(|(spent, each)| memory.bytes(each) / spent).fold(0.0, f64::max);
+    line(&format!("merge kernel, {name}"), 1e3 * spent, "ms", 1e3 * bytes / bandwidth);
+    let moved = bytes / spent / 1e9;
+    line(&format!("merge kernel, {name}, bytes moved"), moved, "GB/s", bandwidth / 1e9);
+}
+
+/// Seconds that several works take, each the median of many times, by turns: what else the machine does meets all
+/// alike.
+fn medians<const N: usize>(mut work: impl FnMut(usize)) -> [f64; N] {
+    let begun = Instant::now();
+    let mut all = [const { Vec::new() }; N];
+    while all.iter().any(|spent| spent.len() < 25) || begun.elapsed().as_secs_f64() < 1.0 {
+        for (turn, spent) in all.iter_mut().enumerate() {
+            let start = Instant::now();
+            work(turn);
+            spent.push(start.elapsed().as_secs_f64());
+        }
+    }
+    all.map(|mut spent| {
+        spent.sort_by(f64::total_cmp);
+        spent.get(spent.len() / 2).copied().unwrap()
+    })
+}
+
+/// Prints a figure beside its anchor.
+fn line(name: &str, value: f64, unit: &str, anchor: f64) {
+    let ratio = value / anchor;
+    println!(
+        "{{\"name\":\"{name}\",\"value\":{value:.2},\"unit\":\"{unit}\",\
+         \"anchor\":{anchor:.2},\"ratio\":{ratio:.3}}}"
+    );
+}
