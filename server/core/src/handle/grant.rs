@@ -57,7 +57,7 @@ impl Core {
         let takes = self.unit_micros(place, chosen.unit, &chosen.then);
         let hops = chosen.then.len() + 1;
         let others = self.soft.parked.idle_beside(host);
-        let why = Words { reason: chosen.why, hops, takes, others }.to_string();
+        let why = Words { reason: chosen.why, hops, takes, others }.text();
         self.soft.contacts.get(&host)?;
         let job = chosen.unit.job();
         let (planned, copy_of) = (chosen.planned, chosen.copy_of);

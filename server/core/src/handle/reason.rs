@@ -5,7 +5,10 @@ use sojourn_protocol::{
     manifest::DataSplit,
 };
 use sojourn_workgen::{Standing, Time, Why, shard_words};
-use std::fmt;
+use std::fmt::{self, Write as _};
+
+/// Bytes that the words of most grants take.
+const USUAL: usize = 160;
 
 /// Why a unit was chosen for a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +108,16 @@ pub(crate) struct Words {
     pub(crate) takes: u64,
     /// Idle slots of other hosts that wait.
     pub(crate) others: usize,
+}
+
+impl Words {
+    /// The words, in memory that is taken once: every grant has some.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::with_capacity(USUAL);
+        // A string takes whatever is written to it.
+        let _ = write!(text, "{self}");
+        text
+    }
 }
 
 impl fmt::Display for Words {
