@@ -94,6 +94,8 @@ impl Core {
         }
         let cleanup = self.state.trial(job, trial).map(cleanup_of).unwrap_or_default();
         self.emit(Event::TrialFailed { job, trial, error });
+        // Its hops are planned beside others'.
+        self.plan_outdated(job);
         self.clean_up(cleanup);
     }
 

@@ -103,9 +103,14 @@ impl Core {
     }
 
     pub(crate) fn plan_ready(&mut self, job: JobId, version: u64, schedule: Option<&Schedule>) {
-        let Some(planning) = self.soft.schedule.plans.get_mut(&job) else { return };
+        let plans = &mut self.soft.schedule.plans;
+        let Some(planning) = plans.get_mut(&job) else { return };
+        let is_first = !planning.is_followed();
         if planning.ready(version, schedule.unwrap_or(&Schedule::default())) {
             self.soft.work_changed = true;
+            // Others were planned as if this job had nothing to do.
+            let others = plans.iter_mut().filter(|(other, _)| is_first && **other != job);
+            others.for_each(|(_, planning)| planning.outdated());
         }
     }
 
@@ -184,7 +189,7 @@ impl Core {
         match planned {
             Some(hop) => {
                 if is_free {
-                    planning.exchange(&hop, visits(lease));
+                    planning.exchange(&lease.device, &hop, visits(lease));
                 }
                 planning.granted(&hop, self.now);
             }

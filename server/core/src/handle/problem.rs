@@ -51,16 +51,17 @@ impl Core {
                 shards.map(|shard| Some(self.holders(job, shard, &slots))).collect()
             }
         };
-        let mut problem = Problem { trials, places, holders };
-        if problem.trials.is_empty() || problem.check().is_err() {
+        let alone = Problem { trials, places, holders };
+        if alone.trials.is_empty() || alone.check().is_err() {
             return None;
         }
-        let crowds = self.crowds(job, &slots, &problem);
-        for trial in &mut problem.trials {
-            for (pace, crowd) in trial.pace.iter_mut().zip(&crowds) {
-                *pace = scaled(*pace, *crowd, ALONE);
-            }
-        }
+        let crowds = self.crowds(job, &slots, &alone);
+        let crowded = crowded(&alone, &crowds);
+        // Too long beside all the others: still of use.
+        let (problem, crowds) = match crowded.check() {
+            Ok(()) => (crowded, crowds),
+            Err(_) => (alone, vec![ALONE; slots.len()]),
+        };
         let asked = Asked {
             at: self.now,
             fleet: self.soft.schedule.version(),
@@ -69,7 +70,7 @@ impl Core {
             places: slots.into_iter().map(|(place, _)| place).collect(),
             crowds,
         };
-        problem.check().is_ok().then_some((problem, asked))
+        Some((problem, asked))
     }
 
     /// By slot: how much slower it is for this job, beside [`ALONE`], since other jobs have planned hops there. While
@@ -207,6 +208,17 @@ impl Core {
         let homes = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
         homes.map(|(slot, _)| slot).collect()
     }
+}
+
+/// The problem where places are so much slower.
+fn crowded(alone: &Problem, crowds: &[u64]) -> Problem {
+    let mut problem = alone.clone();
+    for trial in &mut problem.trials {
+        for (pace, crowd) in trial.pace.iter_mut().zip(crowds) {
+            *pace = scaled(*pace, *crowd, ALONE);
+        }
+    }
+    problem
 }
 
 fn left_to_train(trial: &Trial) -> bool {

@@ -189,13 +189,22 @@ impl Followed {
     /// Instead of a planned hop, and those of the same epoch that are planned after it at its place, its trial visits
     /// these shards there: the hops that were planned for them visit the others, so that each place has as many
     /// hops of the trial as before.
-    pub(super) fn exchange(&mut self, hop: &PlannedHop, shards: impl Iterator<Item = ShardId>) {
+    pub(super) fn exchange(
+        &mut self,
+        device: &str,
+        hop: &PlannedHop,
+        shards: impl Iterator<Item = ShardId>,
+    ) {
+        let list = self.lists.get(&hop.host).and_then(|of_host| of_host.get(device));
+        let here = list
+            .into_iter()
+            .flatten()
+            .filter(|of| (of.trial, of.epoch) == (hop.trial, hop.epoch) && of.step >= hop.step);
+        let here: Vec<u64> = here.map(|of| of.step).collect();
         let Some(of_trial) = self.trials.get_mut(&hop.trial) else { return };
         let of_epoch = of_trial.iter_mut().skip_while(|of| of.epoch < hop.epoch);
         let mut of_epoch: Vec<&mut PlannedHop> =
             of_epoch.take_while(|of| of.epoch == hop.epoch).collect();
-        let here = of_epoch.iter().filter(|of| of.host == hop.host && of.step >= hop.step);
-        let here: Vec<u64> = here.map(|of| of.step).collect();
         let mut changed: Vec<PlannedHop> = Vec::new();
         for (own, shard) in here.into_iter().zip(shards) {
             let theirs = of_epoch.iter().find(|of| of.shard == shard).map(|of| of.step);

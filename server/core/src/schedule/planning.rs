@@ -28,7 +28,9 @@ pub(crate) struct Planning {
     /// When one was asked for last, and for which fleet and jobs beside.
     asked_at: Option<UnixMillis>,
     fleet: u64,
-    /// Why another is wanted.
+    /// Why the one that was asked for last was wanted.
+    asked_for: Wanted,
+    /// Why another is, since.
     wanted: Wanted,
     /// Planned hops that were granted since one was asked for last.
     granted: u64,
@@ -74,6 +76,8 @@ impl Planning {
         self.asked_at = Some(asked.at);
         self.fleet = asked.fleet;
         self.asked = Some(asked);
+        // What happens from now on it doesn't know.
+        self.asked_for = std::mem::take(&mut self.wanted);
         self.granted = 0;
         self.version
     }
@@ -85,10 +89,9 @@ impl Planning {
             return false;
         }
         let Some(asked) = self.asked.take() else { return false };
-        let wanted = std::mem::take(&mut self.wanted);
         let followed = Followed::new(&asked, schedule);
         if let Some(before) = &self.followed
-            && wanted != Wanted::Any
+            && self.asked_for != Wanted::Any
             && before.ends.saturating_add(self.late) <= followed.ends
         {
             return false;
@@ -210,9 +213,14 @@ impl Planning {
     }
 
     /// Instead of a planned hop, and those that follow it at its place, a trial visits these shards there.
-    pub(crate) fn exchange(&mut self, hop: &PlannedHop, shards: impl Iterator<Item = ShardId>) {
+    pub(crate) fn exchange(
+        &mut self,
+        device: &str,
+        hop: &PlannedHop,
+        shards: impl Iterator<Item = ShardId>,
+    ) {
         if let Some(followed) = &mut self.followed {
-            followed.exchange(hop, shards);
+            followed.exchange(device, hop, shards);
         }
     }
 
@@ -226,5 +234,30 @@ impl Planning {
         if let Some(followed) = &mut self.followed {
             followed.clear(place, trial, standing);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixMillis = UnixMillis(5);
+
+    fn asked() -> Asked {
+        let (trials, places, crowds) = (Vec::new(), Vec::new(), Vec::new());
+        Asked { at: NOW, fleet: 1, roams: false, trials, places, crowds }
+    }
+
+    #[test]
+    fn what_happens_while_a_plan_is_made_asks_for_another() {
+        let mut planning = Planning::default();
+        planning.outdated();
+        let version = planning.ask(asked());
+        assert!(planning.ready(version, &Schedule::default()));
+        assert_eq!(planning.due_at(Millis(1)), None, "it knew all of it");
+        let version = planning.ask(asked());
+        planning.outdated();
+        assert!(!planning.ready(version, &Schedule::default()), "it is no better");
+        assert_eq!(planning.due_at(Millis(1)), Some(NOW + Millis(1)));
     }
 }

@@ -223,6 +223,24 @@ fn a_place_is_slower_for_a_job_by_what_others_have_planned_there() {
 }
 
 #[test]
+fn jobs_that_come_at_once_are_planned_anew_when_each_others_plans_are_known() {
+    let mut bench = bench();
+    let (version, schedule) = with_plan(&mut bench);
+    let second = JobId(2);
+    bench.submit_with(4, 1, true, "").unwrap();
+    let (of_second, problem, _) = asked_for(second, &bench.plans).expect("a plan of the second");
+    assert_eq!(problem.trials[0].pace, [PACE_ONE, PACE_ONE], "nobody has planned anything");
+    bench.apply(ready(version, schedule.clone()));
+    let schedule = Some(Box::new(schedule));
+    bench.apply(Command::PlanReady { job: second, version: of_second, schedule });
+    let before = bench.plans.len();
+    bench.now += 2_000;
+    bench.apply(Command::Tick);
+    let (_, problem, _) = asked_for(second, &bench.plans[before..]).expect("another");
+    assert!(problem.trials[0].pace.iter().any(|pace| *pace > PACE_ONE), "{problem:?}");
+}
+
+#[test]
 fn nothing_is_due_of_a_plan_that_nobody_could_follow() {
     let mut bench = bench();
     let (version, schedule) = with_plan(&mut bench);
