@@ -21,7 +21,7 @@ impl Arrival {
     }
 }
 
-/// The oldest result that is merged, in versions since its base: `max(16, 4C)` (DESIGN section 7).
+/// Results that are merged are younger than this, in versions since their base: `max(16, 4C)` (DESIGN section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bound(pub u64);
 
@@ -35,7 +35,7 @@ impl Bound {
     /// Is a result of this staleness merged?
     #[must_use]
     pub fn allows(self, staleness: u64) -> bool {
-        staleness <= self.0
+        staleness < self.0
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     fn the_bound_is_sixteen_or_four_times_the_units_in_flight() {
         for (in_flight, bound) in [(0, 16), (1, 16), (4, 16), (5, 20), (u32::MAX, 17_179_869_180)] {
             assert_eq!(Bound::of(in_flight), Bound(bound));
-            assert!(Bound(bound).allows(bound) && !Bound(bound).allows(bound + 1));
+            assert!(Bound(bound).allows(bound - 1) && !Bound(bound).allows(bound));
         }
     }
 

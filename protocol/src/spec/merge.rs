@@ -9,6 +9,8 @@ use std::fmt;
 
 /// The largest gain and the largest outer rate: with more, any run has long diverged.
 pub const LARGEST_RATE: f64 = 1000.0;
+/// The largest momentum: it remembers ten thousand steps. Nearer to 1 it would be 1 in `f32`, and forget nothing.
+pub const LARGEST_MOMENTUM: f64 = 0.9999;
 /// The most arrivals in a buffer, and between two steps of momentum.
 pub const MOST_ARRIVALS: u32 = 1_000_000;
 
@@ -52,7 +54,7 @@ pub enum RuleSpec {
         period: Option<u32>,
         /// The outer rate, in `(0, LARGEST_RATE]`.
         rate: f64,
-        /// In `[0, 1)`.
+        /// In `[0, LARGEST_MOMENTUM]`.
         momentum: f64,
     },
 }
@@ -104,7 +106,7 @@ pub enum Outer {
     Nesterov {
         /// In `(0, LARGEST_RATE]`.
         rate: f64,
-        /// In `[0, 1)`.
+        /// In `[0, LARGEST_MOMENTUM]`.
         momentum: f64,
     },
 }
@@ -240,8 +242,8 @@ fn rate(key: &'static str, value: f64) -> Result<(), RuleFault> {
 }
 
 fn share(key: &'static str, value: f64) -> Result<(), RuleFault> {
-    let holds = (0.0..1.0).contains(&value);
-    want(key, value, holds, "it has to be from 0 up and below 1")
+    let holds = (0.0..=LARGEST_MOMENTUM).contains(&value);
+    want(key, value, holds, format_args!("it has to be from 0 to {LARGEST_MOMENTUM}"))
 }
 
 fn count(key: &'static str, value: u32) -> Result<(), RuleFault> {

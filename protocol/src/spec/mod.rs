@@ -22,8 +22,8 @@ pub use data::{Channels, DataSpec, FileKind, Scale, ShardSizes, SourceSpec, Spli
 pub use dimension::Dimension;
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec};
 pub use merge::{
-    Alpha, LARGEST_RATE, MOST_ARRIVALS, MergeSpec, OptimizerMerge, Outer, RuleFault, RuleSpec,
-    Staleness,
+    Alpha, LARGEST_MOMENTUM, LARGEST_RATE, MOST_ARRIVALS, MergeSpec, OptimizerMerge, Outer,
+    RuleFault, RuleSpec, Staleness,
 };
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{

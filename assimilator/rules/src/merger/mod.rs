@@ -21,8 +21,9 @@ use sojourn_protocol::{
     spec::{MergeSpec, OptimizerMerge},
 };
 
-/// The longest change that is merged: with it, and a million of its like in one sum, every number stays finite.
-const LONGEST: f64 = 1e30;
+/// The longest change that is merged. With the largest rate and the largest momentum, and a million of its like in one
+/// sum, a number of the model grows by less than 1e28 a merge: it stays finite for ten thousand million merges.
+const LONGEST: f64 = 1e20;
 
 /// Merges the results of one trial.
 #[derive(Debug)]

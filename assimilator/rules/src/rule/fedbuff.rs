@@ -14,9 +14,9 @@ const LARGEST: u32 = 10;
 
 /// Every `K` arrivals `W <- W + outer(mean s(t) D)` (Nguyen et al., 2022, algorithm 1).
 ///
-/// A version that only filled the buffer has changed nothing, so those since the last step don't count in `t`: two
-/// results of one base weigh the same whichever of them comes first, and the sum doesn't depend on their order
-/// (beyond the rounding of a sum in `f32`).
+/// In `t` the versions since the last step don't count: they have changed nothing yet. So two results of one base
+/// weigh the same whichever of them comes first into a buffer, and its sum doesn't depend on their order (beyond the
+/// rounding of a sum in `f32`). Versions of buffers before count, each, as in the other rules.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fedbuff {
     /// `K`; `min(C, 10)` where not given, with the units that are in flight when a result arrives.
