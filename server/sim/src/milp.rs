@@ -46,7 +46,7 @@ pub struct MilpPlan {
 /// What is known of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// None ends sooner, by more than a millionth.
+    /// None ends sooner, by more than a hundred-thousandth.
     Optimal,
     /// The time was over first.
     None,

@@ -317,8 +317,11 @@ fn shards_that_no_cache_holds_are_refused_where_they_are_kept() {
     remarked(&format!("{hosts}{job}"), "(`small`) holds 5: they fetch it anew for each hop");
     remarked(
         &format!("[[hosts]]\ncount = 3\ncache = \"1300kB\"\n{pinned}replicas = 2\n"),
-        "on all their `replicas`: some lie on fewer hosts",
+        "on all their `replicas`: while all run, some lie on fewer hosts, or on none",
     );
+    let job = pinned.replace("[job]", "[[jobs]]");
+    let later = format!("{job}submitted = \"1h\"\n");
+    remarked(&format!("[[hosts]]\ncache = \"3MB\"\n{job}{later}"), "on fewer hosts, or on none");
 }
 
 #[test]

@@ -66,27 +66,24 @@ fn shards_fit(plan: &Plan, job: &SimJob) -> Result<Remarks, String> {
     }
 }
 
-/// Where shards are pinned, the caches of all hosts hold each once, and `replicas` times if they can.
+/// Where shards are pinned, the caches of all hosts hold each of a job's once, and of all jobs, which may run at once,
+/// `replicas` times if they can.
 fn all_fit(plan: &Plan) -> Result<Option<String>, String> {
-    let bytes = |copies: fn(&SimJob) -> u32| {
-        let of_job = |job: &SimJob| {
-            let once: u64 = job.data.train.iter().map(|shard| shard.blob.bytes).sum();
-            u128::from(once) * u128::from(copies(job))
-        };
-        plan.jobs.iter().filter(|job| job.holders > 0).map(of_job).sum::<u128>()
+    let pinned = || plan.jobs.iter().filter(|job| job.holders > 0);
+    let once = |job: &SimJob| -> u128 {
+        job.data.train.iter().map(|shard| u128::from(shard.blob.bytes)).sum()
     };
+    let largest = pinned().map(once).max().unwrap_or(0);
+    let all: u128 = pinned().map(|job| once(job) * u128::from(job.holders)).sum();
     let present = plan.groups.iter().filter(|group| group.count > 0);
     let caches = present.map(|group| Some(u128::from(group.cache?.0) * u128::from(group.count)));
     let Some(caches) = caches.sum::<Option<u128>>() else { return Ok(None) };
-    let (once, all) = (bytes(|_| 1), bytes(|job| job.holders));
-    let words = |bytes| {
-        format!(
-            "the `cache` of all hosts together holds {caches} bytes, and pinned shards have {bytes}"
-        )
-    };
-    if caches < once {
-        return Err(format!("{}: nobody can keep some of them; say more `cache`", words(once)));
+    let holds = format!("the `cache` of all hosts together holds {caches} bytes");
+    if caches < largest {
+        let has = format!("the pinned shards of a job have {largest}");
+        return Err(format!("{holds}, and {has}: nobody can keep some of them; say more `cache`"));
     }
-    let said = "on all their `replicas`: some lie on fewer hosts";
-    Ok((caches < all).then(|| format!("{} {said}", words(all))))
+    let has = format!("the pinned shards of all jobs have {all} on all their `replicas`");
+    let remark = format!("{holds}, and {has}: while all run, some lie on fewer hosts, or on none");
+    Ok((caches < all).then_some(remark))
 }
