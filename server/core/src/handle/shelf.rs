@@ -36,25 +36,18 @@ impl<'a> Shelf<'a> {
         Shards { own: kept, cached: cached.unwrap_or_default(), load: &job.load }
     }
 
-    /// How one shard stands to the place.
+    /// How one shard stands to the place, whether its cache has been looked through or not.
     pub(crate) fn standing(&self, shard: ShardId) -> Standing {
-        if self.kept.is_some_and(|kept| kept.binary_search(&shard).is_err()) {
-            Standing::Elsewhere
-        } else if self.is_cached(shard) {
-            Standing::Cached
-        } else {
-            Standing::ToFetch
+        match self.shards().standing(shard) {
+            Standing::ToFetch if self.cached.is_none() && self.has_blob_of(shard) => {
+                Standing::Cached
+            }
+            standing => standing,
         }
     }
 
-    fn is_cached(&self, shard: ShardId) -> bool {
-        let index = shard_index(shard);
-        match self.cached.and_then(|cached| cached.get(index)) {
-            Some(cached) => *cached,
-            None => {
-                let blob = self.job.data.train.get(index).map(|shard| &shard.blob.sha256);
-                self.contact.zip(blob).is_some_and(|(contact, blob)| contact.has_blob(blob))
-            }
-        }
+    fn has_blob_of(&self, shard: ShardId) -> bool {
+        let blob = self.job.data.train.get(shard_index(shard)).map(|shard| &shard.blob.sha256);
+        self.contact.zip(blob).is_some_and(|(contact, blob)| contact.has_blob(blob))
     }
 }

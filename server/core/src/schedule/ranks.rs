@@ -24,12 +24,15 @@ impl Ranks {
     /// A trial has so much work left, and is open or not, now.
     pub(crate) fn set(&mut self, trial: TrialId, work: u64, open: bool, now: UnixMillis) {
         if let Some((_, since)) = self.by_trial.get_mut(&trial).filter(|(was, _)| *was == work) {
-            match (open, since.is_some()) {
-                (true, false) => drop(self.open.insert((Reverse(work), trial))),
-                (false, true) => drop(self.open.remove(&(Reverse(work), trial))),
-                (true, true) | (false, false) => return,
+            if open == since.is_some() {
+                return;
             }
             *since = open.then_some(now);
+            if open {
+                self.open.insert((Reverse(work), trial));
+            } else {
+                self.open.remove(&(Reverse(work), trial));
+            }
             return;
         }
         let before = self.remove(trial);
