@@ -11,8 +11,6 @@ use crate::spec::{
 };
 
 const DEFAULT_BATCH_SIZE: u32 = 32;
-/// PyTorch's default decay of AdamW; other optimisers have none.
-const ADAMW_WEIGHT_DECAY: f64 = 0.01;
 
 /// Reads `[training]`.
 /// `shape` is the shape of a row, where `[data]` could be read.
@@ -29,7 +27,7 @@ pub(super) fn read(
         node.word(&[("cross-entropy", Loss::CrossEntropy), ("mse", Loss::Mse)])
     });
     let optimizer = section.optional("optimizer").map_or_else(
-        || Some(defaults(OptimizerName::Adam.into())),
+        || Some(OptimizerSpace::new(OptimizerName::Adam.into())),
         |node| optimizer(&node, method),
     );
     let schedule = section
@@ -92,23 +90,9 @@ fn number<T: Element>(
     }
 }
 
-fn defaults(name: Dimension<OptimizerName>) -> OptimizerSpace {
-    let weight_decay =
-        if name == Dimension::Fixed(OptimizerName::Adamw) { ADAMW_WEIGHT_DECAY } else { 0.0 };
-    OptimizerSpace {
-        name,
-        lr: 1e-3.into(),
-        momentum: 0.0.into(),
-        beta1: 0.9.into(),
-        beta2: 0.999.into(),
-        eps: 1e-8.into(),
-        weight_decay: weight_decay.into(),
-    }
-}
-
 fn optimizer(node: &Node<'_>, method: Option<Method>) -> Option<OptimizerSpace> {
     if node.is_string() {
-        return node.word(OPTIMIZERS).map(|name| defaults(name.into()));
+        return node.word(OPTIMIZERS).map(|name| OptimizerSpace::new(name.into()));
     }
     let section = node.section()?;
     let name: Dimension<OptimizerName> = dimension::read(
@@ -125,7 +109,7 @@ fn optimizer(node: &Node<'_>, method: Option<Method>) -> Option<OptimizerSpace> 
     for node in others.iter().filter_map(|key| section.optional(key)) {
         mine = node.refuse("is no key of this optimiser");
     }
-    let base = defaults(name);
+    let base = OptimizerSpace::new(name);
     let lr = number(&section, "lr", Bounds::Positive, method, base.lr);
     let momentum = number(&section, "momentum", Bounds::ZeroToBelowOne, method, base.momentum);
     let beta1 = number(&section, "beta1", Bounds::ZeroToBelowOne, method, base.beta1);

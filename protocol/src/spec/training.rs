@@ -204,6 +204,24 @@ pub struct OptimizerSpace {
     pub weight_decay: Dimension<f64>,
 }
 
+impl OptimizerSpace {
+    /// An optimiser with a rate of 0.001, no momentum, and PyTorch's other defaults: a decay of 0.01 for AdamW
+    /// alone.
+    #[must_use]
+    pub fn new(name: Dimension<OptimizerName>) -> Self {
+        let is_adamw = name == Dimension::Fixed(OptimizerName::Adamw);
+        Self {
+            name,
+            lr: 1e-3.into(),
+            momentum: 0.0.into(),
+            beta1: 0.9.into(),
+            beta2: 0.999.into(),
+            eps: 1e-8.into(),
+            weight_decay: if is_adamw { 0.01 } else { 0.0 }.into(),
+        }
+    }
+}
+
 /// `schedule` with open dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

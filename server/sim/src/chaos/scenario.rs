@@ -185,13 +185,8 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
             batch_size: 8.into(),
             loss: Loss::CrossEntropy,
             optimizer: OptimizerSpace {
-                name: OptimizerName::Sgd.into(),
                 lr: Dimension::Choice(rates),
-                momentum: 0.0.into(),
-                beta1: 0.9.into(),
-                beta2: 0.999.into(),
-                eps: 1e-8.into(),
-                weight_decay: 0.0.into(),
+                ..OptimizerSpace::new(OptimizerName::Sgd.into())
             },
             schedule: ScheduleSpace::default(),
             clip_norm: 0.0.into(),

@@ -156,13 +156,8 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             batch_size: entry.batch_size.into(),
             loss: Loss::Mse,
             optimizer: OptimizerSpace {
-                name: OptimizerName::Sgd.into(),
                 lr: Dimension::Fixed(0.01),
-                momentum: 0.0.into(),
-                beta1: 0.9.into(),
-                beta2: 0.999.into(),
-                eps: 1e-8.into(),
-                weight_decay: 0.0.into(),
+                ..OptimizerSpace::new(OptimizerName::Sgd.into())
             },
             schedule: ScheduleSpace::default(),
             clip_norm: 0.0.into(),
