@@ -199,12 +199,6 @@ impl Job {
         of_trials.fold(0, u64::saturating_add)
     }
 
-    /// Visits that a shard still gets.
-    #[must_use]
-    pub fn load_of(&self, shard: ShardId) -> u64 {
-        self.load.get(sojourn_protocol::unit::shard_index(shard)).copied().unwrap_or(0)
-    }
-
     /// A shard has had one of its visits.
     pub(super) fn visited(&mut self, shard: ShardId) {
         let index = sojourn_protocol::unit::shard_index(shard);
