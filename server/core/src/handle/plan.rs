@@ -43,8 +43,7 @@ impl Core {
         }
         let jobs = &self.state.jobs;
         let schedule = &mut self.soft.schedule;
-        let ranked = schedule.ranks.keys().copied();
-        schedule.share(ranked.filter(|job| jobs.get(job).is_some_and(Job::is_open)).collect());
+        schedule.share(|job| jobs.get(&job).is_some_and(Job::is_open));
         let fleet = schedule.version();
         let ranks = &schedule.ranks;
         schedule.plans.retain(|job, _| ranks.contains_key(job));

@@ -56,11 +56,9 @@ impl Core {
             return None;
         }
         let crowds = self.crowds(job, &slots, &alone);
-        let crowded = crowded(&alone, &crowds);
-        // Too long beside all the others: still of use.
-        let (problem, crowds) = match crowded.check() {
-            Ok(()) => (crowded, crowds),
-            Err(_) => (alone, vec![ALONE; slots.len()]),
+        let (problem, crowds) = match crowded(&alone, &crowds) {
+            Some(crowded) => (crowded, crowds),
+            None => (alone, vec![ALONE; slots.len()]),
         };
         let asked = Asked {
             at: self.now,
@@ -210,15 +208,19 @@ impl Core {
     }
 }
 
-/// The problem where places are so much slower.
-fn crowded(alone: &Problem, crowds: &[u64]) -> Problem {
+/// The problem where places are so much slower; `None` where none is, or where it is too long then: without the
+/// others it is still of use.
+fn crowded(alone: &Problem, crowds: &[u64]) -> Option<Problem> {
+    if crowds.iter().all(|crowd| *crowd == ALONE) {
+        return None;
+    }
     let mut problem = alone.clone();
     for trial in &mut problem.trials {
         for (pace, crowd) in trial.pace.iter_mut().zip(crowds) {
             *pace = scaled(*pace, *crowd, ALONE);
         }
     }
-    problem
+    problem.check().is_ok().then_some(problem)
 }
 
 fn left_to_train(trial: &Trial) -> bool {

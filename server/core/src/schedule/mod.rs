@@ -57,10 +57,11 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// These jobs share the fleet from now on.
-    pub(crate) fn share(&mut self, jobs: Vec<JobId>) {
-        if self.sharing.0 != jobs {
-            self.sharing = (jobs, self.sharing.1 + 1);
+    /// Of the jobs that have something to train, these share the fleet from now on.
+    pub(crate) fn share(&mut self, is_open: impl Fn(JobId) -> bool) {
+        let jobs = || self.ranks.keys().copied().filter(|job| is_open(*job));
+        if !jobs().eq(self.sharing.0.iter().copied()) {
+            self.sharing = (jobs().collect(), self.sharing.1 + 1);
         }
     }
 
