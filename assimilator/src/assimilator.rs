@@ -1,6 +1,6 @@
 //! One assimilation: from the upload to the offer.
 
-use crate::queue::{Fault, Offer, Queue, QueueError, Unit};
+use crate::queue::{Fault, Made, Offer, Queue, QueueError, Unit};
 use bytes::Bytes;
 use sojourn_blobs::{BlobError, BlobStore, UploadError, UploadName, Uploads};
 use sojourn_model::CheckpointLayout;
@@ -104,7 +104,9 @@ impl<Q: Queue> Assimilator<Q> {
             Err(error @ BlobError::Unverified { .. }) => return self.lost(unit, &error),
             Err(error) => return Err(Trouble::Store(error)),
         }
-        Ok(match self.queue.assimilated(lease, next.version, next.checkpoint)? {
+        let Next { version, checkpoint } = next;
+        let made = Made { version, checkpoint, merged: None };
+        Ok(match self.queue.assimilated(lease, made)? {
             Offer::Taken => Outcome::Assimilated,
             Offer::Stale => Outcome::Stale,
         })

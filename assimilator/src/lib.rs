@@ -13,5 +13,5 @@ mod queue;
 mod workers;
 
 pub use assimilator::{Assimilator, Outcome, Step};
-pub use queue::{Fault, Offer, Queue, QueueError, Unit};
+pub use queue::{Fault, Made, Offer, Queue, QueueError, Unit};
 pub use workers::Workers;

@@ -5,7 +5,7 @@ use sojourn_protocol::{
     ids::{LeaseId, Version},
     position::Position,
     report::Trained,
-    unit::Hop,
+    unit::{Flush, Hop, Merge},
 };
 
 /// One upload to assimilate.
@@ -21,6 +21,19 @@ pub struct Unit {
     pub expected_end: Position,
     /// The version to make.
     pub version: Version,
+    /// How it is merged into the one before, where it doesn't replace it.
+    pub merge: Option<Merge>,
+}
+
+/// What was made of an upload; its blobs are in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Made {
+    /// The number of the version.
+    pub version: Version,
+    /// Its checkpoint.
+    pub checkpoint: BlobRef,
+    /// The rule's state and whether it was flushed, where the upload was merged.
+    pub merged: Option<(BlobRef, Flush)>,
 }
 
 /// What became of an offer.
@@ -55,16 +68,11 @@ pub trait Queue: Send + Sync + 'static {
     /// Where the queue doesn't answer.
     fn take(&self) -> Result<Option<Unit>, QueueError>;
 
-    /// The upload is right, and its bytes are in the store as `checkpoint`.
+    /// The upload is right, and this is what was made of it.
     ///
     /// # Errors
     /// Where the queue doesn't answer.
-    fn assimilated(
-        &self,
-        lease: LeaseId,
-        version: Version,
-        checkpoint: BlobRef,
-    ) -> Result<Offer, QueueError>;
+    fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError>;
 
     /// The upload is refused, and whose fault that is.
     ///

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use sojourn_assimilator::{
-    Assimilator, Fault, Offer, Outcome, Queue, QueueError, Step, Unit, Workers,
+    Assimilator, Fault, Made, Offer, Outcome, Queue, QueueError, Step, Unit, Workers,
 };
 use sojourn_blobs::{BlobStore, Encoding, UploadName, Uploads};
 use sojourn_model::{Lineage, initial_checkpoint};
@@ -59,12 +59,8 @@ impl Queue for Remembers {
         Ok(self.units.lock().unwrap().pop_front())
     }
 
-    fn assimilated(
-        &self,
-        lease: LeaseId,
-        version: Version,
-        checkpoint: BlobRef,
-    ) -> Result<Offer, QueueError> {
+    fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
+        let Made { version, checkpoint, .. } = made;
         self.held.lock().unwrap().push(is_held(&self.blobs, checkpoint.sha256));
         self.offers.send(Ok((lease, version, checkpoint))).unwrap();
         self.answer.clone()
@@ -159,6 +155,7 @@ impl World {
             trained,
             expected_end: end,
             version: base.next(),
+            merge: None,
         };
         self.queue.units.lock().unwrap().push_back(unit);
     }

@@ -161,7 +161,7 @@ impl Past {
             return;
         };
         let (lease, version, checkpoint) = (unit.lease, unit.version, unit.trained.checkpoint);
-        self.apply(|to| Command::OfferAssimilated { to, lease, version, checkpoint });
+        self.apply(|to| Command::OfferAssimilated { to, lease, version, checkpoint, merged: None });
     }
 
     fn apply(&mut self, command: impl FnOnce(ReplyTo) -> Command) -> Option<Answer> {

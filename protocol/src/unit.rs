@@ -5,7 +5,8 @@ use crate::{
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
     manifest::{DataSplit, Scaling, Shard},
     metrics::{Counting, is_default},
-    spec::TrialConfig,
+    position::Position,
+    spec::{MergeSpec, TrialConfig},
     time::{Millis, UnixMillis},
 };
 use serde::{Deserialize, Serialize};
@@ -219,6 +220,38 @@ pub struct Lease {
     pub heartbeat_every: Millis,
     /// The exact size of the checkpoint to upload; 0 where none is.
     pub upload_bytes: u64,
+}
+
+/// How a result is to be merged, where it doesn't replace its trial's version (DESIGN section 7).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Merge {
+    /// The rule.
+    pub spec: MergeSpec,
+    /// The trial's current version; the result's own base is its hop's.
+    pub current: Base,
+    /// The rule's state that was made with the current version; none where that came from hop order.
+    pub state: Option<BlobRef>,
+    /// Versions of the trial made since the result's base.
+    pub staleness: u64,
+    /// Units of the trial that were in flight at once, at least 1.
+    pub in_flight: u32,
+    /// Where the trial stands after the merge.
+    pub position: Position,
+    /// Whether what the rule has gathered is used now.
+    pub flush: Flush,
+}
+
+/// Whether a merge also uses what its rule has gathered and not used: at the end of an epoch, and of merging.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Flush {
+    /// When the rule says so.
+    #[default]
+    ByRule,
+    /// After this result.
+    Now,
 }
 
 /// The training shard's id is an index into the manifest.

@@ -13,9 +13,9 @@ use crate::{
     position::Position,
     report::Sums,
     seeds,
-    spec::{Choices, JobSpec},
+    spec::{Choices, JobSpec, MergeSpec},
     time::{Millis, UnixMillis},
-    unit::{Base, FormerLength, Hop, Leg, TrialContext, shard_index},
+    unit::{Base, Flush, FormerLength, Hop, Leg, TrialContext, shard_index},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -335,6 +335,9 @@ pub struct TrialHistory {
     /// The parameters that the trial started from, where they were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<BlobRef>,
+    /// How results were merged, where any was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeSpec>,
     /// The hops (or parts of hops, or several in a row) in the order in which they made versions 1, 2, ...
     pub hops: Vec<HopRecord>,
 }
@@ -352,6 +355,14 @@ impl TrialHistory {
         self.context.as_of(hop.lease, &self.former)
     }
 
+    /// Optimiser steps before a record's hop: those of its base, which isn't the version before where the result was
+    /// merged.
+    fn first_step(&self, record: &HopRecord) -> u64 {
+        let Some(merged) = &record.merged else { return record.start.step };
+        let made = self.hops.iter().find(|made| made.version == merged.base);
+        made.map_or(0, |made| made.end.step)
+    }
+
     /// What was trained for a record of the history, from this base: the way as far as the shard that it
     /// ended on. `None` where the data lacks a shard of it.
     #[must_use]
@@ -366,7 +377,7 @@ impl TrialHistory {
             job: self.job,
             trial: self.trial,
             base,
-            start: record.start,
+            start: Position { step: self.first_step(record), ..record.start },
             shard,
             seed,
             context: self.context_of(record),
@@ -394,6 +405,30 @@ pub struct HopRecord {
     /// The shards that it visited after its first, each from the first batch; all but the last are whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<ShardId>,
+    /// How its result was merged, where it didn't replace the version before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<MergeRecord>,
+}
+
+/// How a result was merged into the version before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct MergeRecord {
+    /// The version that was trained.
+    pub base: Version,
+    /// Versions of the trial that had been made since.
+    pub staleness: u64,
+    /// Units of the trial that were in flight at once.
+    pub in_flight: u32,
+    /// Whether what the rule had gathered was used with it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub flush: Flush,
+    /// The rule's state that it was merged with; none where the version before came from hop order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<BlobRef>,
+    /// The rule's state that was made with the version.
+    pub state: BlobRef,
 }
 
 impl HopRecord {

@@ -1,12 +1,9 @@
 //! The assimilators' queue, in the server's own process.
 
 use crate::shell::ShellHandle;
-use sojourn_assimilator::{Fault, Offer, Queue, QueueError, Unit};
-use sojourn_core::{self as core, Answer, Command, Offered, ReplyTo};
-use sojourn_protocol::{
-    digest::BlobRef,
-    ids::{LeaseId, Version},
-};
+use sojourn_assimilator::{Fault, Made, Offer, Queue, QueueError, Unit};
+use sojourn_core::{self as core, Answer, Command, MergeOffer, Offered, ReplyTo};
+use sojourn_protocol::ids::LeaseId;
 
 /// The core, as an assimilator's thread sees it.
 #[derive(Debug, Clone)]
@@ -39,18 +36,16 @@ impl Queue for CoreQueue {
                 trained: unit.trained,
                 expected_end: unit.expected_end,
                 version: unit.version,
+                merge: unit.merge,
             })),
             other => Err(unexpected(&other)),
         }
     }
 
-    fn assimilated(
-        &self,
-        lease: LeaseId,
-        version: Version,
-        checkpoint: BlobRef,
-    ) -> Result<Offer, QueueError> {
-        self.offer(|to| Command::OfferAssimilated { to, lease, version, checkpoint })
+    fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
+        let Made { version, checkpoint, merged } = made;
+        let merged = merged.map(|(state, flush)| MergeOffer { state, flush });
+        self.offer(|to| Command::OfferAssimilated { to, lease, version, checkpoint, merged })
     }
 
     fn rejected(&self, lease: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError> {

@@ -12,6 +12,7 @@ const SAMPLES: &[&str] = &[
     include_str!("samples/events-v3.jsonl"),
     include_str!("samples/events-v4.jsonl"),
     include_str!("samples/events-v5.jsonl"),
+    include_str!("samples/events-v6.jsonl"),
 ];
 
 /// The names of all events; a new one must be given a sample.
@@ -38,6 +39,7 @@ fn kind(event: &Event) -> &'static str {
         Event::Rejected { .. } => "rejected",
         Event::Superseded { .. } => "superseded",
         Event::UnitFailed { .. } => "unit-failed",
+        Event::TrialOrdered { .. } => "trial-ordered",
         Event::TrialFailed { .. } => "trial-failed",
         Event::ExtraAsked { .. } => "extra-asked",
         Event::ExtraEvaluated { .. } => "extra-evaluated",
@@ -70,5 +72,5 @@ fn events_of_every_version_still_read_and_write_the_same() {
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert!(holds(&value(&written), &value(line)), "{line} is written as {written}");
     }
-    assert_eq!(kinds.len(), 25, "{kinds:?}");
+    assert_eq!(kinds.len(), 26, "{kinds:?}");
 }

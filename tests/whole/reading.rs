@@ -123,7 +123,9 @@ impl World {
                 data: data.clone(),
                 numeric_class: None,
                 given: None,
+                merge: None,
                 hops: vec![HopRecord {
+                    merged: None,
                     then: Vec::new(),
                     version: Version(1),
                     lease: sojourn_protocol::ids::LeaseId(1),

@@ -137,6 +137,13 @@ pub struct MergeSpec {
     pub optimizer: OptimizerMerge,
 }
 
+impl Default for MergeSpec {
+    /// What the pilot found best for one big model.
+    fn default() -> Self {
+        Self { rule: RuleSpec::DELAYED_NESTEROV, optimizer: OptimizerMerge::default() }
+    }
+}
+
 /// A parameter out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` {reason}")]
@@ -168,6 +175,15 @@ impl RuleSpec {
             Self::Delta { .. } => "delta",
             Self::Fedbuff { .. } => "fedbuff",
             Self::DelayedNesterov { .. } => "delayed-nesterov",
+        }
+    }
+
+    /// Does it gather results before it uses all that they bring, so that there may be something to flush?
+    #[must_use]
+    pub const fn gathers(&self) -> bool {
+        match self {
+            Self::VcAsgd { .. } | Self::Delta { .. } => false,
+            Self::Fedbuff { .. } | Self::DelayedNesterov { .. } => true,
         }
     }
 

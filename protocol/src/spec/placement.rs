@@ -3,7 +3,7 @@
 //! What was added later is left out of what is stored and sent where it has its default: a job that
 //! doesn't use it is the same job, byte for byte, as before.
 
-use super::dimension::is_default;
+use super::{MergeSpec, dimension::is_default};
 use serde::{Deserialize, Serialize};
 
 /// The highest [`PlacementSpec::priority`]; the lowest is its negative.
@@ -37,9 +37,25 @@ pub struct PlacementSpec {
     /// The most hosts that work for the job at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hosts: Option<u32>,
+    /// How results are merged, where they are; [`MergeSpec::default`] where not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeSpec>,
+    /// With [`OrderChoice::Auto`]: trials merge while fewer of them can go on than this many thousandths of the
+    /// live slots; 0: they never do.
+    #[serde(default = "half", skip_serializing_if = "is_half")]
+    pub merge_below: u32,
+    /// How much of a shard a host trains before its result is merged.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub local_steps: LocalSteps,
 }
 
 impl PlacementSpec {
+    /// How results are merged, where they are.
+    #[must_use]
+    pub fn merging(&self) -> MergeSpec {
+        self.merge.unwrap_or_default()
+    }
+
     /// What holds where a job file says nothing but these.
     #[must_use]
     pub fn new(order: OrderChoice, reproducible: bool, threads: u32) -> Self {
@@ -51,6 +67,9 @@ impl PlacementSpec {
             priority: 0,
             share: 1,
             max_hosts: None,
+            merge: None,
+            merge_below: HALF,
+            local_steps: LocalSteps::default(),
         }
     }
 }
@@ -62,8 +81,23 @@ impl PlacementSpec {
 pub enum OrderChoice {
     /// Hop order (MOP): sequential SGD semantics.
     Hop,
-    /// Let the server choose; hop order is what it has.
+    /// Hop order while it keeps the hosts busy, else merging.
     Auto,
+    /// Merging, always: several shards of a trial train at once, and results are merged as they arrive.
+    Merge,
+}
+
+/// `placement.local_steps`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LocalSteps {
+    /// All of a shard.
+    #[default]
+    Shard,
+    /// In proportion to the host's measured speed: the fastest trains all of it, so that results come back at
+    /// about the same age (`DyLU`, Liu et al., 2024).
+    BySpeed,
 }
 
 /// `placement.replicas`.
@@ -77,6 +111,18 @@ pub enum Replicas {
     /// Each shard lies on this many hosts, at least 1, and is trained there alone; when one of them leaves,
     /// another takes its place.
     Fixed(u32),
+}
+
+/// Thousandths: half of the live slots.
+const HALF: u32 = 500;
+
+const fn half() -> u32 {
+    HALF
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_half(number: &u32) -> bool {
+    *number == HALF
 }
 
 const fn one() -> u32 {

@@ -179,6 +179,7 @@ impl Bench {
                 lease: unit.lease,
                 version: unit.version,
                 checkpoint: unit.trained.checkpoint,
+                merged: None,
             });
         }
     }

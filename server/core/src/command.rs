@@ -10,6 +10,7 @@ use sojourn_protocol::{
     report::Report,
     spec::JobSpec,
     time::UnixMillis,
+    unit::Flush,
 };
 use sojourn_workgen::plan::Schedule;
 
@@ -29,6 +30,15 @@ pub struct Envelope {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
 )]
 pub struct ReplyTo(pub u64);
+
+/// What an assimilator made beside a merged checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergeOffer {
+    /// The rule's state, whose blob is published too.
+    pub state: BlobRef,
+    /// Whether what the rule had gathered was used, as the work said.
+    pub flush: Flush,
+}
 
 /// What happened outside. Every command with a `to` gets exactly one [`crate::Effect::Reply`] for it,
 /// at once or (work, held open) later.
@@ -61,7 +71,14 @@ pub enum Command {
     /// An assimilator asks for work; the reply is `None` where there is none.
     TakeAssimilation { to: ReplyTo },
     /// An assimilator has checked an upload and published its blob.
-    OfferAssimilated { to: ReplyTo, lease: LeaseId, version: Version, checkpoint: BlobRef },
+    /// `merged`: where it was to be merged, how it was.
+    OfferAssimilated {
+        to: ReplyTo,
+        lease: LeaseId,
+        version: Version,
+        checkpoint: BlobRef,
+        merged: Option<MergeOffer>,
+    },
     /// An assimilator refuses an upload.
     OfferRejected { to: ReplyTo, lease: LeaseId, reason: String, fault: Fault },
     /// Which of these blobs does the state lack?

@@ -190,8 +190,8 @@ impl Core {
                 self.report(to, host, report, uploaded);
             }
             Command::TakeAssimilation { to } => self.take_assimilation(to),
-            Command::OfferAssimilated { to, lease, version, checkpoint } => {
-                self.offer_assimilated(to, lease, version, checkpoint);
+            Command::OfferAssimilated { to, lease, version, checkpoint, merged } => {
+                self.offer_assimilated(to, lease, version, checkpoint, merged);
             }
             Command::OfferRejected { to, lease, reason, fault } => {
                 self.offer_rejected(to, lease, &reason, fault);

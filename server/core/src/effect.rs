@@ -8,7 +8,7 @@ use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, Version},
     position::Position,
     report::Trained,
-    unit::Hop,
+    unit::{Hop, Merge},
     view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 use sojourn_workgen::plan::Problem;
@@ -123,4 +123,6 @@ pub struct AssimilationUnit {
     pub expected_end: Position,
     /// The version to make.
     pub version: Version,
+    /// How it is merged into the one before, where it doesn't replace it.
+    pub merge: Option<Merge>,
 }

@@ -12,14 +12,15 @@ use sojourn_protocol::{
     report::{Failure, Report, Sums},
     spec::JobSpec,
     time::UnixMillis,
+    view::MergeRecord,
 };
 use std::ops::RangeInclusive;
 
 /// The version of [`Record`]'s encoding that is written. Version 2 has jobs that are paused and extended,
 /// and evaluations outside the search; version 3 has hosts with several devices, and more kinds of failure;
 /// version 4 has leases of several hops in a row; version 5 has second copies of running hops,
-/// and jobs whose placement is changed.
-pub const EVENT_VERSION: u32 = 5;
+/// and jobs whose placement is changed; version 6 has trials whose results are merged.
+pub const EVENT_VERSION: u32 = 6;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
 
@@ -84,6 +85,18 @@ pub enum LeaseEnd {
     },
     /// Another result settled its unit, its trial ended, or its host was revoked.
     Revoked,
+}
+
+/// How a trial's results are taken in (DESIGN section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialOrder {
+    /// One hop at a time: its result replaces the version that it was trained on.
+    Hop,
+    /// Several hops at a time: results are merged as they arrive.
+    Merging,
+    /// Merging still, until what is out has been settled; nothing more is handed out.
+    Draining,
 }
 
 /// Whose fault a refused result is.
@@ -166,7 +179,14 @@ pub enum Event {
     /// A report was acknowledged. It ends its lease where that is live.
     ReportAcknowledged { report: Box<Report>, host: HostId },
     /// A trained checkpoint became its trial's next version.
-    Assimilated { lease: LeaseId, version: Version, checkpoint: BlobRef },
+    /// `merged`: how, where it didn't replace the version before.
+    Assimilated {
+        lease: LeaseId,
+        version: Version,
+        checkpoint: BlobRef,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        merged: Option<MergeRecord>,
+    },
     /// An evaluation's metrics were taken.
     Evaluated {
         lease: LeaseId,
@@ -187,6 +207,8 @@ pub enum Event {
     Superseded { lease: LeaseId },
     /// A trainer error was counted; with it the report has ended.
     UnitFailed { lease: LeaseId, failure: Failure },
+    /// From now on a trial's results are taken in like this.
+    TrialOrdered { job: JobId, trial: TrialId, order: TrialOrder },
     /// A trial ended with an error.
     TrialFailed { job: JobId, trial: TrialId, error: String },
     /// Somebody asked for an evaluation outside the search.

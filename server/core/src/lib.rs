@@ -31,7 +31,7 @@ mod view;
 mod view_extra;
 mod waits;
 
-pub use command::{Command, Envelope, Query, ReplyTo};
+pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::CoreConfig;
 pub use core::{Core, RecoverError, snapshot_of};
 pub use effect::{Answer, AssimilationUnit, Effect, JournalPosition, Offered};

@@ -54,6 +54,11 @@ impl Core {
             // Arithmetic that nothing pinned has no class.
             numeric_class: trial.class.filter(|_| !trial.mixed && job.spec.placement.reproducible),
             given: trial.given,
+            merge: trial
+                .history
+                .iter()
+                .any(|hop| hop.merged.is_some())
+                .then(|| job.spec.placement.merging()),
             hops: trial.history.clone(),
         })
     }

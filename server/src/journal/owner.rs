@@ -31,6 +31,7 @@ pub(super) const fn owner(event: &Event) -> Owner {
         | Event::JobResumed { job }
         | Event::JobExtended { job, .. }
         | Event::JobPlaced { job, .. }
+        | Event::TrialOrdered { job, .. }
         | Event::TrialFailed { job, .. }
         | Event::ExtraAsked { job, .. }
         | Event::ExtraFailed { job, .. } => Owner::Job(*job),

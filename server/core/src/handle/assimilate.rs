@@ -1,7 +1,7 @@
 //! Work for assimilators, and what they offer back.
 
 use crate::{
-    command::ReplyTo,
+    command::{MergeOffer, ReplyTo},
     core::Core,
     effect::{Answer, AssimilationUnit, Effect, Offered},
     event::{Event, Fault, LeaseEnd},
@@ -48,6 +48,7 @@ impl Core {
             version: hop.base.version().next(),
             hop,
             trained,
+            merge: None,
         })
     }
 
@@ -77,6 +78,7 @@ impl Core {
         lease: LeaseId,
         version: Version,
         checkpoint: BlobRef,
+        _merged: Option<MergeOffer>,
     ) {
         let awaited = self.awaited(lease).filter(|_| self.is_to_assimilate(lease));
         let Some((job, trial, next, trained)) = awaited else {
@@ -94,7 +96,7 @@ impl Core {
         if !self.state.blobs.is_published(&checkpoint) {
             self.emit(Event::BlobPublished { blob: checkpoint });
         }
-        self.emit(Event::Assimilated { lease, version, checkpoint });
+        self.emit(Event::Assimilated { lease, version, checkpoint, merged: None });
         self.effect(Effect::DropUpload(lease));
         self.notify_host_of(lease);
         if let Some(trial) = self.state.trial(job, trial) {

@@ -98,7 +98,7 @@ impl State {
             }
             Event::LeaseEnded { lease, end } => self.lease_ended(*lease, end, at),
             Event::ReportAcknowledged { report, host: _ } => self.acknowledged(report, at),
-            Event::Assimilated { lease, version, checkpoint } => {
+            Event::Assimilated { lease, version, checkpoint, merged: _ } => {
                 self.assimilated(*lease, *version, *checkpoint, at);
             }
             Event::Evaluated { lease, epoch, valid, f1 } => {
@@ -120,6 +120,7 @@ impl State {
                 self.count(*lease, |counters| counters.superseded += 1);
             }
             Event::UnitFailed { lease, failure } => self.unit_failed(*lease, failure, at),
+            Event::TrialOrdered { .. } => {}
             Event::TrialFailed { job, trial, error } => {
                 let failures = self.trial(*job, *trial).map(Trial::all_failures);
                 self.pardon(&failures.unwrap_or_default());
@@ -166,6 +167,7 @@ impl State {
     fn concern(&self, event: &Event) -> Concern {
         let lease = match event {
             Event::TrialFailed { job, .. }
+            | Event::TrialOrdered { job, .. }
             | Event::JobSubmitted { job, .. }
             | Event::JobCancelled { job }
             | Event::JobExtended { job, .. } => return Concern::Job(*job),

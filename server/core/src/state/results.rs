@@ -64,6 +64,7 @@ impl State {
                 end: trained.end,
                 checkpoint,
                 then: then.clone(),
+                merged: None,
             });
             if trial.history.len() == 1 {
                 trial.class = class;

@@ -220,6 +220,7 @@ fn an_assimilator_that_says_nothing_is_forgotten() {
         lease: lease.id,
         version: crate::support::version(1),
         checkpoint: blob,
+        merged: None,
     };
     let wrong = BlobRef { sha256: Digest::of(b"another"), bytes: 1 };
     assert_eq!(bench.answer(offer(wrong)).unwrap_err().kind, ErrorKind::Invalid);

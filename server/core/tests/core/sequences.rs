@@ -207,6 +207,7 @@ impl Run {
                     lease: unit.lease,
                     version: unit.version,
                     checkpoint: unit.trained.checkpoint,
+                    merged: None,
                 };
                 self.taken.push((unit.lease, offer));
             }

@@ -95,7 +95,13 @@ impl Fleet {
         {
             let (lease, version) = (unit.lease, unit.version);
             let checkpoint = unit.trained.checkpoint;
-            self.answer(Command::OfferAssimilated { to: TO, lease, version, checkpoint });
+            self.answer(Command::OfferAssimilated {
+                to: TO,
+                lease,
+                version,
+                checkpoint,
+                merged: None,
+            });
         }
     }
 

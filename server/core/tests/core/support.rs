@@ -237,6 +237,7 @@ impl Bench {
             lease: unit.lease,
             version: unit.version,
             checkpoint: unit.trained.checkpoint,
+            merged: None,
         })
     }
 

@@ -590,6 +590,7 @@ fn work_for_an_idle_slot_is_not_handed_out_ahead_to_a_busy_one() {
         lease: unit.lease,
         version: unit.version,
         checkpoint: unit.trained.checkpoint,
+        merged: None,
     });
     let woken: Vec<ReplyTo> = effects
         .iter()

@@ -379,7 +379,7 @@ impl World {
         } else {
             let (lease, version) = (unit.lease, unit.version);
             let checkpoint = unit.trained.checkpoint;
-            Command::OfferAssimilated { to: ReplyTo(0), lease, version, checkpoint }
+            Command::OfferAssimilated { to: ReplyTo(0), lease, version, checkpoint, merged: None }
         };
         self.apply(offer.clone())?;
         if self.happens(faults.duplicate) {

@@ -29,7 +29,13 @@ impl Run<'_> {
             let Some(Answer::Assimilation(Some(unit))) = self.answer.take() else { return Ok(()) };
             let (lease, version) = (unit.lease, unit.version);
             let checkpoint = unit.trained.checkpoint;
-            self.apply(Command::OfferAssimilated { to: NOBODY, lease, version, checkpoint })?;
+            self.apply(Command::OfferAssimilated {
+                to: NOBODY,
+                lease,
+                version,
+                checkpoint,
+                merged: None,
+            })?;
             if let Some(Answer::Offered(Offered::Taken)) = self.answer.take() {
                 self.tell();
             }
