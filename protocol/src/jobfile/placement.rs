@@ -49,6 +49,7 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         priority: priority?,
         share: share?,
         max_hosts: max_hosts?,
+        ..defaults
     })
 }
 
