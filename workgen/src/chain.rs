@@ -149,6 +149,19 @@ impl Chain {
         })
     }
 
+    /// The same, with nothing left of these shards: they are for others.
+    #[must_use]
+    pub fn without(&self, shards: impl IntoIterator<Item = ShardId>) -> Self {
+        let mut chain = self.clone();
+        for shard in shards {
+            let index = sojourn_protocol::unit::shard_index(shard);
+            if let (Some(done), Some(size)) = (chain.done.get_mut(index), self.sizes.get(index)) {
+                *done = *size;
+            }
+        }
+        chain
+    }
+
     /// Whole hops trained: shards ended, over all epochs.
     #[must_use]
     pub fn hops(&self) -> u64 {

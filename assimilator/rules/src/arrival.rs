@@ -1,4 +1,4 @@
-//! What a rule gets to know of a result, and how old a result may be.
+//! What a rule gets to know of a result.
 
 use sojourn_protocol::spec::Staleness;
 
@@ -21,24 +21,6 @@ impl Arrival {
     }
 }
 
-/// Results that are merged are younger than this, in versions since their base: `max(16, 4C)` (DESIGN section 7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bound(pub u64);
-
-impl Bound {
-    /// The bound for this many units in flight.
-    #[must_use]
-    pub fn of(in_flight: u32) -> Self {
-        Self((4 * u64::from(in_flight)).max(16))
-    }
-
-    /// Is a result of this staleness merged?
-    #[must_use]
-    pub fn allows(self, staleness: u64) -> bool {
-        staleness < self.0
-    }
-}
-
 /// The weight `s(t)` of a result of this staleness, in `(0, 1]`. By `libm`, so that all machines agree on its bits.
 #[must_use]
 pub fn weight(staleness: Staleness, t: u64) -> f64 {
@@ -57,14 +39,6 @@ fn real(count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_bound_is_sixteen_or_four_times_the_units_in_flight() {
-        for (in_flight, bound) in [(0, 16), (1, 16), (4, 16), (5, 20), (u32::MAX, 17_179_869_180)] {
-            assert_eq!(Bound::of(in_flight), Bound(bound));
-            assert!(Bound(bound).allows(bound - 1) && !Bound(bound).allows(bound));
-        }
-    }
 
     #[test]
     fn weights_are_those_of_fedasync() {

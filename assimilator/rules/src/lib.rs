@@ -34,7 +34,7 @@ mod rule;
 mod screen;
 mod state;
 
-pub use arrival::{Arrival, Bound, weight};
+pub use arrival::{Arrival, weight};
 pub use clip::{Norms, WINDOW};
 pub use error::{Fit, MergeError};
 pub use kernel::{Element, Lengths, Slices, norm};

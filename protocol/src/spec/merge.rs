@@ -144,6 +144,24 @@ impl Default for MergeSpec {
     }
 }
 
+/// Results that are merged are younger than this, in versions since their base: `max(16, 4C)` (DESIGN section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StalenessBound(pub u64);
+
+impl StalenessBound {
+    /// The bound for this many units in flight.
+    #[must_use]
+    pub fn of(in_flight: u32) -> Self {
+        Self((4 * u64::from(in_flight)).max(16))
+    }
+
+    /// Is a result of this staleness merged?
+    #[must_use]
+    pub fn allows(self, staleness: u64) -> bool {
+        staleness < self.0
+    }
+}
+
 /// A parameter out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` {reason}")]

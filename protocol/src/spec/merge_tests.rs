@@ -86,3 +86,11 @@ fn every_range_is_kept_with_a_reason() {
     let message = buffer(Some(0), Outer::SGD).check().unwrap_err().to_string();
     assert_eq!(message, "`arrivals` is 0; it has to be from 1 to 1000000");
 }
+
+#[test]
+fn the_bound_is_sixteen_or_four_times_the_units_in_flight() {
+    for (in_flight, bound) in [(0, 16), (1, 16), (4, 16), (5, 20), (u32::MAX, 17_179_869_180)] {
+        assert_eq!(StalenessBound::of(in_flight), StalenessBound(bound));
+        assert!(StalenessBound(bound).allows(bound - 1) && !StalenessBound(bound).allows(bound));
+    }
+}

@@ -159,6 +159,7 @@ impl Core {
         self.expire();
         self.handle(input.command);
         self.fail_lost_extras();
+        self.renew_orders();
         self.renew_homes();
         self.renew_plans();
         self.tell_new_homes();

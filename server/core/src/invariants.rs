@@ -5,12 +5,13 @@
 use crate::{
     core::Core,
     event::UnitKey,
+    handle::visits,
     schedule::Ranks,
     state::{BlobStatus, Job, Lease, Open, PastState, Trial},
 };
 use sojourn_protocol::{
     digest::Digest,
-    ids::{Epoch, HostId, ShardId, TrialId},
+    ids::{Epoch, HostId, LeaseId, ShardId, TrialId},
     position::Position,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,12 +115,50 @@ impl Core {
         }
         for lease in &trial.awaiting {
             let past = self.state.past.get(lease);
-            let on_current = past.is_some_and(|past| past.lease.base == trial.version);
-            holds("H2", on_current && trial.is_running(), || {
-                format!("result {lease} waits for trial {} and isn't on its version", trial.id)
+            let fits = past.is_some_and(|past| match trial.merging {
+                None => past.lease.base == trial.version,
+                Some(_) => self.state.is_wanted(&past.lease),
+            });
+            holds("H2", fits && trial.is_running(), || {
+                format!("result {lease} waits for trial {} and can't be taken in", trial.id)
             })?;
         }
-        Ok(())
+        self.merging(trial)
+    }
+
+    /// M1: while results are merged, what is out of a trial are live leases, late ones and results that wait, each once
+    /// and each on a version that is kept for it; and nothing is free that is in flight.
+    fn merging(&self, trial: &Trial) -> Result<(), Violation> {
+        let Some(merging) = &trial.merging else { return Ok(()) };
+        let mut out = BTreeSet::new();
+        for (shard, unit) in &merging.units {
+            let live = unit.live.iter().map(|lease| self.state.leases.get(lease));
+            let past = unit.late.iter().chain(&unit.reported);
+            let past = past.map(|lease| self.state.past.get(lease).map(|past| &past.lease));
+            for lease in live.chain(past) {
+                let sound = lease.is_some_and(|lease| {
+                    let base = merging.bases.get(&lease.base);
+                    visits(lease).eq([*shard])
+                        && out.insert(lease.id)
+                        && base.is_some_and(|base| base.leases.contains(&lease.id))
+                        && self.state.is_wanted(lease)
+                });
+                holds("M1", sound, || format!("trial {}, shard {shard}: {lease:?}", trial.id))?;
+            }
+            let free = merging.free.next(*shard).is_some();
+            holds("M1", !(free && unit.is_in_flight()), || {
+                format!("shard {shard} of trial {} is free and in flight", trial.id)
+            })?;
+        }
+        let referring = merging.bases.values().flat_map(|base| &base.leases).copied();
+        holds("M1", out == referring.collect(), || {
+            format!("other leases than those of its shards refer to trial {}'s bases", trial.id)
+        })?;
+        let waiting: BTreeSet<LeaseId> = trial.awaiting.iter().copied().collect();
+        let reported = merging.units.values().flat_map(|unit| &unit.reported).copied();
+        holds("M1", waiting == reported.collect() && trial.live.is_empty(), || {
+            format!("the results of trial {} that wait aren't those of its shards", trial.id)
+        })
     }
 
     /// Are the trials that are ranked as open those whose next hop could be granted?
@@ -170,7 +209,7 @@ impl Core {
     fn lease_counts(&self) -> Result<(), Violation> {
         let mut units: BTreeMap<UnitKey, Vec<&Lease>> = BTreeMap::new();
         for lease in self.state.leases.values() {
-            units.entry(unit_name(lease)).or_default().push(lease);
+            units.entry(self.unit_name(lease)).or_default().push(lease);
             let live = self.state.jobs.get(&lease.unit.job()).and_then(|j| j.live_of(&lease.unit));
             let known = live.is_some_and(|live| live.contains(&lease.id));
             holds("L1", known, || format!("live lease {} isn't its unit's", lease.id))?;
@@ -188,6 +227,17 @@ impl Core {
         };
         let wrong = units.values().find(one_too_many);
         holds("L1", wrong.is_none(), || format!("too many live leases of one unit: {wrong:?}"))
+    }
+
+    /// What no two live leases are for, but copies.
+    fn unit_name(&self, lease: &Lease) -> UnitKey {
+        let UnitKey::Train { job, trial, .. } = lease.unit else { return lease.unit };
+        let known = self.state.trial(job, trial);
+        if known.is_some_and(|trial| trial.merging.is_some()) {
+            return lease.unit;
+        }
+        // In hop order a trial has one next hop, whatever the shard.
+        UnitKey::Train { job, trial, epoch: Epoch(0), shard: ShardId(0), from: 0 }
     }
 
     /// A1: an acknowledged report has ended, or waits in its trial's line.
@@ -225,16 +275,6 @@ impl Core {
         }
         let kept: BTreeMap<Digest, u32> = self.state.blobs.referenced().collect();
         holds("B1", kept == counts, || "reference counts differ from a recount".into())
-    }
-}
-
-fn unit_name(lease: &Lease) -> UnitKey {
-    match lease.unit {
-        // A trial has one next hop, whatever the shard; so a hop's unit is named by its trial.
-        UnitKey::Train { job, trial, .. } => {
-            UnitKey::Train { job, trial, epoch: Epoch(0), shard: ShardId(0), from: 0 }
-        }
-        UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => lease.unit,
     }
 }
 

@@ -123,7 +123,7 @@ impl Core {
         let mut hosts: Vec<HostId> = first.filter(|host| self.soft.parked.waits(*host)).collect();
         match self.soft.schedule.homes.get(&job) {
             Some(homes) => {
-                let open = of_job.chain.open().flat_map(|shard| homes.all(shard));
+                let open = of_job.open_chain().open().flat_map(|shard| homes.all(shard));
                 let waiting = open.filter_map(|host| self.soft.parked.rank(host));
                 let waiting: BTreeSet<Rank> = waiting.collect();
                 hosts.extend(waiting.into_iter().map(|rank| rank.host));

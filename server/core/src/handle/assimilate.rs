@@ -12,8 +12,10 @@ use sojourn_protocol::{
     error::ErrorKind,
     ids::{JobId, LeaseId, TrialId, Version},
     report::{Outcome, Trained},
-    unit::Hop,
+    unit::{Hop, Merge},
+    view::MergeRecord,
 };
+use sojourn_workgen::Advance;
 
 impl Core {
     /// Puts a result into the line where it is the first of its trial.
@@ -45,11 +47,54 @@ impl Core {
         Some(AssimilationUnit {
             lease,
             expected_end: stretch.position_at(trained.end.batch)?,
-            version: hop.base.version().next(),
+            version: self.state.trial(hop.job, hop.trial)?.version.next(),
+            merge: self.merge_of(lease, &trained),
             hop,
             trained,
-            merge: None,
         })
+    }
+
+    /// How a result is to be merged, where its trial's are.
+    fn merge_of(&self, lease: LeaseId, trained: &Trained) -> Option<Merge> {
+        let lease = self.state.lease(lease)?;
+        let job = self.state.jobs.get(&lease.unit.job())?;
+        let trial = job.trial(lease.unit.trial())?;
+        let merging = trial.merging.as_ref()?;
+        let position = trial.end_in_chain(lease, trained.end)?;
+        let mut chain = trial.chain.clone();
+        let advance = chain.advance(chain.next(position.shard)?, position).ok()?;
+        Some(Merge {
+            spec: job.spec.placement.merging(),
+            current: trial.base(),
+            state: merging.state,
+            staleness: trial.staleness(lease),
+            in_flight: merging.in_flight.max(1),
+            position,
+            flush: trial.flush_with(lease, matches!(advance, Advance::Epoch(_))),
+        })
+    }
+
+    /// What an offer says of a merge, as it is remembered; `None` where it isn't what was to be done.
+    fn record_of(
+        &self,
+        lease: LeaseId,
+        trained: BlobRef,
+        checkpoint: BlobRef,
+        offer: Option<MergeOffer>,
+    ) -> Option<Option<MergeRecord>> {
+        let (known, report) = self.trained(lease)?;
+        let Some(merge) = self.merge_of(lease, report) else {
+            return (offer.is_none() && checkpoint == trained).then_some(None);
+        };
+        let MergeOffer { state, flush } = offer?;
+        (checkpoint.bytes == trained.bytes).then_some(Some(MergeRecord {
+            base: known.base,
+            staleness: merge.staleness,
+            in_flight: merge.in_flight,
+            flush,
+            from: merge.state,
+            state,
+        }))
     }
 
     fn trained_hop(&self, lease: LeaseId) -> Option<(Hop, Trained)> {
@@ -78,40 +123,66 @@ impl Core {
         lease: LeaseId,
         version: Version,
         checkpoint: BlobRef,
-        _merged: Option<MergeOffer>,
+        merged: Option<MergeOffer>,
     ) {
         let awaited = self.awaited(lease).filter(|_| self.is_to_assimilate(lease));
         let Some((job, trial, next, trained)) = awaited else {
             return self.reply(to, Ok(Answer::Offered(Offered::Stale)));
         };
-        if version != next || checkpoint != trained {
+        let record = self.record_of(lease, trained, checkpoint, merged);
+        let Some(merged) = record.filter(|_| version == next) else {
             let message = format!("lease {lease} can't make version {version} of that checkpoint");
             return self.refuse(to, ErrorKind::Invalid, message);
-        }
-        if self.state.blobs.status(&checkpoint.sha256) == Some(BlobStatus::Doomed) {
+        };
+        let blobs = || std::iter::once(checkpoint).chain(merged.map(|merged| merged.state));
+        let doomed =
+            |blob: BlobRef| self.state.blobs.status(&blob.sha256) == Some(BlobStatus::Doomed);
+        if blobs().any(doomed) {
             let message = "the checkpoint's blob is being deleted: publish it again";
             return self.refuse(to, ErrorKind::Unavailable, message);
         }
         self.soft.assimilating.remove(&lease);
-        if !self.state.blobs.is_published(&checkpoint) {
-            self.emit(Event::BlobPublished { blob: checkpoint });
+        for blob in blobs() {
+            if !self.state.blobs.is_published(&blob) {
+                self.emit(Event::BlobPublished { blob });
+            }
         }
-        self.emit(Event::Assimilated { lease, version, checkpoint, merged: None });
+        self.emit(Event::Assimilated { lease, version, checkpoint, merged });
         self.effect(Effect::DropUpload(lease));
         self.notify_host_of(lease);
-        if let Some(trial) = self.state.trial(job, trial) {
-            let late: Vec<LeaseId> = trial.awaiting.iter().copied().collect();
-            let live: Vec<LeaseId> = trial.live.iter().copied().collect();
-            for lease in live {
-                self.end_lease(lease, LeaseEnd::Revoked);
-            }
-            for lease in late {
-                self.supersede(lease);
-            }
-        }
+        self.end_unwanted(job, trial);
         self.keep_promise(lease);
+        if merged.is_some() {
+            // Its shard may be open again, and with a new epoch all of them.
+            self.soft.work_changed = true;
+            self.queue_next(job, trial);
+        }
         self.soft.opened.push((job, trial));
         self.reply(to, Ok(Answer::Offered(Offered::Taken)));
+    }
+
+    /// Ends what is under way of a trial's hops and can't be taken in any more.
+    fn end_unwanted(&mut self, job: JobId, trial: TrialId) {
+        let Some(known) = self.state.trial(job, trial) else { return };
+        let unwanted = |lease: &LeaseId| {
+            self.state.lease(*lease).is_none_or(|lease| !self.state.is_wanted(lease))
+        };
+        let live: Vec<LeaseId> = known.live_hops().filter(unwanted).collect();
+        let waiting: Vec<LeaseId> = known.awaiting.iter().copied().filter(unwanted).collect();
+        for lease in live {
+            self.end_lease(lease, LeaseEnd::Revoked);
+        }
+        for lease in waiting {
+            self.supersede(lease);
+        }
+    }
+
+    /// Has the next result of a trial taken in.
+    fn queue_next(&mut self, job: JobId, trial: TrialId) {
+        let next = self.state.trial(job, trial).and_then(|trial| trial.awaiting.front().copied());
+        if let Some(next) = next {
+            self.queue_assimilation(next);
+        }
     }
 
     pub(crate) fn offer_rejected(
@@ -134,10 +205,7 @@ impl Core {
             if fault == Fault::Host {
                 self.rest_if_failing(past.host);
             }
-            let trial = self.state.trial(past.unit.job(), past.unit.trial());
-            if let Some(next) = trial.and_then(|trial| trial.awaiting.front().copied()) {
-                self.queue_assimilation(next);
-            }
+            self.queue_next(past.unit.job(), past.unit.trial());
         }
         self.soft.work_changed = true;
         self.reply(to, Ok(Answer::Offered(Offered::Taken)));

@@ -30,7 +30,7 @@ impl Core {
         kept.is_none_or(|kept| kept == place.class())
             && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
             // Nobody else could do what a home failed to do, until it rests and another is found.
-            && (self.has_homes(job) || self.may_retry(kept, &trial.failures, place.host))
+            && (self.has_homes(job) || self.may_retry(kept, &trial.hop_failures(), place.host))
     }
 
     /// The numeric class that the trial must stay in.

@@ -3,7 +3,7 @@
 use crate::{
     contact::Slots,
     core::Core,
-    schedule::{FleetPlace, PACE_ONE, PlaceName, SPEED_ONE, look_after},
+    schedule::{FleetPlace, Left, PACE_ONE, PlaceName, SPEED_ONE, look_after},
     state::Concern,
 };
 use sojourn_protocol::{
@@ -103,7 +103,9 @@ impl Core {
         let ranks = schedule.ranks.entry(job).or_default();
         if known.is_running() && !known.chain.is_done() {
             let work = schedule.estimates.work_left(job, known);
-            ranks.set(trial, work, known.is_runnable(), self.now);
+            let at_once = u64::try_from(known.hops_in_flight()).unwrap_or(u64::MAX);
+            let at_once = if known.merging.is_some() { at_once.saturating_add(1) } else { 1 };
+            ranks.set(trial, Left { work, at_once }, known.is_runnable(), self.now);
         } else {
             ranks.remove(trial);
         }

@@ -106,6 +106,6 @@ impl Core {
 
 /// The shards that a trial may visit next.
 fn open_blobs(job: &Job, trial: &Trial) -> Vec<Digest> {
-    let open = trial.chain.open().filter_map(|shard| job.data.train.get(shard_index(shard)));
+    let open = trial.open_chain().open().filter_map(|shard| job.data.train.get(shard_index(shard)));
     open.map(|shard| shard.blob.sha256).collect()
 }

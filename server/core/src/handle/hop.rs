@@ -44,13 +44,16 @@ impl Board for JobBoard<'_> {
     fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_> {
         let open = self.ranks.open().filter_map(|(trial, work)| {
             let known = self.job.trial(trial)?;
-            let fits = self.core.may_train(self.job, known, self.place)
+            // What waits for its turn grows old there, where others go on meanwhile.
+            let ages = self.place.ahead && known.merging.is_some();
+            let fits = !ages
+                && self.core.may_train(self.job, known, self.place)
                 && self.core.has_room(self.place.slots, known);
             let since = self.ranks.open_since(trial).unwrap_or(self.core.now);
             let waited = (self.core.now - since).0.saturating_mul(1000);
             fits.then(|| {
                 let way = if self.planned { self.core.way(known, self.place.host) } else { 0 };
-                Candidate { trial, chain: &known.chain, work, waited, way }
+                Candidate { trial, chain: known.open_chain(), work, waited, way }
             })
         });
         Box::new(open)
@@ -120,7 +123,8 @@ impl Core {
 
     fn chosen(&self, board: &JobBoard<'_>, choice: Choice) -> Option<Chosen> {
         let trial = board.job.trial(choice.trial)?;
-        let start = trial.chain.next(choice.shard)?;
+        let chain = trial.open_chain();
+        let start = chain.next(choice.shard)?;
         let unit = UnitKey::Train {
             job: board.job.id,
             trial: choice.trial,
@@ -129,8 +133,11 @@ impl Core {
             from: start.batch,
         };
         let standing = |shard| board.shelf.standing(shard);
-        let most = self.hops_worth(board.job, trial, choice.shard, board.place);
-        let then = legs(&trial.chain, choice.shard, standing, most);
+        let most = match trial.merging {
+            None => self.hops_worth(board.job, trial, choice.shard, board.place),
+            Some(_) => 1,
+        };
+        let then = legs(chain, choice.shard, standing, most);
         let why = Reason::Policy(choice.why);
         let base = trial.version;
         Some(Chosen { unit, then, base, why, planned: None, copy_of: None, after: None })

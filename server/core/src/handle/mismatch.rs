@@ -62,7 +62,10 @@ fn wrong_position(lease: &Lease, trial: &Trial, trained: &Trained) -> Option<Str
         let (is, wanted) = (trained.checkpoint.bytes, trial.checkpoint_bytes);
         return Some(format!("the checkpoint has {is} bytes instead of {wanted}"));
     }
-    chain.advance_through(start, &lease.then, trained.end).err().map(|error| error.to_string())
+    let Some(end) = trial.end_in_chain(lease, trained.end) else {
+        return Some(format!("{} steps were taken in all, which are too few", trained.end.step));
+    };
+    chain.advance_through(start, &lease.then, end).err().map(|error| error.to_string())
 }
 
 /// The rows that were trained are those of the batches that were.

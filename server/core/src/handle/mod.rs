@@ -22,6 +22,7 @@ mod left;
 mod legs;
 mod mismatch;
 mod moves;
+mod order;
 mod placement;
 mod plan;
 mod problem;
@@ -34,3 +35,4 @@ mod turn;
 mod wire;
 
 pub(crate) use lease::FREE_RETURNS;
+pub(crate) use plan::visits;

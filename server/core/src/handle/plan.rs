@@ -5,6 +5,7 @@ use super::{
     fit::Place,
     hop::Hop,
     legs::legs,
+    problem::left_to_train,
     promise::{After, Continued},
     reason::{Planned, Reason},
     shelf::Shelf,
@@ -122,7 +123,7 @@ impl Core {
         match planning.advise((place.host, device), self.now, standing) {
             Advice::Take(hop, further) => {
                 let trial = job.trial(hop.trial)?;
-                let goes_on = if trial.is_runnable() {
+                let goes_on = if trial.merging.is_none() && trial.is_runnable() {
                     Continued { chain: trial.chain.clone(), after: None }
                 } else {
                     self.goes_on_at(trial, place)?
@@ -240,7 +241,7 @@ impl Core {
     /// Is a planned hop trained, under way, or of a trial that goes on no more?
     fn is_over(&self, trial: &Trial, hop: &PlannedHop) -> bool {
         let at = trial.chain.epoch();
-        let past = !trial.is_running() || at > hop.epoch || trial.chain.is_done();
+        let past = !left_to_train(trial) || at > hop.epoch;
         let done = || trial.chain.next(hop.shard).is_none() || self.is_in_hand(trial, hop.shard);
         past || (at == hop.epoch && done()) || self.is_told(trial, hop)
     }

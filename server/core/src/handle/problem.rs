@@ -223,8 +223,9 @@ fn crowded(alone: &Problem, crowds: &[u64]) -> Option<Problem> {
     problem.check().is_ok().then_some(problem)
 }
 
-fn left_to_train(trial: &Trial) -> bool {
-    trial.is_running() && !trial.chain.is_done()
+/// Has it hops in a row, which a plan is for? Those of a trial whose results are merged go to whoever is idle.
+pub(crate) fn left_to_train(trial: &Trial) -> bool {
+    trial.is_running() && !trial.chain.is_done() && trial.merging.is_none()
 }
 
 fn scaled(value: u64, by: u64, over: u64) -> u64 {

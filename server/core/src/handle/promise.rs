@@ -39,6 +39,9 @@ impl Core {
     /// A trial that one place has in hand, as it will be when the result has been taken in; `None` where another
     /// place has it, or it is promised already.
     pub(crate) fn goes_on_at(&self, trial: &Trial, place: Place<'_>) -> Option<Continued> {
+        if trial.merging.is_some() {
+            return None;
+        }
         let mut in_hand = trial.live.iter().chain(&trial.awaiting).copied();
         let (lease, None) = (in_hand.next()?, in_hand.next()) else { return None };
         let known = self.state.lease(lease)?;

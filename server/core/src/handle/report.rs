@@ -109,7 +109,8 @@ impl Core {
         let Some(trial) = job.and_then(|job| job.trial(lease.unit.trial())) else { return false };
         let way = std::iter::once(shard).chain(lease.then.iter().copied());
         let whole: u64 = way.map(|shard| u64::from(trial.chain.left_of(shard))).sum();
-        let done = trained.end.step.saturating_sub(trial.chain.step());
+        let Some((_, first)) = trial.base_of(lease) else { return false };
+        let done = trained.end.step.saturating_sub(first);
         let is_part = done < whole;
         let is_live = self.state.leases.contains_key(&lease.id);
         let is_further = |live: LeaseId| {

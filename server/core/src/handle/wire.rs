@@ -69,10 +69,11 @@ impl Core {
         })
     }
 
-    /// The hop of a lease on its trial's current version, with those that follow it.
+    /// The hop of a lease whose result would be taken in, with those that follow it.
     pub(crate) fn wire_hop(&self, lease: &Lease) -> Option<Hop> {
         let trial = self.state.trial(lease.unit.job(), lease.unit.trial())?;
-        self.hop_of(lease, trial.base(), trial.chain.step())
+        let (base, step) = trial.base_of(lease)?;
+        self.hop_of(lease, base, step)
     }
 
     /// The hop of a lease, with those that follow it, from a base and a step.

@@ -40,6 +40,8 @@ pub(crate) struct Fleet {
     look_at: BTreeSet<(UnixMillis, HostId)>,
     /// Speeds of all slots together.
     capacity: u64,
+    /// All slots.
+    slots: u64,
     /// Grows with every host that comes, goes or has other slots.
     version: u64,
 }
@@ -64,6 +66,7 @@ impl Fleet {
         });
         let is_new = self.uncount(host).is_none();
         self.capacity = self.capacity.saturating_add(capacity(&places));
+        self.slots += slots(&places);
         for place in &places {
             self.by_speed.entry(place.class).or_default().insert((Reverse(place.speed), host));
         }
@@ -103,6 +106,7 @@ impl Fleet {
     fn uncount(&mut self, host: HostId) -> Option<Vec<FleetPlace>> {
         let places = self.hosts.remove(&host)?;
         self.capacity = self.capacity.saturating_sub(capacity(&places));
+        self.slots -= slots(&places);
         for place in &places {
             if let Some(of_class) = self.by_speed.get_mut(&place.class) {
                 of_class.remove(&(Reverse(place.speed), host));
@@ -135,6 +139,12 @@ impl Fleet {
     #[must_use]
     pub(crate) fn next_look(&self) -> Option<UnixMillis> {
         self.look_at.first().map(|(at, _)| *at)
+    }
+
+    /// How many slots there are.
+    #[must_use]
+    pub(crate) fn slots(&self) -> u64 {
+        self.slots
     }
 
     /// Every host with its places.
@@ -188,6 +198,10 @@ impl Fleet {
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
+}
+
+fn slots(places: &[FleetPlace]) -> u64 {
+    places.iter().map(|place| u64::from(place.slots)).sum()
 }
 
 fn capacity(places: &[FleetPlace]) -> u64 {

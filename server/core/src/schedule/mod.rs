@@ -24,7 +24,7 @@ pub(crate) use fleet::{Fleet, FleetPlace, SPEED_ONE, look_after, takes};
 pub(crate) use followed::{Advice, PlannedHop, Standing as PlannedStanding};
 pub(crate) use homes::{Homes, Keeper};
 pub(crate) use planning::{ALONE, Asked, PlaceKey, Planning};
-pub(crate) use ranks::Ranks;
+pub(crate) use ranks::{Left, Ranks};
 
 use sojourn_protocol::{
     ids::{HostId, JobId},
@@ -35,6 +35,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// All of it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Schedule {
+    /// For which fleet and how many trials it was last decided how results are taken in; none where it is to be
+    /// decided anew.
+    pub(crate) ordered: Option<(u64, usize)>,
     /// How long units take.
     pub(crate) estimates: Estimates,
     /// Who is there.

@@ -10,20 +10,36 @@ use std::{
 /// A job's running trials by the work that they have left, in microseconds at the reference speed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ranks {
-    /// Those whose next hop nobody has, the longest first.
+    /// Those of which a hop could be granted, the longest first.
     open: BTreeSet<(Reverse<u64>, TrialId)>,
     /// All of them, likewise.
     running: BTreeSet<(Reverse<u64>, TrialId)>,
-    /// What each one stands with, and since when it is open.
-    by_trial: BTreeMap<TrialId, (u64, Option<UnixMillis>)>,
+    /// What each one has left, and since when it is open.
+    by_trial: BTreeMap<TrialId, (Left, Option<UnixMillis>)>,
     /// The work of all of them together.
     total: u64,
 }
 
+/// What a trial has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// In microseconds at the reference speed.
+    pub(crate) work: u64,
+    /// Hops of it that one more host would make go on at once: it stands with this part of its work.
+    pub(crate) at_once: u64,
+}
+
+impl Left {
+    const fn rank(self) -> u64 {
+        self.work.div_ceil(if self.at_once > 1 { self.at_once } else { 1 })
+    }
+}
+
 impl Ranks {
     /// A trial has so much work left, and is open or not, now.
-    pub(crate) fn set(&mut self, trial: TrialId, work: u64, open: bool, now: UnixMillis) {
-        if let Some((_, since)) = self.by_trial.get_mut(&trial).filter(|(was, _)| *was == work) {
+    pub(crate) fn set(&mut self, trial: TrialId, left: Left, open: bool, now: UnixMillis) {
+        let work = left.rank();
+        if let Some((_, since)) = self.by_trial.get_mut(&trial).filter(|(was, _)| *was == left) {
             if open == since.is_some() {
                 return;
             }
@@ -37,9 +53,9 @@ impl Ranks {
         }
         let before = self.remove(trial);
         let since = open.then(|| before.unwrap_or(now));
-        self.by_trial.insert(trial, (work, since));
+        self.by_trial.insert(trial, (left, since));
         self.running.insert((Reverse(work), trial));
-        self.total = self.total.saturating_add(work);
+        self.total = self.total.saturating_add(left.work);
         if open {
             self.open.insert((Reverse(work), trial));
         }
@@ -47,10 +63,10 @@ impl Ranks {
 
     /// A trial has ended, or has nothing left to train. Since when it was open, where it was.
     pub(crate) fn remove(&mut self, trial: TrialId) -> Option<UnixMillis> {
-        let (work, since) = self.by_trial.remove(&trial)?;
-        self.running.remove(&(Reverse(work), trial));
-        self.open.remove(&(Reverse(work), trial));
-        self.total = self.total.saturating_sub(work);
+        let (left, since) = self.by_trial.remove(&trial)?;
+        self.running.remove(&(Reverse(left.rank()), trial));
+        self.open.remove(&(Reverse(left.rank()), trial));
+        self.total = self.total.saturating_sub(left.work);
         since
     }
 
@@ -68,6 +84,18 @@ impl Ranks {
     #[must_use]
     pub(crate) fn open_since(&self, trial: TrialId) -> Option<UnixMillis> {
         self.by_trial.get(&trial).and_then(|(_, since)| *since)
+    }
+
+    /// How many trials are running.
+    #[must_use]
+    pub(crate) fn count(&self) -> usize {
+        self.by_trial.len()
+    }
+
+    /// What a running trial has left, in microseconds at the reference speed.
+    #[must_use]
+    pub(crate) fn left_of(&self, trial: TrialId) -> u64 {
+        self.by_trial.get(&trial).map_or(0, |(left, _)| left.work)
     }
 
     /// Is no trial running?
@@ -96,17 +124,20 @@ mod tests {
     #[test]
     fn trials_stand_by_what_they_have_left() {
         let (mut ranks, now) = (Ranks::default(), UnixMillis(5));
-        ranks.set(TrialId(2), 50, true, now);
-        ranks.set(TrialId(1), 50, true, now);
-        ranks.set(TrialId(0), 90, false, now);
+        let left = |work| Left { work, at_once: 1 };
+        ranks.set(TrialId(2), left(50), true, now);
+        ranks.set(TrialId(1), left(50), true, now);
+        ranks.set(TrialId(0), left(90), false, now);
         assert_eq!(ranks.open().collect::<Vec<_>>(), [(TrialId(1), 50), (TrialId(2), 50)]);
         assert_eq!((ranks.longest(), ranks.total()), (90, 190));
-        ranks.set(TrialId(0), 40, true, UnixMillis(7));
-        ranks.set(TrialId(0), 30, true, UnixMillis(9));
+        ranks.set(TrialId(0), left(40), true, UnixMillis(7));
+        ranks.set(TrialId(0), left(30), true, UnixMillis(9));
         assert_eq!(ranks.open().map(|(trial, _)| trial.0).collect::<Vec<_>>(), [1, 2, 0]);
         assert_eq!(ranks.open_since(TrialId(0)), Some(UnixMillis(7)), "it is open all the time");
         assert_eq!(ranks.remove(TrialId(1)), Some(now));
         assert_eq!(ranks.remove(TrialId(1)), None);
         assert_eq!((ranks.longest(), ranks.total()), (50, 80));
+        ranks.set(TrialId(0), Left { work: 30, at_once: 3 }, true, now);
+        assert_eq!((ranks.open().last(), ranks.total()), (Some((TrialId(0), 10)), 80));
     }
 }

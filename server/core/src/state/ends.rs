@@ -1,11 +1,12 @@
 //! How trials, jobs and evaluations outside the search end, and what stands still meanwhile.
 
-use super::{ExtraEnd, ExtraName, ExtraResult, FailedBy, JobEnd, State, Trial, TrialEnd};
+use super::{ExtraEnd, ExtraName, ExtraResult, FailedBy, JobEnd, Lease, State, Trial, TrialEnd};
+use crate::event::TrialOrder;
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     time::UnixMillis,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 impl State {
     pub(super) fn end_extra(&mut self, job: JobId, name: ExtraName, end: ExtraEnd, at: UnixMillis) {
@@ -17,6 +18,18 @@ impl State {
         }
         self.blobs.release(checkpoint.sha256, at);
         self.settle(job, at);
+    }
+
+    /// Says how a trial's results are taken in from now on.
+    pub(super) fn ordered(&mut self, job: JobId, id: TrialId, order: TrialOrder, at: UnixMillis) {
+        let Some(trial) = self.trial(job, id) else { return };
+        let live = trial.live.iter().filter_map(|lease| self.leases.get(lease).cloned());
+        let live: Vec<Arc<Lease>> = live.collect();
+        self.change_trial(job, id, at, |trial| match order {
+            TrialOrder::Merging => trial.begin_merging(&live),
+            TrialOrder::Draining => trial.drain(),
+            TrialOrder::Hop => trial.merging = None,
+        });
     }
 
     /// Ends a job where it is the time, or opens its test.
@@ -41,6 +54,7 @@ impl State {
             trial.end = Some(end);
             trial.evaluations.clear();
             trial.failures.clear();
+            trial.merging = None;
         });
         if let Some(job) = self.jobs.get_mut(&job) {
             job.recount_load();

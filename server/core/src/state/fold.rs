@@ -98,8 +98,8 @@ impl State {
             }
             Event::LeaseEnded { lease, end } => self.lease_ended(*lease, end, at),
             Event::ReportAcknowledged { report, host: _ } => self.acknowledged(report, at),
-            Event::Assimilated { lease, version, checkpoint, merged: _ } => {
-                self.assimilated(*lease, *version, *checkpoint, at);
+            Event::Assimilated { lease, version, checkpoint, merged } => {
+                self.assimilated(*lease, *version, *checkpoint, *merged, at);
             }
             Event::Evaluated { lease, epoch, valid, f1 } => {
                 self.evaluated(*lease, *epoch, *valid, *f1, at);
@@ -120,7 +120,7 @@ impl State {
                 self.count(*lease, |counters| counters.superseded += 1);
             }
             Event::UnitFailed { lease, failure } => self.unit_failed(*lease, failure, at),
-            Event::TrialOrdered { .. } => {}
+            Event::TrialOrdered { job, trial, order } => self.ordered(*job, *trial, *order, at),
             Event::TrialFailed { job, trial, error } => {
                 let failures = self.trial(*job, *trial).map(Trial::all_failures);
                 self.pardon(&failures.unwrap_or_default());

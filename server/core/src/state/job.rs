@@ -1,7 +1,7 @@
 //! One job: its trials and its counts.
 
 use super::{
-    AtEnd, ExtraEvaluation, ExtraName, Lease,
+    AtEnd, ExtraEvaluation, ExtraName, Lease, Merging,
     open::Open,
     trial::{Best, Trial, TrialEnd, is_better},
 };
@@ -13,7 +13,7 @@ use sojourn_protocol::{
     manifest::{DataManifest, DataSplit},
     report::Sums,
     seeds,
-    spec::{JobSpec, TrialConfig},
+    spec::{JobSpec, OrderChoice, TrialConfig},
     time::UnixMillis,
     unit::TrialContext,
 };
@@ -323,6 +323,7 @@ fn new_trial(
     let flops_per_row =
         sojourn_model::flops_per_row(&context.config.model, &context.shape, context.outputs)
             .unwrap_or(1);
+    let chain = Chain::new(training.epochs, training.batch_size, &data.train);
     Trial {
         id,
         choices: trial.choices,
@@ -330,7 +331,6 @@ fn new_trial(
         given: spec.given(trial.model),
         checkpoint_bytes,
         flops_per_row,
-        chain: Chain::new(training.epochs, training.batch_size, &data.train),
         context: context.into(),
         former: Vec::new(),
         version: sojourn_protocol::ids::Version(0),
@@ -347,5 +347,7 @@ fn new_trial(
         live: BTreeSet::new(),
         awaiting: std::collections::VecDeque::new(),
         failures: BTreeMap::new(),
+        merging: (spec.placement.order == OrderChoice::Merge).then(|| Merging::new(&chain)),
+        chain,
     }
 }

@@ -1,7 +1,7 @@
 //! How leases come, live and end in the state.
 
-use super::{Lease, Past, PastState, State};
-use crate::event::LeaseEnd;
+use super::{Lease, Past, PastState, State, Trial};
+use crate::event::{LeaseEnd, UnitKey};
 use sojourn_protocol::{
     ids::LeaseId,
     report::{Outcome, Report},
@@ -27,7 +27,24 @@ impl State {
         if let Some(host) = self.hosts.get_mut(&lease.host) {
             host.live.insert(lease.id);
         }
+        self.change_hop(&lease, |trial| trial.hop_granted(&lease));
         self.leases.insert(lease.id, Arc::new(lease));
+    }
+
+    /// Changes the trial of a hop's lease.
+    fn change_hop(&mut self, lease: &Lease, change: impl FnOnce(&mut Trial)) {
+        let UnitKey::Train { job, trial, .. } = lease.unit else { return };
+        if self.trial(job, trial).is_some_and(|trial| trial.merging.is_some()) {
+            self.change_trial(job, trial, self.at, change);
+        } else if let Some(trial) = self.trial_mut(job, trial) {
+            // No blob is referred to otherwise than before.
+            change(trial);
+        }
+    }
+
+    /// Nothing more of a hop's lease is to come.
+    pub(super) fn hop_over(&mut self, lease: &Lease) {
+        self.change_hop(lease, |trial| trial.hop_over(lease));
     }
 
     /// Takes a lease out of the live ones; its state is for the caller to say.
@@ -52,6 +69,10 @@ impl State {
             self.lost_beside_a_copy(&lease);
         }
         let ran_out = matches!(end, LeaseEnd::Silent | LeaseEnd::Overdue);
+        self.change_hop(&lease, |trial| match ran_out {
+            true => trial.hop_late(&lease),
+            false => trial.hop_over(&lease),
+        });
         if let Some(host) = self.hosts.get_mut(&lease.host) {
             host.expired += u64::from(ran_out);
             if ran_out {
@@ -82,17 +103,14 @@ impl State {
                 None => return,
             },
         };
-        let wanted = self.is_wanted(&lease);
-        let unit = lease.unit;
+        let waits = self.is_wanted(&lease) && matches!(report.outcome, Outcome::Trained(_));
+        self.change_hop(&lease, |trial| match waits {
+            true => trial.hop_reported(&lease),
+            false => trial.hop_over(&lease),
+        });
         let state = PastState::Acknowledged(Box::new(report.outcome.clone()));
         // Open until it ends; nothing forgets it before that.
         self.past.insert(id, Past { lease, state, forget_at: at });
-        if wanted
-            && matches!(report.outcome, Outcome::Trained(_))
-            && let Some(trial) = self.trial_mut(unit.job(), unit.trial())
-        {
-            trial.awaiting.push_back(id);
-        }
     }
 
     /// A live lease was reported. Trainer errors are counted elsewhere.

@@ -3,13 +3,13 @@
 
 use super::trial::Trial;
 use sojourn_protocol::ids::{Epoch, TrialId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A job's open units. It follows from the trials, so it isn't stored with them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Open {
-    /// Trials whose next hop nobody has.
-    hops: BTreeSet<TrialId>,
+    /// Trials with hops that nobody has, and how many.
+    hops: BTreeMap<TrialId, usize>,
     /// Evaluations that nobody has, oldest first.
     evaluations: BTreeSet<(Epoch, TrialId)>,
 }
@@ -38,22 +38,21 @@ impl Open {
     }
 
     fn renew_hop(&mut self, trial: &Trial) {
-        if trial.is_runnable() {
-            self.hops.insert(trial.id);
-        } else {
-            self.hops.remove(&trial.id);
-        }
+        match trial.open_hops() {
+            0 => self.hops.remove(&trial.id),
+            open => self.hops.insert(trial.id, open),
+        };
     }
 
-    /// Trials whose next hop could be granted now, in order.
+    /// Trials of which a hop could be granted now, in order.
     pub fn hops(&self) -> impl Iterator<Item = TrialId> + '_ {
-        self.hops.iter().copied()
+        self.hops.keys().copied()
     }
 
-    /// Could this trial's next hop be granted now?
+    /// Could a hop of this trial be granted now?
     #[must_use]
     pub fn has_hop(&self, trial: TrialId) -> bool {
-        self.hops.contains(&trial)
+        self.hops.contains_key(&trial)
     }
 
     /// Evaluations that could be granted now, oldest first.
@@ -64,6 +63,6 @@ impl Open {
     /// How many units these are.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.hops.len() + self.evaluations.len()
+        self.hops.values().sum::<usize>() + self.evaluations.len()
     }
 }

@@ -11,7 +11,7 @@ use sojourn_protocol::{
     metrics::ByClass,
     report::{Failure, Outcome, ReportEnd, Sums, Trained},
     time::{Millis, UnixMillis},
-    view::{CurvePoint, HopRecord},
+    view::{CurvePoint, HopRecord, MergeRecord},
 };
 use sojourn_workgen::Advance;
 use std::sync::Arc;
@@ -31,12 +31,10 @@ impl State {
         let past = self.past.get_mut(&id)?;
         past.state = state;
         past.forget_at = forget_at;
-        let (host, unit) = (past.lease.host, past.lease.unit);
+        let lease = past.lease.clone();
         self.past_order.insert((forget_at, id));
-        if let Some(trial) = self.trial_mut(unit.job(), unit.trial()) {
-            trial.awaiting.retain(|waiting| *waiting != id);
-        }
-        Some(host)
+        self.hop_over(&lease);
+        Some(lease.host)
     }
 
     pub(super) fn assimilated(
@@ -44,6 +42,7 @@ impl State {
         id: LeaseId,
         version: Version,
         checkpoint: BlobRef,
+        merged: Option<MergeRecord>,
         at: UnixMillis,
     ) {
         let Some((lease, trained)) = self.trained(id) else { return };
@@ -54,17 +53,22 @@ impl State {
         let UnitKey::Train { job, trial, shard, .. } = unit else { return };
         let visited = self.change_trial(job, trial, at, |trial| {
             let start = trial.chain.next(shard)?;
-            let through = trial.chain.advance_through(start, &way, trained.end).ok()?;
+            let mut end = trained.end;
+            if merged.is_some() {
+                // Its own steps count from its base.
+                end.step = start.step + u64::from(end.batch.saturating_sub(start.batch));
+            }
+            let through = trial.chain.advance_through(start, &way, end).ok()?;
             let then: Vec<ShardId> = way.into_iter().take(through.further).collect();
             trial.history.push(HopRecord {
                 version,
                 lease: id,
                 host,
                 start,
-                end: trained.end,
+                end,
                 checkpoint,
                 then: then.clone(),
-                merged: None,
+                merged,
             });
             if trial.history.len() == 1 {
                 trial.class = class;
@@ -74,6 +78,10 @@ impl State {
             trial.checkpoint = Some(checkpoint);
             trial.failures.clear();
             trial.train_sums = trial.train_sums.plus(trained.sums);
+            if let Some(MergeRecord { state, flush, .. }) = merged {
+                let epoch_ended = matches!(through.last, Advance::Epoch(_));
+                trial.merged(shard, state, flush, epoch_ended);
+            }
             if let Advance::Epoch(epoch) = through.last {
                 let train = std::mem::take(&mut trial.train_sums);
                 trial.evaluations.insert(

@@ -1,6 +1,6 @@
 //! One trial: its chain, its version, its evaluations, and the results that wait for it.
 
-use super::{ExtraName, ExtraResult};
+use super::{ExtraName, ExtraResult, Merging};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -12,6 +12,7 @@ use sojourn_protocol::{
 };
 use sojourn_workgen::Chain;
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
@@ -62,12 +63,15 @@ pub struct Trial {
     pub extras: Vec<ExtraResult>,
     /// Evaluations to do.
     pub evaluations: BTreeMap<Epoch, PendingEvaluation>,
-    /// Live leases of the next hop.
+    /// In hop order: live leases of the next hop.
     pub live: BTreeSet<LeaseId>,
-    /// Acknowledged results on the current version; the first one is being assimilated.
+    /// Acknowledged results that are to be taken in; the first one is being assimilated.
     pub awaiting: VecDeque<LeaseId>,
-    /// Trainer errors at the next hop, by host.
+    /// In hop order: trainer errors at the next hop, by host.
     pub failures: BTreeMap<HostId, FailedBy>,
+    /// While results are merged: what is out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merging: Option<Merging>,
 }
 
 /// How a trial ended.
@@ -153,15 +157,13 @@ impl Trial {
         context.total_steps = u64::from(epochs) * steps_per_epoch;
         self.chain.extend(epochs);
         self.end = None;
+        self.renew_merging();
     }
 
-    /// Could its next hop be granted now?
+    /// Could a hop of it be granted now?
     #[must_use]
     pub fn is_runnable(&self) -> bool {
-        self.is_running()
-            && !self.chain.is_done()
-            && self.live.is_empty()
-            && self.awaiting.is_empty()
+        self.open_hops() > 0
     }
 
     /// Evaluations that no live lease is for.
@@ -193,25 +195,45 @@ impl Trial {
         }
     }
 
+    /// Trainer errors at its hops, by host: the most at one of them.
+    #[must_use]
+    pub fn hop_failures(&self) -> Cow<'_, BTreeMap<HostId, FailedBy>> {
+        match &self.merging {
+            None => Cow::Borrowed(&self.failures),
+            Some(merging) => Cow::Owned(marks(merging.units.values().map(|unit| &unit.failures))),
+        }
+    }
+
     /// Trainer errors at all its open units that count against their hosts, by host.
     #[must_use]
     pub fn all_failures(&self) -> BTreeMap<HostId, FailedBy> {
         let evaluations = self.evaluations.values().map(|evaluation| &evaluation.failures);
-        marks(std::iter::once(&self.failures).chain(evaluations))
+        let merging = self.merging.iter().flat_map(|merging| merging.units.values());
+        let shards = merging.map(|unit| &unit.failures);
+        marks(std::iter::once(&self.failures).chain(shards).chain(evaluations))
     }
 
-    /// Live leases of its next hop and of its evaluations.
+    /// Live leases of its hops and of its evaluations.
     #[must_use]
     pub fn live_leases(&self) -> Vec<LeaseId> {
-        let evaluations = self.evaluations.values().flat_map(|e| e.live.iter());
-        self.live.iter().chain(evaluations).copied().collect()
+        let evaluations = self.evaluations.values().flat_map(|e| e.live.iter().copied());
+        self.live_hops().chain(evaluations).collect()
     }
 
-    /// Every blob that it needs: its version, its best, and what is to be evaluated.
+    /// Live leases of its hops.
+    pub fn live_hops(&self) -> impl Iterator<Item = LeaseId> + '_ {
+        let merging = self.merging.iter().flat_map(Merging::live);
+        self.live.iter().copied().chain(merging)
+    }
+
+    /// Every blob that it needs: its version and those that its leases refer to, its rule's state, its best, and what
+    /// is to be evaluated.
     pub fn blobs(&self) -> impl Iterator<Item = Digest> + '_ {
         let best = self.best.map(|best| best.checkpoint);
         let evaluations = self.evaluations.values().map(|evaluation| evaluation.checkpoint);
-        self.checkpoint.into_iter().chain(best).chain(evaluations).map(|blob| blob.sha256)
+        let merging = self.merging.iter().flat_map(Merging::blobs);
+        let own = self.checkpoint.into_iter().chain(best);
+        own.chain(evaluations).chain(merging).map(|blob| blob.sha256)
     }
 }
 

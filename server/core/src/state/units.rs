@@ -43,9 +43,7 @@ impl Job {
     pub fn wants(&self, lease: &Lease) -> bool {
         let Some(trial) = self.trial(lease.unit.trial()) else { return false };
         match &lease.unit {
-            UnitKey::Train { .. } => {
-                trial.is_running() && !trial.chain.is_done() && lease.base == trial.version
-            }
+            UnitKey::Train { .. } => trial.wants_hop(lease),
             UnitKey::Evaluate { epoch, .. } => {
                 trial.is_running() && trial.evaluations.contains_key(epoch)
             }
@@ -58,7 +56,10 @@ impl Job {
     pub fn live_of(&self, unit: &UnitKey) -> Option<&BTreeSet<LeaseId>> {
         let trial = self.trial(unit.trial())?;
         match unit {
-            UnitKey::Train { .. } => Some(&trial.live),
+            UnitKey::Train { shard, .. } => match &trial.merging {
+                None => Some(&trial.live),
+                Some(merging) => merging.units.get(shard).map(|unit| &unit.live),
+            },
             UnitKey::Evaluate { epoch, .. } => trial.evaluations.get(epoch).map(|e| &e.live),
             UnitKey::Extra { name, .. } => self.extra(name).map(|extra| &extra.live),
         }
@@ -69,7 +70,10 @@ impl Job {
     pub fn failures_of(&self, unit: &UnitKey) -> Option<&BTreeMap<HostId, FailedBy>> {
         let trial = self.trial(unit.trial())?;
         match unit {
-            UnitKey::Train { .. } => Some(&trial.failures),
+            UnitKey::Train { shard, .. } => match &trial.merging {
+                None => Some(&trial.failures),
+                Some(merging) => merging.units.get(shard).map(|unit| &unit.failures),
+            },
             UnitKey::Evaluate { epoch, .. } => trial.evaluations.get(epoch).map(|e| &e.failures),
             UnitKey::Extra { name, .. } => self.extra(name).map(|extra| &extra.failures),
         }
@@ -81,9 +85,15 @@ impl Job {
         unit: &UnitKey,
     ) -> Option<(&mut BTreeSet<LeaseId>, &mut BTreeMap<HostId, FailedBy>)> {
         match unit {
-            UnitKey::Train { trial, .. } => {
+            UnitKey::Train { trial, shard, .. } => {
                 let trial = self.trial_mut(*trial)?;
-                Some((&mut trial.live, &mut trial.failures))
+                match &mut trial.merging {
+                    None => Some((&mut trial.live, &mut trial.failures)),
+                    Some(merging) => {
+                        let unit = merging.units.entry(*shard).or_default();
+                        Some((&mut unit.live, &mut unit.failures))
+                    }
+                }
             }
             UnitKey::Evaluate { trial, epoch, .. } => {
                 let evaluation = self.trial_mut(*trial)?.evaluations.get_mut(epoch)?;

@@ -14,6 +14,7 @@ mod evaluating;
 mod extras;
 mod given;
 mod legs;
+mod merging;
 mod placement;
 mod plans;
 mod promises;

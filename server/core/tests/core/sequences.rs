@@ -3,7 +3,9 @@
 //! The commands are nonsense half of the time: leases of others, results of long ago, offers of
 //! nothing. Nothing here has to finish; `sojourn-sim` has worlds in which it must.
 
-use crate::support::{Bench, HOST, JOB, OTHER, data_of_four, demand, done, request, trained_after};
+use crate::support::{
+    Bench, HOST, JOB, OTHER, data_of_four, demand, done, offer, request, trained_after,
+};
 use proptest::prelude::*;
 use sojourn_core::{
     Answer, Command, Core, CoreConfig, Effect, Envelope, Fault, Query, ReplyTo, Violation,
@@ -15,6 +17,7 @@ use sojourn_protocol::{
     inventory::{Demand, Device, Measured, Workload},
     manifest::DataSplit,
     report::{Failure, FailureKind, Outcome, Report},
+    spec::{MergeSpec, OrderChoice, PlacementSpec, Replicas, RuleSpec},
     time::{Millis, UnixMillis},
     unit::{Lease, Unit},
 };
@@ -149,11 +152,9 @@ fn host(n: u8) -> HostId {
 }
 
 impl Run {
-    /// With leases of at most so many hops, copies of so much of the work, by a policy, and with so many replicas of the shards, if not on
-    /// demand.
-    fn new(most: (u32, u32), policy: PolicyName, replicas: Option<u32>) -> Self {
-        let more = replicas.map(|replicas| format!("[placement]\nreplicas = {replicas}\n"));
-        let bench = Bench::with_all(policy, most, 3, 2, &more.unwrap_or_default());
+    /// With leases of at most so many hops, copies of so much of the work, by a policy, and with this placement.
+    fn new(most: (u32, u32), policy: PolicyName, placement: PlacementSpec) -> Self {
+        let bench = Bench::with_all(policy, most, 3, 2, placement);
         let start = bench.core.snapshot();
         let mut run = Self {
             bench,
@@ -202,14 +203,7 @@ impl Run {
         match answer {
             Answer::Work(work) => self.leases.extend(work.leases.iter().cloned()),
             Answer::Assimilation(Some(unit)) => {
-                let offer = Command::OfferAssimilated {
-                    to: ReplyTo(1),
-                    lease: unit.lease,
-                    version: unit.version,
-                    checkpoint: unit.trained.checkpoint,
-                    merged: None,
-                };
-                self.taken.push((unit.lease, offer));
+                self.taken.push((unit.lease, offer(unit)));
             }
             _ => {}
         }
@@ -404,6 +398,25 @@ impl Run {
     }
 }
 
+/// With replicas or on demand, in hop order or merged; where the server chooses, the trials are few for two hosts, and
+/// enough for one.
+fn placement() -> impl Strategy<Value = PlacementSpec> {
+    let orders = vec![OrderChoice::Hop, OrderChoice::Auto, OrderChoice::Merge];
+    let replicas = prop_oneof![
+        2 => Just(Replicas::Demand),
+        1 => (1u32..3).prop_map(Replicas::Fixed),
+    ];
+    (prop::sample::select(orders), replicas, any::<bool>(), any::<bool>()).prop_map(
+        |(order, replicas, reproducible, buffered)| PlacementSpec {
+            replicas,
+            merge_below: 900,
+            merge: buffered
+                .then_some(MergeSpec { rule: RuleSpec::VC_ASGD, ..MergeSpec::default() }),
+            ..PlacementSpec::new(order, reproducible, 1)
+        },
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
@@ -411,10 +424,10 @@ proptest! {
         most_hops in 1u32..5,
         most_copied in 0u32..60,
         policy in prop::sample::select(PolicyName::ALL.to_vec()),
-        replicas in prop::option::of(1u32..3),
+        placement in placement(),
         steps in prop::collection::vec(step(), 1..150),
     ) {
-        let mut run = Run::new((most_hops, most_copied), policy, replicas);
+        let mut run = Run::new((most_hops, most_copied), policy, placement);
         for step in &steps {
             run.step(step);
             if let Err(violation) = run.check() {

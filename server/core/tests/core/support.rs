@@ -1,6 +1,9 @@
 //! A core with a small job and two hosts, and words to drive it with.
 
-use sojourn_core::{Answer, Command, Core, CoreConfig, Effect, Envelope, Event, Query, ReplyTo};
+use sojourn_core::{
+    Answer, AssimilationUnit, Command, Core, CoreConfig, Effect, Envelope, Event, MergeOffer,
+    Query, ReplyTo,
+};
 use sojourn_protocol::{
     api::{Held, HeldState, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
@@ -11,7 +14,7 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard},
     metrics::{ByClass, ClassDetail, Confusion, Counting},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, Sums, Trained},
-    spec::JobSpec,
+    spec::{JobSpec, PlacementSpec},
     time::{Millis, UnixMillis},
     unit::{Evaluation, Hop, Lease, Unit},
     view::{JobView, TrialView},
@@ -107,20 +110,32 @@ impl Bench {
         (most_hops, most_copied): (u32, u32),
         trials: u32,
         epochs: u32,
-        more: &str,
+        placement: PlacementSpec,
     ) -> Self {
         let config = CoreConfig::with_lease_term(Millis::from_secs(10));
         let config = CoreConfig { most_hops: Some(most_hops), policy, most_copied, ..config };
         let mut bench = Self::with_config(config);
-        bench.begin(data_of_four(), trials, epochs, more);
+        bench.begin_with(data_of_four(), JobSpec { placement, ..spec(trials, epochs, "") });
+        bench
+    }
+
+    /// With a job over shards of 20, 12, 9 and 3 rows, whose results are taken in so.
+    pub(crate) fn with_order(placement: &PlacementSpec, trials: u32, epochs: u32) -> Self {
+        let mut bench = Self::new();
+        let spec = JobSpec { placement: placement.clone(), ..spec(trials, epochs, "") };
+        bench.begin_with(data_of_four(), spec);
         bench
     }
 
     fn begin(&mut self, data: DataManifest, trials: u32, epochs: u32, more: &str) {
+        self.begin_with(data, spec(trials, epochs, more));
+    }
+
+    pub(crate) fn begin_with(&mut self, data: DataManifest, spec: JobSpec) {
         for blob in data.blobs() {
             self.events(Command::Published { to: ReplyTo(1), blob });
         }
-        let (spec, data) = (Box::new(spec(trials, epochs, more)), Box::new(data));
+        let (spec, data) = (Box::new(spec), Box::new(data));
         let submit = Command::Submit { to: ReplyTo(1), spec, data, again: false, nonce: None };
         let answer = self.answer(submit).unwrap();
         assert!(matches!(answer, Answer::Submitted(_)), "{answer:?}");
@@ -232,13 +247,7 @@ impl Bench {
     pub(crate) fn assimilate(&mut self) -> Vec<Event> {
         let answer = self.answer(Command::TakeAssimilation { to: ReplyTo(1) });
         let Ok(Answer::Assimilation(Some(unit))) = answer else { return Vec::new() };
-        self.events(Command::OfferAssimilated {
-            to: ReplyTo(1),
-            lease: unit.lease,
-            version: unit.version,
-            checkpoint: unit.trained.checkpoint,
-            merged: None,
-        })
+        self.events(offer(&unit))
     }
 
     pub(crate) fn job(&mut self) -> JobView {
@@ -254,6 +263,23 @@ impl Bench {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// What an assimilator offers that has done its work.
+pub(crate) fn offer(unit: &AssimilationUnit) -> Command {
+    let AssimilationUnit { lease, version, trained, merge, .. } = unit;
+    let made = |what: &str, bytes| {
+        let sha256 = Digest::of(format!("{what} {version} by {lease}").as_bytes());
+        BlobRef { sha256, bytes }
+    };
+    let merged =
+        merge.as_ref().map(|merge| MergeOffer { state: made("state", 9), flush: merge.flush });
+    let checkpoint = match merge {
+        Some(_) => made("merged", trained.checkpoint.bytes),
+        None => trained.checkpoint,
+    };
+    let (lease, version) = (*lease, *version);
+    Command::OfferAssimilated { to: ReplyTo(1), lease, version, checkpoint, merged }
 }
 
 pub(crate) fn events(effects: Vec<Effect>) -> Vec<Event> {

@@ -1,7 +1,7 @@
 //! Command in, exact effects out: the life of units, leases and reports.
 
 use crate::support::{
-    Bench, HOST, JOB, OTHER, demand, done, evaluation, events, fail, hop, inventory, request,
+    Bench, HOST, JOB, OTHER, data, demand, done, evaluation, events, fail, hop, inventory, request,
     trained, version,
 };
 use sojourn_core::{
@@ -386,7 +386,7 @@ fn a_late_part_does_not_end_the_attempt_of_another_host() {
 
 #[test]
 fn three_errors_on_three_hosts_end_the_trial_with_the_last() {
-    let mut bench = Bench::with_job(1, 1);
+    let mut bench = Bench::with_job_on(data(), 1, 1, "[placement]\norder = \"hop\"\n");
     let token_sha256 = Digest::of(b"c");
     bench.events(Command::Enrol { to: ReplyTo(1), name: "c".into(), token_sha256 });
     let third = sojourn_protocol::ids::HostId(3);

@@ -53,7 +53,8 @@ fn of_a_new_job_the_fastest_that_waits_chooses_first() {
 
 #[test]
 fn of_the_homes_that_wait_the_fastest_is_asked_first() {
-    let mut bench = Bench::with_job_on(data_of_four(), 1, 1, "[placement]\nreplicas = 3\n");
+    let mut bench =
+        Bench::with_job_on(data_of_four(), 1, 1, "[placement]\norder = \"hop\"\nreplicas = 3\n");
     let token_sha256 = Digest::of(b"c");
     bench.events(Command::Enrol { to: ReplyTo(1), name: "c".into(), token_sha256 });
     let third = HostId(3);

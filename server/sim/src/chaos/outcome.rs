@@ -93,6 +93,7 @@ fn check_trials(state: &State) -> Result<(), String> {
         for trial in &job.trials {
             check_extras(job, trial)?;
             let history = TrialHistory {
+                merge: None,
                 job: job.id,
                 trial: trial.id,
                 job_seed: job.spec.seed,

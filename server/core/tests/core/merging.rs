@@ -1,0 +1,281 @@
+//! Trials whose results are merged (DESIGN section 7).
+
+use crate::support::{Bench, HOST, JOB, OTHER, demand, done, hop, inventory, request, trained};
+use sojourn_core::{Command, Core, Event, LeaseEnd, ReplyTo, TrialOrder};
+use sojourn_protocol::{
+    api::{Held, HeldState, WorkRequest},
+    ids::{HostId, LeaseId, TrialId, Version},
+    report::{Outcome, Report},
+    spec::{MergeSpec, OrderChoice, PlacementSpec, RuleSpec},
+    unit::{Base, Flush, Lease, Unit},
+    view::MergeRecord,
+};
+
+fn merging() -> PlacementSpec {
+    PlacementSpec::new(OrderChoice::Merge, true, 1)
+}
+
+/// Where the server chooses; merged by a rule that gathers nothing.
+fn auto() -> PlacementSpec {
+    let merge = Some(MergeSpec { rule: RuleSpec::VC_ASGD, ..MergeSpec::default() });
+    PlacementSpec { merge, merge_below: 900, ..PlacementSpec::new(OrderChoice::Auto, true, 1) }
+}
+
+fn ask(bench: &mut Bench, host: HostId, slots: u32, idle: u32) -> Vec<Lease> {
+    let live = bench.core.state().hosts[&host].live.iter();
+    let holding = live.map(|lease| Held::new(*lease, HeldState::Running { done: 0, of: 3 }));
+    let (demand, holding) = (vec![demand(slots, idle, idle)], holding.collect());
+    bench.ask(host, WorkRequest { demand, holding, ..request(0, Vec::new()) }).leases
+}
+
+fn report(bench: &mut Bench, host: HostId, lease: &Lease) -> Vec<Event> {
+    let report = done(lease);
+    let Outcome::Trained(trained) = &report.outcome else { panic!("{report:?}") };
+    let uploaded = Some(trained.checkpoint);
+    bench.events(Command::Report { to: ReplyTo(1), host, report, uploaded })
+}
+
+fn merged(events: &[Event]) -> Vec<(LeaseId, Version, MergeRecord)> {
+    let merged = events.iter().filter_map(|event| match event {
+        Event::Assimilated { lease, version, merged: Some(merged), .. } => {
+            Some((*lease, *version, *merged))
+        }
+        _ => None,
+    });
+    merged.collect()
+}
+
+fn orders(events: &[Event]) -> Vec<TrialOrder> {
+    let orders = events.iter().filter_map(|event| match event {
+        Event::TrialOrdered { order, .. } => Some(*order),
+        _ => None,
+    });
+    orders.collect()
+}
+
+#[test]
+fn shards_of_one_epoch_train_at_once_and_results_merge_as_they_arrive() {
+    let mut bench = Bench::with_order(&merging(), 1, 1);
+    let mut leases = ask(&mut bench, HOST, 3, 3);
+    leases.extend(ask(&mut bench, OTHER, 3, 3));
+    assert_eq!(leases.len(), 4, "one for each shard");
+    let mut shards: Vec<u32> = leases.iter().map(|lease| hop(lease).start.shard.0).collect();
+    shards.sort_unstable();
+    assert_eq!(shards, [0, 1, 2, 3]);
+    assert!(leases.iter().all(|lease| matches!(hop(lease).base, Base::Initial { .. })));
+    for (n, lease) in (0u32..).zip(&leases) {
+        let host = if n < 3 { HOST } else { OTHER };
+        let mut events = report(&mut bench, host, lease);
+        events.extend(bench.assimilate());
+        let all = merged(&events);
+        let [(of, version, record)] = all[..] else { panic!("{events:?}") };
+        assert_eq!((of, version), (lease.id, Version(n + 1)));
+        assert_eq!((record.base, record.staleness), (Version(0), u64::from(n)));
+        assert_eq!(record.in_flight, 4);
+        assert_eq!(record.flush, if n == 3 { Flush::Now } else { Flush::ByRule }, "{n}");
+        assert_eq!(record.from.is_some(), n > 0);
+    }
+    let trial = &bench.core.state().jobs[&JOB].trials[0];
+    assert!(trial.chain.is_done());
+    // 20, 12, 9 and 3 rows in batches of 8.
+    assert_eq!(trial.chain.step(), 3 + 2 + 2 + 1);
+    assert_eq!(trial.history.last().unwrap().end.step, 8);
+    assert_eq!(trial.evaluations.len(), 1);
+}
+
+#[test]
+fn results_that_come_together_are_merged_one_after_the_other() {
+    let mut bench = Bench::with_order(&merging(), 1, 1);
+    let leases = ask(&mut bench, HOST, 4, 4);
+    for lease in leases.iter().rev() {
+        report(&mut bench, HOST, lease);
+    }
+    let mut order = Vec::new();
+    for _ in 0..4 {
+        order.extend(merged(&bench.assimilate()).into_iter().map(|(lease, _, _)| lease));
+    }
+    let reported: Vec<LeaseId> = leases.iter().rev().map(|lease| lease.id).collect();
+    assert_eq!(order, reported);
+}
+
+#[test]
+fn a_result_that_comes_late_is_merged_if_it_is_the_first_of_its_shard() {
+    let mut bench = Bench::with_order(&merging(), 1, 1);
+    let late = ask(&mut bench, HOST, 1, 1).remove(0);
+    let too_late = ask(&mut bench, OTHER, 1, 1).remove(0);
+    bench.now += 30_000;
+    let events = bench.events(Command::Tick);
+    let ended = |event: &&Event| matches!(event, Event::LeaseEnded { end: LeaseEnd::Silent, .. });
+    assert_eq!(events.iter().filter(ended).count(), 2, "{events:?}");
+    // Both shards go to somebody else, who hasn't ended when the first one's result comes.
+    let again = ask(&mut bench, HostId(2), 4, 4);
+    let other = |late: &Lease| {
+        let of = |lease: &&Lease| hop(lease).start.shard == hop(late).start.shard;
+        again.iter().find(of).unwrap().clone()
+    };
+    assert_eq!(merged(&bench.finish(OTHER, &other(&too_late))).len(), 1);
+    let events = bench.finish(HOST, &late);
+    let all = merged(&events);
+    let [(lease, version, record)] = all[..] else { panic!("{events:?}") };
+    assert_eq!(
+        (lease, version, record.base, record.staleness),
+        (late.id, Version(2), Version(0), 1)
+    );
+    let revoked = Event::LeaseEnded { lease: other(&late).id, end: LeaseEnd::Revoked };
+    assert!(events.contains(&revoked), "{events:?}");
+    let events = bench.finish(HOST, &too_late);
+    assert_eq!(merged(&events), []);
+}
+
+#[test]
+fn of_two_results_of_a_shard_the_second_is_superseded() {
+    let mut bench = Bench::with_order(&merging(), 1, 1);
+    let late = ask(&mut bench, HOST, 1, 1).remove(0);
+    bench.now += 30_000;
+    bench.events(Command::Tick);
+    let again = ask(&mut bench, OTHER, 4, 4);
+    let again = again.iter().find(|again| hop(again).start.shard == hop(&late).start.shard);
+    let again = again.unwrap();
+    report(&mut bench, HOST, &late);
+    report(&mut bench, OTHER, again);
+    let events = bench.assimilate();
+    assert_eq!(merged(&events)[0].0, late.id);
+    assert!(events.contains(&Event::Superseded { lease: again.id }), "{events:?}");
+}
+
+#[test]
+fn a_part_of_a_shard_is_merged_and_the_rest_goes_on_from_there() {
+    let mut bench = Bench::with_order(&merging(), 1, 1);
+    let leases = ask(&mut bench, HOST, 4, 4);
+    let long = leases.iter().find(|lease| hop(lease).start.shard.0 == 0).unwrap();
+    let outcome = Outcome::Trained(trained(long, 2));
+    bench.report(HOST, Report { lease: long.id, outcome }).unwrap();
+    let all = merged(&bench.assimilate());
+    assert_eq!(all[0].2.flush, Flush::ByRule);
+    let rest = ask(&mut bench, OTHER, 1, 1).remove(0);
+    let start = hop(&rest).start;
+    assert_eq!((start.shard.0, start.batch, start.step), (0, 2, 2));
+    assert_eq!(hop(&rest).base.version(), Version(1));
+}
+
+#[test]
+fn the_version_that_a_lease_began_from_is_kept_as_long_as_it_may_be_used() {
+    let mut bench = Bench::with_order(&merging(), 1, 2);
+    for lease in ask(&mut bench, HOST, 4, 4) {
+        bench.finish(HOST, &lease);
+    }
+    let work = ask(&mut bench, OTHER, 8, 8);
+    let hops: Vec<&Lease> = work.iter().filter(|of| matches!(of.unit, Unit::Train(_))).collect();
+    let [first, others @ ..] = &hops[..] else { panic!("{work:?}") };
+    let base = hop(first).base.blob().unwrap().sha256;
+    assert_eq!(others.len(), 3);
+    for lease in others {
+        assert_eq!(merged(&bench.finish(OTHER, lease)).len(), 1);
+    }
+    let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+    assert!(trial.version.0 > 5 && trial.checkpoint.unwrap().sha256 != base);
+    assert!(bench.core.state().blobs.references(&base) > 0, "a lease refers to it");
+    bench.finish(OTHER, first);
+    // The best epoch isn't known yet: what is to be evaluated refers to the same one.
+    let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+    assert!(trial.merging.as_ref().unwrap().bases.is_empty());
+}
+
+#[test]
+fn hosts_of_another_numeric_class_wait_from_the_first_lease_on() {
+    let mut bench = Bench::with_order(&merging(), 1, 1);
+    let lease = ask(&mut bench, HOST, 1, 1).remove(0);
+    let inventory = Some(inventory("other class"));
+    let mut of_other = WorkRequest { inventory, ..request(1, Vec::new()) };
+    assert_eq!(bench.ask(OTHER, of_other.clone()).leases, []);
+    let release =
+        Command::Release { to: ReplyTo(1), host: HOST, leases: vec![lease.id], reason: "x".into() };
+    bench.events(release);
+    of_other.inventory = None;
+    assert_eq!(bench.ask(OTHER, of_other).leases.len(), 1, "nothing was trained in the first one");
+}
+
+fn running(lease: &Lease) -> Vec<Held> {
+    vec![Held::new(lease.id, HeldState::Running { done: 0, of: 3 })]
+}
+
+#[test]
+fn too_few_trials_merge_and_go_back_to_hop_order_when_hosts_leave() {
+    let mut bench = Bench::with_order(&auto(), 1, 3);
+    let to = ReplyTo(1);
+    let is_merging = |bench: &Bench| {
+        let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+        trial.merging.as_ref().map(|merging| merging.draining)
+    };
+    assert_eq!(is_merging(&bench), Some(false), "one trial is too few for two slots");
+    let first = ask(&mut bench, HOST, 1, 1).remove(0);
+    let second = ask(&mut bench, OTHER, 1, 1).remove(0);
+    assert_ne!(hop(&first).start.shard, hop(&second).start.shard);
+    // OTHER falls silent, and with it half of the slots; what HOST is at is settled first.
+    let mut events = Vec::new();
+    for _ in 0..4 {
+        bench.now += 6_000;
+        let holding = running(&first);
+        events.extend(bench.events(Command::Heartbeat {
+            to,
+            host: HOST,
+            holding,
+            reported: vec![],
+        }));
+    }
+    assert_eq!(orders(&events), [TrialOrder::Draining], "{events:?}");
+    assert_eq!(ask(&mut bench, HOST, 1, 1), [], "it hands out nothing");
+    let mut events = report(&mut bench, HOST, &first);
+    events.extend(bench.assimilate());
+    assert_eq!(merged(&events)[0].2.flush, Flush::Now);
+    assert_eq!(orders(&events), [TrialOrder::Hop], "{events:?}");
+    assert_eq!(is_merging(&bench), None);
+    bench.work_to_the_end(&[HOST]);
+}
+
+#[test]
+fn a_host_that_comes_has_a_running_hop_merged_beside_its_own() {
+    let mut bench = Bench::with_order(&auto(), 1, 2);
+    // Long after the start, when it is known who is there.
+    bench.now += 12_000;
+    bench.events(Command::RevokeHost { to: ReplyTo(1), host: OTHER });
+    let first = ask(&mut bench, HOST, 1, 1).remove(0);
+    let slots = vec![demand(3, 2, 2)];
+    let holding = running(&first);
+    let request = WorkRequest { demand: slots, holding, ..request(0, Vec::new()) };
+    let events = bench.events(Command::Ask { to: ReplyTo(1), host: HOST, request });
+    assert_eq!(orders(&events), [TrialOrder::Merging], "{events:?}");
+    let more = ask(&mut bench, HOST, 3, 2);
+    assert_eq!(more.len(), 2);
+    let mut all = Vec::new();
+    for lease in more.iter().chain([&first]) {
+        all.extend(merged(&bench.finish(HOST, lease)));
+    }
+    let ages: Vec<u64> = all.iter().map(|(_, _, merged)| merged.staleness).collect();
+    assert_eq!(ages, [0, 1, 2], "all began from one version");
+}
+
+#[test]
+fn with_enough_trials_nothing_merges() {
+    let placement = PlacementSpec { merge_below: 500, ..auto() };
+    let mut bench = Bench::with_order(&placement, 2, 1);
+    bench.work_to_the_end(&[HOST, OTHER]);
+    let trials = &bench.core.state().jobs[&JOB].trials;
+    let mut hops = trials.iter().flat_map(|trial| &trial.history);
+    assert!(hops.all(|hop| hop.merged.is_none()));
+}
+
+#[test]
+fn what_is_merged_is_the_same_after_a_restart() {
+    let mut bench = Bench::with_order(&merging(), 1, 2);
+    let leases = ask(&mut bench, HOST, 3, 3);
+    bench.finish(HOST, &leases[0]);
+    report(&mut bench, HOST, &leases[1]);
+    let config = *bench.core.config();
+    let again = Core::from_snapshot(&bench.core.snapshot(), config).unwrap();
+    assert_eq!(again.state(), bench.core.state());
+    bench.core = again;
+    bench.events(Command::Started);
+    assert_eq!(merged(&bench.assimilate())[0].0, leases[1].id);
+    bench.work_to_the_end(&[HOST, OTHER]);
+}
