@@ -96,6 +96,7 @@ fn hop(base: Base) -> Hop {
         seed: 9,
         context: context().into(),
         then: Vec::new(),
+        until: None,
     }
 }
 

@@ -110,6 +110,7 @@ mod tests {
             seed: 1,
             context: context.into(),
             then: Vec::new(),
+            until: None,
         });
         let (renew_by, heartbeat_every) = (UnixMillis(0), Millis(1));
         let device = "cpu".to_owned();

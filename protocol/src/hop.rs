@@ -41,6 +41,9 @@ pub struct Hop {
     /// The hops that follow, in order; each from its first batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<Leg>,
+    /// Where the way ends: before this batch of its last shard, where that isn't trained to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u32>,
 }
 
 /// A further hop under the same lease.
@@ -73,6 +76,12 @@ impl Stretch {
     fn new(start: Position, shard: Shard, seed: u64, batch_size: u32) -> Self {
         let all = batches(u64::from(shard.rows), batch_size);
         Self { start, end: up_to(start, all), shard, seed }
+    }
+
+    /// The same, but no further than to this batch.
+    fn until(self, batch: Option<u32>) -> Self {
+        let end = batch.map_or(self.end.batch, |batch| batch.min(self.end.batch));
+        Self { end: up_to(self.start, end), ..self }
     }
 
     /// Its batches.
@@ -118,15 +127,18 @@ impl Hop {
     /// What the first shard has of the way.
     #[must_use]
     pub fn first(&self) -> Stretch {
-        Stretch::new(self.start, self.shard, self.seed, self.batch_size())
+        let first = Stretch::new(self.start, self.shard, self.seed, self.batch_size());
+        first.until(self.until.filter(|_| self.then.is_empty()))
     }
 
     /// What each shard has of it, in order.
     pub fn stretches(&self) -> impl Iterator<Item = Stretch> + '_ {
         let first = self.first();
-        let further = self.then.iter().scan(first.end, |at, leg| {
+        let last = self.then.len();
+        let further = (1..).zip(&self.then).scan(first.end, move |at, (n, leg)| {
             let start = Position { shard: leg.shard_id, batch: 0, ..*at };
             let stretch = Stretch::new(start, leg.shard, leg.seed, self.batch_size());
+            let stretch = stretch.until(self.until.filter(|_| n == last));
             *at = stretch.end;
             Some(stretch)
         });
@@ -226,6 +238,7 @@ mod tests {
             }
             .into(),
             then: vec![leg(1, 9), leg(7, 3)],
+            until: None,
         }
     }
 
@@ -258,6 +271,20 @@ mod tests {
         }
         assert_eq!(rows(Position { epoch: Epoch(0), ..at(1, 1, 32) }), None);
         assert_eq!(hop.stretch_to(at(1, 1, 32)).map(|stretch| stretch.seed), Some(1));
+    }
+
+    #[test]
+    fn a_way_may_end_within_its_last_shard() {
+        let ends = |hop: &Hop| hop.stretches().map(|stretch| stretch.end).collect::<Vec<_>>();
+        let mut two = hop();
+        (two.then, two.until) = (vec![two.then[0]], Some(1));
+        assert_eq!(ends(&two), [at(4, 3, 31), at(1, 1, 32)]);
+        assert_eq!((two.to_train(), two.rows_to(at(1, 2, 33))), (2, None));
+        let mut one = hop();
+        (one.then, one.start.batch, one.until) = (Vec::new(), 0, Some(2));
+        assert_eq!((ends(&one), one.first().end), (vec![at(4, 2, 32)], at(4, 2, 32)));
+        one.until = Some(9);
+        assert_eq!(ends(&one), [at(4, 3, 33)]);
     }
 
     #[test]

@@ -382,6 +382,7 @@ impl TrialHistory {
             seed,
             context: self.context_of(record),
             then: record.then.iter().copied().map(leg).collect::<Option<_>>()?,
+            until: None,
         })
     }
 }

@@ -84,6 +84,7 @@ fn unit(pinned_threads: Option<u32>) -> RunUnit {
             seed: 2,
             context: context.into(),
             then: Vec::new(),
+            until: None,
         }),
         files: Default::default(),
         output: "out".into(),

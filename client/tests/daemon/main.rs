@@ -143,6 +143,7 @@ fn hop_of(lease: u64, base: Base, shard: BlobRef, checkpoint: u32) -> Lease {
         seed: lease,
         context: context(checkpoint).into(),
         then: Vec::new(),
+        until: None,
     });
     Lease {
         device: CPU.into(),

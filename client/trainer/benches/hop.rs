@@ -272,6 +272,7 @@ fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> Train
         seed: 3,
         context: context.into(),
         then: Vec::new(),
+        until: None,
     };
     TrainerRequest::Run(Box::new(RunUnit {
         unit: Unit::Train(hop),

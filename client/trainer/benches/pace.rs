@@ -124,6 +124,7 @@ fn request(folder: &Path, case: &Case) -> TrainerRequest {
             seed: 3,
             context: context.into(),
             then: Vec::new(),
+            until: None,
         }),
         files: BTreeMap::from([(blob.sha256, path)]),
         output: folder.join("output"),

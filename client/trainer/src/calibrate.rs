@@ -109,6 +109,7 @@ fn hop(model: Architecture, optimizer: Optimizer, shape: &[u32], rows: u32) -> H
         seed: SEED,
         context: context.into(),
         then: Vec::new(),
+        until: None,
     }
 }
 

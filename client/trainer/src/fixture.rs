@@ -155,6 +155,7 @@ impl World {
             seed: 77,
             context: context.into(),
             then: Vec::new(),
+            until: None,
         }
     }
 

@@ -115,6 +115,7 @@ fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
         seed: 9,
         context: context.into(),
         then: Vec::new(),
+        until: None,
     };
     TrainerRequest::Run(Box::new(RunUnit {
         unit: Unit::Train(hop),

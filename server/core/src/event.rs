@@ -157,8 +157,9 @@ pub enum Event {
         max_hosts: Option<u32>,
     },
     /// A host was given a unit on this base version, for its device of that name. `then`: the shards whose
-    /// hops follow under the same lease, in order. `class`: the device's numeric class. `copy_of`: the live
-    /// lease of the same unit beside which it is a second one.
+    /// hops follow under the same lease, in order. `until`: the batch of the last shard before which it ends, where
+    /// that isn't the shard's end. `class`: the device's numeric class. `copy_of`: the live lease of the same unit
+    /// beside which it is a second one.
     LeaseGranted {
         lease: LeaseId,
         host: HostId,
@@ -167,6 +168,8 @@ pub enum Event {
         unit: UnitKey,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         then: Vec<ShardId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<u32>,
         base: Version,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Digest>,

@@ -19,6 +19,8 @@ pub(crate) struct Chosen {
     pub(crate) unit: UnitKey,
     /// Shards whose hops follow under the same lease.
     pub(crate) then: Vec<ShardId>,
+    /// The batch of the last shard before which it ends, where that isn't the shard's end.
+    pub(crate) until: Option<u32>,
     pub(crate) base: Version,
     /// The live lease of the same unit that it goes beside.
     pub(crate) copy_of: Option<LeaseId>,

@@ -150,6 +150,7 @@ impl Core {
             let chosen = Chosen {
                 unit: lease.unit,
                 then: lease.then.clone(),
+                until: lease.until,
                 base: lease.base,
                 why: Reason::Copy(beside),
                 planned: None,

@@ -47,6 +47,7 @@ impl Wanted<'_> {
         Chosen {
             unit: self.unit,
             then: Vec::new(),
+            until: None,
             base: self.version,
             why,
             planned: None,

@@ -69,6 +69,7 @@ impl Core {
             device: device.to_owned(),
             unit: chosen.unit,
             then: chosen.then,
+            until: chosen.until,
             base: chosen.base,
             class,
             copy_of,

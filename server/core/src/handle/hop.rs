@@ -10,7 +10,8 @@ use crate::{
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     ids::{ShardId, TrialId},
-    spec::Replicas,
+    position::Position,
+    spec::{LocalSteps, Replicas},
     unit::shard_index,
 };
 use sojourn_workgen::{Board, Candidate, Choice, Decision, Outlook, Shards, Sooner};
@@ -140,7 +141,21 @@ impl Core {
         let then = legs(chain, choice.shard, standing, most);
         let why = Reason::Policy(choice.why);
         let base = trial.version;
-        Some(Chosen { unit, then, base, why, planned: None, copy_of: None, after: None })
+        let until = self.local_steps(board, trial, start);
+        Some(Chosen { unit, then, until, base, why, planned: None, copy_of: None, after: None })
+    }
+
+    /// Where a hop ends whose result is merged, if not with its shard: with local steps in proportion to speed, after
+    /// as many batches as the place trains while the fastest trains the shard. A small rest goes with them.
+    fn local_steps(&self, board: &JobBoard<'_>, trial: &Trial, start: Position) -> Option<u32> {
+        let by_speed = board.job.spec.placement.local_steps == LocalSteps::BySpeed;
+        trial.merging.as_ref().filter(|_| by_speed)?;
+        let (speed, fastest) = (self.speed(board.place), board.outlook.fastest);
+        let left = trial.chain.left_of(start.shard);
+        let all = u128::from(start.batch.saturating_add(left));
+        let steps = all * u128::from(speed) / u128::from(fastest.max(1));
+        let steps = u32::try_from(steps.max(1)).unwrap_or(u32::MAX);
+        (steps < left && left - steps > steps / 2).then(|| start.batch.saturating_add(steps))
     }
 
     /// What is expected of a job's end, if it had all places to itself.

@@ -62,6 +62,13 @@ fn wrong_position(lease: &Lease, trial: &Trial, trained: &Trained) -> Option<Str
         let (is, wanted) = (trained.checkpoint.bytes, trial.checkpoint_bytes);
         return Some(format!("the checkpoint has {is} bytes instead of {wanted}"));
     }
+    let last = lease.then.last().copied().unwrap_or(shard);
+    if let Some(until) = lease.until
+        && trained.end.shard == last
+        && trained.end.batch > until
+    {
+        return Some(format!("it was to end before batch {until} of shard {last}"));
+    }
     let Some(end) = trial.end_in_chain(lease, trained.end) else {
         return Some(format!("{} steps were taken in all, which are too few", trained.end.step));
     };

@@ -152,7 +152,8 @@ impl Core {
                 let after = goes_on.after.map(|(lease, made)| After { lease, made, start });
                 let planned = Some(hop);
                 let base = if after.is_some() { trial.version.next() } else { trial.version };
-                let chosen = Chosen { unit, then, base, why, planned, copy_of: None, after };
+                let (until, copy_of) = (None, None);
+                let chosen = Chosen { unit, then, until, base, why, planned, copy_of, after };
                 Some(Hop::Chosen(Box::new(chosen)))
             }
             Advice::GoesOn => Some(Hop::Nothing),

@@ -92,6 +92,7 @@ impl Core {
             seed,
             context: trial.context_of(lease.id),
             then: lease.then.iter().copied().map(leg).collect::<Option<_>>()?,
+            until: lease.until,
         })
     }
 

@@ -22,6 +22,9 @@ pub struct Lease {
     /// The shards whose hops follow under it, in order; each from its first batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<ShardId>,
+    /// Before which batch of the last shard it ends, where that isn't the shard's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u32>,
     /// The version to start from.
     pub base: Version,
     /// The host's device that it is for; empty where the journal is from before there were several.

@@ -4,9 +4,11 @@ use crate::support::{Bench, HOST, JOB, OTHER, demand, done, hop, inventory, requ
 use sojourn_core::{Command, Core, Event, LeaseEnd, ReplyTo, TrialOrder};
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
+    digest::Digest,
     ids::{HostId, LeaseId, TrialId, Version},
+    inventory::{CPU, Device, Inventory},
     report::{Outcome, Report},
-    spec::{MergeSpec, OrderChoice, PlacementSpec, RuleSpec},
+    spec::{LocalSteps, MergeSpec, OrderChoice, PlacementSpec, RuleSpec},
     unit::{Base, Flush, Lease, Unit},
     view::MergeRecord,
 };
@@ -277,5 +279,36 @@ fn what_is_merged_is_the_same_after_a_restart() {
     bench.core = again;
     bench.events(Command::Started);
     assert_eq!(merged(&bench.assimilate())[0].0, leases[1].id);
+    bench.work_to_the_end(&[HOST, OTHER]);
+}
+
+#[test]
+fn with_local_steps_by_speed_a_slow_host_trains_a_part_and_another_the_rest() {
+    let placement = PlacementSpec { local_steps: LocalSteps::BySpeed, ..merging() };
+    let mut bench = Bench::with_order(&placement, 1, 1);
+    let fast = vec![Device::new(CPU, Digest::of(b"class"), 3e9)];
+    let inventory = Some(Inventory { devices: fast, ..inventory("class") });
+    bench.ask(OTHER, WorkRequest { inventory, ..request(0, Vec::new()) });
+    // It has left them to the fast one for long enough.
+    bench.now += 1_000;
+    let slow = ask(&mut bench, HOST, 4, 4);
+    let part = slow.iter().find(|lease| hop(lease).start.shard.0 == 0).unwrap();
+    // A third of three batches.
+    assert_eq!((hop(part).until, hop(part).to_train()), (Some(1), 1));
+    let refused = Report { lease: part.id, outcome: Outcome::Trained(trained(part, 1)) };
+    let mut too_far = refused.clone();
+    let Outcome::Trained(result) = &mut too_far.outcome else { panic!("{too_far:?}") };
+    (result.end.batch, result.end.step, result.sums.rows) = (2, 2, 16);
+    let uploaded = Some(result.checkpoint);
+    let report = Command::Report { to: ReplyTo(1), host: HOST, report: too_far, uploaded };
+    let events = bench.events(report);
+    let reason = "it was to end before batch 1 of shard 0";
+    let refused =
+        |event: &Event| matches!(event, Event::Rejected { reason: of, .. } if of == reason);
+    assert!(events.iter().any(refused), "{events:?}");
+    let again = ask(&mut bench, HOST, 4, 4);
+    assert_eq!(merged(&bench.finish(HOST, &again[0])).len(), 1);
+    let rest = ask(&mut bench, OTHER, 1, 1).remove(0);
+    assert_eq!((hop(&rest).start.batch, hop(&rest).until), (1, None));
     bench.work_to_the_end(&[HOST, OTHER]);
 }

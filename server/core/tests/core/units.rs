@@ -30,8 +30,18 @@ fn a_grant_is_journalled_before_it_is_answered() {
     assert_eq!(record.position, JournalPosition(before.0 + 1));
     let unit =
         UnitKey::Train { job: JOB, trial: TrialId(0), epoch: Epoch(0), shard: ShardId(0), from: 0 };
-    let Event::LeaseGranted { lease, host, device, unit: granted, then, base, class, copy_of, why } =
-        &record.event
+    let Event::LeaseGranted {
+        lease,
+        host,
+        device,
+        unit: granted,
+        then,
+        until: None,
+        base,
+        class,
+        copy_of,
+        why,
+    } = &record.event
     else {
         panic!("{record:?}");
     };
