@@ -132,3 +132,10 @@ fn augmentation_and_precision_that_make_no_sense_are_refused() {
         "19: `training.augment.flip` is a whole number (`1`); `true` or `false` is wanted"
     );
 }
+
+#[test]
+fn an_optimizer_may_be_a_word_and_adamw_decays_by_default() {
+    let job = parse(&SMALL.replace("epochs = 2", "epochs = 2\noptimizer = \"adamw\"")).unwrap();
+    assert_eq!(job.training.optimizer.name, Dimension::Fixed(OptimizerName::Adamw));
+    assert_eq!(job.training.optimizer.weight_decay, Dimension::Fixed(0.01));
+}

@@ -1,0 +1,254 @@
+//! What bad files are told, whatever the table.
+
+use super::*;
+
+#[test]
+fn several_problems_are_told_at_once_in_the_order_of_lines() {
+    let text = SMALL.replace("epochs = 2", "epoch = 2").replace("label", "lable");
+    assert_eq!(
+        said(&text),
+        "2: `data.label` is missing: the name of the label column\n\
+         4: `data.lable` is no known key; did you mean `label`?\n\
+         8: `training.epochs` is missing: how often to pass over the training data\n\
+         9: `training.epoch` is no known key; did you mean `epochs`?"
+    );
+    let error = parse(&text).unwrap_err();
+    assert_eq!(error.line(), 2);
+    assert_eq!(
+        error.to_string(),
+        "`data.label` is missing: the name of the label column (and 3 more)"
+    );
+}
+
+#[test]
+fn unknown_keys_and_tables_get_the_nearest_word_or_their_place() {
+    assert_eq!(
+        told("[training]", "[trainning]"),
+        "1: `training` is missing: a table `[training]`\n\
+         8: `trainning` is no known key or table; did you mean `training`?"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\nlr = 0.1"),
+        "10: `training.lr` is no known key; did you mean `training.optimizer.lr`?"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\nseed = 1"),
+        "10: `training.seed` is no known key; did you mean `seed` at the top of the file, before the first table?"
+    );
+    assert_eq!(
+        told("[training]", "[zzz]\nq = 1\n[training]"),
+        "8: `zzz` is no known key or table; known here: `name`, `seed`, `data`, `model`, `training`, `search`, `placement`"
+    );
+    assert_eq!(
+        told("hidden = [8]", "hidden = { chioce = [[8]] }"),
+        "7: `model[0].hidden.chioce` is no known key; did you mean `choice`?\n\
+         7: `model[0].hidden` has none; exactly one of `choice`, `uniform`, `log_uniform`, `int` is wanted"
+    );
+}
+
+#[test]
+fn wrong_types_say_what_is_there_and_what_is_wanted() {
+    assert_eq!(
+        told("epochs = 2", "epochs = \"2\""),
+        "9: `training.epochs` is a string (`\"2\"`); a whole number from 1 to 1000000 is wanted"
+    );
+    assert_eq!(
+        told("train = \"x.csv\"", "train = 3"),
+        "3: `data.train` is a whole number (`3`); a path or a URL is wanted"
+    );
+    assert_eq!(
+        told("hidden = [8]", "hidden = { choice = [8, 16] }"),
+        "7: `model[0].hidden.choice[0]` is a whole number (`8`); a list of whole numbers, e.g. `[64, 32]`, is wanted\n\
+         7: `model[0].hidden.choice[1]` is a whole number (`16`); a list of whole numbers, e.g. `[64, 32]`, is wanted"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\nbatch_size = [32, 64]"),
+        "10: `training.batch_size` is a list; one value is wanted, or to search over several: `{ choice = [...] }`"
+    );
+    assert_eq!(
+        told("[[model]]", "[model]"),
+        "5: `model` is one table; write `[[model]]`, with two brackets, for each architecture"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\n[placement]\nreproducible = 1"),
+        "11: `placement.reproducible` is a whole number (`1`); `true` or `false` is wanted"
+    );
+    assert_eq!(
+        told("name = \"small\"", "name = 1979-05-27"),
+        "1: `name` is a date; a string is wanted"
+    );
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    for (from, to, wanted) in [
+        (
+            "epochs = 2",
+            "epochs = 0",
+            "9: `training.epochs` is 0; a whole number from 1 to 1000000 is wanted",
+        ),
+        (
+            "epochs = 2",
+            "epochs = 2.5",
+            "9: `training.epochs` is a number (`2.5`); a whole number from 1 to 1000000 is wanted",
+        ),
+        (
+            "epochs = 2",
+            "epochs = 99999999999999999999999",
+            "9: `training.epochs` is 99999999999999999999999; at most 1000000 is possible",
+        ),
+        (
+            "epochs = 2",
+            "epochs = 2\nbatch_size = 0",
+            "10: `training.batch_size` is 0; a whole number, at least 1, is wanted",
+        ),
+        (
+            "epochs = 2",
+            "epochs = 2\nclip_norm = -1",
+            "10: `training.clip_norm` is -1; a number of at least 0 is wanted",
+        ),
+        (
+            "epochs = 2",
+            "epochs = 2\noptimizer = { name = \"sgd\", lr = nan }",
+            "10: `training.optimizer.lr` is nan; a finite number is wanted",
+        ),
+        (
+            "epochs = 2",
+            "epochs = 2\noptimizer = { name = \"sgd\", lr = 0 }",
+            "10: `training.optimizer.lr` is 0; a number above 0 is wanted",
+        ),
+        (
+            "epochs = 2",
+            "epochs = 2\noptimizer = { name = \"sgd\", momentum = 1.0 }",
+            "10: `training.optimizer.momentum` is 1; a number of at least 0 and below 1 is wanted",
+        ),
+        ("[data]", "seed = -1\n[data]", "2: `seed` is -1; a whole number, at least 0, is wanted"),
+        (
+            "label = \"y\"",
+            "label = \"y\"\nvalid = 1.0",
+            "5: `data.valid` is 1; a share above 0 and below 1 is wanted, or the path of a file",
+        ),
+        (
+            "label = \"y\"",
+            "label = \"y\"\nvalid = 0.5\ntest = 0.5",
+            "6: `data.test` is 0.5 and `data.valid` is 0.5: together they leave no row to train on",
+        ),
+        (
+            "label = \"y\"",
+            "label = \"y\"\nshards = 0",
+            "5: `data.shards` is 0; a whole number from 1 to 65536 is wanted",
+        ),
+        (
+            "label = \"y\"",
+            "label = \"y\"\nshape = []",
+            "5: `data.shape` is empty; leave it out for a flat vector",
+        ),
+        (
+            "label = \"y\"",
+            "label = \"y\"\nshape = [65536, 65536]",
+            "5: `data.shape` has more than 4294967295 values",
+        ),
+        (
+            "label = \"y\"",
+            "label = \"y\"\nscale = 0",
+            "5: `data.scale` is 0, which would make every feature 0",
+        ),
+        (
+            "hidden = [8]",
+            "hidden = [0]",
+            "7: `model[0].hidden[0]` is 0; a whole number from 1 to 1048576 is wanted",
+        ),
+    ] {
+        assert_eq!(told(from, to), wanted);
+    }
+}
+
+#[test]
+fn words_get_the_nearest_one_and_later_features_are_named_as_such() {
+    let search = |line: &str| told("epochs = 2", &format!("epochs = 2\n[search]\n{line}"));
+    assert_eq!(
+        told("arch = \"mlp\"", "arch = \"mpl\""),
+        "6: `model[0].arch` is `\"mpl\"`; did you mean `mlp`? one of `mlp`, `cnn`, `resnet` is wanted"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\noptimizer = \"adm\""),
+        "10: `training.optimizer` is `\"adm\"`; did you mean `adam`? one of `sgd`, `adam`, `adamw` is wanted"
+    );
+    assert_eq!(
+        search("method = \"gird\""),
+        "11: `search.method` is `\"gird\"`; did you mean `grid`? one of `grid`, `random` is wanted"
+    );
+    for later in ["tpe", "asha", "hyperband", "pbt"] {
+        assert_eq!(
+            search(&format!("method = \"{later}\"")),
+            format!(
+                "11: `search.method` is `\"{later}\"`, which this version has not got; it has `grid` and `random`"
+            )
+        );
+    }
+    assert_eq!(
+        search("metric = \"accuracy\""),
+        "11: `search.metric` is `\"accuracy\"`; did you mean `valid/accuracy`? one of `valid/accuracy`, `valid/top-k`, `valid/f1`, `valid/loss`, `valid/rmse` is wanted"
+    );
+    assert_eq!(
+        told("label = \"y\"", "label = \"y\"\nshards = \"many\""),
+        "5: `data.shards` is `\"many\"`; `\"auto\"` or a whole number from 1 to 65536 is wanted"
+    );
+    assert_eq!(
+        told("x.csv", "htps://example.org/x.csv"),
+        "3: `data.train` is `\"htps://example.org/x.csv\"`; did you mean `https`? a path, or a URL of `http`, `https`, `s3` is wanted"
+    );
+}
+
+#[test]
+fn keys_that_contradict_each_other_are_refused() {
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\nloss = \"mse\"\n[search]\nmetric = \"valid/accuracy\""),
+        "12: `search.metric` is `\"valid/accuracy\"`, which needs labels that are classes; with `training.loss = \"mse\"` one of `valid/loss`, `valid/rmse` is wanted"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\n[search]\nmetric = \"valid/rmse\""),
+        "11: `search.metric` is `\"valid/rmse\"`, which needs labels that are numbers; with `training.loss = \"cross-entropy\"` one of `valid/accuracy`, `valid/top-k`, `valid/f1`, `valid/loss` is wanted"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\nloss = \"mse\"\n[search]\ntop_k = 3"),
+        "12: `search.top_k` needs classes; `training.loss` is `\"mse\"`"
+    );
+    assert_eq!(
+        told("arch = \"mlp\"", "arch = \"resnet\"\ndepth = 11"),
+        "6: `model[0].arch` is `\"resnet\"`, which needs `data.shape = [channels, height, width]`\n\
+         8: `model[0].hidden` is a key of `arch = \"mlp\"` and `arch = \"cnn\"`"
+    );
+    assert_eq!(
+        told("arch = \"mlp\"\nhidden = [8]", "arch = \"cnn\"\nchannels = [8]"),
+        "6: `model[0].arch` is `\"cnn\"`, which needs `data.shape = [channels, height, width]`"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\noptimizer = { name = \"adam\", momentum = 0.9 }"),
+        "10: `training.optimizer.momentum` is no key of this optimiser"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\nschedule = { name = \"cosine\", gamma = 0.5 }"),
+        "10: `training.schedule.gamma` is a key of the schedule `step`"
+    );
+}
+
+#[test]
+fn syntax_errors_and_duplicates_name_their_line() {
+    assert!(told("epochs = 2", "epochs = = 2").starts_with("9: no valid TOML here: "));
+    let twice = told("epochs = 2", "epochs = 2\nepochs = 3");
+    assert!(twice.starts_with("10: no valid TOML here: duplicate key"), "{twice}");
+    assert!(said("").starts_with("1: `name` is missing"));
+    assert!(said("\u{0}").starts_with("1: "));
+}
+
+proptest::proptest! {
+    /// Whatever the text, there is a job or a refusal with a line of the text; never a panic.
+    #[test]
+    fn no_text_is_left_without_an_answer(text in "(name|seed|\\[data\\]|\\[\\[model\\]\\]|=|\\{|\\}|\\[|\\]|\"|1|\\.|\n| |choice|é){0,60}") {
+        if let Err(error) = parse(&text) {
+            proptest::prop_assert!(error.line() >= 1);
+            proptest::prop_assert!(error.line() <= text.split('\n').count());
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `[placement]`.
+
+use super::*;
+
+#[test]
+fn a_job_says_how_it_stands_to_others() {
+    let text =
+        format!("{SMALL}[placement]\nreplicas = 3\npriority = -5\nshare = 4\nmax_hosts = 2\n");
+    let placement = parse(&text).unwrap().placement;
+    assert_eq!(placement.replicas, Replicas::Fixed(3));
+    assert_eq!((placement.priority, placement.share), (-5, 4));
+    assert_eq!(placement.max_hosts, Some(2));
+    let plain = parse(&format!("{SMALL}[placement]\nreplicas = \"demand\"\n")).unwrap();
+    assert_eq!(plain, parse(SMALL).unwrap(), "which is what holds anyway");
+}
+
+#[test]
+fn what_no_placement_can_be_is_refused() {
+    let placement = |line: &str| told("epochs = 2", &format!("epochs = 2\n[placement]\n{line}"));
+    assert_eq!(
+        placement("order = \"merge\""),
+        "11: `placement.order` is `\"merge\"`: merging, which this version has not got; it trains in hop order"
+    );
+    assert_eq!(
+        placement("merge = { rule = \"vc-asgd\" }"),
+        "11: `placement.merge` asks for merging, which this version has not got; it trains in hop order"
+    );
+    assert_eq!(
+        placement("replicas = \"demnad\""),
+        "11: `placement.replicas` is `\"demnad\"`; did you mean `demand`? one of `demand` is wanted"
+    );
+    assert_eq!(
+        placement("priority = 101"),
+        "11: `placement.priority` is 101; at most 100 is possible"
+    );
+    assert_eq!(
+        placement("max_hosts = 0"),
+        "11: `placement.max_hosts` is 0; a whole number from 1 to 10000000 is wanted"
+    );
+}

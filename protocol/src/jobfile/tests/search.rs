@@ -1,0 +1,138 @@
+//! `[search]`: what trials are compared by, and how many there are.
+
+use super::*;
+
+#[test]
+fn mse_is_compared_by_loss() {
+    let job = parse(&SMALL.replace("epochs = 2", "epochs = 2\nloss = \"mse\"")).unwrap();
+    assert_eq!((job.search.metric, job.search.goal), (Metric::Loss, Goal::Min));
+}
+
+#[test]
+fn every_metric_has_its_direction_and_top_k_its_k() {
+    let job = |loss: &str, search: &str| {
+        let table = format!("epochs = 2\nloss = \"{loss}\"\n[search]\n{search}");
+        parse(&SMALL.replace("epochs = 2", &table)).unwrap()
+    };
+    for (loss, metric, goal) in [
+        ("cross-entropy", "valid/accuracy", Goal::Max),
+        ("cross-entropy", "valid/top-k", Goal::Max),
+        ("cross-entropy", "valid/f1", Goal::Max),
+        ("cross-entropy", "valid/loss", Goal::Min),
+        ("mse", "valid/loss", Goal::Min),
+        ("mse", "valid/rmse", Goal::Min),
+    ] {
+        let search = job(loss, &format!("metric = \"{metric}\"")).search;
+        assert_eq!((search.metric.name(), search.goal, search.top_k), (metric, goal, None));
+    }
+    let search = job("cross-entropy", "metric = \"valid/top-k\"\ntop_k = 3").search;
+    assert_eq!((search.metric, search.top_k), (Metric::TopK, Some(3)));
+}
+
+#[test]
+fn what_a_search_counts_follows_from_its_metric_and_the_labels() {
+    use crate::{
+        manifest::Labels,
+        metrics::{ClassDetail, Counting},
+    };
+    let classes = |count: u32| Labels::Classes((0..count).map(|n| n.to_string()).collect());
+    let search = |metric, top_k| {
+        let search = parse(SMALL).unwrap().search;
+        crate::spec::SearchSpec { metric, top_k, ..search }
+    };
+    let plain = search(Metric::Accuracy, None);
+    assert_eq!(plain.counting(&classes(10)), Counting::default(), "epochs cost nothing more");
+    let all = |top_k, by_class| Counting { top_k, by_class };
+    assert_eq!(plain.full_counting(&classes(10)), all(Some(5), ClassDetail::Confusion));
+    assert_eq!(plain.full_counting(&classes(5)), all(None, ClassDetail::Confusion));
+    assert_eq!(plain.full_counting(&classes(300)), all(Some(5), ClassDetail::Totals));
+    assert_eq!(plain.full_counting(&Labels::Number), Counting::default());
+    let three = search(Metric::TopK, Some(3));
+    assert_eq!(three.counting(&classes(10)), all(Some(3), ClassDetail::Nothing));
+    let f1 = search(Metric::F1, None);
+    assert_eq!(f1.counting(&classes(10)), all(None, ClassDetail::Totals));
+
+    let refused = |search: &crate::spec::SearchSpec, labels| search.check(&labels).unwrap_err();
+    assert_eq!(three.check(&classes(4)), Ok(()));
+    assert_eq!(refused(&three, classes(3)), "`search.top_k` is 3; of 3 classes, 1 to 2 is wanted");
+    assert_eq!(
+        refused(&search(Metric::TopK, None), classes(5)),
+        "metric `valid/top-k` with k = 5 says nothing about 5 classes: give a smaller `search.top_k`"
+    );
+    assert_eq!(
+        refused(&f1, classes(16_385)),
+        "metric `valid/f1` takes at most 16384 classes, not 16385"
+    );
+    assert_eq!(
+        refused(&search(Metric::Loss, Some(2)), Labels::Number),
+        "`search.top_k` needs labels that are classes"
+    );
+    assert_eq!(
+        refused(&search(Metric::Rmse, None), classes(2)),
+        "metric `valid/rmse` needs labels that are numbers"
+    );
+    assert_eq!(refused(&f1, Labels::Number), "metric `valid/f1` needs labels that are classes");
+}
+
+#[test]
+fn an_empty_or_impossible_search_is_refused() {
+    let lr = |lr: &str| {
+        told("epochs = 2", &format!("epochs = 2\noptimizer = {{ name = \"sgd\", lr = {lr} }}"))
+    };
+    assert_eq!(
+        lr("{ choice = [] }"),
+        "10: `training.optimizer.lr.choice` is empty; at least one value is wanted"
+    );
+    assert_eq!(
+        lr("{ uniform = [0.2, 0.1], points = 2 }"),
+        "10: `training.optimizer.lr.uniform` has its low end 0.2 above its high end 0.1"
+    );
+    assert_eq!(
+        lr("{ log_uniform = [0, 0.1], points = 2 }"),
+        "10: `training.optimizer.lr.log_uniform[0]` is 0; the low end of `log_uniform` must be above 0"
+    );
+    assert_eq!(
+        lr("{ uniform = [0.1, 0.2] }"),
+        "10: `training.optimizer.lr` needs `points` in a grid search: how many values to take, e.g. `{ uniform = [0.1, 0.2], points = 3 }`"
+    );
+    assert_eq!(
+        lr("{ uniform = [0.1, 0.2], points = 0 }"),
+        "10: `training.optimizer.lr.points` is 0; a whole number from 1 to 1000000 is wanted"
+    );
+    assert_eq!(
+        lr("{ int = [0.5, 2] }"),
+        "10: `training.optimizer.lr.int` has ends that aren't whole numbers; `int` needs them"
+    );
+    assert_eq!(
+        lr("{ choice = [0.1], points = 2 }"),
+        "10: `training.optimizer.lr.points` goes with a range, not with `choice`"
+    );
+    assert_eq!(
+        lr("{ choice = [0.1], int = [1, 2] }"),
+        "10: `training.optimizer.lr` has `choice`, `int`; exactly one of `choice`, `uniform`, `log_uniform`, `int` is wanted"
+    );
+    assert_eq!(
+        told("hidden = [8]", "hidden = { int = [1, 2] }"),
+        "7: `model[0].hidden.int` has no meaning here; `choice` is the way to search over this key"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\n[search]\nmethod = \"random\""),
+        "10: `search.trials` is missing: how many combinations to draw"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\n[search]\nmethod = \"random\"\ntrials = 0"),
+        "12: `search.trials` is 0; a whole number from 1 to 1000000 is wanted"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\n[search]\nmetric = \"valid/loss\"\ngoal = \"max\""),
+        "12: `search.goal` would choose the worst trial: of `valid/loss` less is better"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\n[search]\ntrials = 3"),
+        "11: `search.trials` goes with `method = \"random\"`; a grid tries every combination"
+    );
+    let without = SMALL.replace("[[model]]\narch = \"mlp\"\nhidden = [8]\n", "");
+    assert_eq!(said(&without), "1: `model` is missing: at least one `[[model]]` table");
+    let empty = format!("model = []\n{without}");
+    assert_eq!(said(&empty), "1: `model` is empty; at least one `[[model]]` table is wanted");
+}
