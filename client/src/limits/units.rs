@@ -1,6 +1,7 @@
 //! Sizes, rates, spans and the like as people write them, checked when they are read.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
+use sojourn_protocol::time::Millis;
 use std::{fmt, num::NonZeroU64, str::FromStr, time::Duration};
 
 /// Units of bytes, the longer names first: `B` ends all of them.
@@ -79,35 +80,17 @@ pub(super) fn write_bytes(f: &mut fmt::Formatter<'_>, bytes: u64) -> fmt::Result
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
-const SECONDS: &[(&str, u64)] = &[("min", 60), ("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
-
 impl FromStr for Span {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let unit = SECONDS.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size)));
-        let seconds = unit.and_then(|(number, size)| {
-            number
-                .trim()
-                .parse::<u64>()
-                .ok()?
-                .checked_mul(size)
-                .filter(|seconds| *seconds <= 366 * 86_400)
-        });
-        let seconds = seconds
-            .ok_or("a length of time up to a year is wanted, e.g. `90s`, `10min` or `2h`")?;
-        Ok(Self(Duration::from_secs(seconds)))
+        let Millis(millis) = text.parse()?;
+        Ok(Self(Duration::from_millis(millis)))
     }
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.as_secs();
-        let whole = SECONDS
-            .iter()
-            .filter(|(unit, size)| *unit != "m" && seconds > 0 && seconds.is_multiple_of(*size));
-        let (unit, size) = whole.max_by_key(|(_, size)| *size).copied().unwrap_or(("s", 1));
-        write!(f, "{}{unit}", seconds / size)
+        write!(f, "{}", Millis(u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)))
     }
 }
 
