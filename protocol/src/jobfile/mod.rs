@@ -10,6 +10,7 @@
 //! | `reader` | any table and value: types, unknown keys, the collected problems |
 //! | `dimension` | a plain value, `{ choice = … }`, `{ uniform = … }`, `{ log_uniform = … }`, `{ int = … }` |
 //! | `data`, `model`, `training`, `search`, `placement` | the tables of those names |
+//! | `merge` | `merge` of `[placement]` |
 //! | `given` | `init` of a `[[model]]` |
 //! | `vocabulary` | every key there is, and the nearest word to a mistyped one |
 
@@ -17,6 +18,7 @@ mod data;
 mod dimension;
 mod error;
 mod given;
+mod merge;
 mod model;
 mod placement;
 mod reader;

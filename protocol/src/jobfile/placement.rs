@@ -1,30 +1,35 @@
 //! `[placement]`.
 
-use super::reader::{Node, Section};
+use super::{
+    merge,
+    reader::{Node, Section},
+};
 use crate::spec::{
-    HIGHEST_PRIORITY, LARGEST_SHARE, MOST_REPLICAS, OrderChoice, PlacementSpec, Replicas,
+    HIGHEST_PRIORITY, LARGEST_SHARE, LocalSteps, MOST_REPLICAS, OrderChoice, PlacementSpec,
+    Replicas,
 };
 
 /// Far more hosts than there are.
 const MOST_HOSTS: u32 = 10_000_000;
+const ORDERS: &[(&str, OrderChoice)] =
+    &[("auto", OrderChoice::Auto), ("hop", OrderChoice::Hop), ("merge", OrderChoice::Merge)];
+const LOCAL_STEPS: &[(&str, LocalSteps)] =
+    &[("shard", LocalSteps::Shard), ("by-speed", LocalSteps::BySpeed)];
 
 /// Reads `[placement]`; all of it may be left out.
 pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
     let defaults = PlacementSpec::new(OrderChoice::Auto, true, 1);
     let Some(node) = root.optional("placement") else { return Some(defaults) };
     let section = node.section()?;
-    let merging = "merging, which this version has not got; it trains in hop order";
-    let merge = match section.optional("merge") {
-        None => Some(()),
-        Some(node) => node.refuse(format!("asks for {merging}")),
-    };
-    let order = match section.optional("order") {
-        None => Some(defaults.order),
-        Some(node) if node.as_string() == Some("merge") => {
-            node.refuse(format!("is `\"merge\"`: {merging}"))
-        }
-        Some(node) => node.word(&[("auto", OrderChoice::Auto), ("hop", OrderChoice::Hop)]),
-    };
+    let order = section.optional("order").map_or(Some(defaults.order), |node| node.word(ORDERS));
+    // How to merge may be said whatever the order is, so that the order alone has to be changed.
+    let merge = section.optional("merge").map_or(Some(None), |node| merge::read(&node).map(Some));
+    let merge_below = section
+        .optional("merge_below")
+        .map_or(Some(defaults.merge_below), |node| thousandths(&node));
+    let local_steps = section
+        .optional("local_steps")
+        .map_or(Some(defaults.local_steps), |node| node.word(LOCAL_STEPS));
     let reproducible =
         section.optional("reproducible").map_or(Some(defaults.reproducible), |node| node.boolean());
     let threads =
@@ -40,7 +45,6 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
     let max_hosts = section
         .optional("max_hosts")
         .map_or(Some(None), |node| node.integer(1, MOST_HOSTS).map(Some));
-    merge?;
     Some(PlacementSpec {
         order: order?,
         reproducible: reproducible?,
@@ -49,7 +53,9 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         priority: priority?,
         share: share?,
         max_hosts: max_hosts?,
-        ..defaults
+        merge: merge?,
+        merge_below: merge_below?,
+        local_steps: local_steps?,
     })
 }
 
@@ -58,4 +64,14 @@ fn replicas(node: &Node<'_>) -> Option<Replicas> {
         return node.word(&[("demand", Replicas::Demand)]);
     }
     node.integer(1, MOST_REPLICAS).map(Replicas::Fixed)
+}
+
+/// A share, as so many thousandths.
+fn thousandths(node: &Node<'_>) -> Option<u32> {
+    let share = node.number()?;
+    if !(0.0..=1.0).contains(&share) {
+        return node.refuse(format!("is {share}; a number from 0 to 1 is wanted"));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1000")]
+    Some((share * 1000.0).round() as u32)
 }

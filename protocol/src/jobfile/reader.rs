@@ -72,6 +72,11 @@ impl<'a> Section<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
+    /// The keys that the vocabulary has for its path.
+    pub(super) fn known(&self) -> &'static [&'static str] {
+        vocabulary::keys(&self.path)
+    }
+
     /// Are these all the keys that are there?
     pub(super) fn has_only(&self, keys: &[&str]) -> bool {
         self.table.keys().all(|key| keys.contains(&key.get_ref().as_ref()))

@@ -56,6 +56,8 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
         &[
             "order",
             "merge",
+            "merge_below",
+            "local_steps",
             "reproducible",
             "threads",
             "replicas",
@@ -64,6 +66,24 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
             "max_hosts",
         ],
     ),
+    (
+        "placement.merge",
+        &[
+            "rule",
+            "alpha",
+            "staleness",
+            "gain",
+            "arrivals",
+            "outer",
+            "period",
+            "rate",
+            "momentum",
+            "optimizer",
+        ],
+    ),
+    ("placement.merge.staleness", &["polynomial", "hinge"]),
+    ("placement.merge.staleness.hinge", &["a", "b"]),
+    ("placement.merge.outer", &["name", "rate", "momentum"]),
 ];
 
 /// The keys of the table at `path`.

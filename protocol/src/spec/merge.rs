@@ -239,6 +239,8 @@ impl RuleSpec {
 impl Staleness {
     /// `(1 + t)^-1/2`, the default of the rules that add what a host has changed.
     pub const ROOT: Self = Self::Polynomial { a: 0.5 };
+    /// The hinge that `FedAsync` was measured with (Xie et al., 2019, section 6).
+    pub const HINGE: Self = Self::Hinge { a: 10.0, b: 4 };
 
     fn check(&self) -> Result<(), RuleFault> {
         match *self {
@@ -258,6 +260,8 @@ impl Staleness {
 impl Outer {
     /// The whole mean, as in `FedAvg`.
     pub const SGD: Self = Self::Sgd { rate: 1.0 };
+    /// As `DiLoCo` found best (Douillard et al., 2023).
+    pub const NESTEROV: Self = Self::Nesterov { rate: 0.7, momentum: 0.9 };
 
     fn check(&self) -> Result<(), RuleFault> {
         match *self {

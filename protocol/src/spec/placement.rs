@@ -56,6 +56,22 @@ impl PlacementSpec {
         self.merge.unwrap_or_default()
     }
 
+    /// Is all that it says about merging possible? The job file's reader says the same with line and key.
+    ///
+    /// # Errors
+    /// The first key and value that isn't.
+    pub fn check_merging(&self) -> Result<(), String> {
+        self.merging()
+            .rule
+            .check()
+            .map_err(|fault| format!("`placement.merge.{}` {}", fault.key, fault.reason))?;
+        let below = self.merge_below;
+        if below <= ALL {
+            return Ok(());
+        }
+        Err(format!("`placement.merge_below` is {below} thousandths; {ALL} is the most"))
+    }
+
     /// What holds where a job file says nothing but these.
     #[must_use]
     pub fn new(order: OrderChoice, reproducible: bool, threads: u32) -> Self {
@@ -113,6 +129,8 @@ pub enum Replicas {
     Fixed(u32),
 }
 
+/// Thousandths: all of the live slots.
+const ALL: u32 = 1000;
 /// Thousandths: half of the live slots.
 const HALF: u32 = 500;
 

@@ -18,14 +18,6 @@ fn a_job_says_how_it_stands_to_others() {
 fn what_no_placement_can_be_is_refused() {
     let placement = |line: &str| told("epochs = 2", &format!("epochs = 2\n[placement]\n{line}"));
     assert_eq!(
-        placement("order = \"merge\""),
-        "11: `placement.order` is `\"merge\"`: merging, which this version has not got; it trains in hop order"
-    );
-    assert_eq!(
-        placement("merge = { rule = \"vc-asgd\" }"),
-        "11: `placement.merge` asks for merging, which this version has not got; it trains in hop order"
-    );
-    assert_eq!(
         placement("replicas = \"demnad\""),
         "11: `placement.replicas` is `\"demnad\"`; did you mean `demand`? one of `demand` is wanted"
     );

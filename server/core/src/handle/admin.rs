@@ -110,6 +110,7 @@ impl Core {
         if spec.placement.threads == 0 {
             return Err(invalid("`placement.threads` is 0".into()));
         }
+        spec.placement.check_merging().map_err(invalid)?;
         match (&data.labels, spec.training.loss) {
             (Labels::Classes(_), Loss::CrossEntropy) | (Labels::Number, Loss::Mse) => {}
             (Labels::Classes(_), Loss::Mse) => {

@@ -1,0 +1,256 @@
+//! `merge` of `[placement]`, and what goes with it.
+
+use super::*;
+use crate::spec::{Alpha, LocalSteps, MergeSpec, OptimizerMerge, Outer, RuleSpec, Staleness};
+
+fn with(line: &str) -> String {
+    format!("{SMALL}[placement]\n{line}\n")
+}
+
+fn merge(value: &str) -> MergeSpec {
+    let text = with(&format!("merge = {value}"));
+    parse(&text).unwrap_or_else(|error| panic!("{value}: {error}")).placement.merge.unwrap()
+}
+
+/// What is said of a bad `merge`, with its path below `placement`.
+fn refused(value: &str) -> String {
+    let said = said(&with(&format!("merge = {value}")));
+    said.replace("11: `placement.", "`")
+}
+
+#[test]
+fn a_rule_is_a_word_or_a_table() {
+    for (word, rule) in [
+        ("vc-asgd", RuleSpec::VC_ASGD),
+        ("delta", RuleSpec::DELTA),
+        ("fedbuff", RuleSpec::FEDBUFF),
+        ("delayed-nesterov", RuleSpec::DELAYED_NESTEROV),
+    ] {
+        assert_eq!(rule.name(), word);
+        let spec = MergeSpec { rule, optimizer: OptimizerMerge::Average };
+        assert_eq!(merge(&format!("\"{word}\"")), spec);
+        assert_eq!(merge(&format!("{{ rule = \"{word}\" }}")), spec);
+    }
+    assert_eq!(merge("{}"), MergeSpec::default());
+    for (word, optimizer) in [
+        ("average", OptimizerMerge::Average),
+        ("reset", OptimizerMerge::Reset),
+        ("last", OptimizerMerge::Last),
+    ] {
+        let spec = MergeSpec { optimizer, ..MergeSpec::default() };
+        assert_eq!(merge(&format!("{{ optimizer = \"{word}\" }}")), spec);
+    }
+}
+
+#[test]
+fn each_rule_has_its_parameters() {
+    let root = Staleness::ROOT;
+    for (text, rule) in [
+        (
+            "{ rule = \"vc-asgd\", alpha = 0.7, staleness = \"hinge\" }",
+            RuleSpec::VcAsgd {
+                alpha: Alpha::Constant(0.7),
+                staleness: Staleness::Hinge { a: 10.0, b: 4 },
+            },
+        ),
+        (
+            "{ rule = \"vc-asgd\", alpha = \"e/(e+1)\", staleness = { hinge = { b = 0 } } }",
+            RuleSpec::VcAsgd {
+                alpha: Alpha::Epochs,
+                staleness: Staleness::Hinge { a: 10.0, b: 0 },
+            },
+        ),
+        (
+            "{ rule = \"delta\", gain = 1, staleness = \"constant\" }",
+            RuleSpec::Delta { gain: Some(1.0), staleness: Staleness::Constant },
+        ),
+        (
+            "{ rule = \"delta\", staleness = { polynomial = 2 } }",
+            RuleSpec::Delta { gain: None, staleness: Staleness::Polynomial { a: 2.0 } },
+        ),
+        (
+            "{ rule = \"fedbuff\", arrivals = 4, outer = \"nesterov\" }",
+            RuleSpec::Fedbuff { arrivals: Some(4), outer: Outer::NESTEROV, staleness: root },
+        ),
+        (
+            "{ rule = \"fedbuff\", outer = { name = \"sgd\", rate = 0.5 } }",
+            RuleSpec::Fedbuff { arrivals: None, outer: Outer::Sgd { rate: 0.5 }, staleness: root },
+        ),
+        (
+            "{ rule = \"fedbuff\", outer = { name = \"nesterov\", momentum = 0.5 } }",
+            RuleSpec::Fedbuff {
+                arrivals: None,
+                outer: Outer::Nesterov { rate: 0.7, momentum: 0.5 },
+                staleness: root,
+            },
+        ),
+        (
+            "{ rule = \"delayed-nesterov\", period = 3, rate = 0.5, momentum = 0 }",
+            RuleSpec::DelayedNesterov { period: Some(3), rate: 0.5, momentum: 0.0 },
+        ),
+        (
+            "{ momentum = 0.8 }",
+            RuleSpec::DelayedNesterov { period: None, rate: 0.7, momentum: 0.8 },
+        ),
+    ] {
+        assert_eq!(merge(text).rule, rule, "{text}");
+    }
+}
+
+#[test]
+fn when_and_how_much_is_said_beside_it() {
+    let text = with("order = \"merge\"\nmerge_below = 0.25\nlocal_steps = \"by-speed\"");
+    let placement = parse(&text).unwrap().placement;
+    assert_eq!((placement.order, placement.merge), (OrderChoice::Merge, None));
+    assert_eq!((placement.merge_below, placement.local_steps), (250, LocalSteps::BySpeed));
+    assert_eq!(placement.merging().rule, RuleSpec::DELAYED_NESTEROV);
+    assert_eq!(parse(&with("merge_below = 1")).unwrap().placement.merge_below, 1000);
+    let usual = "order = \"auto\"\nmerge_below = 0.5\nlocal_steps = \"shard\"";
+    let (usual, small) = (parse(&with(usual)).unwrap(), parse(SMALL).unwrap());
+    let written = |job| serde_json::to_string(&job).unwrap();
+    assert_eq!(written(usual), written(small), "as jobs of before were");
+}
+
+#[test]
+fn what_is_no_rule_is_refused_with_the_nearest_word() {
+    let rules = "one of `vc-asgd`, `delta`, `fedbuff`, `delayed-nesterov` is wanted";
+    assert_eq!(
+        refused("\"vcasgd\""),
+        format!("`merge` is `\"vcasgd\"`; did you mean `vc-asgd`? {rules}")
+    );
+    assert_eq!(
+        refused("{ rule = \"replace\" }"),
+        format!("`merge.rule` is `\"replace\"`; {rules}")
+    );
+    assert_eq!(refused("3"), "`merge` is a whole number (`3`); a table is wanted");
+    assert_eq!(
+        refused("{ rul = \"delta\" }"),
+        "`merge.rul` is no known key; did you mean `rule`?",
+        "nor does anything else follow from it"
+    );
+    assert_eq!(
+        refused("{ optimizer = \"mean\" }"),
+        "`merge.optimizer` is `\"mean\"`; one of `average`, `reset`, `last` is wanted"
+    );
+    assert_eq!(
+        refused("{ rule = \"vc-asgd\", alpha = \"e/e+1\" }"),
+        "`merge.alpha` is `\"e/e+1\"`; did you mean `e/(e+1)`? one of `e/(e+1)` is wanted"
+    );
+    assert_eq!(
+        refused("{ rule = \"delta\", staleness = \"hing\" }"),
+        "`merge.staleness` is `\"hing\"`; did you mean `hinge`? one of `constant`, `polynomial`, `hinge` is wanted"
+    );
+    assert_eq!(
+        refused("{ rule = \"fedbuff\", outer = \"adam\" }"),
+        "`merge.outer` is `\"adam\"`; one of `sgd`, `nesterov` is wanted"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\n[placement]\norder = \"merg\""),
+        "11: `placement.order` is `\"merg\"`; did you mean `merge`? one of `auto`, `hop`, `merge` is wanted"
+    );
+    assert_eq!(
+        told("epochs = 2", "epochs = 2\n[placement]\nlocal_steps = \"speed\""),
+        "11: `placement.local_steps` is `\"speed\"`; did you mean `by-speed`? one of `shard`, `by-speed` is wanted"
+    );
+}
+
+#[test]
+fn keys_of_other_rules_are_refused() {
+    assert_eq!(
+        refused("{ rule = \"vc-asgd\", momentum = 0.9, gain = 1 }"),
+        "`merge.gain` is no key of `vc-asgd`, which has `alpha`, `staleness`\n\
+         `merge.momentum` is no key of `vc-asgd`, which has `alpha`, `staleness`"
+    );
+    assert_eq!(
+        refused("{ alpha = 0.9 }"),
+        "`merge.alpha` is no key of `delayed-nesterov`, which has `period`, `rate`, `momentum`"
+    );
+    assert_eq!(
+        refused("{ rule = \"fedbuff\", outer = { name = \"sgd\", momentum = 0.9 } }"),
+        "`merge.outer.momentum` is no key of `sgd`, which has `rate`"
+    );
+    assert_eq!(
+        refused("{ rule = \"fedbuff\", outer = { rate = 1 } }"),
+        "`merge.outer.name` is missing: `sgd` or `nesterov`"
+    );
+    assert_eq!(
+        refused("{ rule = \"delta\", staleness = {} }"),
+        "`merge.staleness` has neither `polynomial` nor `hinge`; one of them is wanted"
+    );
+    assert_eq!(
+        refused("{ rule = \"delta\", staleness = { hinge = {}, polynomial = 1 } }"),
+        "`merge.staleness` has both `polynomial` and `hinge`; one of them is wanted"
+    );
+    assert_eq!(
+        refused("{ rule = \"delta\", staleness = { hing = {} } }").lines().next(),
+        Some("`merge.staleness.hing` is no known key; did you mean `hinge`?")
+    );
+}
+
+#[test]
+fn parameters_out_of_range_are_refused_where_they_are() {
+    for (text, told) in [
+        (
+            "{ rule = \"vc-asgd\", alpha = 1.5 }",
+            "`merge.alpha` is 1.5; the share that stays has to be from 0 to 1",
+        ),
+        (
+            "{ rule = \"delta\", gain = 0 }",
+            "`merge.gain` is 0; it has to be above 0 and at most 1000",
+        ),
+        (
+            "{ rule = \"delta\", staleness = { polynomial = -1 } }",
+            "`merge.staleness.polynomial` is -1; the exponent has to be a number from 0 up",
+        ),
+        (
+            "{ rule = \"delta\", staleness = { hinge = { a = 0 } } }",
+            "`merge.staleness.hinge.a` is 0; the slope has to be a number above 0",
+        ),
+        (
+            "{ rule = \"delta\", staleness = { hinge = { b = 1.5 } } }",
+            "`merge.staleness.hinge.b` is a number (`1.5`); a whole number, at least 0, is wanted",
+        ),
+        (
+            "{ rule = \"fedbuff\", arrivals = 0 }",
+            "`merge.arrivals` is 0; a whole number from 1 to 1000000 is wanted",
+        ),
+        (
+            "{ rule = \"fedbuff\", outer = { name = \"nesterov\", rate = -1 } }",
+            "`merge.outer.rate` is -1; it has to be above 0 and at most 1000",
+        ),
+        (
+            "{ rule = \"fedbuff\", outer = { name = \"nesterov\", momentum = 1 } }",
+            "`merge.outer.momentum` is 1; it has to be from 0 to 0.9999",
+        ),
+        (
+            "{ period = 1.5 }",
+            "`merge.period` is a number (`1.5`); a whole number from 1 to 1000000 is wanted",
+        ),
+        ("{ rate = true }", "`merge.rate` is a boolean (`true`); a number is wanted"),
+        ("{ momentum = 2 }", "`merge.momentum` is 2; it has to be from 0 to 0.9999"),
+    ] {
+        assert_eq!(refused(text), told, "{text}");
+    }
+    assert_eq!(
+        said(&with("merge_below = 50")),
+        "11: `placement.merge_below` is 50; a number from 0 to 1 is wanted"
+    );
+    // In a table of its own each key has its own line.
+    assert_eq!(
+        said(&format!("{SMALL}[placement.merge]\nrule = \"vc-asgd\"\nalpha = -1\n")),
+        "12: `placement.merge.alpha` is -1; the share that stays has to be from 0 to 1"
+    );
+}
+
+#[test]
+fn what_comes_past_the_reader_is_checked_too() {
+    let mut placement = parse(SMALL).unwrap().placement;
+    assert_eq!(placement.check_merging(), Ok(()));
+    placement.merge_below = 1001;
+    let told = "`placement.merge_below` is 1001 thousandths; 1000 is the most";
+    assert_eq!(placement.check_merging().unwrap_err(), told);
+    let rule = RuleSpec::Delta { gain: None, staleness: Staleness::Polynomial { a: -1.0 } };
+    placement.merge = Some(MergeSpec { rule, ..MergeSpec::default() });
+    let told = "`placement.merge.staleness.a` is -1; the exponent has to be a number from 0 up";
+    assert_eq!(placement.check_merging().unwrap_err(), told);
+}
