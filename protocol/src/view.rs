@@ -173,6 +173,9 @@ pub struct TrialView {
     pub numeric_class: Option<Digest>,
     /// One entry per evaluated epoch, in order.
     pub curve: Vec<CurvePoint>,
+    /// What ended it, where it has finished otherwise than by its last epoch alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// The best epoch by the job's metric.
     pub best: Option<BestView>,
     /// Its last evaluation on the test data, which the search doesn't see.

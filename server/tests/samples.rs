@@ -29,6 +29,7 @@ fn kind(event: &Event) -> &'static str {
         Event::JobCancelled { .. } => "job-cancelled",
         Event::JobPaused { .. } => "job-paused",
         Event::JobResumed { .. } => "job-resumed",
+        Event::JobTimeUp { .. } => "job-time-up",
         Event::JobExtended { .. } => "job-extended",
         Event::JobPlaced { .. } => "job-placed",
         Event::LeaseGranted { .. } => "lease-granted",
@@ -72,5 +73,5 @@ fn events_of_every_version_still_read_and_write_the_same() {
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert!(holds(&value(&written), &value(line)), "{line} is written as {written}");
     }
-    assert_eq!(kinds.len(), 26, "{kinds:?}");
+    assert_eq!(kinds.len(), 27, "{kinds:?}");
 }

@@ -88,7 +88,10 @@ pub(crate) fn trial_state(trial: &TrialView) -> String {
             Some(reason) => format!("waiting: {reason}"),
             None => "running".to_owned(),
         },
-        TrialState::Finished => "finished".to_owned(),
+        TrialState::Finished => match &trial.stopped {
+            Some(why) => format!("finished: {why}"),
+            None => "finished".to_owned(),
+        },
         TrialState::Failed { error } => format!("failed: {error}"),
         TrialState::Cancelled => "cancelled".to_owned(),
     }

@@ -109,6 +109,7 @@ impl World {
                 checkpoint: Some(checkpoint),
                 numeric_class: None,
                 curve: vec![CurvePoint { epoch: Epoch(0), train: sums, valid: sums, f1: None }],
+                stopped: None,
                 best: Some(BestView { trial: id, epoch: Epoch(0), value, checkpoint }),
                 test: None,
                 waiting: None,

@@ -1,7 +1,10 @@
 //! `[search]`.
 
 use super::reader::{Node, Section, list};
-use crate::spec::{Goal, Loss, Metric, SearchMethod, SearchSpec};
+use crate::{
+    spec::{Goal, Loss, Metric, SearchMethod, SearchSpec},
+    time::Millis,
+};
 
 /// The search procedure's word; its own keys are read later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +53,7 @@ pub(super) fn read(
 ) -> Option<SearchSpec> {
     let by_loss = if loss == Some(Loss::Mse) { Metric::Loss } else { Metric::Accuracy };
     let Some(node) = node else {
-        return Some(SearchSpec {
-            method: SearchMethod::Grid,
-            metric: by_loss,
-            goal: by_loss.goal(),
-            top_k: None,
-        });
+        return Some(SearchSpec::new(SearchMethod::Grid, by_loss));
     };
     let section = node.section()?;
     let method = procedure(&section, method);
@@ -74,7 +72,35 @@ pub(super) fn read(
         }
         Some(node) => node.integer(1, MAX_TOP_K).map(Some),
     };
-    Some(SearchSpec { method: method?, metric: metric?, goal: goal?, top_k: top_k? })
+    let target =
+        section.optional("target").map_or(Some(None), |node| target(&node, metric).map(Some));
+    let wall_time =
+        section.optional("wall_time").map_or(Some(None), |node| wall_time(&node).map(Some));
+    Some(SearchSpec {
+        method: method?,
+        metric: metric?,
+        goal: goal?,
+        top_k: top_k?,
+        target: target?,
+        wall_time: wall_time?,
+    })
+}
+
+/// Reads `target`: a value that the metric can have.
+fn target(node: &Node<'_>, metric: Option<Metric>) -> Option<f64> {
+    let target = node.number()?;
+    match metric.map_or(Ok(()), |metric| metric.check_target(target)) {
+        Ok(()) => Some(target),
+        Err(why) => node.refuse(why),
+    }
+}
+
+fn wall_time(node: &Node<'_>) -> Option<Millis> {
+    match node.string("a length of time, e.g. `\"2h\"`,")?.parse() {
+        Ok(Millis(0)) => node.refuse("is 0: nothing would be trained"),
+        Ok(length) => Some(length),
+        Err(wanted) => node.refuse(format!("is {}; {wanted}", node.describe())),
+    }
 }
 
 fn procedure(section: &Section<'_>, method: Option<Method>) -> Option<SearchMethod> {

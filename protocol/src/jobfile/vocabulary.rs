@@ -50,7 +50,7 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
     ("training.augment", &["crop", "flip"]),
     ("training.optimizer", &["name", "lr", "momentum", "beta1", "beta2", "eps", "weight_decay"]),
     ("training.schedule", &["name", "warmup", "every", "gamma", "floor"]),
-    ("search", &["method", "trials", "metric", "goal", "top_k"]),
+    ("search", &["method", "trials", "metric", "goal", "top_k", "target", "wall_time"]),
     (
         "placement",
         &[

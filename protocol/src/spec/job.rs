@@ -1,7 +1,7 @@
 //! A whole job, as its user means it.
 
 use super::{DataSpec, Loss, ModelSpace, PlacementSpec, TrainingSpace};
-use crate::digest::BlobRef;
+use crate::{digest::BlobRef, time::Millis};
 use serde::{Deserialize, Serialize};
 
 /// A job: data, models, training, search, placement.
@@ -68,6 +68,12 @@ pub struct SearchSpec {
     /// k of top-k accuracy; `None` is [`DEFAULT_TOP_K`] where there are more classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
+    /// A trial ends once its metric is as good as this after an epoch; the others go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<f64>,
+    /// The search ends when it has gone on for so long; what is trained by then is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_time: Option<Millis>,
 }
 
 /// k of top-k accuracy where a job doesn't say: ImageNet's.

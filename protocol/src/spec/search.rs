@@ -1,12 +1,29 @@
 //! What a search compares trials by, and what its evaluations have to count for that.
 
-use super::{DEFAULT_TOP_K, Loss, Metric, SearchSpec};
+use super::{DEFAULT_TOP_K, Goal, Loss, Metric, SearchMethod, SearchSpec};
 use crate::{
     manifest::Labels,
     metrics::{ClassDetail, Counting, MOST_COUNTED},
+    time::Millis,
 };
 
 impl SearchSpec {
+    /// What holds where a job file says nothing but these: it ends when all trials have trained all epochs.
+    #[must_use]
+    pub const fn new(method: SearchMethod, metric: Metric) -> Self {
+        let goal = metric.goal();
+        Self { method, metric, goal, top_k: None, target: None, wall_time: None }
+    }
+
+    /// Is a value of the metric as good as the target?
+    #[must_use]
+    pub fn reaches_target(&self, value: f64) -> bool {
+        self.target.is_some_and(|target| match self.goal {
+            Goal::Min => value <= target,
+            Goal::Max => value >= target,
+        })
+    }
+
     /// Can trials on data with these labels be compared by its metric?
     ///
     /// # Errors
@@ -32,6 +49,12 @@ impl SearchSpec {
                 ));
             }
             _ => {}
+        }
+        if let Some(target) = self.target {
+            self.metric.check_target(target).map_err(|why| format!("`search.target` {why}"))?;
+        }
+        if self.wall_time == Some(Millis(0)) {
+            return Err("`search.wall_time` is 0: nothing would be trained".into());
         }
         match self.metric {
             Metric::TopK if self.k(labels).is_none() => Err(format!(
@@ -73,5 +96,21 @@ impl SearchSpec {
             Labels::Number => ClassDetail::Nothing,
         };
         Counting { top_k: self.k(labels), by_class }
+    }
+}
+
+impl Metric {
+    /// Could it ever have this value?
+    pub(crate) fn check_target(self, target: f64) -> Result<(), String> {
+        let (can, wanted) = match self {
+            Metric::Accuracy | Metric::TopK | Metric::F1 => {
+                ((0.0..=1.0).contains(&target), "a number from 0 to 1")
+            }
+            Metric::Loss | Metric::Rmse => {
+                (target.is_finite() && target >= 0.0, "a number from 0 up")
+            }
+        };
+        let name = self.name();
+        if can { Ok(()) } else { Err(format!("is {target}; of `{name}` {wanted} is wanted")) }
     }
 }

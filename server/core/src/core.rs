@@ -255,6 +255,7 @@ impl Core {
             self.state.blobs.oldest_condemned().map(|(at, _)| at + self.config.delete_after);
         [
             lease,
+            self.soft.time_up,
             parked,
             assimilating,
             resting,
@@ -277,6 +278,7 @@ impl Core {
         let record = Record { position, at: self.now, event };
         let concern = self.state.take_in(&record);
         self.break_promises(&record.event);
+        self.renew_wall_times(&record.event);
         self.renew_schedule(concern);
         self.effects.push(Effect::Persist(record));
     }

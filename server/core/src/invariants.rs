@@ -61,6 +61,10 @@ impl Core {
                 format!("job {} counts {counted} live leases, has {live}", job.id)
             })?;
         }
+        let first = self.state.jobs.values().filter_map(Job::time_up_at).min();
+        let known = self.soft.recovering
+            || first.is_none_or(|first| self.soft.time_up.is_some_and(|at| at <= first));
+        holds("L3", known, || format!("the first wall time is over at {first:?}, unnoticed"))?;
         self.exclusive()?;
         self.promises()?;
         self.lease_counts()?;

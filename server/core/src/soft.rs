@@ -34,6 +34,8 @@ pub(crate) struct Soft {
     pub(crate) recovering: bool,
     /// Leases that each host gave back since its last report, and why the last time.
     pub(crate) returns: BTreeMap<HostId, (u32, String)>,
+    /// When the first job's wall time is over, or would be if it hadn't ended.
+    pub(crate) time_up: Option<UnixMillis>,
     /// When the server started.
     pub(crate) started_at: UnixMillis,
     /// When silent hosts are looked for next.

@@ -228,6 +228,7 @@ impl Core {
             checkpoint: trial.checkpoint,
             numeric_class: trial.class,
             curve: trial.curve.clone(),
+            stopped: trial.stopped_because(&job.spec.search),
             best: trial.best.map(|best| BestView {
                 trial: trial.id,
                 epoch: best.epoch,

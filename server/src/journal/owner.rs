@@ -29,6 +29,7 @@ pub(super) const fn owner(event: &Event) -> Owner {
         | Event::JobCancelled { job }
         | Event::JobPaused { job }
         | Event::JobResumed { job }
+        | Event::JobTimeUp { job }
         | Event::JobExtended { job, .. }
         | Event::JobPlaced { job, .. }
         | Event::TrialOrdered { job, .. }

@@ -1,6 +1,7 @@
 //! `[search]`: what trials are compared by, and how many there are.
 
 use super::*;
+use crate::time::Millis;
 
 #[test]
 fn mse_is_compared_by_loss() {
@@ -135,4 +136,42 @@ fn an_empty_or_impossible_search_is_refused() {
     assert_eq!(said(&without), "1: `model` is missing: at least one `[[model]]` table");
     let empty = format!("model = []\n{without}");
     assert_eq!(said(&empty), "1: `model` is empty; at least one `[[model]]` table is wanted");
+}
+
+#[test]
+fn a_search_may_end_before_its_last_epoch() {
+    let search =
+        |lines: &str| SMALL.replace("epochs = 2", &format!("epochs = 2\n[search]\n{lines}"));
+    let read = parse(&search("target = 0.95\nwall_time = \"2h\"")).unwrap().search;
+    assert_eq!((read.target, read.wall_time), (Some(0.95), Some(Millis(7_200_000))));
+    assert!(read.reaches_target(0.95) && read.reaches_target(1.0));
+    assert!(!read.reaches_target(0.949) && !read.reaches_target(f64::NAN));
+    let read = parse(&search("metric = \"valid/loss\"\ntarget = 2")).unwrap().search;
+    assert!(read.reaches_target(2.0) && read.reaches_target(0.0) && !read.reaches_target(2.1));
+    let plain = parse(SMALL).unwrap().search;
+    assert!(!plain.reaches_target(1.0));
+    let written = serde_json::to_string(&plain).unwrap();
+    assert_eq!(written, r#"{"method":"grid","metric":"valid/accuracy","goal":"max"}"#);
+    for (lines, told) in [
+        (
+            "target = 95",
+            "11: `search.target` is 95; of `valid/accuracy` a number from 0 to 1 is wanted",
+        ),
+        (
+            "metric = \"valid/loss\"\ntarget = -1",
+            "12: `search.target` is -1; of `valid/loss` a number from 0 up is wanted",
+        ),
+        ("target = \"95%\"", "11: `search.target` is a string (`\"95%\"`); a number is wanted"),
+        ("wall_time = \"0s\"", "11: `search.wall_time` is 0: nothing would be trained"),
+        (
+            "wall_time = \"2 hours\"",
+            "11: `search.wall_time` is a string (`\"2 hours\"`); a length of time up to a year is wanted, e.g. `90s`, `10min` or `2h`",
+        ),
+        (
+            "wall_time = 2",
+            "11: `search.wall_time` is a whole number (`2`); a length of time, e.g. `\"2h\"`, is wanted",
+        ),
+    ] {
+        assert_eq!(said(&search(lines)), told);
+    }
 }

@@ -13,6 +13,7 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, LeaseId, TrialId},
     spec::MOST_EPOCHS,
+    time::UnixMillis,
 };
 
 impl Core {
@@ -92,7 +93,7 @@ impl Core {
     }
 
     pub(crate) fn extend(&mut self, to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId>) {
-        match self.job(job).and_then(|job| to_extend(job, epochs, trial)) {
+        match self.job(job).and_then(|job| to_extend(job, epochs, trial, self.now)) {
             Ok(trials) if trials.is_empty() => {}
             Ok(trials) => {
                 self.emit(Event::JobExtended { job, trials, epochs });
@@ -145,7 +146,12 @@ impl Core {
 }
 
 /// The trials that are to train for longer; none where all that are meant do so already.
-fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<TrialId>, ApiError> {
+fn to_extend(
+    job: &Job,
+    epochs: u32,
+    trial: Option<TrialId>,
+    now: UnixMillis,
+) -> Result<Vec<TrialId>, ApiError> {
     if epochs > MOST_EPOCHS {
         let message = format!("{epochs} epochs are too many: {MOST_EPOCHS} is the most");
         return Err(ApiError::new(ErrorKind::Invalid, message));
@@ -154,6 +160,11 @@ fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<Trial
     let id = job.id;
     if matches!(job.end, Some((JobEnd::Cancelled, _))) {
         return conflict(format!("job {id} was cancelled: submit it again"));
+    }
+    if let Some(length) = job.spec.search.wall_time.filter(|_| job.is_time_up(now)) {
+        return conflict(format!(
+            "job {id} has had its {length}: submit it again with a longer `search.wall_time`"
+        ));
     }
     let meant: Vec<&Trial> = match trial {
         None => job.trials.iter().collect(),
@@ -164,12 +175,22 @@ fn to_extend(job: &Job, epochs: u32, trial: Option<TrialId>) -> Result<Vec<Trial
             vec![known]
         }
     };
-    let can = |trial: &&Trial| matches!(trial.end, None | Some(TrialEnd::Finished));
+    // One that has reached its target would end again after its next epoch.
+    let can = |trial: &&Trial| match trial.end {
+        None | Some(TrialEnd::Finished) => trial.stopped.is_none(),
+        Some(TrialEnd::Failed(_) | TrialEnd::Cancelled) => false,
+    };
+    let search = &job.spec.search;
+    let reached = meant.iter().find_map(|trial| trial.stopped_because(search));
     let able: Vec<&Trial> = meant.into_iter().filter(can).collect();
     let Some(most) = able.iter().map(|trial| trial.epochs()).max() else {
-        return conflict(match trial {
-            Some(trial) => format!("trial {trial} of job {id} has failed: it can't go on"),
-            None => format!("all trials of job {id} have failed: none can go on"),
+        return conflict(match (trial, reached) {
+            (Some(trial), Some(why)) => format!("trial {trial} of job {id} {why}: that is its end"),
+            (Some(trial), None) => format!("trial {trial} of job {id} has failed: it can't go on"),
+            (None, Some(_)) => {
+                format!("all trials of job {id} have failed or reached the target: none goes on")
+            }
+            (None, None) => format!("all trials of job {id} have failed: none can go on"),
         });
     };
     if able.iter().all(|trial| trial.epochs() > epochs) {

@@ -24,6 +24,7 @@ impl Core {
             let silent = self.soft.terms.get(&lease).is_some_and(|term| term.renew_by <= self.now);
             self.end_lease(lease, if silent { LeaseEnd::Silent } else { LeaseEnd::Overdue });
         }
+        self.stop_jobs();
         self.look_at_fleet();
         self.expire_parked();
         self.expire_assimilators();
@@ -80,6 +81,7 @@ impl Core {
         self.soft.started_at = self.now;
         self.soft.recovering = false;
         self.rank_all();
+        self.look_at_wall_times();
         let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
         for lease in leases {
             self.soft.set_term(lease, self.fresh_term(lease));

@@ -31,6 +31,7 @@ mod reason;
 mod report;
 mod shelf;
 mod stock;
+mod stop;
 mod turn;
 mod wire;
 

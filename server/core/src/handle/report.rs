@@ -165,11 +165,14 @@ impl Core {
 
     fn evaluated(&mut self, lease: &Lease, evaluated: &Evaluated) {
         let UnitKey::Evaluate { epoch, .. } = lease.unit else { return };
+        let (job, trial) = (lease.unit.job(), lease.unit.trial());
         let others = self.live_attempts(&lease.unit);
+        let under_way = self.under_way(job, trial);
         let valid = evaluated.sums();
         let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
         self.emit(Event::Evaluated { lease: lease.id, epoch, valid, f1 });
         self.revoke(others);
+        self.end_if_stopped(job, trial, under_way);
     }
 
     fn measure(&mut self, lease: &Lease, rows: u64, micros: u64) {

@@ -50,12 +50,7 @@ impl State {
     }
 
     pub(super) fn end_trial(&mut self, job: JobId, trial: TrialId, end: TrialEnd, at: UnixMillis) {
-        self.change_trial(job, trial, at, |trial| {
-            trial.end = Some(end);
-            trial.evaluations.clear();
-            trial.failures.clear();
-            trial.merging = None;
-        });
+        self.change_trial(job, trial, at, |trial| trial.end_as(end));
         if let Some(job) = self.jobs.get_mut(&job) {
             job.recount_load();
         }
@@ -78,9 +73,15 @@ impl State {
         }
     }
 
-    pub(super) fn pause(&mut self, job: JobId, since: Option<UnixMillis>) {
+    pub(super) fn pause(&mut self, job: JobId, at: UnixMillis) {
         if let Some(job) = self.jobs.get_mut(&job) {
-            job.paused_at = since;
+            job.paused_at = Some(at);
+        }
+    }
+
+    pub(super) fn resume(&mut self, job: JobId, at: UnixMillis) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.resume(at);
         }
     }
 }

@@ -58,12 +58,13 @@ impl State {
                 }
             }
             Event::JobCancelled { job } => self.cancel(*job, at),
-            Event::JobPaused { job } => self.pause(*job, Some(at)),
-            Event::JobResumed { job } => self.pause(*job, None),
+            Event::JobPaused { job } => self.pause(*job, at),
+            Event::JobResumed { job } => self.resume(*job, at),
+            Event::JobTimeUp { job } => self.stop(*job, at),
             Event::JobExtended { job, trials, epochs } => {
                 let until = self.last_lease;
                 if let Some(job) = self.jobs.get_mut(job) {
-                    job.extend(trials, *epochs, until);
+                    job.extend(trials, *epochs, until, at);
                 }
             }
             Event::JobPlaced { job, priority, share, max_hosts } => {
@@ -172,14 +173,18 @@ impl State {
             | Event::TrialOrdered { job, .. }
             | Event::JobSubmitted { job, .. }
             | Event::JobCancelled { job }
+            | Event::JobTimeUp { job }
             | Event::JobExtended { job, .. } => return Concern::Job(*job),
             Event::LeaseGranted { lease, .. }
             | Event::LeaseEnded { lease, .. }
             | Event::Assimilated { lease, .. }
-            | Event::Evaluated { lease, .. }
             | Event::Rejected { lease, .. }
             | Event::Superseded { lease }
             | Event::UnitFailed { lease, .. } => *lease,
+            Event::Evaluated { lease, .. } => match self.stopped_by(*lease) {
+                Some(job) => return Concern::Job(job),
+                None => *lease,
+            },
             Event::ReportAcknowledged { report, .. } => report.lease,
             Event::HostEnrolled { .. }
             | Event::HostRevoked { .. }

@@ -14,7 +14,7 @@ use sojourn_protocol::{
     report::Sums,
     seeds,
     spec::{JobSpec, OrderChoice, TrialConfig},
-    time::UnixMillis,
+    time::{Millis, UnixMillis},
     unit::TrialContext,
 };
 use sojourn_workgen::Chain;
@@ -38,6 +38,9 @@ pub struct Job {
     /// Since when it is paused, where it is; a job that has ended isn't.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<UnixMillis>,
+    /// How long it has stood still before: paused, or ended until it was extended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stood: Millis,
     /// What it does when its search has ended.
     #[serde(default)]
     pub at_end: AtEnd,
@@ -114,6 +117,7 @@ impl Job {
             submitted_at: at,
             end: None,
             paused_at: None,
+            stood: Millis(0),
             at_end,
             open: Open::of(&trials),
             trials,
@@ -274,20 +278,35 @@ impl Job {
 
     /// Has these trials go on to `epochs` epochs; the job runs again where it had ended. Leases up to
     /// `until` have been granted before.
-    pub(super) fn extend(&mut self, trials: &[TrialId], epochs: u32, until: LeaseId) {
+    pub(super) fn extend(
+        &mut self,
+        trials: &[TrialId],
+        epochs: u32,
+        until: LeaseId,
+        at: UnixMillis,
+    ) {
         for id in trials {
             let index = usize::try_from(id.0).unwrap_or(usize::MAX);
             let Some(trial) = self.trials.get_mut(index) else { continue };
             let batch_size = trial.context.config.training.batch_size;
             trial.extend(epochs, self.data.steps_per_epoch(batch_size), until);
-            self.end = None;
+            if let Some((_, ended)) = self.end.take() {
+                self.stood_since(ended, at);
+            }
         }
         self.recount_load();
     }
 
     pub(super) fn end_as(&mut self, end: JobEnd, at: UnixMillis) {
         self.end = Some((end, at));
-        self.paused_at = None;
+        self.resume(at);
+    }
+
+    /// It is paused no more.
+    pub(super) fn resume(&mut self, at: UnixMillis) {
+        if let Some(since) = self.paused_at.take() {
+            self.stood_since(since, at);
+        }
     }
 
     /// Not paused, and evaluations outside the search are to be done.
@@ -295,6 +314,11 @@ impl Job {
     pub fn has_open_extras(&self) -> bool {
         self.paused_at.is_none() && !self.extras.is_empty()
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(length: &Millis) -> bool {
+    length.0 == 0
 }
 
 /// What the units of a trial with this configuration have in common.
@@ -336,6 +360,7 @@ fn new_trial(
         version: sojourn_protocol::ids::Version(0),
         checkpoint: None,
         end: None,
+        stopped: None,
         class: None,
         mixed: false,
         history: Vec::new(),

@@ -16,6 +16,7 @@ mod merging;
 mod open;
 mod reliability;
 mod results;
+mod stop;
 mod trial;
 mod units;
 
@@ -29,6 +30,7 @@ pub use lease::{Lease, Past, PastState};
 pub use merging::{MergeBase, Merging, ShardUnit};
 pub use open::Open;
 pub use reliability::Reliability;
+pub use stop::Stopped;
 pub(crate) use trial::marks;
 pub use trial::{Best, FailedBy, PendingEvaluation, Trial, TrialEnd};
 

@@ -131,7 +131,9 @@ impl State {
             if trial.chain.is_done() && trial.evaluations.is_empty() && trial.end.is_none() {
                 trial.end = Some(TrialEnd::Finished);
             }
+            trial.stop_at_target(&search, epoch, value);
         });
+        self.recount_if_stopped(id);
         self.settle(lease.unit.job(), at);
     }
 

@@ -1,6 +1,6 @@
 //! One trial: its chain, its version, its evaluations, and the results that wait for it.
 
-use super::{ExtraName, ExtraResult, Merging};
+use super::{ExtraName, ExtraResult, Merging, Stopped};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -46,6 +46,9 @@ pub struct Trial {
     pub checkpoint: Option<BlobRef>,
     /// How it ended, once it has.
     pub end: Option<TrialEnd>,
+    /// What ended it, where that wasn't its last epoch alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Stopped>,
     /// The numeric class of the host that made its first version.
     pub class: Option<Digest>,
     /// Hosts of several numeric classes (or of unknown ones) made its versions.

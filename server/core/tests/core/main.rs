@@ -23,6 +23,7 @@ mod reliability;
 mod replicas;
 mod sequences;
 mod shares;
+mod stopping;
 mod support;
 mod units;
 mod waiting;

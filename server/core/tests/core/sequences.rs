@@ -152,9 +152,19 @@ fn host(n: u8) -> HostId {
 }
 
 impl Run {
-    /// With leases of at most so many hops, copies of so much of the work, by a policy, and with this placement.
-    fn new(most: (u32, u32), policy: PolicyName, placement: PlacementSpec) -> Self {
-        let bench = Bench::with_all(policy, most, 3, 2, placement);
+    /// With leases of at most so many hops, copies of so much of the work, by a policy, with this placement, and
+    /// with a target and so many seconds to reach it, if any.
+    fn new(
+        most: (u32, u32),
+        policy: PolicyName,
+        placement: PlacementSpec,
+        (target, wall_time): (Option<f64>, Option<u32>),
+    ) -> Self {
+        let target = target.map(|target| format!("target = {target}\n"));
+        let wall_time = wall_time.map(|seconds| format!("wall_time = \"{seconds}s\"\n"));
+        let ends: String = target.into_iter().chain(wall_time).collect();
+        let search = format!("[search]\n{ends}");
+        let bench = Bench::with_all(policy, most, (3, 2), placement, &search);
         let start = bench.core.snapshot();
         let mut run = Self {
             bench,
@@ -425,9 +435,11 @@ proptest! {
         most_copied in 0u32..60,
         policy in prop::sample::select(PolicyName::ALL.to_vec()),
         placement in placement(),
+        target in prop::option::of(Just(0.8)),
+        wall_time in prop::option::of(1u32..60),
         steps in prop::collection::vec(step(), 1..150),
     ) {
-        let mut run = Run::new((most_hops, most_copied), policy, placement);
+        let mut run = Run::new((most_hops, most_copied), policy, placement, (target, wall_time));
         for step in &steps {
             run.step(step);
             if let Err(violation) = run.check() {

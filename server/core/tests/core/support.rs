@@ -108,14 +108,14 @@ impl Bench {
     pub(crate) fn with_all(
         policy: PolicyName,
         (most_hops, most_copied): (u32, u32),
-        trials: u32,
-        epochs: u32,
+        (trials, epochs): (u32, u32),
         placement: PlacementSpec,
+        more: &str,
     ) -> Self {
         let config = CoreConfig::with_lease_term(Millis::from_secs(10));
         let config = CoreConfig { most_hops: Some(most_hops), policy, most_copied, ..config };
         let mut bench = Self::with_config(config);
-        bench.begin_with(data_of_four(), JobSpec { placement, ..spec(trials, epochs, "") });
+        bench.begin_with(data_of_four(), JobSpec { placement, ..spec(trials, epochs, more) });
         bench
     }
 

@@ -6,7 +6,7 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard},
     seeds,
     spec::{
-        AugmentSpace, Channels, DataSpec, Dimension, Goal, JobSpec, Loss, Metric, ModelSpace,
+        AugmentSpace, Channels, DataSpec, Dimension, JobSpec, Loss, Metric, ModelSpace,
         OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision, Replicas, Scale,
         ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
     },
@@ -193,12 +193,7 @@ fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
             augment: AugmentSpace::default(),
             precision: Precision::F32.into(),
         },
-        search: SearchSpec {
-            method: SearchMethod::Grid,
-            metric: Metric::Accuracy,
-            goal: Goal::Max,
-            top_k: None,
-        },
+        search: SearchSpec::new(SearchMethod::Grid, Metric::Accuracy),
         placement: PlacementSpec::new(OrderChoice::Hop, true, 1),
     }
 }

@@ -21,9 +21,9 @@ use sojourn_protocol::{
     manifest::Labels,
     seeds,
     spec::{
-        Architecture, AugmentSpace, Channels, Cnn, DataSpec, Dimension, Goal, JobSpec, Loss,
-        Metric, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision,
-        Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
+        Architecture, AugmentSpace, Channels, Cnn, DataSpec, Dimension, JobSpec, Loss, Metric,
+        ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision, Scale,
+        ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
     },
 };
 
@@ -164,12 +164,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             augment: AugmentSpace::default(),
             precision: Precision::F32.into(),
         },
-        search: SearchSpec {
-            method: SearchMethod::Grid,
-            metric: Metric::Loss,
-            goal: Goal::Min,
-            top_k: None,
-        },
+        search: SearchSpec::new(SearchMethod::Grid, Metric::Loss),
         placement: PlacementSpec::new(OrderChoice::Hop, entry.reproducible, 1),
     }
 }

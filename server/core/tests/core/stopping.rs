@@ -1,0 +1,334 @@
+//! Searches that end before their last epoch: at their target, and when their wall time is over.
+
+use crate::support::{
+    Bench, HOST, JOB, OTHER, data, data_with_test, done, evaluation, hop, request,
+};
+use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, Offered, ReplyTo};
+use sojourn_protocol::{
+    api::HeldState,
+    error::ErrorKind,
+    ids::{LeaseId, TrialId},
+    unit::{Lease, Unit},
+    view::{JobState, TrialState},
+};
+
+const TO: ReplyTo = ReplyTo(1);
+
+/// A job of so many trials over three epochs. Evaluations see an accuracy of 13 of 15, and a loss of 4 / 15.
+fn searching(trials: u32, search: &str) -> Bench {
+    Bench::with_job_on(data(), trials, 3, &format!("[search]\n{search}\n"))
+}
+
+/// Trains the first epoch of the only trial, and gives its evaluation to `HOST` and the next hop to `OTHER`.
+fn evaluating(bench: &mut Bench) -> (Lease, Lease) {
+    for _ in 0..2 {
+        let lease = bench.lease(HOST);
+        bench.finish(HOST, &lease);
+    }
+    let next = bench.lease(OTHER);
+    assert_eq!(hop(&next).start.epoch.0, 1);
+    let lease = bench.lease(HOST);
+    assert_eq!(evaluation(&lease).epoch.0, 0);
+    (lease, next)
+}
+
+/// Reports what needs no upload; says the events.
+fn report(bench: &mut Bench, lease: &Lease) -> Vec<Event> {
+    let report = done(lease);
+    bench.events(Command::Report { to: TO, host: HOST, report, uploaded: None })
+}
+
+fn tick(bench: &mut Bench) -> Vec<Event> {
+    bench.events(Command::Tick)
+}
+
+/// Lets time pass, from one thing that is due to the next, until the job's time is up; says the events of then.
+fn wait(bench: &mut Bench) -> Vec<Event> {
+    for _ in 0..1_000 {
+        bench.now = bench.core.next_deadline().expect("something is due").0.max(bench.now);
+        let events = tick(bench);
+        if events.iter().any(|event| matches!(event, Event::JobTimeUp { .. })) {
+            return events;
+        }
+    }
+    panic!("the job goes on: {:?}", bench.job());
+}
+
+fn extend(epochs: u32, trial: Option<u32>) -> Command {
+    Command::Extend { to: TO, job: JOB, epochs, trial: trial.map(TrialId) }
+}
+
+fn refused(bench: &mut Bench, command: Command) -> String {
+    let error = bench.answer(command).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    error.message
+}
+
+const fn revoked(lease: LeaseId) -> Event {
+    Event::LeaseEnded { lease, end: LeaseEnd::Revoked }
+}
+
+#[test]
+fn a_trial_at_its_target_ends_and_what_it_trains_is_revoked() {
+    let mut bench = searching(1, "target = 0.8");
+    let (evaluation, next) = evaluating(&mut bench);
+    let events = report(&mut bench, &evaluation);
+    let [Event::ReportAcknowledged { .. }, Event::Evaluated { .. }, ended] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(*ended, revoked(next.id));
+    let trial = bench.trials().remove(0);
+    assert_eq!(trial.state, TrialState::Finished);
+    assert_eq!(trial.stopped.as_deref(), Some("reached 0.8 after epoch 1"));
+    assert_eq!(bench.job().state, JobState::Finished);
+    assert_eq!(bench.core.state().jobs[&JOB].load, [0, 0]);
+    assert!(bench.ask(OTHER, request(1, Vec::new())).leases.is_empty());
+    // What was trained meanwhile comes too late.
+    let late = Command::Report { to: TO, host: OTHER, report: done(&next), uploaded: None };
+    let events = bench.events(late);
+    assert!(
+        matches!(events[..], [Event::ReportAcknowledged { .. }, Event::Superseded { .. }]),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn a_result_that_waits_when_its_trial_reaches_its_target_is_superseded() {
+    let mut bench = searching(1, "target = 0.8");
+    let (evaluation, next) = evaluating(&mut bench);
+    bench.report(OTHER, done(&next)).unwrap();
+    let taken = bench.answer(Command::TakeAssimilation { to: TO });
+    let Ok(Answer::Assimilation(Some(unit))) = taken else { panic!("{taken:?}") };
+    let events = report(&mut bench, &evaluation);
+    assert_eq!(events.last(), Some(&Event::Superseded { lease: next.id }));
+    let offer = Command::OfferAssimilated {
+        to: TO,
+        lease: unit.lease,
+        version: unit.version,
+        checkpoint: unit.trained.checkpoint,
+        merged: None,
+    };
+    assert_eq!(bench.answer(offer), Ok(Answer::Offered(Offered::Stale)));
+    assert_eq!(bench.job().state, JobState::Finished);
+}
+
+#[test]
+fn evaluations_of_other_epochs_end_with_the_trial() {
+    let mut bench = searching(1, "target = 0.8");
+    let (evaluation, next) = evaluating(&mut bench);
+    bench.finish(OTHER, &next);
+    let last = bench.lease(OTHER);
+    bench.finish(OTHER, &last);
+    let third = bench.lease(OTHER);
+    assert_eq!(hop(&third).start.epoch.0, 2, "the second epoch waits to be evaluated");
+    let events = report(&mut bench, &evaluation);
+    assert_eq!(events.last(), Some(&revoked(third.id)));
+    let trial = bench.trials().remove(0);
+    assert_eq!((trial.state, trial.curve.len()), (TrialState::Finished, 1));
+    assert_eq!(trial.best.unwrap().epoch.0, 0);
+    assert!(bench.ask(HOST, request(1, Vec::new())).leases.is_empty());
+}
+
+#[test]
+fn other_trials_go_on() {
+    let mut bench = searching(2, "target = 0.8");
+    let mut ended = 0;
+    while bench.job().state == JobState::Running {
+        bench.now += 100;
+        let lease = bench.lease(HOST);
+        match lease.unit {
+            Unit::Train(_) => drop(bench.finish(HOST, &lease)),
+            Unit::Evaluate(_) => {
+                report(&mut bench, &lease);
+                ended += 1;
+                assert_eq!(bench.job().trials_finished, ended);
+            }
+        }
+    }
+    assert_eq!(ended, 2, "each after its first epoch that was evaluated");
+    let because: Vec<_> = bench.trials().into_iter().map(|trial| trial.stopped).collect();
+    assert!(because.iter().all(|why| why.as_deref().is_some_and(|why| why.contains("0.8"))));
+}
+
+#[test]
+fn a_target_is_compared_as_the_metric_is() {
+    for (search, epochs) in [
+        ("target = 0.9", 3),
+        ("metric = \"valid/loss\"\ntarget = 0.3", 1),
+        ("metric = \"valid/loss\"\ntarget = 0.2", 3),
+    ] {
+        let mut bench = searching(1, search);
+        while bench.job().state == JobState::Running {
+            let leases = bench.ask(HOST, request(2, Vec::new())).leases;
+            // What is evaluated is reported before more is trained.
+            let lease = leases.iter().find(|lease| matches!(lease.unit, Unit::Evaluate(_)));
+            let lease = lease.unwrap_or(&leases[0]);
+            match lease.unit {
+                Unit::Train(_) => drop(bench.finish(HOST, lease)),
+                Unit::Evaluate(_) => drop(report(&mut bench, lease)),
+            }
+        }
+        let trial = bench.trials().remove(0);
+        assert_eq!(trial.curve.len(), epochs, "{search}");
+        assert_eq!(trial.stopped.is_some(), epochs == 1, "{search}");
+    }
+}
+
+#[test]
+fn the_best_is_tested_when_all_have_reached_the_target() {
+    let mut bench = Bench::with_job_on(data_with_test(), 1, 3, "[search]\ntarget = 0.8\n");
+    let (lease, _) = evaluating(&mut bench);
+    report(&mut bench, &lease);
+    assert_eq!(bench.job().state, JobState::Running);
+    let lease = bench.lease(HOST);
+    assert_eq!(evaluation(&lease).split, sojourn_protocol::manifest::DataSplit::Test);
+    report(&mut bench, &lease);
+    assert_eq!(bench.job().state, JobState::Finished);
+    assert!(bench.job().test.is_some());
+}
+
+#[test]
+fn a_trial_at_its_target_is_not_extended() {
+    let mut bench = searching(1, "target = 0.8");
+    let (evaluation, _) = evaluating(&mut bench);
+    report(&mut bench, &evaluation);
+    assert_eq!(
+        refused(&mut bench, extend(9, Some(0))),
+        "trial 0 of job 1 reached 0.8 after epoch 1: that is its end"
+    );
+    assert_eq!(
+        refused(&mut bench, extend(9, None)),
+        "all trials of job 1 have failed or reached the target: none goes on"
+    );
+    // One of two goes on alone.
+    let mut bench = searching(2, "target = 0.8");
+    while bench.job().trials_finished == 0 {
+        bench.now += 100;
+        let lease = bench.lease(HOST);
+        match lease.unit {
+            Unit::Train(_) => drop(bench.finish(HOST, &lease)),
+            Unit::Evaluate(_) => drop(report(&mut bench, &lease)),
+        }
+    }
+    let trials = bench.trials();
+    let running = trials.iter().find(|trial| trial.state == TrialState::Running).unwrap().trial;
+    let extended = Event::JobExtended { job: JOB, trials: vec![running], epochs: 9 };
+    assert_eq!(bench.events(extend(9, None)), [extended]);
+}
+
+#[test]
+fn a_job_ends_when_its_wall_time_is_over() {
+    let mut bench = searching(1, "wall_time = \"5s\"");
+    let submitted = bench.now;
+    let (evaluation, next) = evaluating(&mut bench);
+    report(&mut bench, &evaluation);
+    let running = HeldState::Running { done: 1, of: 3 };
+    bench.ask(OTHER, request(0, vec![(next.id, running)]));
+    assert_eq!(wait(&mut bench), [Event::JobTimeUp { job: JOB }, revoked(next.id)]);
+    assert_eq!(bench.now, submitted + 5_000);
+    let trial = bench.trials().remove(0);
+    assert_eq!(trial.state, TrialState::Finished);
+    assert_eq!(trial.stopped.as_deref(), Some("stopped after 5s"));
+    assert_eq!(bench.job().state, JobState::Finished);
+    assert!(tick(&mut bench).is_empty(), "it ends once");
+    assert_eq!(
+        refused(&mut bench, extend(9, None)),
+        "job 1 has had its 5s: submit it again with a longer `search.wall_time`"
+    );
+}
+
+#[test]
+fn what_comes_after_the_wall_time_comes_too_late() {
+    let mut bench = searching(1, "wall_time = \"5s\"");
+    let (evaluation, _) = evaluating(&mut bench);
+    bench.now += 5_000;
+    let events = report(&mut bench, &evaluation);
+    assert_eq!(events[0], Event::JobTimeUp { job: JOB });
+    assert_eq!(events.last(), Some(&Event::Superseded { lease: evaluation.id }));
+}
+
+#[test]
+fn trials_without_an_evaluated_epoch_fail_when_time_is_up() {
+    let mut bench = searching(2, "wall_time = \"5s\"");
+    for _ in 0..40 {
+        if bench.trials().iter().any(|trial| !trial.curve.is_empty()) {
+            break;
+        }
+        let lease = bench.lease(HOST);
+        match lease.unit {
+            Unit::Train(_) => drop(bench.finish(HOST, &lease)),
+            Unit::Evaluate(_) => drop(report(&mut bench, &lease)),
+        }
+    }
+    bench.now += 5_000;
+    let evaluated: Vec<bool> = bench.trials().iter().map(|trial| !trial.curve.is_empty()).collect();
+    tick(&mut bench);
+    let error = "stopped after 5s, before an epoch was evaluated".to_owned();
+    for (trial, evaluated) in bench.trials().into_iter().zip(evaluated) {
+        let failed = TrialState::Failed { error: error.clone() };
+        assert_eq!(trial.state, if evaluated { TrialState::Finished } else { failed });
+    }
+    assert_eq!(bench.job().state, JobState::Finished);
+
+    let mut bench = searching(2, "wall_time = \"5s\"");
+    bench.now += 5_000;
+    assert_eq!(tick(&mut bench), [Event::JobTimeUp { job: JOB }]);
+    let job = bench.job();
+    assert_eq!((job.state, job.trials_failed), (JobState::Failed, 2));
+    assert_eq!(bench.core.state().jobs[&JOB].load, [0, 0]);
+}
+
+#[test]
+fn the_best_is_tested_after_the_wall_time() {
+    let more = "[search]\nwall_time = \"5s\"\n";
+    let mut bench = Bench::with_job_on(data_with_test(), 1, 3, more);
+    let (lease, _) = evaluating(&mut bench);
+    report(&mut bench, &lease);
+    bench.now += 5_000;
+    tick(&mut bench);
+    bench.ask(HOST, request(0, Vec::new()));
+    let lease = bench.lease(HOST);
+    assert_eq!(evaluation(&lease).split, sojourn_protocol::manifest::DataSplit::Test);
+    bench.now += 1_000;
+    report(&mut bench, &lease);
+    assert_eq!(bench.job().state, JobState::Finished);
+}
+
+#[test]
+fn time_in_which_a_job_stands_still_does_not_count() {
+    let mut bench = searching(1, "wall_time = \"5s\"");
+    bench.now += 4_000;
+    bench.apply(Command::Pause { to: TO, job: JOB, now: false });
+    bench.now += 3_600_000;
+    assert!(tick(&mut bench).is_empty(), "a paused job has time");
+    // Nor is it forgotten by a server that starts again.
+    bench.core = Core::from_snapshot(&bench.core.snapshot(), *bench.core.config()).unwrap();
+    bench.apply(Command::Started);
+    bench.apply(Command::Resume { to: TO, job: JOB });
+    bench.core = Core::from_snapshot(&bench.core.snapshot(), *bench.core.config()).unwrap();
+    bench.apply(Command::Started);
+    let over = bench.now + 1_000;
+    assert_eq!(wait(&mut bench), [Event::JobTimeUp { job: JOB }]);
+    assert_eq!(bench.now, over);
+}
+
+#[test]
+fn an_extended_job_has_the_time_that_it_had_left() {
+    let more = "[search]\nwall_time = \"5s\"\n";
+    let mut bench = Bench::with_job_on(data(), 1, 1, more);
+    bench.now += 4_000;
+    for _ in 0..3 {
+        let lease = bench.lease(HOST);
+        bench.finish(HOST, &lease);
+    }
+    assert_eq!(bench.job().state, JobState::Finished);
+    bench.now += 3_600_000;
+    assert!(tick(&mut bench).iter().all(|event| !matches!(event, Event::JobTimeUp { .. })));
+    bench.apply(extend(2, None));
+    assert_eq!(bench.job().state, JobState::Running);
+    let over = bench.now + 1_000;
+    assert_eq!(wait(&mut bench), [Event::JobTimeUp { job: JOB }]);
+    assert_eq!(bench.now, over);
+    let trial = bench.trials().remove(0);
+    assert_eq!(trial.stopped.as_deref(), Some("stopped after 5s"), "its first epoch stays");
+}
