@@ -9,6 +9,7 @@
 //! | `meter` | progress on stderr |
 //! | `reading` | progress of reading data |
 //! | `cutting` | how many shards, and how large |
+//! | `course` | how trials meet machines, and when they end |
 //! | `figures`, `words` | how sizes, times and states are written |
 //!
 //! Every subcommand has `Args` and `run`. Exit codes: 0 done, 1 the work failed, 2 the call was wrong,
@@ -21,6 +22,7 @@ mod causes;
 mod client;
 mod completions;
 mod connection;
+mod course;
 mod ctl;
 mod cutting;
 mod demo;

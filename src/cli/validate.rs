@@ -1,6 +1,7 @@
 //! `sojourn validate`: everything that `submit` would refuse, and what it would run. Sends nothing.
 
 use super::{
+    course::Course,
     cutting::{self, Known},
     failure::Failure,
     given,
@@ -47,6 +48,8 @@ struct Report {
     test: Vec<u32>,
     /// Parameters of each architecture, largest first.
     models: Vec<ModelReport>,
+    #[serde(flatten)]
+    course: Course,
 }
 
 #[derive(Debug, Serialize)]
@@ -153,6 +156,7 @@ fn report(job: &Job, summary: Summary, models: Models, why: Option<String>) -> R
         valid_rows: summary.valid,
         test: summary.test,
         models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
+        course: Course::of(&job.spec),
     }
 }
 
@@ -184,6 +188,7 @@ fn text(args: &Args, report: &Report) -> String {
         let parameters = words::count(*parameters);
         lines.push(format!("model   {arch}, {parameters} parameters{trained}, {trials}"));
     }
+    lines.extend(report.course.lines().into_iter().map(|(what, text)| format!("{what:<7} {text}")));
     let trials = words::counted(u64::try_from(report.trials).unwrap_or(u64::MAX), "trial");
     let epochs = words::counted(u64::from(report.epochs), "epoch");
     lines.push(format!("work    {trials}, {epochs}, {} hops", words::count(report.hops)));

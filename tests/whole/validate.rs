@@ -48,6 +48,30 @@ fn a_good_job_is_described() {
 }
 
 #[test]
+fn what_is_not_as_usual_is_said() {
+    let job = format!(
+        "{JOB}[search]\ntarget = 0.95\nwall_time = \"90m\"\n[placement]\norder = \"merge\"\n\
+         merge = {{ rule = \"vc-asgd\", alpha = \"e/(e+1)\", staleness = \"polynomial\" }}\n\
+         local_steps = \"by-speed\"\n"
+    );
+    let folder = Folder::with(&[("job.toml", &job), ("t.csv", &csv())]);
+    let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines = "order   merging\n\
+                 merge   vc-asgd, alpha e/(e+1), staleness polynomial 0.5\n\
+                 steps   of a shard, by the speed of the host\n\
+                 until   valid/accuracy is 0.95\n\
+                 until   90min have passed\n\
+                 work    2 trials, 2 epochs, 8 hops\n";
+    assert!(said.ends_with(lines), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let output =
+        sojourn(&["validate", "--json", "job.toml"]).current_dir(folder.path()).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["target"], &report["wall_time"]), (&0.95.into(), &5_400_000.into()));
+    assert_eq!((&report["order"], &report["merge"]["rule"]), (&"merge".into(), &"vc-asgd".into()));
+}
+
+#[test]
 fn how_many_shards_is_said_without_a_server() {
     let job = JOB.replace("shards = 2", "shards = \"auto\"\nvalid = 0.5");
     let rows: String = (0..5000).map(|i| format!("{i},{},{}\n", i * 2, i % 2)).collect();

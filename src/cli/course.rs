@@ -1,0 +1,124 @@
+//! How a job's trials meet machines and when they end, where that isn't as it is for most jobs.
+
+use serde::Serialize;
+use sojourn_protocol::{
+    spec::{
+        Alpha, JobSpec, LocalSteps, MergeSpec, OptimizerMerge, OrderChoice, Outer, PlacementSpec,
+        RuleSpec, Staleness,
+    },
+    time::Millis,
+};
+
+/// What differs from the defaults.
+#[derive(Debug, Serialize)]
+pub(crate) struct Course {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<OrderChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merge: Option<MergeSpec>,
+    /// Thousandths of the live slots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merge_below: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local_steps: Option<LocalSteps>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_time: Option<Millis>,
+    #[serde(skip)]
+    metric: &'static str,
+}
+
+impl Course {
+    pub(crate) fn of(job: &JobSpec) -> Self {
+        let placement = &job.placement;
+        let usual =
+            PlacementSpec::new(OrderChoice::Auto, placement.reproducible, placement.threads);
+        let merges = placement.order != OrderChoice::Hop;
+        let always = placement.order == OrderChoice::Merge;
+        let below = placement.merge_below;
+        let auto = placement.order == OrderChoice::Auto;
+        Self {
+            order: (!auto).then_some(placement.order),
+            merge: placement.merge.or(always.then(MergeSpec::default)).filter(|_| merges),
+            merge_below: (auto && below != usual.merge_below).then_some(below),
+            local_steps: (merges && placement.local_steps != usual.local_steps)
+                .then_some(placement.local_steps),
+            target: job.search.target,
+            wall_time: job.search.wall_time,
+            metric: job.search.metric.name(),
+        }
+    }
+
+    /// The same for people: what it is, and the text.
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut lines = Vec::new();
+        let order = match self.order {
+            Some(OrderChoice::Hop) => Some("hops alone, no merging".to_owned()),
+            Some(OrderChoice::Merge) => Some("merging".to_owned()),
+            Some(OrderChoice::Auto) | None => self.merge_below.map(|below| match below {
+                0 => "hops alone, no merging".to_owned(),
+                _ => format!(
+                    "merging while fewer trials can go on than {} % of the slots",
+                    f64::from(below) / 10.0
+                ),
+            }),
+        };
+        lines.extend(order.map(|order| ("order", order)));
+        lines.extend(self.merge.map(|merge| ("merge", rule(&merge))));
+        if self.local_steps == Some(LocalSteps::BySpeed) {
+            lines.push(("steps", "of a shard, by the speed of the host".to_owned()));
+        }
+        if let Some(target) = self.target {
+            lines.push(("until", format!("{} is {target}", self.metric)));
+        }
+        if let Some(length) = self.wall_time {
+            lines.push(("until", format!("{length} have passed")));
+        }
+        lines
+    }
+}
+
+/// A rule with its parameters.
+fn rule(merge: &MergeSpec) -> String {
+    let (own, staleness) = match merge.rule {
+        RuleSpec::VcAsgd { alpha, staleness } => {
+            let alpha = match alpha {
+                Alpha::Constant(alpha) => format!("alpha {alpha}"),
+                Alpha::Epochs => "alpha e/(e+1)".to_owned(),
+            };
+            (vec![alpha], staleness)
+        }
+        RuleSpec::Delta { gain, staleness } => {
+            (gain.map(|gain| format!("gain {gain}")).into_iter().collect(), staleness)
+        }
+        RuleSpec::Fedbuff { arrivals, outer, staleness } => {
+            let arrivals = arrivals.map(|arrivals| format!("{arrivals} arrivals"));
+            let outer = match outer {
+                Outer::Sgd { rate } => format!("outer sgd of rate {rate}"),
+                Outer::Nesterov { rate, momentum } => {
+                    format!("outer nesterov of rate {rate} and momentum {momentum}")
+                }
+            };
+            (arrivals.into_iter().chain([outer]).collect(), staleness)
+        }
+        RuleSpec::DelayedNesterov { period, rate, momentum } => {
+            let period = period.map(|period| format!("period {period}"));
+            let others = [format!("rate {rate}"), format!("momentum {momentum}")];
+            (period.into_iter().chain(others).collect(), Staleness::Constant)
+        }
+    };
+    let mut words = vec![merge.rule.name().to_owned()];
+    words.extend(own);
+    match staleness {
+        Staleness::Constant => {}
+        Staleness::Polynomial { a } => words.push(format!("staleness polynomial {a}")),
+        Staleness::Hinge { a, b } => words.push(format!("staleness hinge {a}, {b}")),
+    }
+    match merge.optimizer {
+        OptimizerMerge::Average => {}
+        OptimizerMerge::Reset => words.push("optimiser reset".to_owned()),
+        OptimizerMerge::Last => words.push("optimiser of the last".to_owned()),
+    }
+    words.join(", ")
+}
