@@ -22,6 +22,7 @@
 //! | `POST /v1/jobs/{job}/resume` | admin | -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/extend` | admin | [`ExtendRequest`] -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/placement` | admin | [`PlacementRequest`] -> [`crate::view::JobView`] |
+//! | `POST /v1/jobs/{job}/rollback` | admin | [`RollbackRequest`] -> [`RolledBack`], one for each trial |
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/jobs/{job}/trials/{trial}/evaluations`, `/v1/hosts` | admin | see [`crate::view`] |
 //! | `GET /v1/health` | anyone | [`Health`] |
@@ -31,7 +32,7 @@
 
 use crate::{
     digest::{BlobRef, Digest},
-    ids::{HostId, JobId, LeaseId, TrialId},
+    ids::{HostId, JobId, LeaseId, TrialId, Version},
     inventory::{Demand, Inventory},
     manifest::{DataManifest, DataSplit},
     report::ReportState,
@@ -393,6 +394,38 @@ pub struct PlacementRequest {
     /// Hosts that may work at it at a time; 0: as many as there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_hosts: Option<u32>,
+}
+
+/// Which trials of a job are taken back, as if they had trained less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum RollbackRequest {
+    /// This one, to where it had trained at most so many epochs.
+    Trial {
+        /// The trial.
+        trial: TrialId,
+        /// Whole epochs; 0 is its start.
+        epochs: u32,
+    },
+    /// Those that a host, some of whose results were refuted, has worked for since its last confirmed one: to before
+    /// that.
+    Host {
+        /// The host.
+        host: HostId,
+    },
+}
+
+/// A trial that was taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RolledBack {
+    /// The trial.
+    pub trial: TrialId,
+    /// Whole epochs that it has trained now: no more than were asked for, and fewer where no later state is kept.
+    pub epochs: u32,
+    /// Its version now.
+    pub version: Version,
 }
 
 /// The server is alive.

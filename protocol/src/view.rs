@@ -234,12 +234,38 @@ pub struct HostView {
     /// counting most. None before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reliability: Option<u64>,
+    /// Results that other hosts came to as well, and how many of them since the last one that they didn't.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub confirmed: u64,
+    /// As long as this is below ten, it hasn't earned trust.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub confirmed_in_row: u32,
+    /// Results that others agreed were different.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub refuted: u64,
+    /// Where any was refuted: what it has delivered since its last confirmed result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubtful: Vec<Doubtful>,
     /// Trainer errors that it reported.
     pub failures: u64,
     /// The last of them.
     pub last_error: Option<String>,
     /// Microseconds that its slots spent on results that were used.
     pub train_micros: u64,
+}
+
+/// A version that a refuted host made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Doubtful {
+    /// The job.
+    pub job: JobId,
+    /// The trial.
+    pub trial: TrialId,
+    /// The version.
+    pub version: Version,
+    /// The epoch that it belongs to.
+    pub epoch: Epoch,
 }
 
 /// A kind of processor that a host trains on.
@@ -412,6 +438,20 @@ pub struct HopRecord {
     /// How its result was merged, where it didn't replace the version before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<MergeRecord>,
+    /// Whether other hosts came to the same, where they were to be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verification>,
+}
+
+/// What became of a check of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Verification {
+    /// Other hosts came to the same.
+    Confirmed,
+    /// There was no other host of the numeric class to ask.
+    Unverified,
 }
 
 /// How a result was merged into the version before it.

@@ -40,6 +40,10 @@ fn kind(event: &Event) -> &'static str {
         Event::Rejected { .. } => "rejected",
         Event::Superseded { .. } => "superseded",
         Event::UnitFailed { .. } => "unit-failed",
+        Event::Challenged { .. } => "challenged",
+        Event::Verified { .. } => "verified",
+        Event::Unverified { .. } => "unverified",
+        Event::TrialRolledBack { .. } => "trial-rolled-back",
         Event::TrialOrdered { .. } => "trial-ordered",
         Event::TrialFailed { .. } => "trial-failed",
         Event::ExtraAsked { .. } => "extra-asked",
@@ -73,5 +77,5 @@ fn events_of_every_version_still_read_and_write_the_same() {
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert!(holds(&value(&written), &value(line)), "{line} is written as {written}");
     }
-    assert_eq!(kinds.len(), 27, "{kinds:?}");
+    assert_eq!(kinds.len(), 31, "{kinds:?}");
 }

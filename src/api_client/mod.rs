@@ -17,7 +17,7 @@ use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
     api::{
         EvaluateRequest, ExtendRequest, Health, MissingAnswer, MissingRequest, PauseRequest,
-        PlacementRequest, SubmitAnswer, SubmitRequest,
+        PlacementRequest, RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest,
     },
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
@@ -164,6 +164,14 @@ impl ApiClient {
         request: &PlacementRequest,
     ) -> Result<JobView, ApiFailure> {
         self.post(&format!("jobs/{job}/placement"), request).await
+    }
+
+    pub(crate) async fn rollback(
+        &self,
+        job: JobId,
+        request: &RollbackRequest,
+    ) -> Result<Vec<RolledBack>, ApiFailure> {
+        self.post(&format!("jobs/{job}/rollback"), request).await
     }
 
     pub(crate) async fn missing(

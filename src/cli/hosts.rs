@@ -38,6 +38,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         ("USED", Column::Number),
         ("RAN OUT", Column::Number),
         ("RELIABLE", Column::Number),
+        ("TRUST", Column::Text),
         ("TRAINED", Column::Text),
         ("ESTIMATES", Column::Text),
         ("LAST ERROR", Column::Text),
@@ -55,6 +56,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             host.used.to_string(),
             host.expired.to_string(),
             reliable(host),
+            trust(host),
             words::duration(host.train_micros / 1000),
             estimates(host),
             words::first_line(host.last_error.as_deref().unwrap_or_default()),
@@ -66,6 +68,21 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 /// The share of deadlines that a host may be expected to keep.
 fn reliable(host: &HostView) -> String {
     host.reliability.map_or_else(|| "-".to_owned(), |share| format!("{} %", share / 10))
+}
+
+/// How many of a host's results other hosts came to, and how many not.
+fn trust(host: &HostView) -> String {
+    match (host.confirmed, host.refuted) {
+        (0, 0) => "-".to_owned(),
+        (confirmed, 0) => format!("{confirmed} confirmed"),
+        (confirmed, refuted) => {
+            let doubtful = match host.doubtful.len() {
+                0 => String::new(),
+                doubtful => format!(", {doubtful} in doubt"),
+            };
+            format!("{confirmed} confirmed, {refuted} refuted{doubtful}")
+        }
+    }
 }
 
 /// How far estimates of times lay from what units took there, on the device where they were worst.

@@ -51,6 +51,7 @@ mod reading;
 mod replay;
 mod resume;
 mod revoke;
+mod rollback;
 mod scores;
 mod serve;
 mod service;
@@ -125,6 +126,8 @@ enum Command {
     Extend(extend::Args),
     /// Change a job's priority, share or number of machines while it runs.
     Set(set::Args),
+    /// Take trials back to before what can't be trusted.
+    Rollback(rollback::Args),
     /// End a job.
     Cancel(cancel::Args),
     /// Simulate hosts and jobs in virtual time, with the server's own scheduling.
@@ -180,6 +183,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Pause(args) => pause::run(&args).await,
         Command::Resume(args) => resume::run(&args).await,
         Command::Extend(args) => extend::run(&args).await,
+        Command::Rollback(args) => rollback::run(&args).await,
         Command::Set(args) => set::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),

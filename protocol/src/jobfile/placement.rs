@@ -5,8 +5,8 @@ use super::{
     reader::{Node, Section},
 };
 use crate::spec::{
-    HIGHEST_PRIORITY, LARGEST_SHARE, LocalSteps, MOST_REPLICAS, OrderChoice, PlacementSpec,
-    Replicas,
+    HIGHEST_PRIORITY, LARGEST_SHARE, LocalSteps, MOST_QUORUM, MOST_REPLICAS, OrderChoice,
+    PlacementSpec, Replicas, Verify,
 };
 
 /// Far more hosts than there are.
@@ -45,9 +45,17 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
     let max_hosts = section
         .optional("max_hosts")
         .map_or(Some(None), |node| node.integer(1, MOST_HOSTS).map(Some));
+    let verify = section.optional("verify").map_or(Some(None), |node| verify(&node).map(Some));
+    let reproducible = match (reproducible?, section.optional("verify")) {
+        (false, Some(node)) => {
+            return node
+                .refuse("needs `reproducible = true`: other arithmetic comes to other results");
+        }
+        (reproducible, _) => reproducible,
+    };
     Some(PlacementSpec {
         order: order?,
-        reproducible: reproducible?,
+        reproducible,
         threads: threads?,
         replicas: replicas?,
         priority: priority?,
@@ -56,6 +64,7 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         merge: merge?,
         merge_below: merge_below?,
         local_steps: local_steps?,
+        verify: verify?,
     })
 }
 
@@ -64,6 +73,19 @@ fn replicas(node: &Node<'_>) -> Option<Replicas> {
         return node.word(&[("demand", Replicas::Demand)]);
     }
     node.integer(1, MOST_REPLICAS).map(Replicas::Fixed)
+}
+
+/// `verify = { quorum = 2, rate = 0.1 }`.
+fn verify(node: &Node<'_>) -> Option<Verify> {
+    let section = node.section()?;
+    let quorum = section
+        .optional("quorum")
+        .map_or(Some(Verify::QUORUM), |node| node.integer(2, MOST_QUORUM));
+    let rate = section.optional("rate").map_or(Some(Verify::RATE), |node| {
+        let rate = thousandths(&node)?;
+        if rate == 0 { node.refuse("is 0; at least 0.001 is wanted") } else { Some(rate) }
+    });
+    Some(Verify { quorum: quorum?, rate: rate? })
 }
 
 /// A share, as so many thousandths.

@@ -27,8 +27,8 @@ pub use merge::{
 };
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{
-    HIGHEST_PRIORITY, LARGEST_SHARE, LocalSteps, MOST_REPLICAS, OrderChoice, PlacementSpec,
-    Replicas,
+    HIGHEST_PRIORITY, LARGEST_SHARE, LocalSteps, MOST_QUORUM, MOST_REPLICAS, OrderChoice,
+    PlacementSpec, Replicas, Verify,
 };
 pub use share::Share;
 pub use training::{

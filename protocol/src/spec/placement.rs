@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub const HIGHEST_PRIORITY: i32 = 100;
 /// The largest [`PlacementSpec::share`].
 pub const LARGEST_SHARE: u32 = 1000;
+/// The most [`Verify::quorum`].
+pub const MOST_QUORUM: u32 = 5;
 /// The most [`PlacementSpec::replicas`].
 pub const MOST_REPLICAS: u32 = 1000;
 
@@ -44,6 +46,9 @@ pub struct PlacementSpec {
     /// live slots; 0: they never do.
     #[serde(default = "half", skip_serializing_if = "is_half")]
     pub merge_below: u32,
+    /// Whether other hosts are asked to come to the same results, where `reproducible`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verify>,
     /// How much of a shard a host trains before its result is merged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub local_steps: LocalSteps,
@@ -84,6 +89,7 @@ impl PlacementSpec {
             share: 1,
             max_hosts: None,
             merge: None,
+            verify: None,
             merge_below: HALF,
             local_steps: LocalSteps::default(),
         }
@@ -101,6 +107,26 @@ pub enum OrderChoice {
     Auto,
     /// Merging, always: several shards of a trial train at once, and results are merged as they arrive.
     Merge,
+}
+
+/// `placement.verify`: results that are trained again by other hosts of the same numeric class before they are taken
+/// in, in hop order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Verify {
+    /// Hosts that have to come to the same result, 2 to [`MOST_QUORUM`].
+    pub quorum: u32,
+    /// How many of a thousand results of hosts that haven't earned trust are checked, at least 1; of those that have,
+    /// so many thousandths of that.
+    pub rate: u32,
+}
+
+impl Verify {
+    /// The default of `quorum`.
+    pub const QUORUM: u32 = 2;
+    /// The default of `rate`: a tenth.
+    pub const RATE: u32 = 100;
 }
 
 /// `placement.local_steps`.

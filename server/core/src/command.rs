@@ -3,7 +3,7 @@
 use crate::event::Fault;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
-    api::{Held, PlacementRequest, WorkRequest},
+    api::{Held, PlacementRequest, RollbackRequest, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{HostId, JobId, LeaseId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
@@ -111,6 +111,8 @@ pub enum Command {
     Extend { to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId> },
     /// A user changes whose turn a job is, and on how many hosts it may be.
     Place { to: ReplyTo, job: JobId, placement: PlacementRequest },
+    /// An operator takes trials back to an earlier state.
+    Rollback { to: ReplyTo, job: JobId, request: RollbackRequest },
     /// A plan that was asked for is made; `None` where the planner has none.
     PlanReady { job: JobId, version: u64, schedule: Option<Box<Schedule>> },
     /// Somebody looks.

@@ -159,6 +159,7 @@ impl Core {
         self.expire();
         self.handle(input.command);
         self.fail_lost_extras();
+        self.renew_checks();
         self.renew_orders();
         self.renew_homes();
         self.renew_plans();
@@ -211,6 +212,7 @@ impl Core {
             Command::Resume { to, job } => self.resume(to, job),
             Command::Extend { to, job, epochs, trial } => self.extend(to, job, epochs, trial),
             Command::Place { to, job, placement } => self.place(to, job, placement),
+            Command::Rollback { to, job, request } => self.rollback(to, job, request),
             Command::PlanReady { job, version, schedule } => {
                 self.plan_ready(job, version, schedule.as_deref());
             }

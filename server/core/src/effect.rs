@@ -2,7 +2,7 @@
 
 use crate::{command::ReplyTo, event::Record, state::BlobStatus};
 use sojourn_protocol::{
-    api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, SubmitAnswer, WorkAnswer},
+    api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, RolledBack, SubmitAnswer, WorkAnswer},
     digest::Digest,
     error::ApiError,
     ids::{HostId, JobId, LeaseId, Version},
@@ -96,6 +96,7 @@ pub enum Answer {
     Evaluations(Vec<EvaluationView>),
     Hosts(Vec<HostView>),
     Host(Box<HostView>),
+    RolledBack(Vec<RolledBack>),
     HostByToken(Option<HostId>),
     BlobStatus(Option<BlobStatus>),
     Position(JournalPosition),

@@ -212,6 +212,14 @@ pub enum Event {
     Superseded { lease: LeaseId },
     /// A trainer error was counted; with it the report has ended.
     UnitFailed { lease: LeaseId, failure: Failure },
+    /// A result that waits is taken in when other hosts have come to the same.
+    Challenged { lease: LeaseId },
+    /// Enough hosts came to the same result, the first of these, which is taken in; the others are refuted.
+    Verified { confirmed: Vec<LeaseId>, refuted: Vec<LeaseId> },
+    /// A result is taken in unchecked: there is no other host of its numeric class to ask.
+    Unverified { lease: LeaseId },
+    /// A trial goes back to where it had trained so many epochs, as if nothing had been trained since.
+    TrialRolledBack { job: JobId, trial: TrialId, epochs: u32 },
     /// From now on a trial's results are taken in like this.
     TrialOrdered { job: JobId, trial: TrialId, order: TrialOrder },
     /// A trial ended with an error.

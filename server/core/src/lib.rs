@@ -39,4 +39,4 @@ pub use event::{
     EVENT_VERSION, Event, Fault, LeaseEnd, READ_VERSIONS, Record, TrialOrder, UnitKey,
 };
 pub use invariants::Violation;
-pub use state::{AtEnd, BlobStatus, ExtraName, State};
+pub use state::{AtEnd, BlobStatus, ExtraName, State, Trust};

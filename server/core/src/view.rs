@@ -12,8 +12,8 @@ use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     inventory::Device,
     view::{
-        BestView, DeviceView, EvaluationView, HeldView, HostState, HostView, JobDetail, JobState,
-        JobView, TrialHistory, TrialState, TrialView,
+        BestView, DeviceView, Doubtful, EvaluationView, HeldView, HostState, HostView, JobDetail,
+        JobState, JobView, TrialHistory, TrialState, TrialView,
     },
 };
 
@@ -85,6 +85,10 @@ impl Core {
             used: host.used,
             expired: host.expired,
             reliability: host.reliability.is_known().then(|| host.reliability.share(self.now)),
+            confirmed: host.trust.confirmed,
+            confirmed_in_row: host.trust.in_row,
+            refuted: host.trust.refuted,
+            doubtful: self.doubtful_of(host.id),
             failures: host.failures,
             last_error: match self.soft.returns.get(&host.id) {
                 Some((_, reason)) if !ReleaseRequest::is_wished(reason) => {
@@ -94,6 +98,20 @@ impl Core {
             },
             train_micros: host.train_micros,
         })
+    }
+
+    /// What a refuted host has delivered, in any job, since its last confirmed result.
+    fn doubtful_of(&self, host: HostId) -> Vec<Doubtful> {
+        let of_job = |job: &Job| {
+            let job_id = job.id;
+            let doubtful = self.doubtful(host, job).filter_map(move |(trial, hop)| {
+                let hop = trial.history.get(hop)?;
+                let (version, epoch) = (hop.version, hop.epoch());
+                Some(Doubtful { job: job_id, trial: trial.id, version, epoch })
+            });
+            doubtful.collect::<Vec<_>>()
+        };
+        self.state.jobs.values().flat_map(of_job).collect()
     }
 
     fn devices_of(&self, host: HostId, contact: &Contact) -> Vec<DeviceView> {

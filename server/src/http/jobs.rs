@@ -5,8 +5,8 @@ use actix_web::web;
 use sojourn_core::{Answer, Command, JournalPosition, Query, Record};
 use sojourn_protocol::{
     api::{
-        EvaluateRequest, ExtendRequest, Health, PauseRequest, PlacementRequest, SubmitAnswer,
-        SubmitRequest,
+        EvaluateRequest, ExtendRequest, Health, PauseRequest, PlacementRequest, RollbackRequest,
+        RolledBack, SubmitAnswer, SubmitRequest,
     },
     error::ErrorKind,
     ids::{JobId, TrialId},
@@ -237,6 +237,31 @@ pub(super) async fn place(
     let (job, placement) = (JobId(path.into_inner()), request.into_inner());
     match site.shell.call(|to| Command::Place { to, job, placement }).await? {
         Answer::JobSummary(job) => Ok(web::Json(*job)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Takes trials back to an earlier state, as if they had not been trained since.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{job}/rollback",
+    operation_id = "rollbackJob",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+    ),
+    request_body = RollbackRequest,
+    responses((status = 200, description = "The trials that were taken back, and to where.", body = Vec<RolledBack>)),
+    security(("admin" = []))
+)]
+pub(super) async fn rollback(
+    site: web::Data<Site>,
+    _: Admin,
+    path: web::Path<u64>,
+    request: web::Json<RollbackRequest>,
+) -> Result<web::Json<Vec<RolledBack>>, HttpError> {
+    let (job, request) = (JobId(path.into_inner()), request.into_inner());
+    match site.shell.call(|to| Command::Rollback { to, job, request }).await? {
+        Answer::RolledBack(trials) => Ok(web::Json(trials)),
         other => Err(unexpected(&other)),
     }
 }

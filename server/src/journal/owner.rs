@@ -33,6 +33,7 @@ pub(super) const fn owner(event: &Event) -> Owner {
         | Event::JobExtended { job, .. }
         | Event::JobPlaced { job, .. }
         | Event::TrialOrdered { job, .. }
+        | Event::TrialRolledBack { job, .. }
         | Event::TrialFailed { job, .. }
         | Event::ExtraAsked { job, .. }
         | Event::ExtraFailed { job, .. } => Owner::Job(*job),
@@ -44,7 +45,13 @@ pub(super) const fn owner(event: &Event) -> Owner {
         | Event::ExtraEvaluated { lease, .. }
         | Event::Rejected { lease, .. }
         | Event::Superseded { lease }
+        | Event::Challenged { lease }
+        | Event::Unverified { lease }
         | Event::UnitFailed { lease, .. } => Owner::Lease(*lease),
+        Event::Verified { confirmed, .. } => match confirmed.first() {
+            Some(lease) => Owner::Lease(*lease),
+            None => Owner::Nobody,
+        },
     }
 }
 

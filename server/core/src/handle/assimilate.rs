@@ -155,7 +155,7 @@ impl Core {
         if merged.is_some() {
             // Its shard may be open again, and with a new epoch all of them.
             self.soft.work_changed = true;
-            self.queue_next(job, trial);
+            self.take_up(job, trial);
         }
         self.soft.opened.push((job, trial));
         self.reply(to, Ok(Answer::Offered(Offered::Taken)));
@@ -174,14 +174,6 @@ impl Core {
         }
         for lease in waiting {
             self.supersede(lease);
-        }
-    }
-
-    /// Has the next result of a trial taken in.
-    fn queue_next(&mut self, job: JobId, trial: TrialId) {
-        let next = self.state.trial(job, trial).and_then(|trial| trial.awaiting.front().copied());
-        if let Some(next) = next {
-            self.queue_assimilation(next);
         }
     }
 
@@ -205,7 +197,7 @@ impl Core {
             if fault == Fault::Host {
                 self.rest_if_failing(past.host);
             }
-            self.queue_next(past.unit.job(), past.unit.trial());
+            self.take_up(past.unit.job(), past.unit.trial());
         }
         self.soft.work_changed = true;
         self.reply(to, Ok(Answer::Offered(Offered::Taken)));

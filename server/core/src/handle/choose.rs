@@ -80,7 +80,8 @@ impl Core {
                     continue;
                 }
                 chosen = self
-                    .backlog_for(job, place)
+                    .check_for(job, place)
+                    .or_else(|| self.backlog_for(job, place))
                     .or_else(|| match self.hop_for(job, place, &mut chance) {
                         Hop::Chosen(chosen) => Some(*chosen),
                         Hop::Wait(micros) => {

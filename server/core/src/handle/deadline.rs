@@ -87,11 +87,15 @@ impl Core {
             self.soft.set_term(lease, self.fresh_term(lease));
         }
         let trials = self.state.jobs.values().flat_map(|job| &job.trials);
-        let heads = trials.filter(|trial| trial.is_running());
+        let heads = trials.filter(|trial| trial.is_running() && trial.check.is_none());
         let heads: Vec<LeaseId> =
             heads.filter_map(|trial: &Trial| trial.awaiting.front().copied()).collect();
-        for lease in heads {
-            self.queue_assimilation(lease);
+        for unit in heads
+            .iter()
+            .filter_map(|lease| Some(self.state.lease(*lease)?.unit))
+            .collect::<Vec<_>>()
+        {
+            self.take_up(unit.job(), unit.trial());
         }
         let doomed: Vec<_> = self.state.blobs.doomed().collect();
         for blob in doomed {
@@ -153,9 +157,8 @@ impl Core {
         let Some(past) = self.state.past.get(&lease) else { return false };
         let unit = past.lease.unit;
         matches!(past.state, PastState::Acknowledged(_))
-            && self
-                .state
-                .trial(unit.job(), unit.trial())
-                .is_some_and(|trial| trial.awaiting.front() == Some(&lease))
+            && self.state.trial(unit.job(), unit.trial()).is_some_and(|trial| {
+                trial.awaiting.front() == Some(&lease) && trial.check.is_none()
+            })
     }
 }

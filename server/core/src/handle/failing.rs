@@ -87,7 +87,7 @@ impl Core {
         early && self.state.hosts.values().any(|host| host.id != lease.host && !host.revoked)
     }
 
-    fn fail_trial(&mut self, job: JobId, trial: TrialId, error: String) {
+    pub(super) fn fail_trial(&mut self, job: JobId, trial: TrialId, error: String) {
         let failures = self.state.trial(job, trial).map(Trial::all_failures);
         for host in failures.unwrap_or_default().keys() {
             self.soft.resting.remove(host);

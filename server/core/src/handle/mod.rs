@@ -29,10 +29,12 @@ mod problem;
 mod promise;
 mod reason;
 mod report;
+mod rollback;
 mod shelf;
 mod stock;
 mod stop;
 mod turn;
+mod verify;
 mod wire;
 
 pub(crate) use lease::FREE_RETURNS;

@@ -23,6 +23,8 @@ pub(crate) enum Reason {
     NoHop,
     /// A second copy of a running hop.
     Copy(Beside),
+    /// A result is checked: the host is to come to the same.
+    Check(LeaseId),
     /// Somebody asked for this evaluation, outside the search.
     Asked(DataSplit),
 }
@@ -92,6 +94,12 @@ impl fmt::Display for Reason {
             }
             Reason::NoHop => write!(f, "evaluation: there is no hop for this place"),
             Reason::Copy(beside) => beside.fmt(f),
+            Reason::Check(lease) => {
+                write!(
+                    f,
+                    "check of lease {lease}: another host of the class is to come to the same result"
+                )
+            }
             Reason::Asked(split) => {
                 write!(f, "evaluation on the {} data, which was asked for", split.name())
             }

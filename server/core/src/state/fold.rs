@@ -5,6 +5,7 @@ use crate::event::{Event, Fault, Record, UnitKey};
 use sojourn_protocol::{
     ids::{Epoch, JobId, TrialId},
     report::ReportEnd,
+    view::Verification,
 };
 
 /// Whose open units an event may have changed.
@@ -123,6 +124,12 @@ impl State {
                 self.count(*lease, |counters| counters.superseded += 1);
             }
             Event::UnitFailed { lease, failure } => self.unit_failed(*lease, failure, at),
+            Event::Challenged { lease } => self.challenged(*lease),
+            Event::Verified { confirmed, refuted } => self.verified(confirmed, refuted),
+            Event::Unverified { lease } => self.end_check(*lease, Verification::Unverified),
+            Event::TrialRolledBack { job, trial, epochs } => {
+                self.rolled_back(*job, *trial, *epochs, at);
+            }
             Event::TrialOrdered { job, trial, order } => self.ordered(*job, *trial, *order, at),
             Event::TrialFailed { job, trial, error } => {
                 let failures = self.trial(*job, *trial).map(Trial::all_failures);
@@ -171,6 +178,7 @@ impl State {
         let lease = match event {
             Event::TrialFailed { job, .. }
             | Event::TrialOrdered { job, .. }
+            | Event::TrialRolledBack { job, .. }
             | Event::JobSubmitted { job, .. }
             | Event::JobCancelled { job }
             | Event::JobTimeUp { job }
@@ -180,7 +188,10 @@ impl State {
             | Event::Assimilated { lease, .. }
             | Event::Rejected { lease, .. }
             | Event::Superseded { lease }
+            | Event::Challenged { lease }
+            | Event::Unverified { lease }
             | Event::UnitFailed { lease, .. } => *lease,
+            Event::Verified { confirmed, .. } => confirmed.first().copied().unwrap_or_default(),
             Event::Evaluated { lease, .. } => match self.stopped_by(*lease) {
                 Some(job) => return Concern::Job(job),
                 None => *lease,

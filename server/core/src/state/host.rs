@@ -1,6 +1,6 @@
 //! What is durable of a host.
 
-use super::Reliability;
+use super::{Reliability, Trust};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
@@ -31,6 +31,9 @@ pub struct Host {
     /// How well it keeps deadlines.
     #[serde(default)]
     pub reliability: Reliability,
+    /// How far its results are trusted.
+    #[serde(default)]
+    pub trust: Trust,
     /// Trainer errors that it reported.
     pub failures: u64,
     /// Trainer errors since its last result that was used.
@@ -55,6 +58,7 @@ impl Host {
             used: 0,
             expired: 0,
             reliability: Reliability::default(),
+            trust: Trust::default(),
             failures: 0,
             failures_in_a_row: 0,
             last_error: None,

@@ -374,5 +374,9 @@ fn new_trial(
         failures: BTreeMap::new(),
         merging: (spec.placement.order == OrderChoice::Merge).then(|| Merging::new(&chain)),
         chain,
+        check: None,
+        verdict: None,
+        kept: BTreeMap::new(),
+        void_until: LeaseId(0),
     }
 }

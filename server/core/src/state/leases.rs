@@ -103,10 +103,10 @@ impl State {
                 None => return,
             },
         };
-        let waits = self.is_wanted(&lease) && matches!(report.outcome, Outcome::Trained(_));
-        self.change_hop(&lease, |trial| match waits {
-            true => trial.hop_reported(&lease),
-            false => trial.hop_over(&lease),
+        let wanted = self.is_wanted(&lease);
+        self.change_hop(&lease, |trial| match &report.outcome {
+            Outcome::Trained(trained) if wanted => trial.hop_reported(&lease, trained),
+            _ => trial.hop_over(&lease),
         });
         let state = PastState::Acknowledged(Box::new(report.outcome.clone()));
         // Open until it ends; nothing forgets it before that.

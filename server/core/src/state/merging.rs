@@ -17,6 +17,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, LeaseId, ShardId, Version},
     position::Position,
+    report::Trained,
     spec::StalenessBound,
     unit::{Base, Flush},
 };
@@ -235,7 +236,9 @@ impl Trial {
         if !self.is_running() || self.chain.is_done() {
             return false;
         }
-        let Some(merging) = &self.merging else { return lease.base == self.version };
+        let Some(merging) = &self.merging else {
+            return lease.base == self.version && lease.id > self.void_until;
+        };
         let next = self.chain.next(shard);
         next.is_some_and(|next| next.epoch == epoch && next.batch == from)
             && merging.refers(lease)
@@ -296,8 +299,9 @@ impl Trial {
     }
 
     /// The result of a hop's lease waits.
-    pub(super) fn hop_reported(&mut self, lease: &Lease) {
+    pub(super) fn hop_reported(&mut self, lease: &Lease, trained: &Trained) {
         self.awaiting.push_back(lease.id);
+        self.joins_check(lease, trained.end, trained.checkpoint.sha256);
         let UnitKey::Train { shard, .. } = lease.unit else { return };
         if let Some(merging) = &mut self.merging {
             let unit = merging.units.entry(shard).or_default();
@@ -311,6 +315,9 @@ impl Trial {
     /// A hop's lease is over: nothing of it is to come, or it was taken in.
     pub(super) fn hop_over(&mut self, lease: &Lease) {
         self.awaiting.retain(|waiting| *waiting != lease.id);
+        if let Some(check) = &mut self.check {
+            check.results.remove(&lease.id);
+        }
         let Some(merging) = &mut self.merging else { return };
         merging.release(lease);
         merging.renew(&self.chain);

@@ -5,6 +5,7 @@
 //! implies (a trial's end, a job's end, references to blobs) is derived here and not journalled twice.
 
 mod blob;
+mod check;
 mod ends;
 mod extra;
 mod fold;
@@ -16,11 +17,13 @@ mod merging;
 mod open;
 mod reliability;
 mod results;
+mod rollback;
 mod stop;
 mod trial;
 mod units;
 
 pub use blob::{BlobStatus, Blobs};
+pub use check::{Check, Trust};
 pub use extra::{AtEnd, ExtraEnd, ExtraEvaluation, ExtraName, ExtraResult};
 pub(crate) use fold::Concern;
 pub use host::Host;

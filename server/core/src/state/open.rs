@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Open {
     /// Trials with hops that nobody has, and how many.
     hops: BTreeMap<TrialId, usize>,
+    /// Trials with a result that one more host is to come to as well.
+    checks: BTreeSet<TrialId>,
     /// Evaluations that nobody has, oldest first.
     evaluations: BTreeSet<(Epoch, TrialId)>,
 }
@@ -42,6 +44,11 @@ impl Open {
             0 => self.hops.remove(&trial.id),
             open => self.hops.insert(trial.id, open),
         };
+        if trial.open_check().is_some() {
+            self.checks.insert(trial.id);
+        } else {
+            self.checks.remove(&trial.id);
+        }
     }
 
     /// Trials of which a hop could be granted now, in order.
@@ -55,6 +62,11 @@ impl Open {
         self.hops.contains_key(&trial)
     }
 
+    /// Trials of which a result could be checked now, in order.
+    pub fn checks(&self) -> impl Iterator<Item = TrialId> + '_ {
+        self.checks.iter().copied()
+    }
+
     /// Evaluations that could be granted now, oldest first.
     pub fn evaluations(&self) -> impl ExactSizeIterator<Item = (Epoch, TrialId)> + '_ {
         self.evaluations.iter().copied()
@@ -63,6 +75,6 @@ impl Open {
     /// How many units these are.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.hops.values().sum::<usize>() + self.evaluations.len()
+        self.hops.values().sum::<usize>() + self.checks.len() + self.evaluations.len()
     }
 }

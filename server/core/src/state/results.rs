@@ -51,6 +51,7 @@ impl State {
         self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at);
         self.host_used(host, unit.job(), trained.train_micros);
         let UnitKey::Train { job, trial, shard, .. } = unit else { return };
+        let keeps = self.jobs.get(&job).is_some_and(|job| job.spec.placement.verify.is_some());
         let visited = self.change_trial(job, trial, at, |trial| {
             let start = trial.chain.next(shard)?;
             let mut end = trained.end;
@@ -69,7 +70,9 @@ impl State {
                 checkpoint,
                 then: then.clone(),
                 merged,
+                verified: trial.verdict_of(id),
             });
+            trial.verdict = None;
             if trial.history.len() == 1 {
                 trial.class = class;
             }
@@ -84,6 +87,9 @@ impl State {
             }
             if let Advance::Epoch(epoch) = through.last {
                 let train = std::mem::take(&mut trial.train_sums);
+                if keeps {
+                    trial.keep_epoch(epoch, checkpoint);
+                }
                 trial.evaluations.insert(
                     epoch,
                     PendingEvaluation {
@@ -213,7 +219,7 @@ impl State {
         Some(out)
     }
 
-    fn trained(&self, id: LeaseId) -> Option<(&Lease, &Trained)> {
+    pub(super) fn trained(&self, id: LeaseId) -> Option<(&Lease, &Trained)> {
         let past = self.past.get(&id)?;
         match &past.state {
             PastState::Acknowledged(outcome) => match outcome.as_ref() {

@@ -35,6 +35,7 @@ impl Trial {
         self.evaluations.clear();
         self.failures.clear();
         self.merging = None;
+        self.check = None;
     }
 
     /// Ends it where an epoch's value is as good as the target.

@@ -1,6 +1,6 @@
 //! One trial: its chain, its version, its evaluations, and the results that wait for it.
 
-use super::{ExtraName, ExtraResult, Merging, Stopped};
+use super::{Check, ExtraName, ExtraResult, Merging, Stopped};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -8,7 +8,7 @@ use sojourn_protocol::{
     report::{Failure, Sums},
     spec::{Choices, Goal},
     unit::{Base, FormerLength, TrialContext},
-    view::{CurvePoint, HopRecord},
+    view::{CurvePoint, HopRecord, Verification},
 };
 use sojourn_workgen::Chain;
 use std::{
@@ -75,6 +75,18 @@ pub struct Trial {
     /// While results are merged: what is out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merging: Option<Merging>,
+    /// The check that its next version waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
+    /// What the last check of a result that waits came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<(LeaseId, Verification)>,
+    /// The checkpoints that its last epochs ended with, to which it can be taken back; where its results are checked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<Epoch, BlobRef>,
+    /// Leases up to this one are of a past that was taken back.
+    #[serde(default)]
+    pub void_until: LeaseId,
 }
 
 /// How a trial ended.
@@ -236,7 +248,8 @@ impl Trial {
         let evaluations = self.evaluations.values().map(|evaluation| evaluation.checkpoint);
         let merging = self.merging.iter().flat_map(Merging::blobs);
         let own = self.checkpoint.into_iter().chain(best);
-        own.chain(evaluations).chain(merging).map(|blob| blob.sha256)
+        let kept = self.kept.values().copied();
+        own.chain(evaluations).chain(merging).chain(kept).map(|blob| blob.sha256)
     }
 }
 

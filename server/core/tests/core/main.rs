@@ -26,4 +26,5 @@ mod shares;
 mod stopping;
 mod support;
 mod units;
+mod verify;
 mod waiting;

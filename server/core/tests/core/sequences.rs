@@ -17,7 +17,7 @@ use sojourn_protocol::{
     inventory::{Demand, Device, Measured, Workload},
     manifest::DataSplit,
     report::{Failure, FailureKind, Outcome, Report},
-    spec::{MergeSpec, OrderChoice, PlacementSpec, Replicas, RuleSpec},
+    spec::{MergeSpec, OrderChoice, PlacementSpec, Replicas, RuleSpec, Verify},
     time::{Millis, UnixMillis},
     unit::{Lease, Unit},
 };
@@ -368,6 +368,11 @@ impl Run {
             }
             _ => {}
         }
+        if let (5..=7, Outcome::Trained(trained)) = (how, &mut report.outcome) {
+            // What others come to as well.
+            let what = format!("{} {}", trained.base, trained.end);
+            trained.checkpoint.sha256 = Digest::of(what.as_bytes());
+        }
         let uploaded = match &report.outcome {
             Outcome::Trained(trained) if how != 4 => Some(trained.checkpoint),
             _ => None,
@@ -416,8 +421,10 @@ fn placement() -> impl Strategy<Value = PlacementSpec> {
         2 => Just(Replicas::Demand),
         1 => (1u32..3).prop_map(Replicas::Fixed),
     ];
-    (prop::sample::select(orders), replicas, any::<bool>(), any::<bool>()).prop_map(
-        |(order, replicas, reproducible, buffered)| PlacementSpec {
+    let verify = prop::option::of((2u32..4, prop::sample::select(vec![300u32, 1000])));
+    (prop::sample::select(orders), replicas, any::<bool>(), any::<bool>(), verify).prop_map(
+        |(order, replicas, reproducible, buffered, verify)| PlacementSpec {
+            verify: verify.map(|(quorum, rate)| Verify { quorum, rate }),
             replicas,
             merge_below: 900,
             merge: buffered

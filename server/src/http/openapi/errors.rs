@@ -35,6 +35,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("resumeJob", &[NotFound, Conflict]),
         ("extendJob", &[NotFound, Conflict]),
         ("placeJob", &[NotFound, Conflict]),
+        ("rollbackJob", &[NotFound, Conflict]),
         ("trials", &[NotFound]),
         ("events", &[NotFound]),
         ("history", &[NotFound]),

@@ -64,6 +64,7 @@ pub(super) struct Bytes(Vec<u8>);
         jobs::resume,
         jobs::extend,
         jobs::place,
+        jobs::rollback,
         jobs::trials,
         jobs::events,
         jobs::history,

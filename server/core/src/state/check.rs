@@ -1,0 +1,154 @@
+//! A result that others are asked to come to as well (DESIGN section 11): which, and what they have said.
+//!
+//! Units are exact: hosts of one numeric class that train the same batches from the same version come to the same
+//! bytes. So equal digests of different hosts confirm each other, and the odd one is refuted.
+
+use super::{Lease, State, Trial};
+use crate::event::UnitKey;
+use serde::{Deserialize, Serialize};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{HostId, LeaseId},
+    position::Position,
+    view::Verification,
+};
+use std::collections::BTreeMap;
+
+/// A check that goes on: the trial's next version waits for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// The result that is checked.
+    pub first: LeaseId,
+    /// Its unit.
+    pub unit: UnitKey,
+    /// Where it ended: the others are to end there.
+    pub end: Position,
+    /// What each lease came to, the first one included.
+    pub results: BTreeMap<LeaseId, Digest>,
+}
+
+/// How far a host is trusted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trust {
+    /// Results that others came to as well.
+    pub confirmed: u64,
+    /// How many of them since the last that wasn't.
+    pub in_row: u32,
+    /// Results that others agreed were different.
+    pub refuted: u64,
+    /// The last lease whose result was confirmed.
+    pub last_confirmed: LeaseId,
+}
+
+/// Confirmed results in a row with which a host is trusted.
+const TRUSTED_AFTER: u32 = 10;
+
+impl Trust {
+    /// Has it earned trust, and not lost it since?
+    #[must_use]
+    pub fn is_earned(&self) -> bool {
+        self.in_row >= TRUSTED_AFTER
+    }
+
+    /// Has it lost trust, and not earned it since?
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.refuted > 0 && !self.is_earned()
+    }
+}
+
+impl Check {
+    /// How many came to the same, at most, and the first of those.
+    #[must_use]
+    pub fn most_alike(&self) -> (usize, Option<LeaseId>) {
+        let mut alike: BTreeMap<Digest, (usize, LeaseId)> = BTreeMap::new();
+        for (lease, digest) in &self.results {
+            alike.entry(*digest).or_insert((0, *lease)).0 += 1;
+        }
+        let most =
+            alike.into_values().max_by_key(|(count, lease)| (*count, std::cmp::Reverse(*lease)));
+        most.map_or((0, None), |(count, lease)| (count, Some(lease)))
+    }
+
+    /// Have all come to the same so far?
+    #[must_use]
+    pub fn is_unanimous(&self) -> bool {
+        self.most_alike().0 == self.results.len()
+    }
+
+    /// Does a lease's result, which ended there, say anything about the one that is checked?
+    fn concerns(&self, lease: &Lease, end: Position) -> bool {
+        (lease.unit, end) == (self.unit, self.end)
+    }
+}
+
+impl Trial {
+    /// A result was acknowledged and waits: it counts where it is of the unit that is checked.
+    pub(super) fn joins_check(&mut self, lease: &Lease, end: Position, made: Digest) {
+        if let Some(check) = self.check.as_mut().filter(|check| check.concerns(lease, end)) {
+            check.results.insert(lease.id, made);
+        }
+    }
+
+    /// Could one more host be asked to come to the result that is checked?
+    #[must_use]
+    pub fn open_check(&self) -> Option<&Check> {
+        let open = self.is_running() && self.live.is_empty();
+        self.check.as_ref().filter(|_| open)
+    }
+
+    /// What is known of a result that waits, where it was checked.
+    #[must_use]
+    pub fn verdict_of(&self, lease: LeaseId) -> Option<Verification> {
+        self.verdict.filter(|(of, _)| *of == lease).map(|(_, verdict)| verdict)
+    }
+}
+
+impl State {
+    /// Others are to come to a result as well before it is taken in.
+    pub(super) fn challenged(&mut self, id: LeaseId) {
+        let Some((lease, trained)) = self.trained(id) else { return };
+        let (unit, end, made) = (lease.unit, trained.end, trained.checkpoint.sha256);
+        let results = BTreeMap::from([(id, made)]);
+        if let Some(trial) = self.trial_mut(unit.job(), unit.trial()) {
+            trial.check = Some(Check { first: id, unit, end, results });
+        }
+    }
+
+    /// A check has ended: these came to the same, and those didn't.
+    pub(super) fn verified(&mut self, confirmed: &[LeaseId], refuted: &[LeaseId]) {
+        for lease in confirmed {
+            if let Some(trust) = self.trust_of(*lease) {
+                trust.confirmed += 1;
+                trust.in_row = trust.in_row.saturating_add(1);
+                trust.last_confirmed = trust.last_confirmed.max(*lease);
+            }
+        }
+        for lease in refuted {
+            if let Some(trust) = self.trust_of(*lease) {
+                trust.refuted += 1;
+                trust.in_row = 0;
+            }
+        }
+        if let Some(first) = confirmed.first() {
+            self.end_check(*first, Verification::Confirmed);
+        }
+    }
+
+    /// A check has ended, for better or worse; this result is the next to be taken in.
+    pub(super) fn end_check(&mut self, lease: LeaseId, verdict: Verification) {
+        let Some(unit) = self.lease(lease).map(|lease| lease.unit) else { return };
+        let Some(trial) = self.trial_mut(unit.job(), unit.trial()) else { return };
+        trial.check = None;
+        trial.verdict = Some((lease, verdict));
+        if let Some(at) = trial.awaiting.iter().position(|waiting| *waiting == lease) {
+            trial.awaiting.remove(at);
+            trial.awaiting.push_front(lease);
+        }
+    }
+
+    fn trust_of(&mut self, lease: LeaseId) -> Option<&mut Trust> {
+        let host: HostId = self.lease(lease)?.host;
+        self.hosts.get_mut(&host).map(|host| &mut host.trust)
+    }
+}

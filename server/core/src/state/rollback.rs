@@ -1,0 +1,102 @@
+//! Taking a trial back to the end of an epoch, as if nothing had been trained since (`sojourn rollback`).
+
+use super::{Best, Job, Merging, State, Trial, TrialEnd, trial::is_better};
+use sojourn_protocol::{
+    digest::BlobRef,
+    ids::{Epoch, JobId, LeaseId, TrialId, Version},
+    manifest::Shard,
+    report::Sums,
+    spec::{OrderChoice, SearchSpec},
+    time::UnixMillis,
+};
+use sojourn_workgen::Chain;
+
+/// Ends of epochs that are kept for it.
+const KEPT: usize = 3;
+
+impl Trial {
+    /// An epoch has ended with this checkpoint, to which the trial may be taken back.
+    pub(super) fn keep_epoch(&mut self, epoch: Epoch, checkpoint: BlobRef) {
+        self.kept.insert(epoch, checkpoint);
+        while self.kept.len() > KEPT {
+            self.kept.pop_first();
+        }
+    }
+
+    /// Of the states that it can be taken back to, the latest after at most so many epochs; 0 is its start.
+    #[must_use]
+    pub fn kept_after(&self, epochs: u32) -> u32 {
+        let kept = self.kept.range(..Epoch(epochs)).next_back();
+        kept.map_or(0, |(epoch, _)| epoch.0 + 1)
+    }
+
+    /// Has only so many epochs trained. Leases up to `until` were granted before.
+    fn roll_back(&mut self, epochs: u32, shards: &[Shard], search: &SearchSpec, until: LeaseId) {
+        self.history.retain(|record| record.epoch().0 < epochs);
+        let mut chain = Chain::new(self.epochs(), self.context.config.training.batch_size, shards);
+        for record in &self.history {
+            // It was taken in before, so it fits now.
+            let _ = chain.advance_through(record.start, &record.then, record.end);
+        }
+        self.chain = chain;
+        self.version = self.history.last().map_or(Version(0), |record| record.version);
+        self.checkpoint = self.history.last().map(|record| record.checkpoint);
+        if self.history.is_empty() {
+            (self.class, self.mixed) = (None, false);
+        }
+        self.train_sums = Sums::default();
+        self.curve.retain(|point| point.epoch.0 < epochs);
+        self.evaluations.retain(|epoch, _| epoch.0 < epochs);
+        self.kept.retain(|epoch, _| epoch.0 < epochs);
+        if self.best.is_some_and(|best| best.epoch.0 >= epochs) {
+            self.best = self.best_kept(search);
+        }
+        if !self.chain.is_done() && self.end == Some(TrialEnd::Finished) {
+            (self.end, self.stopped) = (None, None);
+        }
+        self.failures.clear();
+        (self.check, self.verdict) = (None, None);
+        self.void_until = until;
+    }
+
+    /// The best evaluated epoch whose checkpoint is still there.
+    fn best_kept(&self, search: &SearchSpec) -> Option<Best> {
+        let mut best: Option<Best> = None;
+        for point in &self.curve {
+            let value = search.metric.value(&point.valid, point.f1);
+            if let Some(checkpoint) = self.kept.get(&point.epoch)
+                && is_better(search.goal, value, best.map(|best| best.value))
+            {
+                best = Some(Best { epoch: point.epoch, value, checkpoint: *checkpoint });
+            }
+        }
+        best
+    }
+}
+
+impl Job {
+    /// Trials have more to train than before.
+    fn reopen(&mut self) {
+        if !self.search_ended() {
+            self.end = None;
+        }
+        self.recount_load();
+    }
+}
+
+impl State {
+    /// Takes a trial back to where it had trained so many epochs.
+    pub(super) fn rolled_back(&mut self, job: JobId, id: TrialId, epochs: u32, at: UnixMillis) {
+        let until = self.last_lease;
+        let Some(known) = self.jobs.get(&job) else { return };
+        let (shards, search) = (known.data.train.clone(), known.spec.search.clone());
+        let merges = known.spec.placement.order == OrderChoice::Merge;
+        self.change_trial(job, id, at, |trial| {
+            trial.roll_back(epochs, &shards, &search, until);
+            trial.merging = merges.then(|| Merging::new(&trial.chain));
+        });
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.reopen();
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Results that other hosts are to come to as well (DESIGN section 11).
+
+use crate::support::{Bench, HOST, JOB, OTHER, demand, done, hop, inventory, request};
+use sojourn_core::{Answer, Command, Event, Fault, LeaseEnd, Query, ReplyTo};
+use sojourn_protocol::{
+    api::{RollbackRequest, RolledBack, WorkRequest},
+    digest::Digest,
+    ids::{HostId, LeaseId, TrialId, Version},
+    report::{Outcome, Report},
+    spec::{OrderChoice, PlacementSpec, Verify},
+    unit::{Lease, Unit},
+    view::Verification,
+};
+
+const THIRD: HostId = HostId(3);
+
+fn checked(rate: u32) -> PlacementSpec {
+    let verify = Some(Verify { quorum: 2, rate });
+    PlacementSpec { verify, ..PlacementSpec::new(OrderChoice::Hop, true, 1) }
+}
+
+/// With a third host.
+fn bench(rate: u32, trials: u32, epochs: u32) -> Bench {
+    let mut bench = Bench::with_order(&checked(rate), trials, epochs);
+    let token_sha256 = Digest::of(b"c");
+    bench.events(Command::Enrol { to: ReplyTo(1), name: "c".into(), token_sha256 });
+    bench.ask(THIRD, request(0, Vec::new()));
+    bench
+}
+
+/// A report of what a host came to: right where `word` is "right".
+fn came_to(word: &str, lease: &Lease) -> Report {
+    let mut report = done(lease);
+    if let Outcome::Trained(trained) = &mut report.outcome {
+        let what = format!("{word} {:?} {}", hop(lease).base, trained.end);
+        trained.checkpoint.sha256 = Digest::of(what.as_bytes());
+    }
+    report
+}
+
+fn report(bench: &mut Bench, host: HostId, lease: &Lease, word: &str) -> Vec<Event> {
+    let report = came_to(word, lease);
+    let Outcome::Trained(trained) = &report.outcome else { panic!("{report:?}") };
+    let uploaded = Some(trained.checkpoint);
+    bench.events(Command::Report { to: ReplyTo(1), host, report, uploaded })
+}
+
+fn verified(bench: &Bench) -> Vec<Option<Verification>> {
+    let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+    trial.history.iter().map(|hop| hop.verified).collect()
+}
+
+#[test]
+fn a_result_is_taken_in_when_a_second_host_has_come_to_it() {
+    let mut bench = bench(1000, 1, 1);
+    let first = bench.lease(HOST);
+    let events = report(&mut bench, HOST, &first, "right");
+    assert_eq!(events.last(), Some(&Event::Challenged { lease: first.id }), "{events:?}");
+    assert_eq!(bench.assimilate(), [], "it waits");
+    assert_eq!(bench.ask(HOST, request(1, Vec::new())).leases, [], "not by the same host");
+    let second = bench.lease(OTHER);
+    assert_eq!(hop(&second), &hop(&first).clone_until(&came_to("right", &first)));
+    assert_eq!(bench.ask(THIRD, request(1, Vec::new())).leases, [], "one is enough");
+    let events = report(&mut bench, OTHER, &second, "right");
+    let confirmed = vec![first.id, second.id];
+    assert!(events.contains(&Event::Verified { confirmed, refuted: Vec::new() }), "{events:?}");
+    let events = bench.assimilate();
+    assert!(matches!(events[1], Event::Assimilated { lease, .. } if lease == first.id));
+    assert!(events.contains(&Event::Superseded { lease: second.id }));
+    assert_eq!(verified(&bench), [Some(Verification::Confirmed)]);
+    let trust = bench.core.state().hosts[&OTHER].trust;
+    assert_eq!((trust.confirmed, trust.in_row, trust.last_confirmed), (1, 1, second.id));
+}
+
+trait CloneUntil {
+    fn clone_until(&self, report: &Report) -> Self;
+}
+
+impl CloneUntil for sojourn_protocol::unit::Hop {
+    fn clone_until(&self, report: &Report) -> Self {
+        let Outcome::Trained(trained) = &report.outcome else { panic!("{report:?}") };
+        Self { until: Some(trained.end.batch), ..self.clone() }
+    }
+}
+
+#[test]
+fn a_third_host_says_which_of_two_is_right() {
+    for (first_says, second_says, refuted_is_first) in
+        [("wrong", "right", true), ("right", "wrong", false)]
+    {
+        let mut bench = bench(1000, 1, 1);
+        let first = bench.lease(HOST);
+        report(&mut bench, HOST, &first, first_says);
+        let second = bench.lease(OTHER);
+        report(&mut bench, OTHER, &second, second_says);
+        assert_eq!(bench.assimilate(), [], "nobody knows");
+        let third = bench.lease(THIRD);
+        let events = report(&mut bench, THIRD, &third, "right");
+        let (wrong, right, liar) = match refuted_is_first {
+            true => (first.id, second.id, HOST),
+            false => (second.id, first.id, OTHER),
+        };
+        let ends = Event::Verified { confirmed: vec![right, third.id], refuted: vec![wrong] };
+        assert!(events.contains(&ends), "{events:?}");
+        let rejected = |event: &Event| matches!(event, Event::Rejected { lease, fault: Fault::Host, .. } if *lease == wrong);
+        assert!(events.iter().any(rejected), "{events:?}");
+        let events = bench.assimilate();
+        assert!(matches!(events[1], Event::Assimilated { lease, .. } if lease == right));
+        assert!(bench.core.state().hosts[&liar].trust.is_lost());
+    }
+}
+
+#[test]
+fn without_another_host_of_the_class_a_result_is_taken_in_unverified() {
+    let mut bench = Bench::with_order(&checked(1000), 1, 1);
+    let other = WorkRequest { inventory: Some(inventory("other class")), ..request(0, Vec::new()) };
+    bench.ask(OTHER, other);
+    let lease = bench.lease(HOST);
+    let events = report(&mut bench, HOST, &lease, "right");
+    assert!(events.contains(&Event::Unverified { lease: lease.id }), "{events:?}");
+    bench.assimilate();
+    assert_eq!(verified(&bench), [Some(Verification::Unverified)]);
+}
+
+#[test]
+fn a_check_is_given_up_when_the_last_who_could_do_it_leaves_but_not_where_opinions_differ() {
+    let mut bench = bench(1000, 1, 1);
+    let first = bench.lease(HOST);
+    report(&mut bench, HOST, &first, "right");
+    let second = bench.lease(OTHER);
+    bench.events(Command::RevokeHost { to: ReplyTo(1), host: THIRD });
+    let events = bench.events(Command::RevokeHost { to: ReplyTo(1), host: OTHER });
+    assert!(events.contains(&Event::LeaseEnded { lease: second.id, end: LeaseEnd::Revoked }));
+    assert!(events.contains(&Event::Unverified { lease: first.id }), "{events:?}");
+
+    let mut bench = self::bench(1000, 1, 1);
+    for (host, word) in [(HOST, "one"), (OTHER, "other")] {
+        let lease = bench.lease(host);
+        report(&mut bench, host, &lease, word);
+    }
+    let events = bench.events(Command::RevokeHost { to: ReplyTo(1), host: THIRD });
+    assert!(!events.iter().any(|event| matches!(event, Event::Unverified { .. })), "{events:?}");
+    assert_eq!(bench.assimilate(), []);
+}
+
+#[test]
+fn trust_is_earned_by_ten_confirmed_results_and_lost_by_one() {
+    let trust = |in_row, refuted| sojourn_core::Trust { in_row, refuted, ..Default::default() };
+    assert!(!trust(9, 0).is_earned() && trust(10, 0).is_earned() && trust(10, 1).is_earned());
+    assert!(trust(9, 1).is_lost() && !trust(10, 1).is_lost() && !trust(0, 0).is_lost());
+}
+
+#[test]
+fn a_share_of_results_is_checked_and_what_is_checked_survives_a_restart() {
+    let mut bench = bench(500, 3, 4);
+    let mut checked = 0;
+    for n in 0..200 {
+        bench.now += 100;
+        for host in [HOST, OTHER, THIRD] {
+            for lease in bench.ask(host, request(1, Vec::new())).leases {
+                match lease.unit {
+                    Unit::Train(_) => {
+                        let events = report(&mut bench, host, &lease, "right");
+                        let of = |event: &&Event| matches!(event, Event::Challenged { .. });
+                        checked += events.iter().filter(of).count();
+                        bench.assimilate();
+                    }
+                    Unit::Evaluate(_) => drop(bench.report(host, done(&lease)).unwrap()),
+                }
+            }
+        }
+        if n % 10 == 9 {
+            let config = *bench.core.config();
+            bench.core = sojourn_core::Core::from_snapshot(&bench.core.snapshot(), config).unwrap();
+            bench.events(Command::Started);
+            for host in [HOST, OTHER, THIRD] {
+                bench.ask(host, request(0, Vec::new()));
+            }
+        }
+    }
+    assert!(bench.core.state().jobs[&JOB].end.is_some());
+    // Of three trials, four epochs and four shards; each is checked with a chance of a half.
+    assert!((10..=38).contains(&checked), "{checked} of 48");
+}
+
+/// One host works at the one trial until it has this many versions; "right" until then.
+fn train(bench: &mut Bench, host: HostId, versions: u32, word: &str) {
+    for _ in 0..100 {
+        bench.now += 100;
+        if bench.core.state().trial(JOB, TrialId(0)).unwrap().version >= Version(versions) {
+            return;
+        }
+        // A hop, and the evaluation that waits.
+        let demand = vec![demand(2, 2, 2)];
+        let both = WorkRequest { demand, ..request(0, Vec::new()) };
+        for lease in bench.ask(host, both).leases {
+            match lease.unit {
+                Unit::Train(_) => drop(report(bench, host, &lease, word)),
+                Unit::Evaluate(_) => drop(bench.report(host, done(&lease)).unwrap()),
+            }
+            bench.assimilate();
+        }
+    }
+    panic!("it doesn't come so far");
+}
+
+fn rollback(bench: &mut Bench, request: RollbackRequest) -> Vec<RolledBack> {
+    match bench.answer(Command::Rollback { to: ReplyTo(1), job: JOB, request }) {
+        Ok(Answer::RolledBack(back)) => back,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_trial_goes_back_to_the_end_of_an_epoch_or_to_its_start() {
+    // Of a thousand results one is checked: none of these.
+    let mut bench = bench(1, 1, 6);
+    train(&mut bench, HOST, 4 * 4 + 2, "right");
+    let late = bench.lease(HOST);
+    let to = |epochs| RollbackRequest::Trial { trial: TrialId(0), epochs };
+    let back = rollback(&mut bench, to(3));
+    assert_eq!(back, [RolledBack { trial: TrialId(0), epochs: 3, version: Version(12) }]);
+    let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
+    assert_eq!((trial.version, trial.chain.step(), trial.curve.len()), (Version(12), 24, 3));
+    assert_eq!(trial.best.map(|best| best.epoch.0 < 3), Some(true));
+    // What was out is of no use any more, also when its version comes again.
+    train(&mut bench, OTHER, 18, "again");
+    let events = report(&mut bench, HOST, &late, "right");
+    assert!(events.contains(&Event::Superseded { lease: late.id }), "{events:?}");
+    // The first epoch's end isn't kept any more.
+    train(&mut bench, OTHER, 20, "again");
+    let back = rollback(&mut bench, to(1));
+    assert_eq!(back, [RolledBack { trial: TrialId(0), epochs: 0, version: Version(0) }]);
+    train(&mut bench, OTHER, 24, "right");
+    let error = bench.answer(Command::Rollback { to: ReplyTo(1), job: JOB, request: to(7) });
+    assert!(error.unwrap_err().message.contains("has trained 6 epochs"));
+}
+
+#[test]
+fn what_a_refuted_host_delivered_is_listed_and_can_be_taken_back() {
+    let mut bench = bench(1, 1, 3);
+    train(&mut bench, HOST, 2, "right");
+    train(&mut bench, OTHER, 5, "poison");
+    assert!(doubtful(&mut bench, OTHER).is_empty());
+    // It is found out.
+    let confirmed = vec![LeaseId(1)];
+    let wrong = bench.core.state().trial(JOB, TrialId(0)).unwrap().history[4].lease;
+    let position = sojourn_core::JournalPosition(bench.core.position().0 + 1);
+    let event = Event::Verified { confirmed, refuted: vec![wrong] };
+    let at = sojourn_protocol::time::UnixMillis(bench.now);
+    bench.core.fold(&sojourn_core::Record { position, at, event }).unwrap();
+    bench.events(Command::Started);
+    assert_eq!(doubtful(&mut bench, OTHER), [3, 4, 5]);
+    let back = rollback(&mut bench, RollbackRequest::Host { host: OTHER });
+    assert_eq!(back, [RolledBack { trial: TrialId(0), epochs: 0, version: Version(0) }]);
+    assert!(doubtful(&mut bench, OTHER).is_empty());
+    bench.ask(HOST, WorkRequest { demand: vec![demand(1, 0, 0)], ..request(0, Vec::new()) });
+    bench.work_to_the_end(&[HOST, THIRD]);
+}
+
+fn doubtful(bench: &mut Bench, host: HostId) -> Vec<u32> {
+    match bench.answer(Command::Query { to: ReplyTo(1), query: Query::Hosts }) {
+        Ok(Answer::Hosts(hosts)) => {
+            let of = hosts.iter().filter(|of| of.host == host).flat_map(|of| &of.doubtful);
+            of.map(|doubtful| doubtful.version.0).collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
