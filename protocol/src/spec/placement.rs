@@ -110,7 +110,7 @@ pub enum OrderChoice {
 }
 
 /// `placement.verify`: results that are trained again by other hosts of the same numeric class before they are taken
-/// in, in hop order.
+/// in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

@@ -117,8 +117,8 @@ impl Core {
                 format!("live lease {lease} of trial {} goes on over {then:?}", trial.id)
             })?;
         }
-        for lease in &trial.awaiting {
-            let past = self.state.past.get(lease);
+        for lease in trial.waiting() {
+            let past = self.state.past.get(&lease);
             let fits = past.is_some_and(|past| match trial.merging {
                 None => past.lease.base == trial.version,
                 Some(_) => self.state.is_wanted(&past.lease),
@@ -158,7 +158,7 @@ impl Core {
         holds("M1", out == referring.collect(), || {
             format!("other leases than those of its shards refer to trial {}'s bases", trial.id)
         })?;
-        let waiting: BTreeSet<LeaseId> = trial.awaiting.iter().copied().collect();
+        let waiting: BTreeSet<LeaseId> = trial.waiting().collect();
         let reported = merging.units.values().flat_map(|unit| &unit.reported).copied();
         holds("M1", waiting == reported.collect() && trial.live.is_empty(), || {
             format!("the results of trial {} that wait aren't those of its shards", trial.id)
@@ -197,11 +197,11 @@ impl Core {
                 let lease = &promise.lease;
                 let before = self.state.lease(after);
                 let trial = self.state.trial(lease.unit.job(), lease.unit.trial());
-                trial.is_some_and(|trial| {
-                    trial.live.contains(&after) || trial.awaiting.contains(&after)
-                }) && before.is_some_and(|before| {
-                    before.host == lease.host && before.device == lease.device
-                }) && !self.state.leases.contains_key(&lease.id)
+                trial.is_some_and(|trial| trial.in_hand().any(|lease| lease == after))
+                    && before.is_some_and(|before| {
+                        before.host == lease.host && before.device == lease.device
+                    })
+                    && !self.state.leases.contains_key(&lease.id)
                     && !self.state.past.contains_key(&lease.id)
             });
             holds("L4", sound, || format!("what is promised after lease {after}: {promise:?}"))?;
@@ -253,7 +253,7 @@ impl Core {
             let waits = matches!(past.state, PastState::Acknowledged(_));
             let unit = past.lease.unit;
             let trial = self.state.trial(unit.job(), unit.trial());
-            let in_line = trial.is_some_and(|trial| trial.awaiting.contains(id));
+            let in_line = trial.is_some_and(|trial| trial.waiting().any(|waiting| waiting == *id));
             holds("A1", waits == in_line, || {
                 format!("report {id}: acknowledged and open {waits}, in line {in_line}")
             })?;

@@ -168,7 +168,7 @@ impl Core {
             self.state.lease(*lease).is_none_or(|lease| !self.state.is_wanted(lease))
         };
         let live: Vec<LeaseId> = known.live_hops().filter(unwanted).collect();
-        let waiting: Vec<LeaseId> = known.awaiting.iter().copied().filter(unwanted).collect();
+        let waiting: Vec<LeaseId> = known.waiting().filter(unwanted).collect();
         for lease in live {
             self.end_lease(lease, LeaseEnd::Revoked);
         }

@@ -172,7 +172,7 @@ impl Core {
     fn runs_alone(&self, trial: &Trial) -> Option<Running> {
         let mut live = trial.live.iter();
         let (id, None) = (*live.next()?, live.next()) else { return None };
-        if !trial.awaiting.is_empty() {
+        if trial.waiting().next().is_some() {
             return None;
         }
         let (lease, term) = (self.state.leases.get(&id)?, self.soft.terms.get(&id)?);

@@ -132,5 +132,5 @@ impl Core {
 
 /// What is under way for a trial: its live leases, and its results that wait.
 pub(crate) fn cleanup_of(trial: &Trial) -> (Vec<LeaseId>, Vec<LeaseId>) {
-    (trial.live_leases(), trial.awaiting.iter().copied().collect())
+    (trial.live_leases(), trial.waiting().collect())
 }

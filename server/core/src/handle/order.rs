@@ -115,7 +115,7 @@ impl Core {
 
     /// Is nothing under way of a trial but single hops, that nobody has been promised to go on from?
     fn can_begin(&self, trial: &Trial) -> bool {
-        trial.awaiting.is_empty()
+        trial.waiting().next().is_none()
             && self.promised(trial).is_none()
             && trial.live.iter().all(|lease| {
                 self.state.leases.get(lease).is_some_and(|lease| lease.then.is_empty())

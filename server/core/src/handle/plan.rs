@@ -286,9 +286,7 @@ impl Core {
 
     /// Leases of a trial's next hop, live ones and those whose results wait.
     pub(crate) fn in_hand<'a>(&'a self, trial: &'a Trial) -> impl Iterator<Item = &'a Arc<Lease>> {
-        let live = trial.live.iter().filter_map(|lease| self.state.leases.get(lease));
-        let past = trial.awaiting.iter().filter_map(|lease| self.state.past.get(lease));
-        live.chain(past.map(|past| &past.lease))
+        trial.in_hand().filter_map(|lease| self.state.lease(lease))
     }
 }
 

@@ -42,7 +42,7 @@ impl Core {
         if trial.merging.is_some() {
             return None;
         }
-        let mut in_hand = trial.live.iter().chain(&trial.awaiting).copied();
+        let mut in_hand = trial.in_hand();
         let (lease, None) = (in_hand.next()?, in_hand.next()) else { return None };
         let known = self.state.lease(lease)?;
         let here = known.host == place.host && known.device == place.slots.device.name;
@@ -62,9 +62,9 @@ impl Core {
     pub(crate) fn chain_ahead(&self, trial: &Trial) -> Chain {
         let mut chain = trial.chain.clone();
         // Of two copies the first one counts.
-        let in_hand = trial.live.iter().chain(&trial.awaiting).next();
-        let lease = in_hand.and_then(|lease| self.state.lease(*lease));
-        let promised = in_hand.and_then(|lease| self.soft.promises.after(*lease));
+        let in_hand = trial.in_hand().next();
+        let lease = in_hand.and_then(|lease| self.state.lease(lease));
+        let promised = in_hand.and_then(|lease| self.soft.promises.after(lease));
         for lease in
             lease.map(Arc::as_ref).into_iter().chain(promised.map(|promise| &promise.lease))
         {
@@ -77,8 +77,7 @@ impl Core {
 
     /// What is promised of a trial.
     pub(crate) fn promised(&self, trial: &Trial) -> Option<&Promise> {
-        let in_hand = trial.live.iter().chain(&trial.awaiting);
-        in_hand.filter_map(|lease| self.soft.promises.after(*lease)).next()
+        trial.in_hand().filter_map(|lease| self.soft.promises.after(lease)).next()
     }
 
     /// Promises a host's device what was chosen for it: the lease, as the host gets it at once.

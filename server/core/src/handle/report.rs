@@ -143,13 +143,7 @@ impl Core {
             },
             Outcome::Trained(trained) if wanted => {
                 self.measure(lease, trained.sums.rows, trained.train_micros);
-                let (job, trial) = (lease.unit.job(), lease.unit.trial());
-                let known = self.state.trial(job, trial);
-                if known
-                    .is_some_and(|of| of.check.is_some() || of.awaiting.front() == Some(&lease.id))
-                {
-                    self.take_up(job, trial);
-                }
+                self.waits(lease);
             }
             Outcome::Failed(_) | Outcome::Evaluated(_) | Outcome::Trained(_) => {
                 self.emit(Event::Superseded { lease: lease.id });

@@ -1,4 +1,4 @@
-//! Results that other hosts are to come to as well before they are taken in (DESIGN section 11), in hop order.
+//! Results that other hosts are to come to as well before they are taken in (DESIGN section 11).
 //!
 //! ```text
 //!   acknowledged --chance--> challenged --enough came to the same--> taken in, the others refuted
@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A host that hasn't earned trust has a share of its results checked, one that has a share of that share, and one that
-//! has lost it all of them. While opinions differ nothing is taken in.
+//! has lost it all of them. While opinions differ nothing is taken in: in hop order the trial waits, and where results
+//! are merged the shard does.
 
 use super::{choose::Chosen, fit::Place, reason::Reason};
 use crate::{
@@ -31,42 +32,59 @@ const ALL: u32 = 1000;
 impl Core {
     /// A trial has a result that waits: has the first one taken in, or checked before.
     pub(crate) fn take_up(&mut self, job: JobId, trial: TrialId) {
-        let Some(known) = self.state.trial(job, trial) else { return };
-        if known.check.is_some() {
-            return self.judge(job, trial);
-        }
-        let Some(first) = known.awaiting.front().copied() else { return };
-        if known.verdict_of(first).is_none() && self.is_to_check(first) {
-            if self.has_witness(first) {
-                self.emit(Event::Challenged { lease: first });
-                self.soft.work_changed = true;
+        loop {
+            let Some(known) = self.state.trial(job, trial) else { return };
+            let Some(first) = known.awaiting.front().copied() else { return };
+            if known.check.is_some() {
                 return;
             }
-            self.emit(Event::Unverified { lease: first });
+            if known.verdict_of(first).is_some() || !self.is_to_check(first) {
+                return self.queue_assimilation(first);
+            }
+            if !self.has_witness(first) {
+                self.emit(Event::Unverified { lease: first });
+                return self.queue_assimilation(first);
+            }
+            self.emit(Event::Challenged { lease: first });
+            self.soft.work_changed = true;
         }
-        self.queue_assimilation(first);
+    }
+
+    /// A result waits: it may be one that a check waited for.
+    pub(crate) fn waits(&mut self, lease: &Lease) {
+        let (job, id) = (lease.unit.job(), lease.unit.trial());
+        let Some(trial) = self.state.trial(job, id) else { return };
+        let check = trial.check_of(lease).filter(|check| check.results.contains_key(&lease.id));
+        if let Some(check) = check.cloned() {
+            self.judge(job, id, &check);
+        } else if trial.awaiting.front() == Some(&lease.id) {
+            self.take_up(job, id);
+        }
     }
 
     /// Gives up checks for which there is nobody any more to ask.
     pub(crate) fn renew_checks(&mut self) {
         let checks = self.state.jobs.values().flat_map(|job| {
-            let checks = job.open.checks().filter_map(|trial| job.trial(trial)?.check.as_ref());
+            let trials = job.open.checks().filter_map(|trial| job.trial(trial));
+            let checks = trials.flat_map(Trial::open_checks);
             checks.filter(|check| check.is_unanimous()).map(|check| check.first)
         });
         let checks: Vec<LeaseId> = checks.collect();
         for first in checks {
-            if !self.has_witness(first) {
+            let unit = self.state.lease(first).map(|lease| lease.unit);
+            if let Some(unit) = unit.filter(|_| !self.has_witness(first)) {
                 self.emit(Event::Unverified { lease: first });
-                self.queue_assimilation(first);
+                self.take_up(unit.job(), unit.trial());
             }
         }
     }
 
     /// The check that a place could do for a job.
     pub(crate) fn check_for(&self, job: &Job, place: Place<'_>) -> Option<Chosen> {
-        let mut checks = job.open.checks().filter_map(|trial| job.trial(trial));
-        checks.find_map(|trial| {
-            let check = trial.open_check()?;
+        let trials = job.open.checks().filter_map(|trial| job.trial(trial));
+        let mut checks =
+            trials.flat_map(|trial| trial.open_checks().map(move |check| (trial, check)));
+        checks.find_map(|(trial, check)| {
             let first = self.state.lease(check.first)?;
             let fits = !place.ahead
                 && first.class == Some(place.class())
@@ -86,9 +104,8 @@ impl Core {
     fn check_of(&self, lease: LeaseId) -> Option<(Verify, Trust)> {
         let lease = self.state.lease(lease)?;
         let job = self.state.jobs.get(&lease.unit.job())?;
-        let in_hop_order = job.trial(lease.unit.trial())?.merging.is_none();
         let placement = &job.spec.placement;
-        let verify = placement.verify.filter(|_| in_hop_order && placement.reproducible)?;
+        let verify = placement.verify.filter(|_| placement.reproducible)?;
         Some((verify, self.state.hosts.get(&lease.host)?.trust))
     }
 
@@ -97,7 +114,7 @@ impl Core {
         let Some(lease) = self.state.lease(first) else { return false };
         let unit = lease.unit;
         let Some(job) = self.state.jobs.get(&unit.job()) else { return false };
-        let check = job.trial(unit.trial()).and_then(|trial| trial.check.as_ref());
+        let check = job.trial(unit.trial()).and_then(|trial| trial.check_of(lease));
         lease.class.is_some()
             && self.hosts_in_contact(lease.class).any(|host| {
                 host != lease.host
@@ -119,9 +136,8 @@ impl Core {
     }
 
     /// Ends a check where enough hosts came to the same.
-    fn judge(&mut self, job: JobId, trial: TrialId) {
+    fn judge(&mut self, job: JobId, trial: TrialId, check: &Check) {
         let Some(known) = self.state.jobs.get(&job) else { return };
-        let Some(check) = known.trial(trial).and_then(|trial| trial.check.clone()) else { return };
         let quorum = known.spec.placement.verify.map_or(Verify::QUORUM, |verify| verify.quorum);
         let quorum = usize::try_from(quorum).unwrap_or(usize::MAX);
         let (alike, of) = check.most_alike();
@@ -140,7 +156,8 @@ impl Core {
     }
 
     fn conclude(&mut self, confirmed: Vec<LeaseId>, refuted: Vec<LeaseId>) {
-        let first = confirmed.first().copied();
+        let Some((first, others)) = confirmed.split_first() else { return };
+        let (first, others) = (*first, others.to_vec());
         self.emit(Event::Verified { confirmed, refuted: refuted.clone() });
         for lease in refuted {
             let host = self.state.lease(lease).map(|lease| lease.host);
@@ -152,8 +169,12 @@ impl Core {
                 self.rest_if_failing(host);
             }
         }
-        if let Some(first) = first {
-            self.queue_assimilation(first);
+        for lease in others {
+            self.supersede(lease);
+        }
+        let unit = self.state.lease(first).map(|lease| lease.unit);
+        if let Some(unit) = unit {
+            self.take_up(unit.job(), unit.trial());
         }
     }
 

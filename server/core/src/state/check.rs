@@ -8,13 +8,13 @@ use crate::event::UnitKey;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{HostId, LeaseId},
+    ids::{HostId, LeaseId, ShardId},
     position::Position,
     view::Verification,
 };
 use std::collections::BTreeMap;
 
-/// A check that goes on: the trial's next version waits for it.
+/// A check that goes on: in hop order the trial waits for it, and where results are merged its shard does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// The result that is checked.
@@ -83,24 +83,68 @@ impl Check {
 }
 
 impl Trial {
-    /// A result was acknowledged and waits: it counts where it is of the unit that is checked.
-    pub(super) fn joins_check(&mut self, lease: &Lease, end: Position, made: Digest) {
-        if let Some(check) = self.check.as_mut().filter(|check| check.concerns(lease, end)) {
-            check.results.insert(lease.id, made);
+    /// The checks that go on: of its next hop, or of the shards whose results are merged.
+    pub fn checks(&self) -> impl Iterator<Item = &Check> {
+        let merging = self.merging.iter().flat_map(|merging| merging.units.values());
+        self.check.iter().chain(merging.filter_map(|unit| unit.check.as_ref()))
+    }
+
+    /// The check that a result of this lease would be part of.
+    #[must_use]
+    pub fn check_of(&self, lease: &Lease) -> Option<&Check> {
+        self.checks().find(|check| check.unit == lease.unit)
+    }
+
+    pub(super) fn check_mut(&mut self, shard: ShardId) -> Option<&mut Check> {
+        match &mut self.merging {
+            None => self.check.as_mut(),
+            Some(merging) => merging.units.get_mut(&shard)?.check.as_mut(),
         }
     }
 
-    /// Could one more host be asked to come to the result that is checked?
-    #[must_use]
-    pub fn open_check(&self) -> Option<&Check> {
-        let open = self.is_running() && self.live.is_empty();
-        self.check.as_ref().filter(|_| open)
+    /// Begins a check, or ends one.
+    fn set_check(&mut self, unit: UnitKey, check: Option<Check>) {
+        let UnitKey::Train { shard, .. } = unit else { return };
+        match &mut self.merging {
+            None => self.check = check,
+            Some(merging) => merging.units.entry(shard).or_default().check = check,
+        }
+    }
+
+    /// A result was acknowledged and waits: it counts where it is of the unit that is checked. True where it waits
+    /// for nothing else.
+    pub(super) fn joins_check(&mut self, lease: &Lease, end: Position, made: Digest) -> bool {
+        let UnitKey::Train { shard, .. } = lease.unit else { return false };
+        let check = self.check_mut(shard).filter(|check| check.concerns(lease, end));
+        check.is_some_and(|check| check.results.insert(lease.id, made).is_none())
+    }
+
+    /// Results that wait to be taken in, and those that are checked before.
+    pub fn waiting(&self) -> impl Iterator<Item = LeaseId> + '_ {
+        let checked = self.checks().flat_map(|check| check.results.keys());
+        self.awaiting.iter().chain(checked).copied()
+    }
+
+    /// In hop order: live leases of its next hop, and results of it.
+    pub fn in_hand(&self) -> impl Iterator<Item = LeaseId> + '_ {
+        self.live.iter().copied().chain(self.waiting())
+    }
+
+    /// Checks for which one more host could be asked.
+    pub fn open_checks(&self) -> impl Iterator<Item = &Check> {
+        let open = |unit: &UnitKey| match (&self.merging, unit) {
+            (Some(merging), UnitKey::Train { shard, .. }) => {
+                merging.units.get(shard).is_some_and(|unit| unit.live.is_empty())
+            }
+            _ => self.live.is_empty(),
+        };
+        self.checks().filter(move |check| self.is_running() && open(&check.unit))
     }
 
     /// What is known of a result that waits, where it was checked.
     #[must_use]
     pub fn verdict_of(&self, lease: LeaseId) -> Option<Verification> {
-        self.verdict.filter(|(of, _)| *of == lease).map(|(_, verdict)| verdict)
+        self.verdicts.get(&lease).copied()
     }
 }
 
@@ -111,7 +155,8 @@ impl State {
         let (unit, end, made) = (lease.unit, trained.end, trained.checkpoint.sha256);
         let results = BTreeMap::from([(id, made)]);
         if let Some(trial) = self.trial_mut(unit.job(), unit.trial()) {
-            trial.check = Some(Check { first: id, unit, end, results });
+            trial.awaiting.retain(|waiting| *waiting != id);
+            trial.set_check(unit, Some(Check { first: id, unit, end, results }));
         }
     }
 
@@ -135,15 +180,19 @@ impl State {
         }
     }
 
-    /// A check has ended, for better or worse; this result is the next to be taken in.
+    /// A check has ended, for better or worse: this result is to be taken in, the next one in hop order.
     pub(super) fn end_check(&mut self, lease: LeaseId, verdict: Verification) {
         let Some(unit) = self.lease(lease).map(|lease| lease.unit) else { return };
         let Some(trial) = self.trial_mut(unit.job(), unit.trial()) else { return };
-        trial.check = None;
-        trial.verdict = Some((lease, verdict));
-        if let Some(at) = trial.awaiting.iter().position(|waiting| *waiting == lease) {
-            trial.awaiting.remove(at);
-            trial.awaiting.push_front(lease);
+        if !trial.waiting().any(|waiting| waiting == lease) {
+            return;
+        }
+        trial.set_check(unit, None);
+        trial.verdicts.insert(lease, verdict);
+        trial.awaiting.retain(|waiting| *waiting != lease);
+        match trial.merging {
+            None => trial.awaiting.push_front(lease),
+            Some(_) => trial.awaiting.push_back(lease),
         }
     }
 

@@ -375,7 +375,7 @@ fn new_trial(
         merging: (spec.placement.order == OrderChoice::Merge).then(|| Merging::new(&chain)),
         chain,
         check: None,
-        verdict: None,
+        verdicts: BTreeMap::new(),
         kept: BTreeMap::new(),
         void_until: LeaseId(0),
     }

@@ -10,7 +10,7 @@
 //! whose result waits. A shard is settled by its first result that is merged. While it drains nothing is handed out,
 //! but where nothing is out any more and the rule has something gathered: then one more hop, whose result uses that.
 
-use super::{FailedBy, Lease, Trial};
+use super::{Check, FailedBy, Lease, Trial};
 use crate::event::UnitKey;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -53,8 +53,11 @@ pub struct ShardUnit {
     pub live: BTreeSet<LeaseId>,
     /// Leases that ran out and may yet be reported.
     pub late: BTreeSet<LeaseId>,
-    /// Leases whose results wait to be merged.
+    /// Leases whose results wait to be merged, or checked.
     pub reported: BTreeSet<LeaseId>,
+    /// The check that its result waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
     /// Trainer errors, by host.
     pub failures: BTreeMap<HostId, FailedBy>,
 }
@@ -196,7 +199,7 @@ impl Trial {
         let open = self.is_running() && !self.chain.is_done();
         match &self.merging {
             _ if !open => 0,
-            None => usize::from(self.live.is_empty() && self.awaiting.is_empty()),
+            None => usize::from(self.in_hand().next().is_none()),
             Some(merging) if !merging.hands_out() => 0,
             Some(merging) => {
                 let free = merging.free.open().count();
@@ -209,7 +212,7 @@ impl Trial {
     #[must_use]
     pub fn hops_in_flight(&self) -> usize {
         match &self.merging {
-            None => usize::from(!self.live.is_empty() || !self.awaiting.is_empty()),
+            None => usize::from(self.in_hand().next().is_some()),
             Some(merging) => merging.in_flight().count(),
         }
     }
@@ -300,8 +303,9 @@ impl Trial {
 
     /// The result of a hop's lease waits.
     pub(super) fn hop_reported(&mut self, lease: &Lease, trained: &Trained) {
-        self.awaiting.push_back(lease.id);
-        self.joins_check(lease, trained.end, trained.checkpoint.sha256);
+        if !self.joins_check(lease, trained.end, trained.checkpoint.sha256) {
+            self.awaiting.push_back(lease.id);
+        }
         let UnitKey::Train { shard, .. } = lease.unit else { return };
         if let Some(merging) = &mut self.merging {
             let unit = merging.units.entry(shard).or_default();
@@ -315,7 +319,9 @@ impl Trial {
     /// A hop's lease is over: nothing of it is to come, or it was taken in.
     pub(super) fn hop_over(&mut self, lease: &Lease) {
         self.awaiting.retain(|waiting| *waiting != lease.id);
-        if let Some(check) = &mut self.check {
+        if let UnitKey::Train { shard, .. } = lease.unit
+            && let Some(check) = self.check_mut(shard)
+        {
             check.results.remove(&lease.id);
         }
         let Some(merging) = &mut self.merging else { return };

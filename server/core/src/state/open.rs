@@ -44,7 +44,7 @@ impl Open {
             0 => self.hops.remove(&trial.id),
             open => self.hops.insert(trial.id, open),
         };
-        if trial.open_check().is_some() {
+        if trial.open_checks().next().is_some() {
             self.checks.insert(trial.id);
         } else {
             self.checks.remove(&trial.id);

@@ -34,6 +34,9 @@ impl State {
         let lease = past.lease.clone();
         self.past_order.insert((forget_at, id));
         self.hop_over(&lease);
+        if let Some(trial) = self.trial_mut(lease.unit.job(), lease.unit.trial()) {
+            trial.verdicts.remove(&id);
+        }
         Some(lease.host)
     }
 
@@ -48,6 +51,7 @@ impl State {
         let Some((lease, trained)) = self.trained(id) else { return };
         let Lease { host, unit, class, .. } = *lease;
         let (way, trained) = (lease.then.clone(), trained.clone());
+        let verified = self.trial(unit.job(), unit.trial()).and_then(|trial| trial.verdict_of(id));
         self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at);
         self.host_used(host, unit.job(), trained.train_micros);
         let UnitKey::Train { job, trial, shard, .. } = unit else { return };
@@ -70,9 +74,8 @@ impl State {
                 checkpoint,
                 then: then.clone(),
                 merged,
-                verified: trial.verdict_of(id),
+                verified,
             });
-            trial.verdict = None;
             if trial.history.len() == 1 {
                 trial.class = class;
             }

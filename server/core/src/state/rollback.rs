@@ -55,7 +55,8 @@ impl Trial {
             (self.end, self.stopped) = (None, None);
         }
         self.failures.clear();
-        (self.check, self.verdict) = (None, None);
+        self.check = None;
+        self.verdicts.clear();
         self.void_until = until;
     }
 

@@ -75,12 +75,12 @@ pub struct Trial {
     /// While results are merged: what is out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merging: Option<Merging>,
-    /// The check that its next version waits for.
+    /// In hop order: the check that its next version waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Check>,
-    /// What the last check of a result that waits came to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<(LeaseId, Verification)>,
+    /// What checks of results that wait came to.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub verdicts: BTreeMap<LeaseId, Verification>,
     /// The checkpoints that its last epochs ended with, to which it can be taken back; where its results are checked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<Epoch, BlobRef>,

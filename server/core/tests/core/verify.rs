@@ -64,9 +64,9 @@ fn a_result_is_taken_in_when_a_second_host_has_come_to_it() {
     let events = report(&mut bench, OTHER, &second, "right");
     let confirmed = vec![first.id, second.id];
     assert!(events.contains(&Event::Verified { confirmed, refuted: Vec::new() }), "{events:?}");
+    assert!(events.contains(&Event::Superseded { lease: second.id }), "one is enough of them");
     let events = bench.assimilate();
     assert!(matches!(events[1], Event::Assimilated { lease, .. } if lease == first.id));
-    assert!(events.contains(&Event::Superseded { lease: second.id }));
     assert_eq!(verified(&bench), [Some(Verification::Confirmed)]);
     let trust = bench.core.state().hosts[&OTHER].trust;
     assert_eq!((trust.confirmed, trust.in_row, trust.last_confirmed), (1, 1, second.id));
@@ -266,4 +266,42 @@ fn doubtful(bench: &mut Bench, host: HostId) -> Vec<u32> {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn where_results_are_merged_a_check_holds_up_its_shard_alone() {
+    let placement = PlacementSpec { order: OrderChoice::Merge, ..checked(1000) };
+    let mut bench = Bench::with_order(&placement, 1, 1);
+    let slots = |bench: &mut Bench, host, slots| {
+        let demand = vec![demand(slots, slots, slots)];
+        bench.ask(host, WorkRequest { demand, ..request(0, Vec::new()) }).leases
+    };
+    let one = slots(&mut bench, HOST, 1).remove(0);
+    let two = slots(&mut bench, OTHER, 1).remove(0);
+    report(&mut bench, HOST, &one, "right");
+    report(&mut bench, OTHER, &two, "right");
+    assert_eq!(bench.assimilate(), [], "both are checked");
+    // Each gets the other's, and what nobody has had so far.
+    let check = slots(&mut bench, HOST, 1).remove(0);
+    assert_eq!((hop(&check).start, hop(&check).base), (hop(&two).start, hop(&two).base));
+    report(&mut bench, HOST, &check, "right");
+    let events = bench.assimilate();
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, Event::Assimilated { lease, .. } if *lease == two.id))
+    );
+    let mut bench_hosts = [HOST, OTHER].into_iter().cycle();
+    for _ in 0..40 {
+        let host = bench_hosts.next().unwrap();
+        for lease in slots(&mut bench, host, 1) {
+            match lease.unit {
+                Unit::Train(_) => drop(report(&mut bench, host, &lease, "right")),
+                Unit::Evaluate(_) => drop(bench.report(host, done(&lease)).unwrap()),
+            }
+        }
+        while !bench.assimilate().is_empty() {}
+    }
+    assert!(bench.core.state().jobs[&JOB].end.is_some());
+    assert_eq!(verified(&bench), [Some(Verification::Confirmed); 4]);
 }
