@@ -1,6 +1,6 @@
 //! What a rule gets to know of a result.
 
-use sojourn_protocol::spec::Staleness;
+use sojourn_protocol::{spec::Staleness, unit::Flush};
 
 /// The circumstances in which a result is merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub struct Arrival {
     pub epoch: u32,
     /// Units of the trial in flight, this one included.
     pub in_flight: u32,
+    /// Whether more results come for now: where none do, the rule takes its step with what it has.
+    pub flush: Flush,
 }
 
 impl Arrival {
@@ -18,6 +20,11 @@ impl Arrival {
     #[must_use]
     pub fn concurrency(&self) -> u32 {
         self.in_flight.max(1)
+    }
+
+    /// Does the rule wait for more than these `count` results, this one included, if it steps with `full` of them?
+    pub(crate) fn waits(&self, count: u32, full: u32) -> bool {
+        count < full && self.flush == Flush::ByRule
     }
 }
 

@@ -5,7 +5,7 @@ use sojourn_codec::CodecError;
 use sojourn_model::ModelError;
 use sojourn_protocol::spec::RuleFault;
 
-/// What keeps a result from being merged, or a buffer from being flushed.
+/// What keeps a result from being merged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MergeError {
     /// A parameter of the rule is out of its range.

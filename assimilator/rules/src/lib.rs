@@ -20,7 +20,8 @@
 //! | lineage: position | `I64` | what the caller says; its step is the trial's, which is also Adam's step count |
 //! | lineage: seed of the hop | `I64` | that of the hop that came |
 //!
-//! A flush changes parameters and position alone. There are no boolean tensors.
+//! There are no boolean tensors. A flush, at the end of an epoch and of merging, is no version of its own: the rule's
+//! step comes early, with the result after which no more are waited for.
 
 mod arrival;
 mod clip;

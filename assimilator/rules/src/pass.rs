@@ -39,8 +39,6 @@ pub enum Pass {
         /// What is done with the sum.
         step: Step,
     },
-    /// The step alone, then `sum <- 0`: nothing has arrived.
-    Flush(Step),
 }
 
 /// What is done with a sum of changes: with `d = share sum`, `W <- W + rate d`, or with momentum
@@ -78,7 +76,6 @@ impl Pass {
             Self::GatherAndStep { weight, gain, step } => {
                 Self::GatherAndStep { weight: weight * by, gain: gain * by, step }
             }
-            Self::Flush(step) => Self::Flush(step),
         }
     }
 
@@ -88,7 +85,7 @@ impl Pass {
         match self {
             Self::Blend { .. } | Self::Add { .. } => gathered,
             Self::Gather { .. } | Self::GatherAndAdd { .. } => gathered.saturating_add(1),
-            Self::GatherAndStep { .. } | Self::Flush(_) => 0,
+            Self::GatherAndStep { .. } => 0,
         }
     }
 }

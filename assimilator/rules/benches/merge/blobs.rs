@@ -11,7 +11,7 @@ use sojourn_protocol::{
         Architecture, Loss, MergeSpec, Optimizer, OptimizerMerge, OptimizerName, Resnet, RuleSpec,
         TrainingConfig, TrialConfig,
     },
-    unit::TrialContext,
+    unit::{Flush, TrialContext},
 };
 use sojourn_rules::{Arrival, Made, Merger, Spare, Update};
 use std::{fs::File, hint::black_box, io::Write as _, path::Path};
@@ -41,7 +41,7 @@ pub(crate) fn blob_to_blob(rule: RuleSpec) {
     let [base, current, returned] =
         [1, 2, 3].map(|seed| initial_checkpoint(&context, seed, Lineage::initial(seed)).unwrap());
     let position = Position { epoch: Epoch(0), shard: ShardId(0), batch: 1, step: 1 };
-    let arrival = Arrival { staleness: 2, epoch: 1, in_flight: 8 };
+    let arrival = Arrival { staleness: 2, epoch: 1, in_flight: 8, flush: Flush::ByRule };
     let update = |state, version| Update {
         base: &base,
         current: &current,

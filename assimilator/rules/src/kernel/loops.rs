@@ -114,28 +114,3 @@ pub(super) fn gather_and_step_with_momentum<E: Element, S: Element>(
         *w = E::store(w.load() + by.gain * change + by.rate * mean + by.lead * moved);
     }
 }
-
-#[inline(never)]
-pub(super) fn flush<E: Element, S: Element>(w: &mut [E], sum: &mut [S], by: Scalars) {
-    for (w, sum) in w.iter_mut().zip(sum) {
-        let mean = by.share * sum.load();
-        *sum = S::store(0.0);
-        *w = E::store(w.load() + by.rate * mean);
-    }
-}
-
-#[inline(never)]
-pub(super) fn flush_with_momentum<E: Element, S: Element>(
-    w: &mut [E],
-    sum: &mut [S],
-    momentum: &mut [S],
-    by: Scalars,
-) {
-    for ((w, sum), m) in w.iter_mut().zip(sum).zip(momentum) {
-        let mean = by.share * sum.load();
-        let moved = by.decay * m.load() + mean;
-        *sum = S::store(0.0);
-        *m = S::store(moved);
-        *w = E::store(w.load() + by.rate * mean + by.lead * moved);
-    }
-}

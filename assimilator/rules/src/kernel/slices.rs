@@ -9,9 +9,9 @@ use rayon::prelude::*;
 pub struct Slices<'a, E, S> {
     /// `W`; afterwards the next version's.
     pub current: &'a mut [E],
-    /// `W_b`; empty for a flush, and for what is blended without being clipped.
+    /// `W_b`; empty for what is blended without being clipped.
     pub base: &'a [E],
-    /// `W_c`; empty for a flush.
+    /// `W_c`.
     pub returned: &'a [E],
     /// `sum`; empty where the rule keeps none.
     pub sum: &'a mut [S],
@@ -69,15 +69,14 @@ impl<E: Element, S: Element> Slices<'_, E, S> {
             }
             Ok(())
         };
-        let arrives = !matches!(pass, Pass::Flush(_));
         let blends = matches!(pass, Pass::Blend { scale: 1.0, .. });
         let keeps = !matches!(pass, Pass::Blend { .. } | Pass::Add { .. });
         let step = match pass {
-            Pass::GatherAndStep { step, .. } | Pass::Flush(step) => step.momentum,
+            Pass::GatherAndStep { step, .. } => step.momentum,
             _ => None,
         };
-        want("the base", self.base.len(), arrives && !blends)?;
-        want("the returned model", self.returned.len(), arrives)?;
+        want("the base", self.base.len(), !blends)?;
+        want("the returned model", self.returned.len(), true)?;
         want("the sum", self.sum.len(), keeps)?;
         want("the momentum", self.momentum.len(), step.is_some())
     }
@@ -124,14 +123,6 @@ impl Pass {
                     loops::gather_and_step(current, sum, base, returned, by);
                 }
             }
-            Self::Flush(step) => {
-                let by = scalars(0.0, 0.0, step);
-                if step.momentum.is_some() {
-                    loops::flush_with_momentum(current, sum, momentum, by);
-                } else {
-                    loops::flush(current, sum, by);
-                }
-            }
         }
     }
 }
@@ -173,10 +164,11 @@ mod tests {
         assert_eq!(refused(add, &three[..2], &three, &mut []), "the base");
         assert_eq!(refused(add, &three, &[], &mut []), "the returned model");
         assert_eq!(refused(Pass::Gather { weight: 1.0 }, &three, &three, &mut []), "the sum");
-        assert_eq!(refused(Pass::Flush(step), &[], &[], &mut [0.0; 4]), "the sum");
+        let stepping = |step| Pass::GatherAndStep { weight: 1.0, gain: 1.0, step };
+        assert_eq!(refused(stepping(step), &three, &three, &mut [0.0; 4]), "the sum");
         let momentum = Some(crate::pass::Momentum { decay: 0.9, lead: 0.9 });
-        let pass = Pass::Flush(Step { momentum, ..step });
-        assert_eq!(refused(pass, &[], &[], &mut [0.0; 3]), "the momentum");
+        let pass = stepping(Step { momentum, ..step });
+        assert_eq!(refused(pass, &three, &three, &mut [0.0; 3]), "the momentum");
         let clipped = Pass::Blend { take: 0.5, scale: 0.5 };
         assert_eq!(refused(clipped, &[], &three, &mut []), "the base");
     }

@@ -19,8 +19,7 @@ use sojourn_protocol::spec::OptimizerMerge;
 pub(super) struct Recipe<'a> {
     pub(super) pass: Pass,
     pub(super) current: &'a [u8],
-    /// None for a flush.
-    pub(super) returned: Option<Returned<'a>>,
+    pub(super) returned: Returned<'a>,
     /// The slots of the current version's state.
     pub(super) slots: &'a [u8],
     /// The new version's.
@@ -29,7 +28,7 @@ pub(super) struct Recipe<'a> {
     pub(super) lineage: Lineage,
 }
 
-/// What arrives with a merge, and not with a flush.
+/// What arrived.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Returned<'a> {
     pub(super) base: &'a [u8],
@@ -52,10 +51,10 @@ impl Merger {
             rest.advance(part.place.start - at);
             let next = rest.advance(part.place.len());
             at = part.place.end;
-            let (base, came) = returned.map_or((&[][..], &[][..]), |by| (by.base, by.file));
-            let job = Job::new(next, part.of(current), part.of(base), part.of(came));
+            let (base, came) = (part.of(returned.base), part.of(returned.file));
+            let job = Job::new(next, part.of(current), base, came);
             let job = if part.role == Role::Parameter { job.with_slots(&mut kept) } else { job };
-            job.with(self.how(part.role, pass, returned)).blocks(&mut jobs);
+            job.with(self.how(part.role, pass, returned.share)).blocks(&mut jobs);
         }
         jobs.into_par_iter().for_each(Job::run);
         if let Some(part) = self.lineage_part() {
@@ -70,10 +69,7 @@ impl Merger {
     }
 
     /// What becomes of the tensors of a role.
-    fn how(&self, role: Role, pass: Pass, returned: Option<Returned<'_>>) -> How {
-        let Some(Returned { share, .. }) = returned else {
-            return if role == Role::Parameter { How::Pass(pass) } else { How::Stays };
-        };
+    fn how(&self, role: Role, pass: Pass, share: f64) -> How {
         let blend = |take| How::Pass(Pass::Blend { take, scale: 1.0 });
         match (role, self.optimizer) {
             (Role::Parameter, _) => How::Pass(pass),

@@ -135,37 +135,15 @@ impl Merger {
         }
         let scale = state.counters.norms().scale(norm);
         let pass = self.rule.pass(&state.counters, arrival).scaled(scale);
-        let counters = state.counters.after(&pass, Some(norm));
+        let counters = state.counters.after(&pass, norm);
         let hop_seed = self.lineage(returned)?.hop_seed;
         let lineage = Lineage { hop_seed, position, ..self.lineage(current)? };
         let share = self.rule.share(arrival) * scale;
-        let returned = Some(Returned { base, file: returned, share });
+        let returned = Returned { base, file: returned, share };
         let slots = state.slots;
         let made =
             self.make(&Recipe { pass, current, returned, slots, counters, lineage }, spare)?;
         Ok(Merged { made, norm, scale })
-    }
-
-    /// The next version where the rule has gathered changes that it hasn't used: the end of an epoch, or of
-    /// merging. `None` where it has none.
-    ///
-    /// # Errors
-    /// As [`Merger::merge`].
-    pub fn flush(
-        &self,
-        current: &[u8],
-        state: Option<&[u8]>,
-        version: Version,
-        position: Position,
-    ) -> Result<Option<Made>, MergeError> {
-        self.check("current version", current)?;
-        let state = self.state.read(state, version)?;
-        let Some(pass) = self.rule.flush(&state.counters) else { return Ok(None) };
-        let counters = state.counters.after(&pass, None);
-        let lineage = Lineage { position, ..self.lineage(current)? };
-        let (returned, slots) = (None, state.slots);
-        let recipe = Recipe { pass, current, returned, slots, counters, lineage };
-        self.make(&recipe, Spare::default()).map(Some)
     }
 
     /// The norm of the change of all parameters.

@@ -13,7 +13,8 @@ use crate::{
 /// Training for Language Modeling", delayed Nesterov with `c = 0`; their pseudo-gradient is `-D`). With `N = 1` it is
 /// Nesterov's.
 ///
-/// Where `N` is the units in flight and they change between two steps, the step takes the mean of as many as came.
+/// Where `N` is the units in flight and they change between two steps, and where a period ends early by a flush, the
+/// step takes the mean of as many as came.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DelayedNesterov {
     /// `N`; `C` where not given.
@@ -40,13 +41,9 @@ impl MergeRule for DelayedNesterov {
         let period = self.period.unwrap_or_else(|| arrival.concurrency());
         let (weight, gain) = (1.0, self.rate * one_over(period));
         let count = counters.gathered().saturating_add(1);
-        if count < period {
+        if arrival.waits(count, period) {
             return Pass::GatherAndAdd { weight, gain };
         }
         Pass::GatherAndStep { weight, gain, step: self.step(count) }
-    }
-
-    fn flush(&self, counters: &Counters) -> Option<Pass> {
-        (counters.gathered() > 0).then(|| Pass::Flush(self.step(counters.gathered())))
     }
 }

@@ -27,8 +27,4 @@ impl MergeRule for Delta {
         let gain = self.gain.unwrap_or_else(|| one_over(arrival.concurrency()));
         Pass::Add { gain: gain * weight(self.staleness, arrival.staleness) }
     }
-
-    fn flush(&self, _: &Counters) -> Option<Pass> {
-        None
-    }
 }

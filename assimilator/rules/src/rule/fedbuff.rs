@@ -55,13 +55,9 @@ impl MergeRule for Fedbuff {
         let weight = weight(self.staleness, staleness);
         let full = self.arrivals.unwrap_or_else(|| arrival.concurrency().min(LARGEST));
         let count = before.saturating_add(1);
-        if count < full {
+        if arrival.waits(count, full) {
             return Pass::Gather { weight };
         }
         Pass::GatherAndStep { weight, gain: 0.0, step: self.step(count) }
-    }
-
-    fn flush(&self, counters: &Counters) -> Option<Pass> {
-        (counters.gathered() > 0).then(|| Pass::Flush(self.step(counters.gathered())))
     }
 }

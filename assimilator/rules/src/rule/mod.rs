@@ -19,12 +19,9 @@ pub trait MergeRule: fmt::Debug + Send + Sync {
     /// What it keeps for each parameter.
     fn slots(&self) -> &'static [Slot];
 
-    /// What it does with a result.
+    /// What it does with a result; and where no more of them come for now ([`Arrival::flush`]), at the end of an
+    /// epoch and when a trial drains, with all that it has gathered.
     fn pass(&self, counters: &Counters, arrival: Arrival) -> Pass;
-
-    /// What it does with what it has gathered when no more results come for now: at the end of an epoch, and when
-    /// a trial drains. `None` where there is nothing to do.
-    fn flush(&self, counters: &Counters) -> Option<Pass>;
 
     /// The returned model's share, in `[0, 1]`, where numbers that aren't trained are blended: `1 / C`.
     fn share(&self, arrival: Arrival) -> f64 {

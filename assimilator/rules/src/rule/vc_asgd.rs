@@ -28,10 +28,6 @@ impl MergeRule for VcAsgd {
         Pass::Blend { take: self.share(arrival), scale: 1.0 }
     }
 
-    fn flush(&self, _: &Counters) -> Option<Pass> {
-        None
-    }
-
     fn share(&self, arrival: Arrival) -> f64 {
         let change = match self.alpha {
             Alpha::Constant(alpha) => 1.0 - alpha,

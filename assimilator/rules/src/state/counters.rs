@@ -48,11 +48,11 @@ impl Counters {
         &self.norms
     }
 
-    /// Those of the next version, made by this pass; with the norm of the change, where one has arrived.
+    /// Those of the next version, made by this pass over a change of this norm.
     #[must_use]
-    pub fn after(&self, pass: &Pass, norm: Option<f64>) -> Self {
+    pub fn after(&self, pass: &Pass, norm: f64) -> Self {
         let mut norms = self.norms.clone();
-        norms.extend(norm);
+        norms.extend([norm]);
         let gathered = pass.gathered_after(self.gathered);
         Self { version: self.version.next(), gathered, norms }
     }

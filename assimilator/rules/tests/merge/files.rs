@@ -2,7 +2,7 @@
 
 use crate::{
     plain::{Plain, bits, blend},
-    support::{arrival, in_pool, rules},
+    support::{arrival, flushes, in_pool, rules},
     trial::{
         Tensors, checkpoint, file, integers, is_square, layout, lineage, lineage_of, merger,
         position, tensors, update,
@@ -47,7 +47,7 @@ proptest! {
         rule in rules(),
         optimizer in optimizers(),
         steps in prop::collection::vec(
-            (any::<u64>(), 0usize..5, 1u32..4, 1u32..6, prop::bool::weighted(0.15), prop::bool::weighted(0.15)),
+            (any::<u64>(), 0usize..5, 1u32..4, 1u32..6, prop::bool::weighted(0.15), flushes()),
             1..25,
         ),
     ) {
@@ -63,7 +63,7 @@ proptest! {
             let staleness = staleness.min(versions.len() - 1);
             let base = &versions[versions.len() - 1 - staleness];
             let returned = checkpoint(&layout, seed, if long { 50.0 } else { 1.0 });
-            let arrival = Arrival { staleness: staleness as u64, epoch, in_flight };
+            let arrival = Arrival { staleness: staleness as u64, epoch, in_flight, flush };
             let update = Update {
                 base,
                 current: &made.checkpoint,
@@ -103,18 +103,6 @@ proptest! {
             prop_assert_eq!(says.position, position(seed));
             prop_assert_eq!(merged.made.version, made.version.next());
             made = merged.made;
-            if flush {
-                let flushed = merger
-                    .flush(&made.checkpoint, Some(&made.state), made.version, position(seed + 1 - seed % 2))
-                    .unwrap();
-                prop_assert_eq!(flushed.is_some(), plain.gathered > 0);
-                plain.flush();
-                if let Some(flushed) = flushed {
-                    prop_assert_eq!(lineage_of(&flushed.checkpoint).hop_seed, seed);
-                    prop_assert_eq!(flushed.version, made.version.next());
-                    versions.push(std::mem::replace(&mut made, flushed).checkpoint);
-                }
-            }
             versions.push(made.checkpoint.clone());
 
             let is = tensors(&made.checkpoint);

@@ -1,6 +1,9 @@
 //! The rules once more, written out number by number: what the kernels and the files are held against.
 
-use sojourn_protocol::spec::{Alpha, Outer, RuleSpec};
+use sojourn_protocol::{
+    spec::{Alpha, Outer, RuleSpec},
+    unit::Flush,
+};
 use sojourn_rules::{Arrival, weight};
 
 /// A model and its rule's state, in memory.
@@ -62,10 +65,13 @@ impl Plain {
                 }
             }
         }
+        if arrival.flush == Flush::Now {
+            self.flush();
+        }
     }
 
     /// Uses up the sum.
-    pub(crate) fn flush(&mut self) {
+    fn flush(&mut self) {
         if self.gathered == 0 {
             return;
         }

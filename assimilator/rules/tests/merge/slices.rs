@@ -2,11 +2,14 @@
 
 use crate::{
     plain::{Plain, bits},
-    support::{Model, arrival, rules},
+    support::{Model, arrival, flushes, rules},
 };
 use half::bf16;
 use proptest::prelude::*;
-use sojourn_protocol::spec::{Alpha, Outer, RuleSpec, Staleness};
+use sojourn_protocol::{
+    spec::{Alpha, Outer, RuleSpec, Staleness},
+    unit::Flush,
+};
 use sojourn_rules::Arrival;
 
 fn vc(alpha: f64, staleness: Staleness) -> RuleSpec {
@@ -201,30 +204,46 @@ proptest! {
     }
 
     #[test]
+    fn a_flush_is_a_buffer_that_is_full_early(
+        w in real(WIDTH),
+        results in prop::collection::vec((real(WIDTH), real(WIDTH)), 1..8),
+        momentum in prop::option::of(0.0..0.99f64),
+    ) {
+        let outer = momentum.map_or(Outer::SGD, |momentum| Outer::Nesterov { rate: 0.7, momentum });
+        let rule = |arrivals| RuleSpec::Fedbuff { arrivals, outer, staleness: Staleness::ROOT };
+        let count = u32::try_from(results.len()).unwrap();
+        let [mut full, mut flushed] =
+            [Some(count), Some(1000)].map(|arrivals| Model::new(rule(arrivals), w.clone()));
+        for (n, (base, returned)) in (1..).zip(&results) {
+            full.arrive(base, returned, arrival(2), 1.0);
+            let flush = if n == count { Flush::Now } else { Flush::ByRule };
+            flushed.arrive(base, returned, Arrival { flush, ..arrival(2) }, 1.0);
+        }
+        prop_assert_eq!(bits(&full.w), bits(&flushed.w));
+        prop_assert_eq!(bits(&full.m), bits(&flushed.m));
+        prop_assert_eq!((flushed.counters.gathered(), flushed.sum), (0, vec![0.0; WIDTH]));
+    }
+
+    #[test]
     fn every_rule_is_what_is_written_out(
         rule in rules(),
         w in real(WIDTH),
         results in prop::collection::vec(
-            (real(WIDTH), real(WIDTH), 0u64..6, 1u32..4, 1u32..6, prop::bool::weighted(0.2)),
+            (real(WIDTH), real(WIDTH), 0u64..6, 1u32..4, 1u32..6, prop::bool::weighted(0.2), flushes()),
             1..30,
         ),
     ) {
         let mut plain = Plain::new(rule, w.clone());
         let mut files = Model::new(rule, w.iter().map(|w| w.to_le_bytes()).collect());
         let mut model = Model::new(rule, w);
-        for (base, returned, staleness, epoch, in_flight, clipped) in results {
-            let arrival = Arrival { staleness, epoch, in_flight };
+        for (base, returned, staleness, epoch, in_flight, clipped, flush) in results {
+            let arrival = Arrival { staleness, epoch, in_flight, flush };
             let scale = if clipped { 0.375 } else { 1.0 };
             plain.arrive(&base, &returned, arrival, scale);
             model.arrive(&base, &returned, arrival, scale);
             let [base, returned] =
                 [base, returned].map(|n| n.iter().map(|n| n.to_le_bytes()).collect::<Vec<_>>());
             files.arrive(&base, &returned, arrival, scale);
-            if in_flight == 5 && staleness == 0 {
-                plain.flush();
-                model.flush();
-                files.flush();
-            }
             prop_assert_eq!(bits(&model.w), bits(&plain.w));
             prop_assert_eq!(bits(&model.sum), bits(&plain.sum));
             prop_assert_eq!(bits(&model.m), bits(&plain.m));

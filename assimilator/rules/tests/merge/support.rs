@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use sojourn_protocol::{
     ids::Version,
     spec::{Alpha, Outer, RuleSpec, Staleness},
+    unit::Flush,
 };
 use sojourn_rules::{Arrival, Counters, Element, MergeRule, Slices, rule_of};
 
@@ -25,14 +26,7 @@ impl<E: Element> Model<E> {
     pub(crate) fn arrive(&mut self, base: &[E], returned: &[E], arrival: Arrival, scale: f64) {
         let pass = self.rule.pass(&self.counters, arrival).scaled(scale);
         pass.apply(self.slices(base, returned)).unwrap();
-        self.counters = self.counters.after(&pass, None);
-    }
-
-    pub(crate) fn flush(&mut self) {
-        if let Some(pass) = self.rule.flush(&self.counters) {
-            pass.apply(self.slices(&[], &[])).unwrap();
-            self.counters = self.counters.after(&pass, None);
-        }
+        self.counters = self.counters.after(&pass, 1.0);
     }
 
     fn slices<'a>(&'a mut self, base: &'a [E], returned: &'a [E]) -> Slices<'a, E, f32> {
@@ -42,12 +36,17 @@ impl<E: Element> Model<E> {
 }
 
 pub(crate) fn arrival(staleness: u64) -> Arrival {
-    Arrival { staleness, epoch: 1, in_flight: 4 }
+    Arrival { staleness, epoch: 1, in_flight: 4, flush: Flush::ByRule }
 }
 
 /// Does the work with this many threads.
 pub(crate) fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
+}
+
+/// Whether a result is the last for now.
+pub(crate) fn flushes() -> impl Strategy<Value = Flush> {
+    prop_oneof![5 => Just(Flush::ByRule), 1 => Just(Flush::Now)]
 }
 
 /// Any rule.
