@@ -18,7 +18,7 @@
 //! | optimiser state, `reset` | `F32` | zeros |
 //! | optimiser state, `last` | `F32` | the returned one's |
 //! | lineage: position | `I64` | what the caller says; its step is the trial's, which is also Adam's step count |
-//! | lineage: seed of the hop | `I64` | that of the hop that came |
+//! | lineage: trial, seed of the hop | `I64` | those of the hop that came: version 0 says no trial |
 //!
 //! There are no boolean tensors. A flush, at the end of an epoch and of merging, is no version of its own: the rule's
 //! step comes early, with the result after which no more are waited for.

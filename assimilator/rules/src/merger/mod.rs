@@ -136,8 +136,7 @@ impl Merger {
         let scale = state.counters.norms().scale(norm);
         let pass = self.rule.pass(&state.counters, arrival).scaled(scale);
         let counters = state.counters.after(&pass, norm);
-        let hop_seed = self.lineage(returned)?.hop_seed;
-        let lineage = Lineage { hop_seed, position, ..self.lineage(current)? };
+        let lineage = Lineage { position, ..self.lineage(returned)? };
         let share = self.rule.share(arrival) * scale;
         let returned = Returned { base, file: returned, share };
         let slots = state.slots;

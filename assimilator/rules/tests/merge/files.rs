@@ -10,7 +10,7 @@ use crate::{
 };
 use proptest::prelude::*;
 use sojourn_codec::decode;
-use sojourn_model::CheckpointLayout;
+use sojourn_model::{CheckpointLayout, Lineage};
 use sojourn_protocol::{
     ids::Version,
     spec::{Alpha, MergeSpec, OptimizerMerge, RuleSpec, Staleness},
@@ -120,6 +120,18 @@ proptest! {
             prop_assert_eq!(integers(&made.state, COUNTERS)[3], i64::from(plain.gathered));
         }
     }
+}
+
+/// Version 0 is made from a seed, and knows no trial.
+#[test]
+fn a_version_made_from_version_0_says_its_trial() {
+    let layout = layout(3);
+    let first = file(&layout, Lineage::initial(9), |_, count| vec![0.5; count]);
+    let returned = checkpoint(&layout, 3, 1.0);
+    let merger = merger(RuleSpec::DELTA, OptimizerMerge::Average);
+    let made = merger.merge(&update(&first, &first, &returned)).unwrap().made;
+    let expected = Lineage { position: position(40), ..lineage_of(&returned) };
+    assert_eq!(lineage_of(&made.checkpoint), expected);
 }
 
 #[test]
