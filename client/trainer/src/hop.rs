@@ -11,8 +11,9 @@ use crate::{
     train::{Reached, train},
     unit::{Listener, micros},
 };
-use sojourn_model::{Lineage, given_checkpoint, initial_checkpoint};
+use sojourn_model::{Lineage, base_checkpoint};
 use sojourn_protocol::{
+    digest::BlobRef,
     manifest::Shard,
     position::Position,
     report::{Sums, Trained},
@@ -44,14 +45,8 @@ pub(crate) fn run_hop(
         return Err(TrainError::Unit("the unit has no shard".into()));
     };
     let data = shards.get(&first.shard, &hop.context, &request.files)?;
-    let checkpoint = match hop.base {
-        Base::Initial { seed } => initial_checkpoint(&hop.context, seed, Lineage::initial(seed))?,
-        Base::Given { seed, parameters } => {
-            let parameters = read(&request.files, parameters.sha256)?;
-            given_checkpoint(&hop.context, &parameters, Lineage::initial(seed))?
-        }
-        Base::Checkpoint { blob, .. } => read(&request.files, blob.sha256)?,
-    };
+    let stored = |blob: BlobRef| read(&request.files, blob.sha256);
+    let checkpoint = base_checkpoint(&hop.context, hop.base, stored)?;
     let mut model = Model::load(&hop.context, &checkpoint, shards.device())?;
     drop(checkpoint);
     check_base(hop, &model.lineage)?;

@@ -11,6 +11,7 @@
 //!
 //! [`portable`] is the file that an exported model lies in.
 
+mod base;
 mod build;
 mod checkpoint;
 mod error;
@@ -21,6 +22,7 @@ mod lineage;
 mod network;
 pub mod portable;
 
+pub use base::base_checkpoint;
 pub use checkpoint::{CheckpointLayout, LINEAGE, optimizer_slots};
 pub use error::ModelError;
 pub use given::{given_checkpoint, given_parameters};
