@@ -1,10 +1,14 @@
 //! One assimilation: from the upload to the offer.
 
-use crate::queue::{Fault, Made, Offer, Queue, QueueError, Unit};
+use crate::{
+    merging::{File, Files, Merging, MergingError},
+    queue::{Fault, Made, Offer, Queue, QueueError, Unit},
+};
 use bytes::Bytes;
 use sojourn_blobs::{BlobError, BlobStore, UploadError, UploadName, Uploads};
 use sojourn_model::CheckpointLayout;
-use sojourn_rules::{Next, Refusal, replace, screen};
+use sojourn_protocol::{digest::Digest, unit::Merge};
+use sojourn_rules::{Checked, MergeError, Next, Refusal, replace, screen};
 use tokio::runtime::Handle;
 
 /// What became of one unit.
@@ -38,6 +42,10 @@ pub(crate) enum Trouble {
     Upload(#[source] UploadError),
     #[error("the checkpoint can't be stored")]
     Store(#[source] BlobError),
+    #[error("the upload can't be merged")]
+    Merging(#[source] MergingError),
+    #[error("blob `{0}` was just put in the store")]
+    Back(Digest),
 }
 
 /// Checks uploads and makes them versions, one at a time.
@@ -47,12 +55,14 @@ pub struct Assimilator<Q> {
     uploads: Uploads,
     blobs: BlobStore,
     runtime: Handle,
+    merging: Merging,
 }
 
 impl<Q: Queue> Assimilator<Q> {
     /// An assimilator of a queue, over the server's own uploads and blobs.
-    pub const fn new(queue: Q, uploads: Uploads, blobs: BlobStore, runtime: Handle) -> Self {
-        Self { queue, uploads, blobs, runtime }
+    pub fn new(queue: Q, uploads: Uploads, blobs: BlobStore, runtime: Handle) -> Self {
+        let merging = Merging::new(blobs.clone(), runtime.clone());
+        Self { queue, uploads, blobs, runtime, merging }
     }
 
     /// Takes one unit and does it. Blocks, so not for async tasks. Trouble with storage or queue is
@@ -93,23 +103,87 @@ impl<Q: Queue> Assimilator<Q> {
             Err(error) if is_lost(&error) => return self.lost(unit, &error),
             Err(error) => return Err(Trouble::Upload(error)),
         };
-        let next = match check(unit, &bytes) {
-            Ok(next) => next,
+        let checked = CheckpointLayout::of(&unit.hop.context)
+            .map_err(Refusal::Lineage)
+            .and_then(|layout| Ok((check(unit, &layout, &bytes)?, layout)));
+        let (checked, layout) = match checked {
+            Ok(checked) => checked,
             Err(refusal) => return self.reject(unit, Fault::Host, refusal.to_string()),
         };
+        match &unit.merge {
+            None => self.replace(unit, replace(&unit.hop, &checked), bytes.clone()),
+            Some(merge) => self.merge(unit, merge, layout, &bytes),
+        }
+    }
+
+    /// Makes the upload itself the next version.
+    fn replace(&self, unit: &Unit, next: Next, bytes: Bytes) -> Result<Outcome, Trouble> {
+        let Next { version, checkpoint } = next;
         // Until the offer is answered: a deletion in between would leave a version without bytes.
-        let _hold = self.runtime.block_on(self.blobs.hold(next.checkpoint.sha256));
-        match self.runtime.block_on(self.blobs.publish_bytes(next.checkpoint, bytes)) {
+        let _hold = self.runtime.block_on(self.blobs.hold(checkpoint.sha256));
+        match self.runtime.block_on(self.blobs.publish_bytes(checkpoint, bytes)) {
             Ok(()) => {}
             Err(error @ BlobError::Unverified { .. }) => return self.lost(unit, &error),
             Err(error) => return Err(Trouble::Store(error)),
         }
-        let Next { version, checkpoint } = next;
-        let made = Made { version, checkpoint, merged: None };
-        Ok(match self.queue.assimilated(lease, made)? {
+        self.offer(unit, Made { version, checkpoint, merged: None })
+    }
+
+    /// Makes the next version of the current one and the upload.
+    fn merge(
+        &self,
+        unit: &Unit,
+        merge: &Merge,
+        layout: CheckpointLayout,
+        upload: &[u8],
+    ) -> Result<Outcome, Trouble> {
+        let Files { checkpoint, state } = match self.merging.merge(unit, merge, layout, upload) {
+            Ok(files) => files,
+            Err(MergingError::Rules(error @ MergeError::Norm(_))) => {
+                return self.reject(unit, Fault::Host, error.to_string());
+            }
+            Err(MergingError::Store(
+                BlobError::Missing(blob) | BlobError::Altered { blob, .. },
+            )) => return self.missed(unit, blob),
+            Err(error) => return Err(Trouble::Merging(error)),
+        };
+        let made = Made {
+            version: unit.version,
+            checkpoint: checkpoint.blob,
+            merged: Some((state.blob, merge.flush)),
+        };
+        // Held as in `replace`; always in this order, or two that do the same work could wait for each other.
+        let hold = |file: &File| self.runtime.block_on(self.blobs.hold(file.blob.sha256));
+        let _holds = [hold(&checkpoint), hold(&state)];
+        let publish = |file: File| self.blobs.publish_bytes(file.blob, file.bytes);
+        // Both to their ends: the store may go on with what is dropped half-way.
+        let both = async { tokio::join!(publish(checkpoint), publish(state)) };
+        let (checkpoint, state) = self.runtime.block_on(both);
+        checkpoint.and(state).map_err(Trouble::Store)?;
+        self.offer(unit, made)
+    }
+
+    fn offer(&self, unit: &Unit, made: Made) -> Result<Outcome, Trouble> {
+        Ok(match self.queue.assimilated(unit.lease, made)? {
             Offer::Taken => Outcome::Assimilated,
             Offer::Stale => Outcome::Stale,
         })
+    }
+
+    /// What the upload was to be merged with isn't in the store as it was. Where that is so still, whoever
+    /// counts blobs is told, and no host is to blame.
+    fn missed(&self, unit: &Unit, blob: Digest) -> Result<Outcome, Trouble> {
+        let hold = self.runtime.block_on(self.blobs.hold(blob));
+        match self.runtime.block_on(self.blobs.bytes(blob)) {
+            Err(BlobError::Missing(_) | BlobError::Altered { .. }) => self.queue.lost(blob)?,
+            Ok(_) => return Err(Trouble::Back(blob)),
+            Err(error) => return Err(Trouble::Merging(error.into())),
+        }
+        drop(hold);
+        let lease = unit.lease.0;
+        tracing::error!(lease, %blob, "what a result is to be merged with was lost");
+        let reason = format!("the server lost blob `{blob}`, which it was to be merged with");
+        self.reject(unit, Fault::Server, reason)
     }
 
     /// What was acknowledged isn't on the server's disk any more: no host is to blame.
@@ -135,10 +209,13 @@ fn is_lost(error: &UploadError) -> bool {
     }
 }
 
-/// All checks, and the version that they allow.
-fn check(unit: &Unit, bytes: &[u8]) -> Result<Next, Refusal> {
-    let layout = CheckpointLayout::of(&unit.hop.context).map_err(Refusal::Lineage)?;
-    let checked = screen(&layout, &unit.hop, &unit.trained, bytes)?;
+/// All checks.
+fn check<'a>(
+    unit: &Unit,
+    layout: &CheckpointLayout,
+    bytes: &'a [u8],
+) -> Result<Checked<'a>, Refusal> {
+    let checked = screen(layout, &unit.hop, &unit.trained, bytes)?;
     let (says, expected) = (checked.lineage.position, unit.expected_end);
     if says != expected {
         return Err(Refusal::Position {
@@ -147,5 +224,5 @@ fn check(unit: &Unit, bytes: &[u8]) -> Result<Next, Refusal> {
             actual: u64::from(says.batch),
         });
     }
-    Ok(replace(&unit.hop, &checked))
+    Ok(checked)
 }

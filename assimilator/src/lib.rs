@@ -2,13 +2,17 @@
 //!
 //! ```text
 //!   Queue::take -> read the upload -> screen, merge (rules) -> publish -> Queue::assimilated
-//!                                        '-> Queue::rejected    |----- holds the blob -----|
+//!                                        '-> Queue::rejected    |----- holds the blobs ----|
 //! ```
+//!
+//! In hop order the upload is the next version. Where results are merged, the base, the current version and the
+//! rule's state are read as well, and a checkpoint and the next state are published.
 //!
 //! It decides nothing about trials: the queue (the core behind it) takes an offer only where it
 //! still fits. A crash between any two steps is harmless, because all of them can be done again.
 
 mod assimilator;
+mod merging;
 mod queue;
 mod workers;
 

@@ -1,7 +1,7 @@
 //! Where assimilation work comes from and where its results go.
 
 use sojourn_protocol::{
-    digest::BlobRef,
+    digest::{BlobRef, Digest},
     ids::{LeaseId, Version},
     position::Position,
     report::Trained,
@@ -73,6 +73,12 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// Where the queue doesn't answer.
     fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError>;
+
+    /// The store has lost a blob that work needed.
+    ///
+    /// # Errors
+    /// Where the queue doesn't answer.
+    fn lost(&self, blob: Digest) -> Result<(), QueueError>;
 
     /// The upload is refused, and whose fault that is.
     ///

@@ -3,7 +3,7 @@
 use crate::shell::ShellHandle;
 use sojourn_assimilator::{Fault, Made, Offer, Queue, QueueError, Unit};
 use sojourn_core::{self as core, Answer, Command, MergeOffer, Offered, ReplyTo};
-use sojourn_protocol::ids::LeaseId;
+use sojourn_protocol::{digest::Digest, ids::LeaseId};
 
 /// The core, as an assimilator's thread sees it.
 #[derive(Debug, Clone)]
@@ -46,6 +46,11 @@ impl Queue for CoreQueue {
         let Made { version, checkpoint, merged } = made;
         let merged = merged.map(|(state, flush)| MergeOffer { state, flush });
         self.offer(|to| Command::OfferAssimilated { to, lease, version, checkpoint, merged })
+    }
+
+    fn lost(&self, blob: Digest) -> Result<(), QueueError> {
+        self.0.tell(Command::Lost { blob });
+        Ok(())
     }
 
     fn rejected(&self, lease: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError> {

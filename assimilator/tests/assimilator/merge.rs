@@ -1,0 +1,231 @@
+//! Uploads that are merged into their trial's version.
+
+use crate::world::{LEASE, World, blob_of, checkpoint, hop, is_held, with_first};
+use sojourn_assimilator::{Fault, Made, Offer, Outcome, QueueError, Step};
+use sojourn_model::{CheckpointLayout, Lineage, given_parameters, initial_checkpoint};
+use sojourn_protocol::{
+    digest::BlobRef,
+    position::Position,
+    spec::{MergeSpec, OptimizerMerge, RuleSpec},
+    unit::{Base, Flush, Hop, Merge},
+};
+use sojourn_rules::{Arrival, Merger, Update};
+
+const RULES: [RuleSpec; 4] =
+    [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV];
+
+/// A trial that merges, as its core and its hosts know it.
+struct Trial {
+    spec: MergeSpec,
+    /// All its versions, and their bytes.
+    versions: Vec<(Base, Vec<u8>)>,
+    state: Option<Vec<u8>>,
+}
+
+/// A result of it, and what has to be made of that.
+struct Arriving {
+    hop: Hop,
+    upload: Vec<u8>,
+    merge: Merge,
+    expected: sojourn_rules::Made,
+}
+
+impl Trial {
+    fn new(rule: RuleSpec, first: Base) -> Self {
+        let spec = MergeSpec { rule, optimizer: OptimizerMerge::Average };
+        let initial = initial_checkpoint(&hop(first).context, 3, Lineage::initial(3)).unwrap();
+        Self { spec, versions: vec![(first, initial)], state: None }
+    }
+
+    /// A result whose base is so many versions old; what is made of it is the trial's next version.
+    fn arrive(&mut self, staleness: usize, seed: u64, flush: Flush) -> Arriving {
+        let at = self.versions.len() - 1;
+        let ((base, from), (current, now)) = (&self.versions[at - staleness], &self.versions[at]);
+        let hop = hop(*base);
+        let step = 3 * (at as u64 - staleness as u64);
+        let hop = Hop { start: Position { step, ..hop.start }, ..hop };
+        let upload = checkpoint(&hop, 3, seed);
+        let merge = Merge {
+            spec: self.spec,
+            current: *current,
+            state: self.state.as_deref().map(blob_of),
+            staleness: staleness as u64,
+            in_flight: 3,
+            position: Position { step: 3 * (at as u64 + 1), ..hop.position_at(3) },
+            flush,
+        };
+        let layout = CheckpointLayout::of(&hop.context).unwrap();
+        let update = Update {
+            base: from,
+            current: now,
+            returned: &upload,
+            state: self.state.as_deref(),
+            version: current.version(),
+            arrival: Arrival { staleness: merge.staleness, epoch: 1, in_flight: 3, flush },
+            position: merge.position,
+        };
+        let expected = Merger::new(&self.spec, layout).unwrap().merge(&update).unwrap().made;
+        let (version, blob) = (expected.version, blob_of(&expected.checkpoint));
+        self.versions.push((Base::Checkpoint { version, blob }, expected.checkpoint.clone()));
+        self.state = Some(expected.state.clone());
+        Arriving { hop, upload, merge, expected }
+    }
+}
+
+impl Arriving {
+    /// Its upload, and its assimilation in the queue.
+    fn enter(&self, world: &World) {
+        world.upload(&self.hop, &self.upload, Some(self.merge.clone()));
+    }
+
+    fn made(&self) -> Made {
+        Made {
+            version: self.expected.version,
+            checkpoint: blob_of(&self.expected.checkpoint),
+            merged: Some((blob_of(&self.expected.state), self.merge.flush)),
+        }
+    }
+
+    /// Its blobs, in the store's order.
+    fn blobs(&self) -> Vec<BlobRef> {
+        let Made { checkpoint, merged, .. } = self.made();
+        let mut blobs = vec![checkpoint, merged.unwrap().0];
+        blobs.sort_unstable();
+        blobs
+    }
+}
+
+#[test]
+fn a_merged_version_is_what_the_rules_make() {
+    // Staleness, and whether it is the last for now.
+    let course = [
+        (0, Flush::ByRule),
+        (1, Flush::ByRule),
+        (0, Flush::Now),
+        (2, Flush::ByRule),
+        (0, Flush::ByRule),
+    ];
+    for rule in RULES {
+        let (one, many) = (World::new(), World::new());
+        let initial =
+            initial_checkpoint(&hop(Base::Initial { seed: 3 }).context, 3, Lineage::initial(3));
+        let parameters = given_parameters(&initial.unwrap()).unwrap();
+        let given = Base::Given { seed: 3, parameters: many.publish(&parameters) };
+        for (world, first) in [(&one, Base::Initial { seed: 3 }), (&many, given)] {
+            let mut trial = Trial::new(rule, first);
+            let keeps = world.assimilator();
+            for (seed, (staleness, flush)) in (10..).zip(course) {
+                let arriving = trial.arrive(staleness, seed, flush);
+                arriving.enter(world);
+                // In one world what was made last is still in memory, in the other all is read.
+                let read = world.assimilator();
+                let assimilator = if first == given { &read } else { &keeps };
+                assert_eq!(assimilator.step(), Step::Done(Outcome::Assimilated));
+                assert_eq!(world.offers.try_recv().unwrap(), Ok((LEASE, arriving.made())));
+                assert!(arriving.blobs().iter().all(|blob| world.stored().contains(blob)));
+            }
+        }
+    }
+}
+
+/// Whatever a crash has left in the store, and whatever was answered and not heard.
+#[test]
+fn a_merge_that_is_made_again_is_the_same() {
+    for rule in RULES {
+        let mut trial = Trial::new(rule, Base::Initial { seed: 3 });
+        let first = trial.arrive(0, 10, Flush::ByRule);
+        let second = trial.arrive(1, 11, Flush::Now);
+        let files = [&second.expected.checkpoint, &second.expected.state];
+        for left in [&files[..0], &files[..1], &files[1..], &files[..]] {
+            let mut world = World::new();
+            let before = [&first.expected.checkpoint, &first.expected.state];
+            before.into_iter().chain(left.iter().copied()).for_each(|file| {
+                world.publish(file);
+            });
+            let mut all = [first.blobs(), second.blobs()].concat();
+            all.sort_unstable();
+            let mut step = |answer| {
+                world.queue.answer = answer;
+                second.enter(&world);
+                let step = world.assimilator().step();
+                assert_eq!(world.offers.try_recv().unwrap(), Ok((LEASE, second.made())));
+                assert_eq!(world.stored(), all);
+                step
+            };
+            assert_eq!(step(Err(QueueError("gone".to_owned()))), Step::Trouble);
+            assert_eq!(step(Ok(Offer::Taken)), Step::Done(Outcome::Assimilated));
+            assert_eq!(step(Ok(Offer::Stale)), Step::Done(Outcome::Stale));
+        }
+    }
+}
+
+#[test]
+fn what_no_training_makes_is_rejected_and_not_stored() {
+    let world = World::new();
+    let mut trial = Trial::new(RuleSpec::DELTA, Base::Initial { seed: 3 });
+    let arriving = trial.arrive(0, 10, Flush::ByRule);
+    let merge = || Some(arriving.merge.clone());
+    let vast = with_first(arriving.upload.clone(), f32::MAX);
+    world.upload(&arriving.hop, &vast, merge());
+    assert!(world.rejected(Fault::Host).starts_with("the change has the norm"));
+    let nan = with_first(arriving.upload.clone(), f32::NAN);
+    world.upload(&arriving.hop, &nan, merge());
+    assert!(world.rejected(Fault::Host).contains("non-finite"));
+    world.upload(&arriving.hop, b"no safetensors at all", merge());
+    assert!(world.rejected(Fault::Host).starts_with("the checkpoint can't be read"));
+}
+
+/// A result is merged with three blobs; each may be gone, and each may be damaged.
+#[test]
+fn a_blob_that_the_store_has_lost_is_the_servers_fault() {
+    let mut trial = Trial::new(RuleSpec::FEDBUFF, Base::Initial { seed: 3 });
+    let before = [10, 11].map(|seed| trial.arrive(0, seed, Flush::ByRule).expected);
+    let arriving = trial.arrive(1, 12, Flush::ByRule);
+    let needed = [&before[0].checkpoint, &before[1].checkpoint, &before[1].state];
+    for (at, damaged) in [(0, false), (1, false), (2, false), (0, true), (1, true), (2, true)] {
+        let world = World::new();
+        let blobs = needed.map(|file| world.publish(file));
+        let path = world.path(blobs[at]);
+        if damaged {
+            std::fs::write(path, b"another").unwrap();
+        } else {
+            std::fs::remove_file(path).unwrap();
+        }
+        arriving.enter(&world);
+        let reason = world.rejected(Fault::Server);
+        assert!(reason.contains(&blobs[at].sha256.to_string()), "{reason}");
+        assert_eq!(*world.queue.lost.lock().unwrap(), [blobs[at].sha256]);
+
+        // Once it is back, the same upload is merged.
+        world.publish(needed[at]);
+        arriving.enter(&world);
+        assert_eq!(world.assimilator().step(), Step::Done(Outcome::Assimilated));
+        assert_eq!(world.offers.try_recv().unwrap(), Ok((LEASE, arriving.made())));
+    }
+}
+
+/// That of another version, say, is nothing that the host has done; nor is anything lost.
+#[test]
+fn a_state_that_does_not_fit_is_no_hosts_fault() {
+    let world = World::new();
+    let mut trial = Trial::new(RuleSpec::FEDBUFF, Base::Initial { seed: 3 });
+    let before = [10, 11].map(|seed| trial.arrive(0, seed, Flush::ByRule).expected);
+    let arriving = trial.arrive(0, 12, Flush::ByRule);
+    world.publish(&before[1].checkpoint);
+    let state = Some(world.publish(&before[0].state));
+    world.upload(&arriving.hop, &arriving.upload, Some(Merge { state, ..arriving.merge }));
+    assert_eq!(world.assimilator().step(), Step::Trouble);
+    assert!(world.offers.try_recv().is_err());
+    assert!(world.queue.lost.lock().unwrap().is_empty());
+}
+
+#[test]
+fn both_blobs_are_held_until_the_offer_is_answered() {
+    let world = World::new();
+    let mut trial = Trial::new(RuleSpec::FEDBUFF, Base::Initial { seed: 3 });
+    let arriving = trial.arrive(0, 10, Flush::ByRule);
+    arriving.enter(&world);
+    assert_eq!(world.assimilator().step(), Step::Done(Outcome::Assimilated));
+    assert_eq!(*world.queue.held.lock().unwrap(), [true, true]);
+    assert!(!arriving.blobs().iter().any(|blob| is_held(&world.blobs, blob.sha256)));
+}
