@@ -3,6 +3,7 @@
 use super::failure::{Exit, Failure, with_sources};
 use crate::api_client::ApiFailure;
 use sojourn_ingest::{FetchError, IngestError};
+use sojourn_model::ModelError;
 use sojourn_protocol::error::ErrorKind;
 use sojourn_slot::SlotError;
 use std::io;
@@ -32,6 +33,12 @@ impl From<ApiFailure> for Failure {
             },
         };
         Self::new(exit, failure.to_string())
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self::work(with_sources(&error))
     }
 }
 

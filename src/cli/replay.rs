@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     api_client::ApiClient,
-    replay::{self, Replayed, Verdict},
+    replay::{self, MadeFile, Replayed, Verdict},
 };
 use serde::Serialize;
 use sojourn_client::{GpuChoice, gpu_slot};
@@ -115,7 +115,11 @@ pub(crate) fn text(replayed: &Replayed) -> String {
     let verdict = replayed.verdict.name();
     match (&replayed.first_difference, &replayed.reason, replayed.sha256) {
         (Some(difference), _, _) => format!(
-            "replay: {verdict}: version {} (epoch {}, {}) was {} and is {}",
+            "replay: {verdict}: {}version {} (epoch {}, {}) was {} and is {}",
+            match difference.file {
+                MadeFile::Checkpoint => "",
+                MadeFile::MergeState => "the merge state of ",
+            },
             difference.version,
             difference.epoch,
             words::shards(difference.shard, &difference.then),

@@ -2,21 +2,27 @@
 //!
 //! A history says which part of which shard made which version. In the numeric class that made it, the
 //! same parts in the same order give the same bytes; so a run on machines that died, were late or sent
-//! things twice can be shown to be the run that one machine would have done.
+//! things twice can be shown to be the run that one machine would have done. Where results were merged it says from
+//! which base each was trained and how it was merged, and both are done again.
+
+mod files;
+mod merging;
 
 use crate::{api_client::ApiClient, cli::Failure};
+use files::Files;
+use merging::Merging;
 use serde::Serialize;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, ShardId, Version},
     report::Outcome,
     trainer::{CLASS_THREADS, RunUnit},
-    unit::{Base, Unit, shard_index},
+    unit::{Base, Unit},
     view::{HopRecord, TrialHistory},
 };
 use sojourn_slot::{Slot, full_pace};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     future::pending,
     path::{Path, PathBuf},
 };
@@ -53,8 +59,28 @@ pub(crate) struct Difference {
     /// Shards that were trained after it for the same version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) then: Vec<ShardId>,
+    /// Which of the version's files. Of a result that was merged only what was made of it is recorded, so a
+    /// checkpoint may have come out otherwise in training or in merging.
+    #[serde(skip_serializing_if = "MadeFile::is_checkpoint")]
+    pub(crate) file: MadeFile,
     pub(crate) recorded: Digest,
     pub(crate) replayed: Digest,
+}
+
+/// What is made with a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum MadeFile {
+    Checkpoint,
+    /// Of the merge rule.
+    MergeState,
+}
+
+impl MadeFile {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_checkpoint(&self) -> bool {
+        *self == Self::Checkpoint
+    }
 }
 
 /// A replay's result.
@@ -108,101 +134,90 @@ pub(crate) async fn replay(
     }
     let mut replayed = replayed;
     let mut files = Files::fetch(client, history, folder).await?;
-    let mut base = history.first_base();
+    let mut merging = Merging::new(history)?;
+    let mut current = history.first_base();
     for record in &history.hops {
-        let missing =
-            || Failure::work(format!("the job lacks a shard of version {}", record.version));
-        let unit = Unit::Train(history.hop_of(record, base).ok_or_else(missing)?);
-        let run = RunUnit {
-            files: files.known.clone(),
-            output: files.output(record),
-            coming: BTreeSet::new(),
-            until: Some(record.end.batch),
-            keep_every: None,
-            unit,
-        };
-        let output = run.output.clone();
-        let made = match slot.run(run, |_| {}, pending(), full_pace()).await? {
-            Outcome::Trained(trained) => trained.checkpoint,
-            Outcome::Failed(failure) => {
-                let version = record.version;
-                let why = failure.message;
-                return Err(Failure::work(format!("version {version} can't be made again: {why}")));
+        let (result, output) = train(history, record, current, &files, slot).await?;
+        let (made, state) = match &record.merged {
+            None => {
+                merging.replaced();
+                files.keep(record.version, result, output);
+                (result, None)
             }
-            Outcome::Evaluated(_) => {
-                return Err(Failure::work("the trainer evaluated instead of training"));
+            Some(merged) => {
+                let base = files.checkpoint(files.version(merged.base, record)?)?;
+                let version = files.checkpoint(current)?;
+                let result = files.take(&output)?;
+                let made = merging.merge(record, merged, current, [&base, &version, &result])?;
+                let state = Some((merged.state, made.state));
+                (files.write(record.version, &made.checkpoint)?, state)
             }
         };
-        files.keep(made, output);
         replayed.made.push(made.sha256);
         replayed.sha256 = Some(made.sha256);
         replayed.versions += 1;
         progress(replayed.versions);
-        if made != record.checkpoint {
+        if let Some(difference) = difference(record, made, state) {
             replayed.verdict = Verdict::Different;
-            replayed.first_difference = Some(Difference {
-                version: record.version,
-                epoch: record.epoch(),
-                shard: record.start.shard,
-                then: record.then.clone(),
-                recorded: record.checkpoint.sha256,
-                replayed: made.sha256,
-            });
+            replayed.first_difference = Some(difference);
             return Ok(replayed);
         }
-        base = Base::Checkpoint { version: record.version, blob: made };
+        current = Base::Checkpoint { version: record.version, blob: made };
     }
     replayed.verdict = Verdict::Identical;
     Ok(replayed)
 }
 
-/// Where the blobs lie: the data for good, checkpoints only while the next hop needs them.
-struct Files {
-    folder: PathBuf,
-    known: BTreeMap<Digest, PathBuf>,
-    last: Option<Digest>,
+/// Trains a record's hop; gives its checkpoint and where that lies.
+async fn train(
+    history: &TrialHistory,
+    record: &HopRecord,
+    current: Base,
+    files: &Files<'_>,
+    slot: &mut Slot,
+) -> Result<(BlobRef, PathBuf), Failure> {
+    let version = record.version;
+    let base = match &record.merged {
+        None => current,
+        Some(merged) => files.version(merged.base, record)?,
+    };
+    let hop = history.hop_of(record, base);
+    let missing = || Failure::work(format!("the job lacks a shard of version {version}"));
+    let run = RunUnit {
+        files: files.known().clone(),
+        output: files.output(version),
+        coming: BTreeSet::new(),
+        until: Some(record.end.batch),
+        keep_every: None,
+        unit: Unit::Train(hop.ok_or_else(missing)?),
+    };
+    let output = run.output.clone();
+    match slot.run(run, |_| {}, pending(), full_pace()).await? {
+        Outcome::Trained(trained) => Ok((trained.checkpoint, output)),
+        Outcome::Failed(failure) => {
+            let why = failure.message;
+            Err(Failure::work(format!("version {version} can't be made again: {why}")))
+        }
+        Outcome::Evaluated(_) => Err(Failure::work("the trainer evaluated instead of training")),
+    }
 }
 
-impl Files {
-    async fn fetch(
-        client: &ApiClient,
-        history: &TrialHistory,
-        folder: &Path,
-    ) -> Result<Self, Failure> {
-        let visited =
-            history.hops.iter().flat_map(HopRecord::shards).filter_map(|shard| {
-                history.data.train.get(shard_index(shard)).map(|shard| shard.blob)
-            });
-        let scaling = match history.context.scaling {
-            sojourn_protocol::manifest::Scaling::Standard(blob) => Some(blob),
-            _ => None,
-        };
-        let mut known = BTreeMap::new();
-        for blob in visited.chain(scaling).chain(history.given) {
-            if known.contains_key(&blob.sha256) {
-                continue;
-            }
-            let path = folder.join(blob.sha256.to_string());
-            let bytes = client.download(blob, &mut |_| {}).await?;
-            std::fs::write(&path, bytes)
-                .map_err(|error| Failure::work(format!("`{}`: {error}", path.display())))?;
-            known.insert(blob.sha256, path);
-        }
-        Ok(Self { folder: folder.to_owned(), known, last: None })
-    }
-
-    fn output(&self, record: &HopRecord) -> PathBuf {
-        self.folder.join(format!("version-{}", record.version))
-    }
-
-    fn keep(&mut self, made: BlobRef, path: PathBuf) {
-        if let Some(last) = self.last.replace(made.sha256)
-            && last != made.sha256
-            && let Some(path) = self.known.remove(&last)
-        {
-            // Only space is lost where it can't be removed.
-            let _ = std::fs::remove_file(path);
-        }
-        self.known.insert(made.sha256, path);
-    }
+/// What came out otherwise than recorded; `state` are the merge state's digests, recorded and made, where there is one.
+fn difference(
+    record: &HopRecord,
+    made: BlobRef,
+    state: Option<(BlobRef, BlobRef)>,
+) -> Option<Difference> {
+    let files = std::iter::once((MadeFile::Checkpoint, record.checkpoint, made))
+        .chain(state.map(|(recorded, made)| (MadeFile::MergeState, recorded, made)));
+    let mut other = files.filter(|(_, recorded, made)| recorded != made);
+    other.next().map(|(file, recorded, made)| Difference {
+        version: record.version,
+        epoch: record.epoch(),
+        shard: record.start.shard,
+        then: record.then.clone(),
+        file,
+        recorded: recorded.sha256,
+        replayed: made.sha256,
+    })
 }
