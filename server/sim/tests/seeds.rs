@@ -30,6 +30,10 @@ fn two_hundred_worlds_keep_all_promises() {
         all.several += outcome.several;
         all.several_cut += outcome.several_cut;
         all.went_on += outcome.went_on;
+        all.merged += outcome.merged;
+        all.stale += outcome.stale;
+        all.confirmed += outcome.confirmed;
+        all.refuted += outcome.refuted;
     }
     // The worlds are as hard as they are meant to be.
     assert!(all.expired > 100, "{all:?}");
@@ -45,6 +49,10 @@ fn two_hundred_worlds_keep_all_promises() {
     assert!(all.several > 1000, "{all:?}");
     assert!(all.several_cut > 25, "{all:?}");
     assert!(all.went_on > 50, "{all:?}");
+    assert!(all.merged > 1000, "{all:?}");
+    assert!(all.stale > 300, "{all:?}");
+    assert!(all.confirmed > 300, "{all:?}");
+    assert!(all.refuted > 10, "{all:?}");
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(crate) struct Host {
     pub(crate) millis_per_batch: u64,
     /// Bytes per second of its line, as it says.
     pub(crate) line: Option<u64>,
+    /// Whatever it trains, it comes to other bytes than others do.
+    pub(crate) lies: bool,
     /// Counts its starts; what was scheduled for an earlier one is void.
     pub(crate) boot: u64,
     /// Says and hears nothing until then.
@@ -62,6 +64,7 @@ impl Host {
             slots,
             millis_per_batch,
             line: None,
+            lies: false,
             boot: 0,
             silent_until: UnixMillis(0),
             ask_until: None,
@@ -242,6 +245,11 @@ impl Host {
                         3 => trained.sums.rows += 1,
                         _ => trained.checkpoint.bytes += 1,
                     }
+                }
+                if self.lies {
+                    // As wrong each time: two of its kind would agree.
+                    let wrong = trained.checkpoint.sha256.0.map(|byte| byte ^ 0xff);
+                    trained.checkpoint.sha256 = Digest(wrong);
                 }
                 self.cached.insert(trained.checkpoint.sha256);
                 Outcome::Trained(trained)

@@ -6,12 +6,11 @@ use sojourn_core::{
     state::{ExtraEnd, Job, JobEnd, Trial},
 };
 use sojourn_protocol::{
-    digest::Digest,
-    ids::{Epoch, LeaseId, ShardId},
+    ids::{Epoch, HostId, LeaseId, ShardId, Version},
     position::batches,
     report::Sums,
     unit::shard_index,
-    view::TrialHistory,
+    view::{HopRecord, TrialHistory, Verification},
 };
 use std::collections::BTreeSet;
 
@@ -46,6 +45,14 @@ pub struct Outcome {
     pub several: u64,
     /// Those of them that ended within their last shard.
     pub several_cut: u64,
+    /// Results that were merged, and those of them whose base wasn't the version before.
+    pub merged: u64,
+    /// See `merged`.
+    pub stale: u64,
+    /// Results that other hosts came to as well, and those that others came to otherwise.
+    pub confirmed: u64,
+    /// See `confirmed`.
+    pub refuted: u64,
     /// Units that a host got while the result that they go on from was on its way.
     pub went_on: u64,
 }
@@ -67,13 +74,15 @@ impl std::fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// Every finished trial is what one machine would have made, and every acknowledged report has ended.
+/// Every finished trial is what one machine would have made, and every acknowledged report has ended. What liars came to
+/// is in none of them, but where nobody could be asked to come to it as well.
 pub(crate) fn check(
     core: &Core,
     journal: &[Record],
     acknowledged: &BTreeSet<LeaseId>,
+    liars: &BTreeSet<HostId>,
 ) -> Result<(), String> {
-    check_trials(core.state())?;
+    check_trials(core.state(), liars)?;
     for lease in acknowledged {
         let past = core.state().past.get(lease);
         let state = past.and_then(|past| past.report_state());
@@ -87,7 +96,7 @@ pub(crate) fn check(
     gap.map_or(Ok(()), |(record, n)| Err(format!("event {n} is {record:?}")))
 }
 
-fn check_trials(state: &State) -> Result<(), String> {
+fn check_trials(state: &State, liars: &BTreeSet<HostId>) -> Result<(), String> {
     for job in state.jobs.values() {
         check_test(job)?;
         for trial in &job.trials {
@@ -104,9 +113,16 @@ fn check_trials(state: &State) -> Result<(), String> {
                 given: trial.given,
                 hops: trial.history.clone(),
             };
-            let made: Vec<Digest> = trial.history.iter().map(|hop| hop.checkpoint.sha256).collect();
-            if made != training::replay(&history) {
-                return Err(format!("trial {} isn't what its replay makes", trial.id));
+            let lied = |version: &Version| {
+                let mut hops = trial.history.iter().filter(|hop| hop.version == *version);
+                let unverified = |hop: &HopRecord| hop.verified == Some(Verification::Unverified);
+                hops.any(|hop| liars.contains(&hop.host) && unverified(hop))
+            };
+            if let Some(version) = training::different(&history).iter().find(|of| !lied(of)) {
+                return Err(format!(
+                    "version {version} of trial {} isn't what its replay makes",
+                    trial.id
+                ));
             }
             if trial.end == Some(sojourn_core::state::TrialEnd::Finished) {
                 check_whole(&history, trial.epochs(), trial.curve.len())?;

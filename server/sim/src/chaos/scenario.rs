@@ -6,9 +6,9 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard},
     seeds,
     spec::{
-        AugmentSpace, Channels, DataSpec, Dimension, JobSpec, Loss, Metric, ModelSpace,
-        OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision, Replicas, Scale,
-        ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace,
+        AugmentSpace, Channels, DataSpec, Dimension, JobSpec, LocalSteps, Loss, MergeSpec, Metric,
+        ModelSpace, OptimizerName, OptimizerSpace, OrderChoice, PlacementSpec, Precision, Replicas,
+        RuleSpec, Scale, ScheduleSpace, SearchMethod, SearchSpec, Split, TrainingSpace, Verify,
     },
     time::Millis,
 };
@@ -65,6 +65,8 @@ pub struct Scenario {
     pub seed: u64,
     /// Hosts; the first of each numeric class stays enrolled.
     pub hosts: u32,
+    /// Those of them, the last ones, that always come to other bytes than others do.
+    pub liars: u32,
     /// Numeric classes among them.
     pub classes: u32,
     /// What goes wrong while faults are on.
@@ -128,10 +130,16 @@ impl Scenario {
         };
         let max_hosts = (rate(4) == 0).then(|| 1 + rate(2));
         let most_copied = rate(100);
+        let placement =
+            PlacementSpec { replicas, max_hosts, ..placement_of_seed(seed, reproducible) };
+        // All that they come to is checked, by hosts that are more.
+        let checks = placement.verify.is_some_and(|verify| verify.rate == 1000);
+        let liars = u32::from(checks && classes == 1 && hosts > 3);
         let slow = seeds::below(&mut seeds::stream("scenario-line", &[seed]), 6) == 0;
         Self {
             seed,
             hosts,
+            liars,
             classes,
             faults,
             faults_end: Millis::from_secs(120),
@@ -140,14 +148,7 @@ impl Scenario {
             most_copied,
             line: slow.then_some(SLOW_LINE),
             policy,
-            spec: JobSpec {
-                placement: PlacementSpec {
-                    replicas,
-                    max_hosts,
-                    ..PlacementSpec::new(OrderChoice::Hop, reproducible, 1)
-                },
-                ..spec(seed, trials, epochs, shards)
-            },
+            spec: JobSpec { placement, ..spec(seed, trials, epochs, shards) },
             data: data(&mut chance, &rows, test),
             curious,
         }
@@ -157,6 +158,34 @@ impl Scenario {
     #[must_use]
     pub fn reproduce(&self) -> String {
         format!("SOJOURN_SIM_SEED={} cargo test -p sojourn-sim --test seeds one_seed", self.seed)
+    }
+}
+
+/// In hop order or merged, and checked or not.
+fn placement_of_seed(seed: u64, reproducible: bool) -> PlacementSpec {
+    let mut chance = seeds::stream("scenario-order", &[seed]);
+    let mut rate = |most: u32| seeds::below(&mut chance, most + 1);
+    let order = match rate(5) {
+        0..3 => OrderChoice::Hop,
+        3 => OrderChoice::Merge,
+        _ => OrderChoice::Auto,
+    };
+    let merge =
+        (rate(1) == 0).then(|| MergeSpec { rule: RuleSpec::VC_ASGD, ..MergeSpec::default() });
+    let local_steps = if rate(2) == 0 { LocalSteps::BySpeed } else { LocalSteps::Shard };
+    let merge_below = 300 + rate(700);
+    let quorum = 2 + rate(1);
+    let verify = match rate(5) {
+        0 => Some(Verify { quorum: 2, rate: 1000 }),
+        1 => Some(Verify { quorum, rate: 300 }),
+        _ => None,
+    };
+    PlacementSpec {
+        merge,
+        merge_below,
+        local_steps,
+        verify: verify.filter(|_| reproducible),
+        ..PlacementSpec::new(order, reproducible, 1)
     }
 }
 

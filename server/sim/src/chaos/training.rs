@@ -2,13 +2,14 @@
 
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    ids::Version,
     metrics::{ByClass, ClassDetail, Confusion},
     position::Position,
     report::{Evaluated, Sums},
-    unit::{Base, Evaluation, Hop},
-    view::TrialHistory,
+    unit::{Base, Evaluation, Flush, Hop},
+    view::{MergeRecord, TrialHistory},
 };
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 /// The checkpoint of a hop, and of those that follow it under its lease, trained as far as `end`.
 #[must_use]
@@ -26,18 +27,70 @@ pub fn train(hop: &Hop, end: Position, bytes: u64) -> BlobRef {
     made
 }
 
-/// The digests that one machine gets that trains a trial's history alone, hop after hop.
+/// What a result is merged with.
+#[derive(Debug, Clone, Copy)]
+pub struct With {
+    /// The version that it began from, and the current one.
+    pub base: Base,
+    /// See `base`.
+    pub current: Base,
+    /// The rule's state.
+    pub state: Option<BlobRef>,
+    /// What else a rule is told.
+    pub staleness: u64,
+    /// See `staleness`.
+    pub in_flight: u32,
+    /// See `staleness`.
+    pub flush: Flush,
+}
+
+/// The version that a result is merged into, and the rule's state: they name all that went into them.
 #[must_use]
-pub fn replay(history: &TrialHistory) -> Vec<Digest> {
-    let mut base = history.first_base();
-    let mut digests = Vec::new();
-    for record in &history.hops {
-        let Some(hop) = history.hop_of(record, base) else { break };
-        let blob = train(&hop, record.end, record.checkpoint.bytes);
-        digests.push(blob.sha256);
-        base = Base::Checkpoint { version: record.version, blob };
+pub fn merge(returned: BlobRef, with: &With) -> (BlobRef, BlobRef) {
+    let state = with.state.map_or(Digest([0; 32]), |state| state.sha256);
+    let mut text = Vec::new();
+    for digest in [returned.sha256, base(&with.base), base(&with.current), state] {
+        text.extend(digest.0);
     }
-    digests
+    text.extend(with.staleness.to_le_bytes());
+    text.extend(with.in_flight.to_le_bytes());
+    text.push(u8::from(with.flush == Flush::Now));
+    let made = Digest::of(&text);
+    text.push(1);
+    let (bytes, state) = (returned.bytes, Digest::of(&text));
+    (BlobRef { sha256: made, bytes }, BlobRef { sha256: state, bytes: 1 })
+}
+
+/// The versions of a trial's history that aren't what one machine makes of the versions before them.
+#[must_use]
+pub fn different(history: &TrialHistory) -> Vec<Version> {
+    let mut made = BTreeMap::from([(Version(0), history.first_base())]);
+    let (mut current, mut state) = (history.first_base(), None);
+    let mut different = Vec::new();
+    for record in &history.hops {
+        let from = record.merged.map_or(current.version(), |merged| merged.base);
+        let base = made.get(&from).copied();
+        let hop = base.and_then(|base| Some((base, history.hop_of(record, base)?)));
+        let right = hop.and_then(|(base, hop)| {
+            let steps = record.end.step - record.start.step;
+            let end = Position { step: hop.start.step + steps, ..record.end };
+            let returned = train(&hop, end, record.checkpoint.bytes);
+            let Some(merged) = record.merged else { return Some((returned, None)) };
+            let MergeRecord { staleness, in_flight, flush, from, .. } = merged;
+            // It says itself where a rule begins anew.
+            let state = from.and(state);
+            let with = With { base, current, state, staleness, in_flight, flush };
+            let (next, state) = merge(returned, &with);
+            Some((next, Some(state)))
+        });
+        if right != Some((record.checkpoint, record.merged.map(|merged| merged.state))) {
+            different.push(record.version);
+        }
+        current = Base::Checkpoint { version: record.version, blob: record.checkpoint };
+        state = record.merged.map(|merged| merged.state);
+        made.insert(record.version, current);
+    }
+    different
 }
 
 /// What a host says of an evaluation: made-up metrics that depend on the checkpoint alone.

@@ -5,9 +5,10 @@ use super::{
     outcome::{self, Broken, Outcome},
     scenario::{Faults, Scenario},
     server::{Reply, Server},
+    training::{self, With},
 };
 use rand_chacha::ChaCha8Rng;
-use sojourn_core::{Answer, Command, CoreConfig, Fault, ReplyTo};
+use sojourn_core::{Answer, AssimilationUnit, Command, CoreConfig, Fault, MergeOffer, ReplyTo};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId, LeaseId, TrialId},
@@ -15,6 +16,7 @@ use sojourn_protocol::{
     report::{Outcome as UnitOutcome, Report, ReportState},
     seeds,
     time::{Millis, UnixMillis},
+    unit::Merge,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,7 +116,8 @@ impl World {
         self.server.check_determinism()?;
         self.server.sync();
         let core = self.server.core().ok_or("the server is down at the end")?;
-        outcome::check(core, self.server.durable(), &self.acknowledged)?;
+        let liars = self.hosts.iter().filter(|host| host.lies).map(|host| host.id).collect();
+        outcome::check(core, self.server.durable(), &self.acknowledged, &liars)?;
         let state = core.state();
         let jobs = state.jobs.values();
         let finished = jobs
@@ -133,6 +136,15 @@ impl World {
             }
             let extras = job.trials.iter().map(|trial| trial.extras.len()).sum::<usize>();
             self.outcome.extras += u64::try_from(extras).unwrap_or(u64::MAX);
+        }
+        let hops = state.jobs.values().flat_map(|job| &job.trials).flat_map(|trial| &trial.history);
+        for merged in hops.filter_map(|hop| hop.merged) {
+            self.outcome.merged += 1;
+            self.outcome.stale += u64::from(merged.staleness > 0);
+        }
+        for host in state.hosts.values() {
+            self.outcome.confirmed += host.trust.confirmed;
+            self.outcome.refuted += host.trust.refuted;
         }
         self.outcome.went_on = self.hosts.iter().map(|host| host.went_on).sum();
         self.outcome.events = state.position.0;
@@ -154,6 +166,7 @@ impl World {
             let (slots, millis) = (1 + self.below(2), u64::from(5 + self.below(400)));
             let mut host = Host::new(HostId(u64::from(n)), class, slots, millis);
             host.line = self.scenario.line;
+            host.lies = n > self.scenario.hosts - self.scenario.liars;
             self.hosts.push(host);
             let token_sha256 = Digest::of(&n.to_le_bytes());
             let name = format!("host-{n}");
@@ -377,9 +390,7 @@ impl World {
             let reason = "the assimilator didn't like it".into();
             Command::OfferRejected { to: ReplyTo(0), lease: unit.lease, reason, fault: Fault::Host }
         } else {
-            let (lease, version) = (unit.lease, unit.version);
-            let checkpoint = unit.trained.checkpoint;
-            Command::OfferAssimilated { to: ReplyTo(0), lease, version, checkpoint, merged: None }
+            offer(&unit)
         };
         self.apply(offer.clone())?;
         if self.happens(faults.duplicate) {
@@ -475,4 +486,21 @@ impl World {
     fn below(&mut self, bound: u32) -> u32 {
         seeds::below(&mut self.chance, bound)
     }
+}
+
+/// What an assimilator offers that has done its work.
+fn offer(unit: &AssimilationUnit) -> Command {
+    let AssimilationUnit { lease, version, trained, hop, merge, .. } = unit;
+    let made = merge.as_ref().map(|merge| {
+        let Merge { current, state, staleness, in_flight, flush, .. } = *merge;
+        let with = With { base: hop.base, current, state, staleness, in_flight, flush };
+        let (checkpoint, state) = training::merge(trained.checkpoint, &with);
+        (checkpoint, MergeOffer { state, flush })
+    });
+    let (checkpoint, merged) = match made {
+        Some((checkpoint, merged)) => (checkpoint, Some(merged)),
+        None => (trained.checkpoint, None),
+    };
+    let (lease, version) = (*lease, *version);
+    Command::OfferAssimilated { to: ReplyTo(0), lease, version, checkpoint, merged }
 }
