@@ -32,6 +32,7 @@ fn history(bases: &[Option<u32>]) -> TrialHistory {
             from: None,
             state: blob,
         }),
+        verified: None,
     };
     TrialHistory {
         job: JobId(1),

@@ -85,6 +85,7 @@ fn merged(course: &Course) -> (TrialHistory, Vec<Vec<u8>>, Vec<Vec<u8>>) {
             checkpoint: blob(&made.checkpoint),
             then: Vec::new(),
             merged: Some(record),
+            verified: None,
         });
         versions.push(made.checkpoint);
         results.push(result);

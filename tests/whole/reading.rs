@@ -127,6 +127,7 @@ impl World {
                 merge: None,
                 hops: vec![HopRecord {
                     merged: None,
+                    verified: None,
                     then: Vec::new(),
                     version: Version(1),
                     lease: sojourn_protocol::ids::LeaseId(1),

@@ -96,7 +96,10 @@ impl Core {
         match self.job(job).and_then(|job| to_extend(job, epochs, trial, self.now)) {
             Ok(trials) if trials.is_empty() => {}
             Ok(trials) => {
-                self.emit(Event::JobExtended { job, trials, epochs });
+                self.emit(Event::JobExtended { job, trials: trials.clone(), epochs });
+                for trial in trials {
+                    self.drop_checks(job, trial);
+                }
                 self.shares_of(job).enter(job);
                 self.soft.work_changed = true;
             }

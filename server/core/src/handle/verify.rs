@@ -14,7 +14,7 @@ use super::{choose::Chosen, fit::Place, reason::Reason};
 use crate::{
     core::Core,
     effect::Effect,
-    event::{Event, Fault},
+    event::{Event, Fault, LeaseEnd},
     state::{Check, Job, Lease, Trial, Trust},
 };
 use sojourn_protocol::{
@@ -54,9 +54,12 @@ impl Core {
     pub(crate) fn waits(&mut self, lease: &Lease) {
         let (job, id) = (lease.unit.job(), lease.unit.trial());
         let Some(trial) = self.state.trial(job, id) else { return };
-        let check = trial.check_of(lease).filter(|check| check.results.contains_key(&lease.id));
-        if let Some(check) = check.cloned() {
-            self.judge(job, id, &check);
+        if let Some(check) = trial.check_of(lease).cloned() {
+            match check.results.contains_key(&lease.id) {
+                true => self.judge(job, id, &check),
+                // It ends elsewhere, and says nothing of the result that is checked.
+                false => self.supersede(lease.id),
+            }
         } else if trial.awaiting.front() == Some(&lease.id) {
             self.take_up(job, id);
         }
@@ -67,14 +70,32 @@ impl Core {
         let checks = self.state.jobs.values().flat_map(|job| {
             let trials = job.open.checks().filter_map(|trial| job.trial(trial));
             let checks = trials.flat_map(Trial::open_checks);
-            checks.filter(|check| check.is_unanimous()).map(|check| check.first)
+            checks.filter(|check| check.is_unanimous()).cloned()
         });
-        let checks: Vec<LeaseId> = checks.collect();
-        for first in checks {
+        let checks: Vec<Check> = checks.collect();
+        for Check { first, results, .. } in checks {
             let unit = self.state.lease(first).map(|lease| lease.unit);
             if let Some(unit) = unit.filter(|_| !self.has_witness(first)) {
+                for lease in results.into_keys().filter(|lease| *lease != first) {
+                    self.supersede(lease);
+                }
                 self.emit(Event::Unverified { lease: first });
                 self.take_up(unit.job(), unit.trial());
+            }
+        }
+    }
+
+    /// A trial is to be longer: who is asked from now on would train by another length than those that were. What is
+    /// checked is trained anew.
+    pub(crate) fn drop_checks(&mut self, job: JobId, trial: TrialId) {
+        let Some(known) = self.state.trial(job, trial) else { return };
+        let checks: Vec<Check> = known.checks().cloned().collect();
+        for Check { unit, results, .. } in checks {
+            for lease in self.live_attempts(&unit) {
+                self.end_lease(lease, LeaseEnd::Revoked);
+            }
+            for lease in results.into_keys() {
+                self.supersede(lease);
             }
         }
     }
@@ -89,7 +110,8 @@ impl Core {
             let fits = !place.ahead
                 && first.class == Some(place.class())
                 && self.may_witness(check, place.host)
-                && self.may_train(job, trial, place)
+                && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
+                && self.may_try_again(trial, check, first, place.host)
                 && self.has_room(place.slots, trial);
             fits.then(|| chosen(check, first))
         })
@@ -114,15 +136,37 @@ impl Core {
         let Some(lease) = self.state.lease(first) else { return false };
         let unit = lease.unit;
         let Some(job) = self.state.jobs.get(&unit.job()) else { return false };
-        let check = job.trial(unit.trial()).and_then(|trial| trial.check_of(lease));
+        let Some(trial) = job.trial(unit.trial()) else { return false };
+        let check = trial.check_of(lease);
+        let has_place = |host: HostId| {
+            let contact = self.soft.contacts.get(&host);
+            let mut devices = contact.into_iter().flat_map(|contact| contact.devices.values());
+            devices.any(|slots| {
+                lease.class == Some(slots.device.numeric_class) && self.has_room(slots, trial)
+            })
+        };
         lease.class.is_some()
             && self.hosts_in_contact(lease.class).any(|host| {
                 host != lease.host
                     && !self.soft.is_resting(host, self.now)
                     && self.may_employ(job, host)
+                    && has_place(host)
                     && check.is_none_or(|check| self.may_witness(check, host))
                     && !self.has_lost_trust(host)
             })
+    }
+
+    /// Hasn't the host failed at it, or has every other one that could be asked failed as often?
+    fn may_try_again(&self, trial: &Trial, check: &Check, first: &Lease, host: HostId) -> bool {
+        let failures = trial.hop_failures();
+        let count = |host: &HostId| failures.get(host).map_or(0, |failed| failed.count);
+        let own = count(&host);
+        let mut others = self.hosts_in_contact(first.class).filter(|other| {
+            *other != host
+                && !self.soft.is_resting(*other, self.now)
+                && self.may_witness(check, *other)
+        });
+        own == 0 || others.all(|other| count(&other) >= own)
     }
 
     /// Hasn't the host said what it came to, and may it be asked?

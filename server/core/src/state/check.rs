@@ -111,6 +111,10 @@ impl Trial {
         }
     }
 
+    pub(super) fn end_check_of(&mut self, unit: UnitKey) {
+        self.set_check(unit, None);
+    }
+
     /// A result was acknowledged and waits: it counts where it is of the unit that is checked. True where it waits
     /// for nothing else.
     pub(super) fn joins_check(&mut self, lease: &Lease, end: Position, made: Digest) -> bool {

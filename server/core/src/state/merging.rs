@@ -323,6 +323,9 @@ impl Trial {
             && let Some(check) = self.check_mut(shard)
         {
             check.results.remove(&lease.id);
+            if check.results.is_empty() {
+                self.end_check_of(lease.unit);
+            }
         }
         let Some(merging) = &mut self.merging else { return };
         merging.release(lease);
