@@ -160,6 +160,36 @@ fn hops_really_train_where_a_job_asks_for_it() {
     assert!(table.lines().next().unwrap().contains("best"), "{table}");
 }
 
+/// One trial on shards of few labels each, several at once: its results are really merged, the same each time.
+#[test]
+fn results_are_really_merged() {
+    let folder = Folder::with(&[(
+        "s.toml",
+        "[server]\npolicy = \"ltrp\"\nlease_term = 30\n\
+         [[hosts]]\ncount = 4\ntflops = [1e-6, 2e-6]\npick = \"cycle\"\nlate = 0.2\n\
+         preempted = { share = 0.2, back = \"5s\" }\n\
+         [job]\nfile = \"job/digits.toml\"\ntrain = true\nskew = 0.3\nshards = 12\nepochs = 3\ncurve = 12\n\
+         set.placement = { order = \"merge\", merge = \"delta\", reproducible = false }\n",
+    )]);
+    let job = "name = \"digits\"\n[data]\ntrain = \"digits.csv\"\nlabel = \"label\"\nscale = \"standard\"\n\
+               [[model]]\narch = \"mlp\"\nhidden = [32]\n\
+               [training]\nepochs = 1\nbatch_size = 16\noptimizer = \"adam\"\n";
+    fs::create_dir(folder.path().join("job")).unwrap();
+    fs::write(folder.path().join("job/digits.toml"), job).unwrap();
+    fs::copy(example("digits/digits.csv"), folder.path().join("job/digits.csv")).unwrap();
+    let (json, error, code) = simulate(&folder, &["--json"]);
+    assert_eq!(code, Some(0), "{error}");
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let run = &report["cells"][0]["runs"][0];
+    assert!(run["merged"].as_u64() >= Some(36) && run["staleness"].as_f64() > Some(0.5), "{run}");
+    let curve = run["curve"].as_array().unwrap();
+    let value = |point: &serde_json::Value| point["value"].as_f64().unwrap();
+    // A tenth is what guessing gives.
+    assert!(value(&curve[2]) > 0.4 && value(&curve[2]) > value(&curve[0]), "{run}");
+    let (again, ..) = simulate(&folder, &["--json"]);
+    assert_eq!(again, json, "the same bytes again");
+}
+
 /// Where neither the scenario nor the job file says how many shards, they follow from the hosts.
 #[test]
 fn real_data_is_cut_for_the_hosts_that_there_are() {

@@ -4,6 +4,7 @@
 
 mod look;
 mod open_shop;
+mod skew;
 mod table;
 mod training;
 

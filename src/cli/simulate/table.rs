@@ -17,6 +17,7 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     let lost = any(|run| run.lost > 0);
     let copied = any(|run| run.copies > 0);
     let trained = any(|run| run.best.is_some());
+    let merged = any(|run| run.merged > 0);
     let several = any(|run| (2..=MOST_ENDS).contains(&run.jobs.len()));
     let planned = any(|run| run.plans > 0);
     let over = format!("over {}", study.normalise);
@@ -49,8 +50,12 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     if copied {
         header.push(("done twice", Column::Number));
     }
+    if merged {
+        header.extend([("merged", Column::Number), ("staleness", Column::Number)]);
+        header.push(("superseded", Column::Number));
+    }
     if trained {
-        header.push(("best", Column::Number));
+        header.extend([("best", Column::Number), ("last", Column::Number)]);
     }
     if planned {
         header.extend([("plans", Column::Number), ("planning", Column::Number)]);
@@ -88,9 +93,15 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
         if copied {
             line.push(percent(mean(|run| run.copied_share)));
         }
+        if merged {
+            line.push(count(whole(mean(|run| float(run.merged)))));
+            line.push(format!("{:.2}", mean(|run| run.staleness)));
+            line.push(count(whole(mean(|run| float(run.superseded)))));
+        }
         if trained {
             let best = Spread::of(cell.runs.iter().filter_map(|run| run.best));
-            line.push(format!("{:.4}", best.mean));
+            let last = Spread::of(cell.runs.iter().filter_map(|run| run.last));
+            line.extend([format!("{:.4}", best.mean), format!("{:.4}", last.mean)]);
         }
         if planned {
             line.push(count(whole(mean(|run| float(run.plans)))));

@@ -1,17 +1,25 @@
 //! Really trains what a simulation asks for: its data made into shards as `submit` does, its units done by one
-//! trainer, one after the other, as a client's slot does them.
+//! trainer, one after the other, as a client's slot does them, its results merged as assimilators merge them.
 
+use super::skew;
 use crate::cli::{
     cutting,
     failure::{Failure, with_sources},
     workspace::Workspace,
 };
+use sojourn_core::AssimilationUnit;
 use sojourn_ingest::{IngestError, Ingested};
+use sojourn_model::{CheckpointLayout, ModelError, base_checkpoint};
 use sojourn_protocol::{
-    digest::Digest, manifest::DataManifest, report::Outcome, spec::JobSpec, trainer::RunUnit,
-    unit::Unit,
+    digest::{BlobRef, Digest},
+    manifest::DataManifest,
+    report::Outcome,
+    spec::JobSpec,
+    trainer::RunUnit,
+    unit::{Base, Merge, TrialContext, Unit},
 };
-use sojourn_sim::fleet::Trains;
+use sojourn_rules::{Arrival, MergeError, Merger, Update};
+use sojourn_sim::fleet::{Merged, Trains};
 use sojourn_slot::{Slot, SlotConfig, full_pace};
 use sojourn_workgen::shards::ShardHost;
 use std::{
@@ -31,6 +39,7 @@ pub(super) struct Training {
     /// Shards by the jobs that they are of.
     ingested: BTreeMap<String, DataManifest>,
     data: BTreeMap<Digest, PathBuf>,
+    /// What was made of results, and the states of merge rules.
     checkpoints: BTreeMap<Digest, PathBuf>,
     /// Counts what was written.
     outputs: u64,
@@ -56,6 +65,45 @@ impl Training {
             let _ = fs::remove_file(path);
         }
     }
+
+    fn path(&self, blob: &BlobRef) -> Result<&PathBuf, String> {
+        let path = self.data.get(&blob.sha256).or_else(|| self.checkpoints.get(&blob.sha256));
+        path.ok_or_else(|| format!("nobody has made the blob {}", blob.sha256))
+    }
+
+    fn read(&self, blob: BlobRef) -> Result<Vec<u8>, String> {
+        let path = self.path(&blob)?;
+        fs::read(path).map_err(|error| format!("`{}`: {error}", path.display()))
+    }
+
+    /// The checkpoint that a unit begins from.
+    fn base(&self, context: &TrialContext, base: Base) -> Result<Vec<u8>, String> {
+        let read = |blob| self.read(blob).map_err(Unreadable);
+        base_checkpoint(context, base, read).map_err(|Unreadable(why)| why)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<BlobRef, String> {
+        let path = self.next_output();
+        fs::write(&path, bytes).map_err(|error| format!("`{}`: {error}", path.display()))?;
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let blob = BlobRef { sha256: Digest::of(bytes), bytes: length };
+        self.checkpoints.insert(blob.sha256, path);
+        Ok(blob)
+    }
+
+    fn next_output(&mut self) -> PathBuf {
+        self.outputs += 1;
+        self.workspace.path().join(format!("checkpoint-{}", self.outputs))
+    }
+}
+
+/// Why there is no checkpoint to begin from.
+struct Unreadable(String);
+
+impl From<ModelError> for Unreadable {
+    fn from(error: ModelError) -> Self {
+        Self(with_sources(&error))
+    }
 }
 
 impl Trains for Training {
@@ -64,8 +112,9 @@ impl Trains for Training {
         file: &str,
         spec: &JobSpec,
         hosts: &[ShardHost],
+        skewed: Option<f64>,
     ) -> Result<DataManifest, String> {
-        let same = serde_json::to_string(&(file, spec.seed, &spec.data));
+        let same = serde_json::to_string(&(file, spec.seed, &spec.data, skewed));
         let same = format!("{} {hosts:?}", same.map_err(|error| error.to_string())?);
         if let Some(known) = self.ingested.get(&same) {
             return Ok(known.clone());
@@ -75,6 +124,10 @@ impl Trains for Training {
         let out = self.workspace.path().join(format!("data-{}", self.ingested.len()));
         fs::create_dir_all(&out).map_err(|error| format!("`{}`: {error}", out.display()))?;
         let made = block_in_place(|| cut(spec, folder, &out, hosts));
+        let made = made.and_then(|made| match skewed {
+            Some(skewed) => skew::apply(made, &out, skewed, spec.seed),
+            None => Ok(made),
+        });
         let made = made.map_err(|error| format!("`{file}`: {error}"))?;
         self.data.extend(made.files);
         self.ingested.insert(same, made.manifest.clone());
@@ -84,12 +137,9 @@ impl Trains for Training {
     fn run(&mut self, unit: &Unit, until: Option<u32>) -> Result<Outcome, String> {
         let mut files = BTreeMap::new();
         for blob in unit.blobs() {
-            let path = self.data.get(&blob.sha256).or_else(|| self.checkpoints.get(&blob.sha256));
-            let path = path.ok_or_else(|| format!("nobody has made the blob {}", blob.sha256))?;
-            files.insert(blob.sha256, path.clone());
+            files.insert(blob.sha256, self.path(&blob)?.clone());
         }
-        self.outputs += 1;
-        let output = self.workspace.path().join(format!("checkpoint-{}", self.outputs));
+        let output = self.next_output();
         let request = RunUnit {
             unit: unit.clone(),
             files,
@@ -107,6 +157,39 @@ impl Trains for Training {
             self.checkpoints.insert(trained.checkpoint.sha256, output);
         }
         Ok(outcome)
+    }
+
+    fn merge(&mut self, unit: &AssimilationUnit, merge: &Merge) -> Result<Merged, String> {
+        let context = &unit.hop.context;
+        let layout = CheckpointLayout::of(context).map_err(|error| with_sources(&error))?;
+        let merger = Merger::new(&merge.spec, layout).map_err(|error| with_sources(&error))?;
+        let base = self.base(context, unit.hop.base)?;
+        let current = self.base(context, merge.current)?;
+        let returned = self.read(unit.trained.checkpoint)?;
+        let state = merge.state.map(|state| self.read(state)).transpose()?;
+        let update = Update {
+            base: &base,
+            current: &current,
+            returned: &returned,
+            state: state.as_deref(),
+            version: merge.current.version(),
+            arrival: Arrival {
+                staleness: merge.staleness,
+                epoch: unit.hop.start.epoch.0.saturating_add(1),
+                in_flight: merge.in_flight,
+                flush: merge.flush,
+            },
+            position: merge.position,
+        };
+        let made = match merger.merge(&update) {
+            Ok(merged) => merged.made,
+            Err(error @ MergeError::Norm(_)) => return Ok(Merged::Refused(error.to_string())),
+            Err(error) => return Err(with_sources(&error)),
+        };
+        Ok(Merged::Made {
+            checkpoint: self.write(&made.checkpoint)?,
+            state: self.write(&made.state)?,
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! When a host is there: an endless list of stays, made as it is needed.
 
 use super::{
-    quantity::{Span, float, whole},
-    scenario::{HostGroup, Notice, Trace},
+    quantity::{float, whole},
+    scenario::{HostGroup, Trace},
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::seeds;
@@ -92,11 +92,7 @@ impl Stays {
         } else {
             Process::Always
         };
-        let notice = match group.notice {
-            Notice::None => None,
-            Notice::Before(Span(micros)) => Some(micros),
-        };
-        Self { process, back, notice, last: 0 }
+        Self { process, back, notice: group.warned_before(), last: 0 }
     }
 
     /// The next stay, after the last one.
@@ -238,6 +234,7 @@ pub(crate) fn hours(text: &str) -> Result<(u64, u64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fleet::quantity::Span;
     use crate::fleet::scenario::{Exponential, Spot};
 
     fn stays(group: &HostGroup, n: u32, begun: u64, count: usize) -> Vec<(u64, u64)> {

@@ -1,6 +1,7 @@
 //! No schedule is shorter than this: what a makespan is measured against.
 //!
-//! Where every host may hold every shard: all work over all capacity, or the longest trial, one hop after
+//! Where results are merged, a trial's hops of one epoch go side by side; its epochs follow each other.
+//! Else, where every host may hold every shard: all work over all capacity, or the longest trial, one hop after
 //! the other, on the fastest host. Where shards are pinned, the core says to which hosts: then the bound is
 //! that of its best choice ([`Pins`]), as long as it chooses but once: where hosts come and go, or rest
 //! after failures, a shard finds other homes, and the bound is as if any host could hold it.
@@ -13,6 +14,7 @@ use super::{
     quantity::{float, whole},
 };
 use serde::Serialize;
+use sojourn_protocol::spec::OrderChoice;
 use std::collections::BTreeMap;
 
 /// A lower bound of the makespan.
@@ -58,10 +60,14 @@ pub(crate) fn of(plan: &Plan) -> Bound {
         let pins = Pins::of(plan, n, job, &fleet);
         let fast = fastest(plan, n, job, &fleet);
         let rows = float(job.data.train_rows()) * f64::from(job.epochs);
+        let merges = job.spec.placement.order != OrderChoice::Hop;
+        let largest_shard = job.data.train.iter().map(|shard| shard.rows).max().unwrap_or(0);
+        let largest_shards = f64::from(largest_shard) * f64::from(job.epochs);
         for trial in 0..job.trials.len() {
             let alone = |flops: f64| fast.get(trial).map_or(0.0, |speed| flops / speed * 1e6);
             let work = job.flops(trial) * rows;
             let length = match &pins {
+                _ if merges => alone(job.flops(trial) * largest_shards),
                 Some(pins) => pins.length(trial),
                 None => alone(work),
             };

@@ -19,6 +19,10 @@ const FACTORS: (f64, f64) = (1e-9, 1e9);
 const LINES: (f64, f64) = (1e-6, 1e9);
 /// What training on a row costs, in MFLOPs.
 pub(crate) const COSTS: (f64, f64) = (1e-6, 1e12);
+/// Units that end with their host: with more hardly any comes to its end.
+const MOST_PREEMPTED: f64 = 0.9;
+/// Concentrations of label distributions: nearly all of a shard of one label, nearly all shards alike.
+const SKEWS: (f64, f64) = (1e-3, 1e3);
 /// Hops of one job, at the most.
 pub(crate) const MOST_HOPS: u64 = 100_000_000;
 
@@ -154,7 +158,7 @@ fn group(table: &Table, group: &HostGroup) -> Result<(), Fault> {
     for (key, value) in [("spread", group.spread), ("noise", group.noise)] {
         table.range(key, value, (0.0, 3.0))?;
     }
-    for (key, value) in [("failures", group.failures), ("lies", group.lies)] {
+    for (key, value) in [("failures", group.failures), ("lies", group.lies), ("late", group.late)] {
         table.range(key, value, (0.0, 1.0))?;
     }
     for (key, value) in [("download", group.download), ("upload", group.upload)] {
@@ -182,6 +186,7 @@ fn presence(table: &Table, group: &HostGroup) -> Result<(), Fault> {
         ("exponential", group.exponential.is_some()),
         ("spot", group.spot.is_some()),
         ("trace", group.trace.is_some()),
+        ("preempted", group.preempted.is_some()),
     ];
     let mut ways = ways.iter().filter(|(_, is_said)| *is_said).map(|(key, _)| key);
     if let (Some(one), Some(other)) = (ways.next(), ways.next()) {
@@ -196,6 +201,11 @@ fn presence(table: &Table, group: &HostGroup) -> Result<(), Fault> {
         let is_share = (0.0..1.0).contains(&loss);
         let said = format!("is {}: a share from 0 to below 1 is wanted", shown(loss));
         table.want(is_share, "spot.losses_per_hour", &said)?;
+    }
+    if let Some(preempted) = group.preempted {
+        let is_share = (0.0..=MOST_PREEMPTED).contains(&preempted.share);
+        let said = format!("is {}: a share from 0 to 0.9 is wanted", shown(preempted.share));
+        table.want(is_share, "preempted.share", &said)?;
     }
     if let Some(exponential) = group.exponential {
         let times = exponential.up.0.min(exponential.down.0) >= 1_000_000;
@@ -227,6 +237,14 @@ fn job(table: &Table, job: &JobEntry, hosts: u64) -> Result<(), Fault> {
     }
     let data = job.file.is_some() && job.shard_sizes == ShardSizes::Equal;
     table.want(!job.train || data, "train", "needs a `file`, and shards of equal sizes")?;
+    table.want(job.train || job.curve.is_none(), "curve", "goes with `train = true`")?;
+    table.want(job.curve != Some(0), "curve", "must be at least 1")?;
+    if let Some(skew) = job.skew.concentration() {
+        table.want(job.train, "skew", "goes with `train = true`")?;
+        table.range("skew", skew, SKEWS)?;
+    }
+    let set = job.file.is_some() || job.set.is_empty();
+    table.want(set, "set", "needs a `file`, whose keys it sets")?;
     let both = job.costs.is_some() && job.equal.is_some();
     table.want(!both, "equal", "and `costs` can't be together")?;
     if let Some(equal) = job.equal {

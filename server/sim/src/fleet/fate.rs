@@ -34,10 +34,15 @@ pub(crate) struct Training {
     batches: u32,
     /// Batches after which it ends.
     until: u32,
+    /// Microseconds of work after which its host is taken away.
+    preempted: Option<u64>,
+    /// Its host is silent until the lease has run out.
+    late: bool,
 }
 
 impl Training {
-    pub(crate) fn new(lease: &Lease, kind: usize, plan: &Plan) -> Self {
+    /// On a host of this kind that has started so many times: what it is given again may end otherwise.
+    pub(crate) fn new(lease: &Lease, kind: usize, boot: u32, plan: &Plan) -> Self {
         let job = job_index(lease);
         let trial = usize::try_from(lease.unit.trial().0).unwrap_or(usize::MAX);
         let flops = plan.jobs.get(job).map_or(0.0, |job| job.flops(trial));
@@ -57,12 +62,30 @@ impl Training {
         }
         let happens =
             |what: &str, share: f64| share > 0.0 && seeds::unit_f64(&mut chance(what)) < share;
+        let micros = whole(micros).unwrap_or(u64::MAX / 4);
+        let preempted = group.and_then(|group| group.preempted).and_then(|preempted| {
+            let mut chance =
+                seeds::stream("sim-preempted", &[plan.seed, lease.id.0, u64::from(boot)]);
+            let happens = seeds::unit_f64(&mut chance) < preempted.share;
+            happens.then(|| whole(float(micros) * seeds::unit_f64(&mut chance)).unwrap_or(micros))
+        });
+        let late = group.is_some_and(|group| happens("sim-late", group.late));
         let fate = match group {
             Some(group) if happens("sim-fails", group.failures) => Fate::Fails,
             Some(group) if happens("sim-lies", group.lies) => Fate::Lies,
             _ => Fate::Done,
         };
-        Self { fate, micros: whole(micros).unwrap_or(u64::MAX / 4), batches, until: batches }
+        Self { fate, micros, batches, until: batches, preempted, late }
+    }
+
+    /// Microseconds after its start at which its host is taken away, if it is.
+    pub(crate) const fn preempted_after(&self) -> Option<u64> {
+        self.preempted
+    }
+
+    /// Is its host silent until the lease has run out?
+    pub(crate) const fn is_late(&self) -> bool {
+        self.late
     }
 
     /// Microseconds of work after which so many batches are done.

@@ -14,6 +14,7 @@ use sojourn_protocol::{
     spec::{JobSpec, Loss, Replicas},
 };
 use sojourn_workgen::shards::{Load, ShardHost, shard_count, shares};
+use toml::{Table, Value};
 
 /// Training takes about three forward passes: what a table says of a row is all three.
 pub(crate) const PASSES: f64 = 3.0;
@@ -40,6 +41,8 @@ pub(crate) struct SimJob {
     pub(crate) checkpoint_bytes: Option<u64>,
     /// What evaluations are of; 0: they take no time.
     pub(crate) valid_rows: u64,
+    /// The metric of so many results' version and of each multiple's is asked for.
+    pub(crate) curve: Option<u32>,
     /// Do its hops really train?
     pub(crate) is_trained: bool,
     /// When it is submitted.
@@ -90,7 +93,7 @@ pub(crate) fn make(
     let (mut spec, costs, trials, shape, labels) = match &entry.file {
         Some(path) => {
             let text = files(path)?;
-            let mut spec = jobfile::parse(&text).map_err(|error| format!("`{path}`: {error}"))?;
+            let mut spec = spec_of(path, &text, &entry.set)?;
             if let Some(trains) = trains.filter(|_| entry.train) {
                 real = Some(real_data(path, entry, seed, &mut spec, fleet, trains)?);
             }
@@ -137,10 +140,56 @@ pub(crate) fn make(
             false => entry.valid_rows,
         },
         data,
+        curve: entry.curve,
         is_trained,
         at: entry.submitted.0,
         holders,
     })
+}
+
+/// What a job file says, with these keys set.
+fn spec_of(path: &str, text: &str, set: &Table) -> Result<JobSpec, String> {
+    if set.is_empty() {
+        return jobfile::parse(text).map_err(|error| format!("`{path}`: {error}"));
+    }
+    let table = toml::from_str(text).map_err(|error| format!("`{path}`: {}", error.message()))?;
+    let lines = over(table, set).into_iter().map(|(key, value)| set_to(&key, &value) + "\n");
+    jobfile::parse(&lines.collect::<String>())
+        .map_err(|error| format!("`{path}` with what `job.set` says: {error}"))
+}
+
+/// A key and its value on one line of a TOML file. Texts in JSON's quotes are texts in TOML's.
+fn set_to(key: &str, value: &Value) -> String {
+    format!("{} = {}", serde_json::Value::from(key), inline(value))
+}
+
+fn inline(value: &Value) -> String {
+    let list = |values: Vec<String>| values.join(", ");
+    match value {
+        Value::String(text) => serde_json::Value::from(text.as_str()).to_string(),
+        Value::Integer(number) => number.to_string(),
+        // With a point or an exponent, always.
+        Value::Float(number) => format!("{number:?}"),
+        Value::Boolean(value) => value.to_string(),
+        Value::Datetime(time) => time.to_string(),
+        Value::Array(values) => format!("[{}]", list(values.iter().map(inline).collect())),
+        Value::Table(table) => {
+            let keys = table.iter().map(|(key, value)| set_to(key, value));
+            format!("{{ {} }}", list(keys.collect()))
+        }
+    }
+}
+
+/// A table with keys of another one over its own.
+fn over(mut table: Table, keys: &Table) -> Table {
+    for (key, value) in keys {
+        let value = match (table.remove(key), value) {
+            (Some(Value::Table(own)), Value::Table(keys)) => Value::Table(over(own, keys)),
+            _ => value.clone(),
+        };
+        table.insert(key.clone(), value);
+    }
+    table
 }
 
 /// The shards of a job that is really trained; another seed of the scenario is another one of the job.
@@ -161,7 +210,7 @@ fn real_data(
     if let Auto::Given(shards) = entry.shards {
         spec.data.shards = Some(shards);
     }
-    let data = trains.ingest(path, spec, fleet.hosts)?;
+    let data = trains.ingest(path, spec, fleet.hosts, entry.skew.concentration())?;
     spec.data.shards = u32::try_from(data.train.len()).ok();
     Ok(data)
 }

@@ -22,7 +22,7 @@
 //! | `bound.rs`, `pins.rs` | no schedule is shorter than this |
 //! | `queue.rs`, `run/` | virtual time, and who does what when |
 //! | `host/`, `fate.rs`, `link.rs`, `cache.rs` | a virtual client: its units, its line, its disk |
-//! | `training.rs` | real training, where a job asks for it |
+//! | `training.rs`, `skew.rs` | real training, where a job asks for it; rows by their labels |
 //! | `tally.rs`, `result.rs` | counts, and what they come to |
 //! | `study.rs`, `gantt.rs` | all runs of a file; charts |
 //!
@@ -50,6 +50,7 @@ mod read;
 mod result;
 mod run;
 pub mod scenario;
+mod skew;
 mod study;
 mod tally;
 mod training;
@@ -63,5 +64,6 @@ pub use read::{Files, Normalise, Row, ScenarioError, Study, read};
 pub use result::{JobResult, RunResult, Spread};
 pub use run::Watch;
 pub use scenario::Scenario;
+pub use skew::shared_out;
 pub use study::{Ask, Cell, cell, lower_bound, run, run_training};
-pub use training::{Score, Trains};
+pub use training::{Merged, Point, Score, Trains};

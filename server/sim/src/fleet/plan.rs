@@ -7,13 +7,14 @@ use super::{
     job::{self, Fleet, SimJob, count, index},
     quantity::{Auto, Span, float, whole},
     read::Files,
-    scenario::{HostGroup, Knowledge, Pick, Scenario},
+    scenario::{HostGroup, Knowledge, Pick, Preempted, Scenario},
     training::Trains,
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_core::CoreConfig;
 use sojourn_protocol::{
     digest::Digest,
+    ids::JobId,
     inventory::{CPU, Device, Measured, Workload},
     seeds,
     time::Millis,
@@ -43,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) jobs: Vec<SimJob>,
     pub(crate) begun: u64,
     pub(crate) assimilation: u64,
+    /// Hosts ask all together, once nobody has anything left to do.
+    pub(crate) rounds: bool,
     pub(crate) milp_limit: Span,
     most_hops: Option<u32>,
     most_copied: Option<u32>,
@@ -141,6 +144,7 @@ impl Plan {
             jobs,
             begun: day_time(&scenario.starts_at)?,
             assimilation: scenario.server.assimilation.0,
+            rounds: scenario.server.rounds,
             milp_limit: scenario.server.milp_limit,
             most_hops: scenario.server.most_hops,
             most_copied: scenario.server.most_copied,
@@ -179,6 +183,16 @@ impl Plan {
         whole(self.bound.capacity * slots / float(hops.max(1))).unwrap_or(0)
     }
 
+    /// Do the hops of the core's job really train?
+    pub(crate) fn is_trained(&self, job: JobId) -> bool {
+        self.job(job).is_some_and(|job| job.is_trained)
+    }
+
+    /// The core's job: it counts them from 1, in the order in which they were submitted.
+    pub(crate) fn job(&self, job: JobId) -> Option<&SimJob> {
+        self.jobs.get(usize::try_from(job.0.checked_sub(1)?).ok()?)
+    }
+
     /// The core's settings under a policy.
     pub(crate) fn config(&self, policy: PolicyName) -> CoreConfig {
         let millis = |micros: u64| Millis(micros.div_ceil(1000));
@@ -199,6 +213,11 @@ impl Plan {
     pub(crate) fn slots(&self, host: Place) -> u32 {
         let kind = self.kinds.get(host.kind);
         kind.and_then(|kind| self.groups.get(kind.group)).map_or(0, HostGroup::places)
+    }
+
+    /// How hosts of this kind are taken away while units run.
+    pub(crate) fn preempted(&self, kind: usize) -> Option<Preempted> {
+        self.groups.get(self.kinds.get(kind)?.group)?.preempted
     }
 
     /// A kind of host, for people: by its group's name, where that has one.

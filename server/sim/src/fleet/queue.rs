@@ -9,6 +9,9 @@ use std::{
     collections::BinaryHeap,
 };
 
+/// How much of a notice the client keeps for delivering, at the most.
+const LONGEST_RESERVE: u64 = 30_000_000;
+
 /// Something that happens to a host, to one that has started so many times.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -98,6 +101,18 @@ impl Queue {
     pub(crate) fn add(&mut self, at: u64, event: Event) {
         self.added += 1;
         self.entries.push(Reverse(Entry { key: (at, event.rank(), self.added), event }));
+    }
+
+    /// A host is there until then, and hears of it so long before.
+    pub(crate) fn leave(&mut self, host: u32, boot: u32, from: u64, to: u64, notice: Option<u64>) {
+        self.add(to, Event::Goes { host, boot });
+        if let Some(notice) = notice {
+            let at = to.saturating_sub(notice).max(from);
+            self.add(at, Event::Warned { host, boot });
+            let reserve = (notice / 2).min(LONGEST_RESERVE);
+            let at = to.saturating_sub(reserve).max(from);
+            self.add(at, Event::Closes { host, boot });
+        }
     }
 
     /// When the next one is.

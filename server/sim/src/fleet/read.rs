@@ -379,6 +379,26 @@ mod tests {
                 "[server]\nheartbeat = 1e-9\n[[hosts]]\n[job]\n",
                 "line 2: `server.heartbeat` must be",
             ),
+            (
+                "[[hosts]]\npreempted.share = 0.95\n[job]\n",
+                "line 2: `hosts.preempted.share` is 0.95: a share from 0 to 0.9 is wanted",
+            ),
+            (
+                "[[hosts]]\npreempted.share = 0.1\nhours = \"22:00-07:00\"\n[job]\n",
+                "line 2: `hosts.preempted` and `hosts.hours` can't be together",
+            ),
+            ("[[hosts]]\nlate = 2\n[job]\n", "line 2: `hosts.late` is 2: from 0 to 1 is wanted"),
+            ("[[hosts]]\n[job]\ncurve = 10\n", "line 3: `job.curve` goes with `train = true`"),
+            ("[[hosts]]\n[job]\nskew = 0.3\n", "line 3: `job.skew` goes with `train = true`"),
+            (
+                "[[hosts]]\n[job]\nfile = \"f\"\ntrain = true\nskew = 0\n",
+                "line 5: `job.skew` is 0: from 0.001 to 1000 is wanted",
+            ),
+            ("[[hosts]]\n[job]\nskew = \"nnoe\"\n", "line 3: a number is wanted, or \"none\""),
+            (
+                "[[hosts]]\n[job]\nset.seed = 3\n",
+                "line 3: `job.set` needs a `file`, whose keys it sets",
+            ),
             ("[[hosts]]\n", "no job"),
         ] {
             let error = read(text).unwrap_err().to_string();

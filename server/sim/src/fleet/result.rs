@@ -6,7 +6,7 @@ use super::{
     plan::Plan,
     quantity::float,
     tally::Tally,
-    training::{self, Score},
+    training::{self, Point, Score},
 };
 use serde::Serialize;
 
@@ -39,6 +39,18 @@ pub struct RunResult {
     pub granted: u64,
     /// Results that became versions.
     pub assimilated: u64,
+    /// Of these, results that were merged into a version that others had made.
+    pub merged: u64,
+    /// Versions made between the base of a merged result and its merge: the mean.
+    pub staleness: f64,
+    /// Results that came when their unit was settled.
+    pub superseded: u64,
+    /// Reports that came when their leases had ended.
+    pub late: u64,
+    /// Of these, those that were taken nevertheless.
+    pub late_used: u64,
+    /// How often trials went over from hop order to merging, or back.
+    pub order_switches: u64,
     /// Evaluations that were taken.
     pub evaluated: u64,
     /// Leases that brought nothing, each once: run out, given back, revoked, failed, refused or too late.
@@ -69,9 +81,15 @@ pub struct RunResult {
     /// The best value of the metric of the first job that was really trained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<f64>,
+    /// The value that was known last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<f64>,
     /// What was really trained: its metrics, in the order in which they were known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<Score>,
+    /// Metrics by results, where a job asks for that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<Point>,
     /// Nanoseconds in the core; not written into files, as no two runs have the same.
     #[serde(skip)]
     pub in_core: u64,
@@ -91,13 +109,19 @@ pub struct JobResult {
     pub ended: f64,
 }
 
+/// What is known of a run beside its counts.
+pub(crate) struct Metrics {
+    pub(crate) jobs: Vec<JobResult>,
+    pub(crate) scores: Vec<Score>,
+    pub(crate) curve: Vec<Point>,
+}
+
 impl RunResult {
     pub(crate) fn new(
         plan: &Plan,
         tally: &Tally,
         makespan: u64,
-        jobs: Vec<JobResult>,
-        scores: Vec<Score>,
+        Metrics { jobs, scores, curve }: Metrics,
     ) -> Self {
         let time = float((tally.busy + tally.waiting + tally.idle).max(1));
         let trained = float(tally.trained.max(1));
@@ -117,6 +141,12 @@ impl RunResult {
             jobs,
             granted: tally.granted,
             assimilated: tally.assimilated,
+            merged: tally.merged,
+            staleness: float(tally.staleness) / float(tally.merged.max(1)),
+            superseded: tally.superseded,
+            late: tally.late(),
+            late_used: tally.late_used,
+            order_switches: tally.order_switches,
             evaluated: tally.evaluated,
             lost: tally.lost(),
             lost_share: float(lost) / trained,
@@ -131,7 +161,9 @@ impl RunResult {
             commands: tally.commands,
             plans: tally.plans,
             best: training::best(&scores, &plan.jobs),
+            last: scores.last().map(|score| score.value),
             scores,
+            curve,
             in_core: tally.in_core,
             planning: tally.planning,
         }

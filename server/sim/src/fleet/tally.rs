@@ -15,8 +15,9 @@ pub(crate) struct Tally {
     pub(crate) trained: u64,
     /// Of these, in results that were taken.
     pub(crate) useful: u64,
-    /// Of these, in results that came when the unit was settled.
+    /// Of these, in results that came when the unit was settled, and how many those are.
     pub(crate) twice: u64,
+    pub(crate) superseded: u64,
     pub(crate) checkpoints_down: u64,
     pub(crate) checkpoints_up: u64,
     pub(crate) shard_bytes: u64,
@@ -25,10 +26,19 @@ pub(crate) struct Tally {
     pub(crate) granted: u64,
     /// Leases that brought nothing, so far: what was believed dead may still report.
     lost: BTreeSet<LeaseId>,
+    /// Leases that had ended when they were reported.
+    late: BTreeSet<LeaseId>,
+    /// Of these, those whose results were taken.
+    pub(crate) late_used: u64,
     /// Microseconds of training in reports on which nothing is decided yet.
     reported: BTreeMap<LeaseId, u64>,
     /// Hops, or parts of them, that were taken.
     pub(crate) assimilated: u64,
+    /// Of these, those that were merged, and the versions made since their bases.
+    pub(crate) merged: u64,
+    pub(crate) staleness: u64,
+    /// How often a trial's results came to be taken in otherwise than before.
+    pub(crate) order_switches: u64,
     /// Evaluations that were taken.
     pub(crate) evaluated: u64,
     /// Second copies, the work that they repeated, and all jobs' work.
@@ -51,8 +61,19 @@ impl Tally {
         self.reported.insert(lease, micros);
     }
 
+    /// A report comes whose lease has ended.
+    pub(crate) fn comes_late(&mut self, lease: LeaseId) {
+        self.late.insert(lease);
+    }
+
+    /// Reports that came when their leases had ended, each once.
+    pub(crate) fn late(&self) -> u64 {
+        u64::try_from(self.late.len()).unwrap_or(u64::MAX)
+    }
+
     /// What a lease brought was taken.
     pub(crate) fn takes(&mut self, lease: LeaseId) {
+        self.late_used += u64::from(self.late.contains(&lease));
         self.lost.remove(&lease);
         self.useful += self.reported.remove(&lease).unwrap_or(0);
     }
@@ -65,8 +86,15 @@ impl Tally {
     }
 
     /// What a lease brought came when its unit was settled.
-    pub(crate) fn comes_late(&mut self, lease: LeaseId) {
+    pub(crate) fn is_superseded(&mut self, lease: LeaseId) {
+        self.superseded += 1;
         self.twice += self.loses(lease);
+    }
+
+    /// A result was merged, so many versions after its base.
+    pub(crate) fn merges(&mut self, staleness: u64) {
+        self.merged += 1;
+        self.staleness = self.staleness.saturating_add(staleness);
     }
 
     /// Leases that brought nothing, each once.

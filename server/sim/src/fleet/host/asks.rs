@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 impl Host {
     /// Has it an ask to send? One is open while it could do with more, and newer ones say more.
     pub(crate) fn want(&mut self, around: &mut Around<'_>) {
-        if self.there != There::Here || self.ask_due {
+        if self.there != There::Here || self.ask_due || self.is_silent(around.now) {
             return;
         }
         let (idle, wanted) = self.demand(around.plan);

@@ -117,6 +117,10 @@ pub(crate) struct Host {
     up: Link<Upload>,
     cache: Cache,
     serial: u32,
+    /// Units that it is silent for, until their leases have run out.
+    late: BTreeSet<LeaseId>,
+    /// It is silent until then.
+    silent_to: u64,
     /// Until when its slot time has been counted.
     counted_to: u64,
 }
@@ -142,6 +146,8 @@ impl Host {
             up: Link::new(group.upload, group.latency.0),
             cache: Cache::new(group.cache.map(|bytes| bytes.0)),
             serial: 0,
+            late: BTreeSet::new(),
+            silent_to: 0,
             counted_to: 0,
         }
     }
@@ -179,6 +185,8 @@ impl Host {
         self.waiting.clear();
         self.down.clear();
         self.up.clear();
+        self.late.clear();
+        self.silent_to = 0;
         if another {
             self.cache.clear();
         }
@@ -216,6 +224,7 @@ impl Host {
         }
         self.count_time(around);
         let gone = |id: &LeaseId| leases.contains(id);
+        self.late.retain(|id| !gone(id));
         self.waiting.retain(|waiting| !gone(&waiting.lease.id));
         for slot in 0..self.slots.len() {
             let running = self.slots.get(slot).and_then(Option::as_ref);
@@ -265,6 +274,11 @@ impl Host {
         around.tally.busy += busy * passed;
         around.tally.waiting += waiting * passed;
         around.tally.idle += (free - waiting) * passed;
+    }
+
+    /// Does nobody hear of it?
+    pub(crate) fn is_silent(&self, now: u64) -> bool {
+        now < self.silent_to || !self.late.is_empty()
     }
 
     fn group<'p>(&self, plan: &'p Plan) -> Option<&'p HostGroup> {

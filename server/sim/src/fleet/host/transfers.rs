@@ -9,6 +9,9 @@ use crate::fleet::{
 use sojourn_protocol::{digest::BlobRef, report::Report, unit::Lease};
 use std::collections::BTreeSet;
 
+/// A late report comes so long after its lease has run out, at the least.
+const BEYOND: u64 = 1_000_000;
+
 impl Host {
     pub(super) fn take(&mut self, lease: Lease, around: &mut Around<'_>) {
         let mut missing = BTreeSet::new();
@@ -135,8 +138,16 @@ impl Host {
         uploaded: Option<BlobRef>,
         around: &mut Around<'_>,
     ) {
-        self.said_at = around.now;
-        let at = around.now + self.latency(around.plan);
+        let mut at = around.now + self.latency(around.plan);
+        if self.late.remove(&report.lease) {
+            // Nothing that it says then comes before.
+            at = at.max(self.said_at + around.plan.lease_term + BEYOND);
+            self.silent_to = at;
+            self.ask_due = true;
+            around.queue.add(at, Event::Ask { host: self.index, boot: self.boot });
+        } else {
+            self.said_at = around.now;
+        }
         let report = Box::new(report);
         around.queue.add(at, Event::Report { host: self.index, report, uploaded });
     }

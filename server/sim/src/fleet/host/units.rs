@@ -9,6 +9,7 @@ use crate::fleet::{
     fate::{Fate, Training},
     job::index,
     queue::Event,
+    scenario::HostGroup,
     tally::{Bar, Came},
 };
 use sojourn_protocol::{ids::LeaseId, unit::Unit};
@@ -48,15 +49,22 @@ impl Host {
             && let Some(ready) = self.waiting.iter().position(Waiting::is_ready)
         {
             let Waiting { lease, missing } = self.waiting.remove(ready);
-            let training = Training::new(&lease, self.kind, around.plan);
+            let training = Training::new(&lease, self.kind, self.boot, around.plan);
             self.serial += 1;
             let serial = self.serial;
             let running = Running::new(lease, training, missing, serial, around.now);
             let at = running.reaches();
+            let (host, boot) = (self.index, self.boot);
+            if running.training.is_late() {
+                self.late.insert(running.lease.id);
+            }
+            if let Some(after) = running.training.preempted_after() {
+                let notice = self.group(around.plan).and_then(HostGroup::warned_before);
+                around.queue.leave(host, boot, around.now, around.now + after, notice);
+            }
             if let Some(place) = self.slots.get_mut(slot) {
                 *place = Some(running);
             }
-            let (host, boot) = (self.index, self.boot);
             let slot = u32::try_from(slot).unwrap_or(u32::MAX);
             around.queue.add(at, Event::Ends { host, boot, slot, serial });
         }

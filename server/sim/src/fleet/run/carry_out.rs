@@ -1,10 +1,27 @@
 //! What is asked of the core, and what it wants done.
 
 use super::{NOBODY, PROGRESS_EVERY, Run};
-use crate::fleet::{job::SimJob, quantity::float, queue::Event, training::Score};
+use crate::fleet::{
+    job::SimJob,
+    quantity::float,
+    queue::Event,
+    training::{Merged, Point, Score},
+};
 use rand_core::Rng as _;
-use sojourn_core::{Answer, Command, Effect, Envelope, Event as Decided, Offered, Record, ReplyTo};
-use sojourn_protocol::{ids::LeaseId, report::Sums, time::UnixMillis};
+use sojourn_core::{
+    Answer, AssimilationUnit, Command, Effect, Envelope, Event as Decided, Fault, MergeOffer,
+    Offered, Record, ReplyTo, TrialOrder,
+};
+use sojourn_protocol::{
+    digest::BlobRef,
+    ids::LeaseId,
+    manifest::DataSplit,
+    metrics::ByClass,
+    report::{Outcome, Sums},
+    time::UnixMillis,
+    unit::{Evaluation, Merge, Unit},
+};
+use std::sync::Arc;
 
 impl Run<'_> {
     pub(super) fn submit(&mut self, job: usize) -> Result<(), String> {
@@ -28,17 +45,66 @@ impl Run<'_> {
             self.apply(Command::TakeAssimilation { to: NOBODY })?;
             let Some(Answer::Assimilation(Some(unit))) = self.answer.take() else { return Ok(()) };
             let (lease, version) = (unit.lease, unit.version);
-            let checkpoint = unit.trained.checkpoint;
+            let (checkpoint, merged) = match &unit.merge {
+                None => (unit.trained.checkpoint, None),
+                Some(merge) => match self.merge(&unit, merge)? {
+                    Merged::Made { checkpoint, state } => {
+                        (checkpoint, Some(MergeOffer { state, flush: merge.flush }))
+                    }
+                    Merged::Refused(reason) => {
+                        let fault = Fault::Host;
+                        self.apply(Command::OfferRejected { to: NOBODY, lease, reason, fault })?;
+                        continue;
+                    }
+                },
+            };
             self.apply(Command::OfferAssimilated {
                 to: NOBODY,
                 lease,
                 version,
                 checkpoint,
-                merged: None,
+                merged,
             })?;
             if let Some(Answer::Offered(Offered::Taken)) = self.answer.take() {
                 self.tell();
+                self.measure(&unit, checkpoint)?;
             }
+        }
+    }
+
+    /// Looks at a version beside the fleet, where its job asks for that.
+    fn measure(&mut self, of: &AssimilationUnit, checkpoint: BlobRef) -> Result<(), String> {
+        let (hop, version) = (&of.hop, of.version);
+        let (Some(trains), Some(job)) = (&mut self.trains, self.plan.job(hop.job)) else {
+            return Ok(());
+        };
+        if !job.curve.is_some_and(|every| version.0.is_multiple_of(every)) {
+            return Ok(());
+        }
+        let evaluation = Unit::Evaluate(Evaluation {
+            job: hop.job,
+            trial: hop.trial,
+            epoch: hop.start.epoch,
+            version,
+            checkpoint,
+            shards: job.data.valid.clone(),
+            split: DataSplit::Valid,
+            counting: job.spec.search.counting(&job.data.labels),
+            context: Arc::clone(&hop.context),
+        });
+        let Outcome::Evaluated(evaluated) = trains.run(&evaluation, None)? else { return Ok(()) };
+        let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
+        let value = job.spec.search.metric.value(&evaluated.sums(), f1);
+        let at = float(self.now - self.first_at.min(self.now)) / 1e6;
+        let (job, trial, results) = (hop.job, hop.trial, version.0);
+        self.curve.push(Point { at, job, trial, results, value });
+        Ok(())
+    }
+
+    fn merge(&mut self, unit: &AssimilationUnit, merge: &Merge) -> Result<Merged, String> {
+        match &mut self.trains {
+            Some(trains) if self.plan.is_trained(unit.hop.job) => trains.merge(unit, merge),
+            _ => Ok(Merged::made_up(unit)),
         }
     }
 
@@ -109,7 +175,10 @@ impl Run<'_> {
             | Decided::UnitFailed { lease, .. } => {
                 self.tally.loses(*lease);
             }
-            Decided::Superseded { lease } => self.tally.comes_late(*lease),
+            Decided::Superseded { lease } => self.tally.is_superseded(*lease),
+            Decided::TrialOrdered { order, .. } => {
+                self.tally.order_switches += u64::from(*order != TrialOrder::Draining);
+            }
             Decided::Evaluated { lease, epoch, valid, f1 } => {
                 self.tally.evaluated += 1;
                 self.tally.takes(*lease);
@@ -118,9 +187,12 @@ impl Run<'_> {
             }
             // With one of these a job may have ended.
             Decided::TrialFailed { .. } => self.count_ended(),
-            Decided::Assimilated { lease, .. } => {
+            Decided::Assimilated { lease, merged, .. } => {
                 self.tally.assimilated += 1;
                 self.tally.takes(*lease);
+                if let Some(merged) = merged {
+                    self.tally.merges(merged.staleness);
+                }
                 self.count_ended();
             }
             _ => {}
@@ -137,8 +209,7 @@ impl Run<'_> {
         let state = self.core.state();
         let Some(unit) = state.past.get(&lease).map(|past| past.lease.unit) else { return };
         let (id, trial) = (unit.job(), unit.trial());
-        let index = usize::try_from(id.0.saturating_sub(1)).unwrap_or(usize::MAX);
-        let Some(job) = self.plan.jobs.get(index).filter(|job| job.is_trained) else { return };
+        let Some(job) = self.plan.job(id).filter(|job| job.is_trained) else { return };
         let value = job.spec.search.metric.value(valid, f1);
         let at = float(self.now - self.first_at.min(self.now)) / 1e6;
         self.scores.push(Score { at, job: id, trial, epoch, value });

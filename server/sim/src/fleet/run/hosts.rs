@@ -1,13 +1,13 @@
 //! What becomes of machines, and what they say to the core.
 
-use super::{LONGEST_RESERVE, NOBODY, Run};
+use super::{NOBODY, Run};
 use crate::fleet::{
     arrival::Back,
     host::{Host, There},
     job::count,
     queue::Event,
 };
-use sojourn_core::{Answer, Command, ReplyTo};
+use sojourn_core::{Answer, Command, ReplyTo, UnitKey};
 use sojourn_protocol::{
     api::ReleaseRequest,
     digest::{BlobRef, Digest},
@@ -27,14 +27,7 @@ impl Run<'_> {
         let boot = self.hosts.get(index).map_or(0, |host| host.boot);
         self.queue.add(stay.from, Event::Comes { host });
         if stay.to < u64::MAX {
-            self.queue.add(stay.to, Event::Goes { host, boot });
-            if let Some(notice) = notice {
-                let at = stay.to.saturating_sub(notice).max(stay.from);
-                self.queue.add(at, Event::Warned { host, boot });
-                let reserve = (notice / 2).min(LONGEST_RESERVE);
-                let at = stay.to.saturating_sub(reserve).max(stay.from);
-                self.queue.add(at, Event::Closes { host, boot });
-            }
+            self.queue.leave(host, boot, stay.from, stay.to, notice);
         }
     }
 
@@ -85,7 +78,13 @@ impl Run<'_> {
         let mut held = Vec::new();
         self.with(index, |host, around| held = host.go(another, around));
         self.tally.departures += 1;
-        self.come_next(index);
+        match self.hosts.get(index).and_then(|host| self.plan.preempted(host.kind)) {
+            Some(preempted) => {
+                let host = u32::try_from(index).unwrap_or(u32::MAX);
+                self.queue.add(self.now + preempted.back.0, Event::Comes { host });
+            }
+            None => self.come_next(index),
+        }
         // Without notice nobody says anything: its leases run out, its ask stays open.
         if leaving { self.release(id, held) } else { Ok(()) }
     }
@@ -104,6 +103,32 @@ impl Run<'_> {
     }
 
     pub(super) fn ask(&mut self, index: usize, boot: u32) -> Result<(), String> {
+        if self.plan.rounds {
+            self.next_round.push((index, boot));
+            return Ok(());
+        }
+        self.ask_now(index, boot)
+    }
+
+    /// Where hosts ask all together: they do, if nobody has anything left to do. Evaluations are rounds of their own.
+    pub(super) fn begin_round(&mut self) -> Result<(), String> {
+        let out = &self.core.state().leases;
+        if self.assimilating || !out.is_empty() || self.queue.next_at() == Some(self.now) {
+            return Ok(());
+        }
+        let mut asks = std::mem::take(&mut self.next_round).into_iter();
+        for (index, boot) in asks.by_ref() {
+            self.ask_now(index, boot)?;
+            let mut out = self.core.state().leases.values();
+            if out.any(|lease| !matches!(lease.unit, UnitKey::Train { .. })) {
+                break;
+            }
+        }
+        self.next_round.extend(asks);
+        Ok(())
+    }
+
+    fn ask_now(&mut self, index: usize, boot: u32) -> Result<(), String> {
         self.asks = self.asks.wrapping_add(1);
         let to = ReplyTo((count(index) + 1) << 32 | u64::from(self.asks));
         let mut asked = None;
@@ -128,6 +153,10 @@ impl Run<'_> {
             return Ok(());
         }
         let number = host.index;
+        if host.is_silent(now) {
+            self.queue.add(now + every, Event::Beat { host: number, boot });
+            return Ok(());
+        }
         if due > now {
             self.queue.add(due, Event::Beat { host: number, boot });
             return Ok(());
@@ -165,7 +194,11 @@ impl Run<'_> {
             return Ok(());
         }
         let lease = report.lease;
+        let has_run_out = !self.core.state().leases.contains_key(&lease);
         self.tally.reports(lease, micros);
+        if has_run_out {
+            self.tally.comes_late(lease);
+        }
         self.apply(Command::Report { to: NOBODY, host, report, uploaded })?;
         if !matches!(self.answer.take(), Some(Answer::Report(_))) {
             self.tally.loses(lease);

@@ -20,9 +20,9 @@ use super::{
     policy::Policy,
     quantity::float,
     queue::{Event, Queue},
-    result::{JobResult, RunResult},
+    result::{JobResult, Metrics, RunResult},
     tally::{Bar, Tally},
-    training::{Score, Trains},
+    training::{Point, Score, Trains},
 };
 use rand_chacha::ChaCha8Rng;
 use sojourn_core::{Answer, Command, Core, Query, Record, ReplyTo};
@@ -56,8 +56,6 @@ impl Watch for () {}
 
 /// The caller whose answer nobody waits for.
 const NOBODY: ReplyTo = ReplyTo(0);
-/// How much of a notice the client keeps for delivering, at the most.
-const LONGEST_RESERVE: u64 = 30_000_000;
 /// Hops between two words on progress.
 const PROGRESS_EVERY: u64 = 256;
 
@@ -71,6 +69,7 @@ pub(crate) struct Run<'a> {
     /// Why nobody could.
     broken: Option<String>,
     scores: Vec<Score>,
+    curve: Vec<Point>,
     core: Core,
     chance: ChaCha8Rng,
     now: u64,
@@ -88,6 +87,8 @@ pub(crate) struct Run<'a> {
     submitted: usize,
     ended: usize,
     first_at: u64,
+    /// Asks that wait for the next round, of hosts that have started so many times.
+    next_round: Vec<(usize, u32)>,
     /// Counts asks, so that an answer to an older one is known.
     asks: u32,
     /// Checks all invariants every so many commands.
@@ -107,6 +108,7 @@ impl<'a> Run<'a> {
             trains: None,
             broken: None,
             scores: Vec::new(),
+            curve: Vec::new(),
             core: Core::new(plan.config(policy.in_core())),
             chance: seeds::stream("sim-core", &[plan.seed]),
             now: 0,
@@ -122,6 +124,7 @@ impl<'a> Run<'a> {
             submitted: 0,
             ended: 0,
             first_at: u64::MAX,
+            next_round: Vec::new(),
             asks: 0,
             check_every: None,
         }
@@ -139,6 +142,7 @@ impl<'a> Run<'a> {
             self.come_next(host);
         }
         while self.ended < self.plan.jobs.len() {
+            self.begin_round()?;
             self.step()?;
             if let Some(error) = self.broken.take() {
                 return Err(error);
@@ -157,8 +161,8 @@ impl<'a> Run<'a> {
             self.tally.work = self.tally.work.saturating_add(job.work());
         }
         let makespan = self.now - self.first_at.min(self.now);
-        let (jobs, scores) = (self.jobs(), self.scores);
-        Ok((RunResult::new(self.plan, &self.tally, makespan, jobs, scores), self.bars))
+        let metrics = Metrics { jobs: self.jobs(), scores: self.scores, curve: self.curve };
+        Ok((RunResult::new(self.plan, &self.tally, makespan, metrics), self.bars))
     }
 
     /// Why it is given up.

@@ -46,6 +46,8 @@ pub struct HostGroup {
     pub spot: Option<Spot>,
     /// There when a list says: a CSV file of `host,from,to`, or a list of `[host, from, to]`.
     pub trace: Option<Trace>,
+    /// Taken away by chance, while a unit runs.
+    pub preempted: Option<Preempted>,
     /// How long before it goes a host hears of it.
     pub notice: Notice,
     /// The sigma of a lognormal factor on each unit's time.
@@ -54,6 +56,8 @@ pub struct HostGroup {
     pub failures: f64,
     /// The share of results that are refused.
     pub lies: f64,
+    /// The share of units with whose start a host falls silent, to report when their leases have run out.
+    pub late: f64,
 }
 
 /// Peak speeds.
@@ -88,6 +92,16 @@ pub struct Spot {
     /// The share of hosts that is lost in an hour, below 1.
     pub losses_per_hour: f64,
     /// How long until another machine, with nothing in its cache, stands in its place.
+    pub back: Span,
+}
+
+/// Units that end with their host.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Preempted {
+    /// The share of units in whose midst the host is taken away.
+    pub share: f64,
+    /// How long until it is there again, with what is in its cache.
     pub back: Span,
 }
 
@@ -146,11 +160,19 @@ impl Default for HostGroup {
             exponential: None,
             spot: None,
             trace: None,
+            preempted: None,
             notice: Notice::None,
             noise: 0.0,
             failures: 0.0,
             lies: 0.0,
+            late: 0.0,
         }
+    }
+}
+
+impl Default for Preempted {
+    fn default() -> Self {
+        Self { share: 0.0, back: Span(300_000_000) }
     }
 }
 
@@ -180,6 +202,14 @@ impl HostGroup {
         }
     }
 
+    /// How long before it goes one of its hosts hears of it, in microseconds.
+    pub(crate) const fn warned_before(&self) -> Option<u64> {
+        match self.notice {
+            Notice::None => None,
+            Notice::Before(Span(micros)) => Some(micros),
+        }
+    }
+
     /// Units held beside those that run.
     #[must_use]
     pub fn units_ahead(&self) -> u32 {
@@ -192,8 +222,9 @@ impl HostGroup {
     pub fn is_steady(&self) -> bool {
         let spot = self.spot.is_some_and(|spot| spot.losses_per_hour > 0.0);
         let goes = self.hours.is_some() || self.exponential.is_some() || self.trace.is_some();
-        let fails = self.failures > 0.0 || self.lies > 0.0;
-        !(spot || goes || fails)
+        let preempted = self.preempted.is_some_and(|preempted| preempted.share > 0.0);
+        let fails = self.failures > 0.0 || self.lies > 0.0 || self.late > 0.0;
+        !(spot || goes || preempted || fails)
     }
 
     /// The kinds of host in the group: their names and TFLOP/s.

@@ -14,6 +14,12 @@ pub struct JobEntry {
     pub file: Option<String>,
     /// Its hops really train, on its data.
     pub train: bool,
+    /// The metric of so many results' version and of each multiple's, with `train`: beside the fleet, in no time.
+    pub curve: Option<u32>,
+    /// How unlike the labels of shards are, with `train`.
+    pub skew: Skew,
+    /// Keys of the job `file` that are otherwise here.
+    pub set: toml::Table,
     /// Shape of a row, with a `file` that doesn't say it.
     pub shape: Option<Vec<u32>>,
     /// Classes of the labels, with a `file`.
@@ -79,6 +85,42 @@ pub enum ShardSizes {
     Speed,
 }
 
+/// How rows are shared out among shards.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Skew {
+    /// By chance.
+    #[default]
+    None,
+    /// By their labels, of which each shard has shares of a Dirichlet distribution of this concentration.
+    Dirichlet(f64),
+}
+
+impl Skew {
+    /// The concentration, if there is one.
+    #[must_use]
+    pub const fn concentration(self) -> Option<f64> {
+        match self {
+            Skew::None => None,
+            Skew::Dirichlet(concentration) => Some(concentration),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Skew {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = toml::Value::deserialize(deserializer)?;
+        if value.as_str() == Some("none") {
+            return Ok(Skew::None);
+        }
+        let number = f64::deserialize(value).map_err(|_| {
+            serde::de::Error::custom(
+                "a number is wanted, or \"none\" for rows that are shared out by chance",
+            )
+        })?;
+        Ok(Skew::Dirichlet(number))
+    }
+}
+
 /// Which hosts may hold a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -96,6 +138,9 @@ impl Default for JobEntry {
             name: String::new(),
             file: None,
             train: false,
+            curve: None,
+            skew: Skew::None,
+            set: toml::Table::new(),
             shape: None,
             classes: 10,
             trials: None,

@@ -8,8 +8,8 @@ mod job;
 mod server;
 
 use super::quantity::{Auto, Span};
-pub use hosts::{Exponential, HostGroup, Notice, Speeds, Spot, Trace};
-pub use job::{Costs, JobEntry, Placement, ShardSizes};
+pub use hosts::{Exponential, HostGroup, Notice, Preempted, Speeds, Spot, Trace};
+pub use job::{Costs, JobEntry, Placement, ShardSizes, Skew};
 use serde::Deserialize;
 pub use server::ServerSpec;
 

@@ -22,6 +22,8 @@ pub struct ServerSpec {
     pub most_hops: Option<u32>,
     /// Per cent of a job's work that second copies of running hops may add to it, at most.
     pub most_copied: Option<u32>,
+    /// Hosts ask all together, once nobody has anything left to do.
+    pub rounds: bool,
     /// What it takes to check a checkpoint and make it the next version.
     pub assimilation: Span,
     /// Real time for one plan of `milp`.
@@ -37,6 +39,7 @@ impl Default for ServerSpec {
             longest_wait: Auto::Auto,
             most_hops: None,
             most_copied: None,
+            rounds: false,
             assimilation: Span(0),
             milp_limit: Span(1_000_000),
         }
