@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the
 # user's cache folder (scripts/setup, scripts/deny).
 
-.PHONY: help demo dist build daemon test lint verify fix bench proofs advisories setup
+.PHONY: help demo dist build daemon test lint verify fix bench proofs merging advisories setup
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,10 @@ bench: ## figures, one JSON line each on stdout and nothing else there
 proofs: ## the tables and charts of examples/scheduling/PROOFS.md (with milp where cmake and libclang are)
 	@cargo build --release --locked -p sojourn $$(scripts/proofs.py --features)
 	@scripts/proofs.py
+
+merging: setup ## the tables and the chart of examples/merging/README.md (really trains: an hour of two cores)
+	@cargo build --release --locked -p sojourn -p sojourn-trainer
+	@scripts/merging.py
 
 advisories: ## known security holes in dependencies (fetches the advisory database)
 	@scripts/deny check advisories
