@@ -24,6 +24,7 @@ fn records(positions: std::ops::RangeInclusive<u64>) -> Vec<Record> {
         let lease = LeaseId(position / 4);
         match position % 4 {
             0 => Event::LeaseGranted {
+                until: None,
                 device: "cpu".into(),
                 lease,
                 host: HostId(1),

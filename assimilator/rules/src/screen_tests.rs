@@ -34,6 +34,7 @@ fn hop() -> Hop {
         seed: 99,
         context: context.into(),
         then: Vec::new(),
+        until: None,
     }
 }
 

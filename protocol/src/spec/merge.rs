@@ -117,9 +117,9 @@ pub enum Outer {
 #[serde(rename_all = "snake_case")]
 pub enum OptimizerMerge {
     /// It is blended with the returned one's.
-    #[default]
     Average,
-    /// All zeros.
+    /// All zeros: a host's own momentum and that of the models that are merged don't add up.
+    #[default]
     Reset,
     /// That of the result which came last.
     Last,

@@ -27,7 +27,7 @@ fn a_rule_is_a_word_or_a_table() {
         ("delayed-nesterov", RuleSpec::DELAYED_NESTEROV),
     ] {
         assert_eq!(rule.name(), word);
-        let spec = MergeSpec { rule, optimizer: OptimizerMerge::Average };
+        let spec = MergeSpec { rule, optimizer: OptimizerMerge::Reset };
         assert_eq!(merge(&format!("\"{word}\"")), spec);
         assert_eq!(merge(&format!("{{ rule = \"{word}\" }}")), spec);
     }

@@ -70,7 +70,7 @@ pub fn different(history: &TrialHistory) -> Vec<Version> {
     for record in &history.hops {
         let from = record.merged.map_or(current.version(), |merged| merged.base);
         let base = made.get(&from).copied();
-        let hop = base.and_then(|base| Some((base, history.hop_of(record, base)?)));
+        let hop = base.and_then(|base| history.hop_of(record, base).map(|hop| (base, hop)));
         let right = hop.and_then(|(base, hop)| {
             let steps = record.end.step - record.start.step;
             let end = Position { step: hop.start.step + steps, ..record.end };
