@@ -103,7 +103,7 @@ impl Queue for Trial {
 
     fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
         let mut inner = self.inner.lock().unwrap();
-        let state = made.merged.unwrap().0;
+        let state = made.merged.unwrap().state;
         inner.current = Base::Checkpoint { version: made.version, blob: made.checkpoint };
         inner.state = Some(state);
         inner.merging = false;

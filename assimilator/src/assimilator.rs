@@ -2,7 +2,7 @@
 
 use crate::{
     merging::{File, Files, Merging, MergingError},
-    queue::{Fault, Made, Offer, Queue, QueueError, Unit},
+    queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit},
 };
 use bytes::Bytes;
 use sojourn_blobs::{BlobError, BlobStore, UploadError, UploadName, Uploads};
@@ -150,7 +150,11 @@ impl<Q: Queue> Assimilator<Q> {
         let made = Made {
             version: unit.version,
             checkpoint: checkpoint.blob,
-            merged: Some((state.blob, merge.flush)),
+            merged: Some(Merged {
+                state: state.blob,
+                flush: merge.flush,
+                in_flight: merge.in_flight,
+            }),
         };
         // Held as in `replace`; always in this order, or two that do the same work could wait for each other.
         let hold = |file: &File| self.runtime.block_on(self.blobs.hold(file.blob.sha256));

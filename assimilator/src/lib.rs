@@ -17,5 +17,5 @@ mod queue;
 mod workers;
 
 pub use assimilator::{Assimilator, Outcome, Step};
-pub use queue::{Fault, Made, Offer, Queue, QueueError, Unit};
+pub use queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit};
 pub use workers::Workers;

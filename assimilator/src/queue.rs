@@ -32,8 +32,19 @@ pub struct Made {
     pub version: Version,
     /// Its checkpoint.
     pub checkpoint: BlobRef,
-    /// The rule's state and whether it was flushed, where the upload was merged.
-    pub merged: Option<(BlobRef, Flush)>,
+    /// How, where the upload was merged.
+    pub merged: Option<Merged>,
+}
+
+/// How an upload was merged: as the unit said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Merged {
+    /// The rule's state; its blob is in the store, too.
+    pub state: BlobRef,
+    /// Whether what the rule had gathered was used.
+    pub flush: Flush,
+    /// Units of the trial in flight at once.
+    pub in_flight: u32,
 }
 
 /// What became of an offer.

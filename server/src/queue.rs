@@ -1,7 +1,7 @@
 //! The assimilators' queue, in the server's own process.
 
 use crate::shell::ShellHandle;
-use sojourn_assimilator::{Fault, Made, Offer, Queue, QueueError, Unit};
+use sojourn_assimilator::{Fault, Made, Merged, Offer, Queue, QueueError, Unit};
 use sojourn_core::{self as core, Answer, Command, MergeOffer, Offered, ReplyTo};
 use sojourn_protocol::{digest::Digest, ids::LeaseId};
 
@@ -44,7 +44,8 @@ impl Queue for CoreQueue {
 
     fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
         let Made { version, checkpoint, merged } = made;
-        let merged = merged.map(|(state, flush)| MergeOffer { state, flush });
+        let merged =
+            merged.map(|Merged { state, flush, in_flight }| MergeOffer { state, flush, in_flight });
         self.offer(|to| Command::OfferAssimilated { to, lease, version, checkpoint, merged })
     }
 

@@ -269,7 +269,10 @@ fn nothing_is_coloured_in_a_pipe() {
     let mut lines = text.lines();
     assert!(lines.next().unwrap().trim_start().starts_with("HOST"), "{text}");
     let fields: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    assert_eq!(fields, ["1", "m", "live", "-", "0/2", "cpu", "0", "3", "0", "-", "1.5", "s", "-"]);
+    assert_eq!(
+        fields,
+        ["1", "m", "live", "-", "0/2", "cpu", "0", "3", "0", "-", "-", "1.5", "s", "-"]
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Uploads that are merged into their trial's version.
 
 use crate::world::{LEASE, World, blob_of, checkpoint, hop, is_held, with_first};
-use sojourn_assimilator::{Fault, Made, Offer, Outcome, QueueError, Step};
+use sojourn_assimilator::{Fault, Made, Merged, Offer, Outcome, QueueError, Step};
 use sojourn_model::{CheckpointLayout, Lineage, given_parameters, initial_checkpoint};
 use sojourn_protocol::{
     digest::BlobRef,
@@ -82,14 +82,18 @@ impl Arriving {
         Made {
             version: self.expected.version,
             checkpoint: blob_of(&self.expected.checkpoint),
-            merged: Some((blob_of(&self.expected.state), self.merge.flush)),
+            merged: Some(Merged {
+                state: blob_of(&self.expected.state),
+                flush: self.merge.flush,
+                in_flight: self.merge.in_flight,
+            }),
         }
     }
 
     /// Its blobs, in the store's order.
     fn blobs(&self) -> Vec<BlobRef> {
         let Made { checkpoint, merged, .. } = self.made();
-        let mut blobs = vec![checkpoint, merged.unwrap().0];
+        let mut blobs = vec![checkpoint, merged.unwrap().state];
         blobs.sort_unstable();
         blobs
     }

@@ -61,7 +61,7 @@ impl Queue for Remembers {
     }
 
     fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
-        let blobs = made.merged.map(|(state, _)| state).into_iter().chain([made.checkpoint]);
+        let blobs = made.merged.map(|merged| merged.state).into_iter().chain([made.checkpoint]);
         self.held.lock().unwrap().extend(blobs.map(|blob| is_held(&self.blobs, blob.sha256)));
         self.offers.send(Ok((lease, made))).unwrap();
         self.answer.clone()

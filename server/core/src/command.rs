@@ -38,6 +38,8 @@ pub struct MergeOffer {
     pub state: BlobRef,
     /// Whether what the rule had gathered was used, as the work said.
     pub flush: Flush,
+    /// How many units were in flight at once, as the work said: there may be more by now.
+    pub in_flight: u32,
 }
 
 /// What happened outside. Every command with a `to` gets exactly one [`crate::Effect::Reply`] for it,

@@ -1,6 +1,7 @@
 //! `[placement]`.
 
 use super::*;
+use crate::spec::Verify;
 
 #[test]
 fn a_job_says_how_it_stands_to_others() {
@@ -28,5 +29,30 @@ fn what_no_placement_can_be_is_refused() {
     assert_eq!(
         placement("max_hosts = 0"),
         "11: `placement.max_hosts` is 0; a whole number from 1 to 10000000 is wanted"
+    );
+}
+
+#[test]
+fn a_job_has_its_results_checked() {
+    let verify = |text: &str| {
+        let text = format!("{SMALL}[placement]\nverify = {text}\n");
+        parse(&text).unwrap().placement.verify
+    };
+    let of = |quorum, rate| Some(Verify { quorum, rate });
+    assert_eq!(verify("{}"), of(2, 100));
+    assert_eq!(verify("{ quorum = 3, rate = 1 }"), of(3, 1000));
+    assert_eq!(parse(SMALL).unwrap().placement.verify, None);
+    let placement = |line: &str| told("epochs = 2", &format!("epochs = 2\n[placement]\n{line}"));
+    assert_eq!(
+        placement("verify = { quorum = 1 }"),
+        "11: `placement.verify.quorum` is 1; a whole number from 2 to 5 is wanted"
+    );
+    assert_eq!(
+        placement("verify = { rate = 0 }"),
+        "11: `placement.verify.rate` is 0; at least 0.001 is wanted"
+    );
+    assert_eq!(
+        placement("verify = {}\nreproducible = false"),
+        "11: `placement.verify` needs `reproducible = true`: other arithmetic comes to other results"
     );
 }

@@ -86,11 +86,11 @@ impl Core {
         let Some(merge) = self.merge_of(lease, report) else {
             return (offer.is_none() && checkpoint == trained).then_some(None);
         };
-        let MergeOffer { state, flush } = offer?;
+        let MergeOffer { state, flush, in_flight } = offer?;
         (checkpoint.bytes == trained.bytes).then_some(Some(MergeRecord {
             base: known.base,
             staleness: merge.staleness,
-            in_flight: merge.in_flight,
+            in_flight,
             flush,
             from: merge.state,
             state,

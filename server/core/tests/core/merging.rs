@@ -1,7 +1,9 @@
 //! Trials whose results are merged (DESIGN section 7).
 
-use crate::support::{Bench, HOST, JOB, OTHER, demand, done, hop, inventory, request, trained};
-use sojourn_core::{Command, Core, Event, LeaseEnd, ReplyTo, TrialOrder};
+use crate::support::{
+    Bench, HOST, JOB, OTHER, demand, done, hop, inventory, offer, request, trained,
+};
+use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, ReplyTo, TrialOrder};
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
     digest::Digest,
@@ -311,4 +313,16 @@ fn with_local_steps_by_speed_a_slow_host_trains_a_part_and_another_the_rest() {
     let rest = ask(&mut bench, OTHER, 1, 1).remove(0);
     assert_eq!((hop(&rest).start.batch, hop(&rest).until), (1, None));
     bench.work_to_the_end(&[HOST, OTHER]);
+}
+
+#[test]
+fn a_merge_is_remembered_as_it_was_asked_for_though_more_is_in_flight_when_it_is_offered() {
+    let mut bench = Bench::with_order(&merging(), 1, 1);
+    let lease = ask(&mut bench, HOST, 1, 1).remove(0);
+    report(&mut bench, HOST, &lease);
+    let answer = bench.answer(Command::TakeAssimilation { to: ReplyTo(1) });
+    let Ok(Answer::Assimilation(Some(unit))) = answer else { panic!("{answer:?}") };
+    assert_eq!(ask(&mut bench, OTHER, 3, 3).len(), 3);
+    let events = bench.events(offer(&unit));
+    assert_eq!(merged(&events)[0].2.in_flight, unit.merge.unwrap().in_flight);
 }

@@ -272,8 +272,11 @@ pub(crate) fn offer(unit: &AssimilationUnit) -> Command {
         let sha256 = Digest::of(format!("{what} {version} by {lease}").as_bytes());
         BlobRef { sha256, bytes }
     };
-    let merged =
-        merge.as_ref().map(|merge| MergeOffer { state: made("state", 9), flush: merge.flush });
+    let merged = merge.as_ref().map(|merge| MergeOffer {
+        state: made("state", 9),
+        flush: merge.flush,
+        in_flight: merge.in_flight,
+    });
     let checkpoint = match merge {
         Some(_) => made("merged", trained.checkpoint.bytes),
         None => trained.checkpoint,

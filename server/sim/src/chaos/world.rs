@@ -495,7 +495,7 @@ fn offer(unit: &AssimilationUnit) -> Command {
         let Merge { current, state, staleness, in_flight, flush, .. } = *merge;
         let with = With { base: hop.base, current, state, staleness, in_flight, flush };
         let (checkpoint, state) = training::merge(trained.checkpoint, &with);
-        (checkpoint, MergeOffer { state, flush })
+        (checkpoint, MergeOffer { state, flush, in_flight })
     });
     let (checkpoint, merged) = match made {
         Some((checkpoint, merged)) => (checkpoint, Some(merged)),

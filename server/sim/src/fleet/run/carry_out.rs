@@ -48,9 +48,10 @@ impl Run<'_> {
             let (checkpoint, merged) = match &unit.merge {
                 None => (unit.trained.checkpoint, None),
                 Some(merge) => match self.merge(&unit, merge)? {
-                    Merged::Made { checkpoint, state } => {
-                        (checkpoint, Some(MergeOffer { state, flush: merge.flush }))
-                    }
+                    Merged::Made { checkpoint, state } => (
+                        checkpoint,
+                        Some(MergeOffer { state, flush: merge.flush, in_flight: merge.in_flight }),
+                    ),
                     Merged::Refused(reason) => {
                         let fault = Fault::Host;
                         self.apply(Command::OfferRejected { to: NOBODY, lease, reason, fault })?;
