@@ -116,8 +116,8 @@ fn rule(merge: &MergeSpec) -> String {
         Staleness::Hinge { a, b } => words.push(format!("staleness hinge {a}, {b}")),
     }
     match merge.optimizer {
-        OptimizerMerge::Average => {}
-        OptimizerMerge::Reset => words.push("optimiser reset".to_owned()),
+        OptimizerMerge::Reset => {}
+        OptimizerMerge::Average => words.push("optimiser averaged".to_owned()),
         OptimizerMerge::Last => words.push("optimiser of the last".to_owned()),
     }
     words.join(", ")
