@@ -58,6 +58,7 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
             "merge",
             "merge_below",
             "local_steps",
+            "verify",
             "reproducible",
             "threads",
             "replicas",
@@ -66,6 +67,7 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
             "max_hosts",
         ],
     ),
+    ("placement.verify", &["quorum", "rate"]),
     (
         "placement.merge",
         &[

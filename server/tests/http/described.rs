@@ -55,7 +55,8 @@ fn parse(name: &str, example: Value) {
     let parsed = types! {
         api: EnrolRequest, EnrolAnswer, WorkRequest, WorkAnswer, HeartbeatRequest, HeartbeatAnswer,
             ReleaseRequest, ReleaseAnswer, ReportAnswer, UploadState, MissingRequest, MissingAnswer,
-            SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, PlacementRequest, Health;
+            SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, PlacementRequest,
+            RollbackRequest, RolledBack, Health;
         view: JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView;
     };
     parsed.unwrap_or_else(|error| panic!("the example of `{name}`: {error}"));
@@ -296,6 +297,9 @@ async fn a_unit_lives_its_whole_life_by_the_document_alone() {
     let extended = described.json("extendJob", admin, &of_job, extend).await;
     let place = Body::Json(json!({ "priority": 3 }));
     described.json("placeJob", admin, &of_job, place).await;
+    let back = Body::Json(json!({ "trial": { "trial": 0, "epochs": 0 } }));
+    let back = described.json("rollbackJob", admin, &of_job, back).await;
+    assert_eq!(back, json!([{ "trial": 0, "epochs": 0, "version": 0 }]));
     assert_eq!((&extended["state"], &extended["hops_expected"]), (&json!("running"), &json!(4)));
     let ended = described.json("cancelJob", admin, &of_job, Body::None).await;
     assert_eq!(ended["state"], "cancelled");

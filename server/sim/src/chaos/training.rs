@@ -71,17 +71,17 @@ pub fn different(history: &TrialHistory) -> Vec<Version> {
         let from = record.merged.map_or(current.version(), |merged| merged.base);
         let base = made.get(&from).copied();
         let hop = base.and_then(|base| history.hop_of(record, base).map(|hop| (base, hop)));
-        let right = hop.and_then(|(base, hop)| {
+        let right = hop.map(|(base, hop)| {
             let steps = record.end.step - record.start.step;
             let end = Position { step: hop.start.step + steps, ..record.end };
             let returned = train(&hop, end, record.checkpoint.bytes);
-            let Some(merged) = record.merged else { return Some((returned, None)) };
+            let Some(merged) = record.merged else { return (returned, None) };
             let MergeRecord { staleness, in_flight, flush, from, .. } = merged;
             // It says itself where a rule begins anew.
             let state = from.and(state);
             let with = With { base, current, state, staleness, in_flight, flush };
             let (next, state) = merge(returned, &with);
-            Some((next, Some(state)))
+            (next, Some(state))
         });
         if right != Some((record.checkpoint, record.merged.map(|merged| merged.state))) {
             different.push(record.version);
