@@ -24,6 +24,7 @@ use sojourn_protocol::{
     unit::shard_index,
 };
 use sojourn_workgen::Standing;
+use std::cmp::Reverse;
 
 /// Looks are at least so far apart.
 const EVERY: Millis = Millis::from_secs(1);
@@ -123,41 +124,31 @@ impl Core {
         let longest = self.expected_end(ranks);
         for (trial, work) in ranks.running().take(TRIALS) {
             let Some(trial) = job.trial(trial) else { continue };
-            let Some(running) = self.runs_alone(trial) else { continue };
-            let Some(lease) = self.state.leases.get(&running.lease) else { continue };
-            if !self.may_repeat(job, lease) {
-                continue;
-            }
-            let mut not_before = |micros: u64| {
-                let late = running.ends.saturating_add(running.spread).saturating_add(micros);
-                let at = self.now + Millis(late / 1000);
-                let at = at.min(running.silent_at);
-                look_at = Some(look_at.map_or(at, |before| before.min(at)));
-            };
-            if !is_near_end(job, trial, lease) {
-                let ends = self.rest(trial, lease, work).saturating_add(running.ends);
-                if ends < longest - longest / 10 {
-                    not_before(longest - ends);
+            for running in self.run_alone(trial) {
+                let Some(lease) = self.state.leases.get(&running.lease) else { continue };
+                if !self.may_repeat(job, lease) {
                     continue;
                 }
+                let mut not_before = |micros: u64| {
+                    let late = running.ends.saturating_add(running.spread).saturating_add(micros);
+                    let at = self.now + Millis(late / 1000);
+                    let at = at.min(running.silent_at);
+                    look_at = Some(look_at.map_or(at, |before| before.min(at)));
+                };
+                if !is_near_end(job, trial, lease) {
+                    let ends = self.rest(trial, lease, work).saturating_add(running.ends);
+                    if ends < longest - longest / 10 {
+                        not_before(longest - ends);
+                        continue;
+                    }
+                }
+                let Some(place) = self.best_place(job, trial, lease) else { continue };
+                let Some(trouble) = self.worth_while(running, place.takes) else {
+                    not_before(worth(place.takes));
+                    continue;
+                };
+                return (Some((place, beside(lease, running, trouble))), None);
             }
-            let Some(place) = self.best_place(job, trial, lease) else { continue };
-            let Some(trouble) = self.worth_while(running, place.takes) else {
-                not_before(worth(place.takes));
-                continue;
-            };
-            let beside = Beside { lease: lease.id, host: lease.host, ends: running.ends, trouble };
-            let chosen = Chosen {
-                unit: lease.unit,
-                then: lease.then.clone(),
-                until: lease.until,
-                base: lease.base,
-                why: Reason::Copy(beside),
-                planned: None,
-                copy_of: Some(lease.id),
-                after: None,
-            };
-            return (Some((place, chosen)), None);
         }
         (None, look_at)
     }
@@ -168,13 +159,16 @@ impl Core {
         takes(ranks.longest(), fleet.fastest(None)).max(takes(ranks.total(), fleet.capacity()))
     }
 
-    /// The one lease under which a trial's next hop runs, or is about to.
-    fn runs_alone(&self, trial: &Trial) -> Option<Running> {
-        let mut live = trial.live.iter();
-        let (id, None) = (*live.next()?, live.next()) else { return None };
-        if trial.waiting().next().is_some() {
-            return None;
-        }
+    /// The hops for which a trial waits and that one host is at, or is about to be: those that end last come first.
+    fn run_alone(&self, trial: &Trial) -> Vec<Running> {
+        let mut alone: Vec<Running> =
+            trial.alone().filter_map(|lease| self.running(lease)).collect();
+        alone.sort_by_key(|running| (Reverse(running.ends), running.lease));
+        alone
+    }
+
+    /// How a live lease's hop goes on; `None` where its result is on its way.
+    fn running(&self, id: LeaseId) -> Option<Running> {
         let (lease, term) = (self.state.leases.get(&id)?, self.soft.terms.get(&id)?);
         if term.finished {
             return None;
@@ -295,8 +289,27 @@ impl Core {
     }
 }
 
-/// Are no more than [`NEAR_END`] hops to come after a lease's?
+/// A second attempt at a lease's hop, from the same version.
+fn beside(lease: &Lease, running: Running, trouble: Trouble) -> Chosen {
+    let beside = Beside { lease: lease.id, host: lease.host, ends: running.ends, trouble };
+    Chosen {
+        unit: lease.unit,
+        then: lease.then.clone(),
+        until: lease.until,
+        base: lease.base,
+        why: Reason::Copy(beside),
+        planned: None,
+        copy_of: Some(lease.id),
+        after: None,
+    }
+}
+
+/// Are no more than [`NEAR_END`] hops to come after a lease's? Where results are merged, the trial's other shards wait
+/// for its epoch's last.
 fn is_near_end(job: &Job, trial: &Trial, lease: &Lease) -> bool {
+    if trial.merging.is_some() {
+        return true;
+    }
     let all = u64::from(trial.epochs()) * u64::try_from(job.data.train.len()).unwrap_or(0);
     let at_hand = u64::try_from(lease.then.len() + 1).unwrap_or(u64::MAX);
     all.saturating_sub(trial.chain.hops()).saturating_sub(at_hand) <= NEAR_END

@@ -80,6 +80,12 @@ impl ShardUnit {
         !self.live.is_empty() || !self.reported.is_empty()
     }
 
+    /// Is one host at it, and nothing of it there yet?
+    #[must_use]
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.live.len() == 1 && self.reported.is_empty()
+    }
+
     fn is_forgotten(&self) -> bool {
         !self.is_in_flight() && self.late.is_empty() && self.failures.is_empty()
     }

@@ -1,6 +1,8 @@
 //! A job's units by name: which are open, who is at them, and who has failed.
 
-use super::{ExtraEvaluation, ExtraName, ExtraResult, FailedBy, Job, Lease};
+use super::{
+    ExtraEvaluation, ExtraName, ExtraResult, FailedBy, Job, Lease, Trial, merging::ShardUnit,
+};
 use crate::event::UnitKey;
 use sojourn_protocol::{
     digest::BlobRef,
@@ -104,5 +106,20 @@ impl Job {
                 Some((&mut extra.live, &mut extra.failures))
             }
         }
+    }
+}
+
+impl Trial {
+    /// The leases under which hops run that nobody else is at, and for which the trial waits: its next hop in hop
+    /// order, and where results are merged those of an epoch of which no shard is left to hand out.
+    pub fn alone(&self) -> impl Iterator<Item = LeaseId> + '_ {
+        let next =
+            self.live.iter().filter(|_| self.live.len() == 1 && self.waiting().next().is_none());
+        let waits = self.open_hops() == 0;
+        let merging = self.merging.iter().filter(move |_| waits);
+        let units = merging.flat_map(|merging| merging.units.values());
+        let alone =
+            units.filter(|unit| unit.is_waited_for()).flat_map(|unit: &ShardUnit| &unit.live);
+        next.chain(alone).copied()
     }
 }

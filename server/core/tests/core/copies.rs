@@ -4,7 +4,7 @@ use crate::support::{Bench, HOST, JOB, OTHER, demand, done, inventory, request, 
 use sojourn_core::{Answer, Command, Effect, Event, LeaseEnd, ReplyTo};
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
-    ids::{HostId, LeaseId, TrialId},
+    ids::{HostId, LeaseId, TrialId, Version},
     inventory::{Inventory, Measured, Workload},
     report::{Outcome, Report, ReportEnd, ReportState},
     time::Millis,
@@ -250,4 +250,37 @@ fn hosts_with_no_idle_slot_get_no_copies() {
     bench.apply(Command::Ask { to: PARKED, host: OTHER, request });
     bench.now += 8_000;
     assert_eq!(given(&bench.apply(Command::Tick)), None);
+}
+
+/// One trial whose results are merged; the first host is at the last shard of its epoch.
+fn last_of_an_epoch() -> (Bench, Lease) {
+    let (mut bench, lease) = bench_of(50, "\n[placement]\norder = \"merge\"");
+    runs(&mut bench, HOST, lease.id, 1);
+    let other = bench.lease(OTHER);
+    bench.finish(OTHER, &other);
+    runs(&mut bench, HOST, lease.id, 1);
+    (bench, lease)
+}
+
+#[test]
+fn the_last_shard_of_an_epoch_is_trained_twice_where_its_host_falls_silent() {
+    let (mut bench, first) = last_of_an_epoch();
+    let (copy, passed) = wait_for_copy(&mut bench, 9).expect("a copy");
+    assert!((6..9).contains(&passed), "{passed}: the term is 10 s");
+    assert_eq!(copy.unit, first.unit, "of the same shard, from the same version");
+    assert_eq!(bench.core.state().leases[&copy.id].copy_of, Some(first.id));
+
+    let events = bench.finish(OTHER, &copy);
+    let lost = Event::LeaseEnded { lease: first.id, end: LeaseEnd::Revoked };
+    assert!(events.contains(&lost), "{events:?}");
+    let trial = &bench.core.state().jobs[&JOB].trials[0];
+    assert_eq!((trial.version, trial.chain.epoch().0), (Version(2), 1), "the next epoch begins");
+}
+
+#[test]
+fn while_shards_are_left_none_is_trained_twice() {
+    let (mut bench, first) = bench_of(50, "\n[placement]\norder = \"merge\"");
+    runs(&mut bench, HOST, first.id, 1);
+    let (other, _) = wait_for_copy(&mut bench, 9).expect("the other shard");
+    assert_eq!(bench.core.state().leases[&other.id].copy_of, None);
 }
