@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Open {
     /// Trials with hops that nobody has, and how many.
     hops: BTreeMap<TrialId, usize>,
+    /// All of them.
+    hops_in_all: usize,
     /// Trials with a result that one more host is to come to as well.
     checks: BTreeSet<TrialId>,
     /// Evaluations that nobody has, oldest first.
@@ -40,10 +42,12 @@ impl Open {
     }
 
     fn renew_hop(&mut self, trial: &Trial) {
-        match trial.open_hops() {
+        let open = trial.open_hops();
+        let before = match open {
             0 => self.hops.remove(&trial.id),
-            open => self.hops.insert(trial.id, open),
+            _ => self.hops.insert(trial.id, open),
         };
+        self.hops_in_all = self.hops_in_all + open - before.unwrap_or(0);
         if trial.open_checks().next().is_some() {
             self.checks.insert(trial.id);
         } else {
@@ -75,6 +79,6 @@ impl Open {
     /// How many units these are.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.hops.values().sum::<usize>() + self.checks.len() + self.evaluations.len()
+        self.hops_in_all + self.checks.len() + self.evaluations.len()
     }
 }
