@@ -5,10 +5,10 @@ use crate::{
     effect::Effect,
     event::{Event, LeaseEnd},
     soft::{Stop, Term},
-    state::{PastState, Trial},
+    state::PastState,
 };
 use sojourn_protocol::{
-    ids::LeaseId,
+    ids::{JobId, LeaseId, TrialId},
     time::{Millis, UnixMillis},
 };
 
@@ -86,22 +86,24 @@ impl Core {
         for lease in leases {
             self.soft.set_term(lease, self.fresh_term(lease));
         }
-        let trials = self.state.jobs.values().flat_map(|job| &job.trials);
-        let heads = trials.filter(|trial| trial.is_running() && trial.check.is_none());
-        let heads: Vec<LeaseId> =
-            heads.filter_map(|trial: &Trial| trial.awaiting.front().copied()).collect();
-        for unit in heads
-            .iter()
-            .filter_map(|lease| Some(self.state.lease(*lease)?.unit))
-            .collect::<Vec<_>>()
-        {
-            self.take_up(unit.job(), unit.trial());
+        for (job, trial) in self.with_results() {
+            self.take_up(job, trial);
         }
         let doomed: Vec<_> = self.state.blobs.doomed().collect();
         for blob in doomed {
             self.effect(Effect::Delete(blob));
         }
         self.soft.work_changed = true;
+    }
+
+    /// Running trials with results that wait for nothing but to be taken in.
+    fn with_results(&self) -> Vec<(JobId, TrialId)> {
+        let trials = self.state.jobs.values().flat_map(|job| {
+            let trials =
+                job.trials.iter().filter(|trial| trial.is_running() && !trial.awaiting.is_empty());
+            trials.map(|trial| (job.id, trial.id))
+        });
+        trials.collect()
     }
 
     /// The term of a lease that has just been granted, or whose server has just started.

@@ -103,8 +103,10 @@ impl Core {
         let ranks = schedule.ranks.entry(job).or_default();
         if known.is_running() && !known.chain.is_done() {
             let work = schedule.estimates.work_left(job, known);
-            let at_once = u64::try_from(known.hops_in_flight()).unwrap_or(u64::MAX);
-            let at_once = if known.merging.is_some() { at_once.saturating_add(1) } else { 1 };
+            let at_once = match known.merging {
+                None => 1,
+                Some(_) => u64::try_from(known.hops_in_flight() + 1).unwrap_or(u64::MAX),
+            };
             ranks.set(trial, Left { work, at_once }, known.is_runnable(), self.now);
         } else {
             ranks.remove(trial);
