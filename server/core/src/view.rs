@@ -104,10 +104,9 @@ impl Core {
     fn doubtful_of(&self, host: HostId) -> Vec<Doubtful> {
         let of_job = |job: &Job| {
             let job_id = job.id;
-            let doubtful = self.doubtful(host, job).filter_map(move |(trial, hop)| {
-                let hop = trial.history.get(hop)?;
+            let doubtful = self.doubtful(host, job).map(move |(trial, hop)| {
                 let (version, epoch) = (hop.version, hop.epoch());
-                Some(Doubtful { job: job_id, trial: trial.id, version, epoch })
+                Doubtful { job: job_id, trial: trial.id, version, epoch }
             });
             doubtful.collect::<Vec<_>>()
         };

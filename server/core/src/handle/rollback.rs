@@ -36,7 +36,7 @@ impl Core {
         }
         let mut first: BTreeMap<TrialId, u32> = BTreeMap::new();
         for (trial, hop) in self.doubtful(host, known) {
-            let epoch = trial.history.get(hop).map_or(0, |hop| hop.epoch().0);
+            let epoch = hop.epoch().0;
             let before = first.entry(trial.id).or_insert(epoch);
             *before = epoch.min(*before);
         }

@@ -21,6 +21,7 @@ use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
     seeds,
     spec::Verify,
+    view::{HopRecord, Verification},
 };
 use std::sync::Arc;
 
@@ -222,20 +223,18 @@ impl Core {
         }
     }
 
-    /// What hosts whose trust is lost have delivered since their last confirmed result: trial and version, of a job.
+    /// What a host whose trust is lost has delivered to a job's trials since its last confirmed result.
     pub(crate) fn doubtful<'a>(
         &'a self,
         host: HostId,
         job: &'a Job,
-    ) -> impl Iterator<Item = (&'a Trial, usize)> + 'a {
+    ) -> impl Iterator<Item = (&'a Trial, &'a HopRecord)> + 'a {
         let since = self.state.hosts.get(&host).map(|host| host.trust.last_confirmed);
         let since = since.filter(|_| self.has_lost_trust(host));
-        job.trials.iter().flat_map(move |trial| {
-            let hops = trial.history.iter().enumerate().filter(move |(_, hop)| {
-                since.is_some_and(|since| hop.host == host && hop.lease > since)
-                    && hop.verified != Some(sojourn_protocol::view::Verification::Confirmed)
-            });
-            hops.map(move |(index, _)| (trial, index))
+        let hops = |trial: &'a Trial| trial.history.iter().map(move |hop| (trial, hop));
+        job.trials.iter().flat_map(hops).filter(move |(_, hop)| {
+            since.is_some_and(|since| hop.host == host && hop.lease > since)
+                && hop.verified != Some(Verification::Confirmed)
         })
     }
 }
