@@ -240,8 +240,10 @@ impl Core {
 
     /// The idle place that should have the result first.
     fn best_place(&self, job: &Job, trial: &Trial, lease: &Lease) -> Option<Candidate> {
+        let check = trial.check_of(lease);
         let idle = self.soft.parked.fastest().filter(|host| {
             *host != lease.host
+                && check.is_none_or(|check| self.may_witness(check, *host))
                 && self.reliability(*host) >= 1000 - UNRELIABLE
                 && !self.soft.is_resting(*host, self.now)
                 && self.may_employ(job, *host)

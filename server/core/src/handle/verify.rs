@@ -171,7 +171,7 @@ impl Core {
     }
 
     /// Hasn't the host said what it came to, and may it be asked?
-    fn may_witness(&self, check: &Check, host: HostId) -> bool {
+    pub(super) fn may_witness(&self, check: &Check, host: HostId) -> bool {
         let has_said = |lease: &LeaseId| self.state.lease(*lease).is_some_and(|of| of.host == host);
         !check.results.keys().any(has_said) && !self.has_lost_trust(host)
     }

@@ -80,10 +80,10 @@ impl ShardUnit {
         !self.live.is_empty() || !self.reported.is_empty()
     }
 
-    /// Is one host at it, and nothing of it there yet?
+    /// Is one host at it, and nothing of it there yet but what is checked?
     #[must_use]
     pub(super) fn is_waited_for(&self) -> bool {
-        self.live.len() == 1 && self.reported.is_empty()
+        self.live.len() == 1 && (self.reported.is_empty() || self.check.is_some())
     }
 
     fn is_forgotten(&self) -> bool {

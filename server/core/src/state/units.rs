@@ -110,11 +110,12 @@ impl Job {
 }
 
 impl Trial {
-    /// The leases under which hops run that nobody else is at, and for which the trial waits: its next hop in hop
-    /// order, and where results are merged those of an epoch of which no shard is left to hand out.
+    /// The leases under which hops run that nobody else is at, and for which the trial waits: in hop order its next
+    /// hop's, or that of who is asked to come to its result as well; where results are merged those of an epoch of
+    /// which no shard is left to hand out.
     pub fn alone(&self) -> impl Iterator<Item = LeaseId> + '_ {
-        let next =
-            self.live.iter().filter(|_| self.live.len() == 1 && self.waiting().next().is_none());
+        let is_alone = self.live.len() == 1 && self.awaiting.is_empty();
+        let next = self.live.iter().filter(move |_| is_alone);
         let waits = self.open_hops() == 0;
         let merging = self.merging.iter().filter(move |_| waits);
         let units = merging.flat_map(|merging| merging.units.values());

@@ -8,9 +8,11 @@ use sojourn_protocol::{
     ids::{HostId, LeaseId, TrialId, Version},
     report::{Outcome, Report},
     spec::{OrderChoice, PlacementSpec, Verify},
+    time::Millis,
     unit::{Lease, Unit},
     view::Verification,
 };
+use sojourn_workgen::PolicyName;
 
 const THIRD: HostId = HostId(3);
 
@@ -70,6 +72,40 @@ fn a_result_is_taken_in_when_a_second_host_has_come_to_it() {
     assert_eq!(verified(&bench), [Some(Verification::Confirmed)]);
     let trust = bench.core.state().hosts[&OTHER].trust;
     assert_eq!((trust.confirmed, trust.in_row, trust.last_confirmed), (1, 1, second.id));
+}
+
+/// The trial waits for whoever was asked: a third host is asked when that one falls silent, and not the first again.
+#[test]
+fn a_witness_that_falls_silent_gets_a_second_one_beside_it() {
+    let policy = PolicyName::Ltrp;
+    let mut bench = Bench::with_all(policy, (1, 100), (1, 1), checked(1000), "");
+    let token_sha256 = Digest::of(b"c");
+    bench.events(Command::Enrol { to: ReplyTo(1), name: "c".into(), token_sha256 });
+    bench.ask(THIRD, request(0, Vec::new()));
+    let first = bench.lease(HOST);
+    report(&mut bench, HOST, &first, "right");
+    let second = bench.lease(OTHER);
+    for (to, host) in [(7, HOST), (8, THIRD)] {
+        let request = WorkRequest { wait: Millis(60_000), ..request(1, Vec::new()) };
+        bench.apply(Command::Ask { to: ReplyTo(to), host, request });
+    }
+    let granted = (0..9).find_map(|_| {
+        bench.now += 1_000;
+        let events = bench.events(Command::Tick);
+        events.iter().find_map(|event| match event {
+            Event::LeaseGranted { lease, host, copy_of, .. } => Some((*lease, *host, *copy_of)),
+            _ => None,
+        })
+    });
+    let (copy, host, copy_of) = granted.expect("a second witness");
+    assert_eq!((host, copy_of), (THIRD, Some(second.id)));
+    let copy = Lease { id: copy, ..second.clone() };
+    let events = report(&mut bench, THIRD, &copy, "right");
+    let confirmed = vec![first.id, copy.id];
+    assert!(events.contains(&Event::Verified { confirmed, refuted: Vec::new() }), "{events:?}");
+    let events = bench.assimilate();
+    let dropped = Event::LeaseEnded { lease: second.id, end: LeaseEnd::Revoked };
+    assert!(events.contains(&dropped), "{events:?}");
 }
 
 trait CloneUntil {
