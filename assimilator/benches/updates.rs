@@ -20,8 +20,8 @@ use sojourn_protocol::{
     position::Position,
     report::{Sums, Trained},
     spec::{
-        Architecture, Loss, MergeSpec, Optimizer, OptimizerMerge, OptimizerName, Resnet, RuleSpec,
-        TrainingConfig, TrialConfig,
+        Architecture, Loss, MergeSpec, Optimizer, OptimizerName, Resnet, RuleSpec, TrainingConfig,
+        TrialConfig,
     },
     unit::{Base, Flush, Hop, Merge, TrialContext},
 };
@@ -89,13 +89,14 @@ impl Queue for Trial {
         inner.merging = true;
         let (base, current) = (hop.base.version(), inner.current.version());
         let merge = Merge {
-            spec: MergeSpec { rule: RuleSpec::VC_ASGD, optimizer: OptimizerMerge::default() },
+            spec: MergeSpec { rule: RuleSpec::VC_ASGD, ..MergeSpec::default() },
             current: inner.current,
             state: inner.state,
             staleness: u64::from(current.0 - base.0),
             in_flight: 4,
             position: trained.end,
             flush: Flush::ByRule,
+            canary: None,
         };
         let (expected_end, version) = (trained.end, current.next());
         Ok(Some(Unit { lease, hop, trained, expected_end, version, merge: Some(merge) }))

@@ -1,6 +1,7 @@
 //! One assimilation: from the upload to the offer.
 
 use crate::{
+    canary::Losses,
     merging::{File, Files, Merging, MergingError},
     queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit},
 };
@@ -63,6 +64,13 @@ impl<Q: Queue> Assimilator<Q> {
     pub fn new(queue: Q, uploads: Uploads, blobs: BlobStore, runtime: Handle) -> Self {
         let merging = Merging::new(blobs.clone(), runtime.clone());
         Self { queue, uploads, blobs, runtime, merging }
+    }
+
+    /// It can say what the loss of a checkpoint is, for jobs that have results looked at so.
+    #[must_use]
+    pub fn with_losses(mut self, losses: impl Losses) -> Self {
+        self.merging.look_at_losses(losses);
+        self
     }
 
     /// Takes one unit and does it. Blocks, so not for async tasks. Trouble with storage or queue is
@@ -141,6 +149,9 @@ impl<Q: Queue> Assimilator<Q> {
             Ok(files) => files,
             Err(MergingError::Rules(error @ MergeError::Norm(_))) => {
                 return self.reject(unit, Fault::Host, error.to_string());
+            }
+            Err(MergingError::Canary(refusal)) => {
+                return self.reject(unit, Fault::Host, refusal.to_string());
             }
             Err(MergingError::Store(
                 BlobError::Missing(blob) | BlobError::Altered { blob, .. },

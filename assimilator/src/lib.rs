@@ -8,14 +8,19 @@
 //! In hop order the upload is the next version. Where results are merged, the base, the current version and the
 //! rule's state are read as well, and a checkpoint and the next state are published.
 //!
+//! Where a job asks for it, the loss of a result on held-out rows is looked at before it is merged: a trainer on this
+//! machine says what it is.
+//!
 //! It decides nothing about trials: the queue (the core behind it) takes an offer only where it
 //! still fits. A crash between any two steps is harmless, because all of them can be done again.
 
 mod assimilator;
+mod canary;
 mod merging;
 mod queue;
 mod workers;
 
 pub use assimilator::{Assimilator, Outcome, Step};
+pub use canary::{LossError, Losses, Named, Trainer};
 pub use queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit};
 pub use workers::Workers;

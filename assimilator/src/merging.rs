@@ -3,15 +3,18 @@
 //! Nothing that is made depends on what is kept: it saves reading what was made a moment ago, and the pages of fresh
 //! memory.
 
-use crate::queue::Unit;
+use crate::{
+    canary::{Canaries, LossError, Losses, Named},
+    queue::Unit,
+};
 use bytes::Bytes;
 use sojourn_blobs::{BlobError, BlobStore};
 use sojourn_model::{CheckpointLayout, ModelError, base_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    unit::{Base, Merge},
+    unit::{Base, Canary, Merge},
 };
-use sojourn_rules::{Arrival, MergeError, Merger, Spare, Update};
+use sojourn_rules::{Arrival, MergeError, Merger, Refusal, Spare, Update};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 
@@ -24,6 +27,12 @@ pub(crate) enum MergingError {
     Model(#[from] ModelError),
     #[error("the rules refuse it")]
     Rules(#[from] MergeError),
+    #[error("its loss is too high")]
+    Canary(#[source] Refusal),
+    #[error("its loss on held-out rows isn't known")]
+    Loss(#[from] LossError),
+    #[error("its job has losses looked at before results are merged, and there is no trainer here")]
+    NoTrainer,
 }
 
 /// A blob to publish.
@@ -46,6 +55,7 @@ pub(crate) struct Merging {
     blobs: BlobStore,
     runtime: Handle,
     kept: Mutex<Kept>,
+    canaries: Option<Canaries>,
 }
 
 /// Of the versions that were made last, of whichever trials.
@@ -59,7 +69,11 @@ struct Kept {
 
 impl Merging {
     pub(crate) fn new(blobs: BlobStore, runtime: Handle) -> Self {
-        Self { blobs, runtime, kept: Mutex::default() }
+        Self { blobs, runtime, kept: Mutex::default(), canaries: None }
+    }
+
+    pub(crate) fn look_at_losses(&mut self, losses: impl Losses) {
+        self.canaries = Some(Canaries::new(losses));
     }
 
     /// The version that a screened upload makes. Nothing is published.
@@ -77,6 +91,9 @@ impl Merging {
         } else {
             self.base(unit, unit.hop.base)?
         };
+        if let Some(canary) = &merge.canary {
+            self.look(unit, canary, (merge.current, &current), upload)?;
+        }
         let state = merge.state.map(|state| self.read(state)).transpose()?;
         let update = Update {
             base: &base,
@@ -84,12 +101,7 @@ impl Merging {
             returned: upload,
             state: state.as_deref(),
             version: merge.current.version(),
-            arrival: Arrival {
-                staleness: merge.staleness,
-                epoch: unit.hop.start.epoch.0.saturating_add(1),
-                in_flight: merge.in_flight,
-                flush: merge.flush,
-            },
+            arrival: Arrival::of(merge, unit.hop.start.epoch),
             position: merge.position,
         };
         let spare = std::mem::take(&mut self.kept().spare);
@@ -102,6 +114,31 @@ impl Merging {
             kept.spare = before.into_spare();
         }
         Ok(files)
+    }
+
+    /// Lets pass what doesn't make the loss on held-out rows explode.
+    fn look(
+        &self,
+        unit: &Unit,
+        canary: &Canary,
+        (of, current): (Base, &[u8]),
+        upload: &[u8],
+    ) -> Result<(), MergingError> {
+        let canaries = self.canaries.as_ref().ok_or(MergingError::NoTrainer)?;
+        let data = Canaries::data(unit, canary);
+        let data = data.into_iter().map(|blob| Ok((blob, self.read(blob)?)));
+        let data = data.collect::<Result<Vec<(BlobRef, Bytes)>, MergingError>>()?;
+        let blob = match of {
+            Base::Checkpoint { blob, .. } => blob,
+            Base::Initial { .. } | Base::Given { .. } => blob_of(current),
+        };
+        let current = Named { blob, bytes: current };
+        let result = Named { blob: unit.trained.checkpoint, bytes: upload };
+        let data: Vec<Named<'_>> =
+            data.iter().map(|(blob, bytes)| Named { blob: *blob, bytes }).collect();
+        let both = ((of.version(), current), result);
+        let refusal = canaries.refuses(unit, canary, both, &data)?;
+        refusal.map_or(Ok(()), |refusal| Err(MergingError::Canary(refusal)))
     }
 
     fn base(&self, unit: &Unit, base: Base) -> Result<Bytes, MergingError> {
@@ -136,7 +173,10 @@ impl Files {
 }
 
 fn file(bytes: Vec<u8>) -> File {
-    let sha256 = Digest::of(&bytes);
+    File { blob: blob_of(&bytes), bytes: Bytes::from(bytes) }
+}
+
+fn blob_of(bytes: &[u8]) -> BlobRef {
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    File { blob: BlobRef { sha256, bytes: length }, bytes: Bytes::from(bytes) }
+    BlobRef { sha256: Digest::of(bytes), bytes: length }
 }

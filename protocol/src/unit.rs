@@ -240,6 +240,38 @@ pub struct Merge {
     pub position: Position,
     /// Whether what the rule has gathered is used now.
     pub flush: Flush,
+    /// What its loss is looked at before, where the job asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Canary>,
+}
+
+/// Held-out rows on which the loss of a result must not explode.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Canary {
+    /// The rows.
+    pub shard: Shard,
+    /// More than so many times the current version's loss is too much.
+    pub most: f64,
+}
+
+impl Canary {
+    /// The evaluation of a checkpoint of a hop's trial on these rows.
+    #[must_use]
+    pub fn evaluation(&self, hop: &Hop, version: Version, checkpoint: BlobRef) -> Evaluation {
+        Evaluation {
+            job: hop.job,
+            // Version 0 says no trial.
+            trial: if version == Version(0) { TrialId(0) } else { hop.trial },
+            epoch: hop.start.epoch,
+            version,
+            checkpoint,
+            shards: vec![self.shard],
+            split: DataSplit::Valid,
+            counting: Counting::default(),
+            context: Arc::clone(&hop.context),
+        }
+    }
 }
 
 /// Whether a merge also uses what its rule has gathered and not used: at the end of an epoch, and of merging.

@@ -12,8 +12,9 @@ use crate::{
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use rustls::ServerConfig;
-use sojourn_assimilator::{Assimilator, Workers};
+use sojourn_assimilator::{Assimilator, Trainer, Workers};
 use sojourn_blobs::{BlobError, BlobStore, Disk, RealDisk, UploadError, Uploads};
+use sojourn_slot::SlotConfig;
 use std::{
     fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
@@ -43,6 +44,8 @@ pub struct ServeConfig {
     pub journal: Option<OpenJournal>,
     /// What uploads are written through.
     pub disk: Arc<dyn Disk>,
+    /// How a trainer is started on this machine, for jobs that have results evaluated before they are merged.
+    pub trainer: Option<SlotConfig>,
 }
 
 impl fmt::Debug for ServeConfig {
@@ -58,7 +61,7 @@ impl ServeConfig {
     pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
         let clock = Arc::new(SteadyClock::machine());
         let (shell, disk) = (ShellConfig::default(), Arc::new(RealDisk));
-        Self { data, listen, tls: None, shell, clock, journal: None, disk }
+        Self { data, listen, tls: None, shell, clock, journal: None, disk, trainer: None }
     }
 }
 
@@ -197,7 +200,7 @@ impl Server {
                 Ok(Box::new(SqliteJournal::open(&path)?))
             })
         });
-        let (settings, clock) = (config.shell, config.clock);
+        let (settings, clock, trainer) = (config.shell, config.clock, config.trainer);
         let started = tokio::task::spawn_blocking(move || Shell::start(open, settings, clock));
         let started = started.await.map_err(|error| ServeError::System(io::Error::other(error)))?;
         let (shell, errands) = started?;
@@ -211,8 +214,9 @@ impl Server {
             tokens: Tokens::of(&enrol_token, &admin_token),
             known: Arc::default(),
             traffic: Arc::default(),
+            has_trainer: trainer.is_some(),
         };
-        let opened = open_doors(site, blobs, errands, listener, tls);
+        let opened = open_doors(site, blobs, errands, listener, (tls, trainer));
         let opened = opened.and_then(|doors| {
             folder.write_address(address)?;
             Ok(doors)
@@ -280,12 +284,15 @@ fn open_doors(
     blobs: BlobStore,
     errands: UnboundedReceiver<Errand>,
     listener: TcpListener,
-    tls: Option<ServerConfig>,
+    (tls, trainer): (Option<ServerConfig>, Option<SlotConfig>),
 ) -> Result<Doors, ServeError> {
     let address = listener.local_addr().map_err(ServeError::System)?;
     let (shell, uploads) = (site.shell.clone(), site.uploads.clone());
     let queue = CoreQueue(shell.clone());
-    let assimilator = Assimilator::new(queue, uploads.clone(), blobs, Handle::current());
+    let mut assimilator = Assimilator::new(queue, uploads.clone(), blobs, Handle::current());
+    if let Some(trainer) = trainer {
+        assimilator = assimilator.with_losses(Trainer::new(trainer, Handle::current()));
+    }
     let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2));
     let workers = Workers::start(threads, assimilator).map_err(ServeError::System)?;
     let errands = errands::run(errands, workers, shell, site.keeper.clone(), uploads);

@@ -120,5 +120,6 @@ fn rule(merge: &MergeSpec) -> String {
         OptimizerMerge::Average => words.push("optimiser averaged".to_owned()),
         OptimizerMerge::Last => words.push("optimiser of the last".to_owned()),
     }
+    words.extend(merge.canary.map(|most| format!("no result of {most} times the loss")));
     words.join(", ")
 }

@@ -7,6 +7,7 @@ use super::{
 use sojourn_core::CoreConfig;
 use sojourn_protocol::time::Millis;
 use sojourn_server::{ServeConfig, ServeError, ServeReady, TlsFiles, Transport};
+use sojourn_slot::SlotConfig;
 use sojourn_workgen::PolicyName;
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -55,6 +56,7 @@ enum Policy {
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let data = args.data.clone().unwrap_or_else(|| local::data_folder("server"));
     let mut config = ServeConfig::new(data, args.listen);
+    config.trainer = SlotConfig::find().ok();
     config.tls = args
         .tls_cert
         .clone()

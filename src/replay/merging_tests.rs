@@ -49,7 +49,8 @@ fn blob(bytes: &[u8]) -> BlobRef {
 
 /// A history, all versions of its trial from 0 on, and its results: as a server made them, merge after merge.
 fn merged(course: &Course) -> (TrialHistory, Vec<Vec<u8>>, Vec<Vec<u8>>) {
-    let spec = MergeSpec { rule: RuleSpec::FEDBUFF, optimizer: OptimizerMerge::Average };
+    let spec =
+        MergeSpec { rule: RuleSpec::FEDBUFF, optimizer: OptimizerMerge::Average, canary: None };
     let merger = Merger::new(&spec, CheckpointLayout::of(&context()).unwrap()).unwrap();
     let start = Position { epoch: Epoch(1), shard: ShardId(0), batch: 0, step: 0 };
     let mut versions = vec![checkpoint(1, start)];

@@ -5,7 +5,7 @@ use crate::site::{Process, Site};
 
 const PLACEMENT: &str = r#"
 order = "merge"
-merge = { rule = "delayed-nesterov", momentum = 0.5 }
+merge = { rule = "delayed-nesterov", momentum = 0.5, canary = 10.0 }
 "#;
 
 #[test]

@@ -1,6 +1,10 @@
 //! What a rule gets to know of a result.
 
-use sojourn_protocol::{spec::Staleness, unit::Flush};
+use sojourn_protocol::{
+    ids::Epoch,
+    spec::Staleness,
+    unit::{Flush, Merge},
+};
 
 /// The circumstances in which a result is merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +20,13 @@ pub struct Arrival {
 }
 
 impl Arrival {
+    /// Those of a merge, of a result of this epoch.
+    #[must_use]
+    pub fn of(merge: &Merge, epoch: Epoch) -> Self {
+        let Merge { staleness, in_flight, flush, .. } = *merge;
+        Self { staleness, epoch: epoch.0.saturating_add(1), in_flight, flush }
+    }
+
     /// `C` of DESIGN section 7: the units in flight, at least 1.
     #[must_use]
     pub fn concurrency(&self) -> u32 {

@@ -24,6 +24,7 @@
 //! step comes early, with the result after which no more are waited for.
 
 mod arrival;
+mod canary;
 mod clip;
 mod error;
 mod kernel;
@@ -36,6 +37,7 @@ mod screen;
 mod state;
 
 pub use arrival::{Arrival, weight};
+pub use canary::check_canary;
 pub use clip::{Norms, WINDOW};
 pub use error::{Fit, MergeError};
 pub use kernel::{Element, Lengths, Slices, norm};

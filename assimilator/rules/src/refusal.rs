@@ -104,6 +104,18 @@ pub enum Refusal {
         /// What is there.
         value: f32,
     },
+    /// It would undo what others have trained.
+    #[error(
+        "its loss on held-out rows is {result}, more than {most} times the {current} of the current version"
+    )]
+    Canary {
+        /// Its mean loss.
+        result: f64,
+        /// The current version's, over the same rows.
+        current: f64,
+        /// So many times that is too much.
+        most: f64,
+    },
     /// An infinite number or NaN among the values.
     #[error("tensor `{tensor}` holds the non-finite value {value} at index {index}")]
     NonFinite {

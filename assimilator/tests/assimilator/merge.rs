@@ -1,15 +1,22 @@
 //! Uploads that are merged into their trial's version.
 
 use crate::world::{LEASE, World, blob_of, checkpoint, hop, is_held, with_first};
-use sojourn_assimilator::{Fault, Made, Merged, Offer, Outcome, QueueError, Step};
+use sojourn_assimilator::{
+    Fault, LossError, Losses, Made, Merged, Named, Offer, Outcome, QueueError, Step,
+};
 use sojourn_model::{CheckpointLayout, Lineage, given_parameters, initial_checkpoint};
 use sojourn_protocol::{
-    digest::BlobRef,
+    digest::{BlobRef, Digest},
+    manifest::Shard,
     position::Position,
     spec::{MergeSpec, OptimizerMerge, RuleSpec},
-    unit::{Base, Flush, Hop, Merge},
+    unit::{Base, Canary, Evaluation, Flush, Hop, Merge, Unit},
 };
 use sojourn_rules::{Arrival, Merger, Update};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 const RULES: [RuleSpec; 4] =
     [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV];
@@ -32,7 +39,7 @@ struct Arriving {
 
 impl Trial {
     fn new(rule: RuleSpec, first: Base) -> Self {
-        let spec = MergeSpec { rule, optimizer: OptimizerMerge::Average };
+        let spec = MergeSpec { rule, optimizer: OptimizerMerge::Average, canary: None };
         let initial = initial_checkpoint(&hop(first).context, 3, Lineage::initial(3)).unwrap();
         Self { spec, versions: vec![(first, initial)], state: None }
     }
@@ -53,6 +60,7 @@ impl Trial {
             in_flight: 3,
             position: Position { step: 3 * (at as u64 + 1), ..hop.position_at(3) },
             flush,
+            canary: None,
         };
         let layout = CheckpointLayout::of(&hop.context).unwrap();
         let update = Update {
@@ -177,6 +185,65 @@ fn what_no_training_makes_is_rejected_and_not_stored() {
     assert!(world.rejected(Fault::Host).contains("non-finite"));
     world.upload(&arriving.hop, b"no safetensors at all", merge());
     assert!(world.rejected(Fault::Host).starts_with("the checkpoint can't be read"));
+}
+
+/// Losses by the digests of checkpoints, and what was asked for.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    losses: Arc<Mutex<BTreeMap<Digest, f64>>>,
+    asked: Arc<Mutex<Vec<Digest>>>,
+}
+
+impl Losses for Known {
+    fn loss(&self, evaluation: Evaluation, files: &[Named<'_>]) -> Result<f64, LossError> {
+        assert!(files.iter().all(|file| file.blob == blob_of(file.bytes)));
+        let of = evaluation.checkpoint;
+        let named: Vec<BlobRef> = files.iter().map(|file| file.blob).collect();
+        assert_eq!(named, Unit::Evaluate(evaluation).blobs());
+        self.asked.lock().unwrap().push(of.sha256);
+        let loss = self.losses.lock().unwrap().get(&of.sha256).copied();
+        loss.ok_or_else(|| LossError::Failed("out of memory".into()))
+    }
+}
+
+#[test]
+fn a_result_is_merged_where_its_loss_does_not_explode() {
+    let world = World::new();
+    let known = Known::default();
+    let assimilator = world.assimilator().with_losses(known.clone());
+    let mut trial = Trial::new(RuleSpec::DELTA, Base::Initial { seed: 3 });
+    let shard = Shard { blob: world.publish(b"held-out rows"), rows: 3 };
+    let mut arriving = trial.arrive(0, 10, Flush::ByRule);
+    arriving.merge.canary = Some(Canary { shard, most: 2.0 });
+    let current = blob_of(&trial.versions[0].1).sha256;
+    let result = blob_of(&arriving.upload).sha256;
+    let losses = |of_current: f64, of_result: Option<f64>| -> BTreeMap<Digest, f64> {
+        let of_result = of_result.map(|loss| (result, loss));
+        of_result.into_iter().chain([(current, of_current)]).collect()
+    };
+
+    // A trainer that can't say it is no fault of the result.
+    *known.losses.lock().unwrap() = losses(0.5, None);
+    arriving.enter(&world);
+    assert_eq!(assimilator.step(), Step::Trouble);
+    assert!(world.offers.try_recv().is_err());
+
+    *known.losses.lock().unwrap() = losses(0.5, Some(1.01));
+    arriving.enter(&world);
+    let Step::Done(Outcome::Rejected(reason)) = assimilator.step() else { panic!() };
+    assert!(reason.starts_with("its loss on held-out rows is 1.01, more than 2 times"), "{reason}");
+    assert_eq!(world.offers.try_recv().unwrap(), Err((Fault::Host, reason)));
+
+    *known.losses.lock().unwrap() = losses(0.5, Some(1.0));
+    arriving.enter(&world);
+    assert_eq!(assimilator.step(), Step::Done(Outcome::Assimilated));
+    assert_eq!(world.offers.try_recv().unwrap(), Ok((LEASE, arriving.made())));
+    let asked = known.asked.lock().unwrap().clone();
+    assert_eq!(asked, [current, result, result, result], "the current version's once");
+
+    // And without a trainer nothing is merged that was to be looked at.
+    arriving.enter(&world);
+    assert_eq!(world.assimilator().step(), Step::Trouble);
 }
 
 /// A result is merged with three blobs; each may be gone, and each may be damaged.

@@ -1,7 +1,9 @@
 //! `merge` of `[placement]`: a rule by its name, or a table of the rule and its parameters.
 
 use super::reader::{Node, Section, list};
-use crate::spec::{Alpha, MOST_ARRIVALS, MergeSpec, OptimizerMerge, Outer, RuleSpec, Staleness};
+use crate::spec::{
+    Alpha, MOST_ARRIVALS, MOST_LOSSES, MergeSpec, OptimizerMerge, Outer, RuleSpec, Staleness,
+};
 
 /// The rules by their words, with their defaults.
 const RULES: &[(&str, RuleSpec)] = &[
@@ -37,7 +39,18 @@ pub(super) fn read(node: &Node<'_>) -> Option<MergeSpec> {
             in_range(node, &section, rule)
         });
     let optimizer = given(&section, "optimizer", default.optimizer, |node| node.word(OPTIMIZERS));
-    Some(MergeSpec { rule: rule?, optimizer: optimizer? })
+    let canary = given(&section, "canary", None, |node| canary(node).map(Some));
+    Some(MergeSpec { rule: rule?, optimizer: optimizer?, canary: canary? })
+}
+
+fn canary(node: &Node<'_>) -> Option<f64> {
+    let most = node.number()?;
+    if !(1.0..=MOST_LOSSES).contains(&most) {
+        return node.refuse(format!(
+            "is {most}: so many times the current version's loss, from 1 to {MOST_LOSSES}, is wanted"
+        ));
+    }
+    Some(most)
 }
 
 fn given<'a, T>(
@@ -61,7 +74,7 @@ const fn keys_of(rule: RuleSpec) -> &'static [&'static str] {
 
 /// Refuses the keys of others than what is called `name`.
 fn own_keys(section: &Section<'_>, name: &str, own: &[&str]) -> Option<()> {
-    const OF_ALL: &[&str] = &["rule", "optimizer", "name"];
+    const OF_ALL: &[&str] = &["rule", "optimizer", "canary", "name"];
     let others = section.known().iter().filter(|key| !own.contains(key) && !OF_ALL.contains(key));
     let mut mine = Some(());
     for node in others.filter_map(|key| section.optional(key)) {

@@ -81,6 +81,7 @@ pub(super) const TABLES: &[(&str, &[&str])] = &[
             "rate",
             "momentum",
             "optimizer",
+            "canary",
         ],
     ),
     ("placement.merge.staleness", &["polynomial", "hinge"]),

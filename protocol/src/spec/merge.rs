@@ -14,6 +14,9 @@ pub const LARGEST_MOMENTUM: f64 = 0.9999;
 /// The most arrivals in a buffer, and between two steps of momentum.
 pub const MOST_ARRIVALS: u32 = 1_000_000;
 
+/// The most times that a result's loss may be the current version's: above that, nothing is kept out.
+pub const MOST_LOSSES: f64 = 1000.0;
+
 /// A merge rule and its parameters. With `W` the current model, `W_b` the one that the host began from, `W_c` the
 /// one that it returned, `D = W_c - W_b`, `t` the versions made since `W_b`, and `s` a weight for that.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -135,12 +138,17 @@ pub struct MergeSpec {
     /// What becomes of optimiser state.
     #[serde(default, skip_serializing_if = "is_default")]
     pub optimizer: OptimizerMerge,
+    /// A result whose loss on held-out rows is more than so many times the current version's is refused, in
+    /// `[1, MOST_LOSSES]`; its loss isn't looked at where not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<f64>,
 }
 
 impl Default for MergeSpec {
     /// What the pilot found best for one big model.
     fn default() -> Self {
-        Self { rule: RuleSpec::DELAYED_NESTEROV, optimizer: OptimizerMerge::default() }
+        let optimizer = OptimizerMerge::default();
+        Self { rule: RuleSpec::DELAYED_NESTEROV, optimizer, canary: None }
     }
 }
 

@@ -19,7 +19,7 @@ fn defaults_are_the_designs_and_are_written_so() {
         assert!(text.contains(rule.name()));
         assert_eq!(rule.check(), Ok(()));
     }
-    let spec = MergeSpec { rule: RuleSpec::DELTA, optimizer: OptimizerMerge::Reset };
+    let spec = MergeSpec { rule: RuleSpec::DELTA, optimizer: OptimizerMerge::Reset, canary: None };
     let text = serde_json::to_string(&spec).unwrap();
     assert_eq!(text, format!(r#"{{"rule":{}}}"#, texts[1]));
     assert_eq!(serde_json::from_str::<MergeSpec>(&text).unwrap(), spec);

@@ -22,8 +22,8 @@ pub use data::{Channels, DataSpec, FileKind, Scale, ShardSizes, SourceSpec, Spli
 pub use dimension::Dimension;
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec};
 pub use merge::{
-    Alpha, LARGEST_MOMENTUM, LARGEST_RATE, MOST_ARRIVALS, MergeSpec, OptimizerMerge, Outer,
-    RuleFault, RuleSpec, Staleness, StalenessBound,
+    Alpha, LARGEST_MOMENTUM, LARGEST_RATE, MOST_ARRIVALS, MOST_LOSSES, MergeSpec, OptimizerMerge,
+    Outer, RuleFault, RuleSpec, Staleness, StalenessBound,
 };
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{

@@ -18,6 +18,9 @@ const EVENTS: usize = 1_000;
 /// Events in one answer at most.
 const MOST_EVENTS: usize = 10_000;
 
+const NO_TRAINER: &str = "`placement.merge.canary` needs a trainer on the server's machine: put `sojourn-trainer` beside \
+                          the server's program and start it again, or leave `canary` out";
+
 /// The core answered another question than was asked: a fault of the program.
 pub(super) fn unexpected(answer: &Answer) -> HttpError {
     tracing::error!(?answer, "the core gave an answer of another kind");
@@ -62,6 +65,10 @@ pub(super) async fn submit(
     request: web::Json<SubmitRequest>,
 ) -> Result<web::Json<SubmitAnswer>, HttpError> {
     let SubmitRequest { spec, data, again, nonce } = request.into_inner();
+    let canary = spec.placement.merge.is_some_and(|merge| merge.canary.is_some());
+    if canary && !site.has_trainer {
+        return Err(HttpError::new(ErrorKind::Invalid, NO_TRAINER));
+    }
     let (spec, data) = (Box::new(spec), Box::new(data));
     match site.shell.call(|to| Command::Submit { to, spec, data, again, nonce }).await? {
         Answer::Submitted(answer) => Ok(web::Json(answer)),

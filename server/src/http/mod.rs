@@ -39,6 +39,8 @@ pub(crate) struct Site {
     pub(crate) tokens: Tokens,
     pub(crate) known: Arc<KnownHosts>,
     pub(crate) traffic: Arc<Traffic>,
+    /// There is a trainer on this machine.
+    pub(crate) has_trainer: bool,
 }
 
 pub(crate) use protocol::check as protocol;

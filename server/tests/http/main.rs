@@ -10,7 +10,7 @@ mod world;
 use sojourn_blobs::FullDisk;
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
-    api::{Health, MissingAnswer, UploadState},
+    api::{Health, MissingAnswer, SubmitAnswer, UploadState},
     error::ErrorKind,
     ids::{LeaseId, Version},
     report::{Outcome, ReportEnd, ReportState},
@@ -21,6 +21,7 @@ use sojourn_server::{
     ServeConfig, ServeError, ServeReady, Server, Transport,
     journal::{Fault, MemoryJournal},
 };
+use sojourn_slot::SlotConfig;
 use std::sync::Arc;
 use world::{World, ask, blob, hop, report_of, send, trained};
 
@@ -94,6 +95,23 @@ async fn a_result_goes_from_lease_to_version_and_everyone_can_see_it() {
     assert_eq!((jobs.len(), jobs[0].hops), (1, 1));
     let next = world.lease(&host.token).await;
     assert_eq!(hop(&next).base.version(), Version(1));
+    world.server.stop().await;
+}
+
+/// Nothing would ever be merged: better said at once.
+#[tokio::test]
+async fn losses_are_looked_at_where_there_is_a_trainer() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let canary = "order = \"merge\"\nmerge = { canary = 2.0 }";
+    let said = world.submit_with(canary).await.refused(ErrorKind::Invalid);
+    assert!(said.message.contains("needs a trainer on the server's machine"), "{said:?}");
+    world.server.stop().await;
+
+    let mut config = ServeConfig::new(folder.path().to_owned(), "127.0.0.1:0".parse().unwrap());
+    config.trainer = Some(SlotConfig::new("never started".into()));
+    let world = World::with(config).await;
+    world.submit_with(canary).await.json::<SubmitAnswer>();
     world.server.stop().await;
 }
 

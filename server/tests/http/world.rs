@@ -145,7 +145,12 @@ impl World {
 
     /// A job of one trial, one epoch and two shards.
     pub(crate) async fn submit(&self) -> SubmitAnswer {
-        let spec = jobfile::parse(
+        self.submit_with("order = \"hop\"").await.json()
+    }
+
+    /// With this in `[placement]`.
+    pub(crate) async fn submit_with(&self, placement: &str) -> Answer {
+        let spec = jobfile::parse(&format!(
             r#"
             name = "small"
             seed = 7
@@ -160,15 +165,15 @@ impl World {
             [training]
             epochs = 1
             batch_size = 4
-            optimizer = { name = "sgd", lr = 0.1 }
+            optimizer = {{ name = "sgd", lr = 0.1 }}
             [search]
             method = "grid"
             metric = "valid/accuracy"
             goal = "max"
             [placement]
-            order = "hop"
+            {placement}
             "#,
-        )
+        ))
         .unwrap();
         let mut shards = Vec::new();
         for number in 0..3u8 {
@@ -188,7 +193,7 @@ impl World {
             test: vec![],
         };
         let request = SubmitRequest { spec, data, again: false, nonce: None };
-        self.post("/v1/jobs", &self.admin, &request).await.json()
+        self.post("/v1/jobs", &self.admin, &request).await
     }
 
     pub(crate) async fn work(&self, token: &str, request: &WorkRequest) -> WorkAnswer {

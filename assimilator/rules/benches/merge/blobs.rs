@@ -8,8 +8,8 @@ use sojourn_protocol::{
     manifest::Scaling,
     position::Position,
     spec::{
-        Architecture, Loss, MergeSpec, Optimizer, OptimizerMerge, OptimizerName, Resnet, RuleSpec,
-        TrainingConfig, TrialConfig,
+        Architecture, Loss, MergeSpec, Optimizer, OptimizerName, Resnet, RuleSpec, TrainingConfig,
+        TrialConfig,
     },
     unit::{Flush, TrialContext},
 };
@@ -36,7 +36,7 @@ pub(crate) fn blob_to_blob(rule: RuleSpec) {
     let context = context();
     let layout = CheckpointLayout::of(&context).unwrap();
     assert_eq!(layout.parameter_count(), crate::COUNT as u64);
-    let spec = MergeSpec { rule, optimizer: OptimizerMerge::default() };
+    let spec = MergeSpec { rule, ..MergeSpec::default() };
     let merger = Merger::new(&spec, layout).unwrap();
     let [base, current, returned] =
         [1, 2, 3].map(|seed| initial_checkpoint(&context, seed, Lineage::initial(seed)).unwrap());

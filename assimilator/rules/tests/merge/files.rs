@@ -211,7 +211,7 @@ fn a_change_of_a_thousand_medians_is_scaled_to_two() {
 #[test]
 fn files_may_lie_anywhere_and_be_merged_by_any_number_of_threads() {
     let layout = layout(9000);
-    let spec = |rule| MergeSpec { rule, optimizer: OptimizerMerge::Average };
+    let spec = |rule| MergeSpec { rule, optimizer: OptimizerMerge::Average, canary: None };
     let [base, current, returned] = [1, 2, 3].map(|seed| checkpoint(&layout, seed, 1.0));
     for rule in [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV]
     {

@@ -54,7 +54,8 @@ fn a_state_of_another_version_or_model_is_refused() {
     );
 
     let wide = layout(4);
-    let spec = MergeSpec { rule: RuleSpec::FEDBUFF, optimizer: OptimizerMerge::Average };
+    let spec =
+        MergeSpec { rule: RuleSpec::FEDBUFF, optimizer: OptimizerMerge::Average, canary: None };
     let other = Merger::new(&spec, wide.clone()).unwrap();
     let [from, now, to] = [1, 2, 3].map(|seed| checkpoint(&wide, seed, 1.0));
     let made = other.merge(&update(&from, &now, &to)).unwrap().made;
@@ -112,7 +113,7 @@ fn a_change_beyond_all_measure_is_refused() {
 #[test]
 fn a_rule_out_of_its_range_makes_no_merger() {
     let rule = RuleSpec::VcAsgd { alpha: Alpha::Constant(1.5), staleness: Staleness::Constant };
-    let spec = MergeSpec { rule, optimizer: OptimizerMerge::Average };
+    let spec = MergeSpec { rule, optimizer: OptimizerMerge::Average, canary: None };
     let error = Merger::new(&spec, layout(3)).unwrap_err();
     assert_eq!(error.to_string(), "`alpha` is 1.5; the share that stays has to be from 0 to 1");
 }

@@ -35,7 +35,7 @@ pub(crate) fn layout(hidden: u32) -> CheckpointLayout {
 }
 
 pub(crate) fn merger(rule: RuleSpec, optimizer: OptimizerMerge) -> Merger {
-    Merger::new(&MergeSpec { rule, optimizer }, layout(3)).unwrap()
+    Merger::new(&MergeSpec { rule, optimizer, canary: None }, layout(3)).unwrap()
 }
 
 pub(crate) fn position(step: u64) -> Position {

@@ -27,7 +27,7 @@ fn a_rule_is_a_word_or_a_table() {
         ("delayed-nesterov", RuleSpec::DELAYED_NESTEROV),
     ] {
         assert_eq!(rule.name(), word);
-        let spec = MergeSpec { rule, optimizer: OptimizerMerge::Reset };
+        let spec = MergeSpec { rule, optimizer: OptimizerMerge::Reset, canary: None };
         assert_eq!(merge(&format!("\"{word}\"")), spec);
         assert_eq!(merge(&format!("{{ rule = \"{word}\" }}")), spec);
     }
@@ -39,6 +39,21 @@ fn a_rule_is_a_word_or_a_table() {
     ] {
         let spec = MergeSpec { optimizer, ..MergeSpec::default() };
         assert_eq!(merge(&format!("{{ optimizer = \"{word}\" }}")), spec);
+    }
+}
+
+#[test]
+fn losses_are_looked_at_where_a_job_asks_for_it() {
+    assert_eq!(merge("\"delta\"").canary, None);
+    let spec = MergeSpec { canary: Some(2.5), ..MergeSpec::default() };
+    assert_eq!(merge("{ canary = 2.5 }"), spec);
+    assert_eq!(merge("{ rule = \"vc-asgd\", canary = 1 }").canary, Some(1.0));
+    for bad in ["0.9", "1001"] {
+        let said = refused(&format!("{{ canary = {bad} }}"));
+        let wanted = format!(
+            "`merge.canary` is {bad}: so many times the current version's loss, from 1 to 1000, is wanted"
+        );
+        assert!(said.contains(&wanted), "{said}");
     }
 }
 

@@ -12,7 +12,7 @@ use sojourn_protocol::{
     error::ErrorKind,
     ids::{JobId, LeaseId, TrialId, Version},
     report::{Outcome, Trained},
-    unit::{Hop, Merge},
+    unit::{Canary, Hop, Merge},
     view::MergeRecord,
 };
 use sojourn_workgen::Advance;
@@ -62,15 +62,18 @@ impl Core {
         let merging = trial.merging.as_ref()?;
         let position = trial.end_in_chain(lease, trained.end)?;
         let mut chain = trial.chain.clone();
+        let spec = job.spec.placement.merging();
+        let canary = spec.canary.zip(job.data.valid.first());
         let advance = chain.advance(chain.next(position.shard)?, position).ok()?;
         Some(Merge {
-            spec: job.spec.placement.merging(),
+            spec,
             current: trial.base(),
             state: merging.state,
             staleness: trial.staleness(lease),
             in_flight: merging.in_flight.max(1),
             position,
             flush: trial.flush_with(lease, matches!(advance, Advance::Epoch(_))),
+            canary: canary.map(|(most, shard)| Canary { shard: *shard, most }),
         })
     }
 

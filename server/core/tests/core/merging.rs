@@ -11,7 +11,7 @@ use sojourn_protocol::{
     inventory::{CPU, Device, Inventory},
     report::{Outcome, Report},
     spec::{LocalSteps, MergeSpec, OrderChoice, PlacementSpec, RuleSpec},
-    unit::{Base, Flush, Lease, Unit},
+    unit::{Base, Canary, Flush, Lease, Unit},
     view::MergeRecord,
 };
 
@@ -325,4 +325,19 @@ fn a_merge_is_remembered_as_it_was_asked_for_though_more_is_in_flight_when_it_is
     assert_eq!(ask(&mut bench, OTHER, 3, 3).len(), 3);
     let events = bench.events(offer(&unit));
     assert_eq!(merged(&events)[0].2.in_flight, unit.merge.unwrap().in_flight);
+}
+
+#[test]
+fn the_first_validation_shard_is_looked_at_where_a_job_asks_for_it() {
+    for canary in [None, Some(2.5)] {
+        let merge = Some(MergeSpec { canary, ..MergeSpec::default() });
+        let mut bench = Bench::with_order(&PlacementSpec { merge, ..merging() }, 1, 1);
+        let lease = ask(&mut bench, HOST, 1, 1).remove(0);
+        report(&mut bench, HOST, &lease);
+        let answer = bench.answer(Command::TakeAssimilation { to: ReplyTo(1) });
+        let Ok(Answer::Assimilation(Some(unit))) = answer else { panic!("{answer:?}") };
+        let shard = bench.core.state().jobs[&JOB].data.valid[0];
+        let wanted = canary.map(|most| Canary { shard, most });
+        assert_eq!(unit.merge.unwrap().canary, wanted);
+    }
 }

@@ -1,0 +1,146 @@
+//! Losses on held-out rows, of a result and of the version that it would be merged into.
+
+use crate::queue::Unit;
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::Version,
+    report::Outcome,
+    trainer::RunUnit,
+    unit::{self, Canary, Evaluation},
+};
+use sojourn_rules::{Refusal, check_canary};
+use sojourn_slot::{Slot, SlotConfig, SlotError, full_pace};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, fs,
+    future::pending,
+    io,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use tokio::runtime::Handle;
+
+/// A file for the trainer.
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a> {
+    /// Its name in a unit.
+    pub blob: BlobRef,
+    /// What is in it.
+    pub bytes: &'a [u8],
+}
+
+/// Why there is no loss.
+#[derive(Debug, thiserror::Error)]
+pub enum LossError {
+    /// There is no trainer to ask.
+    #[error("no trainer can be started")]
+    Trainer(#[from] SlotError),
+    /// A checkpoint or rows can't be put where it finds them.
+    #[error("a file for the trainer can't be written")]
+    File(#[from] io::Error),
+    /// It doesn't evaluate them.
+    #[error("the trainer can't evaluate it: {0}")]
+    Failed(String),
+}
+
+/// Whoever can say what the loss of a checkpoint is.
+pub trait Losses: fmt::Debug + Send + Sync + 'static {
+    /// The mean loss of a checkpoint over rows; `files` are all that the evaluation names.
+    ///
+    /// # Errors
+    /// Why there is none; it may be had later.
+    fn loss(&self, evaluation: Evaluation, files: &[Named<'_>]) -> Result<f64, LossError>;
+}
+
+/// A trainer on this machine, started when it is first needed.
+#[derive(Debug)]
+pub struct Trainer {
+    runtime: Handle,
+    slot: Mutex<Slot>,
+}
+
+impl Trainer {
+    /// One that is started like this.
+    #[must_use]
+    pub fn new(config: SlotConfig, runtime: Handle) -> Self {
+        Self { runtime, slot: Mutex::new(Slot::new(config)) }
+    }
+}
+
+impl Losses for Trainer {
+    fn loss(&self, evaluation: Evaluation, named: &[Named<'_>]) -> Result<f64, LossError> {
+        let folder = tempfile::tempdir()?;
+        let mut files: BTreeMap<Digest, PathBuf> = BTreeMap::new();
+        for file in named {
+            let path = folder.path().join(file.blob.sha256.to_string());
+            fs::write(&path, file.bytes)?;
+            files.insert(file.blob.sha256, path);
+        }
+        let request = RunUnit {
+            unit: unit::Unit::Evaluate(evaluation),
+            files,
+            coming: BTreeSet::new(),
+            output: folder.path().join("output"),
+            until: None,
+            keep_every: None,
+        };
+        // A trainer that was let down half-way is started anew by its slot.
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.runtime.block_on(slot.run(request, |_| {}, pending(), full_pace()))? {
+            Outcome::Evaluated(evaluated) => Ok(evaluated.sums().mean_loss()),
+            Outcome::Failed(failure) => Err(LossError::Failed(failure.message)),
+            Outcome::Trained(_) => Err(LossError::Failed("it has trained instead".into())),
+        }
+    }
+}
+
+/// Compares losses, and remembers that of the version that was looked at last.
+#[derive(Debug)]
+pub(crate) struct Canaries {
+    losses: Box<dyn Losses>,
+    known: Mutex<Option<(Digest, f64)>>,
+}
+
+impl Canaries {
+    pub(crate) fn new(losses: impl Losses) -> Self {
+        Self { losses: Box::new(losses), known: Mutex::default() }
+    }
+
+    /// The data that evaluations for a canary need.
+    pub(crate) fn data(unit: &Unit, canary: &Canary) -> Vec<BlobRef> {
+        let checkpoint = unit.trained.checkpoint;
+        let evaluation = canary.evaluation(&unit.hop, unit.version, checkpoint);
+        let mut blobs = unit::Unit::Evaluate(evaluation).blobs();
+        blobs.retain(|blob| *blob != checkpoint);
+        blobs
+    }
+
+    /// Why a result is refused, if its loss is too high beside that of the current version. `data`: all that
+    /// [`Canaries::data`] names.
+    pub(crate) fn refuses(
+        &self,
+        unit: &Unit,
+        canary: &Canary,
+        (current, result): ((Version, Named<'_>), Named<'_>),
+        data: &[Named<'_>],
+    ) -> Result<Option<Refusal>, LossError> {
+        let loss = |version: Version, checkpoint: Named<'_>| {
+            let evaluation = canary.evaluation(&unit.hop, version, checkpoint.blob);
+            let files = [&[checkpoint], data].concat();
+            self.losses.loss(evaluation, &files)
+        };
+        let (version, current) = current;
+        let of_current = match self.known().filter(|(of, _)| *of == current.blob.sha256) {
+            Some((_, loss)) => loss,
+            None => loss(version, current)?,
+        };
+        *self.known() = Some((current.blob.sha256, of_current));
+        let of_result = loss(unit.version, result)?;
+        Ok(check_canary(canary.most, of_current, of_result).err())
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<(Digest, f64)>> {
+        // Each change is one assignment, so a poisoned lock is as good as another.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
