@@ -36,6 +36,7 @@ mod ctl;
 mod deep;
 mod evaluations;
 mod gpus;
+mod liars;
 mod merging;
 mod models;
 mod open_shop;

@@ -7,7 +7,10 @@
 
 pub mod chaos;
 pub mod fleet;
+mod lie;
 #[cfg(feature = "milp")]
 pub mod milp;
 #[cfg(any(test, feature = "milp"))]
 mod whole_numbers;
+
+pub use lie::Lie;

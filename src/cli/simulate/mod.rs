@@ -3,6 +3,7 @@
 //! open shop from a file, planned by one policy.
 
 mod look;
+mod lying;
 mod open_shop;
 mod skew;
 mod table;

@@ -1,7 +1,10 @@
 //! Really trains what a simulation asks for: its data made into shards as `submit` does, its units done by one
 //! trainer, one after the other, as a client's slot does them, its results merged as assimilators merge them.
 
-use super::skew;
+use super::{
+    lying::{self, Truth},
+    skew,
+};
 use crate::cli::{
     cutting,
     failure::{Failure, with_sources},
@@ -12,14 +15,18 @@ use sojourn_ingest::{IngestError, Ingested};
 use sojourn_model::{CheckpointLayout, ModelError, base_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    ids::{JobId, TrialId},
     manifest::DataManifest,
     report::Outcome,
     spec::JobSpec,
     trainer::RunUnit,
-    unit::{Base, Merge, TrialContext, Unit},
+    unit::{Base, Evaluation, Hop, Merge, TrialContext, Unit},
 };
-use sojourn_rules::{Arrival, MergeError, Merger, Update};
-use sojourn_sim::fleet::{Merged, Trains};
+use sojourn_rules::{Arrival, MergeError, Merger, Update, check_canary, screen};
+use sojourn_sim::{
+    Lie,
+    fleet::{Merged, Trains},
+};
 use sojourn_slot::{Slot, SlotConfig, full_pace};
 use sojourn_workgen::shards::ShardHost;
 use std::{
@@ -41,6 +48,8 @@ pub(super) struct Training {
     data: BTreeMap<Digest, PathBuf>,
     /// What was made of results, and the states of merge rules.
     checkpoints: BTreeMap<Digest, PathBuf>,
+    /// Each trial's first and last result.
+    results: BTreeMap<(JobId, TrialId), (BlobRef, BlobRef)>,
     /// Counts what was written.
     outputs: u64,
 }
@@ -54,12 +63,14 @@ impl Training {
             ingested: BTreeMap::new(),
             data: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
+            results: BTreeMap::new(),
             outputs: 0,
         })
     }
 
     /// A run has ended: nobody needs its checkpoints any more.
     pub(super) fn clear(&mut self) {
+        self.results.clear();
         for path in std::mem::take(&mut self.checkpoints).into_values() {
             // Only space is lost until the workspace goes.
             let _ = fs::remove_file(path);
@@ -89,6 +100,34 @@ impl Training {
         let blob = BlobRef { sha256: Digest::of(bytes), bytes: length };
         self.checkpoints.insert(blob.sha256, path);
         Ok(blob)
+    }
+
+    fn loss(&mut self, evaluation: Evaluation) -> Result<f64, String> {
+        match self.run(&Unit::Evaluate(evaluation), None)? {
+            Outcome::Evaluated(evaluated) => Ok(evaluated.sums().mean_loss()),
+            Outcome::Failed(failure) => Err(failure.message),
+            Outcome::Trained(_) => Err("the trainer has trained instead".into()),
+        }
+    }
+
+    /// The checkpoint that is reported instead of a hop's result.
+    fn lied(&mut self, lie: Lie, hop: &Hop, result: BlobRef) -> Result<BlobRef, String> {
+        let of = (hop.job, hop.trial);
+        let first = self.results.get(&of).map(|(first, _)| *first);
+        // What is the truth is no lie.
+        let first = first.filter(|first| *first != result);
+        let first = first.map(|first| self.read(first)).transpose()?;
+        let mut others = self.results.iter().filter(|(other, _)| other.0 == of.0 && **other != of);
+        let other = others.next().map(|(_, (_, last))| *last);
+        let other = other.map(|other| self.read(other)).transpose()?;
+        let truth = Truth {
+            base: &self.base(&hop.context, hop.base)?,
+            result: &self.read(result)?,
+            first: first.as_deref(),
+            other: other.as_deref(),
+        };
+        let told = lying::told(lie, &truth, hop.seed)?;
+        self.write(&told)
     }
 
     fn next_output(&mut self) -> PathBuf {
@@ -153,10 +192,46 @@ impl Trains for Training {
             Handle::current().block_on(slot.run(request, |_| {}, pending(), full_pace()))
         });
         let outcome = done.map_err(|error| with_sources(&error))?;
-        if let Outcome::Trained(trained) = &outcome {
+        if let (Outcome::Trained(trained), Unit::Train(hop)) = (&outcome, unit) {
             self.checkpoints.insert(trained.checkpoint.sha256, output);
+            let result = trained.checkpoint;
+            let of_trial = self.results.entry((hop.job, hop.trial)).or_insert((result, result));
+            of_trial.1 = result;
         }
         Ok(outcome)
+    }
+
+    fn lie(&mut self, lie: Lie, unit: &Unit, outcome: Outcome) -> Result<Outcome, String> {
+        match (unit, outcome) {
+            (Unit::Train(hop), Outcome::Trained(mut trained)) => {
+                trained.checkpoint = self.lied(lie, hop, trained.checkpoint)?;
+                Ok(Outcome::Trained(trained))
+            }
+            (_, outcome) => Ok(outcome),
+        }
+    }
+
+    fn screen(&mut self, unit: &AssimilationUnit) -> Result<Option<String>, String> {
+        let layout =
+            CheckpointLayout::of(&unit.hop.context).map_err(|error| with_sources(&error))?;
+        let upload = self.read(unit.trained.checkpoint)?;
+        let screened = screen(&layout, &unit.hop, &unit.trained, &upload);
+        if let Err(refusal) = screened {
+            return Ok(Some(refusal.to_string()));
+        }
+        let Some(merge) = &unit.merge else { return Ok(None) };
+        let Some(canary) = &merge.canary else { return Ok(None) };
+        let current = match merge.current {
+            Base::Checkpoint { blob, .. } => blob,
+            first => {
+                let bytes = self.base(&unit.hop.context, first)?;
+                self.write(&bytes)?
+            }
+        };
+        let of = |version, checkpoint| canary.evaluation(&unit.hop, version, checkpoint);
+        let current = self.loss(of(merge.current.version(), current))?;
+        let result = self.loss(of(unit.version, unit.trained.checkpoint))?;
+        Ok(check_canary(canary.most, current, result).err().map(|refusal| refusal.to_string()))
     }
 
     fn merge(&mut self, unit: &AssimilationUnit, merge: &Merge) -> Result<Merged, String> {
@@ -173,12 +248,7 @@ impl Trains for Training {
             returned: &returned,
             state: state.as_deref(),
             version: merge.current.version(),
-            arrival: Arrival {
-                staleness: merge.staleness,
-                epoch: unit.hop.start.epoch.0.saturating_add(1),
-                in_flight: merge.in_flight,
-                flush: merge.flush,
-            },
+            arrival: Arrival::of(merge, unit.hop.start.epoch),
             position: merge.position,
         };
         let made = match merger.merge(&update) {

@@ -1,10 +1,11 @@
 //! A virtual client: holds leases, runs units in its slots, keeps results until they have ended.
 
 use super::training;
+use crate::Lie;
 use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
-    ids::{HostId, LeaseId},
+    ids::{HostId, LeaseId, TrialId},
     inventory::{CPU, Demand, Device, Inventory, Links},
     report::{Failure, FailureKind, Outcome, Report, ReportState, Trained},
     time::{Millis, UnixMillis},
@@ -38,8 +39,10 @@ pub(crate) struct Host {
     pub(crate) millis_per_batch: u64,
     /// Bytes per second of its line, as it says.
     pub(crate) line: Option<u64>,
-    /// Whatever it trains, it comes to other bytes than others do.
-    pub(crate) lies: bool,
+    /// What it says of whatever it trains.
+    pub(crate) lie: Option<Lie>,
+    /// What it came to first with each trial.
+    first: BTreeMap<TrialId, Digest>,
     /// Counts its starts; what was scheduled for an earlier one is void.
     pub(crate) boot: u64,
     /// Says and hears nothing until then.
@@ -64,7 +67,8 @@ impl Host {
             slots,
             millis_per_batch,
             line: None,
-            lies: false,
+            lie: None,
+            first: BTreeMap::new(),
             boot: 0,
             silent_until: UnixMillis(0),
             ask_until: None,
@@ -246,16 +250,28 @@ impl Host {
                         _ => trained.checkpoint.bytes += 1,
                     }
                 }
-                if self.lies {
-                    // As wrong each time: two of its kind would agree.
-                    let wrong = trained.checkpoint.sha256.0.map(|byte| byte ^ 0xff);
-                    trained.checkpoint.sha256 = Digest(wrong);
-                }
+                trained.checkpoint.sha256 = self.said(hop.trial, trained.checkpoint.sha256);
                 self.cached.insert(trained.checkpoint.sha256);
                 Outcome::Trained(trained)
             }
         };
         self.outbox.insert(id, (Report { lease: id, outcome }, false));
+    }
+
+    /// What it says that it has come to.
+    fn said(&mut self, trial: TrialId, made: Digest) -> Digest {
+        let Some(lie) = self.lie else { return made };
+        let first = self.first.get(&trial).copied();
+        let other = self.first.iter().find(|(other, _)| **other != trial);
+        let other = other.map(|(_, made)| *made);
+        self.first.entry(trial).or_insert(made);
+        // As wrong each time: two of its kind would agree.
+        let altered = Digest(made.0.map(|byte| byte ^ 0xff));
+        match lie {
+            Lie::Old => first.unwrap_or(altered),
+            Lie::Foreign => other.unwrap_or(altered),
+            Lie::Nan | Lie::SignFlip | Lie::Scaled | Lie::Noise => altered,
+        }
     }
 
     /// Results that the server hasn't acknowledged.

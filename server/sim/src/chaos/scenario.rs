@@ -1,5 +1,6 @@
 //! What a seed makes: the job, the hosts, and how often what goes wrong.
 
+use crate::Lie;
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -65,8 +66,10 @@ pub struct Scenario {
     pub seed: u64,
     /// Hosts; the first of each numeric class stays enrolled.
     pub hosts: u32,
-    /// Those of them, the last ones, that always come to other bytes than others do.
+    /// Those of them, the last ones, whose results of hops are all lies.
     pub liars: u32,
+    /// Of this kind.
+    pub lie: Lie,
     /// Numeric classes among them.
     pub classes: u32,
     /// What goes wrong while faults are on.
@@ -111,7 +114,7 @@ impl Scenario {
         };
         let hosts = 1 + rate(6);
         let classes = 1 + rate(1).min(hosts - 1);
-        let lease_term = Millis::from_secs(u64::from(2 + rate(20)));
+        let lease_term = Millis::from_secs(u64::from(2 + rate(30)));
         let (trials, shards, epochs) = (1 + rate(7), 1 + rate(5), 1 + rate(3));
         let reproducible = rate(3) > 0;
         let rows: Vec<u32> = (0..shards).map(|_| 1 + rate(60)).collect();
@@ -140,6 +143,7 @@ impl Scenario {
             seed,
             hosts,
             liars,
+            lie: one_of(&Lie::ALL, seed),
             classes,
             faults,
             faults_end: Millis::from_secs(120),
@@ -159,6 +163,11 @@ impl Scenario {
     pub fn reproduce(&self) -> String {
         format!("SOJOURN_SIM_SEED={} cargo test -p sojourn-sim --test seeds one_seed", self.seed)
     }
+}
+
+fn one_of(lies: &[Lie; 6], seed: u64) -> Lie {
+    let chance = seeds::below(&mut seeds::stream("scenario-lie", &[seed]), 6);
+    lies.get(usize::try_from(chance).unwrap_or(0)).copied().unwrap_or(Lie::Noise)
 }
 
 /// In hop order or merged, and checked or not.

@@ -116,7 +116,8 @@ impl World {
         self.server.check_determinism()?;
         self.server.sync();
         let core = self.server.core().ok_or("the server is down at the end")?;
-        let liars = self.hosts.iter().filter(|host| host.lies).map(|host| host.id).collect();
+        let liars =
+            self.hosts.iter().filter(|host| host.lie.is_some()).map(|host| host.id).collect();
         outcome::check(core, self.server.durable(), &self.acknowledged, &liars)?;
         let state = core.state();
         let jobs = state.jobs.values();
@@ -166,7 +167,8 @@ impl World {
             let (slots, millis) = (1 + self.below(2), u64::from(5 + self.below(400)));
             let mut host = Host::new(HostId(u64::from(n)), class, slots, millis);
             host.line = self.scenario.line;
-            host.lies = n > self.scenario.hosts - self.scenario.liars;
+            let lies = n > self.scenario.hosts - self.scenario.liars;
+            host.lie = lies.then_some(self.scenario.lie);
             self.hosts.push(host);
             let token_sha256 = Digest::of(&n.to_le_bytes());
             let name = format!("host-{n}");

@@ -67,8 +67,11 @@ pub(crate) fn scenario(scenario: &Scenario) -> Result<(), Fault> {
     day_time(&scenario.starts_at).or_else(|error| root.refuse("starts_at", &error))?;
     server(&scenario.server)?;
     let several = scenario.hosts.len() > 1;
+    let trains = scenario.all_jobs().any(|job| job.train);
     for (n, of) in scenario.hosts.iter().enumerate() {
-        group(&Table::one_of("hosts", n, several, "group", &of.name), of)?;
+        let table = Table::one_of("hosts", n, several, "group", &of.name);
+        group(&table, of)?;
+        table.want(of.liar.is_none() || trains, "liar", "goes with a job of `train = true`")?;
     }
     let several = scenario.all_jobs().count() > 1;
     let hosts = scenario.host_count();

@@ -258,7 +258,8 @@ impl Plan {
 fn kind(group: usize, of: &HostGroup, name: String, tflops: f64) -> Kind {
     let flops = tflops * 1e12 * of.efficiency;
     let device = if of.gpus > 0 { name.as_str() } else { CPU };
-    let class = Digest::of(format!("numeric class of {name}").as_bytes());
+    let class = of.class.as_deref().unwrap_or(&name);
+    let class = Digest::of(format!("numeric class of {class}").as_bytes());
     let device = Device::new(device, class, flops);
     Kind { group, name, flops, factors: Vec::new(), device }
 }

@@ -384,6 +384,10 @@ mod tests {
                 "line 2: `hosts.preempted.share` is 0.95: a share from 0 to 0.9 is wanted",
             ),
             (
+                "[[hosts]]\nliar = \"old\"\n[job]\n",
+                "line 2: `hosts.liar` goes with a job of `train = true`",
+            ),
+            (
                 "[[hosts]]\npreempted.share = 0.1\nhours = \"22:00-07:00\"\n[job]\n",
                 "line 2: `hosts.preempted` and `hosts.hours` can't be together",
             ),

@@ -49,6 +49,10 @@ pub struct RunResult {
     pub late: u64,
     /// Of these, those that were taken nevertheless.
     pub late_used: u64,
+    /// Results of hops that were lies.
+    pub lies: u64,
+    /// Of these, those that became versions.
+    pub believed: u64,
     /// How often trials went over from hop order to merging, or back.
     pub order_switches: u64,
     /// Evaluations that were taken.
@@ -146,6 +150,8 @@ impl RunResult {
             superseded: tally.superseded,
             late: tally.late(),
             late_used: tally.late_used,
+            lies: tally.told(),
+            believed: tally.believed,
             order_switches: tally.order_switches,
             evaluated: tally.evaluated,
             lost: tally.lost(),

@@ -30,6 +30,9 @@ pub(crate) struct Tally {
     late: BTreeSet<LeaseId>,
     /// Of these, those whose results were taken.
     pub(crate) late_used: u64,
+    /// Leases whose results are lies, and how many of those were taken.
+    lies: BTreeSet<LeaseId>,
+    pub(crate) believed: u64,
     /// Microseconds of training in reports on which nothing is decided yet.
     reported: BTreeMap<LeaseId, u64>,
     /// Hops, or parts of them, that were taken.
@@ -71,8 +74,19 @@ impl Tally {
         u64::try_from(self.late.len()).unwrap_or(u64::MAX)
     }
 
+    /// A lease is to be reported with a lie.
+    pub(crate) fn lies(&mut self, lease: LeaseId) {
+        self.lies.insert(lease);
+    }
+
+    /// Lies that were told, each once.
+    pub(crate) fn told(&self) -> u64 {
+        u64::try_from(self.lies.len()).unwrap_or(u64::MAX)
+    }
+
     /// What a lease brought was taken.
     pub(crate) fn takes(&mut self, lease: LeaseId) {
+        self.believed += u64::from(self.lies.contains(&lease));
         self.late_used += u64::from(self.late.contains(&lease));
         self.lost.remove(&lease);
         self.useful += self.reported.remove(&lease).unwrap_or(0);

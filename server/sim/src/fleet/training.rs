@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!   a unit ends (virtual time) --> Trains::run --> trainer: checkpoint, metrics --> report to the core
-//!   its result is merged       --> Trains::merge --> the trial's merge rule: checkpoint, state --> offer to the core
+//!   its result is taken in     --> Trains::screen, Trains::merge --> the trial's merge rule: checkpoint, state
+//!                                                                    --> offer to the core
 //! ```
 //!
 //! A unit is trained when it has ended in virtual time, as far as it came: what is lost isn't trained at all.
 
 use super::{fate::Training, host::Around, job::SimJob};
+use crate::Lie;
 use serde::Serialize;
 use sojourn_core::AssimilationUnit;
 use sojourn_protocol::{
@@ -42,6 +44,18 @@ pub trait Trains {
     /// # Errors
     /// Why there is nobody who could do it; a unit that fails is an outcome.
     fn run(&mut self, unit: &Unit, until: Option<u32>) -> Result<Outcome, String>;
+
+    /// What a host that lies reports instead of the outcome of [`Trains::run`].
+    ///
+    /// # Errors
+    /// Why there is no such lie.
+    fn lie(&mut self, lie: Lie, unit: &Unit, outcome: Outcome) -> Result<Outcome, String>;
+
+    /// Looks at a result as an assimilator does: why it is refused, where it is.
+    ///
+    /// # Errors
+    /// Why nobody could.
+    fn screen(&mut self, unit: &AssimilationUnit) -> Result<Option<String>, String>;
 
     /// Merges a result of [`Trains::run`] into its trial's version.
     ///
@@ -106,15 +120,27 @@ pub struct Point {
 }
 
 impl Around<'_> {
-    /// What a unit that has ended really gives; nothing where its job isn't really trained.
-    pub(crate) fn train(&mut self, lease: &Lease, training: &Training) -> Option<Outcome> {
+    /// What a unit that has ended really gives, or what is said instead; nothing where its job isn't really trained.
+    pub(crate) fn train(
+        &mut self,
+        lease: &Lease,
+        training: &Training,
+        lie: Option<Lie>,
+    ) -> Option<Outcome> {
         let job = super::host::job_index(lease);
         let trains = self.trains.as_mut()?;
         if training.fails() || !self.plan.jobs.get(job).is_some_and(|job| job.is_trained) {
             return None;
         }
         let (unit, until) = cut(&lease.unit, training.until());
-        match trains.run(&unit, until) {
+        let outcome = trains.run(&unit, until).and_then(|outcome| match (lie, &outcome) {
+            (Some(lie), Outcome::Trained(_)) => {
+                self.tally.lies(lease.id);
+                trains.lie(lie, &unit, outcome)
+            }
+            _ => Ok(outcome),
+        });
+        match outcome {
             Ok(outcome) => Some(outcome),
             Err(error) => {
                 *self.broken = Some(error);

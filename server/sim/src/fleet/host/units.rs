@@ -98,7 +98,8 @@ impl Host {
             _ => Came::Whole,
         };
         self.draw(&running, slot, came, around);
-        let real = around.train(&running.lease, &running.training);
+        let lie = self.group(around.plan).and_then(|group| group.liar);
+        let real = around.train(&running.lease, &running.training, lie);
         let (report, uploaded) = running.training.report(&running.lease, took, real);
         match uploaded {
             Some(blob) => self.upload(&running.lease, report, (blob, came == Came::Whole), around),

@@ -45,6 +45,10 @@ impl Run<'_> {
             self.apply(Command::TakeAssimilation { to: NOBODY })?;
             let Some(Answer::Assimilation(Some(unit))) = self.answer.take() else { return Ok(()) };
             let (lease, version) = (unit.lease, unit.version);
+            if let Some(reason) = self.screen(&unit)? {
+                self.refuse(lease, &reason)?;
+                continue;
+            }
             let (checkpoint, merged) = match &unit.merge {
                 None => (unit.trained.checkpoint, None),
                 Some(merge) => match self.merge(&unit, merge)? {
@@ -53,8 +57,7 @@ impl Run<'_> {
                         Some(MergeOffer { state, flush: merge.flush, in_flight: merge.in_flight }),
                     ),
                     Merged::Refused(reason) => {
-                        let fault = Fault::Host;
-                        self.apply(Command::OfferRejected { to: NOBODY, lease, reason, fault })?;
+                        self.refuse(lease, &reason)?;
                         continue;
                     }
                 },
@@ -71,6 +74,11 @@ impl Run<'_> {
                 self.measure(&unit, checkpoint)?;
             }
         }
+    }
+
+    fn refuse(&mut self, lease: LeaseId, reason: &str) -> Result<(), String> {
+        let (reason, fault) = (reason.to_owned(), Fault::Host);
+        self.apply(Command::OfferRejected { to: NOBODY, lease, reason, fault })
     }
 
     /// Looks at a version beside the fleet, where its job asks for that.
@@ -100,6 +108,14 @@ impl Run<'_> {
         let (job, trial, results) = (hop.job, hop.trial, version.0);
         self.curve.push(Point { at, job, trial, results, value });
         Ok(())
+    }
+
+    /// Why a result is refused, where what was really trained is looked at.
+    fn screen(&mut self, unit: &AssimilationUnit) -> Result<Option<String>, String> {
+        match &mut self.trains {
+            Some(trains) if self.plan.is_trained(unit.hop.job) => trains.screen(unit),
+            _ => Ok(None),
+        }
     }
 
     fn merge(&mut self, unit: &AssimilationUnit, merge: &Merge) -> Result<Merged, String> {

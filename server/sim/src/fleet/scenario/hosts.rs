@@ -1,7 +1,10 @@
 //! `[[hosts]]`: how fast machines are, and when they are there.
 
 use super::Pick;
-use crate::fleet::quantity::{Auto, Bytes, Span, whole};
+use crate::{
+    Lie,
+    fleet::quantity::{Auto, Bytes, Span, whole},
+};
 use serde::Deserialize;
 use sojourn_workgen::shards::ShardHost;
 use std::collections::BTreeMap;
@@ -20,6 +23,8 @@ pub struct HostGroup {
     pub pick: Pick,
     /// The share of the peak that training reaches.
     pub efficiency: f64,
+    /// Hosts of the same name here calculate alike; none: those of the same speed.
+    pub class: Option<String>,
     /// Factors on the speed, by the cost table's model names.
     pub speed_by_model: BTreeMap<String, f64>,
     /// How far speeds differ by model and kind of host: the sigma of a lognormal factor.
@@ -56,6 +61,9 @@ pub struct HostGroup {
     pub failures: f64,
     /// The share of results that are refused.
     pub lies: f64,
+    /// Each result of a hop is a lie of this kind.
+    #[serde(deserialize_with = "liar")]
+    pub liar: Option<Lie>,
     /// The share of units with whose start a host falls silent, to report when their leases have run out.
     pub late: f64,
 }
@@ -125,6 +133,16 @@ pub enum Notice {
     Before(Span),
 }
 
+/// A kind of lie, or `"none"`.
+fn liar<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Lie>, D::Error> {
+    let value = toml::Value::deserialize(deserializer)?;
+    if value.as_str() == Some("none") {
+        return Ok(None);
+    }
+    let lie = Lie::deserialize(value);
+    lie.map(Some).map_err(|error| serde::de::Error::custom(error.message()))
+}
+
 impl<'de> Deserialize<'de> for Notice {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = toml::Value::deserialize(deserializer)?;
@@ -147,6 +165,7 @@ impl Default for HostGroup {
             tflops: Speeds::One(10.0),
             pick: Pick::default(),
             efficiency: 1.0,
+            class: None,
             speed_by_model: BTreeMap::new(),
             spread: 0.0,
             slots: None,
@@ -165,6 +184,7 @@ impl Default for HostGroup {
             noise: 0.0,
             failures: 0.0,
             lies: 0.0,
+            liar: None,
             late: 0.0,
         }
     }
@@ -224,6 +244,7 @@ impl HostGroup {
         let goes = self.hours.is_some() || self.exponential.is_some() || self.trace.is_some();
         let preempted = self.preempted.is_some_and(|preempted| preempted.share > 0.0);
         let fails = self.failures > 0.0 || self.lies > 0.0 || self.late > 0.0;
+        let fails = fails || self.liar.is_some();
         !(spot || goes || preempted || fails)
     }
 

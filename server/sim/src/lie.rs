@@ -1,0 +1,27 @@
+//! What a host that lies makes of its results.
+
+use serde::Deserialize;
+
+/// One way to lie. All but the first keep to names, shapes, lineage and finite values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lie {
+    /// A value is not a number.
+    Nan,
+    /// What the hop has changed, the other way.
+    SignFlip,
+    /// Ten times what the hop has changed.
+    Scaled,
+    /// The parameters of the trial's first result, returned as new; of that one, those that the hop began from.
+    Old,
+    /// Another trial's parameters; where there is none yet, those that the hop began from.
+    Foreign,
+    /// A change by chance, as long as the hop's.
+    Noise,
+}
+
+impl Lie {
+    /// Each of them.
+    pub const ALL: [Lie; 6] =
+        [Lie::Nan, Lie::SignFlip, Lie::Scaled, Lie::Old, Lie::Foreign, Lie::Noise];
+}
