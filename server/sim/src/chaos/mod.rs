@@ -8,7 +8,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `scenario.rs` | what a seed makes: the job, the hosts, how often what goes wrong |
-//! | `world.rs` | the queue of virtual time, and who does what when |
+//! | `world/` | the queue of virtual time, and who does what when |
 //! | `server.rs` | the core, its journal, and replies that wait for the journal |
 //! | `host.rs` | a virtual client |
 //! | `training.rs` | training as a hash |

@@ -1,22 +1,22 @@
 //! The queue of virtual time, and who does what when.
 
+mod assimilating;
+mod hosts;
+mod network;
+
 use super::{
-    host::{Fate, Host},
+    host::Host,
     outcome::{self, Broken, Outcome},
     scenario::{Faults, Scenario},
-    server::{Reply, Server},
-    training::{self, With},
+    server::Server,
 };
 use rand_chacha::ChaCha8Rng;
-use sojourn_core::{Answer, AssimilationUnit, Command, CoreConfig, Fault, MergeOffer, ReplyTo};
+use sojourn_core::{Answer, Command, CoreConfig, ReplyTo};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId, LeaseId, TrialId},
-    manifest::DataSplit,
-    report::{Outcome as UnitOutcome, Report, ReportState},
     seeds,
     time::{Millis, UnixMillis},
-    unit::Merge,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -246,103 +246,6 @@ impl World {
         checked.unwrap_or(Ok(())).map_err(|violation| format!("at {:?}: {violation}", self.now))
     }
 
-    // --- hosts ---------------------------------------------------------------------------------
-
-    fn beat(&mut self, index: usize, boot: u64) {
-        let now = self.now;
-        let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else { return };
-        if host.silent_until > now {
-            let rest = host.silent_until - now;
-            return self.later(rest, Happening::Beat { host: index, boot });
-        }
-        let started = host.start_units(now);
-        let (id, reports) = (host.id, host.to_report());
-        let ask = host.ask_until.is_none_or(|until| until <= now).then(|| host.request(now));
-        let (holding, reported) = (host.holding(now), host.reported());
-        if ask.is_some() {
-            host.ask_until = Some(now + Millis::from_secs(8));
-        }
-        for (lease, takes) in started {
-            self.later(takes, Happening::UnitEnds { host: index, boot, lease });
-        }
-        if let Some(request) = ask {
-            let to = self.caller(index, None);
-            self.send(Command::Ask { to, host: id, request });
-        }
-        for report in reports {
-            self.send_report(index, id, report);
-        }
-        if self.faulty() && self.happens(self.scenario.curious) {
-            let trial = TrialId(self.below(8));
-            let split = if self.below(2) == 0 { DataSplit::Valid } else { DataSplit::Test };
-            self.send(Command::Evaluate { to: ReplyTo(0), job: JobId(1), trial, split });
-        }
-        let to = self.caller(index, None);
-        self.send(Command::Heartbeat { to, host: id, holding, reported });
-        self.later(HOST_BEAT, Happening::Beat { host: index, boot });
-    }
-
-    fn send_report(&mut self, index: usize, host: HostId, report: Report) {
-        let uploaded = match &report.outcome {
-            UnitOutcome::Trained(trained) => Some(trained.checkpoint),
-            UnitOutcome::Evaluated(_) | UnitOutcome::Failed(_) => None,
-        };
-        let to = self.caller(index, Some(report.lease));
-        self.send(Command::Report { to, host, report, uploaded });
-    }
-
-    fn unit_ends(&mut self, index: usize, boot: u64, lease: LeaseId) {
-        let faults = self.faults();
-        let (crash, vanish) = (self.happens(faults.crash), self.happens(faults.vanish));
-        let fate = if self.happens(faults.fail) {
-            if self.below(2) == 0 { Fate::Fails } else { Fate::Explodes }
-        } else if self.happens(faults.lie) {
-            Fate::Lies
-        } else if self.happens(faults.part) {
-            Fate::Part
-        } else {
-            Fate::Done
-        };
-        let away = Millis(u64::from(self.below(60_000)));
-        let kept = self.below(2) == 0;
-        let now = self.now;
-        let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else { return };
-        if !crash || kept {
-            host.finish(lease, fate);
-        }
-        self.outcome.host_faults += u64::from(crash || vanish);
-        if crash {
-            host.crash(now + away);
-            let boot = host.boot;
-            self.later(away, Happening::Beat { host: index, boot });
-        } else if vanish {
-            host.silent_until = now + away;
-        } else {
-            self.later(Millis(0), Happening::Beat { host: index, boot });
-        }
-    }
-
-    fn heard(&mut self, index: usize, boot: u64, answer: Answer) {
-        let now = self.now;
-        let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else { return };
-        if host.silent_until > now {
-            return;
-        }
-        match answer {
-            Answer::Work(answer) => host.heard_work(&answer),
-            Answer::Heartbeat(answer) => host.heard_heartbeat(&answer),
-            Answer::Report(answer) => {
-                if answer.state == ReportState::Acknowledged {
-                    self.acknowledged.insert(answer.lease);
-                }
-                host.heard_state(answer.lease, &answer.state);
-            }
-            _ => {}
-        }
-    }
-
-    // --- the user ------------------------------------------------------------------------------
-
     /// Pauses, resumes and extends as it comes; the job is left running when the faults end.
     fn user(&mut self) -> Result<(), String> {
         let (to, job) = (ReplyTo(0), JobId(1));
@@ -367,142 +270,4 @@ impl World {
         self.outcome.extensions += u64::from(changed && (2..4).contains(&what));
         Ok(())
     }
-
-    // --- server --------------------------------------------------------------------------------
-
-    fn assimilator(&mut self) -> Result<(), String> {
-        let faults = self.faults();
-        self.later(Millis(10), Happening::Assimilator);
-        if self.server.core().is_none() {
-            return Ok(());
-        }
-        let to = ReplyTo(u64::MAX);
-        self.apply(Command::TakeAssimilation { to })?;
-        let (replies, deletes) = self.server.sync();
-        let taken = replies.iter().find_map(|(caller, answer)| match answer.as_deref() {
-            Ok(Answer::Assimilation(Some(unit))) if *caller == to => Some(unit.clone()),
-            _ => None,
-        });
-        self.deliver(replies, &deletes)?;
-        let Some(unit) = taken else { return Ok(()) };
-        if self.happens(faults.forget) {
-            return Ok(());
-        }
-        let offer = if self.happens(faults.forget / 4) {
-            let reason = "the assimilator didn't like it".into();
-            Command::OfferRejected { to: ReplyTo(0), lease: unit.lease, reason, fault: Fault::Host }
-        } else {
-            offer(&unit)
-        };
-        self.apply(offer.clone())?;
-        if self.happens(faults.duplicate) {
-            self.apply(offer)?;
-        }
-        Ok(())
-    }
-
-    fn sync(&mut self) -> Result<(), String> {
-        self.later(SYNC, Happening::Sync);
-        if self.server.core().is_none() {
-            return Ok(());
-        }
-        let faults = self.faults();
-        if self.happens(faults.server) {
-            self.server.check_determinism()?;
-            self.server.crash();
-            self.outcome.server_crashes += 1;
-            let away = Millis(u64::from(self.below(30_000)));
-            self.later(away, Happening::ServerStarts);
-            return Ok(());
-        }
-        let (replies, deletes) = self.server.sync();
-        for plan in self.server.plans() {
-            // One that comes late, or never, harms nothing.
-            self.send(plan);
-        }
-        self.deliver(replies, &deletes)
-    }
-
-    fn deliver(&mut self, replies: Vec<Reply>, deletes: &[Digest]) -> Result<(), String> {
-        for (to, answer) in replies {
-            let Some((host, boot, lease)) = self.callers.remove(&to) else { continue };
-            match (answer, lease) {
-                (Ok(answer), _) => {
-                    self.travel(Happening::Heard { host, boot, answer });
-                }
-                (Err(_), Some(lease)) => self.travel(Happening::Unknown { host, lease }),
-                (Err(_), None) => {}
-            }
-        }
-        for blob in deletes {
-            self.apply(Command::Deleted { blob: *blob })?;
-        }
-        Ok(())
-    }
-
-    // --- the network and time ------------------------------------------------------------------
-
-    fn send(&mut self, command: Command) {
-        let faults = self.faults();
-        if self.happens(faults.duplicate) {
-            self.travel(Happening::Arrives(Box::new(command.clone())));
-        }
-        self.travel(Happening::Arrives(Box::new(command)));
-    }
-
-    fn travel(&mut self, happening: Happening) {
-        let faults = self.faults();
-        if self.happens(faults.lose) {
-            return;
-        }
-        let slow = self.happens(faults.lag);
-        let takes = if slow { self.below(20_000) } else { 1 + self.below(30) };
-        self.later(Millis(u64::from(takes)), happening);
-    }
-
-    fn later(&mut self, after: Millis, happening: Happening) {
-        self.count += 1;
-        self.queue.insert((self.now + after, self.count), happening);
-    }
-
-    fn caller(&mut self, host: usize, lease: Option<LeaseId>) -> ReplyTo {
-        self.count += 1;
-        let to = ReplyTo(self.count);
-        let boot = self.hosts.get(host).map_or(0, |host| host.boot);
-        self.callers.insert(to, (host, boot, lease));
-        to
-    }
-
-    fn faulty(&self) -> bool {
-        self.now < UnixMillis(1_000_000) + self.scenario.faults_end
-    }
-
-    fn faults(&self) -> Faults {
-        if self.faulty() { self.scenario.faults } else { Faults::NONE }
-    }
-
-    fn happens(&mut self, thousandths: u32) -> bool {
-        self.below(1000) < thousandths
-    }
-
-    fn below(&mut self, bound: u32) -> u32 {
-        seeds::below(&mut self.chance, bound)
-    }
-}
-
-/// What an assimilator offers that has done its work.
-fn offer(unit: &AssimilationUnit) -> Command {
-    let AssimilationUnit { lease, version, trained, hop, merge, .. } = unit;
-    let made = merge.as_ref().map(|merge| {
-        let Merge { current, state, staleness, in_flight, flush, .. } = *merge;
-        let with = With { base: hop.base, current, state, staleness, in_flight, flush };
-        let (checkpoint, state) = training::merge(trained.checkpoint, &with);
-        (checkpoint, MergeOffer { state, flush, in_flight })
-    });
-    let (checkpoint, merged) = match made {
-        Some((checkpoint, merged)) => (checkpoint, Some(merged)),
-        None => (trained.checkpoint, None),
-    };
-    let (lease, version) = (*lease, *version);
-    Command::OfferAssimilated { to: ReplyTo(0), lease, version, checkpoint, merged }
 }
