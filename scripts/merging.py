@@ -25,6 +25,15 @@ DEFAULT = "delayed-nesterov"
 BEST_TUNED = "delta tuned"
 WANTED = 0.95
 SKEWS = {"none": "shards alike", "0.3": "skewed shards"}
+WORDS_OF_LIES = {
+    "none": "nobody lies",
+    "nan": "NaN",
+    "sign-flip": "the sign of its change flipped",
+    "scaled": "its change ten times",
+    "old": "the trial's first result, always",
+    "foreign": "another trial's result",
+    "noise": "noise as long as its change",
+}
 HEAD = """# Merge rules compared
 
 Written by `make merging`, figures and tables; changes by hand are lost (the words are in `scripts/merging.py`).
@@ -49,9 +58,6 @@ labels, of a Dirichlet distribution of concentration 0.3. Clients train by SGD w
 - **serial**: one client of the mean speed, one shard after the other; as many results. **synchronous**: clients ask all
   together, once nobody has anything left to do, and the mean of eight changes is the next version (`fedbuff` with
   `arrivals = 8`). Where a unit was lost, a buffer reaches into the next round.
-
-The rules are compared with the optimiser's state averaged (`optimizer = "average"`), which was the default then. Since
-the second comparison below it is `"reset"`.
 
 The tuned rules are the best of `tune.toml` by the mean accuracy of both kinds of shards, over two other seeds (1000
 and 1001), of 3 to 8 values each.
@@ -91,9 +97,9 @@ def result(sojourn, file, seed, folder):
 
 
 class Study:
-    """A scenario file's runs, by what its case is called and the skew of its shards."""
+    """A scenario file's runs, by what its case is called and the value that varies with it."""
 
-    def __init__(self, file, given):
+    def __init__(self, file, given, varied="skew"):
         begun = time.monotonic()
         scenario = tomllib.loads(file.read_text(encoding="utf-8"))
         first, count = scenario["seed"], given.seeds or scenario["seeds"]
@@ -103,8 +109,8 @@ class Study:
         self.runs = {}
         for cells in results:
             for cell in cells:
-                case, skew = cell["row"].rsplit(", skew ", 1)
-                self.runs.setdefault((case, skew), []).extend(cell["runs"])
+                case, value = cell["row"].rsplit(f", {varied} ", 1)
+                self.runs.setdefault((case, value), []).extend(cell["runs"])
         self.cases = list(dict.fromkeys(case for case, _ in self.runs))
         self.seeds = len(next(iter(self.runs.values())))
         say(f"{file.name}: {time.monotonic() - begun:.0f} s")
@@ -217,6 +223,32 @@ def optimizers(study):
     ]
 
 
+def liars(study):
+    lies = list(dict.fromkeys(lie for _, lie in study.runs))
+    best = lambda run: run["best"]
+    share = lambda runs: sum(run["believed"] for run in runs) / max(1, sum(run["lies"] for run in runs))
+    rows = []
+    for lie in lies:
+        row = [WORDS_OF_LIES.get(lie, lie)]
+        for case in study.cases:
+            runs, honest = study.runs[case, lie], study.runs[case, "none"]
+            shown = f"{100 * mean_of(runs, best):.1f}"
+            if lie != "none":
+                less = 100 * (mean_of(runs, best) - mean_of(honest, best))
+                shown += f" ({less:+.1f}; {100 * share(runs):.0f} %)"
+            row.append(shown)
+        rows.append(row)
+    header = ["one client of eight", *(f"{case}" for case in study.cases)]
+    return [
+        "## Clients that lie\n",
+        f"`sojourn simulate examples/merging/liars.toml`, {study.seeds} seeds, `delayed-nesterov`, five epochs; the best "
+        "accuracy of two trials in %, in brackets against nobody lying, and the share of lies that were merged. "
+        "*screened*: what is always done (names, shapes, finite values; a change longer than twice the median is "
+        'shortened). *canary*: with `canary = 2.0`. *checked*: with `verify = { quorum = 2, rate = 1.0 }`.\n',
+        table(header, rows),
+    ]
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sojourn", default=ROOT / "target" / "release" / "sojourn", type=Path)
@@ -225,7 +257,8 @@ def main():
     options.add_argument("--results", type=Path, help="keep results in this folder, and take them from there")
     given = options.parse_args()
     run = lambda file: Study(ROOT / "examples" / file, given)
-    parts = [rules(run("merge.toml")), optimizers(run("merging/optimizer.toml"))]
+    lying = Study(ROOT / "examples" / "merging/liars.toml", given, "liar")
+    parts = [rules(run("merge.toml")), optimizers(run("merging/optimizer.toml")), liars(lying)]
     text = "\n".join([HEAD, *("\n".join(paragraphs) for paragraphs in parts), CONCLUSIONS])
     (FOLDER / "README.md").write_text(text, encoding="utf-8")
     say(f"{FOLDER / 'README.md'} is written")
