@@ -2,11 +2,10 @@
 
 use crate::{
     canary::Losses,
-    merging::{File, Files, Merging, MergingError},
+    merging::{Files, Merging, MergingError},
     queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit},
 };
-use bytes::Bytes;
-use sojourn_blobs::{BlobError, BlobStore, UploadError, UploadName, Uploads};
+use sojourn_blobs::{BlobError, BlobStore, Named, UploadError, UploadName, Uploads};
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{digest::Digest, unit::Merge};
 use sojourn_rules::{Checked, MergeError, Next, Refusal, replace, screen};
@@ -106,34 +105,30 @@ impl<Q: Queue> Assimilator<Q> {
     fn assimilate(&self, unit: &Unit) -> Result<Outcome, Trouble> {
         let (lease, checkpoint) = (unit.lease, unit.trained.checkpoint);
         let name = UploadName::Lease(lease);
-        let bytes = match self.uploads.read(name, checkpoint) {
-            Ok(bytes) => Bytes::from(bytes),
+        let upload = match self.uploads.read(name, checkpoint) {
+            Ok(upload) => upload,
             Err(error) if is_lost(&error) => return self.lost(unit, &error),
             Err(error) => return Err(Trouble::Upload(error)),
         };
         let checked = CheckpointLayout::of(&unit.hop.context)
             .map_err(Refusal::Lineage)
-            .and_then(|layout| Ok((check(unit, &layout, &bytes)?, layout)));
+            .and_then(|layout| Ok((check(unit, &layout, &upload)?, layout)));
         let (checked, layout) = match checked {
             Ok(checked) => checked,
             Err(refusal) => return self.reject(unit, Fault::Host, refusal.to_string()),
         };
         match &unit.merge {
-            None => self.replace(unit, replace(&unit.hop, &checked), bytes.clone()),
-            Some(merge) => self.merge(unit, merge, layout, &bytes),
+            None => self.replace(unit, replace(&unit.hop, &checked), upload.clone()),
+            Some(merge) => self.merge(unit, merge, layout, upload.bytes()),
         }
     }
 
     /// Makes the upload itself the next version.
-    fn replace(&self, unit: &Unit, next: Next, bytes: Bytes) -> Result<Outcome, Trouble> {
+    fn replace(&self, unit: &Unit, next: Next, upload: Named) -> Result<Outcome, Trouble> {
         let Next { version, checkpoint } = next;
         // Until the offer is answered: a deletion in between would leave a version without bytes.
         let _hold = self.runtime.block_on(self.blobs.hold(checkpoint.sha256));
-        match self.runtime.block_on(self.blobs.publish_bytes(checkpoint, bytes)) {
-            Ok(()) => {}
-            Err(error @ BlobError::Unverified { .. }) => return self.lost(unit, &error),
-            Err(error) => return Err(Trouble::Store(error)),
-        }
+        self.runtime.block_on(self.blobs.publish_named(upload)).map_err(Trouble::Store)?;
         self.offer(unit, Made { version, checkpoint, merged: None })
     }
 
@@ -160,17 +155,17 @@ impl<Q: Queue> Assimilator<Q> {
         };
         let made = Made {
             version: unit.version,
-            checkpoint: checkpoint.blob,
+            checkpoint: checkpoint.blob(),
             merged: Some(Merged {
-                state: state.blob,
+                state: state.blob(),
                 flush: merge.flush,
                 in_flight: merge.in_flight,
             }),
         };
         // Held as in `replace`; always in this order, or two that do the same work could wait for each other.
-        let hold = |file: &File| self.runtime.block_on(self.blobs.hold(file.blob.sha256));
+        let hold = |file: &Named| self.runtime.block_on(self.blobs.hold(file.blob().sha256));
         let _holds = [hold(&checkpoint), hold(&state)];
-        let publish = |file: File| self.blobs.publish_bytes(file.blob, file.bytes);
+        let publish = |file| self.blobs.publish_named(file);
         // Both to their ends: the store may go on with what is dropped half-way.
         let both = async { tokio::join!(publish(checkpoint), publish(state)) };
         let (checkpoint, state) = self.runtime.block_on(both);
@@ -228,9 +223,10 @@ fn is_lost(error: &UploadError) -> bool {
 fn check<'a>(
     unit: &Unit,
     layout: &CheckpointLayout,
-    bytes: &'a [u8],
+    upload: &'a Named,
 ) -> Result<Checked<'a>, Refusal> {
-    let checked = screen(layout, &unit.hop, &unit.trained, bytes)?;
+    let found = upload.blob().sha256;
+    let checked = screen(layout, &unit.hop, &unit.trained, found, upload.bytes())?;
     let (says, expected) = (checked.lineage.position, unit.expected_end);
     if says != expected {
         return Err(Refusal::Position {

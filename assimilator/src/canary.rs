@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 
 /// A file for the trainer.
 #[derive(Debug, Clone, Copy)]
-pub struct Named<'a> {
+pub struct Contents<'a> {
     /// Its name in a unit.
     pub blob: BlobRef,
     /// What is in it.
@@ -49,7 +49,7 @@ pub trait Losses: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Why there is none; it may be had later.
-    fn loss(&self, evaluation: Evaluation, files: &[Named<'_>]) -> Result<f64, LossError>;
+    fn loss(&self, evaluation: Evaluation, files: &[Contents<'_>]) -> Result<f64, LossError>;
 }
 
 /// A trainer on this machine, started when it is first needed.
@@ -68,7 +68,7 @@ impl Trainer {
 }
 
 impl Losses for Trainer {
-    fn loss(&self, evaluation: Evaluation, named: &[Named<'_>]) -> Result<f64, LossError> {
+    fn loss(&self, evaluation: Evaluation, named: &[Contents<'_>]) -> Result<f64, LossError> {
         let folder = tempfile::tempdir()?;
         let mut files: BTreeMap<Digest, PathBuf> = BTreeMap::new();
         for file in named {
@@ -121,10 +121,10 @@ impl Canaries {
         &self,
         unit: &Unit,
         canary: &Canary,
-        (current, result): ((Version, Named<'_>), Named<'_>),
-        data: &[Named<'_>],
+        (current, result): ((Version, Contents<'_>), Contents<'_>),
+        data: &[Contents<'_>],
     ) -> Result<Option<Refusal>, LossError> {
-        let loss = |version: Version, checkpoint: Named<'_>| {
+        let loss = |version: Version, checkpoint: Contents<'_>| {
             let evaluation = canary.evaluation(&unit.hop, version, checkpoint.blob);
             let files = [&[checkpoint], data].concat();
             self.losses.loss(evaluation, &files)

@@ -21,6 +21,6 @@ mod queue;
 mod workers;
 
 pub use assimilator::{Assimilator, Outcome, Step};
-pub use canary::{LossError, Losses, Named, Trainer};
+pub use canary::{Contents, LossError, Losses, Trainer};
 pub use queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit};
 pub use workers::Workers;

@@ -4,11 +4,11 @@
 //! memory.
 
 use crate::{
-    canary::{Canaries, LossError, Losses, Named},
+    canary::{Canaries, Contents, LossError, Losses},
     queue::Unit,
 };
 use bytes::Bytes;
-use sojourn_blobs::{BlobError, BlobStore};
+use sojourn_blobs::{BlobError, BlobStore, Named};
 use sojourn_model::{CheckpointLayout, ModelError, base_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -35,18 +35,11 @@ pub(crate) enum MergingError {
     NoTrainer,
 }
 
-/// A blob to publish.
-#[derive(Debug, Clone)]
-pub(crate) struct File {
-    pub(crate) blob: BlobRef,
-    pub(crate) bytes: Bytes,
-}
-
 /// A merged version.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
-    pub(crate) checkpoint: File,
-    pub(crate) state: File,
+    pub(crate) checkpoint: Named,
+    pub(crate) state: Named,
 }
 
 /// Makes merged versions out of stored ones.
@@ -107,7 +100,8 @@ impl Merging {
         let spare = std::mem::take(&mut self.kept().spare);
         let made = merger.merge_over(&update, spare)?.made;
         drop((base, current, state));
-        let (checkpoint, state) = rayon::join(|| file(made.checkpoint), || file(made.state));
+        let name = |bytes: Vec<u8>| Named::of(Bytes::from(bytes));
+        let (checkpoint, state) = rayon::join(|| name(made.checkpoint), || name(made.state));
         let files = Files { checkpoint, state };
         let mut kept = self.kept();
         if let Some(before) = kept.last.replace(files.clone()) {
@@ -121,7 +115,7 @@ impl Merging {
         &self,
         unit: &Unit,
         canary: &Canary,
-        (of, current): (Base, &[u8]),
+        (of, current): (Base, &Bytes),
         upload: &[u8],
     ) -> Result<(), MergingError> {
         let canaries = self.canaries.as_ref().ok_or(MergingError::NoTrainer)?;
@@ -130,12 +124,12 @@ impl Merging {
         let data = data.collect::<Result<Vec<(BlobRef, Bytes)>, MergingError>>()?;
         let blob = match of {
             Base::Checkpoint { blob, .. } => blob,
-            Base::Initial { .. } | Base::Given { .. } => blob_of(current),
+            Base::Initial { .. } | Base::Given { .. } => Named::of(current.clone()).blob(),
         };
-        let current = Named { blob, bytes: current };
-        let result = Named { blob: unit.trained.checkpoint, bytes: upload };
-        let data: Vec<Named<'_>> =
-            data.iter().map(|(blob, bytes)| Named { blob: *blob, bytes }).collect();
+        let current = Contents { blob, bytes: current };
+        let result = Contents { blob: unit.trained.checkpoint, bytes: upload };
+        let data: Vec<Contents<'_>> =
+            data.iter().map(|(blob, bytes)| Contents { blob: *blob, bytes }).collect();
         let both = ((of.version(), current), result);
         let refusal = canaries.refuses(unit, canary, both, &data)?;
         refusal.map_or(Ok(()), |refusal| Err(MergingError::Canary(refusal)))
@@ -162,21 +156,13 @@ impl Merging {
 impl Files {
     fn find(&self, blob: Digest) -> Option<Bytes> {
         let mut files = [&self.checkpoint, &self.state].into_iter();
-        files.find(|file| file.blob.sha256 == blob).map(|file| file.bytes.clone())
+        files.find(|file| file.blob().sha256 == blob).map(|file| file.bytes().clone())
     }
 
     fn into_spare(self) -> Spare {
         // Where somebody still reads it, the bytes would only be copied.
-        let memory = |file: File| file.bytes.try_into_mut().map(Vec::from).unwrap_or_default();
+        let memory =
+            |file: Named| file.into_bytes().try_into_mut().map(Vec::from).unwrap_or_default();
         Spare { checkpoint: memory(self.checkpoint), state: memory(self.state) }
     }
-}
-
-fn file(bytes: Vec<u8>) -> File {
-    File { blob: blob_of(&bytes), bytes: Bytes::from(bytes) }
-}
-
-fn blob_of(bytes: &[u8]) -> BlobRef {
-    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    BlobRef { sha256: Digest::of(bytes), bytes: length }
 }

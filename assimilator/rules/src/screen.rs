@@ -25,7 +25,8 @@ pub struct Checked<'a> {
     pub tensors: Vec<TensorView<'a>>,
 }
 
-/// Checks an upload against the unit that it is for and the report that came with it.
+/// Checks an upload against the unit that it is for and the report that came with it. `found` is the digest that its
+/// bytes were found to have when they were read: they are not hashed again.
 ///
 /// # Errors
 /// The first thing that is wrong, from the outside in: base, size, digest, encoding, names, types,
@@ -34,12 +35,14 @@ pub fn screen<'a>(
     layout: &CheckpointLayout,
     hop: &Hop,
     trained: &Trained,
+    found: Digest,
     upload: &'a [u8],
 ) -> Result<Checked<'a>, Refusal> {
     if trained.base != hop.base.version() {
         return Err(Refusal::Base { expected: hop.base.version(), actual: trained.base });
     }
-    let checkpoint = check_bytes(&trained.checkpoint, upload)?;
+    let bytes = u64::try_from(upload.len()).unwrap_or(u64::MAX);
+    let checkpoint = check_name(trained.checkpoint, BlobRef { sha256: found, bytes })?;
     let tensors = decode(upload)?;
     check_tensors(layout.tensors(), &tensors)?;
     let lineage = check_lineage(hop, trained, &tensors)?;
@@ -47,16 +50,14 @@ pub fn screen<'a>(
     Ok(Checked { checkpoint, lineage, tensors })
 }
 
-fn check_bytes(reported: &BlobRef, upload: &[u8]) -> Result<BlobRef, Refusal> {
-    let actual = u64::try_from(upload.len()).unwrap_or(u64::MAX);
-    if actual != reported.bytes {
-        return Err(Refusal::Size { expected: reported.bytes, actual });
+fn check_name(reported: BlobRef, found: BlobRef) -> Result<BlobRef, Refusal> {
+    if found.bytes != reported.bytes {
+        return Err(Refusal::Size { expected: reported.bytes, actual: found.bytes });
     }
-    let sha256 = Digest::of(upload);
-    if sha256 != reported.sha256 {
-        return Err(Refusal::Digest { expected: reported.sha256, actual: sha256 });
+    if found.sha256 != reported.sha256 {
+        return Err(Refusal::Digest { expected: reported.sha256, actual: found.sha256 });
     }
-    Ok(BlobRef { sha256, bytes: actual })
+    Ok(found)
 }
 
 /// Are these the tensors that there must be, which are in name order?

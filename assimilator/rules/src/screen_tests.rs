@@ -71,6 +71,15 @@ fn report(upload: &[u8]) -> Trained {
     }
 }
 
+fn screen<'a>(
+    layout: &CheckpointLayout,
+    hop: &Hop,
+    trained: &Trained,
+    upload: &'a [u8],
+) -> Result<Checked<'a>, Refusal> {
+    super::screen(layout, hop, trained, Digest::of(upload), upload)
+}
+
 fn refusal(upload: &[u8]) -> Refusal {
     screen(&layout(), &hop(), &report(upload), upload).unwrap_err()
 }

@@ -2,7 +2,7 @@
 
 use crate::world::{LEASE, World, blob_of, checkpoint, hop, is_held, with_first};
 use sojourn_assimilator::{
-    Fault, LossError, Losses, Made, Merged, Named, Offer, Outcome, QueueError, Step,
+    Contents, Fault, LossError, Losses, Made, Merged, Offer, Outcome, QueueError, Step,
 };
 use sojourn_model::{CheckpointLayout, Lineage, given_parameters, initial_checkpoint};
 use sojourn_protocol::{
@@ -195,7 +195,7 @@ struct Known {
 }
 
 impl Losses for Known {
-    fn loss(&self, evaluation: Evaluation, files: &[Named<'_>]) -> Result<f64, LossError> {
+    fn loss(&self, evaluation: Evaluation, files: &[Contents<'_>]) -> Result<f64, LossError> {
         assert!(files.iter().all(|file| file.blob == blob_of(file.bytes)));
         let of = evaluation.checkpoint;
         let named: Vec<BlobRef> = files.iter().map(|file| file.blob).collect();

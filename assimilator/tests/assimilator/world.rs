@@ -3,7 +3,7 @@
 use sojourn_assimilator::{
     Assimilator, Fault, Made, Offer, Outcome, Queue, QueueError, Step, Unit,
 };
-use sojourn_blobs::{BlobStore, UploadName, Uploads};
+use sojourn_blobs::{BlobStore, Named, UploadName, Uploads};
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -183,9 +183,9 @@ impl World {
     }
 
     pub(crate) fn publish(&self, bytes: &[u8]) -> BlobRef {
-        let blob = blob_of(bytes);
-        let bytes = bytes.to_vec().into();
-        self.runtime.block_on(self.blobs.publish_bytes(blob, bytes)).unwrap();
+        let named = Named::of(bytes.to_vec().into());
+        let blob = named.blob();
+        self.runtime.block_on(self.blobs.publish_named(named)).unwrap();
         blob
     }
 

@@ -84,7 +84,8 @@ fn what_is_trained_passes_the_screening() {
         let hop = world.hop(context);
         let (trained, bytes) = world.train(&hop, hop.batches()).unwrap();
         let layout = CheckpointLayout::of(&hop.context).unwrap();
-        sojourn_rules::screen(&layout, &hop, &trained, &bytes).unwrap();
+        let found = Digest::of(&bytes);
+        sojourn_rules::screen(&layout, &hop, &trained, found, &bytes).unwrap();
         assert_eq!(trained.sums.rows, u64::from(ROWS));
         assert!(!world.folder.path().join("output.partial").exists());
     }

@@ -9,6 +9,7 @@
 mod disk;
 mod error;
 mod hold;
+mod named;
 mod store;
 mod upload;
 mod uploads;
@@ -16,6 +17,7 @@ mod uploads;
 pub use disk::{Disk, FullDisk, RealDisk};
 pub use error::{BlobError, UploadError};
 pub use hold::Hold;
+pub use named::Named;
 pub use store::{BlobBytes, BlobStore};
 pub use upload::{Encoding, Upload};
 pub use uploads::{UploadName, Uploads};

@@ -3,6 +3,7 @@
 use crate::{
     error::BlobError,
     hold::{Hold, Holds},
+    named::Named,
 };
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
@@ -136,16 +137,19 @@ impl BlobStore {
     pub async fn publish(&self, blob: BlobRef, file: &Path) -> Result<(), BlobError> {
         let file_error = |source| BlobError::File { path: file.to_owned(), source };
         let mut source = tokio::fs::File::open(file).await.map_err(file_error)?;
-        let mut hasher = Hasher::default();
-        let mut total = 0;
         let mut part = next_part(&mut source).await.map_err(file_error)?;
-        hasher.update(&part);
-        total += part.len() as u64;
-
         if part.len() < PART {
-            return self.put(blob, part, hasher.finish()).await;
+            let named = Named::of(part);
+            let BlobRef { sha256: found, bytes } = named.blob();
+            if named.blob() != blob {
+                return Err(BlobError::Unverified { blob, found, bytes });
+            }
+            return self.publish_named(named).await;
         }
 
+        let mut hasher = Hasher::default();
+        hasher.update(&part);
+        let mut total = part.len() as u64;
         let upload = self.store.put_multipart(&key(blob.sha256)).await;
         let mut upload = upload.map_err(BlobError::store)?;
         let copied = async {
@@ -175,23 +179,14 @@ impl BlobStore {
         }
     }
 
-    /// As [`BlobStore::publish`], of bytes in memory.
+    /// Stores bytes under their name, and returns once they last.
     ///
     /// # Errors
-    /// [`BlobError::Unverified`], [`BlobError::Full`], or trouble with the store.
-    pub async fn publish_bytes(&self, blob: BlobRef, bytes: Bytes) -> Result<(), BlobError> {
-        let found = Digest::of(&bytes);
-        self.put(blob, bytes, found).await
-    }
-
-    /// Stores bytes whose digest was `found`, in one request.
-    async fn put(&self, blob: BlobRef, bytes: Bytes, found: Digest) -> Result<(), BlobError> {
-        let total = bytes.len() as u64;
-        if found != blob.sha256 || total != blob.bytes {
-            return Err(BlobError::Unverified { blob, found, bytes: total });
-        }
-        let put = self.store.put(&key(blob.sha256), PutPayload::from(bytes)).await;
-        self.remember(blob.sha256, put.map_err(BlobError::store)?.e_tag);
+    /// [`BlobError::Full`], or trouble with the store.
+    pub async fn publish_named(&self, named: Named) -> Result<(), BlobError> {
+        let blob = named.blob().sha256;
+        let put = self.store.put(&key(blob), PutPayload::from(named.into_bytes())).await;
+        self.remember(blob, put.map_err(BlobError::store)?.e_tag);
         Ok(())
     }
 

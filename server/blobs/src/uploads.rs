@@ -10,6 +10,7 @@
 use crate::{
     disk::{Disk, RealDisk},
     error::UploadError,
+    named::Named,
     upload::{Encoding, Slot, Upload},
 };
 use sojourn_protocol::{
@@ -163,17 +164,18 @@ impl Uploads {
         path.ok_or(UploadError::NotComplete { name, blob: blob.sha256 })
     }
 
-    /// The bytes of a complete upload, hashed as they are read.
+    /// The bytes of a complete upload, hashed as they are read: those of `blob`.
     ///
     /// # Errors
     /// [`UploadError::NotComplete`], [`UploadError::DigestMismatch`] where the file was altered.
-    pub fn read(&self, name: UploadName, blob: BlobRef) -> Result<Vec<u8>, UploadError> {
+    pub fn read(&self, name: UploadName, blob: BlobRef) -> Result<Named, UploadError> {
         let path = self.complete(name, blob)?;
         let bytes = fs::read(&path).map_err(|source| UploadError::io(&path, source))?;
-        let found = Digest::of(&bytes);
-        if found == blob.sha256 {
-            Ok(bytes)
+        let named = Named::of(bytes.into());
+        if named.blob() == blob {
+            Ok(named)
         } else {
+            let found = named.blob().sha256;
             Err(UploadError::DigestMismatch { declared: blob.sha256, found })
         }
     }

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use sojourn_blobs::{BlobError, BlobStore};
+use sojourn_blobs::{BlobError, BlobStore, Named};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::path::{Path, PathBuf};
 
@@ -26,8 +26,8 @@ async fn range(store: &BlobStore, blob: Digest, range: std::ops::Range<u64>) -> 
 async fn contract(store: BlobStore) {
     let folder = tempfile::tempdir().unwrap();
     // Beyond one part, so that the multipart way is taken too.
-    let large: Vec<u8> = (0..9_000_000u32).map(|i| (i % 251) as u8).collect();
-    for bytes in [&b""[..], b"x", b"some bytes", &large] {
+    let large_bytes: Vec<u8> = (0..9_000_000u32).map(|i| (i % 251) as u8).collect();
+    for bytes in [&b""[..], b"x", b"some bytes", &large_bytes] {
         let blob = blob(bytes);
         assert_eq!(store.size(blob.sha256).await.unwrap(), None);
         assert!(matches!(
@@ -42,7 +42,7 @@ async fn contract(store: BlobStore) {
         assert_eq!(range(&store, blob.sha256, 0..blob.bytes).await, bytes);
     }
 
-    let large = blob(&large);
+    let large = blob(&large_bytes);
     assert_eq!(range(&store, large.sha256, 250..253).await, [250, 0, 1]);
     assert_eq!(range(&store, large.sha256, 5..5).await, b"");
     for outside in [0..9_000_001, 9_000_001..9_000_001] {
@@ -53,6 +53,17 @@ async fn contract(store: BlobStore) {
     let mut expected = [blob(b""), blob(b"x"), blob(b"some bytes"), large];
     expected.sort_unstable();
     assert_eq!(store.list().await.unwrap(), expected);
+
+    // From memory, too.
+    store.delete(large.sha256).await.unwrap();
+    let named = Named::of(large_bytes.clone().into());
+    assert_eq!(named.blob(), large);
+    for _ in 0..2 {
+        store.publish_named(named.clone()).await.unwrap();
+        assert_eq!(store.size(large.sha256).await.unwrap(), Some(large.bytes));
+        assert_eq!(store.bytes(large.sha256).await.unwrap(), large_bytes);
+        assert_eq!(store.list().await.unwrap(), expected);
+    }
 
     store.delete(large.sha256).await.unwrap();
     store.delete(large.sha256).await.unwrap();

@@ -159,7 +159,8 @@ async fn complete(
             return Ok(Ok(()));
         }
         let encoded = uploads.read(UploadName::Delta(lease), delta)?;
-        let checkpoint = decode(Named { digest: base.0, bytes: &bytes }, &encoded, result);
+        let base = Named { digest: base.0, bytes: &bytes };
+        let checkpoint = decode(base, encoded.bytes(), result);
         let checkpoint = match checkpoint {
             Ok(checkpoint) => checkpoint,
             Err(error) => {

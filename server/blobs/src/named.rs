@@ -1,0 +1,38 @@
+//! Bytes with their name.
+
+use bytes::Bytes;
+use sojourn_protocol::digest::{BlobRef, Digest};
+
+/// Bytes in memory and the name that they were found to have: who is given both needn't hash them again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    blob: BlobRef,
+    bytes: Bytes,
+}
+
+impl Named {
+    /// Hashes bytes.
+    #[must_use]
+    pub fn of(bytes: Bytes) -> Self {
+        let blob = BlobRef { sha256: Digest::of(&bytes), bytes: bytes.len() as u64 };
+        Self { blob, bytes }
+    }
+
+    /// The name.
+    #[must_use]
+    pub const fn blob(&self) -> BlobRef {
+        self.blob
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The bytes, without the name.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+}
