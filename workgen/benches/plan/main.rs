@@ -10,8 +10,10 @@
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 mod instances;
+mod shops;
 
-use instances::{Holders, balanced, convnets};
+use instances::{Holders, convnets};
+use shops::balanced;
 use sojourn_protocol::seeds;
 use sojourn_workgen::plan::{Budget, Iterations, PlannerName, Problem, WHOLE};
 use std::time::{Duration, Instant};
