@@ -1,24 +1,20 @@
-//! How long a merge takes for the 4,972,746 numbers of the VC-ASGD paper's network: JSON lines.
+//! How long the merge kernels take for the 4,972,746 numbers of the VC-ASGD paper's network: JSON lines.
 //!
-//! The kernels alone, over slices that are in memory: their milliseconds beside those that moving the same bytes
-//! takes at the machine's memory bandwidth, which is measured by turns with them and with the same threads; and the
-//! bytes that they move in a second beside that bandwidth. Then blob to blob: three checkpoints and a state in memory,
-//! the next ones and their digests out, beside hashing alone; and with both written and synced, beside writing and
-//! syncing alone.
+//! Over slices that are in memory: their milliseconds beside those that moving the same bytes takes at the machine's
+//! memory bandwidth, which is measured by turns with them and with the same threads; and the bytes that they move in a
+//! second beside that bandwidth. What whole checkpoints take is measured in the assimilator.
 
 #![expect(
     clippy::unwrap_used,
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
-    reason = "a benchmark ends at what it did not expect, counts megabytes, takes the time, and writes"
+    reason = "a benchmark ends at what it did not expect, counts megabytes, and takes the time"
 )]
 
-mod blobs;
 mod memory;
 
 use half::bf16;
 use memory::{Loop, Memory};
-use sojourn_protocol::spec::RuleSpec;
 use sojourn_rules::{Element, Momentum, Pass, Slices, Step, norm};
 use std::{hint::black_box, time::Instant};
 
@@ -33,10 +29,6 @@ fn main() {
     kernel("norm of the change", 8 * COUNT, &mut memory, || {
         black_box(norm(&base, &returned));
     });
-    for rule in [RuleSpec::VC_ASGD, RuleSpec::DELTA, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV]
-    {
-        blobs::blob_to_blob(rule);
-    }
 }
 
 /// Each kernel, and how many numbers of the model and of the rule it reads and writes for each place.
