@@ -134,3 +134,32 @@ fn what_is_set_in_a_job_file_is_checked_as_the_file_is() {
     let error = told("set.training.optimizer = { name = \"sgd\", lr = \"a\\\"b\" }\n");
     assert!(error.contains("`training.optimizer.lr` is a string (`\"a\"b\"`)"), "{error}");
 }
+
+#[test]
+fn an_assimilator_works_at_one_result_at_a_time_and_at_one_of_each_trial() {
+    let makespan = |server: &str, job: &str| {
+        let text = fleet(&format!("assimilation = 50\n{server}"), "count = 4\n", job);
+        let run = run(&text);
+        assert_eq!(run.merged, run.assimilated, "{run:?}");
+        run.makespan
+    };
+    // Results come by fours, at 100 and 200 s; the first is merged at 150 s, and then one each 50 s.
+    assert!(close(makespan("", MERGE), 500.0));
+    assert!(close(makespan("assimilators = 4\n", MERGE), 500.0), "versions follow each other");
+    // The second round of four begins when all of the first are merged.
+    assert!(close(makespan("rounds = true\n", MERGE), 600.0));
+    let rates = "set.training.optimizer = { name = \"adam\", lr = { choice = [1e-3, 1e-2] } }\n";
+    let two = format!("{MERGE}{rates}");
+    assert!(close(makespan("", &two), 900.0), "16 results, the first at 100 s");
+    let both = makespan("assimilators = 2\n", &two);
+    assert!(both < 600.0, "{both}");
+    assert!(close(makespan("assimilators = 3\n", &two), both));
+}
+
+#[test]
+fn who_assimilates_in_no_time_needs_no_other() {
+    let text = fleet("", "count = 3\nnoise = 0.3\nlate = 0.1\n", &format!("epochs = 3\n{MERGE}"));
+    let one = run(&text);
+    let three = run(&text.replace("[server]\n", "[server]\nassimilators = 3\n"));
+    assert_eq!(serde_json::to_string(&one).unwrap(), serde_json::to_string(&three).unwrap());
+}

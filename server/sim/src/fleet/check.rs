@@ -133,6 +133,7 @@ fn server(server: &ServerSpec) -> Result<(), Fault> {
     table.want(server.most_hops != Some(0), "most_hops", "must be at least 1")?;
     table.want(server.most_copied <= Some(100), "most_copied", "must be at most 100, per cent")?;
     table.want(server.milp_limit.0 > 0, "milp_limit", "must be above 0")?;
+    table.want(server.assimilators >= 1, "assimilators", "must be at least 1")?;
     for (key, time) in [
         ("lease_term", server.lease_term),
         ("heartbeat", server.heartbeat),

@@ -44,6 +44,7 @@ pub(crate) struct Plan {
     pub(crate) jobs: Vec<SimJob>,
     pub(crate) begun: u64,
     pub(crate) assimilation: u64,
+    pub(crate) assimilators: u32,
     /// Hosts ask all together, once nobody has anything left to do.
     pub(crate) rounds: bool,
     pub(crate) milp_limit: Span,
@@ -144,6 +145,7 @@ impl Plan {
             jobs,
             begun: day_time(&scenario.starts_at)?,
             assimilation: scenario.server.assimilation.0,
+            assimilators: scenario.server.assimilators,
             rounds: scenario.server.rounds,
             milp_limit: scenario.server.milp_limit,
             most_hops: scenario.server.most_hops,
@@ -198,7 +200,10 @@ impl Plan {
         let millis = |micros: u64| Millis(micros.div_ceil(1000));
         let never = Millis(u64::MAX / 4);
         let defaults = CoreConfig::with_lease_term(millis(self.lease_term));
+        let term = defaults.assimilation_term;
         CoreConfig {
+            // Assimilators don't die here.
+            assimilation_term: Millis(term.0.saturating_add(millis(self.assimilation).0)),
             heartbeat_every: millis(self.heartbeat),
             longest_wait: millis(self.longest_wait),
             // Deleting old checkpoints has no influence on who trains what.

@@ -3,6 +3,8 @@
 //! At one instant results come in first, then machines come and go, then results are assimilated, and only
 //! then is anybody given something: units that end together are all known before the next are handed out.
 
+use super::training::Merged;
+use sojourn_core::AssimilationUnit;
 use sojourn_protocol::{api::WorkAnswer, digest::BlobRef, report::Report};
 use std::{
     cmp::{Ordering, Reverse},
@@ -35,8 +37,10 @@ pub(crate) enum Event {
     Goes { host: u32, boot: u32 },
     /// A job is submitted.
     Submit { job: u32 },
-    /// Results are taken in.
+    /// Assimilators look for results.
     Assimilate,
+    /// One is done with a result; merged: what came of that, where it was to be.
+    Assimilated { unit: Box<AssimilationUnit>, merged: Option<Merged> },
     /// An ask reaches the server.
     Ask { host: u32, boot: u32 },
     /// A host shows that it lives.
@@ -55,7 +59,7 @@ impl Event {
             | Event::Warned { .. }
             | Event::Closes { .. }
             | Event::Goes { .. } => 1,
-            Event::Assimilate => 2,
+            Event::Assimilate | Event::Assimilated { .. } => 2,
             Event::Ask { .. } => 3,
             Event::Beat { .. } => 4,
             // Whoever is there has asked by then.

@@ -322,6 +322,10 @@ mod tests {
                 "`vary.job.trials` must be a list of at least one value",
             ),
             ("[[hosts]]\ntflops = true\n", "line 2: a number of TFLOP/s, a list of them"),
+            (
+                "[server]\nassimilators = 0\n[[hosts]]\n[job]\n",
+                "line 2: `server.assimilators` must be at least 1",
+            ),
             ("[job]\ntrials = 2\n", "no hosts"),
             (
                 "[[hosts]]\n[[hosts]]\nname = \"old\"\ntflops = [1, 1e-300]\n[job]\n",

@@ -1,27 +1,12 @@
 //! What is asked of the core, and what it wants done.
 
-use super::{NOBODY, PROGRESS_EVERY, Run};
-use crate::fleet::{
-    job::SimJob,
-    quantity::float,
-    queue::Event,
-    training::{Merged, Point, Score},
-};
+use super::{NOBODY, Run};
+use crate::fleet::{quantity::float, queue::Event, training::Score};
 use rand_core::Rng as _;
 use sojourn_core::{
-    Answer, AssimilationUnit, Command, Effect, Envelope, Event as Decided, Fault, MergeOffer,
-    Offered, Record, ReplyTo, TrialOrder,
+    Answer, Command, Effect, Envelope, Event as Decided, Record, ReplyTo, TrialOrder,
 };
-use sojourn_protocol::{
-    digest::BlobRef,
-    ids::LeaseId,
-    manifest::DataSplit,
-    metrics::ByClass,
-    report::{Outcome, Sums},
-    time::UnixMillis,
-    unit::{Evaluation, Merge, Unit},
-};
-use std::sync::Arc;
+use sojourn_protocol::{ids::LeaseId, report::Sums, time::UnixMillis};
 
 impl Run<'_> {
     pub(super) fn submit(&mut self, job: usize) -> Result<(), String> {
@@ -37,99 +22,6 @@ impl Run<'_> {
             _ => return Err(format!("the job `{}` was refused", of.name)),
         }
         Ok(())
-    }
-
-    pub(super) fn assimilate(&mut self) -> Result<(), String> {
-        self.assimilating = false;
-        loop {
-            self.apply(Command::TakeAssimilation { to: NOBODY })?;
-            let Some(Answer::Assimilation(Some(unit))) = self.answer.take() else { return Ok(()) };
-            let (lease, version) = (unit.lease, unit.version);
-            if let Some(reason) = self.screen(&unit)? {
-                self.refuse(lease, &reason)?;
-                continue;
-            }
-            let (checkpoint, merged) = match &unit.merge {
-                None => (unit.trained.checkpoint, None),
-                Some(merge) => match self.merge(&unit, merge)? {
-                    Merged::Made { checkpoint, state } => (
-                        checkpoint,
-                        Some(MergeOffer { state, flush: merge.flush, in_flight: merge.in_flight }),
-                    ),
-                    Merged::Refused(reason) => {
-                        self.refuse(lease, &reason)?;
-                        continue;
-                    }
-                },
-            };
-            self.apply(Command::OfferAssimilated {
-                to: NOBODY,
-                lease,
-                version,
-                checkpoint,
-                merged,
-            })?;
-            if let Some(Answer::Offered(Offered::Taken)) = self.answer.take() {
-                self.tell();
-                self.measure(&unit, checkpoint)?;
-            }
-        }
-    }
-
-    fn refuse(&mut self, lease: LeaseId, reason: &str) -> Result<(), String> {
-        let (reason, fault) = (reason.to_owned(), Fault::Host);
-        self.apply(Command::OfferRejected { to: NOBODY, lease, reason, fault })
-    }
-
-    /// Looks at a version beside the fleet, where its job asks for that.
-    fn measure(&mut self, of: &AssimilationUnit, checkpoint: BlobRef) -> Result<(), String> {
-        let (hop, version) = (&of.hop, of.version);
-        let (Some(trains), Some(job)) = (&mut self.trains, self.plan.job(hop.job)) else {
-            return Ok(());
-        };
-        if !job.curve.is_some_and(|every| version.0.is_multiple_of(every)) {
-            return Ok(());
-        }
-        let evaluation = Unit::Evaluate(Evaluation {
-            job: hop.job,
-            trial: hop.trial,
-            epoch: hop.start.epoch,
-            version,
-            checkpoint,
-            shards: job.data.valid.clone(),
-            split: DataSplit::Valid,
-            counting: job.spec.search.counting(&job.data.labels),
-            context: Arc::clone(&hop.context),
-        });
-        let Outcome::Evaluated(evaluated) = trains.run(&evaluation, None)? else { return Ok(()) };
-        let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
-        let value = job.spec.search.metric.value(&evaluated.sums(), f1);
-        let at = float(self.now - self.first_at.min(self.now)) / 1e6;
-        let (job, trial, results) = (hop.job, hop.trial, version.0);
-        self.curve.push(Point { at, job, trial, results, value });
-        Ok(())
-    }
-
-    /// Why a result is refused, where what was really trained is looked at.
-    fn screen(&mut self, unit: &AssimilationUnit) -> Result<Option<String>, String> {
-        match &mut self.trains {
-            Some(trains) if self.plan.is_trained(unit.hop.job) => trains.screen(unit),
-            _ => Ok(None),
-        }
-    }
-
-    fn merge(&mut self, unit: &AssimilationUnit, merge: &Merge) -> Result<Merged, String> {
-        match &mut self.trains {
-            Some(trains) if self.plan.is_trained(unit.hop.job) => trains.merge(unit, merge),
-            _ => Ok(Merged::made_up(unit)),
-        }
-    }
-
-    fn tell(&mut self) {
-        if self.tally.assimilated.is_multiple_of(PROGRESS_EVERY) {
-            let hops = self.plan.jobs.iter().map(SimJob::hops).sum();
-            self.watch.progress(self.tally.assimilated, hops);
-        }
     }
 
     /// Has the core take a command in, and carries out what it wants done.
@@ -165,8 +57,9 @@ impl Run<'_> {
             Effect::Persist(record) => self.decided(&record),
             Effect::Reply { to, answer, .. } => self.answered(to, answer.ok()),
             Effect::Assimilate => {
-                if !std::mem::replace(&mut self.assimilating, true) {
-                    self.queue.add(self.now + self.plan.assimilation, Event::Assimilate);
+                // Whoever is at work looks again when that is done.
+                if self.idle > 0 && !std::mem::replace(&mut self.woken, true) {
+                    self.queue.add(self.now, Event::Assimilate);
                 }
             }
             Effect::Delete(blob) => self.deleted.push(blob),

@@ -113,7 +113,8 @@ impl Run<'_> {
     /// Where hosts ask all together: they do, if nobody has anything left to do. Evaluations are rounds of their own.
     pub(super) fn begin_round(&mut self) -> Result<(), String> {
         let out = &self.core.state().leases;
-        if self.assimilating || !out.is_empty() || self.queue.next_at() == Some(self.now) {
+        let assimilating = self.woken || self.idle < self.plan.assimilators;
+        if assimilating || !out.is_empty() || self.queue.next_at() == Some(self.now) {
             return Ok(());
         }
         let mut asks = std::mem::take(&mut self.next_round).into_iter();

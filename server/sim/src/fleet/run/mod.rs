@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Here: time and the order of events. `hosts.rs`: machines, and what they say. `carry_out.rs`: what is
-//! asked of the core, and its effects.
+//! asked of the core, and its effects. `assimilate.rs`: what becomes of results.
 
+mod assimilate;
 mod carry_out;
 mod hosts;
 
@@ -82,8 +83,10 @@ pub(crate) struct Run<'a> {
     answer: Option<Answer>,
     deleted: Vec<Digest>,
     planned: Vec<Command>,
-    /// Assimilation is on its way.
-    assimilating: bool,
+    /// Assimilators have heard that there is work.
+    woken: bool,
+    /// Assimilators without any.
+    idle: u32,
     submitted: usize,
     ended: usize,
     first_at: u64,
@@ -120,7 +123,8 @@ impl<'a> Run<'a> {
             answer: None,
             deleted: Vec::new(),
             planned: Vec::new(),
-            assimilating: false,
+            woken: false,
+            idle: plan.assimilators,
             submitted: 0,
             ended: 0,
             first_at: u64::MAX,
@@ -246,6 +250,7 @@ impl<'a> Run<'a> {
             Event::Goes { host, boot } => return self.goes(index(host), boot),
             Event::Submit { job } => return self.submit(index(job)),
             Event::Assimilate => return self.assimilate(),
+            Event::Assimilated { unit, merged } => return self.assimilated(&unit, merged),
             Event::Ask { host, boot } => return self.ask(index(host), boot),
             Event::Beat { host, boot } => return self.beat(index(host), boot),
         }

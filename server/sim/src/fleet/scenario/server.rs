@@ -26,6 +26,8 @@ pub struct ServerSpec {
     pub rounds: bool,
     /// What it takes to check a checkpoint and make it the next version.
     pub assimilation: Span,
+    /// Who does that, so many at a time; results of one trial wait for each other.
+    pub assimilators: u32,
     /// Real time for one plan of `milp`.
     pub milp_limit: Span,
 }
@@ -41,6 +43,7 @@ impl Default for ServerSpec {
             most_copied: None,
             rounds: false,
             assimilation: Span(0),
+            assimilators: 1,
             milp_limit: Span(1_000_000),
         }
     }
