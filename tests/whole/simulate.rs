@@ -136,6 +136,8 @@ fn hops_really_train_where_a_job_asks_for_it() {
     let job = job.replace("choice = [[64], [128, 64]]", "choice = [[32]]");
     let job = job.replace("{ log_uniform = [1e-3, 1e-2], points = 3 }", "0.003");
     let job = job.replace("channels = { choice = [[16], [16, 32]] }", "channels = [4]");
+    // The best one is tested in the end, and then the job ends.
+    let job = job.replace("valid = 0.2\n", "valid = 0.2\ntest = 0.1\n");
     fs::create_dir(folder.path().join("job")).unwrap();
     fs::write(folder.path().join("job/digits.toml"), job).unwrap();
     fs::copy(example("digits/digits.csv"), folder.path().join("job/digits.csv")).unwrap();

@@ -95,8 +95,12 @@ impl Run<'_> {
                 self.scored(*lease, epoch.0, valid, *f1);
                 self.count_ended();
             }
+            Decided::ExtraEvaluated { lease, .. } => {
+                self.tally.takes(*lease);
+                self.count_ended();
+            }
             // With one of these a job may have ended.
-            Decided::TrialFailed { .. } => self.count_ended(),
+            Decided::TrialFailed { .. } | Decided::ExtraFailed { .. } => self.count_ended(),
             Decided::Assimilated { lease, merged, .. } => {
                 self.tally.assimilated += 1;
                 self.tally.takes(*lease);
