@@ -100,6 +100,23 @@ fn units_end_with_their_hosts() {
 }
 
 #[test]
+fn without_signs_of_life_another_machine_waits_until_a_lease_has_run_out() {
+    // One shard an epoch: each unit needs the one before it. A lease runs out 300 s after it was granted.
+    let hosts = "preempted = { share = 0.3, back = 0, another = true }\n";
+    let job = format!("epochs = 40\n{MERGE}");
+    let text =
+        fleet("heartbeat = \"1d\"\n", hosts, &job).replace("lease_term = 30", "lease_term = 300");
+    let text = text.replace("rows = 8000\nshards = 8", "rows = 1000\nshards = 1");
+    let another = run(&text);
+    assert!(another.lost > 5 && another.merged == 40, "{another:?}");
+    assert!(close(another.makespan, 4000.0 + 300.0 * another.lost as f64), "{another:?}");
+    // The same machine says who it is, and is given what it had at once.
+    let same = run(&text.replace("another = true", "another = false"));
+    assert!(same.departures > 5 && same.lost == 0 && same.merged == 40, "{same:?}");
+    assert!(same.makespan < 4000.0 + 100.0 * same.departures as f64, "{same:?}");
+}
+
+#[test]
 fn a_hard_fleet_merges_everything_and_gives_the_same_bytes_again() {
     for seed in 0..6 {
         let hosts = "count = 5\nnoise = 0.3\nslots = 2\ndownload = 1\nupload = 0.5\nlatency = \"20ms\"\n\

@@ -72,7 +72,10 @@ impl Stays {
         begun: u64,
     ) -> Self {
         let chance = || seeds::stream("sim-arrival", &seed);
-        let mut back = Back::Itself;
+        let mut back = match group.preempted {
+            Some(preempted) if preempted.another => Back::Another,
+            _ => Back::Itself,
+        };
         let process = if let Some((from, to)) = group.hours.as_deref().and_then(|h| hours(h).ok()) {
             let lasts = if to > from { to - from } else { to + DAY - from };
             Process::Hours { from, lasts, begun }

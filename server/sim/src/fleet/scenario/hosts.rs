@@ -111,6 +111,8 @@ pub struct Preempted {
     pub share: f64,
     /// How long until it is there again, with what is in its cache.
     pub back: Span,
+    /// It is another machine that stands there then, with nothing in its cache.
+    pub another: bool,
 }
 
 /// When hosts are there.
@@ -192,7 +194,7 @@ impl Default for HostGroup {
 
 impl Default for Preempted {
     fn default() -> Self {
-        Self { share: 0.0, back: Span(300_000_000) }
+        Self { share: 0.0, back: Span(300_000_000), another: false }
     }
 }
 
