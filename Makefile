@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the
 # user's cache folder (scripts/setup, scripts/deny).
 
-.PHONY: help demo dist build daemon test lint verify fix bench proofs merging advisories setup
+.PHONY: help demo dist build daemon test lint verify fix bench proofs merging preemption advisories setup
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,10 @@ proofs: ## the tables and charts of examples/scheduling/PROOFS.md (with milp whe
 merging: setup ## the tables and the chart of examples/merging/README.md (really trains: an hour of two cores)
 	@cargo build --release --locked -p sojourn -p sojourn-trainer
 	@scripts/merging.py
+
+preemption: ## the tables of examples/merging/PREEMPTION.md
+	@cargo build --release --locked -p sojourn
+	@scripts/preemption.py
 
 advisories: ## known security holes in dependencies (fetches the advisory database)
 	@scripts/deny check advisories
