@@ -215,7 +215,8 @@ impl Trains for Training {
         let layout =
             CheckpointLayout::of(&unit.hop.context).map_err(|error| with_sources(&error))?;
         let upload = self.read(unit.trained.checkpoint)?;
-        let screened = screen(&layout, &unit.hop, &unit.trained, &upload);
+        let found = Digest::of(&upload);
+        let screened = screen(&layout, &unit.hop, &unit.trained, found, &upload);
         if let Err(refusal) = screened {
             return Ok(Some(refusal.to_string()));
         }
