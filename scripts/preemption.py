@@ -39,7 +39,7 @@ sojourn simulate examples/preemption.toml
 ```
 
 One model is trained by merging, in virtual time, by the very core of the server: 2000 subtasks of 2.4 minutes, 200 on
-each of ten slots, so that nothing lost is 8 hours. In the midst of a share p of the subtasks the machine is taken away,
+each of ten slots, 8 hours where nothing is lost. In the midst of a share p of the subtasks the machine is taken away,
 and another one stands in its place a minute later. Nothing is really trained, lines are free, all machines are equal.
 
 - **formula**: n p t_o with n = 200 subtasks one after the other on a slot and a time-out t_o of 5 minutes, the growth
