@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the
 # user's cache folder (scripts/setup, scripts/deny).
 
-.PHONY: help demo dist build daemon test lint verify fix bench proofs merging preemption advisories setup
+.PHONY: help demo dist build daemon test lint verify fix bench proofs merging paper preemption advisories setup
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,13 +45,17 @@ proofs: ## the tables and charts of examples/scheduling/PROOFS.md (with milp whe
 	@cargo build --release --locked -p sojourn $$(scripts/proofs.py --features)
 	@scripts/proofs.py
 
-merging: setup ## the tables and the chart of examples/merging/README.md (really trains: an hour of two cores)
+merging: setup ## the tables and the chart of examples/merging/README.md (really trains: ten minutes of two cores)
 	@cargo build --release --locked -p sojourn -p sojourn-trainer
 	@scripts/merging.py
 
 preemption: ## the tables of examples/merging/PREEMPTION.md
 	@cargo build --release --locked -p sojourn
 	@scripts/preemption.py
+
+paper: setup ## the tables and charts of examples/merging/PAPER.md (wants CIFAR-10 images: examples/merging/resnet.toml)
+	@cargo build --release --locked -p sojourn -p sojourn-trainer
+	@scripts/paper.py
 
 advisories: ## known security holes in dependencies (fetches the advisory database)
 	@scripts/deny check advisories

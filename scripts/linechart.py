@@ -17,7 +17,8 @@ def lines(title, panels, along, least, most):
     dashes = {name: ' stroke-dasharray="5 3"' if n >= len(COLOURS) else "" for n, name in enumerate(names)}
     end = max(x for panel in panels.values() for of in panel.values() for x, _ in of)
     width = LEFT + len(panels) * (WIDTH + GAP)
-    rows = (len(names) + 4) // 5
+    row = (width - LEFT) // 165
+    rows = (len(names) + row - 1) // row
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {TOP + HEIGHT + 44 + 18 * rows}">',
         STYLE,
@@ -46,7 +47,7 @@ def lines(title, panels, along, least, most):
                 f"<title>{escape(name)}</title></polyline>"
             )
     for n, name in enumerate(names):
-        x, y = LEFT + 165 * (n % 5), TOP + HEIGHT + 54 + 18 * (n // 5)
+        x, y = LEFT + 165 * (n % row), TOP + HEIGHT + 54 + 18 * (n // row)
         out.append(
             f'<line x1="{x}" x2="{x + 18}" y1="{y - 4}" y2="{y - 4}" stroke="{colour[name]}" stroke-width="2.5"{dashes[name]}/>'
             f'<text x="{x + 23}" y="{y}">{escape(name)}</text>'
