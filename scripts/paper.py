@@ -16,10 +16,10 @@ sys.dont_write_bytecode = True  # a checkout stays as it is
 from linechart import lines  # noqa: E402
 from merging import FOLDER, ROOT, final, mean_of, result, table  # noqa: E402
 
-DATA = ROOT / "examples" / "cifar10" / "cifar10-test.npz"
+DATA = ROOT / "examples" / "cifar10" / "cifar10-train.npz"
 SUBSETS = 50
 ALPHAS = ["alpha 0.7", "alpha 0.95", "alpha 0.999", "alpha e/(e+1)"]
-CHANCE = 0.07  # what two accuracies on 400 images may differ by, by chance: twice the standard error of the difference
+CHANCE = 0.03  # what two accuracies on 2,000 images may differ by, by chance: twice the standard error of the difference
 SERIAL, DEFAULT = "serial", "delayed-nesterov"
 MORE, FEWER = "alpha e/(e+1), T = 8", "alpha e/(e+1), T = 1"
 HEAD = """# The VC-ASGD paper's experiment in small
@@ -29,21 +29,22 @@ Written by `make paper`, figures and tables; changes by hand are lost (the words
 M. Atre, B. Jha and A. Rao, *Distributed Deep Learning Using Volunteer Computing-Like Paradigm* (2021, arXiv 2103.08894),
 train a residual network on CIFAR-10 in 50 subsets, with P parameter servers, C clients and T subsets at a time in each.
 What a client returns, W', is merged when it comes: W becomes alpha W + (1 - alpha) W', with a constant alpha or with
-e/(e+1) in epoch e. Here that is `rule = "vc-asgd"`, and the experiment is done again with as much as a busy machine of two cores trains in minutes:
+e/(e+1) in epoch e. Here that is `rule = "vc-asgd"`, and the experiment is done again with as much as
+two cores train in half an hour:
 
 | | the paper | here |
 | --- | --- | --- |
 | model | a residual network of 4,972,746 parameters | `resnet` of depth 11 and width 8: 76,794 |
-| images | all of CIFAR-10 | 1,600 to train on, 400 others to compare by |
-| subsets | 50 | 50, of 32 images: four batches of eight |
+| images | all of CIFAR-10 | 8,000 to train on, 2,000 others to compare by |
+| subsets | 50 | 50, of 160 images: five batches of 32 |
 | clients | machines of a cloud | C = 3 with T = 4 slots, in virtual time; a subset takes a minute, more or less (`noise = 0.2`) |
 | optimiser | | Adam with a rate of 0.002; its state is zeroed with each merge (`"reset"`, the default) |
 
 The order of merges is what the server's own core decides, the merges are those of its assimilators, and every subset is
-really trained. With so few images and epochs no model gets far: what can be compared is how curves go, not how high.
+really trained. With so few epochs no model gets far: what can be compared is how curves go, not how high.
 
 ```sh
-ln -s PLACE/cifar10-test-2k.npz examples/cifar10/cifar10-test.npz   # `x`: uint8 [2000, 3, 32, 32], `y`: uint8 [2000]
+ln -s PLACE/cifar10-train-10k.npz examples/cifar10/cifar10-train.npz   # `x`: uint8 [10000, 3, 32, 32], `y`: uint8 [10000]
 make paper                           # or one scenario: sojourn simulate examples/merging/cifar10.toml
 ```
 """
@@ -279,8 +280,8 @@ def conclusions(runs, epochs):
         "## What can be concluded, and what not\n",
         f"- After {epochs} epochs the default rule, `{DEFAULT}`, is at {percent(rule)} %, the best alpha (`{best}`) at "
         f"{percent(value)} %, one client alone at {percent(mean_of(runs[SERIAL], final))} %.\n"
-        f"- {seeds(runs)}: two accuracies on 400 images may differ by {100 * CHANCE:.0f} points by chance alone.\n"
-        "- A network 65 times smaller, 1,600 images and few epochs: levels can't be compared with anybody's, and what a "
+        f"- {seeds(runs)}: two accuracies on 2,000 images may differ by {100 * CHANCE:.0f} points by chance alone.\n"
+        "- A network 65 times smaller, a sixth of the images and few epochs: levels can't be compared with anybody's, and what a "
         "constant does late in a long training isn't seen here.\n",
     ]
 
@@ -292,7 +293,7 @@ def main():
     options.add_argument("--results", type=Path, help="keep results in this folder, and take them from there")
     given = options.parse_args()
     if not DATA.exists():
-        sys.exit(f"paper: put 2,000 images of CIFAR-10 at {DATA.relative_to(ROOT)}, as examples/merging/resnet.toml says")
+        sys.exit(f"paper: put 10,000 images of CIFAR-10 at {DATA.relative_to(ROOT)}, as examples/merging/resnet.toml says")
     runs, slots = told(given, FOLDER / "cifar10.toml"), told(given, FOLDER / "slots.toml")
     epochs = runs[SERIAL][0]["curve"][-1]["results"] // SUBSETS
     parts = [learned(runs, epochs), threads(slots), beside(runs, slots, epochs), conclusions(runs, epochs)]
