@@ -69,6 +69,32 @@ fn problem() -> impl Strategy<Value = Problem> {
     })
 }
 
+/// Of hops that begin at one instant any may be the one that ends too late.
+#[test]
+fn rollout_takes_no_plan_that_ends_later_than_the_one_it_has() {
+    let trial = |free_at, open: &[u32], epochs_after, work: [u64; 5]| PlanTrial {
+        free_at,
+        open: open.to_vec(),
+        epochs_after,
+        work: work.to_vec(),
+        ..PlanTrial::default()
+    };
+    let problem = Problem {
+        trials: vec![
+            trial(41, &[0, 2, 1, 4], 0, [19, 30, 3, 0, 28]),
+            trial(0, &[], 1, [37, 30, 27, 15, 5]),
+            trial(0, &[0, 1, 2, 3, 4], 0, [2; 5]),
+        ],
+        places: vec![PlanPlace { free_at: 0, latency: 0 }, PlanPlace { free_at: 0, latency: 1 }],
+        holders: vec![Some(vec![0]), None, Some(vec![1]), Some(vec![0]), None],
+    };
+    let ltrp = plan(PlannerName::Ltrp, &problem, 0, 0).unwrap().makespan;
+    for seed in 0..200 {
+        let rollout = plan(PlannerName::Rollout, &problem, seed, 34).unwrap().makespan;
+        assert!(rollout <= ltrp, "{rollout} after {ltrp}, seed {seed}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
