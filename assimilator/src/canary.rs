@@ -4,7 +4,7 @@ use crate::queue::Unit;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::Version,
-    report::Outcome,
+    report::{FailureKind, Outcome},
     trainer::RunUnit,
     unit::{self, Canary, Evaluation},
 };
@@ -86,11 +86,17 @@ impl Losses for Trainer {
         };
         // A trainer that was let down half-way is started anew by its slot.
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.runtime.block_on(slot.run(request, |_| {}, pending(), full_pace()))? {
-            Outcome::Evaluated(evaluated) => Ok(evaluated.sums().mean_loss()),
-            Outcome::Failed(failure) => Err(LossError::Failed(failure.message)),
-            Outcome::Trained(_) => Err(LossError::Failed("it has trained instead".into())),
-        }
+        mean_loss(self.runtime.block_on(slot.run(request, |_| {}, pending(), full_pace()))?)
+    }
+}
+
+/// What an evaluation says of a loss. One that isn't finite is an answer, too: asked again, it would be the same.
+fn mean_loss(outcome: Outcome) -> Result<f64, LossError> {
+    match outcome {
+        Outcome::Evaluated(evaluated) => Ok(evaluated.sums().mean_loss()),
+        Outcome::Failed(failure) if failure.kind == FailureKind::NonFinite => Ok(f64::INFINITY),
+        Outcome::Failed(failure) => Err(LossError::Failed(failure.message)),
+        Outcome::Trained(_) => Err(LossError::Failed("it has trained instead".into())),
     }
 }
 
@@ -142,5 +148,23 @@ impl Canaries {
     fn known(&self) -> MutexGuard<'_, Option<(Digest, f64)>> {
         // Each change is one assignment, so a poisoned lock is as good as another.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_protocol::report::Failure;
+
+    #[test]
+    fn a_loss_that_is_not_finite_is_an_answer_and_other_failures_are_none() {
+        let failed = |kind| Outcome::Failed(Failure { kind, message: "why".into() });
+        let loss = mean_loss(failed(FailureKind::NonFinite)).unwrap();
+        assert!(
+            check_canary(2.0, 0.5, loss).is_err(),
+            "the result is refused, not looked at again"
+        );
+        let error = mean_loss(failed(FailureKind::Trainer)).unwrap_err();
+        assert_eq!(error.to_string(), "the trainer can't evaluate it: why");
     }
 }

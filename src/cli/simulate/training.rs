@@ -17,7 +17,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{JobId, TrialId},
     manifest::DataManifest,
-    report::Outcome,
+    report::{FailureKind, Outcome},
     spec::JobSpec,
     trainer::RunUnit,
     unit::{Base, Evaluation, Hop, Merge, TrialContext, Unit},
@@ -105,6 +105,7 @@ impl Training {
     fn loss(&mut self, evaluation: Evaluation) -> Result<f64, String> {
         match self.run(&Unit::Evaluate(evaluation), None)? {
             Outcome::Evaluated(evaluated) => Ok(evaluated.sums().mean_loss()),
+            Outcome::Failed(failure) if failure.kind == FailureKind::NonFinite => Ok(f64::INFINITY),
             Outcome::Failed(failure) => Err(failure.message),
             Outcome::Trained(_) => Err("the trainer has trained instead".into()),
         }
