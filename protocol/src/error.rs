@@ -105,12 +105,15 @@ pub struct ApiError {
     /// With [`ErrorKind::WrongOffset`]: how many bytes the server holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
+    /// From a server that stands by: where the active one is; empty where that isn't known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<String>,
 }
 
 impl ApiError {
     /// An error of `kind` with a message for people.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), offset: None }
+        Self { kind, message: message.into(), offset: None, active: None }
     }
 }
 

@@ -121,10 +121,18 @@ impl DataFolder {
             }
             _ => {
                 let token = new_token().map_err(FolderError::Chance)?;
-                self.write_whole(file, &format!("{token}\n"))?;
+                self.set_token(file, &token)?;
                 Ok(token)
             }
         }
+    }
+
+    /// Puts a token that others have settled on into a file.
+    ///
+    /// # Errors
+    /// Where the file can't be written.
+    pub(crate) fn set_token(&self, file: &Path, token: &str) -> Result<(), FolderError> {
+        self.write_whole(file, &format!("{token}\n"))
     }
 
     /// Writes a file that is there whole or not at all, readable to its owner alone.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    journal::MemoryJournal,
+    journal::{Journal, MemoryJournal},
     shell::{Clock, Errand, Shell, ShellConfig},
 };
 use sojourn_protocol::time::{Millis, UnixMillis};
@@ -46,7 +46,8 @@ impl World {
         config.core.condemn_after = Millis(10);
         config.core.delete_after = Millis(10);
         let journal = MemoryJournal::default();
-        let open = Box::new(move || Ok(Box::new(journal.clone()) as _));
+        let open =
+            Arc::new(move || -> Result<Box<dyn Journal>, _> { Ok(Box::new(journal.clone())) });
         let (shell, errands) = Shell::start(open, config, clock.clone()).unwrap();
         let blobs = BlobStore::open(&folder.path().join("blobs")).unwrap();
         let keeper = Keeper::new(shell.handle().clone(), blobs);

@@ -29,17 +29,21 @@ fn unexpected(answer: &Answer) -> QueueError {
 
 impl Queue for CoreQueue {
     fn take(&self) -> Result<Option<Unit>, QueueError> {
-        match self.call(|to| Command::TakeAssimilation { to })? {
-            Answer::Assimilation(unit) => Ok(unit.map(|unit| Unit {
-                lease: unit.lease,
-                hop: unit.hop,
-                trained: unit.trained,
-                expected_end: unit.expected_end,
-                version: unit.version,
-                merge: unit.merge,
-            })),
-            other => Err(unexpected(&other)),
-        }
+        let unit = match self.0.call_blocking(|to| Command::TakeAssimilation { to }) {
+            Ok(Answer::Assimilation(unit)) => unit,
+            Ok(other) => return Err(unexpected(&other)),
+            // It stands by: once it is active, whoever waits for work is woken.
+            Err(error) if error.active.is_some() => None,
+            Err(error) => return Err(QueueError(error.message)),
+        };
+        Ok(unit.map(|unit| Unit {
+            lease: unit.lease,
+            hop: unit.hop,
+            trained: unit.trained,
+            expected_end: unit.expected_end,
+            version: unit.version,
+            merge: unit.merge,
+        }))
     }
 
     fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {

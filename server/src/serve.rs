@@ -4,10 +4,10 @@ use crate::{
     errands,
     folder::{DataFolder, FolderError},
     http::{self, Site, Tokens},
-    journal::{Journal, JournalError, SqliteJournal},
+    journal::{Journal, JournalError, OpenJournal, SqliteJournal},
     keeper::Keeper,
     queue::CoreQueue,
-    shell::{Clock, Errand, OpenJournal, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
+    shell::{Clock, Errand, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
     tls::{Certificates, TlsError, TlsFiles},
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
@@ -18,7 +18,7 @@ use sojourn_slot::SlotConfig;
 use std::{
     fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 use tokio::{
@@ -40,8 +40,10 @@ pub struct ServeConfig {
     pub shell: ShellConfig,
     /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Opens the journal; `None` is the SQLite file in the data folder.
-    pub journal: Option<OpenJournal>,
+    /// Where the journal is; `None` is the SQLite file in the data folder.
+    pub journal: Option<Arc<dyn OpenJournal>>,
+    /// Where clients and other servers reach this one, where that isn't the address that it listens on.
+    pub advertise: Option<String>,
     /// What uploads are written through.
     pub disk: Arc<dyn Disk>,
     /// How a trainer is started on this machine, for jobs that have results evaluated before they are merged.
@@ -61,7 +63,17 @@ impl ServeConfig {
     pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
         let clock = Arc::new(SteadyClock::machine());
         let (shell, disk) = (ShellConfig::default(), Arc::new(RealDisk));
-        Self { data, listen, tls: None, shell, clock, journal: None, disk, trainer: None }
+        Self {
+            data,
+            listen,
+            tls: None,
+            shell,
+            clock,
+            journal: None,
+            advertise: None,
+            disk,
+            trainer: None,
+        }
     }
 }
 
@@ -136,21 +148,7 @@ impl ServeReady {
     /// there is one.
     #[must_use]
     pub fn url(&self) -> String {
-        let mut address = self.address;
-        if address.ip().is_unspecified() {
-            address.set_ip(if address.is_ipv4() {
-                Ipv4Addr::LOCALHOST.into()
-            } else {
-                Ipv6Addr::LOCALHOST.into()
-            });
-        }
-        match &self.transport {
-            Transport::Http => format!("http://{address}"),
-            Transport::Https { name: Some(name), .. } if name.parse::<IpAddr>().is_err() => {
-                format!("https://{name}:{}", address.port())
-            }
-            Transport::Https { .. } => format!("https://{address}"),
-        }
+        url(self.address, &self.transport)
     }
 
     /// The line that starts a client on this machine.
@@ -164,6 +162,37 @@ impl ServeReady {
             _ => line,
         }
     }
+}
+
+fn url(mut address: SocketAddr, transport: &Transport) -> String {
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    match transport {
+        Transport::Http => format!("http://{address}"),
+        Transport::Https { name: Some(name), .. } if name.parse::<IpAddr>().is_err() => {
+            format!("https://{name}:{}", address.port())
+        }
+        Transport::Https { .. } => format!("https://{address}"),
+    }
+}
+
+/// The tokens of machines and of users, which all servers of a journal share.
+fn tokens(folder: &DataFolder, journals: &dyn OpenJournal) -> Result<(String, String), ServeError> {
+    let shared = |name: &str, file: &Path| -> Result<String, ServeError> {
+        let mine = folder.token(file)?;
+        let shared = journals.secret(name, &mine).map_err(ShellError::from)?;
+        if shared != mine {
+            folder.set_token(file, &shared)?;
+        }
+        Ok(shared)
+    };
+    let enrol = shared("enrol-token", &folder.enrol_token_file())?;
+    Ok((enrol, shared("admin-token", &folder.admin_token_file())?))
 }
 
 /// A running server; end it with [`Server::stop`].
@@ -185,25 +214,35 @@ impl Server {
     /// Where folder, journal, blobs or address can't be used; nothing is left running then.
     pub async fn start(config: ServeConfig) -> Result<Self, ServeError> {
         let folder = DataFolder::take(&config.data)?;
-        let admin_token = folder.token(&folder.admin_token_file())?;
-        let enrol_token = folder.token(&folder.enrol_token_file())?;
         let certificates = config.tls.map(Certificates::open).transpose()?.map(Arc::new);
         let tls = certificates.as_ref().map(Certificates::config).transpose()?;
         let listener = listen(config.listen)?;
         let address = listener.local_addr().map_err(ServeError::System)?;
+        let transport = match certificates {
+            Some(certificates) => Transport::Https {
+                name: certificates.name(address.ip()),
+                own_authority: certificates.own_authority(),
+            },
+            None => Transport::Http,
+        };
         let blobs = BlobStore::open(&folder.blobs())?;
         let uploads = Uploads::with_disk(&folder.uploads(), config.disk)?;
 
         let path = folder.journal();
-        let open: OpenJournal = config.journal.unwrap_or_else(|| {
-            Box::new(move || -> Result<Box<dyn Journal>, JournalError> {
+        let journals = config.journal.unwrap_or_else(|| {
+            Arc::new(move || -> Result<Box<dyn Journal>, JournalError> {
                 Ok(Box::new(SqliteJournal::open(&path)?))
             })
         });
         let (settings, clock, trainer) = (config.shell, config.clock, config.trainer);
-        let started = tokio::task::spawn_blocking(move || Shell::start(open, settings, clock));
+        let url = config.advertise.unwrap_or_else(|| url(address, &transport));
+        let started = tokio::task::spawn_blocking(move || -> Result<_, ServeError> {
+            let tokens = tokens(&folder, &*journals)?;
+            journals.stand_at(&url);
+            Ok((folder, tokens, Shell::start(journals, settings, clock)?))
+        });
         let started = started.await.map_err(|error| ServeError::System(io::Error::other(error)))?;
-        let (shell, errands) = started?;
+        let (folder, (enrol_token, admin_token), (shell, errands)) = started?;
         errands::sweep(shell.handle().clone(), uploads.clone()).await;
 
         let keeper = Keeper::new(shell.handle().clone(), blobs.clone());
@@ -230,13 +269,6 @@ impl Server {
             }
         };
         let admin_token_file = folder.admin_token_file();
-        let transport = match certificates {
-            Some(certificates) => Transport::Https {
-                name: certificates.name(address.ip()),
-                own_authority: certificates.own_authority(),
-            },
-            None => Transport::Http,
-        };
         let ready = ServeReady { address, transport, enrol_token, admin_token_file };
         tracing::info!(address = ready.url(), "serving");
         Ok(Self { ready, admin_token, shell, http, http_task, errands, _folder: folder })

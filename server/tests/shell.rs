@@ -15,8 +15,8 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
 };
 use sojourn_server::{
-    journal::{Fault, Journal, JournalError, MemoryJournal, Snapshot},
-    shell::{Clock, OpenJournal, Shell, ShellConfig, ShellHandle, SteadyClock},
+    journal::{Fault, Journal, JournalError, MemoryJournal, OpenJournal, Snapshot},
+    shell::{Clock, Shell, ShellConfig, ShellHandle, SteadyClock},
 };
 use std::{
     collections::BTreeSet,
@@ -27,12 +27,14 @@ use std::{
     },
 };
 
-fn opens(journal: &MemoryJournal) -> OpenJournal {
+type Opened = Result<Box<dyn Journal>, JournalError>;
+
+fn opens(journal: &MemoryJournal) -> Arc<dyn OpenJournal> {
     let journal = journal.clone();
-    Box::new(move || Ok(Box::new(journal.clone())))
+    Arc::new(move || -> Opened { Ok(Box::new(journal.clone())) })
 }
 
-fn start(open: OpenJournal, config: ShellConfig) -> Shell {
+fn start(open: Arc<dyn OpenJournal>, config: ShellConfig) -> Shell {
     Shell::start(open, config, Arc::new(SteadyClock::machine())).unwrap().0
 }
 
@@ -113,9 +115,9 @@ async fn many_at_once_over_a_failing_journal_each_get_one_answer() {
 async fn while_the_journal_cannot_be_opened_everyone_is_refused_and_then_it_goes_on() {
     let journal = MemoryJournal::default();
     let failing = Arc::new(AtomicU64::new(0));
-    let open: OpenJournal = Box::new({
+    let open: Arc<dyn OpenJournal> = Arc::new({
         let (journal, failing) = (journal.clone(), Arc::clone(&failing));
-        move || {
+        move || -> Opened {
             let left = failing.load(Ordering::SeqCst);
             if left > 0 {
                 failing.store(left - 1, Ordering::SeqCst);
@@ -196,7 +198,8 @@ async fn replies_and_reads_wait_until_what_they_show_is_durable() {
     let appended = Arc::new(AtomicBool::new(false));
     let gated = Gated { journal: MemoryJournal::default(), gate, appended: Arc::clone(&appended) };
     let gated = std::sync::Mutex::new(Some(gated));
-    let open: OpenJournal = Box::new(move || Ok(Box::new(gated.lock().unwrap().take().unwrap())));
+    let open: Arc<dyn OpenJournal> =
+        Arc::new(move || -> Opened { Ok(Box::new(gated.lock().unwrap().take().unwrap())) });
     let shell = start(open, ShellConfig::default());
     // What was durable before can be seen at once.
     assert!(hosts(shell.handle()).await.unwrap().is_empty());

@@ -10,6 +10,9 @@ use sojourn_blobs::{BlobError, UploadError};
 use sojourn_protocol::error::{ApiError, ErrorKind};
 use std::fmt;
 
+/// When to ask a server again that can't decide just now, in seconds.
+const RETRY_AFTER_S: u32 = 1;
+
 /// An [`ApiError`] on its way out.
 #[derive(Debug)]
 pub(crate) struct HttpError {
@@ -65,6 +68,9 @@ impl ResponseError for HttpError {
 
     fn error_response(&self) -> HttpResponse {
         let mut answer = HttpResponseBuilder::new(self.status_code());
+        if self.error.kind == ErrorKind::Unavailable {
+            answer.insert_header((header::RETRY_AFTER, RETRY_AFTER_S));
+        }
         if let Some(bytes) = self.blob_bytes {
             answer.insert_header((header::CONTENT_RANGE, format!("bytes */{bytes}")));
         }

@@ -60,4 +60,29 @@ pub enum JournalError {
     /// The storage failed; what was being written may or may not be there.
     #[error("the journal's storage failed")]
     Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Another server has it, and writes.
+    #[error("another server is active{}", at(active))]
+    Standby {
+        /// Where that one can be reached; empty where it didn't say.
+        active: String,
+    },
+    /// Another server has taken over: nothing more can be written here.
+    #[error("another server has taken over the journal")]
+    Fenced,
+    /// The program that keeps it doesn't answer.
+    #[error("`{place}` can't be reached")]
+    Unreachable {
+        /// Which.
+        place: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The program that keeps it can't keep what was chosen.
+    #[error("Redis can't keep the journal as was asked: {0}")]
+    Weak(String),
+}
+
+fn at(active: &str) -> String {
+    if active.is_empty() { String::new() } else { format!(": {active}") }
 }

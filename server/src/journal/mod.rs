@@ -8,15 +8,20 @@ mod error;
 mod memory;
 mod owner;
 mod reached;
+mod redis;
 mod sqlite;
 
 pub use chain::Check;
 pub use error::JournalError;
 pub use memory::{Fault, MemoryJournal};
+pub use redis::{
+    Disk, Durability, DurabilityError, PlaceError, RedisJournals, RedisPlace, RedisSettings,
+};
 pub use sqlite::SqliteJournal;
 
 use sojourn_core::{JournalPosition, Record};
-use sojourn_protocol::ids::JobId;
+use sojourn_protocol::{digest::Digest, ids::JobId};
+use std::ops::RangeInclusive;
 
 /// A state of the core at a position of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +95,43 @@ pub trait Journal: Send {
     ) -> Result<Vec<Record>, JournalError>;
 }
 
+/// Where a server has its journal from: at its start, and again after the journal failed.
+pub trait OpenJournal: Send + Sync {
+    /// Opens the journal, as its only writer from now on.
+    ///
+    /// # Errors
+    /// Where it is refused or can't be reached; [`JournalError::Standby`] as long as another server has it.
+    fn open(&self) -> Result<Box<dyn Journal>, JournalError>;
+
+    /// Whether nobody else can have opened it since. Where this says no, nothing may be told of the state.
+    fn is_ours(&self) -> bool {
+        true
+    }
+
+    /// Where this server can be reached, for those that stand by while it is active.
+    fn stand_at(&self, _url: &str) {}
+
+    /// A secret that all servers of the journal share: `mine`, where there is none yet.
+    ///
+    /// # Errors
+    /// Where the journal's storage can't be reached.
+    fn secret(&self, _name: &str, mine: &str) -> Result<String, JournalError> {
+        Ok(mine.to_owned())
+    }
+
+    /// This server ends: another may have the journal at once.
+    fn leave(&self) {}
+}
+
+impl<F> OpenJournal for F
+where
+    F: Fn() -> Result<Box<dyn Journal>, JournalError> + Send + Sync,
+{
+    fn open(&self) -> Result<Box<dyn Journal>, JournalError> {
+        self()
+    }
+}
+
 /// Refuses a group that doesn't go on from `tail`.
 fn in_order(tail: JournalPosition, records: &[Record]) -> Result<(), JournalError> {
     let mut expected = tail.0;
@@ -124,4 +166,26 @@ fn decode(position: JournalPosition, payload: &[u8]) -> Result<Record, JournalEr
         return Err(corrupt(format!("it says that it is at {}", record.position.0)));
     }
     Ok(record)
+}
+
+/// A snapshot's digest covers its position, so that one can't pass for another.
+fn snapshot_digest(position: JournalPosition, bytes: &[u8]) -> Digest {
+    Digest(Check::default().then(position, bytes).0)
+}
+
+/// A version that a journal says, where it is one of the known ones.
+fn known_version(
+    what: &'static str,
+    found: &[u8],
+    known: RangeInclusive<u32>,
+) -> Result<u32, JournalError> {
+    let found = String::from_utf8_lossy(found).into_owned();
+    let version = found.parse().ok().filter(|version| known.contains(version));
+    version.ok_or_else(|| JournalError::UnknownVersion { what, found, known: words(&known) })
+}
+
+/// `1`, `1 to 2`.
+fn words(versions: &RangeInclusive<u32>) -> String {
+    let (first, last) = (versions.start(), versions.end());
+    if first == last { first.to_string() } else { format!("{first} to {last}") }
 }

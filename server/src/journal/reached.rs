@@ -18,7 +18,7 @@ const EVERY: u32 = 64;
 
 /// The note of one journal.
 #[derive(Debug)]
-pub(super) struct Reached {
+pub(in crate::journal) struct Reached {
     path: PathBuf,
     /// Open since the first note.
     file: Option<File>,
@@ -28,14 +28,19 @@ pub(super) struct Reached {
 
 impl Reached {
     /// The note that lies beside the journal at `path`.
-    pub(super) fn beside(path: &Path) -> Self {
+    pub(in crate::journal) fn beside(path: &Path) -> Self {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".reached");
-        Self { path: path.with_file_name(name), file: None, groups: 0 }
+        Self::at(path.with_file_name(name))
+    }
+
+    /// The note in a file.
+    pub(in crate::journal) const fn at(path: PathBuf) -> Self {
+        Self { path, file: None, groups: 0 }
     }
 
     /// How far the journal had come at the least; none where there was no journal.
-    pub(super) fn position(&self) -> Result<Option<JournalPosition>, JournalError> {
+    pub(in crate::journal) fn position(&self) -> Result<Option<JournalPosition>, JournalError> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -52,7 +57,7 @@ impl Reached {
     }
 
     /// Refuses a journal that ends before the place that it had reached.
-    pub(super) fn check(&self, end: JournalPosition) -> Result<(), JournalError> {
+    pub(in crate::journal) fn check(&self, end: JournalPosition) -> Result<(), JournalError> {
         match self.position()? {
             Some(reached) if end < reached => {
                 let position = JournalPosition(end.0 + 1);
@@ -69,13 +74,19 @@ impl Reached {
     }
 
     /// A group was appended, up to there.
-    pub(super) fn appended(&mut self, position: JournalPosition) -> Result<(), JournalError> {
+    pub(in crate::journal) fn appended(
+        &mut self,
+        position: JournalPosition,
+    ) -> Result<(), JournalError> {
         self.groups += 1;
         if self.groups < EVERY { self.write(position) } else { self.note(position) }
     }
 
     /// Notes, so that it lasts, that the journal, durable up to there, has come so far.
-    pub(super) fn note(&mut self, position: JournalPosition) -> Result<(), JournalError> {
+    pub(in crate::journal) fn note(
+        &mut self,
+        position: JournalPosition,
+    ) -> Result<(), JournalError> {
         self.write(position)?;
         if let Some(file) = &self.file {
             file.sync_data().map_err(failed)?;

@@ -8,9 +8,10 @@
 //! ```
 
 use super::{
-    Check, Journal, JournalError, Snapshot, decode, encode, in_order,
+    Check, Journal, JournalError, Snapshot, decode, encode, in_order, known_version,
     owner::{Owner, ended, owner},
     reached::Reached,
+    snapshot_digest, words,
 };
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use sojourn_core::{EVENT_VERSION, JournalPosition, READ_VERSIONS, Record};
@@ -18,7 +19,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{JobId, LeaseId},
 };
-use std::{ops::RangeInclusive, path::Path, sync::mpsc::SyncSender};
+use std::{path::Path, sync::mpsc::SyncSender};
 
 /// The version of the tables.
 const FORMAT: u32 = 1;
@@ -96,8 +97,9 @@ impl SqliteJournal {
             set_mark(&transaction, "tail", JournalPosition(0), Check::default())?;
             transaction.commit()?;
         }
-        known(&connection, "format", FORMAT..=FORMAT)?;
-        let version = known(&connection, "event-version", READ_VERSIONS)?;
+        known_version("format", &meta(&connection, "format")?, FORMAT..=FORMAT)?;
+        let version = meta(&connection, "event-version")?;
+        let version = known_version("event-version", &version, READ_VERSIONS)?;
         let anchor = mark(&connection, "anchor")?;
         let tail = mark(&connection, "tail")?;
         let mut journal = Self { connection, anchor, tail, reached, read_back: None };
@@ -384,11 +386,6 @@ impl Journal for SqliteJournal {
     }
 }
 
-/// A snapshot's digest covers its position, so that one can't pass for another.
-fn snapshot_digest(position: JournalPosition, bytes: &[u8]) -> Digest {
-    Digest(Check::default().then(position, bytes).0)
-}
-
 /// The first column; SQLite's integers are signed, and a negative one is no position of ours.
 fn position_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<JournalPosition> {
     row.get(0).map(|position: i64| JournalPosition(u64::try_from(position).unwrap_or(0)))
@@ -440,23 +437,6 @@ fn mark(connection: &Connection, key: &str) -> Result<(JournalPosition, Check), 
         Some((JournalPosition(u64::from_le_bytes(*position)), check))
     });
     parts.ok_or_else(|| JournalError::Unreadable(format!("its `{key}` is unreadable").into()))
-}
-
-/// A version that the file says, where it is one of the known ones.
-fn known(
-    connection: &Connection,
-    what: &'static str,
-    known: RangeInclusive<u32>,
-) -> Result<u32, JournalError> {
-    let found = String::from_utf8_lossy(&meta(connection, what)?).into_owned();
-    let version = found.parse().ok().filter(|version| known.contains(version));
-    version.ok_or_else(|| JournalError::UnknownVersion { what, found, known: words(&known) })
-}
-
-/// `1`, `1 to 2`.
-fn words(versions: &RangeInclusive<u32>) -> String {
-    let (first, last) = (versions.start(), versions.end());
-    if first == last { first.to_string() } else { format!("{first} to {last}") }
 }
 
 impl From<rusqlite::Error> for JournalError {

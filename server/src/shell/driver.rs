@@ -2,19 +2,19 @@
 //! when the journal has failed, starts again from what the journal really holds.
 
 use super::{
-    Clock, Errand, OpenJournal, ShellConfig,
+    Clock, Errand, ShellConfig,
     error::ShellError,
     gather::Gathering,
-    handle::unavailable,
+    handle::{standing_by, unavailable},
     planner::{Planner, Task},
     recover::{Recovered, recover},
     snapshot,
     wanted::WantedUploads,
     writer::{EventsSender, Item, ReplySender, UploadsSender, Writer},
 };
-use crate::journal::Journal;
+use crate::journal::{Journal, JournalError, OpenJournal};
 use sojourn_core::{Command, Core, Effect, Envelope, JournalPosition, ReplyTo};
-use sojourn_protocol::{ids::JobId, time::UnixMillis};
+use sojourn_protocol::{error::ApiError, ids::JobId, time::UnixMillis};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -34,6 +34,8 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 /// First and longest pause between attempts to open a journal that has failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Pause between looks at whether the active server is gone.
+const STANDBY_PAUSE: Duration = Duration::from_millis(250);
 
 /// What reaches the driver.
 #[derive(Debug)]
@@ -53,7 +55,7 @@ enum Next {
 }
 
 pub(super) struct Driver {
-    open: OpenJournal,
+    journals: Arc<dyn OpenJournal>,
     config: ShellConfig,
     clock: Arc<dyn Clock>,
     inputs: Sender<Input>,
@@ -80,7 +82,7 @@ struct RunningWriter {
 
 impl Driver {
     pub(super) fn recover(
-        open: OpenJournal,
+        journals: Arc<dyn OpenJournal>,
         config: ShellConfig,
         clock: Arc<dyn Clock>,
         inputs: Sender<Input>,
@@ -90,7 +92,7 @@ impl Driver {
         let core = Core::new(config.core);
         let planner = Planner::start(inputs.clone())?;
         let mut driver = Self {
-            open,
+            journals,
             config,
             clock,
             inputs,
@@ -105,13 +107,16 @@ impl Driver {
             snapshot_at: 0,
             snapshot: None,
         };
-        driver.start_over()?;
-        Ok(driver)
+        match driver.start_over() {
+            // It waits for its turn once it runs.
+            Ok(()) | Err(ShellError::Journal(JournalError::Standby { .. })) => Ok(driver),
+            Err(error) => Err(error),
+        }
     }
 
     /// Opens the journal and begins with what is in it.
     fn start_over(&mut self) -> Result<(), ShellError> {
-        let mut journal = (self.open)()?;
+        let mut journal = self.journals.open()?;
         let Recovered { core, snapshot, last } = recover(&mut *journal, self.config.core)?;
         self.clock.at_least(last);
         self.previous = self.previous.max(last);
@@ -153,27 +158,34 @@ impl Driver {
 
     /// Until it is told to stop.
     pub(super) fn run(mut self) {
-        loop {
-            let next = match self.inbox.recv_timeout(self.wait()) {
+        let mut next = if self.writer.is_some() { Next::Run } else { self.mend() };
+        while next == Next::Run {
+            let input = self.inbox.recv_timeout(self.wait());
+            next = match input {
+                Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => Next::Stop,
+                Ok(input) if !self.journals.is_ours() => {
+                    refuse(input, &unavailable());
+                    self.mend()
+                }
+                Err(RecvTimeoutError::Timeout) if !self.journals.is_ours() => self.mend(),
                 Ok(input) => self.take(input),
                 Err(RecvTimeoutError::Timeout) => {
                     self.step(Command::Tick);
                     Next::Run
                 }
-                Err(RecvTimeoutError::Disconnected) => Next::Stop,
             };
-            if next == Next::Stop {
-                break;
-            }
         }
         // Those who wait find their reply dropped.
         self.waiting.clear();
         self.end_snapshot();
-        match snapshot::make(self.core.state(), self.config.core) {
-            Ok(snapshot) => self.pass(vec![Item::Snapshot(snapshot)]),
-            Err(error) => snapshot::not_kept(&error),
+        if self.writer.is_some() {
+            match snapshot::make(self.core.state(), self.config.core) {
+                Ok(snapshot) => self.pass(vec![Item::Snapshot(snapshot)]),
+                Err(error) => snapshot::not_kept(&error),
+            }
         }
         self.end_writer();
+        self.journals.leave();
     }
 
     fn wait(&self) -> Duration {
@@ -314,39 +326,55 @@ impl Driver {
         self.waiting.clear();
         self.end_writer();
         let mut pause = FIRST_PAUSE;
+        let mut stands_by_for = None;
         loop {
-            match self.start_over() {
+            let (refusal, length) = match self.start_over() {
                 Ok(()) => {
                     tracing::info!(position = self.core.position().0, "going on from the journal");
                     return Next::Run;
                 }
+                Err(ShellError::Journal(JournalError::Standby { active })) => {
+                    let refusal = standing_by(&active);
+                    if stands_by_for.as_ref() != Some(&active) {
+                        tracing::info!(active, "standing by");
+                        stands_by_for = Some(active);
+                    }
+                    (refusal, STANDBY_PAUSE)
+                }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(error, "the journal can't be read; trying again");
+                    let length = pause;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    (unavailable(), length)
                 }
-            }
-            if self.refuse_for(pause) == Next::Stop {
+            };
+            if self.refuse_for(length, &refusal) == Next::Stop {
                 return Next::Stop;
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
     /// Refuses all that comes, for a while.
-    fn refuse_for(&self, pause: Duration) -> Next {
+    fn refuse_for(&self, pause: Duration, refusal: &ApiError) -> Next {
         let end = Instant::now() + pause;
         loop {
             match self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(Input::Command { reply, .. }) => {
-                    drop(reply.map(|(_, reply)| reply.send(Err(unavailable()))));
-                }
-                Ok(Input::Events { reply, .. }) => drop(reply.send(Err(unavailable()))),
-                // Whoever asked finds its reply dropped.
-                Ok(Input::Uploads { .. }) => {}
-                Ok(Input::Broken { .. }) => {}
                 Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => return Next::Stop,
+                Ok(input) => refuse(input, refusal),
                 Err(RecvTimeoutError::Timeout) => return Next::Run,
             }
         }
+    }
+}
+
+fn refuse(input: Input, refusal: &ApiError) {
+    match input {
+        Input::Command { reply, .. } => {
+            drop(reply.map(|(_, reply)| reply.send(Err(refusal.clone()))));
+        }
+        Input::Events { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+        // Whoever asked finds its reply dropped.
+        Input::Uploads { .. } | Input::Broken { .. } | Input::Stop => {}
     }
 }

@@ -25,6 +25,16 @@ pub(super) fn unavailable() -> ApiError {
     ApiError::new(ErrorKind::Unavailable, "the server can't decide just now; try again")
 }
 
+/// The same of a server that isn't the active one; `active` is where that one is, where it is known.
+pub(super) fn standing_by(active: &str) -> ApiError {
+    let at =
+        if active.is_empty() { String::new() } else { format!(": the active one is {active}") };
+    let mut error =
+        ApiError::new(ErrorKind::Unavailable, format!("this server stands by for another{at}"));
+    error.active = Some(active.to_owned());
+    error
+}
+
 impl ShellHandle {
     pub(super) fn new(inputs: Sender<Input>) -> Self {
         Self { inputs, next: Arc::new(AtomicU64::new(1)) }

@@ -24,7 +24,7 @@ pub use error::ShellError;
 pub use handle::ShellHandle;
 pub use wanted::WantedUploads;
 
-use crate::journal::{Journal, JournalError};
+use crate::journal::OpenJournal;
 use driver::Driver;
 use sojourn_core::CoreConfig;
 use sojourn_protocol::{digest::Digest, ids::LeaseId};
@@ -59,9 +59,6 @@ pub enum Errand {
     DropUpload(LeaseId),
 }
 
-/// Opens the journal, at the start and again after it failed.
-pub type OpenJournal = Box<dyn Fn() -> Result<Box<dyn Journal>, JournalError> + Send>;
-
 /// A running shell.
 #[derive(Debug)]
 pub struct Shell {
@@ -76,7 +73,7 @@ impl Shell {
     /// # Errors
     /// Where the journal is refused.
     pub fn start(
-        open: OpenJournal,
+        journals: Arc<dyn OpenJournal>,
         config: ShellConfig,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, UnboundedReceiver<Errand>), ShellError> {
@@ -84,7 +81,7 @@ impl Shell {
         let (errands, outbox) = tokio::sync::mpsc::unbounded_channel();
         let (alive, ended) = oneshot::channel();
         let handle = ShellHandle::new(inputs.clone());
-        let driver = Driver::recover(open, config, clock, inputs, inbox, errands)?;
+        let driver = Driver::recover(journals, config, clock, inputs, inbox, errands)?;
         std::thread::Builder::new()
             .name("core".to_owned())
             .spawn(move || {

@@ -19,7 +19,7 @@ use sojourn_protocol::{
 };
 use sojourn_server::{
     ServeConfig, ServeError, ServeReady, Server, Transport,
-    journal::{Fault, MemoryJournal},
+    journal::{Fault, Journal, JournalError, MemoryJournal},
 };
 use sojourn_slot::SlotConfig;
 use std::sync::Arc;
@@ -413,7 +413,8 @@ async fn a_journal_that_fails_is_told_as_unavailable_and_then_it_goes_on() {
     let journal = MemoryJournal::default();
     let mut config = ServeConfig::new(folder.path().to_owned(), "127.0.0.1:0".parse().unwrap());
     let same = journal.clone();
-    config.journal = Some(Box::new(move || Ok(Box::new(same.clone()))));
+    let open = move || -> Result<Box<dyn Journal>, JournalError> { Ok(Box::new(same.clone())) };
+    config.journal = Some(Arc::new(open));
     let world = World::with(config).await;
     let kept = world.enrol("one").await;
     let token = world.server.ready().enrol_token.clone();

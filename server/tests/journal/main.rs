@@ -1,0 +1,16 @@
+//! One suite for every journal, and what each of them can suffer.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod contract;
+mod failover;
+mod memory;
+mod redis;
+#[path = "../support/redis.rs"]
+mod redis_server;
+mod sqlite;

@@ -1,0 +1,290 @@
+//! What a journal in Redis can suffer: other servers, a Redis that dies, forgets, is full or can't keep what was
+//! chosen.
+
+use crate::{
+    contract::{at, contract, records},
+    redis_server::RedisServer,
+};
+use sojourn_core::JournalPosition;
+use sojourn_protocol::ids::JobId;
+use sojourn_server::journal::{
+    JournalError, OpenJournal, RedisJournals, RedisPlace, RedisSettings, Snapshot,
+};
+use std::{path::PathBuf, time::Duration};
+use tempfile::TempDir;
+
+/// The lease of servers here: none of them is to lose it by being slow.
+const LEASE: Duration = Duration::from_secs(600);
+
+/// One server's folder and view of a journal.
+struct Server {
+    journals: RedisJournals,
+    _folder: TempDir,
+}
+
+pub(crate) fn settings(url: &str, durability: &str, note: PathBuf) -> RedisSettings {
+    RedisSettings {
+        place: RedisPlace::of(url).unwrap(),
+        durability: durability.parse().unwrap(),
+        lease: LEASE,
+        note,
+    }
+}
+
+fn server_with(redis: &RedisServer, durability: &str) -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(&redis.url(), durability, folder.path().join("reached"));
+    Server { journals: RedisJournals::connect(settings).unwrap(), _folder: folder }
+}
+
+fn server(redis: &RedisServer) -> Server {
+    server_with(redis, "always")
+}
+
+#[test]
+fn redis_keeps_the_contract() {
+    let redis = RedisServer::start();
+    let server = server(&redis);
+    contract(|| server.journals.open().unwrap());
+}
+
+#[test]
+fn deployments_of_one_redis_know_nothing_of_each_other() {
+    let redis = RedisServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str| {
+        let url = format!("{}?name={name}", redis.url());
+        RedisJournals::connect(settings(&url, "always", folder.path().join(name))).unwrap()
+    };
+    let (one, two) = (open("one"), open("two"));
+    one.open().unwrap().append(&records(1..=3)).unwrap();
+    let mut journal = two.open().unwrap();
+    assert_eq!(journal.tail(), at(0));
+    journal.append(&records(1..=1)).unwrap();
+    assert_eq!(one.open().unwrap().tail(), at(3));
+}
+
+#[test]
+fn one_server_writes_and_the_others_know_where_it_is() {
+    let redis = RedisServer::start();
+    let (one, two) = (server(&redis), server(&redis));
+    one.journals.stand_at("http://one:8642");
+    assert!(!one.journals.is_ours());
+    let mut journal = one.journals.open().unwrap();
+    assert!(one.journals.is_ours());
+    journal.append(&records(1..=3)).unwrap();
+    for _ in 0..2 {
+        let refused = two.journals.open().err().unwrap();
+        assert!(
+            matches!(&refused, JournalError::Standby { active } if active == "http://one:8642"),
+            "{refused}"
+        );
+        assert!(!two.journals.is_ours());
+    }
+    // It ends as it should: nobody waits for the end of its lease.
+    one.journals.leave();
+    assert!(!one.journals.is_ours());
+    let mut journal = two.journals.open().unwrap();
+    assert_eq!(journal.read(at(0), 9).unwrap(), records(1..=3));
+    journal.append(&records(4..=5)).unwrap();
+    assert!(matches!(one.journals.open(), Err(JournalError::Standby { .. })));
+}
+
+#[test]
+fn a_server_that_lost_its_lease_can_change_nothing() {
+    let redis = RedisServer::start();
+    let (one, two) = (server(&redis), server(&redis));
+    let mut old = one.journals.open().unwrap();
+    old.append(&records(1..=40)).unwrap();
+    old.save_snapshot(&Snapshot { position: at(20), bytes: b"old".into() }).unwrap();
+    // As if it had been stopped until its lease ran out.
+    let _: u32 = redis.ask(&["DEL", "{sojourn}:lease"]);
+    let mut new = two.journals.open().unwrap();
+    assert_eq!(new.tail(), at(40));
+    let before: Vec<Vec<u8>> = redis.ask(&["XRANGE", "{sojourn}:events", "-", "+", "COUNT", "0"]);
+    for _ in 0..2 {
+        let refused = old.append(&records(41..=41)).unwrap_err();
+        assert!(matches!(refused, JournalError::Fenced), "{refused}");
+    }
+    let snapshot = Snapshot { position: at(30), bytes: b"forged".into() };
+    assert!(matches!(old.save_snapshot(&snapshot), Err(JournalError::Fenced)));
+    assert!(matches!(old.trim(at(15)), Err(JournalError::Fenced)));
+    let after: Vec<Vec<u8>> = redis.ask(&["XRANGE", "{sojourn}:events", "-", "+", "COUNT", "0"]);
+    assert_eq!(before, after);
+
+    new.append(&records(41..=42)).unwrap();
+    assert_eq!(new.read(at(0), 100).unwrap(), records(1..=42));
+    assert_eq!(new.load_snapshot().unwrap().unwrap().bytes, b"old");
+    assert_eq!(new.anchor(), at(0));
+    // Even its own lease doesn't come back to it.
+    assert!(matches!(one.journals.open(), Err(JournalError::Standby { .. })));
+}
+
+#[test]
+fn a_writer_of_before_is_shut_out_in_its_own_process() {
+    let redis = RedisServer::start();
+    let server = server(&redis);
+    let mut old = server.journals.open().unwrap();
+    let mut new = server.journals.open().unwrap();
+    assert!(matches!(old.append(&records(1..=1)), Err(JournalError::Fenced)));
+    new.append(&records(1..=1)).unwrap();
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_kill_of_redis() {
+    let mut redis = RedisServer::start();
+    let server = server(&redis);
+    let mut journal = server.journals.open().unwrap();
+    journal.append(&records(1..=30)).unwrap();
+    redis.kill();
+    assert!(matches!(journal.append(&records(31..=31)), Err(JournalError::Storage(_))));
+    let refused = server.journals.open().err().unwrap();
+    assert!(matches!(refused, JournalError::Unreachable { .. }), "{refused}");
+    redis.start_again();
+    let mut journal = server.journals.open().unwrap();
+    assert_eq!(journal.read(at(0), 100).unwrap(), records(1..=30));
+    journal.append(&records(31..=32)).unwrap();
+}
+
+#[test]
+fn a_redis_that_has_gone_back_is_refused_where_that_was_not_to_happen() {
+    let mut redis = RedisServer::start();
+    let (careful, careless) = (server(&redis), server_with(&redis, "everysec"));
+    careful.journals.open().unwrap().append(&records(1..=30)).unwrap();
+    careful.journals.leave();
+    careless.journals.open().unwrap().append(&records(31..=33)).unwrap();
+    careless.journals.leave();
+    careful.journals.open().unwrap().append(&records(34..=35)).unwrap();
+    careful.journals.leave();
+    // An older copy of its state: the last two groups are missing.
+    for position in 34..=35 {
+        let _: u32 = redis.ask(&["XDEL", "{sojourn}:events", &format!("{position}-0")]);
+    }
+    let refused = careless.journals.open().err().unwrap();
+    assert!(
+        matches!(&refused, JournalError::Corrupt { position: JournalPosition(34), .. }),
+        "{refused}"
+    );
+    careless.journals.leave();
+
+    redis.kill();
+    redis.forget();
+    redis.start_again();
+    for server in [&careful, &careless] {
+        let refused = server.journals.open().err().unwrap();
+        assert!(matches!(&refused, JournalError::Corrupt { .. }), "{refused}");
+        assert!(refused.to_string().contains("had reached"), "{refused}");
+        server.journals.leave();
+    }
+}
+
+#[test]
+fn a_full_redis_refuses_and_goes_on_once_there_is_room() {
+    let redis = RedisServer::start();
+    let server = server(&redis);
+    let mut journal = server.journals.open().unwrap();
+    journal.append(&records(1..=10)).unwrap();
+    let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    let refused = journal.append(&records(11..=20)).unwrap_err();
+    assert!(matches!(refused, JournalError::Storage(_)), "{refused}");
+    assert!(server.journals.open().is_err());
+    let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    let mut journal = server.journals.open().unwrap();
+    assert_eq!(journal.tail(), at(10), "all or none of a group");
+    journal.append(&records(11..=20)).unwrap();
+}
+
+#[test]
+fn what_redis_can_not_keep_is_refused_at_the_start_and_later() {
+    let redis = RedisServer::with(&["--appendonly", "yes", "--appendfsync", "everysec"]);
+    let folder = tempfile::tempdir().unwrap();
+    let connect = |durability: &str| {
+        let note = folder.path().join("reached");
+        RedisJournals::connect(settings(&redis.url(), durability, note))
+    };
+    let refused = connect("always").unwrap_err().to_string();
+    assert!(refused.contains("once a second") && refused.contains("CONFIG SET"), "{refused}");
+    let refused = connect("everysec,wait:1").unwrap_err().to_string();
+    assert!(refused.contains("0 replicas"), "{refused}");
+    let weak = connect("everysec").unwrap();
+    assert!(weak.standing().contains("last second"), "{}", weak.standing());
+    weak.open().unwrap();
+    let _: String = redis.ask(&["CONFIG", "SET", "appendonly", "no"]);
+    assert!(matches!(weak.open(), Err(JournalError::Weak(_))));
+    let none = connect("none").unwrap();
+    assert!(none.standing().contains("EVERYTHING"), "{}", none.standing());
+    let _: String = redis.ask(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    assert!(connect("none").unwrap_err().to_string().contains("noeviction"));
+}
+
+#[test]
+fn secrets_are_those_of_whoever_came_first() {
+    let redis = RedisServer::start();
+    let (one, two) = (server(&redis), server(&redis));
+    assert_eq!(one.journals.secret("admin-token", "first").unwrap(), "first");
+    assert_eq!(two.journals.secret("admin-token", "second").unwrap(), "first");
+    assert_eq!(two.journals.secret("enrol-token", "second").unwrap(), "second");
+}
+
+#[test]
+fn a_trim_drops_what_nobody_asks_for_any_more() {
+    let redis = RedisServer::start();
+    let server = server(&redis);
+    let mut journal = server.journals.open().unwrap();
+    // Leases 1 to 10; the last is granted at 40 and doesn't end.
+    journal.append(&records(1..=40)).unwrap();
+    journal.save_snapshot(&Snapshot { position: at(40), bytes: b"all".into() }).unwrap();
+    let leases = || -> Vec<u64> {
+        let mut leases: Vec<u64> = redis.ask(&["HKEYS", "{sojourn}:lease-jobs"]);
+        leases.sort_unstable();
+        leases
+    };
+    journal.trim(at(25)).unwrap();
+    assert_eq!(leases(), [6, 7, 8, 9, 10]);
+    journal.trim(at(41)).unwrap();
+    assert_eq!(leases(), [10]);
+    assert_eq!(redis.ask::<u64>(&["XLEN", "{sojourn}:events"]), 0);
+    assert_eq!(redis.ask::<Vec<String>>(&["KEYS", "{sojourn}:job:*"]), Vec::<String>::new());
+    journal.append(&records(41..=41)).unwrap();
+    assert_eq!(journal.events(JobId(1), at(0), 9).unwrap().len(), 1);
+    drop(journal);
+    assert_eq!(server.journals.open().unwrap().read(at(40), 9).unwrap(), records(41..=41));
+}
+
+#[test]
+fn a_damaged_stream_is_refused() {
+    let journal_of = |damage: &[&str]| {
+        let redis = RedisServer::start();
+        let server = server(&redis);
+        let mut journal = server.journals.open().unwrap();
+        journal.append(&records(1..=100)).unwrap();
+        let _: redis::Value = redis.ask(damage);
+        let opened = server.journals.open();
+        opened.and_then(|mut journal| journal.read(at(0), 1000)).unwrap_err()
+    };
+    for (damage, at) in [
+        (&["XDEL", "{sojourn}:events", "60-0"][..], 60),
+        (&["XDEL", "{sojourn}:events", "100-0"], 100),
+        (
+            &[
+                "XADD",
+                "{sojourn}:events",
+                "101-0",
+                "p",
+                "x",
+                "c",
+                "01234567890123456789012345678901",
+            ],
+            101,
+        ),
+        (&["HSET", "{sojourn}:meta", "tail", "90"], 91),
+    ] {
+        let refused = journal_of(damage);
+        assert!(
+            matches!(refused, JournalError::Corrupt { position, .. } if position.0 == at),
+            "{damage:?}: {refused}"
+        );
+    }
+    let refused = journal_of(&["HSET", "{sojourn}:meta", "event-version", "99"]);
+    assert!(refused.to_string().contains("event-version `99`"), "{refused}");
+}

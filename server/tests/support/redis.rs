@@ -1,0 +1,103 @@
+//! A real Redis, on a socket in a folder of its own, that tests kill, stop and start again.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+};
+use tempfile::TempDir;
+
+/// A running `redis-server`; it ends with this.
+pub(crate) struct RedisServer {
+    folder: TempDir,
+    settings: Vec<String>,
+    child: Child,
+}
+
+impl RedisServer {
+    /// One that syncs each write.
+    pub(crate) fn start() -> Self {
+        Self::with(&["--appendonly", "yes", "--appendfsync", "always"])
+    }
+
+    /// One with these settings.
+    pub(crate) fn with(settings: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings.iter().map(ToString::to_string).collect();
+        let child = run(&folder, &settings);
+        Self { folder, settings, child }
+    }
+
+    /// Its URL, for a deployment's journal.
+    pub(crate) fn url(&self) -> String {
+        format!("redis+unix://{}", self.socket())
+    }
+
+    /// The socket that it listens on.
+    pub(crate) fn socket(&self) -> String {
+        self.folder.path().join("redis.sock").display().to_string()
+    }
+
+    /// As a power cut does, less what the system has in its buffers.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again, with what it had written.
+    pub(crate) fn start_again(&mut self) {
+        self.child = run(&self.folder, &self.settings);
+    }
+
+    /// Throws away what it had written; it must have been killed.
+    pub(crate) fn forget(&mut self) {
+        for name in ["appendonlydir", "dump.rdb"] {
+            let path = self.folder.path().join(name);
+            let _ = std::fs::remove_dir_all(&path);
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+
+    /// One command.
+    pub(crate) fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+        let (first, rest) = words.split_first().unwrap();
+        let mut connection = redis::Client::open(self.url()).unwrap().get_connection().unwrap();
+        redis::cmd(first).arg(rest).query(&mut connection).unwrap()
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Started, and ready.
+fn run(folder: &TempDir, settings: &Vec<String>) -> Child {
+    let mut child = Command::new("redis-server")
+        .args(["--port", "0", "--unixsocket", "redis.sock", "--logfile", "", "--save", ""])
+        .arg("--dir")
+        .arg(folder.path())
+        .args(settings)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| {
+            panic!("can't start `redis-server` ({error}); install it with: apt-get install redis-server")
+        });
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = |line: &String| line.contains("eady to accept connections");
+    let mut told = String::new();
+    while !lines.next().is_some_and(|line| {
+        let line = line.unwrap();
+        told.push_str(&line);
+        told.push('\n');
+        ready(&line)
+    }) {
+        assert!(child.try_wait().unwrap().is_none(), "redis-server has ended:\n{told}");
+    }
+    // It must never wait for somebody who reads.
+    std::thread::spawn(move || for _ in lines {});
+    child
+}
