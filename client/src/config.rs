@@ -1,7 +1,8 @@
 //! What the daemon is told at its start, and the one check of it. No environment, no files.
 
 use crate::{
-    error::ClientError, gpus::GpuChoice, limits::Allowance, log::LogChoice, transfer::Rates,
+    error::ClientError, gpus::GpuChoice, limits::Allowance, log::LogChoice, servers::Servers,
+    transfer::Rates,
 };
 use reqwest::Url;
 use std::{fmt, path::PathBuf, time::Duration};
@@ -9,7 +10,8 @@ use std::{fmt, path::PathBuf, time::Duration};
 /// How a daemon runs.
 #[derive(Clone)]
 pub struct ClientConfig {
-    /// The server's address, e.g. `https://sojourn.example:7070`; a path is kept as a prefix.
+    /// The server's address, e.g. `https://sojourn.example:7070`; a path is kept as a prefix. Of several servers, one
+    /// active and others that stand by, all of them with commas between.
     pub server: String,
     /// A PEM file of authorities to trust instead of the system's; only for `https`.
     pub ca: Option<PathBuf>,
@@ -108,37 +110,17 @@ impl fmt::Debug for ClientConfig {
 }
 
 impl ClientConfig {
-    /// Checks everything that can be checked without I/O, and gives the server's address with a
-    /// path that ends in `/`.
+    /// Checks everything that can be checked without I/O, and gives the servers' addresses.
     ///
     /// # Errors
     /// An address that isn't `http` or `https` (or isn't `https`, with authorities to trust), that of a metadata
     /// service that isn't `http`, or no slots.
-    pub fn validate(&self) -> Result<Url, ClientError> {
-        let refuse = |reason: &str| ClientError::Address {
-            url: self.server.clone(),
-            reason: reason.to_owned(),
-        };
+    pub fn validate(&self) -> Result<Servers, ClientError> {
         if self.slots == Some(0) {
             return Err(ClientError::NoSlots);
         }
         self.metadata_url()?;
-        if !begins_with(&self.server, &["http", "https"]) {
-            return Err(refuse("it must start with `http://` or `https://`"));
-        }
-        let mut url = Url::parse(&self.server).map_err(|error| refuse(&error.to_string()))?;
-        if self.ca.is_some() && url.scheme() == "http" {
-            return Err(refuse(
-                "it must start with `https://` where the certificate of an authority is named",
-            ));
-        }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(refuse("it must end with its path"));
-        }
-        if !url.path().ends_with('/') {
-            url.set_path(&format!("{}/", url.path()));
-        }
-        Ok(url)
+        Ok(Servers::of(&self.server, self.ca.is_some())?)
     }
 
     /// The metadata service's address, checked.
@@ -190,8 +172,8 @@ mod tests {
 
     #[test]
     fn addresses_are_checked_and_keep_their_prefix() {
-        let url = config("https://example.org/sojourn", 1).validate().unwrap();
-        assert_eq!(url.join("v1/work").unwrap().as_str(), "https://example.org/sojourn/v1/work");
+        let servers = config("https://example.org/sojourn", 1).validate().unwrap();
+        assert_eq!(servers.path("v1/work"), "https://example.org/sojourn/v1/work");
         for bad in ["", "example.org", "ftp://example.org", "http://", "http://a/?x=1"] {
             let error = config(bad, 1).validate().unwrap_err();
             assert!(

@@ -59,9 +59,9 @@ pub(crate) async fn run_by<R: UnitRunner>(
     make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
-    let url = config.validate()?;
+    let servers = config.validate()?;
     let authorities = config.ca.as_deref().map(Authorities::read).transpose()?;
-    let api = Api::new(url, authorities.as_ref(), config.timing)?;
+    let api = Api::new(servers, authorities.as_ref(), config.timing)?;
     let folder = Folder::open(&config.data)?;
     survive_file_limits();
     match config.log {

@@ -3,6 +3,7 @@
 use crate::{
     gpus::GpuError,
     runner::RunnerError,
+    servers::ServersError,
     tls::{AuthoritiesError, TlsFault},
 };
 use std::{io, path::PathBuf};
@@ -10,14 +11,9 @@ use std::{io, path::PathBuf};
 /// What ends the daemon. Trouble that passes (a server that is away, a full disk) never does.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server's address can't be used.
-    #[error("`{url}` is no server address: {reason}")]
-    Address {
-        /// What was given.
-        url: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// A server's address can't be used.
+    #[error(transparent)]
+    Address(#[from] ServersError),
     /// The metadata service's address can't be used.
     #[error("`{url}` is no address of a metadata service: {reason}")]
     Metadata {

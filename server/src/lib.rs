@@ -13,14 +13,18 @@ mod folder;
 mod http;
 pub mod journal;
 mod keeper;
+mod migrate;
 mod queue;
 mod serve;
 pub mod shell;
 mod tls;
+mod tokens;
 
 pub use folder::{DataFolder, FolderError};
+pub use migrate::{MigrateError, Migrated, migrate};
 pub use serve::{ServeConfig, ServeError, ServeReady, Server, Transport, serve};
 pub use tls::{TlsError, TlsFiles};
+pub use tokens::{TokensError, settle_tokens};
 
 /// The document that describes the API (OpenAPI 3.1), as `GET /v1/openapi.json` gives it.
 #[must_use]

@@ -9,6 +9,7 @@ use crate::{
     queue::CoreQueue,
     shell::{Clock, Errand, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
     tls::{Certificates, TlsError, TlsFiles},
+    tokens::{TokensError, settle_tokens},
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use rustls::ServerConfig;
@@ -18,7 +19,7 @@ use sojourn_slot::SlotConfig;
 use std::{
     fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
 use tokio::{
@@ -87,6 +88,9 @@ pub enum ServeError {
     /// The state can't be brought back.
     #[error("can't go on from the data folder's journal")]
     Shell(#[from] ShellError),
+    /// The tokens can't be settled on.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
     /// The blobs can't be used.
     #[error(transparent)]
     Blobs(#[from] BlobError),
@@ -141,6 +145,10 @@ pub struct ServeReady {
     pub enrol_token: String,
     /// The file with the token of users.
     pub admin_token_file: PathBuf,
+    /// Whether it is the active server, and not one that stands by for it.
+    pub active: bool,
+    /// What of the journal a power cut could lose, where that was chosen.
+    pub journal: Option<String>,
 }
 
 impl ServeReady {
@@ -179,20 +187,6 @@ fn url(mut address: SocketAddr, transport: &Transport) -> String {
         }
         Transport::Https { .. } => format!("https://{address}"),
     }
-}
-
-/// The tokens of machines and of users, which all servers of a journal share.
-fn tokens(folder: &DataFolder, journals: &dyn OpenJournal) -> Result<(String, String), ServeError> {
-    let shared = |name: &str, file: &Path| -> Result<String, ServeError> {
-        let mine = folder.token(file)?;
-        let shared = journals.secret(name, &mine).map_err(ShellError::from)?;
-        if shared != mine {
-            folder.set_token(file, &shared)?;
-        }
-        Ok(shared)
-    };
-    let enrol = shared("enrol-token", &folder.enrol_token_file())?;
-    Ok((enrol, shared("admin-token", &folder.admin_token_file())?))
 }
 
 /// A running server; end it with [`Server::stop`].
@@ -237,13 +231,17 @@ impl Server {
         let (settings, clock, trainer) = (config.shell, config.clock, config.trainer);
         let url = config.advertise.unwrap_or_else(|| url(address, &transport));
         let started = tokio::task::spawn_blocking(move || -> Result<_, ServeError> {
-            let tokens = tokens(&folder, &*journals)?;
+            let tokens = settle_tokens(&folder, &*journals)?;
             journals.stand_at(&url);
-            Ok((folder, tokens, Shell::start(journals, settings, clock)?))
+            let shell = Shell::start(Arc::clone(&journals), settings, clock)?;
+            let standing = journals.standing().map(str::to_owned);
+            Ok((folder, tokens, shell, (journals.is_ours(), standing)))
         });
         let started = started.await.map_err(|error| ServeError::System(io::Error::other(error)))?;
-        let (folder, (enrol_token, admin_token), (shell, errands)) = started?;
-        errands::sweep(shell.handle().clone(), uploads.clone()).await;
+        let (folder, (enrol_token, admin_token), (shell, errands), (active, journal)) = started?;
+        if active {
+            errands::sweep(shell.handle().clone(), uploads.clone()).await;
+        }
 
         let keeper = Keeper::new(shell.handle().clone(), blobs.clone());
         let site = Site {
@@ -269,8 +267,9 @@ impl Server {
             }
         };
         let admin_token_file = folder.admin_token_file();
-        let ready = ServeReady { address, transport, enrol_token, admin_token_file };
-        tracing::info!(address = ready.url(), "serving");
+        let ready =
+            ServeReady { address, transport, enrol_token, admin_token_file, active, journal };
+        tracing::info!(address = ready.url(), active, "serving");
         Ok(Self { ready, admin_token, shell, http, http_task, errands, _folder: folder })
     }
 

@@ -15,7 +15,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
 };
 use sojourn_server::{
-    journal::{Fault, Journal, JournalError, MemoryJournal, OpenJournal, Snapshot},
+    journal::{Check, Ends, Fault, Journal, JournalError, MemoryJournal, OpenJournal, Snapshot},
     shell::{Clock, Shell, ShellConfig, ShellHandle, SteadyClock},
 };
 use std::{
@@ -164,11 +164,11 @@ impl Journal for Gated {
     fn read(&mut self, after: JournalPosition, limit: usize) -> Result<Vec<Record>, JournalError> {
         self.journal.read(after, limit)
     }
-    fn tail(&self) -> JournalPosition {
-        self.journal.tail()
+    fn ends(&self) -> Ends {
+        self.journal.ends()
     }
-    fn anchor(&self) -> JournalPosition {
-        self.journal.anchor()
+    fn begin_after(&mut self, anchor: (JournalPosition, Check)) -> Result<(), JournalError> {
+        self.journal.begin_after(anchor)
     }
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
         self.journal.save_snapshot(snapshot)

@@ -10,9 +10,12 @@ mod transfer_tests;
 
 pub(crate) use failure::ApiFailure;
 
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, header};
+use reqwest::{Client, Method, RequestBuilder, Response, Url, header};
 use serde::{Serialize, de::DeserializeOwned};
-use sojourn_client::tls::{Authorities, http_client};
+use sojourn_client::{
+    Servers,
+    tls::{Authorities, http_client},
+};
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
     api::{
@@ -43,22 +46,18 @@ const SHOWN: usize = 200;
 #[derive(Debug, Clone)]
 pub(crate) struct ApiClient {
     http: Client,
-    server: Url,
+    servers: Servers,
     token: Option<String>,
 }
 
 impl ApiClient {
-    /// A client for the server at `server`, which may have a path before `/v1`. Certificates are checked
-    /// against `authorities`, or the system's.
+    /// A client for the servers. Certificates are checked against `authorities`, or the system's.
     pub(crate) fn new(
-        server: &Url,
+        servers: Servers,
         authorities: Option<&Authorities>,
         token: Option<String>,
     ) -> Result<Self, ApiFailure> {
-        let mut server = server.clone();
-        if !server.path().ends_with('/') {
-            server.set_path(&format!("{}/", server.path()));
-        }
+        let server = servers.current().clone();
         let http = http_client(&server, authorities, |builder| {
             builder
                 .connect_timeout(CONNECT_TIMEOUT)
@@ -66,12 +65,12 @@ impl ApiClient {
                 .user_agent(concat!("sojourn/", env!("CARGO_PKG_VERSION")))
         });
         let http = http.map_err(|error| ApiFailure::unreachable(&server, error))?;
-        Ok(Self { http, server, token })
+        Ok(Self { http, servers, token })
     }
 
-    /// The server's address.
+    /// The address of the server that is asked.
     pub(crate) fn server(&self) -> &Url {
-        &self.server
+        self.servers.current()
     }
 
     /// Is the server there?
@@ -216,22 +215,21 @@ impl ApiClient {
         path: &str,
         complete: impl Fn(RequestBuilder) -> RequestBuilder,
     ) -> Result<Response, ApiFailure> {
-        let url = self.server.join(&format!("v1/{path}")).map_err(|error| {
-            ApiFailure::garbage(&self.server, StatusCode::BAD_REQUEST, error.to_string())
-        })?;
+        let path = format!("v1/{path}");
         let mut pauses = PAUSES.into_iter();
         loop {
             let mut request = self
                 .http
-                .request(method.clone(), url.clone())
+                .request(method.clone(), self.servers.path(&path))
                 .header(PROTOCOL_HEADER, PROTOCOL_VERSION);
             if let Some(token) = &self.token {
                 request = request.bearer_auth(token);
             }
-            let response = complete(request)
-                .send()
+            let response = self
+                .servers
+                .send(&self.http, complete(request))
                 .await
-                .map_err(|error| ApiFailure::unreachable(&self.server, error))?;
+                .map_err(|error| ApiFailure::unreachable(self.server(), error))?;
             let failure = match self.accept(response).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
@@ -255,7 +253,7 @@ impl ApiClient {
                 Some(version) if version == PROTOCOL_VERSION.to_string() => Ok(response),
                 Some(version) => Err(ApiFailure::Protocol { version }),
                 None => Err(ApiFailure::garbage(
-                    &self.server,
+                    self.server(),
                     status,
                     "it doesn't say that it is a sojourn server".to_owned(),
                 )),
@@ -266,22 +264,24 @@ impl ApiClient {
             Ok(error) if error.kind == ErrorKind::UnsupportedProtocol => {
                 Err(ApiFailure::Protocol { version: version.unwrap_or(error.message) })
             }
-            Ok(error) => Err(ApiFailure::refused(&self.server, error)),
+            Ok(error) => Err(ApiFailure::refused(self.server(), error)),
             Err(_) => {
                 let text = String::from_utf8_lossy(&body);
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let short = text.chars().take(SHOWN).collect();
-                Err(ApiFailure::garbage(&self.server, status, short))
+                Err(ApiFailure::garbage(self.server(), status, short))
             }
         }
     }
 
     async fn answer<T: DeserializeOwned>(&self, response: Response) -> Result<T, ApiFailure> {
         let status = response.status();
-        let body =
-            response.bytes().await.map_err(|error| ApiFailure::unreachable(&self.server, error))?;
+        let body = response
+            .bytes()
+            .await
+            .map_err(|error| ApiFailure::unreachable(self.server(), error))?;
         serde_json::from_slice(&body)
-            .map_err(|error| ApiFailure::garbage(&self.server, status, error.to_string()))
+            .map_err(|error| ApiFailure::garbage(self.server(), status, error.to_string()))
     }
 }
 

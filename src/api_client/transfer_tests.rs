@@ -2,6 +2,7 @@
 
 use super::{ApiClient, ApiFailure};
 use reqwest::Url;
+use sojourn_client::Servers;
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
     digest::{BlobRef, Digest},
@@ -59,7 +60,8 @@ impl Server {
     /// What a download comes to, without pauses, and the last number of bytes that was told.
     fn download(&self, blob: BlobRef) -> (Result<Vec<u8>, ApiFailure>, u64) {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = ApiClient::new(&self.url, None, None).unwrap();
+        let client =
+            ApiClient::new(Servers::of(self.url.as_str(), false).unwrap(), None, None).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let mut told = 0;
         let tell = &mut |received| told = received;

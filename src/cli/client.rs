@@ -32,7 +32,8 @@ pub(crate) struct Args {
     /// Read this file instead of `client.toml` in the data folder.
     #[arg(long, env = "SOJOURN_CLIENT_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The server's address [default: http://127.0.0.1:8642].
+    /// The server's address; of several servers, of which one is active, all of them with commas between
+    /// [default: http://127.0.0.1:8642].
     #[arg(long, env = "SOJOURN_SERVER", value_name = "URL")]
     server: Option<String>,
     #[command(flatten)]

@@ -6,8 +6,7 @@ use super::{
     trust::Trust,
 };
 use crate::api_client::ApiClient;
-use reqwest::Url;
-use sojourn_client::tls::Authorities;
+use sojourn_client::{Servers, tls::Authorities};
 
 /// The file of a server's data folder that holds the admin token.
 const TOKEN_FILE: &str = "admin-token";
@@ -15,7 +14,7 @@ const TOKEN_FILE: &str = "admin-token";
 /// The server, for every command that asks it something.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Connection {
-    /// The server's address.
+    /// The server's address; of several servers, of which one is active, all of them with commas between.
     #[arg(long, env = "SOJOURN_SERVER", value_name = "URL", default_value = DEFAULT_SERVER)]
     server: String,
     /// The admin token. For a server on this machine, the one in its default data folder if left out.
@@ -28,7 +27,6 @@ pub(crate) struct Connection {
 impl Connection {
     /// A client for the server; nothing is sent yet.
     pub(crate) fn client(&self) -> Result<ApiClient, Failure> {
-        let server = server_url(&self.server)?;
         let given = self.token.clone().filter(|token| !token.is_empty());
         let token = given.or_else(|| local_token(&self.server, TOKEN_FILE));
         if let Some(token) = &token
@@ -37,30 +35,11 @@ impl Connection {
             return Err(Failure::call("the token has characters that no token has"));
         }
         let ca = self.trust.file();
-        if ca.is_some() && server.scheme() == "http" {
-            return Err(refused(
-                &self.server,
-                "it must begin with https:// where the certificate of an authority is named",
-            ));
-        }
+        let servers = Servers::of(&self.server, ca.is_some());
+        let servers =
+            servers.map_err(|error| Failure::call(format!("{error}; e.g. {DEFAULT_SERVER}")))?;
         let authorities = ca.map(|file| Authorities::read(&file)).transpose();
         let authorities = authorities.map_err(|error| Failure::call(with_sources(&error)))?;
-        Ok(ApiClient::new(&server, authorities.as_ref(), token)?)
+        Ok(ApiClient::new(servers, authorities.as_ref(), token)?)
     }
-}
-
-fn refused(server: &str, why: &str) -> Failure {
-    Failure::call(format!("`{server}` is no server's address: {why}"))
-}
-
-fn server_url(text: &str) -> Result<Url, Failure> {
-    let refuse = |why: &str| refused(text, &format!("{why}, e.g. {DEFAULT_SERVER}"));
-    let url = Url::parse(text).map_err(|error| refuse(&error.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(refuse("it must begin with http:// or https://"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(refuse("it must end with its path"));
-    }
-    Ok(url)
 }

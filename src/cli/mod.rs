@@ -10,6 +10,7 @@
 //! | `reading` | progress of reading data |
 //! | `cutting` | how many shards, and how large |
 //! | `course` | how trials meet machines, and when they end |
+//! | `journal` | where a server keeps its journal |
 //! | `figures`, `words` | how sizes, times and states are written |
 //!
 //! Every subcommand has `Args` and `run`. Exit codes: 0 done, 1 the work failed, 2 the call was wrong,
@@ -37,9 +38,11 @@ mod grid;
 mod hosts;
 mod jobfile;
 mod jobs;
+mod journal;
 mod local;
 mod log;
 mod meter;
+mod migrate;
 mod modelfile;
 mod newfile;
 mod openapi;
@@ -130,6 +133,8 @@ enum Command {
     Rollback(rollback::Args),
     /// End a job.
     Cancel(cancel::Args),
+    /// Copy a stopped server's journal into another place: from a file into Redis, or back.
+    Migrate(migrate::Args),
     /// Simulate hosts and jobs in virtual time, with the server's own scheduling.
     Simulate(simulate::Args),
     /// Watch a search on machines that are killed under it, and its proof.
@@ -186,6 +191,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Rollback(args) => rollback::run(&args).await,
         Command::Set(args) => set::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
+        Command::Migrate(args) => migrate::run(&args).await,
         Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args).await,
         Command::Openapi => openapi::run(),

@@ -2,11 +2,15 @@
 
 use super::{
     failure::{Failure, with_sources},
+    journal::JournalArgs,
     local, output,
 };
 use sojourn_core::CoreConfig;
 use sojourn_protocol::time::Millis;
-use sojourn_server::{ServeConfig, ServeError, ServeReady, TlsFiles, Transport};
+use sojourn_server::{
+    ServeConfig, ServeError, ServeReady, TlsFiles, Transport, journal::JournalError,
+    shell::ShellError,
+};
 use sojourn_slot::SlotConfig;
 use sojourn_workgen::PolicyName;
 use std::{net::SocketAddr, path::PathBuf};
@@ -19,6 +23,11 @@ pub(crate) struct Args {
     /// Where to listen. Without a certificate the connection isn't encrypted.
     #[arg(long, env = "SOJOURN_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8642")]
     listen: SocketAddr,
+    #[command(flatten)]
+    journal: JournalArgs,
+    /// Where clients and other servers reach this one, where that isn't the address that it listens on.
+    #[arg(long, env = "SOJOURN_ADVERTISE", value_name = "URL")]
+    advertise: Option<String>,
     /// Serve over TLS with this certificate: a PEM file, the server's own first, then those that lead to
     /// its authority. A renewed file is taken up while the server runs.
     #[arg(long, env = "SOJOURN_TLS_CERT", value_name = "FILE", requires = "tls_key")]
@@ -55,7 +64,10 @@ enum Policy {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let data = args.data.clone().unwrap_or_else(|| local::data_folder("server"));
+    let journals = args.journal.journals(&data)?;
     let mut config = ServeConfig::new(data, args.listen);
+    config.journal = journals;
+    config.advertise.clone_from(&args.advertise);
     config.trainer = SlotConfig::find().ok();
     config.tls = args
         .tls_cert
@@ -81,14 +93,19 @@ fn announce(ready: &ServeReady) {
         Transport::Http => "http",
         Transport::Https { .. } => "https",
     };
-    let text = format!(
-        "serving at {scheme}://{}\n\
+    let what = if ready.active { "serving" } else { "standing by" };
+    let mut text = format!(
+        "{what} at {scheme}://{}\n\
          a machine joins with:  {}\n\
          the admin token is in  {}",
         ready.address,
         ready.client_line(),
         ready.admin_token_file.display()
     );
+    if let Some(standing) = &ready.journal {
+        text.push_str("\nthe journal is in Redis: ");
+        text.push_str(standing);
+    }
     // The server runs on where nobody reads this.
     let _ = output::line(&text);
 }
@@ -98,7 +115,11 @@ fn failure(error: &ServeError) -> Failure {
         ServeError::AddressInUse(_)
         | ServeError::Listen { .. }
         | ServeError::Folder(_)
-        | ServeError::Tls(_) => Failure::call(message),
+        | ServeError::Tls(_)
+        | ServeError::Tokens(_)
+        | ServeError::Shell(ShellError::Journal(
+            JournalError::Unreachable { .. } | JournalError::Weak(_),
+        )) => Failure::call(message),
         _ => Failure::work(message),
     }
 }

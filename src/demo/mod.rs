@@ -19,9 +19,8 @@ use crate::{
     cli::{Failure, Meter, Unit, replay_trial, words},
 };
 use machine::Machine;
-use reqwest::Url;
 use serde_json::Value;
-use sojourn_client::GpuChoice;
+use sojourn_client::{GpuChoice, Servers};
 use sojourn_protocol::{
     ids::JobId,
     view::{EventView, JobView},
@@ -105,8 +104,8 @@ impl<'a> Stage<'a> {
         let enrolment = server.wait_for(&data.join("enrol-token")).await?;
         let url = format!("http://{address}");
         say(&format!("a server listens on {url}"));
-        let parsed = Url::parse(&url).map_err(|error| Failure::work(error.to_string()))?;
-        let api = ApiClient::new(&parsed, None, Some(token.clone()))?;
+        let servers = Servers::of(&url, false).map_err(|error| Failure::work(error.to_string()))?;
+        let api = ApiClient::new(servers, None, Some(token.clone()))?;
         let mut stage = Self {
             folder,
             address,

@@ -204,12 +204,10 @@ fn wrong_calls_are_code_2() {
         assert_eq!(code, Some(2));
         told
     };
-    assert!(
-        told("localhost:1").contains(
-            "`localhost:1` is no server's address: it must begin with http:// or https://"
-        )
-    );
-    assert!(told("nonsense").contains("`nonsense` is no server's address: "));
+    assert!(told("localhost:1").contains(
+        "`localhost:1` is no server address: it must start with `http://` or `https://`"
+    ));
+    assert!(told("nonsense").contains("`nonsense` is no server address: "));
     assert!(sojourn(&["status", "--help"]).output().unwrap().status.success());
 }
 

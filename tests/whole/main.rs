@@ -20,7 +20,8 @@
 //! | `deep` | deeper nets through all of it |
 //! | `service` | the client under systemd |
 //! | `signals` | the client and the signals that it hears |
-//! | `support`, `site` | a fake server; a real one with clients |
+//! | `standby` | several servers with one journal in Redis, and journals that move |
+//! | `support`, `site`, `redis_server` | a fake server; a real one with clients; a real Redis |
 
 #![expect(
     clippy::unwrap_used,
@@ -43,11 +44,14 @@ mod open_shop;
 mod parts;
 mod people;
 mod reading;
+#[path = "../../server/tests/support/redis.rs"]
+mod redis_server;
 mod server;
 mod service;
 mod signals;
 mod simulate;
 mod site;
+mod standby;
 mod submit;
 mod support;
 mod tls;

@@ -29,9 +29,14 @@ impl Process {
 
     /// `SIGTERM`, and its exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.signal(rustix::process::Signal::TERM);
         self.0.wait().unwrap().code()
+    }
+
+    /// Any other signal.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, signal).unwrap();
     }
 
     /// Its exit code, when it ends by itself.

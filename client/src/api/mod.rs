@@ -11,12 +11,13 @@ use crate::{
     backoff::Backoff,
     config::Timing,
     error::ClientError,
+    servers::Servers,
     tls::{Authorities, TlsFault, http_client},
 };
 use bytes::Bytes;
 use features::Features;
 use reqwest::{
-    Body, Client, Method, RequestBuilder, Response, StatusCode, Url,
+    Body, Client, Method, RequestBuilder, Response, StatusCode,
     header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RANGE, RETRY_AFTER},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -45,7 +46,7 @@ const CONFIRMATIONS: u32 = 3;
 #[derive(Clone)]
 pub(crate) struct Api {
     http: Client,
-    base: Url,
+    servers: Servers,
     token: Option<String>,
     timing: Timing,
     features: Arc<Features>,
@@ -82,19 +83,19 @@ pub(crate) struct Download {
 impl fmt::Debug for Api {
     /// Everything but the token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("base", &self.base.as_str()).finish_non_exhaustive()
+        f.debug_struct("Api").field("servers", &self.servers).finish_non_exhaustive()
     }
 }
 
 impl Api {
-    /// A client of the server at `base`, without a token yet. Certificates are checked against
+    /// A client of the servers, without a token yet. Certificates are checked against
     /// `authorities`, or the system's.
     pub(crate) fn new(
-        base: Url,
+        servers: Servers,
         authorities: Option<&Authorities>,
         timing: Timing,
     ) -> Result<Self, ClientError> {
-        let http = http_client(&base, authorities, |builder| {
+        let http = http_client(servers.current(), authorities, |builder| {
             builder
                 .tcp_nodelay(true)
                 .connect_timeout(timing.connect)
@@ -102,7 +103,7 @@ impl Api {
                 .user_agent(concat!("sojourn-client/", env!("CARGO_PKG_VERSION")))
         });
         let http = http.map_err(ClientError::Http)?;
-        Ok(Self { http, base, token: None, timing, features: Arc::default() })
+        Ok(Self { http, servers, token: None, timing, features: Arc::default() })
     }
 
     /// The same with a host's own token.
@@ -217,13 +218,11 @@ impl Api {
 
     /// What ends the daemon where the server can't be trusted.
     pub(crate) fn untrusted(&self, fault: &TlsFault) -> ClientError {
-        ClientError::Untrusted { url: self.base.to_string(), fault: fault.clone() }
+        ClientError::Untrusted { url: self.servers.to_string(), fault: fault.clone() }
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        // Joined as text: every path here is a constant with ids in it.
-        let url = format!("{}{path}", self.base);
-        self.http.request(method, url).header(PROTOCOL_HEADER, PROTOCOL_VERSION)
+        self.http.request(method, self.servers.path(path)).header(PROTOCOL_HEADER, PROTOCOL_VERSION)
     }
 
     fn authorized(&self, method: Method, path: &str) -> RequestBuilder {
@@ -254,7 +253,8 @@ impl Api {
 
     /// Sends a request and waits for the head of its answer.
     async fn answered(&self, request: RequestBuilder) -> Result<Response, ApiFailure> {
-        let response = request.send().await.map_err(ApiFailure::unanswered)?;
+        let response = self.servers.send(&self.http, request).await;
+        let response = response.map_err(ApiFailure::unanswered)?;
         self.features.hear(response.headers());
         Ok(response)
     }
@@ -276,7 +276,8 @@ impl Api {
         for _ in 0..CONFIRMATIONS {
             tokio::time::sleep(backoff.next(None)).await;
             let again = self.authorized(Method::POST, "v1/heartbeat").json(&request);
-            let answer = match again.timeout(self.timing.answer).send().await {
+            let again = again.timeout(self.timing.answer);
+            let answer = match self.servers.send(&self.http, again).await {
                 Ok(response) => understood::<HeartbeatAnswer>(response).await,
                 Err(error) => Err(ApiFailure::unanswered(error)),
             };

@@ -165,6 +165,7 @@ fn wanted(rest: u64, piece: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::servers::Servers;
     use crate::{config::Timing, transfer::Rates};
     use sojourn_protocol::digest::Digest;
     use tokio::{
@@ -192,8 +193,8 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let blob = BlobRef { sha256: Digest::of(&bytes), bytes: bytes.len() as u64 };
         let timing = Timing::default();
-        let base = reqwest::Url::parse(&format!("http://{address}/")).unwrap();
-        let api = Api::new(base, None, timing).unwrap();
+        let servers = Servers::of(&format!("http://{address}/"), false).unwrap();
+        let api = Api::new(servers, None, timing).unwrap();
         let lines = Arc::new(Lines::new(Rates::default(), &Arc::default()));
         let sent = Arc::default();
         let (lease, form) = (LeaseId(1), Form::Whole);

@@ -1,6 +1,6 @@
 //! A journal in memory that can be made to fail, for tests and simulations.
 
-use super::{Check, Journal, JournalError, Snapshot, decode, encode, in_order, owner};
+use super::{Check, Ends, Journal, JournalError, Snapshot, decode, encode, in_order, owner};
 use sojourn_core::{JournalPosition, Record};
 use sojourn_protocol::ids::{JobId, LeaseId};
 use std::{
@@ -135,12 +135,15 @@ impl Journal for MemoryJournal {
         Ok(records)
     }
 
-    fn tail(&self) -> JournalPosition {
-        self.shared().tail().0
+    fn ends(&self) -> Ends {
+        let shared = self.shared();
+        Ends { anchor: shared.anchor, tail: shared.tail() }
     }
 
-    fn anchor(&self) -> JournalPosition {
-        self.shared().anchor.0
+    fn begin_after(&mut self, anchor: (JournalPosition, Check)) -> Result<(), JournalError> {
+        self.ends().empty()?;
+        self.shared().anchor = anchor;
+        Ok(())
     }
 
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {

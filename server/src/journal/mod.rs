@@ -32,6 +32,28 @@ pub struct Snapshot {
     pub bytes: Vec<u8>,
 }
 
+/// Positions of the chain and their checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// Before the first record that is kept.
+    pub anchor: (JournalPosition, Check),
+    /// Of the last record.
+    pub tail: (JournalPosition, Check),
+}
+
+impl Ends {
+    /// Refuses to begin anew where there are records, or were.
+    fn empty(&self) -> Result<(), JournalError> {
+        match self.tail.0 {
+            JournalPosition(0) => Ok(()),
+            tail => Err(JournalError::OutOfOrder {
+                expected: JournalPosition(tail.0 + 1),
+                given: JournalPosition(1),
+            }),
+        }
+    }
+}
+
 /// An append-only journal. All calls block.
 pub trait Journal: Send {
     /// Appends a group whose positions go on from the tail. When it returns, all of it is durable;
@@ -48,11 +70,25 @@ pub trait Journal: Send {
     /// storage.
     fn read(&mut self, after: JournalPosition, limit: usize) -> Result<Vec<Record>, JournalError>;
 
+    /// Where the chain begins and ends.
+    fn ends(&self) -> Ends;
+
     /// The position of the last record.
-    fn tail(&self) -> JournalPosition;
+    fn tail(&self) -> JournalPosition {
+        self.ends().tail.0
+    }
 
     /// The position before the first record that is kept.
-    fn anchor(&self) -> JournalPosition;
+    fn anchor(&self) -> JournalPosition {
+        self.ends().anchor.0
+    }
+
+    /// Has an empty journal begin after a position, with the check of what came before there: for a copy of one whose
+    /// first records were dropped.
+    ///
+    /// # Errors
+    /// [`JournalError::OutOfOrder`] where it isn't empty; trouble with the storage.
+    fn begin_after(&mut self, anchor: (JournalPosition, Check)) -> Result<(), JournalError>;
 
     /// Keeps a snapshot; older ones but the last are dropped.
     ///
@@ -110,6 +146,11 @@ pub trait OpenJournal: Send + Sync {
 
     /// Where this server can be reached, for those that stand by while it is active.
     fn stand_at(&self, _url: &str) {}
+
+    /// What a power cut could lose, for people, where that was chosen.
+    fn standing(&self) -> Option<&str> {
+        None
+    }
 
     /// A secret that all servers of the journal share: `mine`, where there is none yet.
     ///

@@ -8,7 +8,7 @@
 //! ```
 
 use super::{
-    Check, Journal, JournalError, Snapshot, decode, encode, in_order, known_version,
+    Check, Ends, Journal, JournalError, Snapshot, decode, encode, in_order, known_version,
     owner::{Owner, ended, owner},
     reached::Reached,
     snapshot_digest, words,
@@ -270,12 +270,19 @@ impl Journal for SqliteJournal {
         rows.iter().map(|Row(position, payload, _)| decode(*position, payload)).collect()
     }
 
-    fn tail(&self) -> JournalPosition {
-        self.tail.0
+    fn ends(&self) -> Ends {
+        Ends { anchor: self.anchor, tail: self.tail }
     }
 
-    fn anchor(&self) -> JournalPosition {
-        self.anchor.0
+    fn begin_after(&mut self, anchor: (JournalPosition, Check)) -> Result<(), JournalError> {
+        self.ends().empty()?;
+        let transaction = self.connection.transaction()?;
+        for end in ["anchor", "tail"] {
+            set_mark(&transaction, end, anchor.0, anchor.1)?;
+        }
+        transaction.commit()?;
+        (self.anchor, self.tail) = (anchor, anchor);
+        Ok(())
     }
 
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {

@@ -22,6 +22,7 @@ mod writer;
 pub use clock::{Clock, SteadyClock};
 pub use error::ShellError;
 pub use handle::ShellHandle;
+pub(crate) use recover::recover;
 pub use wanted::WantedUploads;
 
 use crate::journal::OpenJournal;

@@ -47,9 +47,9 @@ fn start(journal: &mut dyn Journal, config: CoreConfig) -> Result<Core, ShellErr
 }
 
 /// What a journal holds.
-pub(super) struct Recovered {
+pub(crate) struct Recovered {
     /// With everything in it.
-    pub(super) core: Core,
+    pub(crate) core: Core,
     /// Where the snapshot was that it began with; 0 without one.
     pub(super) snapshot: JournalPosition,
     /// The time of the last event, be it in the snapshot or after it.
@@ -57,7 +57,7 @@ pub(super) struct Recovered {
 }
 
 /// Reads all that the journal holds.
-pub(super) fn recover(
+pub(crate) fn recover(
     journal: &mut dyn Journal,
     config: CoreConfig,
 ) -> Result<Recovered, ShellError> {

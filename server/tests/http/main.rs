@@ -553,6 +553,8 @@ fn the_line_that_starts_a_client_can_be_typed() {
         transport: Transport::Http,
         enrol_token: "abc".to_owned(),
         admin_token_file: "admin-token".into(),
+        active: true,
+        journal: None,
     };
     assert_eq!(ready.client_line(), "sojourn client --server http://127.0.0.1:8181 --token abc");
 }

@@ -48,15 +48,6 @@ impl RedisServer {
         self.child = run(&self.folder, &self.settings);
     }
 
-    /// Throws away what it had written; it must have been killed.
-    pub(crate) fn forget(&mut self) {
-        for name in ["appendonlydir", "dump.rdb"] {
-            let path = self.folder.path().join(name);
-            let _ = std::fs::remove_dir_all(&path);
-            let _ = std::fs::remove_file(&path);
-        }
-    }
-
     /// One command.
     pub(crate) fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
         let (first, rest) = words.split_first().unwrap();

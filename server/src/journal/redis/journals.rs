@@ -80,12 +80,6 @@ impl RedisJournals {
         Ok(Self { place: Arc::new(place), keys, durability, note, standing, state })
     }
 
-    /// What a power cut could lose, for people.
-    #[must_use]
-    pub fn standing(&self) -> &str {
-        &self.standing
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,6 +112,10 @@ impl OpenJournal for RedisJournals {
 
     fn stand_at(&self, url: &str) {
         url.clone_into(&mut self.state().holder.url);
+    }
+
+    fn standing(&self) -> Option<&str> {
+        Some(&self.standing)
     }
 
     fn secret(&self, name: &str, mine: &str) -> Result<String, JournalError> {

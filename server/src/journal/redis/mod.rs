@@ -14,7 +14,7 @@ pub use journals::{RedisJournals, RedisSettings};
 pub use place::{PlaceError, RedisPlace};
 
 use super::{
-    Check, Journal, JournalError, Snapshot, decode, encode, in_order, known_version,
+    Check, Ends, Journal, JournalError, Snapshot, decode, encode, in_order, known_version,
     owner::{Owner, ended, owner},
     reached::Reached,
     snapshot_digest,
@@ -267,12 +267,20 @@ impl Journal for RedisJournal {
         Ok(records)
     }
 
-    fn tail(&self) -> JournalPosition {
-        self.tail.0
+    fn ends(&self) -> Ends {
+        Ends { anchor: self.anchor, tail: self.tail }
     }
 
-    fn anchor(&self) -> JournalPosition {
-        self.anchor.0
+    fn begin_after(&mut self, anchor: (JournalPosition, Check)) -> Result<(), JournalError> {
+        self.ends().empty()?;
+        let adopted = self.link.run(
+            &Script::new(include_str!("adopt.lua")),
+            &[&self.keys.meta()],
+            &[&self.token(), anchor.0.0.to_string().as_bytes(), &anchor.1.0],
+        )?;
+        allowed(adopted)?;
+        (self.anchor, self.tail) = (anchor, anchor);
+        Ok(())
     }
 
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {

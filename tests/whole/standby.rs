@@ -1,0 +1,207 @@
+//! Two servers with one journal in Redis: the one that stands by takes over, and the one that was away can change
+//! nothing. And journals that go from a file into Redis and back.
+
+use crate::{
+    redis_server::RedisServer,
+    site::{PATIENCE, Process, program, spawn},
+};
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    time::Instant,
+};
+use tempfile::TempDir;
+
+/// A server's folder, process and address.
+struct Server {
+    data: PathBuf,
+    process: Process,
+    url: String,
+}
+
+impl Server {
+    fn start(folder: &Path, name: &str, journal: &[&str]) -> Self {
+        let data = folder.join(name);
+        let mut command = Command::new(program());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&data).args(journal);
+        let _ = fs::remove_file(data.join("address"));
+        let log = folder.join(format!("{name}.log"));
+        let mut process = spawn(command, &log);
+        let url = loop {
+            match fs::read_to_string(data.join("address")) {
+                Ok(address) if !address.trim().is_empty() => {
+                    break format!("http://{}", address.trim());
+                }
+                _ => assert!(process.is_running(), "{}", fs::read_to_string(&log).unwrap()),
+            }
+            std::thread::yield_now();
+        };
+        Self { data, process, url }
+    }
+
+    fn token(&self) -> String {
+        fs::read_to_string(self.data.join("admin-token")).unwrap().trim().to_owned()
+    }
+}
+
+/// A folder with a job in it.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..40).map(|i| format!("{i},{},{}\n", i * 2, i % 2)).collect();
+    fs::write(folder.path().join("t.csv"), format!("a,b,y\n{rows}")).unwrap();
+    let job = "name = \"small\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\nshards = 2\n\
+               [[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = 2\n";
+    fs::write(folder.path().join("job.toml"), job).unwrap();
+    folder
+}
+
+fn run(folder: &Path, server: &str, token: &str, args: &[&str]) -> Output {
+    Command::new(program())
+        .args(args)
+        .env("SOJOURN_SERVER", server)
+        .env("SOJOURN_TOKEN", token)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .env("XDG_DATA_HOME", folder.join("share"))
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+fn json(folder: &Path, server: &str, token: &str, args: &[&str]) -> Value {
+    let output = run(folder, server, token, &[args, &["--json"]].concat());
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {told}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_standby_takes_over_and_who_was_away_changes_nothing() {
+    let redis = RedisServer::start();
+    let folder = folder();
+    let path = folder.path();
+    let journal = ["--journal", &redis.url()];
+    let mut one = Server::start(path, "one", &journal);
+    let mut two = Server::start(path, "two", &journal);
+    let token = one.token();
+    assert_eq!(two.token(), token, "both take the same tokens");
+    let both = format!("{},{}", two.url, one.url);
+
+    // The standby says so, and where the other is.
+    let output = run(path, &two.url, &token, &["jobs"]);
+    assert_eq!(output.status.code(), Some(3));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("stands by") && told.contains(&one.url), "{told}");
+    let submitted = json(path, &both, &token, &["submit", "job.toml"]);
+    let before = json(path, &both, &token, &["jobs"]);
+
+    one.process.kill();
+    let died = Instant::now();
+    let after = loop {
+        let output = run(path, &two.url, &token, &["jobs", "--json"]);
+        if output.status.success() {
+            break serde_json::from_slice::<Value>(&output.stdout).unwrap();
+        }
+        assert!(died.elapsed() < PATIENCE, "nobody took over");
+    };
+    assert_eq!(after, before, "what was acknowledged is there");
+    assert_eq!(redis.ask::<u64>(&["HGET", "{sojourn}:meta", "fence"]), 2, "one take-over");
+
+    // Stopped over its lease, and continued once the other has taken over.
+    let mut one = Server::start(path, "one", &journal);
+    let both = format!("{},{}", two.url, one.url);
+    two.process.signal(rustix::process::Signal::STOP);
+    let cancel =
+        |server: &str| run(path, server, &token, &["cancel", &submitted["job"].to_string()]);
+    loop {
+        let output = run(path, &one.url, &token, &["jobs", "--json"]);
+        if output.status.success() {
+            break;
+        }
+        assert!(died.elapsed() < PATIENCE, "nobody took over");
+    }
+    two.process.signal(rustix::process::Signal::CONT);
+    let output = cancel(&two.url);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    assert_eq!(json(path, &one.url, &token, &["jobs"]), before);
+    assert!(cancel(&both).status.success());
+    assert_eq!(json(path, &both, &token, &["jobs"])[0]["state"], "cancelled");
+
+    // One that ends as it should leaves at once.
+    assert_eq!(one.process.end(), Some(0));
+    let output = run(path, &two.url, &token, &["jobs", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(two.process.end(), Some(0));
+}
+
+#[test]
+fn a_redis_that_dies_is_waited_for() {
+    let mut redis = RedisServer::start();
+    let folder = folder();
+    let path = folder.path();
+    let mut server = Server::start(path, "one", &["--journal", &redis.url()]);
+    let token = server.token();
+    json(path, &server.url, &token, &["submit", "job.toml"]);
+    let before = json(path, &server.url, &token, &["jobs"]);
+    redis.kill();
+    let output = run(path, &server.url, &token, &["cancel", "1"]);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    redis.start_again();
+    let since = Instant::now();
+    loop {
+        let output = run(path, &server.url, &token, &["jobs", "--json"]);
+        if output.status.success() {
+            assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), before);
+            break;
+        }
+        assert!(since.elapsed() < PATIENCE, "the server never came back");
+    }
+    assert!(run(path, &server.url, &token, &["cancel", "1"]).status.success());
+    assert_eq!(server.process.end(), Some(0));
+}
+
+#[test]
+fn a_journal_goes_into_redis_and_back() {
+    let redis = RedisServer::start();
+    let folder = folder();
+    let path = folder.path();
+    let mut server = Server::start(path, "one", &[]);
+    let token = server.token();
+    json(path, &server.url, &token, &["submit", "job.toml"]);
+    let before = json(path, &server.url, &token, &["jobs"]);
+    let (sqlite, url) = ("sqlite:one/journal.sqlite", redis.url());
+    let migrate = |from: &str, to: &str| {
+        run(path, "", "", &["migrate", "--from", from, "--to", to, "--json"])
+    };
+    let refused = migrate(sqlite, &url);
+    assert_eq!(refused.status.code(), Some(2), "while a server runs");
+    assert_eq!(server.process.end(), Some(0));
+    let copied = migrate(sqlite, &url);
+    assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+    let copied: Value = serde_json::from_slice(&copied.stdout).unwrap();
+    assert_eq!(copied["jobs"], 1);
+    let again = migrate(sqlite, &url);
+    assert_eq!(again.status.code(), Some(2), "nothing is written over");
+
+    // The server of before, with its blobs.
+    let mut server = Server::start(path, "one", &["--journal", &url]);
+    assert_eq!(server.token(), token);
+    assert_eq!(json(path, &server.url, &token, &["jobs"]), before);
+    let active = migrate(&url, "sqlite:two/journal.sqlite");
+    assert_eq!(active.status.code(), Some(2), "{}", String::from_utf8_lossy(&active.stderr));
+    assert!(run(path, &server.url, &token, &["cancel", "1"]).status.success());
+    let before = json(path, &server.url, &token, &["jobs"]);
+    assert_eq!(server.process.end(), Some(0));
+
+    fs::remove_dir_all(path.join("two")).unwrap();
+    let back = migrate(&url, "sqlite:two/journal.sqlite");
+    assert!(back.status.success(), "{}", String::from_utf8_lossy(&back.stderr));
+    let server = Server::start(path, "two", &[]);
+    assert_eq!(server.token(), token, "the tokens go along");
+    assert_eq!(json(path, &server.url, &token, &["jobs"]), before);
+    let missing = migrate("sqlite:none.sqlite", &url);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("no file"));
+}
