@@ -21,7 +21,8 @@ dist: build ## pack command, trainer and libraries for another machine
 demo: build ## the main job: a search over real data on machines that die
 	@target/release/sojourn demo
 
-test: setup ## all tests
+test: setup ## all tests (with a redis-server, which is installed where that can be done)
+	@scripts/neighbours
 	cargo build --locked
 	cargo test --workspace --locked
 
