@@ -6,6 +6,9 @@
 //!           acknowledged. Twice: with 5 ms added to each fsync of the server, and without.
 //!           Units are evaluations, whose results need no upload; then hops, with their uploads
 //!           and assimilations.
+//!           With the disk as it is also on a journal in Redis, beside SQLite
+//! take-over from the kill of the active server to its standby's first healthy answer, twenty times
+//! replay    from the start of the program to a healthy answer, from Redis, beside SQLite
 //! restart   from the start of the program to a healthy answer, after SIGKILL, with 1,000,000 events
 //!           in the journal, as far from a snapshot as snapshots are apart
 //! ```
@@ -22,6 +25,7 @@ mod load;
 mod past;
 mod plain;
 mod program;
+mod redis;
 
 use load::{Load, Units};
 use past::{Past, Shape};
@@ -56,6 +60,12 @@ fn main() {
     if is_wanted("cycles") {
         cycles();
     }
+    if is_wanted("take-over") {
+        redis::take_over();
+    }
+    if is_wanted("replay") {
+        redis::replay();
+    }
     if is_wanted("restart") {
         restart();
     }
@@ -85,6 +95,10 @@ fn cycles() {
                 _ => "lease + upload + result",
             };
             report(what, disk, &ours, &plain);
+            drop(program);
+            if added.is_zero() {
+                redis::cycles(units, &shape, &ours);
+            }
         }
     }
 }
@@ -136,7 +150,7 @@ fn hashing(path: &Path) -> f64 {
     }
 }
 
-fn figure(name: &str, value: f64, unit: &str, anchor: f64) {
+pub(crate) fn figure(name: &str, value: f64, unit: &str, anchor: f64) {
     let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
     println!(
         "{}",

@@ -2,8 +2,8 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
-    net::SocketAddr,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -58,11 +58,33 @@ pub(crate) struct Program {
 impl Program {
     /// `sojourn serve` on a data folder. When this returns, it answers.
     pub(crate) fn serve(data: &Path, syncs: &Syncs) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
-        let program = Self::start(&mut command, syncs);
+        Self::serve_with(data, syncs, &[])
+    }
+
+    /// The same with these arguments.
+    pub(crate) fn serve_with(data: &Path, syncs: &Syncs, more: &[String]) -> Self {
+        let program = Self::stand_by(data, syncs, more);
         super::connection::Connection::open(program.address, "").call("GET", "/v1/health", "", b"");
         program
+    }
+
+    /// The same, where it needn't be the active one.
+    pub(crate) fn stand_by(data: &Path, syncs: &Syncs, more: &[String]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).args(more);
+        Self::start(&mut command, syncs)
+    }
+
+    /// Is it there, and active?
+    pub(crate) fn is_healthy(&self) -> bool {
+        let asked = TcpStream::connect(self.address).and_then(|mut stream| {
+            let request = "GET /v1/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+            stream.write_all(request.as_bytes())?;
+            let mut head = [0; 12];
+            stream.read_exact(&mut head)?;
+            Ok(head)
+        });
+        asked.is_ok_and(|head| head == *b"HTTP/1.1 200")
     }
 
     /// The plain program.
@@ -77,7 +99,7 @@ impl Program {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = lines.next().unwrap().unwrap();
-        let address = line.trim_start_matches("serving at http://").parse().unwrap();
+        let address = line.split_once("http://").unwrap().1.parse().unwrap();
         Self { child, address }
     }
 

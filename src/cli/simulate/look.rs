@@ -11,6 +11,8 @@ pub(super) struct Look {
     done: usize,
     begun: Instant,
     events: Option<NewFile>,
+    /// Bytes of the events of this run, where they are counted.
+    journal: Option<u64>,
     /// The first thing that went wrong with the file.
     failed: Option<String>,
     /// What was remarked, once for all runs.
@@ -18,7 +20,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) fn new(runs: usize) -> Self {
+    pub(super) fn new(runs: usize, counts: bool) -> Self {
         let meter = Meter::new("simulating", Unit::Steps, number(runs) * PARTS);
         Self {
             meter,
@@ -26,6 +28,7 @@ impl Look {
             done: 0,
             begun: Instant::now(),
             events: None,
+            journal: counts.then_some(0),
             failed: None,
             remarked: BTreeSet::new(),
         }
@@ -41,14 +44,15 @@ impl Look {
         Ok(())
     }
 
-    /// A run has ended.
-    pub(super) fn end(&mut self) -> Result<(), Failure> {
+    /// A run has ended; gives the bytes of its events, where they are counted.
+    pub(super) fn end(&mut self) -> Result<u64, Failure> {
         self.done += 1;
         self.progress(0, 1);
         if let Some(error) = self.failed.take() {
             return Err(Failure::work(format!("can't write `events.jsonl`: {error}")));
         }
-        self.events.take().map_or(Ok(()), NewFile::finish)
+        self.events.take().map_or(Ok(()), NewFile::finish)?;
+        Ok(self.journal.as_mut().map(std::mem::take).unwrap_or_default())
     }
 }
 
@@ -57,6 +61,11 @@ const PARTS: u64 = 100;
 
 impl Watch for Look {
     fn record(&mut self, record: &Record) {
+        if let Some(journal) = &mut self.journal {
+            // Without what a number that JSON hasn't would be: such an event isn't written.
+            let bytes = serde_json::to_vec(record).map_or(0, |bytes| bytes.len());
+            *journal += number(bytes);
+        }
         let Some(file) = &mut self.events else { return };
         let written = serde_json::to_writer(&mut *file, record).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|()| file.write_all(b"\n")) {

@@ -5,6 +5,7 @@
 mod look;
 mod lying;
 mod open_shop;
+mod server_load;
 mod skew;
 mod table;
 mod training;
@@ -12,6 +13,7 @@ mod training;
 use super::{failure::Failure, newfile::NewFile, output};
 use look::Look;
 use serde::Serialize;
+use server_load::ServerLoad;
 use sojourn_sim::fleet::{
     self, Ask, Cell, Policies, Policy, Row, RunResult, ScenarioError, Study, Trains,
 };
@@ -45,6 +47,9 @@ pub(crate) struct Args {
     /// `schedule.json`, `gantt.svg` and `gantt.html`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Say also what the fleet asks of one server: requests, share of a core, memory, length of the journal.
+    #[arg(long, conflicts_with = "open_shop")]
+    load: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -55,6 +60,9 @@ pub(crate) struct Args {
 struct Report<'a> {
     normalised_by: String,
     cells: &'a [Cell],
+    /// With `--load`: of this machine, and not the same each time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    load: Vec<ServerLoad>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -85,7 +93,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let runs = study.rows.iter().enumerate().map(|(n, row)| {
         study.policies(n).len() * usize::try_from(row.scenario.seeds).unwrap_or(usize::MAX)
     });
-    let mut look = Look::new(runs.sum());
+    let mut look = Look::new(runs.sum(), args.load);
+    let mut loads = Vec::new();
     let trained = |row: &Row| row.scenario.all_jobs().any(|job| job.train);
     let mut training = match study.rows.iter().any(trained) {
         true => Some(Training::new(folder)?),
@@ -115,7 +124,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 if let Some(training) = &mut training {
                     training.clear();
                 }
-                look.end()?;
+                let journal = look.end()?;
+                if args.load {
+                    loads.push(ServerLoad::of(&row.label, policy.name(), &result, journal));
+                }
                 if let (Some(folder), Some(chart)) = (drawn, chart) {
                     NewFile::write(&folder.join("gantt.svg"), chart.svg().as_bytes())?;
                     NewFile::write(&folder.join("gantt.html"), chart.html().as_bytes())?;
@@ -127,13 +139,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     drop(look);
     let cells = study.cells(all);
-    let report = Report { normalised_by: study.normalise.to_string(), cells: &cells };
+    let normalised_by = study.normalise.to_string();
+    let mut report = Report { normalised_by, cells: &cells, load: Vec::new() };
     if let Some(out) = &args.out {
         let json = serde_json::to_string_pretty(&report);
         let json = json.map_err(|error| Failure::work(error.to_string()))? + "\n";
         NewFile::write(&out.join("result.json"), json.as_bytes())?;
     }
-    if args.json { output::json(&report) } else { output::line(&table::text(&study, &cells)) }
+    if args.json {
+        report.load = loads;
+        return output::json(&report);
+    }
+    output::line(&table::text(&study, &cells))?;
+    if args.load { output::line(&format!("\n{}", server_load::text(&loads))) } else { Ok(()) }
 }
 
 /// What a file asks for in vain is a wrong call; a run that comes to no end is work that failed.

@@ -11,6 +11,9 @@ const MOST_WAYS: u64 = 20;
 const LITTLE: u64 = 200_000;
 /// Trials for which a place asks after holders of their shards; what comes behind them it fetches for.
 const ASKED_FOR: u32 = 4;
+/// Trials that are looked at for one place. Where so many are left to others, those behind them, which have less
+/// left, are too; and a decision takes no longer in a job of a hundred thousand trials.
+const LOOKED_AT: usize = 256;
 
 /// The trial with the most work left goes first: it is the one that can hold the job up. Among trials
 /// within a tenth of it, one whose shard the place holds is taken before; of a trial's open shards, a
@@ -31,7 +34,7 @@ impl Policy for Ltrp {
         let mut longest = None;
         let mut best = None;
         let mut wait: Option<u64> = None;
-        for (before, candidate) in (0u32..).zip(board.candidates()) {
+        for (before, candidate) in (0u32..).zip(board.candidates().take(LOOKED_AT)) {
             let near = longest.is_none_or(|longest| candidate.work >= longest - longest / 10);
             if !near {
                 break;

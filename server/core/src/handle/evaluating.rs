@@ -197,16 +197,9 @@ impl Core {
         }
     }
 
-    /// Are these more evaluations than twice the slots in contact?
+    /// Are these more evaluations than twice the slots of the fleet?
     fn is_backlog(&self, evaluations: usize) -> bool {
-        let contacts = self.soft.contacts.iter();
-        let mut live = contacts
-            .filter(|(host, _)| self.soft.is_live(**host, self.now, self.config.lease_term));
-        // A few evaluations are settled by the first few hosts.
-        let enough = live.try_fold(evaluations, |left, (_, contact)| {
-            let twice = usize::try_from(contact.slots).unwrap_or(usize::MAX).saturating_mul(2);
-            left.checked_sub(twice).filter(|left| *left > 0)
-        });
-        enough.is_some()
+        let twice = self.soft.schedule.fleet.slots().saturating_mul(2);
+        u64::try_from(evaluations).is_ok_and(|evaluations| evaluations > twice)
     }
 }

@@ -61,7 +61,7 @@ pub use gantt::Chart;
 pub use policy::Policy;
 pub use quantity::{Auto, Bytes, Policies, Span};
 pub use read::{Files, Normalise, Row, ScenarioError, Study, read};
-pub use result::{JobResult, RunResult, Spread};
+pub use result::{JobResult, Requests, RunResult, Spread};
 pub use run::Watch;
 pub use scenario::Scenario;
 pub use skew::shared_out;

@@ -80,6 +80,10 @@ pub struct RunResult {
     pub departures: u64,
     /// What the core was told.
     pub commands: u64,
+    /// What hosts asked of the server.
+    pub requests: Requests,
+    /// What the core decided.
+    pub events: u64,
     /// Plans that were made for the core.
     pub plans: u64,
     /// The best value of the metric of the first job that was really trained.
@@ -100,6 +104,27 @@ pub struct RunResult {
     /// Nanoseconds of planning, likewise.
     #[serde(skip)]
     pub planning: u64,
+}
+
+/// Requests of hosts to the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Requests {
+    /// For work.
+    pub asks: u64,
+    /// That say only that a host is alive.
+    pub heartbeats: u64,
+    /// Results, and leases that were given back.
+    pub reports: u64,
+    /// Blobs that were fetched or sent, where that takes time.
+    pub transfers: u64,
+}
+
+impl Requests {
+    /// All of them.
+    #[must_use]
+    pub const fn all(self) -> u64 {
+        self.asks + self.heartbeats + self.reports + self.transfers
+    }
 }
 
 /// What a run comes to for one of its jobs.
@@ -165,6 +190,8 @@ impl RunResult {
             shard_bytes: tally.shard_bytes,
             departures: tally.departures,
             commands: tally.commands,
+            requests: tally.requests,
+            events: tally.events,
             plans: tally.plans,
             best: training::best(&scores, &plan.jobs),
             last: scores.last().map(|score| score.value),

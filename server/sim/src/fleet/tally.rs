@@ -1,5 +1,7 @@
 //! What is counted while a fleet works.
 
+use super::result::Requests;
+use sojourn_core::Command;
 use sojourn_protocol::ids::LeaseId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,6 +53,10 @@ pub(crate) struct Tally {
     /// Machines that left.
     pub(crate) departures: u64,
     pub(crate) commands: u64,
+    /// What hosts asked of the server.
+    pub(crate) requests: Requests,
+    /// What the core decided.
+    pub(crate) events: u64,
     /// Nanoseconds in the core, where somebody has a clock.
     pub(crate) in_core: u64,
     /// Plans made, and nanoseconds that they took.
@@ -59,6 +65,17 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// The core is told something.
+    pub(crate) fn is_told(&mut self, command: &Command) {
+        self.commands += 1;
+        match command {
+            Command::Ask { .. } => self.requests.asks += 1,
+            Command::Heartbeat { .. } => self.requests.heartbeats += 1,
+            Command::Report { .. } | Command::Release { .. } => self.requests.reports += 1,
+            _ => {}
+        }
+    }
+
     /// A lease is reported, after so many microseconds of training.
     pub(crate) fn reports(&mut self, lease: LeaseId, micros: u64) {
         self.reported.insert(lease, micros);

@@ -76,10 +76,14 @@ impl Host {
         match fetch.need.name {
             Name::Data(_) => {
                 around.tally.shards += 1;
+                around.tally.requests.transfers += 1;
                 around.tally.shard_bytes += fetch.bytes;
                 self.send_inventory |= fetch.ahead;
             }
-            Name::Checkpoint(..) => around.tally.checkpoints_down += fetch.bytes,
+            Name::Checkpoint(..) => {
+                around.tally.requests.transfers += 1;
+                around.tally.checkpoints_down += fetch.bytes;
+            }
         }
         self.keep(&fetch.need, fetch.bytes);
         for waiting in &mut self.waiting {
@@ -113,6 +117,7 @@ impl Host {
         let ending = self.up.push(around.now, Upload { report, blob, whole }, bytes);
         if self.up.is_instant() {
             if let Some((upload, ..)) = self.up.end_first(around.now) {
+                around.tally.requests.transfers += 1;
                 around.tally.checkpoints_up += bytes;
                 self.report(upload.report, Some(upload.blob), around);
             }
@@ -128,6 +133,7 @@ impl Host {
             let (host, boot, serial) = (self.index, self.boot, next.serial);
             around.queue.add(next.at, Event::Sent { host, boot, serial });
         }
+        around.tally.requests.transfers += 1;
         around.tally.checkpoints_up += bytes;
         self.report(upload.report, Some(upload.blob), around);
     }

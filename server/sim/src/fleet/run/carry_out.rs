@@ -27,10 +27,10 @@ impl Run<'_> {
     /// Has the core take a command in, and carries out what it wants done.
     pub(super) fn apply(&mut self, command: Command) -> Result<(), String> {
         let (at, seed) = (UnixMillis(self.now / 1000), self.chance.next_u64());
+        self.tally.is_told(&command);
         let before = self.watch.clock();
         let effects = self.core.apply(Envelope { at, seed, command });
         self.tally.in_core += self.watch.clock() - before;
-        self.tally.commands += 1;
         self.answer = None;
         for effect in effects {
             self.carry_out(effect);
@@ -78,6 +78,7 @@ impl Run<'_> {
 
     fn decided(&mut self, record: &Record) {
         self.watch.record(record);
+        self.tally.events += 1;
         match &record.event {
             Decided::LeaseGranted { .. } => self.tally.granted += 1,
             Decided::LeaseEnded { lease, .. }

@@ -1,0 +1,150 @@
+//! The same server with its journal in Redis: under load, as it starts, and as a standby takes over.
+
+use super::{
+    EVENTS, figure,
+    load::{self, Load, Units},
+    past::{Past, Shape},
+    program::{Program, Syncs},
+};
+use std::{
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// What is replayed: a tenth of what the restart on SQLite has, as Redis has all of it in memory.
+const REPLAYED: u64 = EVENTS / 10;
+/// Take-overs; the middle one and the longest count.
+const TURNS: usize = 20;
+/// How long a server that has died keeps another from taking over.
+const LEASE_SECONDS: f64 = 3.0;
+
+/// A `redis-server` on a socket in a folder of its own.
+struct Redis {
+    folder: TempDir,
+    child: Child,
+}
+
+impl Redis {
+    fn start(fsync: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new("redis-server")
+            .args(["--port", "0", "--unixsocket", "redis.sock", "--logfile", "", "--save", ""])
+            .args(["--appendonly", "yes", "--appendfsync", fsync, "--dir"])
+            .arg(folder.path())
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("eady to accept connections")));
+        std::thread::spawn(move || for _ in lines {});
+        Self { folder, child }
+    }
+
+    fn url(&self) -> String {
+        format!("redis+unix://{}", self.folder.path().join("redis.sock").display())
+    }
+
+    /// With the journal of a data folder.
+    fn with_past(fsync: &str, data: &Path) -> Self {
+        let redis = Self::start(fsync);
+        let copied = Command::new(env!("CARGO_BIN_EXE_sojourn"))
+            .args(["migrate", "--redis-durability", fsync, "--to", &redis.url(), "--from"])
+            .arg(format!("sqlite:{}", data.join("journal.sqlite").display()))
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(copied.success(), "the journal is copied");
+        redis
+    }
+
+    fn journal(&self, fsync: &str) -> [String; 4] {
+        ["--journal".into(), self.url(), "--redis-durability".into(), fsync.into()]
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Cycles with Redis beside those with SQLite, on the disk as it is.
+pub(crate) fn cycles(units: Units, shape: &Shape, sqlite: &Load) {
+    for fsync in ["everysec", "always"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut past = Past::begin(folder.path(), shape);
+        if units == Units::Evaluations {
+            past.train_all();
+        }
+        past.end();
+        let redis = Redis::with_past(fsync, folder.path());
+        let syncs = Syncs::new(Duration::ZERO);
+        let program = Program::serve_with(folder.path(), &syncs, &redis.journal(fsync));
+        let ours = load::run(&program, units, &syncs);
+        let what =
+            if units == Units::Evaluations { "lease + result" } else { "lease + upload + result" };
+        let name =
+            |figure: &str| format!("{figure}, {what}, journal in Redis ({fsync}), beside SQLite");
+        figure(&name("cycles"), ours.cycles, "1/s", sqlite.cycles);
+        figure(&name("99th percentile of a request"), ours.slow_millis, "ms", sqlite.slow_millis);
+    }
+}
+
+/// From the start of the program to a healthy answer, on a journal without a snapshot at its end.
+pub(crate) fn replay() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut past = Past::begin(folder.path(), &Shape { trials: 256, epochs: 40, shards: 64 });
+    past.train_until(REPLAYED);
+    past.end();
+    let redis = Redis::with_past("everysec", folder.path());
+    let syncs = Syncs::new(Duration::ZERO);
+    let timed = |journal: &[String]| {
+        let begun = Instant::now();
+        Program::serve_with(folder.path(), &syncs, journal).kill();
+        begun.elapsed().as_secs_f64()
+    };
+    let sqlite = timed(&[]);
+    let took = timed(&redis.journal("everysec"));
+    #[expect(clippy::cast_precision_loss, reason = "a count far below 2^53")]
+    let events = REPLAYED as f64;
+    let name =
+        "events on a start, from Redis, of 100,000 since the last snapshot at most, beside SQLite";
+    figure(name, events / took, "1/s", events / sqlite);
+}
+
+/// From the kill of the active server to the standby's first healthy answer.
+pub(crate) fn take_over() {
+    let redis = Redis::start("always");
+    let folder = tempfile::tempdir().unwrap();
+    let syncs = Syncs::new(Duration::ZERO);
+    let start = |name: &str| {
+        let data = folder.path().join(name);
+        Program::stand_by(&data, &syncs, &redis.journal("always"))
+    };
+    let mut names = ["one", "two"];
+    let mut active =
+        Program::serve_with(&folder.path().join(names[0]), &syncs, &redis.journal("always"));
+    let mut turns = Vec::new();
+    for _ in 0..TURNS {
+        let standby = start(names[1]);
+        active.kill();
+        let begun = Instant::now();
+        while !standby.is_healthy() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        turns.push(begun.elapsed().as_secs_f64());
+        active = standby;
+        names.swap(0, 1);
+    }
+    turns.sort_by(f64::total_cmp);
+    let name = |which: &str| {
+        format!("take-over after SIGKILL, {which} of {TURNS}, beside the lease's term")
+    };
+    figure(&name("median"), turns[TURNS / 2], "s", LEASE_SECONDS);
+    figure(&name("worst"), turns[TURNS - 1], "s", LEASE_SECONDS);
+}
