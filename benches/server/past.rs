@@ -156,7 +156,7 @@ impl Past {
             return;
         }
         let Some(Answer::Assimilation(Some(unit))) =
-            self.apply(|to| Command::TakeAssimilation { to })
+            self.apply(|to| Command::TakeAssimilation { to, losses: true })
         else {
             return;
         };

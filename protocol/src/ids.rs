@@ -61,6 +61,10 @@ id!(
     Epoch(u32)
 );
 id!(
+    /// One taking of an assimilation unit by one assimilator; never used again.
+    Taking(u64)
+);
+id!(
     /// A trial's checkpoint number: 0 is the initial weights, each assimilation makes the next.
     Version(u32)
 );

@@ -15,10 +15,12 @@
 //! | [`unit`], [`report`] | work that is handed out, and what comes back |
 //! | [`metrics`] | what follows from the counts of an evaluation |
 //! | [`api`], [`view`], [`error`] | requests, answers, what reading commands see, and errors over HTTP |
+//! | [`assimilation`] | the same for assimilators: units to take, what is offered for them, how many wait |
 //! | [`trainer`] | the JSON lines between a slot and its trainer child |
 //! | [`seeds`] | every seed and permutation, derived from the job's seed |
 
 pub mod api;
+pub mod assimilation;
 pub mod digest;
 pub mod error;
 mod hop;

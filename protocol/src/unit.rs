@@ -224,6 +224,7 @@ pub struct Lease {
 
 /// How a result is to be merged, where it doesn't replace its trial's version (DESIGN section 7).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Merge {
     /// The rule.
@@ -247,6 +248,7 @@ pub struct Merge {
 
 /// Held-out rows on which the loss of a result must not explode.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Canary {
     /// The rows.

@@ -172,7 +172,7 @@ impl Bench {
         self.commands += 1;
         self.apply(|to| Command::Report { to, host, report, uploaded });
         while let Some(Answer::Assimilation(Some(unit))) =
-            self.apply(|to| Command::TakeAssimilation { to })
+            self.apply(|to| Command::TakeAssimilation { to, losses: true })
         {
             self.apply(|to| Command::OfferAssimilated {
                 to,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     api::{Held, PlacementRequest, RollbackRequest, WorkRequest},
     digest::{BlobRef, Digest},
-    ids::{HostId, JobId, LeaseId, TrialId, Version},
+    ids::{HostId, JobId, LeaseId, Taking, TrialId, Version},
     manifest::{DataManifest, DataSplit},
     report::Report,
     spec::JobSpec,
@@ -70,8 +70,11 @@ pub enum Command {
     AuthorizeRead { to: ReplyTo, host: HostId, blob: Digest },
     /// A host reports. `uploaded`: what the shell holds under the lease, whole and with that digest.
     Report { to: ReplyTo, host: HostId, report: Report, uploaded: Option<BlobRef> },
-    /// An assimilator asks for work; the reply is `None` where there is none.
-    TakeAssimilation { to: ReplyTo },
+    /// An assimilator asks for work; the reply is `None` where there is none. `losses`: it can say what the loss of a
+    /// checkpoint is.
+    TakeAssimilation { to: ReplyTo, losses: bool },
+    /// An assimilator is still at what it has taken.
+    RenewAssimilation { to: ReplyTo, lease: LeaseId, taking: Taking },
     /// An assimilator has checked an upload and published its blob.
     /// `merged`: where it was to be merged, how it was.
     OfferAssimilated {
@@ -141,6 +144,8 @@ pub enum Query {
     HostByToken { token_sha256: Digest },
     /// Where a blob stands.
     BlobStatus { blob: Digest },
+    /// How much there is to assimilate.
+    Assimilations,
     /// How many events there are; also says that the core is alive.
     Position,
 }

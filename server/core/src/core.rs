@@ -191,7 +191,10 @@ impl Core {
             Command::Report { to, host, report, uploaded } => {
                 self.report(to, host, report, uploaded);
             }
-            Command::TakeAssimilation { to } => self.take_assimilation(to),
+            Command::TakeAssimilation { to, losses } => self.take_assimilation(to, losses),
+            Command::RenewAssimilation { to, lease, taking } => {
+                self.renew_assimilation(to, lease, taking);
+            }
             Command::OfferAssimilated { to, lease, version, checkpoint, merged } => {
                 self.offer_assimilated(to, lease, version, checkpoint, merged);
             }
@@ -236,6 +239,7 @@ impl Core {
                 Ok(Answer::HostByToken(self.state.tokens.get(&token_sha256).copied()))
             }
             Query::BlobStatus { blob } => Ok(Answer::BlobStatus(self.state.blobs.status(&blob))),
+            Query::Assimilations => Ok(Answer::Assimilations(self.assimilations_view())),
             Query::Position => Ok(Answer::Position(self.state.position)),
         };
         self.reply(to, answer);
@@ -246,7 +250,7 @@ impl Core {
     pub fn next_deadline(&self) -> Option<UnixMillis> {
         let lease = self.soft.expiry.first().map(|(at, _)| *at);
         let parked = self.soft.parked.first_until();
-        let assimilating = self.soft.assimilating.values().copied().min();
+        let assimilating = self.soft.assimilations.first_until();
         let resting = self.soft.resting.values().copied().min();
         let (look_again, copies) = (self.soft.schedule.look_again, self.soft.schedule.copies_at);
         let plan = self.next_plan();

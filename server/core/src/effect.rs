@@ -1,14 +1,13 @@
 //! What the core wants done: effects as data. The shell carries them out.
 
 use crate::{command::ReplyTo, event::Record, state::BlobStatus};
+pub use sojourn_protocol::assimilation::AssimilationUnit;
 use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, RolledBack, SubmitAnswer, WorkAnswer},
     digest::Digest,
     error::ApiError,
-    ids::{HostId, JobId, LeaseId, Version},
-    position::Position,
-    report::Trained,
-    unit::{Hop, Merge},
+    ids::{HostId, JobId, LeaseId},
+    time::Millis,
     view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 use sojourn_workgen::plan::Problem;
@@ -99,6 +98,7 @@ pub enum Answer {
     RolledBack(Vec<RolledBack>),
     HostByToken(Option<HostId>),
     BlobStatus(Option<BlobStatus>),
+    Assimilations(AssimilationCounts),
     Position(JournalPosition),
 }
 
@@ -111,19 +111,14 @@ pub enum Offered {
     Stale,
 }
 
-/// Assimilation work: check what was uploaded under `lease` and make it the trial's next version.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AssimilationUnit {
-    /// The lease whose report it is; uploads lie under it.
-    pub lease: LeaseId,
-    /// What was to be done; holds the base, the seeds and the context.
-    pub hop: Hop,
-    /// What the host reported.
-    pub trained: Trained,
-    /// The position that the checkpoint must say.
-    pub expected_end: Position,
-    /// The version to make.
-    pub version: Version,
-    /// How it is merged into the one before, where it doesn't replace it.
-    pub merge: Option<Merge>,
+/// How much there is to assimilate, as [`sojourn_protocol::assimilation::AssimilationsView`] has it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(missing_docs, reason = "the view says it")]
+pub struct AssimilationCounts {
+    pub waiting: u64,
+    pub behind: u64,
+    pub taken: u64,
+    pub lag: Millis,
+    pub ended: u64,
+    pub per_second: f64,
 }

@@ -69,6 +69,7 @@ impl Core {
         self.promises()?;
         self.lease_counts()?;
         self.accounted()?;
+        self.handed_out()?;
         self.blobs_referenced()?;
         self.check_cheap_invariants()
     }
@@ -87,6 +88,21 @@ impl Core {
             let granted = self.state.leases.get(lease).map(|lease| lease.granted_at);
             let after = granted.is_some_and(|at| term.renew_by > at && term.due > at);
             holds("L2", after, || format!("lease {lease} is due before its grant"))?;
+        }
+        Ok(())
+    }
+
+    /// A2: whatever could be assimilated now waits for an assimilator, or one has it.
+    fn handed_out(&self) -> Result<(), Violation> {
+        let assimilations = &self.soft.assimilations;
+        holds("A2", assimilations.agree(), || "the assimilators' line differs".into())?;
+        if self.soft.recovering {
+            return Ok(());
+        }
+        let trials = self.state.jobs.values().flat_map(|job| &job.trials);
+        for lease in trials.filter_map(|trial| trial.awaiting.front().copied()) {
+            let known = !self.is_to_assimilate(lease) || assimilations.since(lease).is_some();
+            holds("A2", known, || format!("no assimilator will ever be given lease {lease}"))?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@
 //! [`State`] is durable and is the fold of the events alone; [`soft`](crate::Core) state comes back by
 //! itself after a restart.
 
+mod assimilations;
 mod command;
 mod config;
 mod contact;
@@ -34,7 +35,7 @@ mod waits;
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::CoreConfig;
 pub use core::{Core, RecoverError, snapshot_of};
-pub use effect::{Answer, AssimilationUnit, Effect, JournalPosition, Offered};
+pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, JournalPosition, Offered};
 pub use event::{
     EVENT_VERSION, Event, Fault, LeaseEnd, READ_VERSIONS, Record, TrialOrder, UnitKey,
 };

@@ -3,15 +3,15 @@
 //! All of it may be lost with the server and comes back by itself: hosts say it again.
 
 use crate::{
-    contact::Contact, event::UnitKey, parked::ParkedAsks, promises::Promises, schedule::Schedule,
-    shares::Shares,
+    assimilations::Assimilations, contact::Contact, event::UnitKey, parked::ParkedAsks,
+    promises::Promises, schedule::Schedule, shares::Shares,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{HostId, JobId, LeaseId, TrialId},
     time::{Millis, UnixMillis},
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The soft state.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,10 +24,8 @@ pub(crate) struct Soft {
     pub(crate) expiry: BTreeSet<(UnixMillis, LeaseId)>,
     /// Asks that are held open.
     pub(crate) parked: ParkedAsks,
-    /// Acknowledged results to hand to assimilators.
-    pub(crate) to_assimilate: VecDeque<LeaseId>,
-    /// Results that an assimilator has, and until when.
-    pub(crate) assimilating: BTreeMap<LeaseId, UnixMillis>,
+    /// Acknowledged results that assimilators are to take, or have.
+    pub(crate) assimilations: Assimilations,
     /// Hosts that are given nothing, and until when.
     pub(crate) resting: BTreeMap<HostId, UnixMillis>,
     /// Recovered and not yet started: live leases have no terms yet.

@@ -1,7 +1,12 @@
 //! A host asks for work: what it should hold, what it shouldn't, what is new; or it waits.
 
 use crate::{
-    command::ReplyTo, core::Core, effect::Answer, event::LeaseEnd, parked::Rank, state::Lease,
+    command::ReplyTo,
+    core::Core,
+    effect::{Answer, Effect},
+    event::LeaseEnd,
+    parked::Rank,
+    state::Lease,
 };
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
@@ -76,6 +81,9 @@ impl Core {
 
     pub(crate) fn hang_up(&mut self, to: ReplyTo) {
         self.soft.parked.forget(to);
+        for _ in 0..self.soft.assimilations.hang_up(to) {
+            self.effect(Effect::Assimilate);
+        }
     }
 
     /// Answers parked hosts for which something has changed: those whom what has become open concerns, or, where

@@ -3,15 +3,16 @@
 use crate::{
     command::{MergeOffer, ReplyTo},
     core::Core,
-    effect::{Answer, AssimilationUnit, Effect, Offered},
+    effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, Offered},
     event::{Event, Fault, LeaseEnd},
     state::{BlobStatus, Lease, PastState},
 };
 use sojourn_protocol::{
     digest::BlobRef,
     error::ErrorKind,
-    ids::{JobId, LeaseId, TrialId, Version},
+    ids::{JobId, LeaseId, Taking, TrialId, Version},
     report::{Outcome, Trained},
+    time::Millis,
     unit::{Canary, Hop, Merge},
     view::MergeRecord,
 };
@@ -20,22 +21,63 @@ use sojourn_workgen::Advance;
 impl Core {
     /// Puts a result into the line where it is the first of its trial.
     pub(crate) fn queue_assimilation(&mut self, lease: LeaseId) {
-        if self.is_to_assimilate(lease) && !self.soft.assimilating.contains_key(&lease) {
-            self.soft.to_assimilate.push_back(lease);
+        if self.is_to_assimilate(lease) && self.soft.assimilations.queue(lease, self.now) {
             self.effect(Effect::Assimilate);
         }
     }
 
-    pub(crate) fn take_assimilation(&mut self, to: ReplyTo) {
-        let unit = loop {
-            let Some(lease) = self.soft.to_assimilate.pop_front() else { break None };
-            let taken = self.soft.assimilating.contains_key(&lease);
-            if !taken && let Some(unit) = self.assimilation_unit(lease) {
-                self.soft.assimilating.insert(lease, self.now + self.config.assimilation_term);
-                break Some(Box::new(unit));
+    /// The first unit that whoever asks can do; `losses`: those too for which losses are looked at.
+    pub(crate) fn take_assimilation(&mut self, to: ReplyTo, losses: bool) {
+        let term = self.config.assimilation_term;
+        let (mut unit, mut behind) = (None, None);
+        while let Some((place, lease)) = self.soft.assimilations.first_behind(behind) {
+            behind = Some(place);
+            let Some(mut found) = self.assimilation_unit(lease) else {
+                // It has ended otherwise, or waits for something again.
+                self.soft.assimilations.forget(lease);
+                continue;
+            };
+            let looks = found.merge.as_ref().is_some_and(|merge| merge.canary.is_some());
+            if looks && !losses {
+                continue;
             }
-        };
+            if let Some(taking) = self.soft.assimilations.take(lease, to, (self.now, term)) {
+                found.taking = taking;
+                unit = Some(Box::new(found));
+                break;
+            }
+        }
         self.reply(to, Ok(Answer::Assimilation(unit)));
+    }
+
+    /// Whoever has a unit is still at it.
+    pub(crate) fn renew_assimilation(&mut self, to: ReplyTo, lease: LeaseId, taking: Taking) {
+        let until = self.now + self.config.assimilation_term;
+        let lives =
+            self.is_to_assimilate(lease) && self.soft.assimilations.renew(lease, taking, until);
+        let offered = if lives { Offered::Taken } else { Offered::Stale };
+        self.reply(to, Ok(Answer::Offered(offered)));
+    }
+
+    pub(crate) fn assimilations_view(&self) -> AssimilationCounts {
+        let assimilations = &self.soft.assimilations;
+        let waiting: Vec<LeaseId> =
+            assimilations.line().filter(|lease| self.is_to_assimilate(*lease)).collect();
+        let units = || waiting.iter().copied().chain(assimilations.taken());
+        let oldest = units().filter_map(|lease| assimilations.since(lease)).min();
+        let trials = self.state.jobs.values().flat_map(|job| &job.trials);
+        let results: usize = trials.map(|trial| trial.awaiting.len()).sum();
+        let (ended, per_second) = assimilations.ended(self.soft.started_at, self.now);
+        let taken = assimilations.taken().len();
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        AssimilationCounts {
+            waiting: count(waiting.len()),
+            behind: count(results.saturating_sub(waiting.len() + taken)),
+            taken: count(taken),
+            lag: oldest.map_or(Millis(0), |since| self.now - since),
+            ended,
+            per_second,
+        }
     }
 
     fn assimilation_unit(&self, lease: LeaseId) -> Option<AssimilationUnit> {
@@ -46,6 +88,8 @@ impl Core {
         let stretch = hop.stretches().find(|stretch| stretch.start.shard == trained.end.shard)?;
         Some(AssimilationUnit {
             lease,
+            taking: Taking::default(),
+            term: self.config.assimilation_term,
             expected_end: stretch.position_at(trained.end.batch)?,
             version: self.state.trial(hop.job, hop.trial)?.version.next(),
             merge: self.merge_of(lease, &trained),
@@ -144,7 +188,7 @@ impl Core {
             let message = "the checkpoint's blob is being deleted: publish it again";
             return self.refuse(to, ErrorKind::Unavailable, message);
         }
-        self.soft.assimilating.remove(&lease);
+        self.soft.assimilations.end(lease, self.now);
         for blob in blobs() {
             if !self.state.blobs.is_published(&blob) {
                 self.emit(Event::BlobPublished { blob });
@@ -190,7 +234,7 @@ impl Core {
         if !self.is_to_assimilate(lease) {
             return self.reply(to, Ok(Answer::Offered(Offered::Stale)));
         }
-        self.soft.assimilating.remove(&lease);
+        self.soft.assimilations.end(lease, self.now);
         let reason: String = reason.chars().take(1000).collect();
         let past = self.state.past.get(&lease).map(|past| past.lease.clone());
         self.emit(Event::Rejected { lease, reason, fault });

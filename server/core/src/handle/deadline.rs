@@ -48,11 +48,7 @@ impl Core {
     }
 
     fn expire_assimilators(&mut self) {
-        let due = self.soft.assimilating.iter().filter(|(_, until)| **until <= self.now);
-        let due: Vec<LeaseId> = due.map(|(lease, _)| *lease).collect();
-        for lease in due {
-            self.soft.assimilating.remove(&lease);
-            self.soft.to_assimilate.push_back(lease);
+        for _ in 0..self.soft.assimilations.expire(self.now) {
             self.effect(Effect::Assimilate);
         }
     }

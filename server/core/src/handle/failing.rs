@@ -111,7 +111,7 @@ impl Core {
 
     /// Ends an acknowledged report that isn't wanted any more.
     pub(crate) fn supersede(&mut self, lease: LeaseId) {
-        self.soft.assimilating.remove(&lease);
+        self.soft.assimilations.forget(lease);
         let host = self.state.past.get(&lease).map(|past| past.lease.host);
         self.soft.notify.extend(host);
         self.emit(Event::Superseded { lease });

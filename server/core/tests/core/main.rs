@@ -7,6 +7,7 @@
     reason = "a test ends at what it did not expect"
 )]
 
+mod assimilations;
 mod copies;
 mod course;
 mod devices;

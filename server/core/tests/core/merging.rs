@@ -320,7 +320,7 @@ fn a_merge_is_remembered_as_it_was_asked_for_though_more_is_in_flight_when_it_is
     let mut bench = Bench::with_order(&merging(), 1, 1);
     let lease = ask(&mut bench, HOST, 1, 1).remove(0);
     report(&mut bench, HOST, &lease);
-    let answer = bench.answer(Command::TakeAssimilation { to: ReplyTo(1) });
+    let answer = bench.answer(Command::TakeAssimilation { to: ReplyTo(1), losses: true });
     let Ok(Answer::Assimilation(Some(unit))) = answer else { panic!("{answer:?}") };
     assert_eq!(ask(&mut bench, OTHER, 3, 3).len(), 3);
     let events = bench.events(offer(&unit));
@@ -334,7 +334,11 @@ fn the_first_validation_shard_is_looked_at_where_a_job_asks_for_it() {
         let mut bench = Bench::with_order(&PlacementSpec { merge, ..merging() }, 1, 1);
         let lease = ask(&mut bench, HOST, 1, 1).remove(0);
         report(&mut bench, HOST, &lease);
-        let answer = bench.answer(Command::TakeAssimilation { to: ReplyTo(1) });
+        let take = |losses| Command::TakeAssimilation { to: ReplyTo(1), losses };
+        if canary.is_some() {
+            assert_eq!(bench.answer(take(false)), Ok(Answer::Assimilation(None)));
+        }
+        let answer = bench.answer(take(canary.is_some()));
         let Ok(Answer::Assimilation(Some(unit))) = answer else { panic!("{answer:?}") };
         let shard = bench.core.state().jobs[&JOB].data.valid[0];
         let wanted = canary.map(|most| Canary { shard, most });

@@ -209,7 +209,7 @@ fn an_assimilator_that_says_nothing_is_forgotten() {
     let mut bench = Bench::with_job(1, 1);
     let lease = bench.lease(HOST);
     bench.report(HOST, done(&lease)).unwrap();
-    let take = Command::TakeAssimilation { to: ReplyTo(1) };
+    let take = Command::TakeAssimilation { to: ReplyTo(1), losses: true };
     assert!(matches!(bench.answer(take.clone()), Ok(Answer::Assimilation(Some(_)))));
     assert_eq!(bench.answer(take.clone()), Ok(Answer::Assimilation(None)));
     bench.now += Millis::from_secs(60).0;

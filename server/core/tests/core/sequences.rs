@@ -8,7 +8,8 @@ use crate::support::{
 };
 use proptest::prelude::*;
 use sojourn_core::{
-    Answer, Command, Core, CoreConfig, Effect, Envelope, Fault, Query, ReplyTo, Violation,
+    Answer, AssimilationUnit, Command, Core, CoreConfig, Effect, Envelope, Event, Fault, Query,
+    Record, ReplyTo, Violation,
 };
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
@@ -25,6 +26,7 @@ use sojourn_workgen::{
     PolicyName,
     plan::{Iterations, Planner as _, Rollout},
 };
+use std::collections::BTreeSet;
 
 /// One thing that may happen; numbers pick among what there is.
 #[derive(Debug, Clone)]
@@ -50,9 +52,18 @@ enum Step {
         host: u8,
         lease: usize,
     },
-    Take,
+    Take {
+        losses: bool,
+    },
+    /// Somebody is still at what was taken, be it the last or an older one.
+    Renew {
+        which: usize,
+    },
+    /// Whoever asked hears nothing of it.
+    HangUp,
     Offer {
         how: u8,
+        which: usize,
     },
     Pass {
         millis: u64,
@@ -108,8 +119,10 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0u8..3, any::<usize>(), 0u8..12)
             .prop_map(|(host, lease, how)| Step::Report { host, lease, how }),
         1 => (0u8..3, any::<usize>()).prop_map(|(host, lease)| Step::Release { host, lease }),
-        6 => Just(Step::Take),
-        6 => (0u8..8).prop_map(|how| Step::Offer { how }),
+        6 => any::<bool>().prop_map(|losses| Step::Take { losses }),
+        1 => any::<usize>().prop_map(|which| Step::Renew { which }),
+        1 => Just(Step::HangUp),
+        6 => (0u8..8, any::<usize>()).prop_map(|(how, which)| Step::Offer { how, which }),
         4 => (0u64..20_000).prop_map(|millis| Step::Pass { millis }),
         1 => Just(Step::Restart),
         1 => (1u64..4).prop_map(|job| Step::Cancel { job }),
@@ -132,7 +145,9 @@ fn step() -> impl Strategy<Value = Step> {
 struct Run {
     bench: Bench,
     leases: Vec<Lease>,
-    taken: Vec<(LeaseId, Command)>,
+    taken: Vec<(AssimilationUnit, Command)>,
+    /// Leases whose results have become versions.
+    assimilated: BTreeSet<LeaseId>,
     plans: Vec<Command>,
     inputs: Vec<Envelope>,
     outputs: Vec<Vec<Effect>>,
@@ -170,6 +185,7 @@ impl Run {
             bench,
             leases: Vec::new(),
             taken: Vec::new(),
+            assimilated: BTreeSet::new(),
             plans: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -194,6 +210,9 @@ impl Run {
         let effects = self.bench.core.apply(input.clone());
         for effect in &effects {
             match effect {
+                Effect::Persist(Record { event: Event::Assimilated { lease, .. }, .. }) => {
+                    assert!(self.assimilated.insert(*lease), "lease {lease} is used twice");
+                }
                 Effect::Reply { answer: Ok(answer), .. } => self.heard(answer),
                 Effect::Plan { job, version, problem, seed, iterations } => {
                     let mut budget = Iterations::new((*iterations).min(3));
@@ -213,7 +232,7 @@ impl Run {
         match answer {
             Answer::Work(work) => self.leases.extend(work.leases.iter().cloned()),
             Answer::Assimilation(Some(unit)) => {
-                self.taken.push((unit.lease, offer(unit)));
+                self.taken.push((*unit.clone(), offer(unit)));
             }
             _ => {}
         }
@@ -274,8 +293,15 @@ impl Run {
                 let leases = self.lease(lease).map(|lease| lease.id).into_iter().collect();
                 self.apply(Command::Release { to, host: host(n), leases, reason: "x".into() });
             }
-            Step::Take => self.apply(Command::TakeAssimilation { to }),
-            Step::Offer { how } => self.offer(how),
+            Step::Take { losses } => self.apply(Command::TakeAssimilation { to, losses }),
+            Step::Renew { which } => {
+                let taken = self.taken(which).map(|(unit, _)| (unit.lease, unit.taking));
+                if let Some((lease, taking)) = taken {
+                    self.apply(Command::RenewAssimilation { to, lease, taking });
+                }
+            }
+            Step::HangUp => self.apply(Command::Hangup { to }),
+            Step::Offer { how, which } => self.offer(how, which),
             Step::Pass { millis } => {
                 self.bench.now += millis;
                 self.apply(Command::Tick);
@@ -323,6 +349,7 @@ impl Run {
             }
             Step::Look => {
                 for query in [
+                    Query::Assimilations,
                     Query::Jobs,
                     Query::Hosts,
                     Query::Trials { job: JOB },
@@ -382,8 +409,14 @@ impl Run {
         self.apply(Command::Report { to: ReplyTo(1), host, report, uploaded });
     }
 
-    fn offer(&mut self, how: u8) {
-        let Some((lease, offer)) = self.taken.last().cloned() else { return };
+    /// The last taking, or one shortly before it.
+    fn taken(&self, which: usize) -> Option<&(AssimilationUnit, Command)> {
+        self.taken.iter().rev().nth(which % self.taken.len().clamp(1, 3))
+    }
+
+    fn offer(&mut self, how: u8, which: usize) {
+        let Some((unit, offer)) = self.taken(which).cloned() else { return };
+        let lease = unit.lease;
         if how == 0 {
             let fault = if lease.0 % 2 == 0 { Fault::Host } else { Fault::Server };
             let (to, reason) = (ReplyTo(1), "x".into());

@@ -91,7 +91,8 @@ impl Fleet {
             Outcome::Failed(_) => {}
         }
         self.answer(Command::Report { to: TO, host, report, uploaded });
-        if let Answer::Assimilation(Some(unit)) = self.answer(Command::TakeAssimilation { to: TO })
+        if let Answer::Assimilation(Some(unit)) =
+            self.answer(Command::TakeAssimilation { to: TO, losses: true })
         {
             let (lease, version) = (unit.lease, unit.version);
             let checkpoint = unit.trained.checkpoint;

@@ -97,7 +97,7 @@ fn a_result_that_waits_when_its_trial_reaches_its_target_is_superseded() {
     let mut bench = searching(1, "target = 0.8");
     let (evaluation, next) = evaluating(&mut bench);
     bench.report(OTHER, done(&next)).unwrap();
-    let taken = bench.answer(Command::TakeAssimilation { to: TO });
+    let taken = bench.answer(Command::TakeAssimilation { to: TO, losses: true });
     let Ok(Answer::Assimilation(Some(unit))) = taken else { panic!("{taken:?}") };
     let events = report(&mut bench, &evaluation);
     assert_eq!(events.last(), Some(&Event::Superseded { lease: next.id }));

@@ -245,7 +245,7 @@ impl Bench {
 
     /// Takes what is to be assimilated and offers it.
     pub(crate) fn assimilate(&mut self) -> Vec<Event> {
-        let answer = self.answer(Command::TakeAssimilation { to: ReplyTo(1) });
+        let answer = self.answer(Command::TakeAssimilation { to: ReplyTo(1), losses: true });
         let Ok(Answer::Assimilation(Some(unit))) = answer else { return Vec::new() };
         self.events(offer(&unit))
     }

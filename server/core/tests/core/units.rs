@@ -593,7 +593,7 @@ fn work_for_an_idle_slot_is_not_handed_out_ahead_to_a_busy_one() {
     bench.apply(Command::Ask { to: ReplyTo(5), host: HOST, request: ahead });
     bench.report(OTHER, done(&second)).unwrap();
     bench.apply(Command::Ask { to: ReplyTo(6), host: OTHER, request: waits });
-    let answer = bench.answer(Command::TakeAssimilation { to: ReplyTo(1) });
+    let answer = bench.answer(Command::TakeAssimilation { to: ReplyTo(1), losses: true });
     let Ok(Answer::Assimilation(Some(unit))) = answer else { panic!("{answer:?}") };
     let effects = bench.apply(Command::OfferAssimilated {
         to: ReplyTo(1),

@@ -16,7 +16,7 @@ impl World {
             return Ok(());
         }
         let to = ReplyTo(u64::MAX);
-        self.apply(Command::TakeAssimilation { to })?;
+        self.apply(Command::TakeAssimilation { to, losses: true })?;
         let (replies, deletes) = self.server.sync();
         let taken = replies.iter().find_map(|(caller, answer)| match answer.as_deref() {
             Ok(Answer::Assimilation(Some(unit))) if *caller == to => Some(unit.clone()),

@@ -25,7 +25,7 @@ impl Run<'_> {
     pub(super) fn assimilate(&mut self) -> Result<(), String> {
         self.woken = false;
         while self.idle > 0 {
-            self.apply(Command::TakeAssimilation { to: NOBODY })?;
+            self.apply(Command::TakeAssimilation { to: NOBODY, losses: true })?;
             let Some(Answer::Assimilation(Some(unit))) = self.answer.take() else { return Ok(()) };
             let merged = match (self.screen(&unit)?, &unit.merge) {
                 (Some(reason), _) => Some(Merged::Refused(reason)),

@@ -1,0 +1,194 @@
+//! What crosses the wire between the server and assimilators: units that are taken, what is offered for them, and how
+//! many wait.
+//!
+//! A unit is one acknowledged result, named by its lease. Whoever takes it has it for a term, which is renewed while the
+//! work lasts; then it is given to another. Each taking has a number of its own. An offer is taken from whoever comes
+//! first, however its taking ended: all come to the same, and the server takes one.
+
+use crate::{
+    digest::{BlobRef, Digest},
+    ids::{LeaseId, Taking, Version},
+    position::Position,
+    report::Trained,
+    time::Millis,
+    unit::{Flush, Hop, Merge},
+};
+use serde::{Deserialize, Serialize};
+
+/// An assimilator asks for a unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TakeRequest {
+    /// Its name, for people: the same for all that one process asks.
+    pub name: String,
+    /// How long the server may hold the request while there is none.
+    pub wait: Millis,
+    /// It can say what the loss of a checkpoint is: units of jobs that have losses looked at go to no other.
+    pub losses: bool,
+}
+
+/// A unit, or none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TakeAnswer {
+    /// What to do; none where nothing came while the request was held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<AssimilationUnit>,
+}
+
+/// Assimilation work: check what was uploaded under `lease` and make it, or merge it into, the trial's next version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AssimilationUnit {
+    /// The lease whose result it is; the upload lies under it.
+    pub lease: LeaseId,
+    /// This taking's number.
+    pub taking: Taking,
+    /// It is given to another where nothing is offered for it, and it isn't renewed, for this long.
+    pub term: Millis,
+    /// What was to be done; holds the base, the seeds and the context.
+    pub hop: Hop,
+    /// What the host reported.
+    pub trained: Trained,
+    /// The position that the checkpoint must say.
+    pub expected_end: Position,
+    /// The version to make.
+    pub version: Version,
+    /// How it is merged into the one before, where it doesn't replace it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Merge>,
+}
+
+/// Whoever has taken a unit is still at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RenewRequest {
+    /// The taking.
+    pub taking: Taking,
+}
+
+/// What was made of an upload; its blobs are in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Made {
+    /// The number of the version.
+    pub version: Version,
+    /// Its checkpoint.
+    pub checkpoint: BlobRef,
+    /// How, where the upload was merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Merged>,
+}
+
+impl Made {
+    /// The blobs that must be in the store.
+    pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + use<> {
+        std::iter::once(self.checkpoint).chain(self.merged.map(|merged| merged.state))
+    }
+}
+
+/// How an upload was merged: as the unit said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Merged {
+    /// The rule's state; its blob is in the store, too.
+    pub state: BlobRef,
+    /// Whether what the rule had gathered was used.
+    pub flush: Flush,
+    /// Units of the trial in flight at once.
+    pub in_flight: u32,
+}
+
+/// An upload is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RejectRequest {
+    /// Whose fault it is.
+    pub fault: Fault,
+    /// Why, for people.
+    pub reason: String,
+}
+
+/// Whose fault it is that an upload can't be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The host made or sent what is wrong.
+    Host,
+    /// The server lost what the host had sent rightly.
+    Server,
+}
+
+/// The store seems to have lost a blob that a unit needs; the server looks itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LostRequest {
+    /// The blob.
+    pub blob: Digest,
+}
+
+/// What became of an offer, or of a renewal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OfferAnswer {
+    /// What became of it.
+    pub offer: Offer,
+}
+
+/// What becomes of offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Offer {
+    /// It ended the report. Of a renewal: the term begins anew. Of a loss: the server has lost it indeed.
+    Taken,
+    /// The report had ended otherwise, the taking has, or the blob is there; nothing changed.
+    Stale,
+    /// A blob of it isn't in the store any more: publish it again and offer again.
+    Unpublished,
+}
+
+/// How much there is to assimilate, and who does it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AssimilationsView {
+    /// Units that nobody has taken.
+    pub waiting: u64,
+    /// Results that become units one after another, each when the one before it in its trial has ended.
+    pub behind: u64,
+    /// Units that somebody has taken.
+    pub taken: u64,
+    /// How long the oldest of all these units has been one, in milliseconds; 0 where there is none.
+    pub lag: Millis,
+    /// Units that have ended since the server started.
+    pub ended: u64,
+    /// Units that have ended in each of the last seconds, on average over a minute.
+    pub per_second: f64,
+    /// Assimilators that run in the server itself.
+    pub threads: u32,
+    /// Processes that were heard of lately.
+    pub assimilators: Vec<AssimilatorView>,
+    /// Where the blobs are that assimilators reach for themselves, without what is secret of it; nothing where they are
+    /// in the server's own folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blobs: Option<String>,
+}
+
+/// A process that assimilates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AssimilatorView {
+    /// Its name.
+    pub name: String,
+    /// Since when it hasn't been heard of, in milliseconds.
+    pub silent: Millis,
+    /// Units that it has taken since the server started.
+    pub taken: u64,
+}

@@ -1,0 +1,170 @@
+//! Results that wait for an assimilator, or are with one; and how fast they end.
+
+use crate::command::ReplyTo;
+use sojourn_protocol::{
+    ids::{LeaseId, Taking},
+    time::{Millis, UnixMillis},
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+};
+
+/// Over how many seconds the rate is taken.
+const RATE_SECONDS: u64 = 60;
+
+/// A unit that an assimilator has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// The taking's number.
+    pub(crate) taking: Taking,
+    /// Who was to be told.
+    to: ReplyTo,
+    /// It is given to another then.
+    until: UnixMillis,
+    /// Since when it is a unit.
+    since: UnixMillis,
+}
+
+/// All of them. Each is in the line or taken, not both.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Assimilations {
+    /// In the order in which they are handed out.
+    line: BTreeMap<u64, LeaseId>,
+    /// Their places in the line, and since when they are units.
+    waiting: BTreeMap<LeaseId, (u64, UnixMillis)>,
+    /// The next one's place.
+    next: u64,
+    taken: BTreeMap<LeaseId, Taken>,
+    last: Taking,
+    ended: u64,
+    /// Ends by second, of the last ones.
+    recent: VecDeque<(u64, u32)>,
+}
+
+impl Assimilations {
+    /// At the end of the line, unless it is there already or somebody has it; whether nobody has.
+    pub(crate) fn queue(&mut self, lease: LeaseId, now: UnixMillis) -> bool {
+        let free = !self.taken.contains_key(&lease);
+        if free {
+            self.line_up(lease, now);
+        }
+        free
+    }
+
+    fn line_up(&mut self, lease: LeaseId, since: UnixMillis) {
+        if !self.waiting.contains_key(&lease) {
+            self.line.insert(self.next, lease);
+            self.waiting.insert(lease, (self.next, since));
+            self.next += 1;
+        }
+    }
+
+    /// The first that waits behind a place, or of all; with its own place.
+    pub(crate) fn first_behind(&self, place: Option<u64>) -> Option<(u64, LeaseId)> {
+        let from = place.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut line = self.line.range((from, Bound::Unbounded));
+        line.next().map(|(place, lease)| (*place, *lease))
+    }
+
+    /// Those that wait, in order.
+    pub(crate) fn line(&self) -> impl Iterator<Item = LeaseId> + '_ {
+        self.line.values().copied()
+    }
+
+    /// Those that assimilators have.
+    pub(crate) fn taken(&self) -> impl ExactSizeIterator<Item = LeaseId> + '_ {
+        self.taken.keys().copied()
+    }
+
+    /// Since when a result is a unit.
+    pub(crate) fn since(&self, lease: LeaseId) -> Option<UnixMillis> {
+        let waiting = self.waiting.get(&lease).map(|(_, since)| *since);
+        waiting.or_else(|| self.taken.get(&lease).map(|taken| taken.since))
+    }
+
+    /// Gives one that waits to whoever asked, for a term. Numbers of takings go on where another server's ended: they
+    /// follow the clock.
+    pub(crate) fn take(
+        &mut self,
+        lease: LeaseId,
+        to: ReplyTo,
+        (now, term): (UnixMillis, Millis),
+    ) -> Option<Taking> {
+        let (place, since) = self.waiting.remove(&lease)?;
+        self.line.remove(&place);
+        self.last = self.last.next().max(Taking(now.0));
+        let taking = self.last;
+        self.taken.insert(lease, Taken { taking, to, until: now + term, since });
+        Some(taking)
+    }
+
+    /// Begins a taking's term anew; whether it lives.
+    pub(crate) fn renew(&mut self, lease: LeaseId, taking: Taking, until: UnixMillis) -> bool {
+        let taken = self.taken.get_mut(&lease).filter(|taken| taken.taking == taking);
+        taken.map(|taken| taken.until = until).is_some()
+    }
+
+    /// It is no unit any more.
+    pub(crate) fn forget(&mut self, lease: LeaseId) {
+        self.taken.remove(&lease);
+        if let Some((place, _)) = self.waiting.remove(&lease) {
+            self.line.remove(&place);
+        }
+    }
+
+    /// An offer has ended it.
+    pub(crate) fn end(&mut self, lease: LeaseId, now: UnixMillis) {
+        self.forget(lease);
+        self.ended += 1;
+        let second = now.0 / 1000;
+        match self.recent.back_mut().filter(|(at, _)| *at == second) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None => self.recent.push_back((second, 1)),
+        }
+        while self.recent.front().is_some_and(|(at, _)| at + RATE_SECONDS <= second) {
+            self.recent.pop_front();
+        }
+    }
+
+    /// Puts those back into the line whose term is over; how many.
+    pub(crate) fn expire(&mut self, now: UnixMillis) -> usize {
+        self.give_back(|taken| taken.until <= now)
+    }
+
+    /// Nobody hears the answer to a request: what it took goes back into the line; how many that are.
+    pub(crate) fn hang_up(&mut self, to: ReplyTo) -> usize {
+        self.give_back(|taken| taken.to == to)
+    }
+
+    fn give_back(&mut self, which: impl Fn(&Taken) -> bool) -> usize {
+        let back: Vec<_> = self.taken.extract_if(.., |_, taken| which(taken)).collect();
+        for (lease, taken) in &back {
+            self.line_up(*lease, taken.since);
+        }
+        back.len()
+    }
+
+    /// Is each in the line or taken, and in its place?
+    pub(crate) fn agree(&self) -> bool {
+        let places = self.line.iter().map(|(place, lease)| (*lease, *place));
+        let waiting = self.waiting.iter().map(|(lease, (place, _))| (*lease, *place));
+        places.collect::<BTreeMap<_, _>>() == waiting.collect()
+            && self.line.len() == self.waiting.len()
+            && self.taken.keys().all(|lease| !self.waiting.contains_key(lease))
+    }
+
+    /// When the first term is over.
+    pub(crate) fn first_until(&self) -> Option<UnixMillis> {
+        self.taken.values().map(|taken| taken.until).min()
+    }
+
+    /// How many have ended, and in each of the last seconds, on average.
+    pub(crate) fn ended(&self, started_at: UnixMillis, now: UnixMillis) -> (u64, f64) {
+        let second = now.0 / 1000;
+        let counts = self.recent.iter().filter(|(at, _)| at + RATE_SECONDS > second);
+        let recent: f64 = counts.map(|(_, count)| f64::from(*count)).sum();
+        let seconds = ((now - started_at).0 / 1000).clamp(1, RATE_SECONDS);
+        (self.ended, recent / f64::from(u32::try_from(seconds).unwrap_or(u32::MAX)))
+    }
+}
