@@ -4,12 +4,23 @@ use crate::{
     canary::Losses,
     merging::{Files, Merging, MergingError},
     queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit},
+    source::{SourceError, UploadSource},
 };
-use sojourn_blobs::{BlobError, BlobStore, Named, UploadError, UploadName, Uploads};
+use sojourn_blobs::{BlobError, BlobStore, Named};
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{digest::Digest, unit::Merge};
 use sojourn_rules::{Checked, MergeError, Next, Refusal, replace, screen};
+use std::{
+    convert::Infallible,
+    error::Error,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
 use tokio::runtime::Handle;
+
+/// How often what was made of a unit is published and offered, where it is deleted in between.
+const OFFERS: u32 = 3;
 
 /// What became of one unit.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,30 +50,32 @@ pub(crate) enum Trouble {
     #[error(transparent)]
     Queue(#[from] QueueError),
     #[error("the upload can't be read")]
-    Upload(#[source] UploadError),
+    Upload(#[source] Box<dyn Error + Send + Sync>),
     #[error("the checkpoint can't be stored")]
     Store(#[source] BlobError),
     #[error("the upload can't be merged")]
     Merging(#[source] MergingError),
     #[error("blob `{0}` was just put in the store")]
     Back(Digest),
+    #[error("what was published is gone from the store")]
+    Unpublished,
 }
 
 /// Checks uploads and makes them versions, one at a time.
 #[derive(Debug)]
 pub struct Assimilator<Q> {
     queue: Q,
-    uploads: Uploads,
+    uploads: Box<dyn UploadSource>,
     blobs: BlobStore,
     runtime: Handle,
     merging: Merging,
 }
 
 impl<Q: Queue> Assimilator<Q> {
-    /// An assimilator of a queue, over the server's own uploads and blobs.
-    pub fn new(queue: Q, uploads: Uploads, blobs: BlobStore, runtime: Handle) -> Self {
+    /// An assimilator of a queue, over the server's uploads and blobs.
+    pub fn new(queue: Q, uploads: impl UploadSource, blobs: BlobStore, runtime: Handle) -> Self {
         let merging = Merging::new(blobs.clone(), runtime.clone());
-        Self { queue, uploads, blobs, runtime, merging }
+        Self { queue, uploads: Box::new(uploads), blobs, runtime, merging }
     }
 
     /// It can say what the loss of a checkpoint is, for jobs that have results looked at so.
@@ -72,11 +85,15 @@ impl<Q: Queue> Assimilator<Q> {
         self
     }
 
+    pub(crate) fn queue_waits(&self) -> bool {
+        self.queue.waits()
+    }
+
     /// Takes one unit and does it. Blocks, so not for async tasks. Trouble with storage or queue is
     /// logged; the unit then comes again.
     #[must_use]
     pub fn step(&self) -> Step {
-        let unit = match self.queue.take() {
+        let unit = match self.queue.take(self.merging.looks_at_losses()) {
             Ok(Some(unit)) => unit,
             Ok(None) => return Step::Nothing,
             Err(error) => {
@@ -84,14 +101,14 @@ impl<Q: Queue> Assimilator<Q> {
                 return Step::Trouble;
             }
         };
-        match self.assimilate(&unit) {
+        match self.renewing(&unit, || self.assimilate(&unit)) {
             Ok(outcome) => {
                 let (lease, version) = (unit.lease.0, unit.version.0);
                 tracing::debug!(lease, version, ?outcome, "assimilation ended");
                 Step::Done(outcome)
             }
             Err(error) => {
-                let error = &error as &dyn std::error::Error;
+                let error = &error as &dyn Error;
                 tracing::warn!(
                     lease = unit.lease.0,
                     error,
@@ -102,13 +119,37 @@ impl<Q: Queue> Assimilator<Q> {
         }
     }
 
+    /// Works at a unit and says so, as long as that takes.
+    fn renewing<T>(&self, unit: &Unit, work: impl FnOnce() -> T) -> T {
+        let often = Duration::from_millis((unit.term.0 / 3).max(1));
+        let (working, ended) = mpsc::channel::<Infallible>();
+        thread::scope(|scope| {
+            let renew = move || {
+                while ended.recv_timeout(often) == Err(RecvTimeoutError::Timeout) {
+                    match self.queue.renew(unit.lease, unit.taking) {
+                        Ok(Offer::Taken) => {}
+                        // Its work may yet be of use: whoever offers first is heard.
+                        Ok(_) => break,
+                        Err(error) => tracing::debug!(%error, "can't say that a unit is worked at"),
+                    }
+                }
+            };
+            let thread = thread::Builder::new().name("renewals".to_owned());
+            if let Err(error) = thread.spawn_scoped(scope, renew) {
+                tracing::warn!(%error, "a unit is worked at without renewals");
+            }
+            let made = work();
+            drop(working);
+            made
+        })
+    }
+
     fn assimilate(&self, unit: &Unit) -> Result<Outcome, Trouble> {
         let (lease, checkpoint) = (unit.lease, unit.trained.checkpoint);
-        let name = UploadName::Lease(lease);
-        let upload = match self.uploads.read(name, checkpoint) {
+        let upload = match self.uploads.read(lease, checkpoint) {
             Ok(upload) => upload,
-            Err(error) if is_lost(&error) => return self.lost(unit, &error),
-            Err(error) => return Err(Trouble::Upload(error)),
+            Err(SourceError::Lost(why)) => return self.lost(unit, &why),
+            Err(SourceError::Trouble(error)) => return Err(Trouble::Upload(error)),
         };
         let checked = CheckpointLayout::of(&unit.hop.context)
             .map_err(Refusal::Lineage)
@@ -128,8 +169,10 @@ impl<Q: Queue> Assimilator<Q> {
         let Next { version, checkpoint } = next;
         // Until the offer is answered: a deletion in between would leave a version without bytes.
         let _hold = self.runtime.block_on(self.blobs.hold(checkpoint.sha256));
-        self.runtime.block_on(self.blobs.publish_named(upload)).map_err(Trouble::Store)?;
-        self.offer(unit, Made { version, checkpoint, merged: None })
+        let made = Made { version, checkpoint, merged: None };
+        self.publish_and_offer(unit, made, || {
+            self.runtime.block_on(self.blobs.publish_named(upload.clone()))
+        })
     }
 
     /// Makes the next version of the current one and the upload.
@@ -165,19 +208,40 @@ impl<Q: Queue> Assimilator<Q> {
         // Held as in `replace`; always in this order, or two that do the same work could wait for each other.
         let hold = |file: &Named| self.runtime.block_on(self.blobs.hold(file.blob().sha256));
         let _holds = [hold(&checkpoint), hold(&state)];
-        let publish = |file| self.blobs.publish_named(file);
-        // Both to their ends: the store may go on with what is dropped half-way.
-        let both = async { tokio::join!(publish(checkpoint), publish(state)) };
-        let (checkpoint, state) = self.runtime.block_on(both);
-        checkpoint.and(state).map_err(Trouble::Store)?;
-        self.offer(unit, made)
+        let publish = |file: &Named| self.blobs.publish_named(file.clone());
+        self.publish_and_offer(unit, made, || {
+            // Both to their ends: the store may go on with what is dropped half-way.
+            let both = async { tokio::join!(publish(&checkpoint), publish(&state)) };
+            let (checkpoint, state) = self.runtime.block_on(both);
+            checkpoint.and(state)
+        })
+    }
+
+    /// Publishes and offers; again where what was published has been deleted meanwhile, which may be while another
+    /// process has the blobs' holds.
+    fn publish_and_offer(
+        &self,
+        unit: &Unit,
+        made: Made,
+        publish: impl Fn() -> Result<(), BlobError>,
+    ) -> Result<Outcome, Trouble> {
+        let mut left = OFFERS;
+        loop {
+            publish().map_err(Trouble::Store)?;
+            left -= 1;
+            match self.offer(unit, made) {
+                Err(Trouble::Unpublished) if left > 0 => {}
+                ended => return ended,
+            }
+        }
     }
 
     fn offer(&self, unit: &Unit, made: Made) -> Result<Outcome, Trouble> {
-        Ok(match self.queue.assimilated(unit.lease, made)? {
-            Offer::Taken => Outcome::Assimilated,
-            Offer::Stale => Outcome::Stale,
-        })
+        match self.queue.assimilated(unit.lease, made)? {
+            Offer::Taken => Ok(Outcome::Assimilated),
+            Offer::Stale => Ok(Outcome::Stale),
+            Offer::Unpublished => Err(Trouble::Unpublished),
+        }
     }
 
     /// What the upload was to be merged with isn't in the store as it was. Where that is so still, whoever
@@ -185,7 +249,11 @@ impl<Q: Queue> Assimilator<Q> {
     fn missed(&self, unit: &Unit, blob: Digest) -> Result<Outcome, Trouble> {
         let hold = self.runtime.block_on(self.blobs.hold(blob));
         match self.runtime.block_on(self.blobs.bytes(blob)) {
-            Err(BlobError::Missing(_) | BlobError::Altered { .. }) => self.queue.lost(blob)?,
+            Err(BlobError::Missing(_) | BlobError::Altered { .. }) => {
+                if self.queue.lost(unit.lease, blob)? == Offer::Stale {
+                    return Err(Trouble::Back(blob));
+                }
+            }
             Ok(_) => return Err(Trouble::Back(blob)),
             Err(error) => return Err(Trouble::Merging(error.into())),
         }
@@ -197,25 +265,17 @@ impl<Q: Queue> Assimilator<Q> {
     }
 
     /// What was acknowledged isn't on the server's disk any more: no host is to blame.
-    fn lost(&self, unit: &Unit, error: &dyn std::error::Error) -> Result<Outcome, Trouble> {
-        tracing::error!(lease = unit.lease.0, error = %error, "an acknowledged upload was lost");
-        self.reject(unit, Fault::Server, format!("the server lost the upload: {error}"))
+    fn lost(&self, unit: &Unit, why: &str) -> Result<Outcome, Trouble> {
+        tracing::error!(lease = unit.lease.0, why, "an acknowledged upload was lost");
+        self.reject(unit, Fault::Server, format!("the server lost the upload: {why}"))
     }
 
     fn reject(&self, unit: &Unit, fault: Fault, reason: String) -> Result<Outcome, Trouble> {
-        Ok(match self.queue.rejected(unit.lease, fault, &reason)? {
-            Offer::Taken => Outcome::Rejected(reason),
-            Offer::Stale => Outcome::Stale,
-        })
-    }
-}
-
-/// Is the upload gone or not what it was, rather than unreadable just now?
-fn is_lost(error: &UploadError) -> bool {
-    match error {
-        UploadError::NotComplete { .. } | UploadError::DigestMismatch { .. } => true,
-        UploadError::File { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
-        _ => false,
+        match self.queue.rejected(unit.lease, fault, &reason)? {
+            Offer::Taken => Ok(Outcome::Rejected(reason)),
+            Offer::Stale => Ok(Outcome::Stale),
+            Offer::Unpublished => Err(Trouble::Unpublished),
+        }
     }
 }
 

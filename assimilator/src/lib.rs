@@ -18,9 +18,13 @@ mod assimilator;
 mod canary;
 mod merging;
 mod queue;
+mod remote;
+mod source;
 mod workers;
 
 pub use assimilator::{Assimilator, Outcome, Step};
 pub use canary::{Contents, LossError, Losses, Trainer};
 pub use queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit};
-pub use workers::Workers;
+pub use remote::{Remote, RemoteError};
+pub use source::{SourceError, UploadSource};
+pub use workers::{Crew, Workers};

@@ -69,6 +69,10 @@ impl Merging {
         self.canaries = Some(Canaries::new(losses));
     }
 
+    pub(crate) const fn looks_at_losses(&self) -> bool {
+        self.canaries.is_some()
+    }
+
     /// The version that a screened upload makes. Nothing is published.
     pub(crate) fn merge(
         &self,

@@ -1,7 +1,7 @@
 //! What the core wants done outside is done here, and the spool folder is kept from growing for ever.
 
 use crate::{
-    keeper::Keeper,
+    http::Site,
     shell::{Errand, ShellHandle},
 };
 use sojourn_assimilator::Workers;
@@ -21,17 +21,13 @@ const STALE_BLOBS: Duration = Duration::from_secs(24 * 3600);
 const STALE_LEASES: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Carries out what the core wants done outside, until the core has ended.
-pub(crate) async fn run(
-    errands: UnboundedReceiver<Errand>,
-    workers: Workers,
-    shell: ShellHandle,
-    keeper: Keeper,
-    uploads: Uploads,
-) {
-    let spool = uploads.clone();
+pub(crate) async fn run(errands: UnboundedReceiver<Errand>, workers: Workers, site: Site) {
+    let (shell, uploads) = (site.shell.clone(), site.uploads.clone());
     let runtime = Handle::current();
     let mut carried = tokio::task::spawn_blocking(move || {
-        carry_out(errands, &workers, &keeper, &spool, &runtime);
+        carry_out(errands, &workers, &site, &runtime);
+        // Those that wait hear that the core has ended.
+        site.assimilators.ring();
         // Ends the assimilators' threads, each after the unit that it is at.
         drop(workers);
     });
@@ -49,13 +45,16 @@ pub(crate) async fn run(
 fn carry_out(
     mut errands: UnboundedReceiver<Errand>,
     workers: &Workers,
-    keeper: &Keeper,
-    uploads: &Uploads,
+    site: &Site,
     runtime: &Handle,
 ) {
+    let Site { keeper, uploads, assimilators, .. } = site;
     while let Some(errand) = errands.blocking_recv() {
         match errand {
-            Errand::Assimilate => workers.wake(),
+            Errand::Assimilate => {
+                workers.wake();
+                assimilators.ring();
+            }
             Errand::Delete(blob) => {
                 let keeper = keeper.clone();
                 drop(runtime.spawn(async move { keeper.delete(blob).await }));

@@ -95,6 +95,12 @@ impl DataFolder {
         self.root.join("admin-token")
     }
 
+    /// The file with the token of processes that assimilate.
+    #[must_use]
+    pub fn assimilator_token_file(&self) -> PathBuf {
+        self.root.join("assimilator-token")
+    }
+
     /// The file that says where the server listens, while it does.
     #[must_use]
     pub fn address_file(&self) -> PathBuf {

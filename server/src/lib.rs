@@ -8,6 +8,7 @@
 //!
 //! The shell brings time, chance and storage; what is decided, the core decides.
 
+mod assimilators;
 mod errands;
 mod folder;
 mod http;
@@ -24,7 +25,7 @@ pub use folder::{DataFolder, FolderError};
 pub use migrate::{MigrateError, Migrated, migrate};
 pub use serve::{ServeConfig, ServeError, ServeReady, Server, Transport, serve};
 pub use tls::{TlsError, TlsFiles};
-pub use tokens::{TokensError, settle_tokens};
+pub use tokens::{SharedTokens, TokensError, settle_tokens};
 
 /// The document that describes the API (OpenAPI 3.1), as `GET /v1/openapi.json` gives it.
 #[must_use]

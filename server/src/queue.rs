@@ -3,7 +3,10 @@
 use crate::shell::ShellHandle;
 use sojourn_assimilator::{Fault, Made, Merged, Offer, Queue, QueueError, Unit};
 use sojourn_core::{self as core, Answer, Command, MergeOffer, Offered, ReplyTo};
-use sojourn_protocol::{digest::Digest, ids::LeaseId};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{LeaseId, Taking},
+};
 
 /// The core, as an assimilator's thread sees it.
 #[derive(Debug, Clone)]
@@ -28,22 +31,18 @@ fn unexpected(answer: &Answer) -> QueueError {
 }
 
 impl Queue for CoreQueue {
-    fn take(&self) -> Result<Option<Unit>, QueueError> {
-        let unit = match self.0.call_blocking(|to| Command::TakeAssimilation { to }) {
-            Ok(Answer::Assimilation(unit)) => unit,
-            Ok(other) => return Err(unexpected(&other)),
+    fn take(&self, losses: bool) -> Result<Option<Unit>, QueueError> {
+        match self.0.call_blocking(|to| Command::TakeAssimilation { to, losses }) {
+            Ok(Answer::Assimilation(unit)) => Ok(unit.map(|unit| *unit)),
+            Ok(other) => Err(unexpected(&other)),
             // It stands by: once it is active, whoever waits for work is woken.
-            Err(error) if error.active.is_some() => None,
-            Err(error) => return Err(QueueError(error.message)),
-        };
-        Ok(unit.map(|unit| Unit {
-            lease: unit.lease,
-            hop: unit.hop,
-            trained: unit.trained,
-            expected_end: unit.expected_end,
-            version: unit.version,
-            merge: unit.merge,
-        }))
+            Err(error) if error.active.is_some() => Ok(None),
+            Err(error) => Err(QueueError(error.message)),
+        }
+    }
+
+    fn renew(&self, lease: LeaseId, taking: Taking) -> Result<Offer, QueueError> {
+        self.offer(|to| Command::RenewAssimilation { to, lease, taking })
     }
 
     fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
@@ -53,9 +52,9 @@ impl Queue for CoreQueue {
         self.offer(|to| Command::OfferAssimilated { to, lease, version, checkpoint, merged })
     }
 
-    fn lost(&self, blob: Digest) -> Result<(), QueueError> {
+    fn lost(&self, _: LeaseId, blob: Digest) -> Result<Offer, QueueError> {
         self.0.tell(Command::Lost { blob });
-        Ok(())
+        Ok(Offer::Taken)
     }
 
     fn rejected(&self, lease: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError> {

@@ -9,7 +9,7 @@ use crate::{
     queue::CoreQueue,
     shell::{Clock, Errand, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
     tls::{Certificates, TlsError, TlsFiles},
-    tokens::{TokensError, settle_tokens},
+    tokens::{SharedTokens, TokensError, settle_tokens},
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use rustls::ServerConfig;
@@ -19,6 +19,8 @@ use sojourn_slot::SlotConfig;
 use std::{
     fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
+    num::NonZero,
+    ops::RangeInclusive,
     path::PathBuf,
     sync::Arc,
 };
@@ -49,6 +51,8 @@ pub struct ServeConfig {
     pub disk: Arc<dyn Disk>,
     /// How a trainer is started on this machine, for jobs that have results evaluated before they are merged.
     pub trainer: Option<SlotConfig>,
+    /// Threads that assimilate in this process: at least and at most so many; none where processes of their own do it.
+    pub assimilators: RangeInclusive<usize>,
 }
 
 impl fmt::Debug for ServeConfig {
@@ -64,6 +68,7 @@ impl ServeConfig {
     pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
         let clock = Arc::new(SteadyClock::machine());
         let (shell, disk) = (ShellConfig::default(), Arc::new(RealDisk));
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
             data,
             listen,
@@ -74,6 +79,7 @@ impl ServeConfig {
             advertise: None,
             disk,
             trainer: None,
+            assimilators: 1..=cores,
         }
     }
 }
@@ -229,6 +235,7 @@ impl Server {
             })
         });
         let (settings, clock, trainer) = (config.shell, config.clock, config.trainer);
+        let assimilators = config.assimilators;
         let url = config.advertise.unwrap_or_else(|| url(address, &transport));
         let started = tokio::task::spawn_blocking(move || -> Result<_, ServeError> {
             let tokens = settle_tokens(&folder, &*journals)?;
@@ -238,7 +245,7 @@ impl Server {
             Ok((folder, tokens, shell, (journals.is_ours(), standing)))
         });
         let started = started.await.map_err(|error| ServeError::System(io::Error::other(error)))?;
-        let (folder, (enrol_token, admin_token), (shell, errands), (active, journal)) = started?;
+        let (folder, tokens, (shell, errands), (active, journal)) = started?;
         if active {
             errands::sweep(shell.handle().clone(), uploads.clone()).await;
         }
@@ -248,12 +255,14 @@ impl Server {
             shell: shell.handle().clone(),
             keeper,
             uploads,
-            tokens: Tokens::of(&enrol_token, &admin_token),
+            tokens: Tokens::of(&tokens.enrol, &tokens.admin, &tokens.assimilator),
             known: Arc::default(),
             traffic: Arc::default(),
+            assimilators: Arc::default(),
+            blobs_url: None,
             has_trainer: trainer.is_some(),
         };
-        let opened = open_doors(site, blobs, errands, listener, (tls, trainer));
+        let opened = open_doors(site, blobs, errands, listener, (tls, trainer), assimilators);
         let opened = opened.and_then(|doors| {
             folder.write_address(address)?;
             Ok(doors)
@@ -267,6 +276,7 @@ impl Server {
             }
         };
         let admin_token_file = folder.admin_token_file();
+        let SharedTokens { enrol: enrol_token, admin: admin_token, .. } = tokens;
         let ready =
             ServeReady { address, transport, enrol_token, admin_token_file, active, journal };
         tracing::info!(address = ready.url(), active, "serving");
@@ -316,17 +326,17 @@ fn open_doors(
     errands: UnboundedReceiver<Errand>,
     listener: TcpListener,
     (tls, trainer): (Option<ServerConfig>, Option<SlotConfig>),
+    threads: RangeInclusive<usize>,
 ) -> Result<Doors, ServeError> {
     let address = listener.local_addr().map_err(ServeError::System)?;
-    let (shell, uploads) = (site.shell.clone(), site.uploads.clone());
-    let queue = CoreQueue(shell.clone());
-    let mut assimilator = Assimilator::new(queue, uploads.clone(), blobs, Handle::current());
+    let queue = CoreQueue(site.shell.clone());
+    let mut assimilator = Assimilator::new(queue, site.uploads.clone(), blobs, Handle::current());
     if let Some(trainer) = trainer {
         assimilator = assimilator.with_losses(Trainer::new(trainer, Handle::current()));
     }
-    let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2));
     let workers = Workers::start(threads, assimilator).map_err(ServeError::System)?;
-    let errands = errands::run(errands, workers, shell, site.keeper.clone(), uploads);
+    site.assimilators.set_threads(workers.crew().clone());
+    let errands = errands::run(errands, workers, site.clone());
 
     let site = web::Data::new(site);
     let server = HttpServer::new(move || {

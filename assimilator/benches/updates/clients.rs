@@ -12,9 +12,10 @@ use sojourn_assimilator::{Assimilator, Fault, Made, Offer, Queue, QueueError, Un
 use sojourn_blobs::{BlobStore, Encoding, UploadName, Uploads};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::LeaseId,
+    ids::{LeaseId, Taking},
     report::{Sums, Trained},
     spec::{MergeSpec, RuleSpec},
+    time::Millis,
     unit::{Base, Flush, Hop, Merge},
 };
 use std::{
@@ -89,7 +90,7 @@ impl Trial {
 }
 
 impl Queue for Trial {
-    fn take(&self) -> Result<Option<Unit>, QueueError> {
+    fn take(&self, _: bool) -> Result<Option<Unit>, QueueError> {
         // There is one assimilator: if it comes back without an end, it had trouble, which it has logged.
         self.end(Err("it was not assimilated".to_owned()));
         let mut inner = self.inner();
@@ -109,7 +110,13 @@ impl Queue for Trial {
             canary: None,
         };
         let (expected_end, version) = (trained.end, current.next());
-        Ok(Some(Unit { lease, hop, trained, expected_end, version, merge: Some(merge) }))
+        let (taking, term) = (Taking::default(), Millis::from_secs(60));
+        let merge = Some(merge);
+        Ok(Some(Unit { lease, taking, term, hop, trained, expected_end, version, merge }))
+    }
+
+    fn renew(&self, _: LeaseId, _: Taking) -> Result<Offer, QueueError> {
+        Ok(Offer::Taken)
     }
 
     fn assimilated(&self, _: LeaseId, made: Made) -> Result<Offer, QueueError> {
@@ -123,8 +130,8 @@ impl Queue for Trial {
         Ok(Offer::Taken)
     }
 
-    fn lost(&self, _: Digest) -> Result<(), QueueError> {
-        Ok(())
+    fn lost(&self, _: LeaseId, _: Digest) -> Result<Offer, QueueError> {
+        Ok(Offer::Taken)
     }
 
     fn rejected(&self, _: LeaseId, _: Fault, reason: &str) -> Result<Offer, QueueError> {
@@ -187,7 +194,7 @@ fn merge_all(results: &[Vec<u8>], folder: &Path, runtime: &Handle) -> f64 {
     let inner = Arc::new(Mutex::new(inner));
     let trial = Trial { inner, blobs: blobs.clone(), runtime: runtime.clone() };
     let assimilator = Assimilator::new(trial.clone(), uploads.clone(), blobs, runtime.clone());
-    let workers = Workers::start(1, assimilator).unwrap();
+    let workers = Workers::start(1..=1, assimilator).unwrap();
     let begun = Instant::now();
     std::thread::scope(|threads| {
         for (number, bytes) in (0..).zip(results) {

@@ -25,7 +25,7 @@ fn a_right_upload_becomes_a_blob_and_the_next_version() {
     assert_eq!(world.stored(), [blob]);
 
     // On a stored base, by a thread that is woken.
-    let workers = Workers::start(1, world.assimilator()).unwrap();
+    let workers = Workers::start(1..=1, world.assimilator()).unwrap();
     let second = hop(Base::Checkpoint { version: Version(1), blob });
     let next = world.upload(&second, &checkpoint(&second, 3, 5), None);
     workers.wake();
@@ -95,7 +95,7 @@ fn a_worker_goes_on_after_trouble_without_being_woken() {
     let hop = hop(Base::Initial { seed: 3 });
     let blob = world.upload(&hop, &checkpoint(&hop, 3, 4), None);
     world.queue.fails.store(2, Ordering::SeqCst);
-    let workers = Workers::start(1, world.assimilator()).unwrap();
+    let workers = Workers::start(1..=1, world.assimilator()).unwrap();
     assert_eq!(world.offers.recv().unwrap(), Ok((LEASE, made(1, blob))));
     drop(workers);
 }

@@ -7,11 +7,12 @@ use sojourn_blobs::{BlobStore, Named, UploadName, Uploads};
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
+    ids::{Epoch, JobId, LeaseId, ShardId, Taking, TrialId},
     manifest::{Scaling, Shard},
     position::Position,
     report::{Sums, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
+    time::Millis,
     unit::{Base, Hop, Merge, TrialContext},
 };
 use std::{
@@ -47,17 +48,26 @@ pub(crate) struct Remembers {
     pub(crate) held: Arc<Mutex<Vec<bool>>>,
     /// Blobs that the store was said to have lost.
     pub(crate) lost: Arc<Mutex<Vec<Digest>>>,
+    /// Takings that were said to go on.
+    pub(crate) renewed: Arc<Mutex<Vec<(LeaseId, Taking)>>>,
     offers: mpsc::Sender<Offered>,
+    /// How long a unit is whose who took it.
+    pub(crate) term: Millis,
     pub(crate) answer: Result<Offer, QueueError>,
 }
 
 impl Queue for Remembers {
-    fn take(&self) -> Result<Option<Unit>, QueueError> {
+    fn take(&self, _: bool) -> Result<Option<Unit>, QueueError> {
         let fewer = |left: u32| left.checked_sub(1);
         if self.fails.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_ok() {
             return Err(QueueError("unavailable".to_owned()));
         }
         Ok(self.units.lock().unwrap().pop_front())
+    }
+
+    fn renew(&self, lease: LeaseId, taking: Taking) -> Result<Offer, QueueError> {
+        self.renewed.lock().unwrap().push((lease, taking));
+        Ok(Offer::Taken)
     }
 
     fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
@@ -67,9 +77,9 @@ impl Queue for Remembers {
         self.answer.clone()
     }
 
-    fn lost(&self, blob: Digest) -> Result<(), QueueError> {
+    fn lost(&self, _: LeaseId, blob: Digest) -> Result<Offer, QueueError> {
         self.lost.lock().unwrap().push(blob);
-        Ok(())
+        Ok(Offer::Taken)
     }
 
     fn rejected(&self, _: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError> {
@@ -133,6 +143,8 @@ impl World {
             blobs: blobs.clone(),
             held: Arc::default(),
             lost: Arc::default(),
+            renewed: Arc::default(),
+            term: Millis::from_secs(60),
             offers: sender,
             answer: Ok(Offer::Taken),
         };
@@ -157,6 +169,8 @@ impl World {
         let current = merge.as_ref().map_or(base, |merge| merge.current.version());
         let unit = Unit {
             lease: LEASE,
+            taking: Taking(8),
+            term: self.queue.term,
             hop: hop.clone(),
             trained,
             expected_end: end,

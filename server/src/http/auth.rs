@@ -1,4 +1,4 @@
-//! Who calls: machines that enrol, hosts, users. Tokens come as `Authorization: Bearer`.
+//! Who calls: machines that enrol, hosts, assimilators, users. Tokens come as `Authorization: Bearer`.
 
 use super::{Site, error::HttpError};
 use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
@@ -12,11 +12,14 @@ use std::future::{Ready, ready};
 pub(crate) struct Tokens {
     enrol: Digest,
     admin: Digest,
+    assimilator: Digest,
 }
 
 impl Tokens {
-    pub(crate) fn of(enrol: &str, admin: &str) -> Self {
-        Self { enrol: Digest::of(enrol.as_bytes()), admin: Digest::of(admin.as_bytes()) }
+    pub(crate) fn of(enrol: &str, admin: &str, assimilator: &str) -> Self {
+        let [enrol, admin, assimilator] =
+            [enrol, admin, assimilator].map(|token| Digest::of(token.as_bytes()));
+        Self { enrol, admin, assimilator }
     }
 }
 
@@ -74,6 +77,36 @@ impl FromRequest for Admin {
             if same(token, site(request)?.tokens.admin) { Ok(Self) } else { Err(unknown()) }
         };
         ready(check())
+    }
+}
+
+/// A process that assimilates.
+pub(super) struct Assimilator;
+
+impl FromRequest for Assimilator {
+    type Error = HttpError;
+    type Future = Ready<Result<Self, HttpError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let check = || {
+            let token = bearer(request)?;
+            if same(token, site(request)?.tokens.assimilator) { Ok(Self) } else { Err(unknown()) }
+        };
+        ready(check())
+    }
+}
+
+/// Somebody who may see how much there is to assimilate.
+pub(super) struct Overseer;
+
+impl FromRequest for Overseer {
+    type Error = HttpError;
+    type Future = Ready<Result<Self, HttpError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let admin = Admin::from_request(request, payload).into_inner().map(|Admin| Self);
+        let mut assimilator = || Assimilator::from_request(request, payload).into_inner();
+        ready(admin.or_else(|_| assimilator().map(|Assimilator| Self)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The API of [`sojourn_protocol::api`] over HTTP: who is it, may they, then a command to the core
 //! or bytes to and from disk. It decides nothing itself.
 
+mod assimilations;
 mod auth;
 mod blobs;
 mod bytes;
@@ -17,7 +18,7 @@ pub(crate) use auth::Tokens;
 pub(crate) use known::KnownHosts;
 pub(crate) use traffic::Traffic;
 
-use crate::{keeper::Keeper, shell::ShellHandle};
+use crate::{assimilators::Assimilators, keeper::Keeper, shell::ShellHandle};
 use actix_web::web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig};
 use error::HttpError;
 use sojourn_blobs::Uploads;
@@ -39,6 +40,10 @@ pub(crate) struct Site {
     pub(crate) tokens: Tokens,
     pub(crate) known: Arc<KnownHosts>,
     pub(crate) traffic: Arc<Traffic>,
+    pub(crate) assimilators: Arc<Assimilators>,
+    /// Where the blobs are that assimilators of their own processes reach, without what is secret of it; `None` where
+    /// only this process does.
+    pub(crate) blobs_url: Option<String>,
     /// There is a trainer on this machine.
     pub(crate) has_trainer: bool,
 }
@@ -116,6 +121,25 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
         .service(
             resource("/v1/jobs/{job}/trials/{trial}/evaluations")
                 .route(web::get().to(jobs::evaluations)),
+        )
+        .service(
+            resource("/v1/assimilations")
+                .route(web::get().to(assimilations::view))
+                .route(web::post().to(assimilations::take)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/renew").route(web::post().to(assimilations::renew)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/assimilated")
+                .route(web::post().to(assimilations::assimilated)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/rejected")
+                .route(web::post().to(assimilations::rejected)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/lost").route(web::post().to(assimilations::lost)),
         )
         .service(resource("/v1/hosts").route(web::get().to(hosts::all)))
         .service(resource("/v1/hosts/{host}/revoke").route(web::post().to(hosts::revoke)))

@@ -7,7 +7,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use sojourn_codec::{Tensor, encode};
-use sojourn_protocol::{api, error::ApiError, report::Report, unit::Lease, view};
+use sojourn_protocol::{api, assimilation, error::ApiError, report::Report, unit::Lease, view};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The routes as they are written where the server has them.
@@ -57,6 +57,8 @@ fn parse(name: &str, example: Value) {
             ReleaseRequest, ReleaseAnswer, ReportAnswer, UploadState, MissingRequest, MissingAnswer,
             SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, PlacementRequest,
             RollbackRequest, RolledBack, Health;
+        assimilation: TakeRequest, TakeAnswer, RenewRequest, Made, RejectRequest, LostRequest, OfferAnswer,
+            AssimilationsView;
         view: JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView;
     };
     parsed.unwrap_or_else(|error| panic!("the example of `{name}`: {error}"));
@@ -314,7 +316,12 @@ async fn what_is_posted_again_is_not_done_twice_but_by_the_exceptions_that_are_s
     let world = World::start(folder.path()).await;
     let described = Described::fetch(world.address()).await;
     let about = described.document["info"]["description"].as_str().unwrap();
-    assert!(["`enrol`", "`work`", "`submitJob`"].iter().all(|id| about.contains(id)), "{about}");
+    assert!(
+        ["`enrol`", "`work`", "`takeAssimilation`", "`submitJob`"]
+            .iter()
+            .all(|id| about.contains(id)),
+        "{about}"
+    );
     submit(&described, &world.admin).await;
     let enrolment = world.server.ready().enrol_token.clone();
     let enrol = || Body::Json(json!({ "name": "one" }));
@@ -338,6 +345,7 @@ async fn bad_input_gets_an_error_that_the_document_has() {
         ("enrolment", world.server.ready().enrol_token.clone()),
         ("host", host),
         ("admin", world.admin.clone()),
+        ("assimilator", world.assimilator_token(folder.path())),
     ]);
     let mut sent = 0;
     for operation in described.operations() {

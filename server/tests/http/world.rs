@@ -103,6 +103,10 @@ impl World {
         Self { server, admin }
     }
 
+    pub(crate) fn assimilator_token(&self, data: &Path) -> String {
+        std::fs::read_to_string(data.join("assimilator-token")).unwrap().trim().to_owned()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.server.ready().address
     }

@@ -41,6 +41,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
         ("history", &[NotFound]),
         ("evaluate", &[NotFound, Conflict]),
         ("evaluations", &[NotFound]),
+        ("offerAssimilated", &[StorageFull]),
         ("revokeHost", &[NotFound]),
     ]
 };

@@ -6,7 +6,7 @@
 
 mod errors;
 
-use super::{blobs, deltas, hosts, jobs};
+use super::{assimilations, blobs, deltas, hosts, jobs};
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER};
@@ -36,7 +36,7 @@ pub(super) struct Bytes(Vec<u8>);
                        epoch; trials, epochs, shards and batches count from 0; losses are sums over rows. \
                        What was posted may be posted again where its answer was lost: it isn't done twice. \
                        Not so `enrol`, which makes another host; `work`, which gives unheld leases again \
-                       and may grant more beside them; and `submitJob` with `again` and without a `nonce`, \
+                       and may grant more beside them; `takeAssimilation`, which may give another unit; and `submitJob` with `again` and without a `nonce`, \
                        which makes another job. \
                        Answers that aren't 2xx carry an `ApiError`, whose `kind` says what can be done.",
     ),
@@ -70,6 +70,12 @@ pub(super) struct Bytes(Vec<u8>);
         jobs::history,
         jobs::evaluate,
         jobs::evaluations,
+        assimilations::view,
+        assimilations::take,
+        assimilations::renew,
+        assimilations::assimilated,
+        assimilations::rejected,
+        assimilations::lost,
         hosts::all,
         hosts::revoke,
     ),
@@ -88,6 +94,7 @@ impl Modify for Tokens {
             ("enrolment", "The enrolment token, in the server's file `enrol-token`."),
             ("host", "A host's own token, from `enrol`."),
             ("admin", "The admin token, in the server's file `admin-token`."),
+            ("assimilator", "The assimilators' token, in the server's file `assimilator-token`."),
         ] {
             let mut scheme = Http::new(HttpAuthScheme::Bearer);
             scheme.description = Some(whose.to_owned());

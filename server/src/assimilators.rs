@@ -1,0 +1,109 @@
+//! Processes that assimilate: who they are, and the bell that says that there may be work for them.
+
+use sojourn_assimilator::Crew;
+use sojourn_protocol::{assimilation::AssimilatorView, time::Millis};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::sync::watch;
+
+/// Whoever hasn't been heard of for so long is forgotten.
+const REMEMBERED: Duration = Duration::from_secs(600);
+/// How many are remembered at most; names are whatever their bearers say.
+const MOST: usize = 1000;
+/// The most characters of a name.
+const LONGEST_NAME: usize = 100;
+
+/// All of them, as they were heard of.
+#[derive(Debug)]
+pub(crate) struct Assimilators {
+    rung: watch::Sender<u64>,
+    heard: Mutex<BTreeMap<String, Heard>>,
+    threads: OnceLock<Crew>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    at: Instant,
+    taken: u64,
+}
+
+impl Default for Assimilators {
+    fn default() -> Self {
+        Self { rung: watch::Sender::new(0), heard: Mutex::default(), threads: OnceLock::new() }
+    }
+}
+
+impl Assimilators {
+    /// There may be work, or the core has ended: whoever waits looks again.
+    pub(crate) fn ring(&self) {
+        self.rung.send_modify(|times| *times = times.wrapping_add(1));
+    }
+
+    /// Hears the bell from now on.
+    pub(crate) fn listen(&self) -> watch::Receiver<u64> {
+        self.rung.subscribe()
+    }
+
+    /// Those that run in the server itself; said once.
+    pub(crate) fn set_threads(&self, crew: Crew) {
+        let _ = self.threads.set(crew);
+    }
+
+    /// How many run in the server itself.
+    pub(crate) fn threads(&self) -> u32 {
+        let threads = self.threads.get().map_or(0, Crew::size);
+        u32::try_from(threads).unwrap_or(u32::MAX)
+    }
+
+    /// A process has asked, and got so many units.
+    pub(crate) fn heard(&self, name: &str, taken: u64) {
+        let name: String = name.chars().take(LONGEST_NAME).collect();
+        let now = Instant::now();
+        let mut heard = self.all();
+        heard.retain(|_, one| now.duration_since(one.at) < REMEMBERED);
+        if heard.len() < MOST || heard.contains_key(&name) {
+            let one = heard.entry(name).or_insert(Heard { at: now, taken: 0 });
+            *one = Heard { at: now, taken: one.taken.saturating_add(taken) };
+        }
+    }
+
+    /// Those that were heard of lately, by name.
+    pub(crate) fn view(&self) -> Vec<AssimilatorView> {
+        let silent =
+            |one: &Heard| Millis(u64::try_from(one.at.elapsed().as_millis()).unwrap_or(u64::MAX));
+        let heard = self.all();
+        let view = heard.iter().filter(|(_, one)| one.at.elapsed() < REMEMBERED);
+        view.map(|(name, one)| AssimilatorView {
+            name: name.clone(),
+            silent: silent(one),
+            taken: one.taken,
+        })
+        .collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Heard>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_short_and_few() {
+        let assimilators = Assimilators::default();
+        let long = "x".repeat(10_000);
+        assimilators.heard(&long, 1);
+        assimilators.heard(&long, 2);
+        let view = assimilators.view();
+        assert_eq!((view.len(), view[0].name.len(), view[0].taken), (1, LONGEST_NAME, 3));
+        for number in 0..2 * MOST {
+            assimilators.heard(&number.to_string(), 0);
+        }
+        assert_eq!(assimilators.view().len(), MOST);
+    }
+}
