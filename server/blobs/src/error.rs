@@ -131,6 +131,9 @@ pub enum UploadError {
     /// The disk is full; what was stored before is still there.
     #[error("no space left for uploads")]
     Full,
+    /// The object store failed; what it holds is still there.
+    #[error(transparent)]
+    Store(BlobError),
     /// A file could not be used.
     #[error("can't use `{}`", path.display())]
     File {

@@ -6,10 +6,14 @@ use crate::{
     named::Named,
 };
 use bytes::{Bytes, BytesMut};
-use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
+use futures::{
+    StreamExt as _, TryStreamExt as _,
+    stream::{BoxStream, FuturesUnordered},
+};
 use object_store::{
-    GetOptions, GetRange, GetResult, MultipartUpload as _, ObjectStore, ObjectStoreExt as _,
-    PutPayload, local::LocalFileSystem, memory::InMemory, path::Path as Key,
+    GetOptions, GetRange, GetResult, MultipartUpload as _, ObjectMeta, ObjectStore,
+    ObjectStoreExt as _, PutPayload, PutResult, local::LocalFileSystem, memory::InMemory,
+    path::Path as Key,
 };
 use sojourn_protocol::digest::{BlobRef, Digest, Hasher};
 use std::{
@@ -22,6 +26,8 @@ use tokio::io::AsyncReadExt as _;
 
 /// Bytes moved at once; S3 wants at least 5 MiB in every part but the last.
 const PART: usize = 8 << 20;
+/// Parts of one object that move at once.
+pub(crate) const AT_ONCE: usize = 4;
 
 /// A stream of a blob's bytes.
 pub type BlobBytes = BoxStream<'static, Result<Bytes, BlobError>>;
@@ -33,6 +39,8 @@ pub struct BlobStore {
     /// Stored objects (by their e-tag) whose digest this process has checked.
     checked: Arc<Mutex<HashMap<Digest, String>>>,
     holds: Holds,
+    /// It copies an object without sending its bytes, and says when the copy was made.
+    copies: bool,
 }
 
 impl BlobStore {
@@ -58,7 +66,7 @@ impl BlobStore {
     /// Blobs in any object store.
     #[must_use]
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, checked: Arc::default(), holds: Holds::default() }
+        Self { store, checked: Arc::default(), holds: Holds::default(), copies: false }
     }
 
     /// The size of a blob, once its bytes have been found to have its digest; `None` where it isn't
@@ -135,6 +143,18 @@ impl BlobStore {
     /// # Errors
     /// [`BlobError::Unverified`], [`BlobError::Full`], or trouble with the store or the file.
     pub async fn publish(&self, blob: BlobRef, file: &Path) -> Result<(), BlobError> {
+        let put = self.put_file(&key(blob.sha256), blob, file).await?;
+        self.remember(blob.sha256, put.e_tag);
+        Ok(())
+    }
+
+    /// Makes a file an object, which is there whole and verified or not at all.
+    pub(crate) async fn put_file(
+        &self,
+        key: &Key,
+        blob: BlobRef,
+        file: &Path,
+    ) -> Result<PutResult, BlobError> {
         let file_error = |source| BlobError::File { path: file.to_owned(), source };
         let mut source = tokio::fs::File::open(file).await.map_err(file_error)?;
         let mut part = next_part(&mut source).await.map_err(file_error)?;
@@ -144,22 +164,27 @@ impl BlobStore {
             if named.blob() != blob {
                 return Err(BlobError::Unverified { blob, found, bytes });
             }
-            return self.publish_named(named).await;
+            return self.put(key, named).await;
         }
 
         let mut hasher = Hasher::default();
         hasher.update(&part);
         let mut total = part.len() as u64;
-        let upload = self.store.put_multipart(&key(blob.sha256)).await;
+        let upload = self.store.put_multipart(key).await;
         let mut upload = upload.map_err(BlobError::store)?;
         let copied = async {
+            let mut going = FuturesUnordered::new();
             while !part.is_empty() {
                 let payload = PutPayload::from(std::mem::take(&mut part));
-                upload.put_part(payload).await.map_err(BlobError::store)?;
+                going.push(upload.put_part(payload));
+                if going.len() >= AT_ONCE {
+                    going.try_next().await.map_err(BlobError::store)?;
+                }
                 part = next_part(&mut source).await.map_err(file_error)?;
                 hasher.update(&part);
                 total += part.len() as u64;
             }
+            while going.try_next().await.map_err(BlobError::store)?.is_some() {}
             let found = hasher.finish();
             if found != blob.sha256 || total != blob.bytes {
                 return Err(BlobError::Unverified { blob, found, bytes: total });
@@ -167,10 +192,7 @@ impl BlobStore {
             upload.complete().await.map_err(BlobError::store)
         };
         match copied.await {
-            Ok(put) => {
-                self.remember(blob.sha256, put.e_tag);
-                Ok(())
-            }
+            Ok(put) => Ok(put),
             Err(error) => {
                 // The first error counts; what an abort leaves is swept at the next start.
                 let _ = upload.abort().await;
@@ -185,9 +207,34 @@ impl BlobStore {
     /// [`BlobError::Full`], or trouble with the store.
     pub async fn publish_named(&self, named: Named) -> Result<(), BlobError> {
         let blob = named.blob().sha256;
-        let put = self.store.put(&key(blob), PutPayload::from(named.into_bytes())).await;
-        self.remember(blob, put.map_err(BlobError::store)?.e_tag);
+        let put = self.put(&key(blob), named).await?;
+        self.remember(blob, put.e_tag);
         Ok(())
+    }
+
+    /// Makes bytes an object.
+    pub(crate) async fn put(&self, key: &Key, named: Named) -> Result<PutResult, BlobError> {
+        let put = self.store.put(key, PutPayload::from(named.into_bytes())).await;
+        put.map_err(BlobError::store)
+    }
+
+    /// The size of what the store has under a blob's name, whatever its bytes are; `None` where it has
+    /// nothing. One small request, where [`BlobStore::size`] may read the whole.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn stored_size(&self, blob: Digest) -> Result<Option<u64>, BlobError> {
+        size_of(self.store.head(&key(blob)).await)
+    }
+
+    /// Does the store copy objects by itself?
+    pub(crate) const fn copies(&self) -> bool {
+        self.copies
+    }
+
+    /// The objects that this is over.
+    pub(crate) const fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
     }
 
     /// Waits until nobody else changes this blob, then keeps others from it. Reading needs no hold,
@@ -247,7 +294,17 @@ fn whole(blob: Digest, got: GetResult) -> BlobBytes {
     chunks.boxed()
 }
 
-fn key(blob: Digest) -> Key {
+/// The size of an object that was looked at.
+pub(crate) fn size_of(head: object_store::Result<ObjectMeta>) -> Result<Option<u64>, BlobError> {
+    match head {
+        Ok(meta) => Ok(Some(meta.size)),
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(BlobError::store(error)),
+    }
+}
+
+/// Where a blob lies.
+pub(crate) fn key(blob: Digest) -> Key {
     let name = blob.to_string();
     let folder: String = name.chars().take(2).collect();
     Key::from(format!("sha256/{folder}/{name}"))

@@ -1,0 +1,342 @@
+//! Complete uploads of leases in the object store, where every server and every assimilator can read them.
+//!
+//! ```text
+//! uploads/lease-12/<sha256>            a whole upload
+//! uploads/lease-12/<sha256>.parts/...  or its parts, each under its own digest,
+//! uploads/lease-12/<sha256>.manifest   and, made last, which they are and in which order
+//! ```
+//!
+//! Whatever is seen here under a name was verified to have it: by the server that put it there, or by the
+//! store itself, which took only bytes of the digest that the URL was signed for.
+
+use crate::{
+    error::{BlobError, UploadError},
+    named::Named,
+    store::{AT_ONCE, BlobStore, key, size_of},
+    uploads::UploadName,
+};
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use object_store::{
+    Error, GetOptions, GetRange, ObjectMeta, ObjectStoreExt as _, PutPayload, path::Path as Key,
+};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::LeaseId,
+    time::UnixMillis,
+};
+use std::path::Path;
+
+/// Bytes asked for at once.
+const RANGE: u64 = 16 << 20;
+/// The folder of all.
+const FOLDER: &str = "uploads";
+/// Most bytes of a manifest: that of 100,000 parts is about 8 MiB.
+const LARGEST_MANIFEST: u64 = 8 << 20;
+
+/// The complete uploads in a store; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Staging {
+    blobs: BlobStore,
+}
+
+/// One object that belongs to a lease's upload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Staged {
+    /// The lease.
+    pub lease: LeaseId,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was put there, by the store's clock.
+    pub at: UnixMillis,
+    key: Key,
+}
+
+impl BlobStore {
+    /// The complete uploads beside these blobs.
+    #[must_use]
+    pub fn staging(&self) -> Staging {
+        Staging { blobs: self.clone() }
+    }
+}
+
+impl Staging {
+    /// Is this whole upload there? Looks at names and sizes alone.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn is_staged(&self, lease: LeaseId, blob: BlobRef) -> Result<bool, BlobError> {
+        let store = self.blobs.store();
+        if size_of(store.head(&whole(lease, blob.sha256)).await)? == Some(blob.bytes) {
+            return Ok(true);
+        }
+        Ok(self.manifest(lease, blob).await?.is_some())
+    }
+
+    /// The bytes of a whole upload, hashed as they were read: those of `blob`. Large ones come in several
+    /// requests at once.
+    ///
+    /// # Errors
+    /// [`UploadError::NotComplete`], [`UploadError::DigestMismatch`], [`UploadError::Store`].
+    pub async fn staged(&self, lease: LeaseId, blob: BlobRef) -> Result<Named, UploadError> {
+        let name = UploadName::Lease(lease);
+        let not_complete = || UploadError::NotComplete { name, blob: blob.sha256 };
+        let whole = whole(lease, blob.sha256);
+        let size = size_of(self.blobs.store().head(&whole).await).map_err(UploadError::Store)?;
+        let bytes = if size == Some(blob.bytes) {
+            self.read(ranges(&whole, blob.bytes), blob.bytes).await
+        } else {
+            let parts = self.manifest(lease, blob).await.map_err(UploadError::Store)?;
+            let parts = parts.ok_or_else(not_complete)?;
+            let parts = parts.into_iter().map(|of| (part(lease, blob.sha256, of.sha256), None));
+            self.read(parts.collect(), blob.bytes).await
+        };
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            // Unstaged meanwhile.
+            Err(Error::NotFound { .. }) => return Err(not_complete()),
+            Err(error) => return Err(UploadError::Store(BlobError::store(error))),
+        };
+        let named = Named::of(bytes);
+        if named.blob() == blob {
+            return Ok(named);
+        }
+        Err(UploadError::DigestMismatch { declared: blob.sha256, found: named.blob().sha256 })
+    }
+
+    /// Makes a file a lease's whole upload. Returns once it lasts; one that isn't `blob` is refused and
+    /// nothing is stored.
+    ///
+    /// # Errors
+    /// As [`BlobStore::publish`].
+    pub async fn stage(&self, lease: LeaseId, blob: BlobRef, file: &Path) -> Result<(), BlobError> {
+        self.blobs.put_file(&whole(lease, blob.sha256), blob, file).await.map(drop)
+    }
+
+    /// As [`Staging::stage`], of bytes in memory.
+    ///
+    /// # Errors
+    /// [`BlobError::Full`], or trouble with the store.
+    pub async fn stage_named(&self, lease: LeaseId, named: Named) -> Result<(), BlobError> {
+        let key = whole(lease, named.blob().sha256);
+        self.blobs.put(&key, named).await.map(drop)
+    }
+
+    /// Puts one part of a lease's upload beside the others; [`Staging::join`] makes them one.
+    ///
+    /// # Errors
+    /// [`BlobError::Full`], or trouble with the store.
+    pub async fn stage_part(
+        &self,
+        lease: LeaseId,
+        upload: Digest,
+        named: Named,
+    ) -> Result<(), BlobError> {
+        let key = part(lease, upload, named.blob().sha256);
+        self.blobs.put(&key, named).await.map(drop)
+    }
+
+    /// Makes the upload that `upload` was read from a blob, and returns once that lasts. Where the store can
+    /// copy, the bytes don't travel again. To be done under a hold of the blob, or checked under one later,
+    /// as any publish.
+    ///
+    /// # Errors
+    /// [`BlobError::Full`], or trouble with the store.
+    pub async fn publish(&self, lease: LeaseId, upload: &Named) -> Result<(), BlobError> {
+        let blob = upload.blob();
+        if self.blobs.copies() {
+            let from = whole(lease, blob.sha256);
+            match self.blobs.store().copy(&from, &key(blob.sha256)).await {
+                // The store says so itself, rather than that it will have it soon.
+                Ok(()) if self.blobs.stored_size(blob.sha256).await? == Some(blob.bytes) => {
+                    return Ok(());
+                }
+                // It came in parts, was unstaged, or is too large to be copied: the bytes are at hand.
+                Ok(()) | Err(Error::NotFound { .. } | Error::NotSupported { .. }) => {}
+                Err(error) => return Err(BlobError::store(error)),
+            }
+        }
+        self.blobs.publish_named(upload.clone()).await
+    }
+
+    /// Makes parts that are in the store a whole upload: writes its manifest.
+    ///
+    /// # Errors
+    /// [`BlobError::Missing`] where a part isn't there or has another size, or trouble with the store.
+    pub async fn join(
+        &self,
+        lease: LeaseId,
+        blob: BlobRef,
+        parts: &[BlobRef],
+    ) -> Result<(), BlobError> {
+        let absent = self.absent(lease, blob.sha256, parts).await?;
+        if let Some(of) = absent.first() {
+            return Err(BlobError::Missing(of.sha256));
+        }
+        if sum(parts) != Some(blob.bytes) {
+            return Err(BlobError::Missing(blob.sha256));
+        }
+        let lines = parts.iter().map(|of| format!("{} {}\n", of.sha256, of.bytes));
+        let text: String = lines.collect();
+        let manifest = manifest(lease, blob.sha256);
+        let put = self.blobs.store().put(&manifest, PutPayload::from(text)).await;
+        put.map(drop).map_err(BlobError::store)
+    }
+
+    /// Those of an upload's parts that aren't there.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn absent(
+        &self,
+        lease: LeaseId,
+        upload: Digest,
+        parts: &[BlobRef],
+    ) -> Result<Vec<BlobRef>, BlobError> {
+        let looked = parts.iter().map(|of| async move {
+            let head = self.blobs.store().head(&part(lease, upload, of.sha256)).await;
+            Ok((size_of(head)? != Some(of.bytes)).then_some(*of))
+        });
+        let found: Vec<Option<BlobRef>> =
+            stream::iter(looked).buffered(AT_ONCE).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Throws away all that a lease has here; nothing is no error.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn unstage(&self, lease: LeaseId) -> Result<(), BlobError> {
+        for staged in self.under(&Key::from(format!("{FOLDER}/lease-{lease}"))).await? {
+            self.remove(&staged).await?;
+        }
+        Ok(())
+    }
+
+    /// All that is here, of every lease.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn list(&self) -> Result<Vec<Staged>, BlobError> {
+        self.under(&Key::from(FOLDER)).await
+    }
+
+    /// Throws away one object of a lease's upload; one that isn't there is no error.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn remove(&self, staged: &Staged) -> Result<(), BlobError> {
+        match self.blobs.store().delete(&staged.key).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(BlobError::store(error)),
+        }
+    }
+
+    /// Throws away what was put here before `before`, by the store's clock, for leases that `wanted` doesn't
+    /// hold for. Gives how many objects that were.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn sweep(
+        &self,
+        before: UnixMillis,
+        wanted: impl Fn(LeaseId) -> bool,
+    ) -> Result<u64, BlobError> {
+        let mut swept = 0;
+        for staged in self.list().await? {
+            if staged.at < before && !wanted(staged.lease) {
+                self.remove(&staged).await?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn under(&self, folder: &Key) -> Result<Vec<Staged>, BlobError> {
+        let objects = self.blobs.store().list(Some(folder)).map_err(BlobError::store);
+        objects.try_filter_map(async |meta| Ok(Staged::of(meta))).try_collect().await
+    }
+
+    /// The parts of an upload that came in parts, once it is whole.
+    async fn manifest(
+        &self,
+        lease: LeaseId,
+        blob: BlobRef,
+    ) -> Result<Option<Vec<BlobRef>>, BlobError> {
+        let got = match self.blobs.store().get(&manifest(lease, blob.sha256)).await {
+            Ok(got) if got.meta.size <= LARGEST_MANIFEST => got.bytes().await,
+            Ok(_) | Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => Err(error),
+        };
+        let text = got.map_err(BlobError::store)?;
+        let parts = parts_of(&String::from_utf8_lossy(&text));
+        Ok(parts.filter(|parts| sum(parts) == Some(blob.bytes)))
+    }
+
+    /// The bytes of these pieces, one after another; no more than `bytes` are held.
+    async fn read(
+        &self,
+        pieces: Vec<(Key, Option<GetRange>)>,
+        bytes: u64,
+    ) -> object_store::Result<Bytes> {
+        let store = self.blobs.store();
+        let mut pieces = stream::iter(pieces)
+            .map(|(key, range)| async move {
+                let options = GetOptions { range, ..GetOptions::default() };
+                store.get_opts(&key, options).await?.bytes().await
+            })
+            .buffered(AT_ONCE);
+        let mut all = BytesMut::new();
+        while let Some(piece) = pieces.try_next().await? {
+            all.reserve(usize::try_from(bytes).unwrap_or(0).saturating_sub(all.len()));
+            all.extend_from_slice(&piece);
+        }
+        Ok(all.freeze())
+    }
+}
+
+impl Staged {
+    fn of(meta: ObjectMeta) -> Option<Self> {
+        let lease = meta.location.parts().nth(1)?;
+        let lease = lease.as_ref().strip_prefix("lease-")?.parse().ok()?;
+        let at = UnixMillis(u64::try_from(meta.last_modified.timestamp_millis()).unwrap_or(0));
+        Some(Self { lease, bytes: meta.size, at, key: meta.location })
+    }
+}
+
+/// Where a lease's whole upload lies.
+pub(crate) fn whole(lease: LeaseId, upload: Digest) -> Key {
+    Key::from(format!("{FOLDER}/lease-{lease}/{upload}"))
+}
+
+/// Where a part of it lies.
+pub(crate) fn part(lease: LeaseId, upload: Digest, part: Digest) -> Key {
+    Key::from(format!("{FOLDER}/lease-{lease}/{upload}.parts/{part}"))
+}
+
+fn manifest(lease: LeaseId, upload: Digest) -> Key {
+    Key::from(format!("{FOLDER}/lease-{lease}/{upload}.manifest"))
+}
+
+/// What a manifest names.
+fn parts_of(text: &str) -> Option<Vec<BlobRef>> {
+    let part = |line: &str| {
+        let (sha256, bytes) = line.split_once(' ')?;
+        Some(BlobRef { sha256: sha256.parse().ok()?, bytes: bytes.parse().ok()? })
+    };
+    text.lines().map(part).collect()
+}
+
+fn sum(parts: &[BlobRef]) -> Option<u64> {
+    parts.iter().try_fold(0u64, |sum, part| sum.checked_add(part.bytes))
+}
+
+/// One object in pieces that can be asked for at once.
+fn ranges(key: &Key, bytes: u64) -> Vec<(Key, Option<GetRange>)> {
+    if bytes <= RANGE {
+        return vec![(key.clone(), None)];
+    }
+    let starts = (0..bytes.div_ceil(RANGE)).map(|piece| piece.saturating_mul(RANGE));
+    let range = |start: u64| GetRange::Bounded(start..start.saturating_add(RANGE).min(bytes));
+    starts.map(|start| (key.clone(), Some(range(start)))).collect()
+}

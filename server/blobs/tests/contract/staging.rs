@@ -1,0 +1,120 @@
+//! Uploads that are staged are whole, right and their lease's own.
+
+use super::{content, named, subjects};
+use bytes::Bytes;
+use sojourn_blobs::{BlobError, Named, UploadError};
+use sojourn_protocol::{digest::BlobRef, ids::LeaseId, time::UnixMillis};
+
+#[tokio::test]
+async fn what_is_staged_is_read_again_by_whoever_knows_its_name() {
+    for subject in subjects() {
+        let staging = subject.blobs.staging();
+        // Over the size of one part and one range.
+        for bytes in [0, 5, 20 << 20] {
+            let content = content(1, bytes);
+            let blob = named(&content);
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), &content).unwrap();
+            assert!(!staging.is_staged(LeaseId(7), blob).await.unwrap(), "{}", subject.name);
+            staging.stage(LeaseId(7), blob, file.path()).await.unwrap();
+            assert!(staging.is_staged(LeaseId(7), blob).await.unwrap(), "{}", subject.name);
+            let read = subject.blobs.staging().staged(LeaseId(7), blob).await.unwrap();
+            assert_eq!(read.bytes(), &content, "{}", subject.name);
+            let other = BlobRef { bytes: blob.bytes + 1, ..blob };
+            assert!(!staging.is_staged(LeaseId(7), other).await.unwrap());
+            let missing = staging.staged(LeaseId(70), blob).await.unwrap_err();
+            assert!(matches!(missing, UploadError::NotComplete { .. }), "{missing:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_isnt_what_it_should_be_is_not_staged() {
+    for subject in subjects() {
+        let staging = subject.blobs.staging();
+        for bytes in [5, 9 << 20] {
+            let blob = named(&content(1, bytes));
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), content(2, bytes)).unwrap();
+            let refused = staging.stage(LeaseId(7), blob, file.path()).await.unwrap_err();
+            assert!(matches!(refused, BlobError::Unverified { .. }), "{refused:?}");
+            assert!(!staging.is_staged(LeaseId(7), blob).await.unwrap(), "{}", subject.name);
+            assert!(staging.list().await.unwrap().is_empty(), "{}", subject.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upload_in_parts_is_there_once_all_parts_are() {
+    for subject in subjects() {
+        let staging = subject.blobs.staging();
+        let (first, second) = (content(1, 1000), content(2, 500));
+        let all = [first.clone(), second.clone()].concat();
+        let (blob, parts) = (named(&all), [named(&first), named(&second)]);
+        // As the store's own URLs put them.
+        let put = |bytes: Vec<u8>| {
+            staging.stage_part(LeaseId(7), blob.sha256, Named::of(Bytes::from(bytes)))
+        };
+        put(first).await.unwrap();
+        let absent = staging.absent(LeaseId(7), blob.sha256, &parts).await.unwrap();
+        assert_eq!(absent, [parts[1]], "{}", subject.name);
+        let early = staging.join(LeaseId(7), blob, &parts).await.unwrap_err();
+        assert!(matches!(early, BlobError::Missing(part) if part == parts[1].sha256));
+        assert!(!staging.is_staged(LeaseId(7), blob).await.unwrap(), "{}", subject.name);
+        put(second).await.unwrap();
+        staging.join(LeaseId(7), blob, &parts).await.unwrap();
+        assert!(staging.is_staged(LeaseId(7), blob).await.unwrap(), "{}", subject.name);
+        let read = staging.staged(LeaseId(7), blob).await.unwrap();
+        assert_eq!(read.bytes(), &all);
+        staging.publish(LeaseId(7), &read).await.unwrap();
+        assert_eq!(subject.blobs.bytes(blob.sha256).await.unwrap(), all);
+
+        // Every part is what it says, and the whole isn't.
+        let swapped = [parts[1], parts[0]];
+        staging.join(LeaseId(7), blob, &swapped).await.unwrap();
+        let wrong = staging.staged(LeaseId(7), blob).await.unwrap_err();
+        assert!(matches!(wrong, UploadError::DigestMismatch { .. }), "{wrong:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_upload_becomes_a_blob_and_goes_with_its_lease() {
+    for subject in subjects() {
+        let staging = subject.blobs.staging();
+        let upload = Named::of(Bytes::from(content(3, 4000)));
+        let blob = upload.blob();
+        for lease in [1, 12] {
+            staging.stage_named(LeaseId(lease), upload.clone()).await.unwrap();
+        }
+        staging.publish(LeaseId(1), &upload).await.unwrap();
+        staging.unstage(LeaseId(1)).await.unwrap();
+        staging.unstage(LeaseId(1)).await.unwrap();
+        assert!(!staging.is_staged(LeaseId(1), blob).await.unwrap(), "{}", subject.name);
+        assert!(staging.is_staged(LeaseId(12), blob).await.unwrap(), "{}", subject.name);
+        assert_eq!(subject.blobs.size(blob.sha256).await.unwrap(), Some(blob.bytes));
+        assert_eq!(subject.blobs.list().await.unwrap(), [blob], "staged ones are no blobs");
+        // What was unstaged between reading and publishing is published all the same.
+        subject.blobs.delete(blob.sha256).await.unwrap();
+        staging.publish(LeaseId(1), &upload).await.unwrap();
+        assert_eq!(subject.blobs.size(blob.sha256).await.unwrap(), Some(blob.bytes));
+    }
+}
+
+#[tokio::test]
+async fn a_sweep_takes_what_is_old_and_wanted_by_nobody() {
+    for subject in subjects() {
+        let staging = subject.blobs.staging();
+        for lease in [1, 2] {
+            let upload = Named::of(Bytes::from(content(3, 40)));
+            staging.stage_named(LeaseId(lease), upload).await.unwrap();
+        }
+        let at = staging.list().await.unwrap().iter().map(|staged| staged.at).max().unwrap();
+        let wanted = |lease| lease == LeaseId(2);
+        assert_eq!(staging.sweep(UnixMillis(0), wanted).await.unwrap(), 0, "{}", subject.name);
+        let later = UnixMillis(at.0 + 1);
+        assert_eq!(staging.sweep(later, wanted).await.unwrap(), 1, "{}", subject.name);
+        let left: Vec<LeaseId> =
+            staging.list().await.unwrap().iter().map(|staged| staged.lease).collect();
+        assert_eq!(left, [LeaseId(2)], "{}", subject.name);
+    }
+}
