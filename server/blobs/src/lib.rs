@@ -6,19 +6,27 @@
 //!
 //! Nothing here knows jobs, leases' states or who may read what; that is the core's.
 
+mod connect;
+mod direct;
 mod disk;
 mod error;
 mod hold;
 mod named;
+mod proof;
+mod settings;
 mod staging;
 mod store;
 mod upload;
 mod uploads;
 
+pub use connect::ConnectError;
+pub use direct::SignedPut;
 pub use disk::{Disk, FullDisk, RealDisk};
 pub use error::{BlobError, UploadError};
 pub use hold::Hold;
 pub use named::Named;
+pub use proof::ProofError;
+pub use settings::StoreSettings;
 pub use staging::{Staged, Staging};
 pub use store::{BlobBytes, BlobStore};
 pub use upload::{Encoding, Upload};

@@ -61,6 +61,10 @@ impl BlobStore {
 }
 
 impl Staging {
+    pub(crate) const fn blobs(&self) -> &BlobStore {
+        &self.blobs
+    }
+
     /// Is this whole upload there? Looks at names and sizes alone.
     ///
     /// # Errors
@@ -144,7 +148,7 @@ impl Staging {
     /// [`BlobError::Full`], or trouble with the store.
     pub async fn publish(&self, lease: LeaseId, upload: &Named) -> Result<(), BlobError> {
         let blob = upload.blob();
-        if self.blobs.copies() {
+        if self.blobs.remote().is_some() {
             let from = whole(lease, blob.sha256);
             match self.blobs.store().copy(&from, &key(blob.sha256)).await {
                 // The store says so itself, rather than that it will have it soon.

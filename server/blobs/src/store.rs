@@ -13,7 +13,7 @@ use futures::{
 use object_store::{
     GetOptions, GetRange, GetResult, MultipartUpload as _, ObjectMeta, ObjectStore,
     ObjectStoreExt as _, PutPayload, PutResult, local::LocalFileSystem, memory::InMemory,
-    path::Path as Key,
+    path::Path as Key, signer::Signer,
 };
 use sojourn_protocol::digest::{BlobRef, Digest, Hasher};
 use std::{
@@ -21,11 +21,14 @@ use std::{
     ops::Range,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 use tokio::io::AsyncReadExt as _;
 
 /// Bytes moved at once; S3 wants at least 5 MiB in every part but the last.
 const PART: usize = 8 << 20;
+/// What is older than this and half-written, nobody writes any more.
+const LEFT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Parts of one object that move at once.
 pub(crate) const AT_ONCE: usize = 4;
 
@@ -39,8 +42,16 @@ pub struct BlobStore {
     /// Stored objects (by their e-tag) whose digest this process has checked.
     checked: Arc<Mutex<HashMap<Digest, String>>>,
     holds: Holds,
-    /// It copies an object without sending its bytes, and says when the copy was made.
-    copies: bool,
+    remote: Option<Remote>,
+}
+
+/// What a store that isn't this machine's can do beside keeping objects.
+#[derive(Debug, Clone)]
+pub(crate) struct Remote {
+    /// Lets others in by URL, for one request each.
+    pub(crate) signer: Arc<dyn Signer>,
+    /// It refuses bytes that an upload's URL wasn't signed for.
+    pub(crate) binds: bool,
 }
 
 impl BlobStore {
@@ -52,7 +63,19 @@ impl BlobStore {
     pub fn open(folder: &Path) -> Result<Self, BlobError> {
         let file_error = |source| BlobError::File { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(file_error)?;
-        remove_staging(folder).map_err(file_error)?;
+        remove_staging(folder, Duration::ZERO).map_err(file_error)?;
+        Self::in_folder(folder)
+    }
+
+    /// As [`BlobStore::open`], for several processes at once: only what was left long ago is removed.
+    pub(crate) fn open_shared(folder: &Path) -> Result<Self, BlobError> {
+        let file_error = |source| BlobError::File { path: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(file_error)?;
+        remove_staging(folder, LEFT_FOR).map_err(file_error)?;
+        Self::in_folder(folder)
+    }
+
+    fn in_folder(folder: &Path) -> Result<Self, BlobError> {
         let store = LocalFileSystem::new_with_prefix(folder).map_err(BlobError::store)?;
         Ok(Self::over(Arc::new(store.with_fsync(true))))
     }
@@ -66,7 +89,7 @@ impl BlobStore {
     /// Blobs in any object store.
     #[must_use]
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, checked: Arc::default(), holds: Holds::default(), copies: false }
+        Self { store, checked: Arc::default(), holds: Holds::default(), remote: None }
     }
 
     /// The size of a blob, once its bytes have been found to have its digest; `None` where it isn't
@@ -227,9 +250,17 @@ impl BlobStore {
         size_of(self.store.head(&key(blob)).await)
     }
 
-    /// Does the store copy objects by itself?
-    pub(crate) const fn copies(&self) -> bool {
-        self.copies
+    /// Blobs in a store that isn't this machine's.
+    pub(crate) fn over_remote(store: Arc<dyn ObjectStore>, remote: Remote) -> Self {
+        Self { remote: Some(remote), ..Self::over(store) }
+    }
+
+    pub(crate) fn set_remote(&mut self, remote: Remote) {
+        self.remote = Some(remote);
+    }
+
+    pub(crate) const fn remote(&self) -> Option<&Remote> {
+        self.remote.as_ref()
     }
 
     /// The objects that this is over.
@@ -323,12 +354,15 @@ async fn next_part(file: &mut tokio::fs::File) -> std::io::Result<Bytes> {
 }
 
 /// The local store writes to `NAME#N` and renames; a crash in between leaves such files.
-fn remove_staging(folder: &Path) -> std::io::Result<()> {
+fn remove_staging(folder: &Path, age: Duration) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            remove_staging(&entry.path())?;
-        } else if entry.file_name().to_string_lossy().contains('#') {
+            remove_staging(&entry.path(), age)?;
+        } else if entry.file_name().to_string_lossy().contains('#')
+            && (age.is_zero()
+                || entry.metadata()?.modified()?.elapsed().is_ok_and(|past| past > age))
+        {
             std::fs::remove_file(entry.path())?;
         }
     }

@@ -1,0 +1,168 @@
+//! URLs that let others past the server: signed for one request each, and for minutes.
+
+use crate::{
+    error::BlobError,
+    proof,
+    staging::{Staging, part, whole},
+    store::{BlobStore, Remote, key},
+};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use object_store::{
+    ObjectStoreExt as _,
+    path::Path as Key,
+    signer::{HeaderName, HeaderValue, Method, SignedUrlOptions},
+};
+use reqwest::{Client, Url};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::LeaseId,
+};
+use std::time::Duration;
+
+/// The header with which a store takes nothing but the bytes of a digest.
+const CHECKSUM: HeaderName = HeaderName::from_static("x-amz-checksum-sha256");
+/// The most that one request may put; S3's own limit.
+const LARGEST_PUT: u64 = 5 << 30;
+/// How long a trial of a URL may take.
+const TRIAL: Duration = Duration::from_secs(30);
+
+/// A URL that takes one object, with the headers that must be sent with it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SignedPut {
+    /// The URL; whoever has it may use it.
+    pub url: Url,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for SignedPut {
+    /// Without what gives it its right.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignedPut").field("path", &self.url.path()).finish_non_exhaustive()
+    }
+}
+
+impl BlobStore {
+    /// A URL that gives this blob, or ranges of it, for so long; `None` where the store has no such URLs. Says
+    /// nothing of whether the blob is there.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn read_url(&self, blob: Digest, term: Duration) -> Result<Option<Url>, BlobError> {
+        let Some(Remote { signer, .. }) = self.remote() else { return Ok(None) };
+        let url = signer.signed_url(Method::GET, &key(blob), term).await;
+        url.map(Some).map_err(BlobError::store)
+    }
+}
+
+impl Staging {
+    /// A URL that takes a lease's whole upload, and no other bytes, for so long; `None` where the store can't
+    /// see to that, or the upload is too large for one request.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn upload_url(
+        &self,
+        lease: LeaseId,
+        blob: BlobRef,
+        term: Duration,
+    ) -> Result<Option<SignedPut>, BlobError> {
+        self.url(&whole(lease, blob.sha256), blob, term).await
+    }
+
+    /// As [`Staging::upload_url`], for one part of `upload`.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn part_url(
+        &self,
+        lease: LeaseId,
+        upload: Digest,
+        of: BlobRef,
+        term: Duration,
+    ) -> Result<Option<SignedPut>, BlobError> {
+        self.url(&part(lease, upload, of.sha256), of, term).await
+    }
+
+    async fn url(
+        &self,
+        key: &Key,
+        blob: BlobRef,
+        term: Duration,
+    ) -> Result<Option<SignedPut>, BlobError> {
+        match self.blobs().remote() {
+            Some(remote) if remote.binds && blob.bytes <= LARGEST_PUT => {
+                signed(remote, key, blob.sha256, term).await.map(Some).map_err(BlobError::store)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+async fn signed(
+    Remote { signer, .. }: &Remote,
+    key: &Key,
+    sha256: Digest,
+    term: Duration,
+) -> object_store::Result<SignedPut> {
+    let checksum = BASE64_STANDARD.encode(sha256.0);
+    let mut options = SignedUrlOptions::new();
+    if let Ok(value) = HeaderValue::from_str(&checksum) {
+        options = options.with_signed_header(CHECKSUM, value);
+    }
+    let url = signer.signed_url_opts(Method::PUT, key, term, &options).await?;
+    Ok(SignedPut { url, headers: vec![(CHECKSUM.as_str().to_owned(), checksum)] })
+}
+
+/// What was tried with a URL.
+#[derive(Debug, thiserror::Error)]
+enum TrialError {
+    #[error(transparent)]
+    Store(#[from] object_store::Error),
+    #[error("the store can't be reached by its URLs")]
+    Unreached(#[from] reqwest::Error),
+    #[error("the store answers {0} to a right upload")]
+    Refused(u16),
+    #[error("the store takes other bytes than the URL was signed for")]
+    Unbound,
+}
+
+/// Finds out whether the store refuses other bytes than a URL was signed for: not all that speak S3 do.
+/// Uploads go through the server where it doesn't.
+pub(crate) async fn tried(mut blobs: BlobStore) -> BlobStore {
+    let Some(remote) = blobs.remote().cloned() else { return blobs };
+    let key = proof::key();
+    let tried = trial(&remote, &key).await;
+    // Whatever was put there.
+    let _ = blobs.store().delete(&key).await;
+    match tried {
+        Ok(()) => blobs.set_remote(Remote { binds: true, ..remote }),
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "uploads go through the server: the store's URLs don't do");
+        }
+    }
+    blobs
+}
+
+async fn trial(remote: &Remote, key: &Key) -> Result<(), TrialError> {
+    let right: &[u8] = b"what the URL is signed for";
+    let wrong: &[u8] = b"what the URL isn't meant for";
+    let put = signed(remote, key, Digest::of(right), TRIAL).await?;
+    let http = Client::builder().timeout(TRIAL).build()?;
+    let send = |bytes: &'static [u8]| {
+        let request = http.put(put.url.clone()).body(bytes);
+        let headers = put.headers.iter();
+        headers.fold(request, |request, (name, value)| request.header(name, value)).send()
+    };
+    let unbound = send(wrong).await.map_err(reqwest::Error::without_url)?;
+    if unbound.status().is_success() {
+        return Err(TrialError::Unbound);
+    }
+    let answer = send(right).await.map_err(reqwest::Error::without_url)?;
+    if answer.status().is_success() {
+        Ok(())
+    } else {
+        Err(TrialError::Refused(answer.status().as_u16()))
+    }
+}

@@ -1,0 +1,96 @@
+//! A store is tried before anything relies on it: a small object is written, read and deleted.
+
+use crate::store::BlobStore;
+use object_store::{Error, ObjectStoreExt as _, PutPayload, path::Path as Key};
+use sojourn_protocol::time::UnixMillis;
+use std::{
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// What a store was tried with.
+const CONTENT: &str = "Sojourn tries whether it can use this store.";
+
+/// What a store can't do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProofError {
+    /// There is nothing of that name.
+    #[error("there is no such bucket or container")]
+    NoBucket(#[source] Error),
+    /// The store doesn't know who asks.
+    #[error("the store refuses the key: it is unknown, or its secret is another")]
+    WrongKey(#[source] Error),
+    /// Signatures are good for minutes.
+    #[error("the store refuses the time: this machine's clock is wrong by more than it allows")]
+    Clock(#[source] Error),
+    /// Known, but without the right.
+    #[error("the key has no right to {0} objects there")]
+    Forbidden(&'static str, #[source] Error),
+    /// Not reached, or out of order.
+    #[error("can't {0} an object there")]
+    Failed(&'static str, #[source] Error),
+    /// What was read isn't what was written.
+    #[error("an object that was written there was read as something else")]
+    Altered,
+}
+
+impl ProofError {
+    fn of(doing: &'static str, error: Error) -> Self {
+        let said = words(&error);
+        let says = |word: &str| said.contains(word);
+        if says("RequestTimeTooSkewed") || says("RequestExpired") {
+            ProofError::Clock(error)
+        } else if says("NoSuchBucket") || says("ContainerNotFound") {
+            ProofError::NoBucket(error)
+        } else if says("InvalidAccessKeyId")
+            || says("SignatureDoesNotMatch")
+            || matches!(error, Error::Unauthenticated { .. })
+        {
+            ProofError::WrongKey(error)
+        } else {
+            match error {
+                // To write needs nothing to be there but the bucket.
+                Error::NotFound { .. } if doing == "write" => ProofError::NoBucket(error),
+                Error::PermissionDenied { .. } => ProofError::Forbidden(doing, error),
+                _ => ProofError::Failed(doing, error),
+            }
+        }
+    }
+}
+
+/// An error's words and those of its causes: the store's own code is in one of them.
+fn words(error: &Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        said.push_str(&error.to_string());
+        cause = error.source();
+    }
+    said
+}
+
+/// Writes, reads and deletes a small object. Gives the store's time.
+pub(crate) async fn prove(blobs: &BlobStore) -> Result<UnixMillis, ProofError> {
+    let (store, key) = (blobs.store(), key());
+    let fault = |doing| move |error| ProofError::of(doing, error);
+    store.put(&key, PutPayload::from_static(CONTENT.as_bytes())).await.map_err(fault("write"))?;
+    let got = store.get(&key).await.map_err(fault("read"))?;
+    let at = got.meta.last_modified.timestamp_millis();
+    let bytes = got.bytes().await.map_err(fault("read"))?;
+    store.delete(&key).await.map_err(fault("delete"))?;
+    if bytes == CONTENT {
+        Ok(UnixMillis(u64::try_from(at).unwrap_or(0)))
+    } else {
+        Err(ProofError::Altered)
+    }
+}
+
+/// A name that nobody else has: several processes may try the same store at once.
+pub(crate) fn key() -> Key {
+    static TRIALS: AtomicU64 = AtomicU64::new(0);
+    let trial = TRIALS.fetch_add(1, Ordering::Relaxed);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    Key::from(format!("trials/{}-{now}-{trial}", process::id()))
+}

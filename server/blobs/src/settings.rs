@@ -1,0 +1,84 @@
+//! The settings of object stores, in the words that their own tools use: `AWS_ACCESS_KEY_ID` and the like.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+/// What the words of each kind of store begin with; the last two are Google's and Azure's own exceptions.
+const PREFIXES: [&str; 5] = ["AWS_", "AZURE_", "GOOGLE_", "SERVICE_ACCOUNT", "MSI_ENDPOINT"];
+/// A request that the store throttles, or that breaks off, is tried again for so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Keys, endpoints and what else a store is reached by; a later word counts.
+#[derive(Clone)]
+pub struct StoreSettings {
+    words: BTreeMap<String, String>,
+    patience: Duration,
+}
+
+impl fmt::Debug for StoreSettings {
+    /// The names alone: there are keys among the values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&String> = self.words.keys().collect();
+        f.debug_struct("StoreSettings").field("words", &words).finish_non_exhaustive()
+    }
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        Self { words: BTreeMap::new(), patience: PATIENCE }
+    }
+}
+
+impl StoreSettings {
+    /// Those of the environment.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let words = std::env::vars_os().filter_map(|(word, value)| {
+            let word = word.into_string().ok()?;
+            let known = PREFIXES.iter().any(|prefix| word.starts_with(prefix));
+            known.then_some((word, value.into_string().ok()?))
+        });
+        words.fold(Self::default(), |settings, (word, value)| settings.with(&word, &value))
+    }
+
+    /// With one more.
+    #[must_use]
+    pub fn with(mut self, word: &str, value: &str) -> Self {
+        self.words.insert(word.to_ascii_lowercase(), value.to_owned());
+        self
+    }
+
+    /// Requests are tried again for so long.
+    #[must_use]
+    pub const fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    pub(crate) const fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// All that a kind of store understands.
+    pub(crate) fn of<K: std::str::FromStr>(&self) -> impl Iterator<Item = (K, &str)> {
+        self.words.iter().filter_map(|(word, value)| Some((word.parse().ok()?, value.as_str())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::{aws::AmazonS3ConfigKey, azure::AzureConfigKey};
+
+    #[test]
+    fn each_store_gets_the_words_that_it_knows_and_none_is_shown() {
+        let settings = StoreSettings::default()
+            .with("AWS_ACCESS_KEY_ID", "first")
+            .with("AWS_ACCESS_KEY_ID", "secret")
+            .with("AZURE_STORAGE_ACCOUNT_NAME", "other")
+            .with("AWS_NOT_A_WORD", "nothing");
+        let s3: Vec<(AmazonS3ConfigKey, &str)> = settings.of().collect();
+        assert_eq!(s3, [(AmazonS3ConfigKey::AccessKeyId, "secret")]);
+        assert_eq!(settings.of::<AzureConfigKey>().count(), 1);
+        assert!(!format!("{settings:?}").contains("secret"));
+    }
+}
