@@ -94,7 +94,10 @@ impl<Q: Queue> Assimilator<Q> {
     #[must_use]
     pub fn step(&self) -> Step {
         let unit = match self.queue.take(self.merging.looks_at_losses()) {
-            Ok(Some(unit)) => unit,
+            Ok(Some(unit)) => {
+                tracing::debug!(lease = unit.lease.0, taking = unit.taking.0, "unit taken");
+                unit
+            }
             Ok(None) => return Step::Nothing,
             Err(error) => {
                 tracing::warn!(%error, "can't take assimilation work");
@@ -158,6 +161,7 @@ impl<Q: Queue> Assimilator<Q> {
             Ok(checked) => checked,
             Err(refusal) => return self.reject(unit, Fault::Host, refusal.to_string()),
         };
+        tracing::debug!(lease = unit.lease.0, "upload read and checked");
         match &unit.merge {
             None => self.replace(unit, replace(&unit.hop, &checked), upload.clone()),
             Some(merge) => self.merge(unit, merge, layout, upload.bytes()),
@@ -171,7 +175,9 @@ impl<Q: Queue> Assimilator<Q> {
         let _hold = self.runtime.block_on(self.blobs.hold(checkpoint.sha256));
         let made = Made { version, checkpoint, merged: None };
         self.publish_and_offer(unit, made, || {
-            self.runtime.block_on(self.blobs.publish_named(upload.clone()))
+            let cheaply = self.uploads.publish(unit.lease, &upload);
+            cheaply
+                .unwrap_or_else(|| self.runtime.block_on(self.blobs.publish_named(upload.clone())))
         })
     }
 
@@ -227,7 +233,9 @@ impl<Q: Queue> Assimilator<Q> {
     ) -> Result<Outcome, Trouble> {
         let mut left = OFFERS;
         loop {
+            tracing::debug!(lease = unit.lease.0, "version made");
             publish().map_err(Trouble::Store)?;
+            tracing::debug!(lease = unit.lease.0, "version published");
             left -= 1;
             match self.offer(unit, made) {
                 Err(Trouble::Unpublished) if left > 0 => {}

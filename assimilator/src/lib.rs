@@ -17,6 +17,7 @@
 mod assimilator;
 mod canary;
 mod merging;
+mod process;
 mod queue;
 mod remote;
 mod source;
@@ -24,7 +25,8 @@ mod workers;
 
 pub use assimilator::{Assimilator, Outcome, Step};
 pub use canary::{Contents, LossError, Losses, Trainer};
+pub use process::{ProcessConfig, ProcessError, run};
 pub use queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit};
 pub use remote::{Remote, RemoteError};
-pub use source::{SourceError, UploadSource};
+pub use source::{SourceError, StagedUploads, UploadSource};
 pub use workers::{Crew, Workers};

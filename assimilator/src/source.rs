@@ -1,8 +1,9 @@
 //! Where the uploads of hosts are read from.
 
-use sojourn_blobs::{Named, UploadError, UploadName, Uploads};
+use sojourn_blobs::{BlobError, Named, Staging, UploadError, UploadName, Uploads};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
 use std::{error::Error, fmt, io};
+use tokio::runtime::Handle;
 
 /// Why an upload can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -22,17 +23,23 @@ pub trait UploadSource: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// Where it is lost, or can't be read just now.
     fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError>;
+
+    /// Makes an upload a blob where that is cheaper than to put its bytes into the store once more; `None` where it
+    /// isn't. Blocks.
+    fn publish(&self, _: LeaseId, _: &Named) -> Option<Result<(), BlobError>> {
+        None
+    }
+}
+
+impl SourceError {
+    fn of(error: UploadError) -> Self {
+        if is_lost(&error) { Self::Lost(error.to_string()) } else { Self::Trouble(Box::new(error)) }
+    }
 }
 
 impl UploadSource for Uploads {
     fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
-        Uploads::read(self, UploadName::Lease(lease), checkpoint).map_err(|error| {
-            if is_lost(&error) {
-                SourceError::Lost(error.to_string())
-            } else {
-                SourceError::Trouble(Box::new(error))
-            }
-        })
+        Uploads::read(self, UploadName::Lease(lease), checkpoint).map_err(SourceError::of)
     }
 }
 
@@ -42,5 +49,31 @@ fn is_lost(error: &UploadError) -> bool {
         UploadError::NotComplete { .. } | UploadError::DigestMismatch { .. } => true,
         UploadError::File { source, .. } => source.kind() == io::ErrorKind::NotFound,
         _ => false,
+    }
+}
+
+/// Uploads in the object store, where every process can read them.
+#[derive(Debug, Clone)]
+pub struct StagedUploads {
+    staging: Staging,
+    runtime: Handle,
+}
+
+impl StagedUploads {
+    /// Those that are staged there.
+    #[must_use]
+    pub const fn new(staging: Staging, runtime: Handle) -> Self {
+        Self { staging, runtime }
+    }
+}
+
+impl UploadSource for StagedUploads {
+    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
+        let staged = self.runtime.block_on(self.staging.staged(lease, checkpoint));
+        staged.map_err(SourceError::of)
+    }
+
+    fn publish(&self, lease: LeaseId, upload: &Named) -> Option<Result<(), BlobError>> {
+        Some(self.runtime.block_on(self.staging.publish(lease, upload)))
     }
 }

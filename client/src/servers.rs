@@ -50,6 +50,12 @@ impl Servers {
         Ok(Self { urls, current: Arc::default() })
     }
 
+    /// All of them.
+    #[must_use]
+    pub fn urls(&self) -> &[Url] {
+        &self.urls
+    }
+
     /// The one that is asked now.
     #[must_use]
     pub fn current(&self) -> &Url {

@@ -22,6 +22,7 @@ use sojourn_protocol::{
         EvaluateRequest, ExtendRequest, Health, MissingAnswer, MissingRequest, PauseRequest,
         PlacementRequest, RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest,
     },
+    assimilation::AssimilationsView,
     error::{ApiError, ErrorKind},
     ids::{HostId, JobId, TrialId},
     view::{EvaluationView, EventView, HostView, JobDetail, JobView, TrialHistory, TrialView},
@@ -127,6 +128,10 @@ impl ApiClient {
 
     pub(crate) async fn hosts(&self) -> Result<Vec<HostView>, ApiFailure> {
         self.get("hosts").await
+    }
+
+    pub(crate) async fn assimilations(&self) -> Result<AssimilationsView, ApiFailure> {
+        self.get("assimilations").await
     }
 
     pub(crate) async fn revoke(&self, host: HostId) -> Result<HostView, ApiFailure> {

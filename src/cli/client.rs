@@ -5,7 +5,7 @@
 use super::{
     ctl,
     failure::{Failure, with_sources},
-    local::{self, DEFAULT_SERVER},
+    local::{self, DEFAULT_SERVER, host_name},
     shutdown,
     trust::Trust,
 };
@@ -14,7 +14,7 @@ use sojourn_client::{
     limits::{Allowance, Change, Size},
     log::LogChoice,
 };
-use std::{fs, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 use tokio::sync::Notify;
 
 /// Most bytes of cached blobs where nothing is said.
@@ -234,16 +234,11 @@ fn failure(error: &ClientError) -> Failure {
     }
 }
 
-fn host_name() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
-    if name.trim().is_empty() { "host".to_owned() } else { name.trim().to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser;
+    use std::fs;
 
     #[derive(Debug, clap::Parser)]
     struct Line {

@@ -35,11 +35,15 @@ impl Connection {
             return Err(Failure::call("the token has characters that no token has"));
         }
         let ca = self.trust.file();
-        let servers = Servers::of(&self.server, ca.is_some());
-        let servers =
-            servers.map_err(|error| Failure::call(format!("{error}; e.g. {DEFAULT_SERVER}")))?;
+        let servers = servers(&self.server, ca.is_some())?;
         let authorities = ca.map(|file| Authorities::read(&file)).transpose();
         let authorities = authorities.map_err(|error| Failure::call(with_sources(&error)))?;
         Ok(ApiClient::new(servers, authorities.as_ref(), token)?)
     }
+}
+
+/// The servers that a list of addresses names.
+pub(super) fn servers(list: &str, tls: bool) -> Result<Servers, Failure> {
+    Servers::of(list, tls)
+        .map_err(|error| Failure::call(format!("{error}; e.g. {DEFAULT_SERVER}")))
 }

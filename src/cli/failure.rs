@@ -49,6 +49,11 @@ impl Failure {
         Self { exit: Exit::Call, messages: vec![message.into()] }
     }
 
+    /// The server could not be reached.
+    pub(crate) fn server(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Server, messages: vec![message.into()] }
+    }
+
     /// A person has ended it.
     pub(crate) fn interrupted(message: impl Into<String>) -> Self {
         Self { exit: Exit::Interrupted, messages: vec![message.into()] }

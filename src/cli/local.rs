@@ -34,3 +34,10 @@ pub(crate) fn local_token(server: &str, file: &str) -> Option<String> {
     let token = fs::read_to_string(folder.join(file)).ok()?;
     Some(token.trim().to_owned())
 }
+
+/// What this machine is called.
+pub(crate) fn host_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    if name.trim().is_empty() { "host".to_owned() } else { name.trim().to_owned() }
+}

@@ -18,6 +18,8 @@
 //!
 //! Without the feature `full` there is but the daemon: `small.rs` stands in for this file then.
 
+mod assimilate;
+mod backlog;
 mod cancel;
 mod causes;
 mod client;
@@ -92,6 +94,10 @@ enum Command {
     Serve(serve::Args),
     /// Let this machine work for a server.
     Client(client::Args),
+    /// Make results versions for a server, in a process of its own.
+    Assimilate(assimilate::Args),
+    /// Show how many results wait to become versions, and who makes them.
+    Backlog(backlog::Args),
     /// Have systemd run the client, or end that without a trace.
     Service(service::Args),
     /// Check a job file and its data, and say what would be run.
@@ -151,6 +157,7 @@ pub(crate) fn main() -> ExitCode {
     match cli.command {
         Command::Serve(_) => log::start(log::Program::Other, "info,actix_server=warn"),
         Command::Client(_) => log::start(log::Program::Client, "info"),
+        Command::Assimilate(_) => log::start(log::Program::Other, "info"),
         _ => log::start(log::Program::Other, "warn"),
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -172,6 +179,8 @@ async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(&args).await,
         Command::Client(args) => client::run(&args).await,
+        Command::Assimilate(args) => assimilate::run(&args).await,
+        Command::Backlog(args) => backlog::run(&args).await,
         Command::Service(args) => service::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Submit(args) => submit::run(&args).await,

@@ -13,7 +13,7 @@ use sojourn_server::{
 };
 use sojourn_slot::SlotConfig;
 use sojourn_workgen::PolicyName;
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -52,6 +52,29 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(0..=100))]
     most_copied: u32,
+    /// Threads of this process that make results versions: as many as there is work for, from MIN to MAX, or a fixed
+    /// number. 0 leaves it to `sojourn assimilate` [default: 1..CORES].
+    #[arg(long, value_name = "MIN..MAX")]
+    assimilators: Option<Assimilators>,
+}
+
+/// How many threads assimilate.
+#[derive(Debug, Clone, Copy)]
+struct Assimilators {
+    least: usize,
+    most: usize,
+}
+
+impl FromStr for Assimilators {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (least, most) = text.split_once("..").unwrap_or((text, text));
+        match (least.trim().parse(), most.trim().parse()) {
+            (Ok(least), Ok(most)) if least <= most && most <= 1024 => Ok(Self { least, most }),
+            _ => Err("a number up to 1024, or two such as `1..8`, the smaller first, are wanted"),
+        }
+    }
 }
 
 /// The policies' words.
@@ -69,6 +92,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     config.journal = journals;
     config.advertise.clone_from(&args.advertise);
     config.trainer = SlotConfig::find().ok();
+    if let Some(Assimilators { least, most }) = args.assimilators {
+        config.assimilators = least..=most;
+    }
     config.tls = args
         .tls_cert
         .clone()

@@ -4,4 +4,6 @@
 
 mod hop;
 mod merge;
+mod remote;
+mod taking;
 mod world;

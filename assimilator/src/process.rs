@@ -1,0 +1,137 @@
+//! A process that assimilates for a server elsewhere: it takes units over HTTP and reaches the blobs itself.
+
+use crate::{
+    assimilator::Assimilator, canary::Trainer, remote::Remote, remote::RemoteError,
+    source::StagedUploads, workers::Workers,
+};
+use reqwest::{Client, Url};
+use sojourn_blobs::{BlobStore, ConnectError, StoreSettings};
+use sojourn_protocol::assimilation::AssimilationsView;
+use sojourn_slot::SlotConfig;
+use std::{io, time::Duration};
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+/// A server that doesn't answer at the start is waited for so long; later for ever.
+const FIRST_CONTACT: Duration = Duration::from_secs(30);
+/// First and longest pause before it is asked again.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What such a process must know.
+#[derive(Debug)]
+pub struct ProcessConfig {
+    /// How servers are reached.
+    pub http: Client,
+    /// Their addresses; one of them is active.
+    pub servers: Vec<Url>,
+    /// The token of assimilators.
+    pub token: String,
+    /// A name for people.
+    pub name: String,
+    /// Where the blobs are.
+    pub blobs: String,
+    /// Keys and endpoints of the store.
+    pub settings: StoreSettings,
+    /// Units at once.
+    pub threads: usize,
+    /// How a trainer is started, for jobs that have losses looked at.
+    pub trainer: Option<SlotConfig>,
+}
+
+/// Why a process doesn't assimilate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProcessError {
+    /// No server answers, or it refuses.
+    #[error(transparent)]
+    Server(#[from] RemoteError),
+    /// Nobody but the server reaches its blobs.
+    #[error(
+        "the server keeps its blobs in its own folder, which no other process reaches: start it with `--blobs URL`"
+    )]
+    OwnFolder,
+    /// The server's blobs are elsewhere.
+    #[error("the server's blobs are at `{of_server}`, not at `{given}`")]
+    OtherBlobs {
+        /// As the server says.
+        of_server: String,
+        /// As this process was told.
+        given: String,
+    },
+    /// The blobs can't be reached.
+    #[error(transparent)]
+    Blobs(#[from] ConnectError),
+    /// Threads can't be had.
+    #[error("the system refused")]
+    System(#[source] io::Error),
+}
+
+/// Assimilates until `end`, and then to the end of the units at hand.
+///
+/// # Errors
+/// Where the server or the blobs can't be reached at the start, or don't belong together.
+pub async fn run(
+    config: ProcessConfig,
+    end: impl Future<Output = ()> + Send,
+) -> Result<(), ProcessError> {
+    let ProcessConfig { http, servers, token, name, blobs: url, settings, threads, trainer } =
+        config;
+    let (ending, to_end) = watch::channel(false);
+    let runtime = Handle::current();
+    let remote = Remote::new(http, servers, (token, name.clone()), runtime.clone(), to_end);
+    let begun = async {
+        of_the_server(&first_contact(&remote).await?, &url)?;
+        Ok::<_, ProcessError>(BlobStore::connect(&url, &settings).await?)
+    };
+    tokio::pin!(end);
+    let blobs = tokio::select! {
+        blobs = begun => blobs?,
+        () = &mut end => return Ok(()),
+    };
+    let uploads = StagedUploads::new(blobs.staging(), runtime.clone());
+    let mut assimilator = Assimilator::new(remote, uploads, blobs, runtime.clone());
+    match trainer {
+        Some(trainer) => assimilator = assimilator.with_losses(Trainer::new(trainer, runtime)),
+        None => tracing::info!(
+            "there is no trainer here: units whose losses are looked at are left to others"
+        ),
+    }
+    let workers = Workers::start(threads..=threads, assimilator).map_err(ProcessError::System)?;
+    tracing::info!(name, threads, blobs = url, "assimilating");
+    end.await;
+    tracing::info!("ending after the units at hand");
+    let _ = ending.send(true);
+    let ended = tokio::task::spawn_blocking(move || drop(workers)).await;
+    ended.map_err(|error| ProcessError::System(io::Error::other(error)))
+}
+
+/// What the first server says that answers.
+async fn first_contact(remote: &Remote) -> Result<AssimilationsView, RemoteError> {
+    let (last, mut pause) = (Instant::now() + FIRST_CONTACT, FIRST_PAUSE);
+    loop {
+        match remote.view().await {
+            Err(error) if error.is_passing() && Instant::now() + pause < last => {
+                tracing::warn!(%error, "no server answers yet; trying again");
+                sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// Are these the server's blobs?
+fn of_the_server(view: &AssimilationsView, given: &str) -> Result<(), ProcessError> {
+    let plain = |url: &str| url.trim_end_matches('/').to_owned();
+    match &view.blobs {
+        None => Err(ProcessError::OwnFolder),
+        Some(of_server) if plain(of_server) == plain(given) => Ok(()),
+        Some(of_server) => {
+            Err(ProcessError::OtherBlobs { of_server: of_server.clone(), given: given.to_owned() })
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The queue over HTTP: servers that are away, busy or not the active one, and offers that are repeated.
+
+use sojourn_assimilator::{Fault, Offer, Queue as _, Remote};
+use sojourn_protocol::{
+    PROTOCOL_HEADER,
+    assimilation::{Offer as Answer, OfferAnswer, TakeAnswer},
+    error::{ApiError, ErrorKind},
+    ids::{LeaseId, Taking},
+};
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpListener,
+    sync::mpsc,
+    thread,
+};
+use tokio::{runtime::Runtime, sync::watch};
+
+/// A server that gives these answers, a connection each, and says what it was asked.
+fn server(answers: Vec<(u16, String)>) -> (String, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/below", listener.local_addr().unwrap());
+    let (said, asked) = mpsc::channel();
+    thread::spawn(move || {
+        for (status, body) in answers {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream);
+            let (mut head, mut length) = (String::new(), 0);
+            while !head.ends_with("\r\n\r\n") {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                if let Some(bytes) = line.to_lowercase().strip_prefix("content-length: ") {
+                    length = bytes.trim().parse().unwrap();
+                }
+                head += &line;
+            }
+            let mut sent = vec![0; length];
+            reader.read_exact(&mut sent).unwrap();
+            let _ = said.send(head + &String::from_utf8(sent).unwrap());
+            let bytes = body.len();
+            let answer = format!(
+                "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+                 content-length: {bytes}\r\n\r\n{body}"
+            );
+            reader.get_mut().write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    (address, asked)
+}
+
+fn refusal(kind: ErrorKind) -> (u16, String) {
+    (kind.status(), serde_json::to_string(&ApiError::new(kind, "why")).unwrap())
+}
+
+fn offered(offer: Answer) -> (u16, String) {
+    (200, serde_json::to_string(&OfferAnswer { offer }).unwrap())
+}
+
+fn away() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+fn remote(runtime: &Runtime, servers: &[String]) -> (Remote, watch::Sender<bool>) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    let servers = servers.iter().map(|server| server.parse().unwrap()).collect();
+    let (ending, to_end) = watch::channel(false);
+    let who = ("secret".to_owned(), "one".to_owned());
+    (Remote::new(http, servers, who, runtime.handle().clone(), to_end), ending)
+}
+
+#[test]
+fn a_unit_is_asked_of_the_server_that_answers() {
+    let runtime = Runtime::new().unwrap();
+    let none = serde_json::to_string(&TakeAnswer { unit: None }).unwrap();
+    let (busy, asked_busy) = server(vec![refusal(ErrorKind::Unavailable)]);
+    let (active, asked) = server(vec![(200, none.clone()), (200, none)]);
+    let (remote, _ending) = remote(&runtime, &[away(), busy, active]);
+    assert_eq!(remote.take(false), Ok(None));
+    assert_eq!(asked_busy.recv().unwrap().lines().next(), asked.recv().unwrap().lines().next());
+    assert_eq!(remote.take(true), Ok(None), "the others aren't asked again");
+    let asked = asked.recv().unwrap().to_lowercase();
+    assert!(asked.starts_with("post /below/v1/assimilations http"), "{asked}");
+    assert!(asked.contains("authorization: bearer secret") && asked.contains(PROTOCOL_HEADER));
+    assert!(asked.ends_with("{\"name\":\"one\",\"wait\":20000,\"losses\":true}"), "{asked}");
+}
+
+#[test]
+fn an_offer_is_repeated_until_it_is_heard() {
+    let runtime = Runtime::new().unwrap();
+    let busy = || refusal(ErrorKind::Unavailable);
+    let (address, asked) =
+        server(vec![busy(), (502, "<html>".to_owned()), busy(), offered(Answer::Stale)]);
+    let (remote, _ending) = remote(&runtime, &[address]);
+    assert_eq!(remote.rejected(LeaseId(7), Fault::Host, "x"), Ok(Offer::Stale));
+    let asked: Vec<String> = asked.try_iter().collect();
+    assert_eq!(asked.len(), 4);
+    assert!(asked[0].starts_with("POST /below/v1/assimilations/7/rejected HTTP"), "{asked:?}");
+    assert!(asked.iter().all(|one| *one == asked[0]));
+}
+
+#[test]
+fn what_is_refused_for_good_is_not_asked_again() {
+    let runtime = Runtime::new().unwrap();
+    let (address, _asked) = server(vec![refusal(ErrorKind::Invalid)]);
+    let (remote, _ending) = remote(&runtime, &[address]);
+    let error = remote.rejected(LeaseId(7), Fault::Host, "x").unwrap_err();
+    assert!(error.to_string().contains("says: why"), "{error}");
+}
+
+#[test]
+fn nothing_is_waited_for_once_the_process_is_to_end() {
+    let runtime = Runtime::new().unwrap();
+    // It takes the connection and never answers.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (remote, ending) = remote(&runtime, &[address]);
+    thread::scope(|scope| {
+        let take = scope.spawn(|| remote.take(false));
+        let _held = listener.accept().unwrap();
+        ending.send(true).unwrap();
+        assert_eq!(take.join().unwrap(), Ok(None));
+    });
+    drop(listener);
+    assert!(remote.renew(LeaseId(7), Taking(1)).is_err());
+}

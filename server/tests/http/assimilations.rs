@@ -1,0 +1,153 @@
+//! Assimilators that are processes of their own: what they may, what they are given, and what becomes of their offers.
+
+use crate::{
+    folder,
+    world::{World, blob, send, trained},
+};
+use serde_json::json;
+use sojourn_protocol::{
+    api::MissingAnswer,
+    assimilation::{
+        AssimilationUnit, AssimilationsView, Fault, LostRequest, Made, Offer, OfferAnswer,
+        RejectRequest, RenewRequest, TakeAnswer,
+    },
+    error::ErrorKind,
+    ids::Version,
+    report::{Report, ReportEnd},
+    unit::Lease,
+};
+use sojourn_server::ServeConfig;
+use std::path::Path;
+
+/// A server that leaves assimilation to others, their token, and a host's.
+async fn start(data: &Path) -> (World, String, String) {
+    let mut config = ServeConfig::new(data.to_owned(), "127.0.0.1:0".parse().unwrap());
+    config.assimilators = 0..=0;
+    let world = World::with(config).await;
+    let (token, host) = (world.assimilator_token(data), world.enrol("one").await.token);
+    (world, token, host)
+}
+
+impl World {
+    async fn take(&self, token: &str, wait: u64) -> Option<AssimilationUnit> {
+        let request = json!({ "name": "rack", "wait": wait, "losses": false });
+        self.post("/v1/assimilations", token, &request).await.json::<TakeAnswer>().unit
+    }
+
+    async fn offer(
+        &self,
+        token: &str,
+        unit: &AssimilationUnit,
+        what: &str,
+        body: &impl serde::Serialize,
+    ) -> Offer {
+        let path = format!("/v1/assimilations/{}/{what}", unit.lease);
+        self.post(&path, token, body).await.json::<OfferAnswer>().offer
+    }
+
+    /// A result of a job's first hop, uploaded and reported.
+    async fn result(&self, host: &str) -> (Lease, Vec<u8>, Report) {
+        let lease = self.lease(host).await;
+        let (bytes, report) = trained(&lease, 1);
+        assert_eq!(self.upload(host, &lease, &bytes).await.status, 200);
+        assert_eq!(self.report(host, &report).await.status, 200);
+        (lease, bytes, report)
+    }
+}
+
+#[tokio::test]
+async fn a_unit_is_waited_for_renewed_and_offered_until_its_blob_is_in_the_store() {
+    let folder = folder();
+    let (world, token, host) = start(folder.path()).await;
+    assert_eq!(world.take(&token, 0).await, None);
+    world.submit().await;
+    // Asked for before there is one.
+    let waiting = world.take(&token, 20_000);
+    let (unit, (lease, bytes, _)) = tokio::join!(waiting, world.result(&host));
+    let unit = unit.unwrap();
+    assert_eq!((unit.lease, unit.version), (lease.id, Version(1)));
+    assert_eq!(world.take(&token, 0).await, None);
+    let view: AssimilationsView = world.get("/v1/assimilations", &world.admin).await.json();
+    assert_eq!((view.waiting, view.taken, view.threads, view.blobs), (0, 1, 0, None));
+    let rack = &view.assimilators[0];
+    assert_eq!((view.assimilators.len(), rack.name.as_str(), rack.taken), (1, "rack", 1));
+
+    let renew = RenewRequest { taking: unit.taking };
+    assert_eq!(world.offer(&token, &unit, "renew", &renew).await, Offer::Taken);
+    let made = Made { version: unit.version, checkpoint: blob(&bytes), merged: None };
+    assert_eq!(world.offer(&token, &unit, "assimilated", &made).await, Offer::Unpublished);
+    world.publish(&bytes).await;
+    assert_eq!(world.offer(&token, &unit, "assimilated", &made).await, Offer::Taken);
+    assert_eq!(world.offer(&token, &unit, "assimilated", &made).await, Offer::Stale);
+    assert_eq!(world.offer(&token, &unit, "renew", &renew).await, Offer::Stale);
+    let end = world.end(&host, lease.id).await;
+    assert_eq!(end, ReportEnd::Assimilated { version: Version(1) });
+    let view: AssimilationsView = world.get("/v1/assimilations", &token).await.json();
+    assert_eq!((view.waiting, view.taken, view.ended), (0, 0, 1));
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn an_upload_is_refused_and_a_lost_blob_is_looked_for() {
+    let folder = folder();
+    let (world, token, host) = start(folder.path()).await;
+    world.submit().await;
+    let (lease, ..) = world.result(&host).await;
+    let unit = world.take(&token, 0).await.unwrap();
+    let shard = unit.hop.shard.blob;
+    let lost = LostRequest { blob: shard.sha256 };
+    assert_eq!(world.offer(&token, &unit, "lost", &lost).await, Offer::Stale, "it is there");
+    let name = shard.sha256.to_string();
+    std::fs::remove_file(folder.path().join("blobs/sha256").join(&name[..2]).join(&name)).unwrap();
+    assert_eq!(world.offer(&token, &unit, "lost", &lost).await, Offer::Taken);
+    let missing = json!({ "blobs": [shard] });
+    let missing: MissingAnswer =
+        world.post("/v1/blobs/missing", &world.admin, &missing).await.json();
+    assert_eq!(missing.missing, [shard.sha256]);
+
+    let refusal = RejectRequest { fault: Fault::Host, reason: "it is wrong".to_owned() };
+    assert_eq!(world.offer(&token, &unit, "rejected", &refusal).await, Offer::Taken);
+    assert_eq!(world.offer(&token, &unit, "rejected", &refusal).await, Offer::Stale);
+    let end = world.end(&host, lease.id).await;
+    assert_eq!(end, ReportEnd::Rejected { reason: "it is wrong".to_owned() });
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn the_assimilators_token_opens_their_doors_alone() {
+    let folder = folder();
+    let (world, token, host) = start(folder.path()).await;
+    let enrol = world.server.ready().enrol_token.clone();
+    let take = json!({ "name": "rack", "wait": 0, "losses": false });
+    for other in [&world.admin, &host, &enrol] {
+        world.post("/v1/assimilations", other, &take).await.refused(ErrorKind::Unauthorized);
+    }
+    world.get("/v1/assimilations", &host).await.refused(ErrorKind::Unauthorized);
+    for path in ["/v1/jobs", "/v1/hosts"] {
+        world.get(path, &token).await.refused(ErrorKind::Unauthorized);
+    }
+    let name = json!({ "name": "two" });
+    world.post("/v1/enrol", &token, &name).await.refused(ErrorKind::Unauthorized);
+    let at = format!("/v1/blobs/{}", blob(b"x").sha256);
+    world.get(&at, &token).await.refused(ErrorKind::Unauthorized);
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_waits_hears_that_the_server_ends() {
+    let folder = folder();
+    let (world, token, _) = start(folder.path()).await;
+    let (address, asked) = (world.address(), token.clone());
+    let waiting = tokio::spawn(async move {
+        let body = json!({ "name": "rack", "wait": 20_000, "losses": false }).to_string();
+        send(address, "POST", "/v1/assimilations", &asked, &[], body.as_bytes()).await
+    });
+    loop {
+        let view: AssimilationsView = world.get("/v1/assimilations", &token).await.json();
+        if !view.assimilators.is_empty() {
+            break;
+        }
+    }
+    world.server.stop().await;
+    waiting.await.unwrap().refused(ErrorKind::Unavailable);
+}
