@@ -16,7 +16,7 @@ use tokio::{
 };
 
 /// A server that doesn't answer at the start is waited for so long; later for ever.
-const FIRST_CONTACT: Duration = Duration::from_secs(30);
+const FIRST_CONTACT: Duration = Duration::from_secs(10);
 /// First and longest pause before it is asked again.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);

@@ -45,7 +45,7 @@ pub enum RemoteError {
     #[error("can't reach `{server}`")]
     Unreached {
         /// Which.
-        server: Url,
+        server: String,
         /// Why.
         #[source]
         source: reqwest::Error,
@@ -54,7 +54,7 @@ pub enum RemoteError {
     #[error("`{server}` says: {error}")]
     Refused {
         /// Which.
-        server: Url,
+        server: String,
         /// Its words.
         error: ApiError,
     },
@@ -156,7 +156,7 @@ impl Remote {
         request: reqwest::RequestBuilder,
     ) -> Result<A, RemoteError> {
         let unreached = |source: reqwest::Error| RemoteError::Unreached {
-            server: server.clone(),
+            server: server.to_string(),
             source: source.without_url(),
         };
         let request =
@@ -168,7 +168,7 @@ impl Remote {
         }
         let bytes = answer.bytes().await.map_err(unreached)?;
         let error = serde_json::from_slice(&bytes).unwrap_or_else(|_| of_status(status));
-        Err(RemoteError::Refused { server: server.clone(), error })
+        Err(RemoteError::Refused { server: server.to_string(), error })
     }
 
     /// Repeats an offer until it is heard.

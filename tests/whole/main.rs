@@ -13,6 +13,7 @@
 //! | `tls` | certificates that are right, and those that aren't |
 //! | `parts` | hops that end early |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
+//! | `assimilators` | processes that assimilate, killed at each step |
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
 //! | `ctl` | a word with a running client |
 //! | `watch` | the same on a whole terminal |
@@ -30,6 +31,7 @@
     reason = "a test ends at what it did not expect"
 )]
 
+mod assimilators;
 mod calls;
 mod chaos;
 mod course;

@@ -84,8 +84,8 @@ pub(crate) struct Site {
     pub(crate) enrolment: String,
     listen: String,
     secured: Option<Secured>,
-    /// Hops of one lease, at most.
-    most_hops: u32,
+    /// What else the server is started with.
+    more: Vec<String>,
 }
 
 /// What a server that speaks TLS is started with, and what its clients are to trust.
@@ -103,24 +103,31 @@ impl Site {
 
     /// The same, where a machine gets up to so many hops at once.
     pub(crate) fn start_with_hops(most_hops: u32) -> Self {
-        Self::with(tempfile::tempdir().unwrap(), None, most_hops)
+        Self::with(tempfile::tempdir().unwrap(), None, hops(most_hops))
+    }
+
+    /// The same, where the blobs are in a folder that other processes reach too, and these alone assimilate.
+    pub(crate) fn start_without_assimilators() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = blobs_of(folder.path());
+        let more = ["--assimilators", "0", "--blobs", &blobs].map(str::to_owned);
+        Self::with(folder, None, [hops(1), more.to_vec()].concat())
     }
 
     /// The same over TLS, at `localhost`; `folder` is where the certificates are.
     pub(crate) fn start_secured(folder: TempDir, secured: Secured) -> Self {
-        let site = Self::with(folder, Some(secured), 1);
+        let site = Self::with(folder, Some(secured), hops(1));
         let url = site.listen.replace("127.0.0.1", "https://localhost");
         Self { url, ..site }
     }
 
-    fn with(folder: TempDir, secured: Option<Secured>, most_hops: u32) -> Self {
+    fn with(folder: TempDir, secured: Option<Secured>, more: Vec<String>) -> Self {
         let data = folder.path().join("server");
-        let (server, listen) =
-            serve(folder.path(), &data, "127.0.0.1:0", secured.as_ref(), most_hops);
+        let (server, listen) = serve(folder.path(), &data, "127.0.0.1:0", secured.as_ref(), &more);
         let read = |name: &str| fs::read_to_string(data.join(name)).unwrap().trim().to_owned();
         let (token, enrolment) = (read("admin-token"), read("enrol-token"));
         let url = format!("http://{listen}");
-        Self { folder, server, url, token, enrolment, listen, secured, most_hops }
+        Self { folder, server, url, token, enrolment, listen, secured, more }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -136,7 +143,7 @@ impl Site {
         self.server.kill();
         fs::remove_file(self.data().join("address")).unwrap();
         let (server, listen) =
-            serve(self.path(), &self.data(), &self.listen, self.secured.as_ref(), self.most_hops);
+            serve(self.path(), &self.data(), &self.listen, self.secured.as_ref(), &self.more);
         assert_eq!(listen, self.listen);
         self.server = server;
     }
@@ -159,6 +166,22 @@ impl Site {
         if let Some(Secured { ca, .. }) = &self.secured {
             command.arg("--ca").arg(ca);
         }
+        spawn(command, &self.path().join(format!("{name}.log")))
+    }
+
+    /// Where the blobs of [`Site::start_without_assimilators`] are.
+    pub(crate) fn blobs(&self) -> String {
+        blobs_of(self.path())
+    }
+
+    /// Starts (again) a process that assimilates, one unit at a time, and says each step in its log.
+    pub(crate) fn assimilator(&self, name: &str) -> Process {
+        let token = fs::read_to_string(self.data().join("assimilator-token")).unwrap();
+        let mut command = Command::new(program());
+        command
+            .args(["assimilate", "--server", &self.url, "--token", token.trim()])
+            .args(["--blobs", &self.blobs(), "--threads", "1", "--name", name])
+            .env("SOJOURN_LOG", "info,sojourn_assimilator=debug");
         spawn(command, &self.path().join(format!("{name}.log")))
     }
 
@@ -273,17 +296,25 @@ schedule = {{ name = "cosine" }}
     }
 }
 
+fn hops(most: u32) -> Vec<String> {
+    vec!["--most-hops".to_owned(), most.to_string()]
+}
+
+fn blobs_of(folder: &Path) -> String {
+    format!("file://{}/store", folder.display())
+}
+
 /// Starts a server and waits for its address.
 fn serve(
     folder: &Path,
     data: &Path,
     listen: &str,
     secured: Option<&Secured>,
-    most_hops: u32,
+    more: &[String],
 ) -> (Process, String) {
     let mut command = Command::new(program());
     command.args(["serve", "--listen", listen, "--lease-seconds", "2", "--data"]).arg(data);
-    command.args(["--most-hops", &most_hops.to_string()]);
+    command.args(more);
     if let Some(Secured { certificate, key, .. }) = secured {
         command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
     }
@@ -303,8 +334,10 @@ fn serve(
 
 pub(crate) fn spawn(mut command: Command, log: &Path) -> Process {
     let file = File::options().create(true).append(true).open(log).unwrap();
+    if !command.get_envs().any(|(name, _)| name == "SOJOURN_LOG") {
+        command.env("SOJOURN_LOG", "info");
+    }
     let child = command
-        .env("SOJOURN_LOG", "info")
         .stdin(Stdio::null())
         .stdout(file.try_clone().unwrap())
         .stderr(file)

@@ -57,7 +57,7 @@ impl CoreConfig {
             condemn_after: Millis::from_secs(120),
             awaited_for: Millis::from_secs(24 * 3600),
             delete_after: Millis::from_secs(60),
-            assimilation_term: Millis::from_secs(60),
+            assimilation_term: lease_term,
             remember_leases: Millis::from_secs(24 * 3600),
             first_rest: Millis(lease_term.0),
             most_hops: None,
