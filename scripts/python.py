@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the Python environment in which tests run what README shows, and links it into a checkout.
+"""Makes the Python environment of the tests, in which they run what README shows and a stand-in for S3, and
+links it into a checkout.
 
 It lies in the user's cache folder, once for all checkouts; the system's Python stays as it is. A stamp,
 written last, says that it is whole; a lock keeps two runs apart.
@@ -11,8 +12,8 @@ import sys
 sys.dont_write_bytecode = True  # a checkout stays as it is
 from libtorch import prepare, run, say  # noqa: E402
 
-REQUIREMENTS = ["numpy>=1.26,<3", "safetensors>=0.4,<1"]
-RECIPE = f"{' '.join(REQUIREMENTS)} recipe 1\n"  # another text makes every user's copy anew
+REQUIREMENTS = ["moto[s3,server]>=5.2,<6", "numpy>=1.26,<3", "safetensors>=0.4,<1"]
+RECIPE = f"{' '.join(REQUIREMENTS)} recipe 2\n"  # another text makes every user's copy anew
 
 
 def is_whole(folder):
@@ -23,10 +24,10 @@ def is_whole(folder):
 
 
 def install(cache):
-    folder = cache / "python"
+    folder = cache / "python-2"
     if is_whole(folder):
         return folder
-    say("making a Python environment for the tests (numpy, safetensors)")
+    say("making a Python environment for the tests (moto, numpy, safetensors)")
     shutil.rmtree(folder, ignore_errors=True)
     run([sys.executable, "-m", "venv", str(folder)])
     options = ["--quiet", "--only-binary=:all:", "--disable-pip-version-check", "--no-cache-dir"]

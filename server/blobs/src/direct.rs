@@ -3,8 +3,8 @@
 use crate::{
     error::BlobError,
     proof,
-    staging::{Staging, part, whole},
-    store::{BlobStore, Remote, key},
+    staging::{Staging, whole},
+    store::{BlobStore, Remote, key, size_of},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use object_store::{
@@ -56,8 +56,8 @@ impl BlobStore {
 }
 
 impl Staging {
-    /// A URL that takes a lease's whole upload, and no other bytes, for so long; `None` where the store can't
-    /// see to that, or the upload is too large for one request.
+    /// A URL that takes a lease's upload, or a part of one, and no other bytes, for so long; `None` where the
+    /// store can't see to that, or it is too large for one request.
     ///
     /// # Errors
     /// Trouble with the store.
@@ -67,32 +67,10 @@ impl Staging {
         blob: BlobRef,
         term: Duration,
     ) -> Result<Option<SignedPut>, BlobError> {
-        self.url(&whole(lease, blob.sha256), blob, term).await
-    }
-
-    /// As [`Staging::upload_url`], for one part of `upload`.
-    ///
-    /// # Errors
-    /// Trouble with the store.
-    pub async fn part_url(
-        &self,
-        lease: LeaseId,
-        upload: Digest,
-        of: BlobRef,
-        term: Duration,
-    ) -> Result<Option<SignedPut>, BlobError> {
-        self.url(&part(lease, upload, of.sha256), of, term).await
-    }
-
-    async fn url(
-        &self,
-        key: &Key,
-        blob: BlobRef,
-        term: Duration,
-    ) -> Result<Option<SignedPut>, BlobError> {
+        let key = whole(lease, blob.sha256);
         match self.blobs().remote() {
             Some(remote) if remote.binds && blob.bytes <= LARGEST_PUT => {
-                signed(remote, key, blob.sha256, term).await.map(Some).map_err(BlobError::store)
+                signed(remote, &key, blob.sha256, term).await.map(Some).map_err(BlobError::store)
             }
             _ => Ok(None),
         }
@@ -119,6 +97,8 @@ async fn signed(
 enum TrialError {
     #[error(transparent)]
     Store(#[from] object_store::Error),
+    #[error("the store doesn't say what it took")]
+    Unseen(#[source] BlobError),
     #[error("the store can't be reached by its URLs")]
     Unreached(#[from] reqwest::Error),
     #[error("the store answers {0} to a right upload")]
@@ -132,7 +112,7 @@ enum TrialError {
 pub(crate) async fn tried(mut blobs: BlobStore) -> BlobStore {
     let Some(remote) = blobs.remote().cloned() else { return blobs };
     let key = proof::key();
-    let tried = trial(&remote, &key).await;
+    let tried = trial(&blobs, &remote, &key).await;
     // Whatever was put there.
     let _ = blobs.store().delete(&key).await;
     match tried {
@@ -145,7 +125,7 @@ pub(crate) async fn tried(mut blobs: BlobStore) -> BlobStore {
     blobs
 }
 
-async fn trial(remote: &Remote, key: &Key) -> Result<(), TrialError> {
+async fn trial(blobs: &BlobStore, remote: &Remote, key: &Key) -> Result<(), TrialError> {
     let right: &[u8] = b"what the URL is signed for";
     let wrong: &[u8] = b"what the URL isn't meant for";
     let put = signed(remote, key, Digest::of(right), TRIAL).await?;
@@ -156,7 +136,9 @@ async fn trial(remote: &Remote, key: &Key) -> Result<(), TrialError> {
         headers.fold(request, |request, (name, value)| request.header(name, value)).send()
     };
     let unbound = send(wrong).await.map_err(reqwest::Error::without_url)?;
-    if unbound.status().is_success() {
+    // Some refuse them and have kept them all the same.
+    let kept = size_of(blobs.store().head(key).await).map_err(TrialError::Unseen)?;
+    if unbound.status().is_success() || kept.is_some() {
         return Err(TrialError::Unbound);
     }
     let answer = send(right).await.map_err(reqwest::Error::without_url)?;

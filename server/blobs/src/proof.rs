@@ -45,6 +45,7 @@ impl ProofError {
         } else if says("NoSuchBucket") || says("ContainerNotFound") {
             ProofError::NoBucket(error)
         } else if says("InvalidAccessKeyId")
+            || says("NotSignedUp")
             || says("SignatureDoesNotMatch")
             || matches!(error, Error::Unauthenticated { .. })
         {

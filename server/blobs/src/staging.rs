@@ -1,9 +1,8 @@
 //! Complete uploads of leases in the object store, where every server and every assimilator can read them.
 //!
 //! ```text
-//! uploads/lease-12/<sha256>            a whole upload
-//! uploads/lease-12/<sha256>.parts/...  or its parts, each under its own digest,
-//! uploads/lease-12/<sha256>.manifest   and, made last, which they are and in which order
+//! uploads/lease-12/<sha256>            a whole upload, or a part of one, under its own digest
+//! uploads/lease-12/<sha256>.manifest   made last: of which parts that upload consists, in which order
 //! ```
 //!
 //! Whatever is seen here under a name was verified to have it: by the server that put it there, or by the
@@ -85,14 +84,14 @@ impl Staging {
     pub async fn staged(&self, lease: LeaseId, blob: BlobRef) -> Result<Named, UploadError> {
         let name = UploadName::Lease(lease);
         let not_complete = || UploadError::NotComplete { name, blob: blob.sha256 };
-        let whole = whole(lease, blob.sha256);
-        let size = size_of(self.blobs.store().head(&whole).await).map_err(UploadError::Store)?;
+        let key = whole(lease, blob.sha256);
+        let size = size_of(self.blobs.store().head(&key).await).map_err(UploadError::Store)?;
         let bytes = if size == Some(blob.bytes) {
-            self.read(ranges(&whole, blob.bytes), blob.bytes).await
+            self.read(ranges(&key, blob.bytes), blob.bytes).await
         } else {
             let parts = self.manifest(lease, blob).await.map_err(UploadError::Store)?;
             let parts = parts.ok_or_else(not_complete)?;
-            let parts = parts.into_iter().map(|of| (part(lease, blob.sha256, of.sha256), None));
+            let parts = parts.into_iter().map(|of| (whole(lease, of.sha256), None));
             self.read(parts.collect(), blob.bytes).await
         };
         let bytes = match bytes {
@@ -126,20 +125,6 @@ impl Staging {
         self.blobs.put(&key, named).await.map(drop)
     }
 
-    /// Puts one part of a lease's upload beside the others; [`Staging::join`] makes them one.
-    ///
-    /// # Errors
-    /// [`BlobError::Full`], or trouble with the store.
-    pub async fn stage_part(
-        &self,
-        lease: LeaseId,
-        upload: Digest,
-        named: Named,
-    ) -> Result<(), BlobError> {
-        let key = part(lease, upload, named.blob().sha256);
-        self.blobs.put(&key, named).await.map(drop)
-    }
-
     /// Makes the upload that `upload` was read from a blob, and returns once that lasts. Where the store can
     /// copy, the bytes don't travel again. To be done under a hold of the blob, or checked under one later,
     /// as any publish.
@@ -163,7 +148,7 @@ impl Staging {
         self.blobs.publish_named(upload.clone()).await
     }
 
-    /// Makes parts that are in the store a whole upload: writes its manifest.
+    /// Makes one upload of parts that were staged each by itself: writes its manifest.
     ///
     /// # Errors
     /// [`BlobError::Missing`] where a part isn't there or has another size, or trouble with the store.
@@ -173,7 +158,7 @@ impl Staging {
         blob: BlobRef,
         parts: &[BlobRef],
     ) -> Result<(), BlobError> {
-        let absent = self.absent(lease, blob.sha256, parts).await?;
+        let absent = self.absent(lease, parts).await?;
         if let Some(of) = absent.first() {
             return Err(BlobError::Missing(of.sha256));
         }
@@ -187,18 +172,17 @@ impl Staging {
         put.map(drop).map_err(BlobError::store)
     }
 
-    /// Those of an upload's parts that aren't there.
+    /// Those of these parts that the lease hasn't got here.
     ///
     /// # Errors
     /// Trouble with the store.
     pub async fn absent(
         &self,
         lease: LeaseId,
-        upload: Digest,
         parts: &[BlobRef],
     ) -> Result<Vec<BlobRef>, BlobError> {
         let looked = parts.iter().map(|of| async move {
-            let head = self.blobs.store().head(&part(lease, upload, of.sha256)).await;
+            let head = self.blobs.store().head(&whole(lease, of.sha256)).await;
             Ok((size_of(head)? != Some(of.bytes)).then_some(*of))
         });
         let found: Vec<Option<BlobRef>> =
@@ -308,14 +292,9 @@ impl Staged {
     }
 }
 
-/// Where a lease's whole upload lies.
+/// Where a lease's whole upload lies, or a part of it.
 pub(crate) fn whole(lease: LeaseId, upload: Digest) -> Key {
     Key::from(format!("{FOLDER}/lease-{lease}/{upload}"))
-}
-
-/// Where a part of it lies.
-pub(crate) fn part(lease: LeaseId, upload: Digest, part: Digest) -> Key {
-    Key::from(format!("{FOLDER}/lease-{lease}/{upload}.parts/{part}"))
 }
 
 fn manifest(lease: LeaseId, upload: Digest) -> Key {

@@ -1,8 +1,14 @@
 //! One suite over every store that blobs may lie in.
 
+mod blobs;
+mod faults;
+mod moto;
+mod s3;
 mod staging;
 
-use sojourn_blobs::BlobStore;
+use moto::Moto;
+use s3::{BUCKET, StandIn};
+use sojourn_blobs::{BlobStore, StoreSettings};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use tempfile::TempDir;
 
@@ -10,17 +16,45 @@ use tempfile::TempDir;
 struct Subject {
     name: &'static str,
     blobs: BlobStore,
-    _folder: Option<TempDir>,
+    _folders: Vec<TempDir>,
+    _stand_in: Option<StandIn>,
+    _moto: Option<Moto>,
 }
 
 /// Every store, empty.
-fn subjects() -> Vec<Subject> {
-    let folder = TempDir::new().unwrap();
-    let opened = BlobStore::open(folder.path()).unwrap();
+async fn subjects() -> Vec<Subject> {
+    provide_tls();
+    let (own, shared) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let subject =
+        |name, blobs| Subject { name, blobs, _folders: vec![], _stand_in: None, _moto: None };
+    let opened = BlobStore::open(own.path()).unwrap();
+    let url = format!("file://{}/made", shared.path().display());
+    let by_url = BlobStore::connect(&url, &StoreSettings::default()).await.unwrap();
+    let (stand_in, s3) = on_stand_in("a/prefix").await;
+    let moto = Moto::start().await;
+    let url = format!("s3://{BUCKET}/a/prefix");
+    let on_moto = BlobStore::connect(&url, &moto.settings()).await.unwrap();
     vec![
-        Subject { name: "memory", blobs: BlobStore::in_memory(), _folder: None },
-        Subject { name: "folder", blobs: opened, _folder: Some(folder) },
+        subject("memory", BlobStore::in_memory()),
+        Subject { _folders: vec![own], ..subject("folder", opened) },
+        Subject { _folders: vec![shared], ..subject("folder by URL", by_url) },
+        Subject { _stand_in: Some(stand_in), ..subject("S3", s3) },
+        Subject { _moto: Some(moto), ..subject("moto", on_moto) },
     ]
+}
+
+/// Blobs on a stand-in of their own.
+async fn on_stand_in(prefix: &str) -> (StandIn, BlobStore) {
+    provide_tls();
+    let stand_in = StandIn::start().await;
+    let url = format!("s3://{BUCKET}/{prefix}");
+    let blobs = BlobStore::connect(&url, &stand_in.settings()).await.unwrap();
+    (stand_in, blobs)
+}
+
+/// As a program's main does; whoever was first has done it.
+fn provide_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// Bytes that no two seeds share.

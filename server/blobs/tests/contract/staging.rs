@@ -7,7 +7,7 @@ use sojourn_protocol::{digest::BlobRef, ids::LeaseId, time::UnixMillis};
 
 #[tokio::test]
 async fn what_is_staged_is_read_again_by_whoever_knows_its_name() {
-    for subject in subjects() {
+    for subject in subjects().await {
         let staging = subject.blobs.staging();
         // Over the size of one part and one range.
         for bytes in [0, 5, 20 << 20] {
@@ -30,7 +30,7 @@ async fn what_is_staged_is_read_again_by_whoever_knows_its_name() {
 
 #[tokio::test]
 async fn a_file_that_isnt_what_it_should_be_is_not_staged() {
-    for subject in subjects() {
+    for subject in subjects().await {
         let staging = subject.blobs.staging();
         for bytes in [5, 9 << 20] {
             let blob = named(&content(1, bytes));
@@ -46,17 +46,15 @@ async fn a_file_that_isnt_what_it_should_be_is_not_staged() {
 
 #[tokio::test]
 async fn an_upload_in_parts_is_there_once_all_parts_are() {
-    for subject in subjects() {
+    for subject in subjects().await {
         let staging = subject.blobs.staging();
         let (first, second) = (content(1, 1000), content(2, 500));
         let all = [first.clone(), second.clone()].concat();
         let (blob, parts) = (named(&all), [named(&first), named(&second)]);
         // As the store's own URLs put them.
-        let put = |bytes: Vec<u8>| {
-            staging.stage_part(LeaseId(7), blob.sha256, Named::of(Bytes::from(bytes)))
-        };
+        let put = |bytes: Vec<u8>| staging.stage_named(LeaseId(7), Named::of(Bytes::from(bytes)));
         put(first).await.unwrap();
-        let absent = staging.absent(LeaseId(7), blob.sha256, &parts).await.unwrap();
+        let absent = staging.absent(LeaseId(7), &parts).await.unwrap();
         assert_eq!(absent, [parts[1]], "{}", subject.name);
         let early = staging.join(LeaseId(7), blob, &parts).await.unwrap_err();
         assert!(matches!(early, BlobError::Missing(part) if part == parts[1].sha256));
@@ -79,7 +77,7 @@ async fn an_upload_in_parts_is_there_once_all_parts_are() {
 
 #[tokio::test]
 async fn an_upload_becomes_a_blob_and_goes_with_its_lease() {
-    for subject in subjects() {
+    for subject in subjects().await {
         let staging = subject.blobs.staging();
         let upload = Named::of(Bytes::from(content(3, 4000)));
         let blob = upload.blob();
@@ -102,7 +100,7 @@ async fn an_upload_becomes_a_blob_and_goes_with_its_lease() {
 
 #[tokio::test]
 async fn a_sweep_takes_what_is_old_and_wanted_by_nobody() {
-    for subject in subjects() {
+    for subject in subjects().await {
         let staging = subject.blobs.staging();
         for lease in [1, 2] {
             let upload = Named::of(Bytes::from(content(3, 40)));
