@@ -260,7 +260,7 @@ impl Server {
             traffic: Arc::default(),
             assimilators: Arc::default(),
             blobs_url: None,
-            has_trainer: trainer.is_some(),
+            has_trainer: trainer.is_some() || *assimilators.end() == 0,
         };
         let opened = open_doors(site, blobs, errands, listener, (tls, trainer), assimilators);
         let opened = opened.and_then(|doors| {

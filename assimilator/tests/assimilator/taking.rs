@@ -77,7 +77,9 @@ fn a_second_thread_comes_where_there_is_a_second_unit_to_do() {
     let world = World::new();
     let both = Arc::new(Barrier::new(2));
     let meet = Arc::clone(&both);
-    let until = move || drop(meet.wait());
+    let until = move || {
+        meet.wait();
+    };
     let uploads = Waits { uploads: world.uploads.clone(), until };
     let (queue, blobs) = (world.queue.clone(), world.blobs.clone());
     let assimilator = Assimilator::new(queue, uploads, blobs, world.runtime.handle().clone());

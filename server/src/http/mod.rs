@@ -44,7 +44,7 @@ pub(crate) struct Site {
     /// Where the blobs are that assimilators of their own processes reach, without what is secret of it; `None` where
     /// only this process does.
     pub(crate) blobs_url: Option<String>,
-    /// There is a trainer on this machine.
+    /// There is a trainer for whoever assimilates: on this machine, or, where others do that, theirs.
     pub(crate) has_trainer: bool,
 }
 

@@ -7,7 +7,7 @@ use sojourn_core::{
 };
 use sojourn_protocol::time::{Millis, UnixMillis};
 
-const TERM: u64 = 60_000;
+const TERM: u64 = 10_000;
 const TO: ReplyTo = ReplyTo(1);
 
 impl Bench {
