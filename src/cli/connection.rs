@@ -44,6 +44,5 @@ impl Connection {
 
 /// The servers that a list of addresses names.
 pub(super) fn servers(list: &str, tls: bool) -> Result<Servers, Failure> {
-    Servers::of(list, tls)
-        .map_err(|error| Failure::call(format!("{error}; e.g. {DEFAULT_SERVER}")))
+    Servers::of(list, tls).map_err(|error| Failure::call(format!("{error}; e.g. {DEFAULT_SERVER}")))
 }

@@ -47,7 +47,8 @@ pub(crate) struct Args {
     /// `schedule.json`, `gantt.svg` and `gantt.html`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Say also what the fleet asks of one server: requests, share of a core, memory, length of the journal.
+    /// Say also what the fleet asks of one server: requests, share of a core, memory, length of the journal. As
+    /// `load = true` in the file.
     #[arg(long, conflicts_with = "open_shop")]
     load: bool,
     /// Print one JSON object.
@@ -93,7 +94,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let runs = study.rows.iter().enumerate().map(|(n, row)| {
         study.policies(n).len() * usize::try_from(row.scenario.seeds).unwrap_or(usize::MAX)
     });
-    let mut look = Look::new(runs.sum(), args.load);
+    let load = args.load || study.rows.iter().any(|row| row.scenario.load);
+    let mut look = Look::new(runs.sum(), load);
     let mut loads = Vec::new();
     let trained = |row: &Row| row.scenario.all_jobs().any(|job| job.train);
     let mut training = match study.rows.iter().any(trained) {
@@ -125,7 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                     training.clear();
                 }
                 let journal = look.end()?;
-                if args.load {
+                if load {
                     loads.push(ServerLoad::of(&row.label, policy.name(), &result, journal));
                 }
                 if let (Some(folder), Some(chart)) = (drawn, chart) {
@@ -151,7 +153,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return output::json(&report);
     }
     output::line(&table::text(&study, &cells))?;
-    if args.load { output::line(&format!("\n{}", server_load::text(&loads))) } else { Ok(()) }
+    if load { output::line(&format!("\n{}", server_load::text(&loads))) } else { Ok(()) }
 }
 
 /// What a file asks for in vain is a wrong call; a run that comes to no end is work that failed.

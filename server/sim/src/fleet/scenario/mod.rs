@@ -29,6 +29,8 @@ pub struct Scenario {
     pub starts_at: String,
     /// Given up after so much virtual time.
     pub horizon: Auto<Span>,
+    /// It is to be said what the fleet asks of the server.
+    pub load: bool,
     /// The server.
     pub server: ServerSpec,
     /// Groups of like hosts.
@@ -76,6 +78,7 @@ impl Default for Scenario {
             estimates: Knowledge::default(),
             starts_at: "00:00".into(),
             horizon: Auto::Auto,
+            load: false,
             server: ServerSpec::default(),
             hosts: Vec::new(),
             job: None,
