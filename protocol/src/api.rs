@@ -455,3 +455,39 @@ pub struct Health {
     #[serde(default)]
     pub blob_downloads: u64,
 }
+
+/// Looks through the store for what nobody knows of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CollectRequest {
+    /// Only says what would be thrown away.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// What hasn't been in the store for so long stays.
+    pub grace: Millis,
+}
+
+/// What was found in the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CollectAnswer {
+    /// Nothing was thrown away.
+    pub dry_run: bool,
+    /// Old blobs that the journal doesn't know; thrown away, unless it was a dry run.
+    pub unknown: Found,
+    /// Old uploads that no lease wants any more; thrown away likewise.
+    pub uploads: Found,
+    /// Blobs that stay.
+    pub kept: Found,
+}
+
+/// Objects in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Found {
+    /// How many.
+    pub objects: u64,
+    /// Their sizes' sum.
+    pub bytes: u64,
+}

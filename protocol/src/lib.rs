@@ -22,6 +22,7 @@
 pub mod api;
 pub mod assimilation;
 pub mod digest;
+pub mod direct;
 pub mod error;
 mod hop;
 pub mod ids;

@@ -5,7 +5,8 @@ use crate::{
     shell::{Errand, ShellHandle},
 };
 use sojourn_assimilator::Workers;
-use sojourn_blobs::{UploadName, Uploads};
+use sojourn_blobs::{Staging, UploadName, Uploads};
+use sojourn_protocol::ids::LeaseId;
 use std::time::{Duration, SystemTime};
 use tokio::{
     runtime::Handle,
@@ -48,7 +49,7 @@ fn carry_out(
     site: &Site,
     runtime: &Handle,
 ) {
-    let Site { keeper, uploads, assimilators, .. } = site;
+    let Site { keeper, uploads, staging, assimilators, .. } = site;
     while let Some(errand) = errands.blocking_recv() {
         match errand {
             Errand::Assimilate => {
@@ -60,6 +61,9 @@ fn carry_out(
                 drop(runtime.spawn(async move { keeper.delete(blob).await }));
             }
             Errand::DropUpload(lease) => {
+                if let Some(staging) = staging.clone() {
+                    drop(runtime.spawn(unstage(staging, lease)));
+                }
                 for name in [UploadName::Lease(lease), UploadName::Delta(lease)] {
                     if let Err(error) = uploads.remove(name) {
                         let error = &error as &dyn std::error::Error;
@@ -68,6 +72,14 @@ fn carry_out(
                 }
             }
         }
+    }
+}
+
+/// What can't be thrown away now, a collection finds.
+async fn unstage(staging: Staging, lease: LeaseId) {
+    if let Err(error) = staging.unstage(lease).await {
+        let error = &error as &dyn std::error::Error;
+        tracing::warn!(lease = lease.0, error, "an upload could not be dropped from the store");
     }
 }
 

@@ -9,6 +9,7 @@
 //! The shell brings time, chance and storage; what is decided, the core decides.
 
 mod assimilators;
+mod collect;
 mod errands;
 mod folder;
 mod http;
@@ -18,12 +19,14 @@ mod migrate;
 mod queue;
 mod serve;
 pub mod shell;
+mod spooled;
 mod tls;
 mod tokens;
 
 pub use folder::{DataFolder, FolderError};
 pub use migrate::{MigrateError, Migrated, migrate};
 pub use serve::{ServeConfig, ServeError, ServeReady, Server, Transport, serve};
+pub use sojourn_blobs::StoreSettings;
 pub use tls::{TlsError, TlsFiles};
 pub use tokens::{SharedTokens, TokensError, settle_tokens};
 

@@ -8,13 +8,16 @@ use crate::{
     keeper::Keeper,
     queue::CoreQueue,
     shell::{Clock, Errand, Shell, ShellConfig, ShellError, ShellHandle, SteadyClock},
+    spooled::Spooled,
     tls::{Certificates, TlsError, TlsFiles},
     tokens::{SharedTokens, TokensError, settle_tokens},
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use rustls::ServerConfig;
-use sojourn_assimilator::{Assimilator, Trainer, Workers};
-use sojourn_blobs::{BlobError, BlobStore, Disk, RealDisk, UploadError, Uploads};
+use sojourn_assimilator::{Assimilator, StagedUploads, Trainer, Workers};
+use sojourn_blobs::{
+    BlobError, BlobStore, ConnectError, Disk, RealDisk, StoreSettings, UploadError, Uploads,
+};
 use sojourn_slot::SlotConfig;
 use std::{
     fmt, io,
@@ -23,6 +26,7 @@ use std::{
     ops::RangeInclusive,
     path::PathBuf,
     sync::Arc,
+    time::Duration,
 };
 use tokio::{
     runtime::Handle,
@@ -51,6 +55,10 @@ pub struct ServeConfig {
     pub disk: Arc<dyn Disk>,
     /// How a trainer is started on this machine, for jobs that have results evaluated before they are merged.
     pub trainer: Option<SlotConfig>,
+    /// Where the blobs are, as a URL of an object store; `None` is a folder in the data folder.
+    pub blobs: Option<String>,
+    /// How the object store is reached.
+    pub store: StoreSettings,
     /// Threads that assimilate in this process: at least and at most so many; none where processes of their own do it.
     pub assimilators: RangeInclusive<usize>,
 }
@@ -79,6 +87,8 @@ impl ServeConfig {
             advertise: None,
             disk,
             trainer: None,
+            blobs: None,
+            store: StoreSettings::default(),
             assimilators: 1..=cores,
         }
     }
@@ -100,6 +110,9 @@ pub enum ServeError {
     /// The blobs can't be used.
     #[error(transparent)]
     Blobs(#[from] BlobError),
+    /// The object store can't be used.
+    #[error(transparent)]
+    Store(#[from] ConnectError),
     /// The certificate can't be served.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -225,7 +238,12 @@ impl Server {
             },
             None => Transport::Http,
         };
-        let blobs = BlobStore::open(&folder.blobs())?;
+        let blobs = match &config.blobs {
+            Some(url) => BlobStore::connect(url, &config.store).await?,
+            None => BlobStore::open(&folder.blobs())?,
+        };
+        let staging = config.blobs.is_some().then(|| blobs.staging());
+        let lease_term = Duration::from_millis(config.shell.core.lease_term.0);
         let uploads = Uploads::with_disk(&folder.uploads(), config.disk)?;
 
         let path = folder.journal();
@@ -255,11 +273,13 @@ impl Server {
             shell: shell.handle().clone(),
             keeper,
             uploads,
+            staging,
+            lease_term,
             tokens: Tokens::of(&tokens.enrol, &tokens.admin, &tokens.assimilator),
             known: Arc::default(),
             traffic: Arc::default(),
             assimilators: Arc::default(),
-            blobs_url: None,
+            blobs_url: config.blobs,
             has_trainer: trainer.is_some() || *assimilators.end() == 0,
         };
         let opened = open_doors(site, blobs, errands, listener, (tls, trainer), assimilators);
@@ -330,7 +350,11 @@ fn open_doors(
 ) -> Result<Doors, ServeError> {
     let address = listener.local_addr().map_err(ServeError::System)?;
     let queue = CoreQueue(site.shell.clone());
-    let mut assimilator = Assimilator::new(queue, site.uploads.clone(), blobs, Handle::current());
+    let source = Spooled {
+        uploads: site.uploads.clone(),
+        staged: site.staging.clone().map(|staging| StagedUploads::new(staging, Handle::current())),
+    };
+    let mut assimilator = Assimilator::new(queue, source, blobs, Handle::current());
     if let Some(trainer) = trainer {
         assimilator = assimilator.with_losses(Trainer::new(trainer, Handle::current()));
     }

@@ -56,6 +56,12 @@ impl BlobStore {
 }
 
 impl Staging {
+    /// Does the store take uploads by URL, each for its own bytes alone?
+    #[must_use]
+    pub fn takes_uploads(&self) -> bool {
+        self.blobs().remote().is_some_and(|remote| remote.binds)
+    }
+
     /// A URL that takes a lease's upload, or a part of one, and no other bytes, for so long; `None` where the
     /// store can't see to that, or it is too large for one request.
     ///

@@ -6,6 +6,7 @@
 //!
 //! Nothing here knows jobs, leases' states or who may read what; that is the core's.
 
+mod ages;
 mod connect;
 mod direct;
 mod disk;

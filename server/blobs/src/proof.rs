@@ -2,13 +2,14 @@
 
 use crate::store::BlobStore;
 use object_store::{Error, ObjectStoreExt as _, PutPayload, path::Path as Key};
-use sojourn_protocol::time::UnixMillis;
 use std::{
     process,
     sync::atomic::{AtomicU64, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
 
+/// Where trials leave their objects for a moment.
+pub(crate) const FOLDER: &str = "trials";
 /// What a store was tried with.
 const CONTENT: &str = "Sojourn tries whether it can use this store.";
 
@@ -72,20 +73,15 @@ fn words(error: &Error) -> String {
     said
 }
 
-/// Writes, reads and deletes a small object. Gives the store's time.
-pub(crate) async fn prove(blobs: &BlobStore) -> Result<UnixMillis, ProofError> {
+/// Writes, reads and deletes a small object.
+pub(crate) async fn prove(blobs: &BlobStore) -> Result<(), ProofError> {
     let (store, key) = (blobs.store(), key());
     let fault = |doing| move |error| ProofError::of(doing, error);
     store.put(&key, PutPayload::from_static(CONTENT.as_bytes())).await.map_err(fault("write"))?;
     let got = store.get(&key).await.map_err(fault("read"))?;
-    let at = got.meta.last_modified.timestamp_millis();
     let bytes = got.bytes().await.map_err(fault("read"))?;
     store.delete(&key).await.map_err(fault("delete"))?;
-    if bytes == CONTENT {
-        Ok(UnixMillis(u64::try_from(at).unwrap_or(0)))
-    } else {
-        Err(ProofError::Altered)
-    }
+    if bytes == CONTENT { Ok(()) } else { Err(ProofError::Altered) }
 }
 
 /// A name that nobody else has: several processes may try the same store at once.
@@ -93,5 +89,5 @@ pub(crate) fn key() -> Key {
     static TRIALS: AtomicU64 = AtomicU64::new(0);
     let trial = TRIALS.fetch_add(1, Ordering::Relaxed);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    Key::from(format!("trials/{}-{now}-{trial}", process::id()))
+    Key::from(format!("{FOLDER}/{}-{now}-{trial}", process::id()))
 }

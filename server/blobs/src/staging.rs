@@ -9,6 +9,7 @@
 //! store itself, which took only bytes of the digest that the URL was signed for.
 
 use crate::{
+    ages::time_of,
     error::{BlobError, UploadError},
     named::Named,
     store::{AT_ONCE, BlobStore, key, size_of},
@@ -287,8 +288,7 @@ impl Staged {
     fn of(meta: ObjectMeta) -> Option<Self> {
         let lease = meta.location.parts().nth(1)?;
         let lease = lease.as_ref().strip_prefix("lease-")?.parse().ok()?;
-        let at = UnixMillis(u64::try_from(meta.last_modified.timestamp_millis()).unwrap_or(0));
-        Some(Self { lease, bytes: meta.size, at, key: meta.location })
+        Some(Self { lease, bytes: meta.size, at: time_of(&meta), key: meta.location })
     }
 }
 

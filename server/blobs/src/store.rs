@@ -292,14 +292,8 @@ impl BlobStore {
     /// # Errors
     /// Trouble with the store.
     pub async fn list(&self) -> Result<Vec<BlobRef>, BlobError> {
-        let mut blobs = Vec::new();
-        let mut objects = self.store.list(Some(&Key::from("sha256")));
-        while let Some(meta) = objects.try_next().await.map_err(BlobError::store)? {
-            let name = meta.location.filename().and_then(|name| name.parse().ok());
-            blobs.extend(name.map(|sha256| BlobRef { sha256, bytes: meta.size }));
-        }
-        blobs.sort_unstable();
-        Ok(blobs)
+        let aged = self.list_aged().await?;
+        Ok(aged.into_iter().map(|(blob, _)| blob).collect())
     }
 
     fn remember(&self, blob: Digest, e_tag: Option<String>) {

@@ -112,7 +112,7 @@ async fn offer_held(site: web::Data<Site>, lease: LeaseId, made: Made) -> Answer
         holds.push(blobs.hold(blob.sha256).await);
     }
     for blob in made.blobs() {
-        if blobs.size(blob.sha256).await? != Some(blob.bytes) {
+        if blobs.stored_size(blob.sha256).await? != Some(blob.bytes) {
             return Ok(web::Json(OfferAnswer { offer: Offer::Unpublished }));
         }
     }

@@ -5,17 +5,22 @@ use super::{
     auth::{Admin, Reader},
     bytes::{Offset, Wanted, declared_bytes, receive, wanted},
     error::HttpError,
+    finished,
     jobs::unexpected,
     openapi::Bytes,
 };
-use crate::keeper::PublishError;
+use crate::{
+    collect::{self, CollectError},
+    keeper::PublishError,
+};
 use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
 use futures::TryStreamExt as _;
 use sojourn_blobs::{BlobError, UploadName};
 use sojourn_core::{Answer, Command};
 use sojourn_protocol::{
-    api::{MissingAnswer, MissingRequest, UploadState},
+    api::{CollectAnswer, CollectRequest, MissingAnswer, MissingRequest, UploadState},
     digest::{BlobRef, Digest},
+    direct::DIRECT_HEADER,
     error::ErrorKind,
 };
 use std::sync::Arc;
@@ -32,11 +37,14 @@ fn digest(text: &str) -> Result<Digest, HttpError> {
     params(
         ("sha256" = Digest, Path, description = "The blob."),
         ("range" = Option<String>, Header, description = "One range, e.g. `bytes=100-199`."),
+        ("sojourn-direct" = Option<String>, Header, description = "`follow`: a redirect to the store is followed, without the token."),
     ),
     responses(
         (status = 200, description = "All bytes.", content_type = "application/octet-stream", body = Bytes),
         (status = 206, description = "The range.", content_type = "application/octet-stream", body = Bytes,
          headers(("content-range" = String, description = "Which bytes of how many."))),
+        (status = 307, description = "The store gives it, and ranges of it, for a short time; only where that was asked for.",
+         headers(("location" = String, description = "Where to. Whoever has it may use it."))),
     ),
     security(("host" = []), ("admin" = []))
 )]
@@ -50,6 +58,11 @@ pub(super) async fn get(
     if let Reader::Host(host) = reader {
         site.shell.call(|to| Command::AuthorizeRead { to, host, blob }).await?;
         site.traffic.downloaded();
+    }
+    if follows(&request)
+        && let Some(answer) = elsewhere(&site, blob).await?
+    {
+        return Ok(answer);
     }
     let bytes = match site.keeper.blobs().size(blob).await {
         Ok(bytes) => bytes.ok_or(BlobError::Missing(blob)),
@@ -82,6 +95,26 @@ pub(super) async fn get(
         .insert_header((header::ETAG, format!("\"{blob}\"")))
         .insert_header((header::CONTENT_TYPE, "application/octet-stream"))
         .body(SizedStream::new(length, stream)))
+}
+
+/// Can whoever asks go on at another place?
+fn follows(request: &HttpRequest) -> bool {
+    request.headers().get(DIRECT_HEADER).is_some_and(|value| value == "follow")
+}
+
+/// Where the store itself gives a blob; `None` where it doesn't, or may not have it.
+async fn elsewhere(site: &Site, blob: Digest) -> Result<Option<HttpResponse>, HttpError> {
+    let Some(url) = site.keeper.blobs().read_url(blob, finished::term(site)).await? else {
+        return Ok(None);
+    };
+    if site.keeper.blobs().stored_size(blob).await?.is_none() {
+        return Ok(None);
+    }
+    let mut answer = HttpResponse::TemporaryRedirect();
+    answer.insert_header((header::LOCATION, url.as_str()));
+    // It ends soon, and isn't everybody's.
+    answer.insert_header((header::CACHE_CONTROL, "no-store"));
+    Ok(Some(answer.finish()))
 }
 
 /// What whoever wanted to read a blob hears; the core too, where the blob has been lost.
@@ -183,5 +216,31 @@ pub(super) async fn missing(
     match site.shell.call(|to| Command::Missing { to, blobs }).await? {
         Answer::Missing(missing) => Ok(web::Json(MissingAnswer { missing })),
         other => Err(unexpected(&other)),
+    }
+}
+
+/// Throws away what lies in the store and the journal doesn't know, or says what that would be.
+#[utoipa::path(
+    post,
+    path = "/v1/blobs/collect",
+    operation_id = "collectBlobs",
+    request_body = CollectRequest,
+    responses((status = 200, description = "What was found.", body = CollectAnswer)),
+    security(("admin" = []))
+)]
+pub(super) async fn collect(
+    site: web::Data<Site>,
+    _: Admin,
+    request: web::Json<CollectRequest>,
+) -> Result<web::Json<CollectAnswer>, HttpError> {
+    // A task of its own: it comes to its end, though nobody waits for it any more.
+    let collected = actix_web::rt::spawn(async move {
+        let staging = site.keeper.blobs().staging();
+        collect::collect(&site.shell, &site.keeper, &staging, &request).await
+    });
+    match collected.await.map_err(|error| HttpError::fault(&error))? {
+        Ok(answer) => Ok(web::Json(answer)),
+        Err(CollectError::Core(error)) => Err(error.into()),
+        Err(CollectError::Store(error)) => Err(error.into()),
     }
 }

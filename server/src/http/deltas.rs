@@ -12,6 +12,7 @@ use super::{
     auth::Host,
     bytes::{Offset, declared_bytes, declared_digest, drain, number, receive, sha256},
     error::HttpError,
+    finished,
     openapi::Bytes,
 };
 use actix_web::{HttpRequest, web};
@@ -92,8 +93,9 @@ pub(super) async fn put(
     let state = receive(&site, name, declared.delta, query.offset, &request, body).await?;
     if state.complete {
         // A task of its own: what has come must be decoded even where nobody waits for it any more.
-        let decoded = actix_web::rt::spawn(complete(site, lease, declared)).await;
+        let decoded = actix_web::rt::spawn(complete(site.clone(), lease, declared)).await;
         decoded.map_err(|error| HttpError::fault(&error))??;
+        finished::stage(&site, lease, declared.result).await?;
     }
     Ok(web::Json(state))
 }
@@ -209,13 +211,15 @@ pub(super) async fn state(
         (state(UploadName::Lease(lease)), state(UploadName::Delta(lease)))
     });
     let nothing = UploadState { offset: 0, complete: false };
-    let (bytes, state) = match found.await? {
-        (Some((blob, state)), _) if state.complete => (Some(blob.bytes), state),
+    let (whole, state) = match found.await? {
+        (Some((blob, state)), _) if state.complete => (Some(blob), state),
         // Its last byte may have come before it could be decoded: that is for the next request to do.
         (_, Some((_, state))) => (None, UploadState { complete: false, ..state }),
         (_, None) => (None, nothing),
     };
-    let Some(bytes) = bytes else { return Ok(web::Json(state)) };
+    let Some(whole) = whole else { return Ok(web::Json(state)) };
+    let bytes = whole.bytes;
     site.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    finished::stage(&site, lease, whole).await?;
     Ok(web::Json(state))
 }

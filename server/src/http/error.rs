@@ -104,6 +104,9 @@ fn upload_api_error(error: &UploadError) -> Option<ApiError> {
 
 impl From<UploadError> for HttpError {
     fn from(error: UploadError) -> Self {
+        if let UploadError::Store(error) = error {
+            return error.into();
+        }
         upload_api_error(&error).map_or_else(|| Self::fault(&error), Self::from)
     }
 }
@@ -115,6 +118,11 @@ impl From<BlobError> for HttpError {
             BlobError::Unverified { .. } => ErrorKind::DigestMismatch,
             BlobError::Range { bytes, .. } => return Self::range(*bytes),
             BlobError::Full => ErrorKind::StorageFull,
+            BlobError::Store(_) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a request failed");
+                let message = "the server's blob store fails; its log says why";
+                return Self::new(ErrorKind::Unavailable, message);
+            }
             _ => return Self::fault(&error),
         };
         Self::new(kind, error.to_string())

@@ -5,6 +5,7 @@ use super::{
     auth::{Admin, Enroller, Host},
     bytes::{Offset, declared_bytes, declared_digest, receive},
     error::HttpError,
+    finished,
     jobs::unexpected,
     openapi::Bytes,
 };
@@ -141,7 +142,11 @@ pub(super) async fn put_checkpoint(
     site.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
     site.traffic.uploaded();
     let name = UploadName::Lease(lease);
-    Ok(web::Json(receive(&site, name, blob, query.offset, &request, body).await?))
+    let state = receive(&site, name, blob, query.offset, &request, body).await?;
+    if state.complete {
+        finished::stage(&site, lease, blob).await?;
+    }
+    Ok(web::Json(state))
 }
 
 /// How far the upload of a lease's checkpoint is.
@@ -166,7 +171,13 @@ pub(super) async fn checkpoint_state(
     let bytes = state.map_or(0, |(blob, _)| blob.bytes);
     let may = site.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await;
     match (state, may) {
-        (Some((_, state)), may) => may.map(|_| web::Json(state)).map_err(HttpError::from),
+        (Some((blob, state)), may) => {
+            may?;
+            if state.complete {
+                finished::stage(&site, lease, blob).await?;
+            }
+            Ok(web::Json(state))
+        }
         (None, Err(error)) if error.kind == ErrorKind::Unauthorized => Err(error.into()),
         // Nothing has come: whatever is wrong with the lease, the upload will say.
         (None, _) => Ok(web::Json(UploadState { offset: 0, complete: false })),
@@ -190,10 +201,8 @@ pub(super) async fn report(
     let report = request.into_inner();
     let uploaded = match &report.outcome {
         Outcome::Trained(trained) => {
-            let (name, blob) = (UploadName::Lease(report.lease), trained.checkpoint);
-            let uploads = site.uploads.clone();
-            let complete = web::block(move || uploads.complete(name, blob)).await?;
-            complete.is_ok().then_some(blob)
+            let blob = trained.checkpoint;
+            finished::is_whole(&site, report.lease, blob).await?.then_some(blob)
         }
         Outcome::Evaluated(_) | Outcome::Failed(_) => None,
     };

@@ -7,6 +7,7 @@ mod blobs;
 mod bytes;
 mod deltas;
 mod error;
+mod finished;
 mod hosts;
 mod jobs;
 mod known;
@@ -21,9 +22,9 @@ pub(crate) use traffic::Traffic;
 use crate::{assimilators::Assimilators, keeper::Keeper, shell::ShellHandle};
 use actix_web::web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig};
 use error::HttpError;
-use sojourn_blobs::Uploads;
+use sojourn_blobs::{Staging, Uploads};
 use sojourn_protocol::error::ErrorKind;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Bodies that grow with a job's shards or a host's cache: a job's manifest, the blobs that a submission
 /// asks after, what a host has in its cache.
@@ -37,6 +38,10 @@ pub(crate) struct Site {
     pub(crate) shell: ShellHandle,
     pub(crate) keeper: Keeper,
     pub(crate) uploads: Uploads,
+    /// Where whole uploads are for all who assimilate; `None` where the spool folder is all.
+    pub(crate) staging: Option<Staging>,
+    /// A host that isn't heard of for so long loses its leases.
+    pub(crate) lease_term: Duration,
     pub(crate) tokens: Tokens,
     pub(crate) known: Arc<KnownHosts>,
     pub(crate) traffic: Arc<Traffic>,
@@ -86,10 +91,15 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
                 .route(web::get().to(deltas::state)),
         )
         .service(
+            resource("/v1/leases/{lease}/checkpoint/direct")
+                .route(web::post().to(finished::direct)),
+        )
+        .service(
             resource("/v1/blobs/missing")
                 .app_data(json(JOB_LIMIT))
                 .route(web::post().to(blobs::missing)),
         )
+        .service(resource("/v1/blobs/collect").route(web::post().to(blobs::collect)))
         .service(
             resource("/v1/blobs/{sha256}")
                 .route(web::get().to(blobs::get))

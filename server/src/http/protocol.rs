@@ -1,7 +1,7 @@
 //! The version of the protocol, checked in every request that says one and said in every answer, with what
 //! the server understands beyond it.
 
-use super::error::HttpError;
+use super::{Site, error::HttpError};
 use actix_web::{
     Error, ResponseError as _,
     body::{BoxBody, MessageBody},
@@ -11,17 +11,25 @@ use actix_web::{
         header::{HeaderName, HeaderValue},
     },
     middleware::Next,
+    web,
 };
+use sojourn_blobs::Staging;
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER, error::ErrorKind};
 
-/// What this server understands beyond the first version.
+/// What every server understands beyond the first version.
 const FEATURES: &str = "awaiting-shards, delta-uploads, made-checkpoints, upload-progress";
+/// What one understands whose blobs lie in a store that takes uploads.
+const WITH_STORE: &str =
+    "awaiting-shards, delta-uploads, direct-uploads, made-checkpoints, upload-progress";
 
 /// A middleware: another version is refused before anything else is looked at.
 pub(crate) async fn check(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
+    let site = request.app_data::<web::Data<Site>>();
+    let staging = site.and_then(|site| site.staging.as_ref());
+    let has_store = staging.is_some_and(Staging::takes_uploads);
     let said = request.headers().get(PROTOCOL_HEADER);
     let said = said.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let mut answer = match said.filter(|said| *said != PROTOCOL_VERSION.to_string()) {
@@ -42,15 +50,17 @@ pub(crate) async fn check(
     let name = HeaderName::from_static(PROTOCOL_HEADER);
     answer.headers_mut().insert(name, HeaderValue::from(PROTOCOL_VERSION));
     let name = HeaderName::from_static(FEATURES_HEADER);
-    answer.headers_mut().insert(name, HeaderValue::from_static(FEATURES));
+    let features = if has_store { WITH_STORE } else { FEATURES };
+    answer.headers_mut().insert(name, HeaderValue::from_static(features));
     Ok(answer)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::FEATURES;
-    use sojourn_protocol::api::{
-        AWAITING_SHARDS, DELTA_UPLOADS, MADE_CHECKPOINTS, UPLOAD_PROGRESS,
+    use super::{FEATURES, WITH_STORE};
+    use sojourn_protocol::{
+        api::{AWAITING_SHARDS, DELTA_UPLOADS, MADE_CHECKPOINTS, UPLOAD_PROGRESS},
+        direct::DIRECT_UPLOADS,
     };
 
     #[test]
@@ -59,5 +69,8 @@ mod tests {
             FEATURES,
             [AWAITING_SHARDS, DELTA_UPLOADS, MADE_CHECKPOINTS, UPLOAD_PROGRESS].join(", ")
         );
+        let mut with_store: Vec<&str> = FEATURES.split(", ").chain([DIRECT_UPLOADS]).collect();
+        with_store.sort_unstable();
+        assert_eq!(WITH_STORE, with_store.join(", "));
     }
 }

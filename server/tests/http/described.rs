@@ -7,7 +7,9 @@ use crate::{
 };
 use serde_json::{Value, json};
 use sojourn_codec::{Tensor, encode};
-use sojourn_protocol::{api, assimilation, error::ApiError, report::Report, unit::Lease, view};
+use sojourn_protocol::{
+    api, assimilation, direct, error::ApiError, report::Report, unit::Lease, view,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The routes as they are written where the server has them.
@@ -56,9 +58,10 @@ fn parse(name: &str, example: Value) {
         api: EnrolRequest, EnrolAnswer, WorkRequest, WorkAnswer, HeartbeatRequest, HeartbeatAnswer,
             ReleaseRequest, ReleaseAnswer, ReportAnswer, UploadState, MissingRequest, MissingAnswer,
             SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, PlacementRequest,
-            RollbackRequest, RolledBack, Health;
+            RollbackRequest, RolledBack, CollectRequest, CollectAnswer, Health;
         assimilation: TakeRequest, TakeAnswer, RenewRequest, Made, RejectRequest, LostRequest, OfferAnswer,
             AssimilationsView;
+        direct: DirectRequest, DirectAnswer;
         view: JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView;
     };
     parsed.unwrap_or_else(|error| panic!("the example of `{name}`: {error}"));
@@ -382,8 +385,9 @@ async fn bad_input_gets_an_error_that_the_document_has() {
         }
         for parameter in &parameters {
             let name = parameter["name"].as_str().unwrap();
-            // A range that can't be understood is none (RFC 9110); an encoding is looked at after the lease.
-            if !["range", "content-encoding"].contains(&name) {
+            // A range that can't be understood is none (RFC 9110), nor is a word for a redirect; an encoding is
+            // looked at after the lease.
+            if !["range", "sojourn-direct", "content-encoding"].contains(&name) {
                 let (path, headers) = request(name);
                 calls.push((path, headers, token, 400));
             }

@@ -5,7 +5,11 @@
 mod assimilations;
 mod deltas;
 mod described;
+mod direct;
 mod document;
+#[expect(dead_code, reason = "the stores' own suite uses all of it")]
+#[path = "../../blobs/tests/contract/s3.rs"]
+mod s3;
 mod world;
 
 use sojourn_blobs::FullDisk;

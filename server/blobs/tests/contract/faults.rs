@@ -3,8 +3,8 @@
 use super::{
     content,
     moto::Moto,
-    named, on_stand_in, provide_tls,
-    s3::{BUCKET, Fault, StandIn, settings},
+    named, on_stand_in,
+    s3::{BUCKET, Fault, StandIn, provide_tls, settings},
 };
 use bytes::Bytes;
 use reqwest::Client;

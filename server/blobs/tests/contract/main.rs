@@ -7,7 +7,7 @@ mod s3;
 mod staging;
 
 use moto::Moto;
-use s3::{BUCKET, StandIn};
+use s3::{BUCKET, StandIn, provide_tls};
 use sojourn_blobs::{BlobStore, StoreSettings};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use tempfile::TempDir;
@@ -50,11 +50,6 @@ async fn on_stand_in(prefix: &str) -> (StandIn, BlobStore) {
     let url = format!("s3://{BUCKET}/{prefix}");
     let blobs = BlobStore::connect(&url, &stand_in.settings()).await.unwrap();
     (stand_in, blobs)
-}
-
-/// As a program's main does; whoever was first has done it.
-fn provide_tls() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// Bytes that no two seeds share.

@@ -19,6 +19,8 @@ use tempfile::TempDir;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 pub(crate) const BUCKET: &str = "sojourn-tests";
+/// How long tests wait for a store that fails.
+const PATIENCE: Duration = Duration::from_secs(10);
 const KEY: &str = "AKIAIOSFODNN7EXAMPLE";
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
 
@@ -58,6 +60,7 @@ impl Drop for StandIn {
 
 impl StandIn {
     pub(crate) async fn start() -> Self {
+        provide_tls();
         let folder = TempDir::new().unwrap();
         std::fs::create_dir(folder.path().join(BUCKET)).unwrap();
         let mut builder = S3ServiceBuilder::new(s3s_fs::FileSystem::new(folder.path()).unwrap());
@@ -81,7 +84,16 @@ impl StandIn {
 
     /// As the store's own users have them.
     pub(crate) fn settings(&self) -> StoreSettings {
-        settings(&self.url).with("AWS_ACCESS_KEY_ID", KEY).with("AWS_SECRET_ACCESS_KEY", SECRET)
+        let settings = StoreSettings::default().with_patience(PATIENCE);
+        let words = self.environment();
+        words.iter().fold(settings, |settings, (word, value)| settings.with(word, value))
+    }
+
+    /// The same for processes.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
+        let [endpoint, http, region] = reach(&self.url);
+        let (key, secret) = (KEY.to_owned(), SECRET.to_owned());
+        vec![endpoint, http, region, ("AWS_ACCESS_KEY_ID", key), ("AWS_SECRET_ACCESS_KEY", secret)]
     }
 
     /// The next requests end so.
@@ -100,13 +112,23 @@ impl StandIn {
     }
 }
 
+/// As a program's main does; whoever was first has done it.
+pub(crate) fn provide_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 /// Those of any stand-in at a URL, but for the key.
 pub(crate) fn settings(url: &str) -> StoreSettings {
-    StoreSettings::default()
-        .with("AWS_ENDPOINT_URL", url)
-        .with("AWS_ALLOW_HTTP", "true")
-        .with("AWS_REGION", "us-east-1")
-        .with_patience(Duration::from_secs(10))
+    let settings = StoreSettings::default().with_patience(PATIENCE);
+    reach(url).iter().fold(settings, |settings, (word, value)| settings.with(word, value))
+}
+
+fn reach(url: &str) -> [(&'static str, String); 3] {
+    [
+        ("AWS_ENDPOINT_URL", url.to_owned()),
+        ("AWS_ALLOW_HTTP", "true".to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+    ]
 }
 
 #[derive(Clone)]

@@ -24,6 +24,7 @@ const OWN: &[(&str, &[ErrorKind])] = {
             "putDelta",
             &[Forbidden, NotFound, Conflict, WrongOffset, TooLarge, DigestMismatch, StorageFull],
         ),
+        ("directCheckpoint", &[Forbidden, NotFound, Conflict, TooLarge]),
         ("deltaState", &[Forbidden, NotFound, Conflict, TooLarge]),
         ("checkpointState", &[Forbidden, NotFound, Conflict, TooLarge]),
         ("blob", &[Forbidden, NotFound, RangeNotSatisfiable]),

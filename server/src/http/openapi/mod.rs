@@ -6,7 +6,7 @@
 
 mod errors;
 
-use super::{assimilations, blobs, deltas, hosts, jobs};
+use super::{assimilations, blobs, deltas, finished, hosts, jobs};
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER};
@@ -52,7 +52,9 @@ pub(super) struct Bytes(Vec<u8>);
         hosts::checkpoint_state,
         deltas::put,
         deltas::state,
+        finished::direct,
         blobs::missing,
+        blobs::collect,
         blobs::get,
         blobs::put,
         blobs::upload_state,
@@ -116,7 +118,7 @@ pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
         });
         let features = json!({
             "description": "What the server understands beyond the first version, divided by `, `: \
-                            `awaiting-shards` (the state `awaiting` of a held lease), `delta-uploads` (`putDelta`), \
+                            `awaiting-shards` (the state `awaiting` of a held lease), `delta-uploads` (`putDelta`), `direct-uploads` (`directCheckpoint`), \
                             `upload-progress` (the state `sending` of a held lease). Nothing that needs one \
                             is to be sent to a server that doesn't say it.",
             "schema": { "type": "string" },

@@ -1,0 +1,123 @@
+//! Only what is old and unknown goes.
+
+use super::*;
+use crate::{
+    journal::MemoryJournal,
+    shell::{Clock, Shell, ShellConfig},
+};
+use sojourn_blobs::{BlobStore, Named};
+use sojourn_protocol::{ids::LeaseId, time::Millis};
+use std::sync::Arc;
+
+/// Time stands still.
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> UnixMillis {
+        UnixMillis(1_000)
+    }
+    fn at_least(&self, _: UnixMillis) {}
+}
+
+struct World {
+    shell: Shell,
+    keeper: Keeper,
+    known: BlobRef,
+    unknown: BlobRef,
+}
+
+impl World {
+    async fn new() -> Self {
+        let journal = MemoryJournal::default();
+        let open = Box::new(move || Ok(Box::new(journal.clone()) as _));
+        let (shell, _) = Shell::start(open, ShellConfig::default(), Arc::new(NoClock)).unwrap();
+        let keeper = Keeper::new(shell.handle().clone(), BlobStore::in_memory());
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, b"known").unwrap();
+        let known = Named::of(b"known".as_slice().into()).blob();
+        keeper.publish(known, &file).await.unwrap();
+        let unknown = Named::of(b"unknown".as_slice().into());
+        keeper.blobs().publish_named(unknown.clone()).await.unwrap();
+        let staging = keeper.blobs().staging();
+        staging.stage_named(LeaseId(0), unknown.clone()).await.unwrap();
+        staging.stage_named(LeaseId(7), unknown.clone()).await.unwrap();
+        Self { shell, keeper, known, unknown: unknown.blob() }
+    }
+
+    async fn collect(&self, dry_run: bool, grace: Millis) -> CollectAnswer {
+        let request = CollectRequest { dry_run, grace };
+        let staging = self.keeper.blobs().staging();
+        collect(self.shell.handle(), &self.keeper, &staging, &request).await.unwrap()
+    }
+
+    /// Waits until what is there is older than the store's now.
+    async fn age(&self) {
+        let last = self.keeper.blobs().now().await.unwrap();
+        while self.keeper.blobs().now().await.unwrap() <= last {}
+    }
+}
+
+const NONE: Found = Found { objects: 0, bytes: 0 };
+
+#[tokio::test]
+async fn what_is_unknown_and_old_is_named_and_then_deleted() {
+    let world = World::new().await;
+    world.age().await;
+    let dry = world.collect(true, Millis(0)).await;
+    let (one, known) = (Found { objects: 1, bytes: 7 }, Found { objects: 1, bytes: 5 });
+    // Lease 7 may be granted yet.
+    assert_eq!((dry.unknown, dry.uploads, dry.kept), (one, one, known));
+    assert_eq!(world.keeper.blobs().list().await.unwrap().len(), 2, "a dry run deletes nothing");
+    let done = world.collect(false, Millis(0)).await;
+    assert_eq!(CollectAnswer { dry_run: true, ..done }, dry, "it does what the dry run said");
+    assert_eq!(world.keeper.blobs().list().await.unwrap(), [world.known]);
+    let left = world.keeper.blobs().staging().list().await.unwrap();
+    assert_eq!(left.iter().map(|staged| staged.lease).collect::<Vec<_>>(), [LeaseId(7)]);
+    let again = world.collect(false, Millis(0)).await;
+    assert_eq!((again.unknown, again.uploads), (NONE, NONE));
+    world.shell.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_young_stays_for_who_is_about_to_offer_it() {
+    let world = World::new().await;
+    let done = world.collect(false, Millis::from_secs(3600)).await;
+    assert_eq!((done.unknown, done.uploads), (NONE, NONE));
+    assert_eq!(done.kept.objects, 2);
+    world.shell.stop().await;
+}
+
+#[tokio::test]
+async fn what_becomes_known_or_young_between_mark_and_sweep_stays() {
+    let world = World::new().await;
+    world.age().await;
+    let (shell, keeper, blob) = (world.shell.handle(), &world.keeper, world.unknown);
+    let before = keeper.blobs().now().await.unwrap();
+    // Somebody puts it there once more.
+    world.age().await;
+    keeper.blobs().publish_named(Named::of(b"unknown".as_slice().into())).await.unwrap();
+    assert!(!sweep(shell, keeper, blob, before).await.unwrap());
+    // The core hears of it.
+    world.age().await;
+    let before = keeper.blobs().now().await.unwrap();
+    shell.call(|to| Command::Published { to, blob }).await.unwrap();
+    assert!(!sweep(shell, keeper, blob, before).await.unwrap());
+    assert_eq!(keeper.blobs().size(blob.sha256).await.unwrap(), Some(blob.bytes));
+    world.shell.stop().await;
+}
+
+#[tokio::test]
+async fn a_sweep_waits_for_who_holds_the_blob() {
+    let world = World::new().await;
+    world.age().await;
+    let (shell, keeper, blob) = (world.shell.handle(), &world.keeper, world.unknown);
+    let before = keeper.blobs().now().await.unwrap();
+    let hold = keeper.blobs().hold(blob.sha256).await;
+    let mut sweeping = Box::pin(sweep(shell, keeper, blob, before));
+    assert!(futures::poll!(&mut sweeping).is_pending());
+    shell.call(|to| Command::Published { to, blob }).await.unwrap();
+    drop(hold);
+    assert!(!sweeping.await.unwrap());
+    world.shell.stop().await;
+}

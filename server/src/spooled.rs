@@ -1,0 +1,26 @@
+//! Where this process's own assimilators read uploads: in the spool folder, or else in the store, which has
+//! what hosts put there themselves and what came through a server before this one.
+
+use sojourn_assimilator::{SourceError, StagedUploads, UploadSource};
+use sojourn_blobs::{BlobError, Named, Uploads};
+use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
+
+#[derive(Debug)]
+pub(crate) struct Spooled {
+    pub(crate) uploads: Uploads,
+    pub(crate) staged: Option<StagedUploads>,
+}
+
+impl UploadSource for Spooled {
+    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
+        let spooled = UploadSource::read(&self.uploads, lease, checkpoint);
+        match (&self.staged, spooled) {
+            (Some(staged), Err(_)) => staged.read(lease, checkpoint),
+            (_, spooled) => spooled,
+        }
+    }
+
+    fn publish(&self, lease: LeaseId, upload: &Named) -> Option<Result<(), BlobError>> {
+        self.staged.as_ref()?.publish(lease, upload)
+    }
+}
