@@ -2,7 +2,7 @@
 //! The slot that made it is long at its next unit.
 
 use crate::{
-    api::{ApiFailure, Form, Remedy},
+    api::{ApiFailure, Form, Place, Remedy},
     backoff::Backoff,
     host::Host,
     outbox::{Finished, is_damage},
@@ -10,13 +10,17 @@ use crate::{
     transfer::{Delta, Outgoing, UploadError, delta, upload},
 };
 use sojourn_protocol::{
-    api::ReportAnswer, digest::BlobRef, error::ErrorKind, ids::LeaseId, report::ReportState,
+    api::ReportAnswer, digest::BlobRef, direct::DirectAnswer, error::ErrorKind, ids::LeaseId,
+    report::ReportState,
 };
 use std::{convert::Infallible, io, path::Path, sync::Arc};
 use tokio::sync::mpsc;
 
 /// How often a report may be refused for want of its checkpoint.
 const MOST_CONFLICTS: u32 = 5;
+
+/// How often a store may fail before the checkpoint goes through the server.
+const MOST_STORE_FAILURES: u32 = 2;
 
 /// How much longer than others the pauses grow while something before the server refuses what is sent:
 /// each attempt sends all of it again, and only a person can change it.
@@ -73,13 +77,16 @@ struct Parcel<'a> {
     /// What a delta could be made from, until that was tried.
     base: Option<BlobRef>,
     delta: Option<Delta>,
+    /// How often it may yet fail to get past the server.
+    direct: u32,
 }
 
 impl Parcel<'_> {
     /// Makes a delta where that pays; once.
     async fn pack<R: UnitRunner>(&mut self, host: &Host<R>) {
         let Some(base) = self.base.take() else { return };
-        if host.api.takes_deltas() {
+        // The server would have to fetch the base for it, and send on what it makes of both.
+        if host.api.takes_deltas() && !host.api.takes_direct() {
             self.delta = delta(&host.fetcher, &host.lines, base, self.whole, self.path).await;
         }
         if let Some(delta) = &self.delta {
@@ -96,13 +103,13 @@ impl Parcel<'_> {
     }
 
     /// What of it is sent from `offset` on.
-    fn outgoing(&self, offset: u64) -> Outgoing<'_> {
+    fn outgoing(&self, offset: u64, place: Option<Place>) -> Outgoing<'_> {
         let (blob, path) = match &self.delta {
             Some(delta) => (delta.blob, delta.path.as_path()),
             None => (self.whole, self.path),
         };
         let sent = Arc::default();
-        Outgoing { lease: self.lease, blob, form: self.form(), path, offset, sent }
+        Outgoing { lease: self.lease, blob, form: self.form(), path, offset, place, sent }
     }
 }
 
@@ -122,6 +129,7 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
         path,
         base,
         delta: None,
+        direct: MOST_STORE_FAILURES,
     });
     loop {
         let reached = match (step, &mut parcel) {
@@ -189,10 +197,18 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
 async fn send<R: UnitRunner>(
     host: &Host<R>,
     finished: &Finished,
-    parcel: &Parcel<'_>,
+    parcel: &mut Parcel<'_>,
     offset: u64,
 ) -> Reached {
-    let outgoing = parcel.outgoing(offset);
+    let place = match place(host, parcel, offset).await {
+        Ok(place) => place,
+        Err(reached) => return reached,
+    };
+    if place.is_some() {
+        // Until it has got there.
+        parcel.direct = parcel.direct.saturating_sub(1);
+    }
+    let outgoing = parcel.outgoing(offset, place);
     let bytes = outgoing.blob.bytes;
     host.table.sending(outgoing.lease, Arc::clone(&outgoing.sent));
     let sent = upload(&host.api, &host.lines, &outgoing, host.timing.answer).await;
@@ -227,6 +243,29 @@ async fn send<R: UnitRunner>(
         // Nobody waits for these bytes any more; the report will hear why.
         Remedy::Mend(ErrorKind::Conflict) => Reached::Next(Step::Report),
         Remedy::Mend(_) => Reached::Unwanted(failure.to_string()),
+    }
+}
+
+/// Where past the server a checkpoint goes; `None` is the server itself.
+async fn place<R: UnitRunner>(
+    host: &Host<R>,
+    parcel: &Parcel<'_>,
+    offset: u64,
+) -> Result<Option<Place>, Reached> {
+    let whole = offset == 0 && parcel.delta.is_none() && parcel.direct > 0;
+    if !whole || !host.api.takes_direct() {
+        return Ok(None);
+    }
+    match host.api.direct(parcel.lease, parcel.whole).await {
+        Ok(DirectAnswer::Put { url, headers, .. }) => Ok(Some(Place { url, headers })),
+        Ok(DirectAnswer::There) => Err(Reached::Next(Step::Report)),
+        Ok(DirectAnswer::Through) => Ok(None),
+        Err(failure) => match failure.remedy() {
+            Remedy::Later => Err(Reached::Again(Step::Locate, failure)),
+            Remedy::End => Err(Reached::End(failure)),
+            // An upload through the server says what is to be done.
+            Remedy::Gone | Remedy::Mend(_) => Ok(None),
+        },
     }
 }
 

@@ -58,6 +58,11 @@ impl ApiFailure {
         matches!(self, Self::Refused { error, .. } if error.kind == ErrorKind::Unauthorized)
     }
 
+    /// A store that gave no answer. The server is another, whom this says nothing about.
+    pub(crate) fn unreached(error: reqwest::Error) -> Self {
+        Self::Unreachable(error)
+    }
+
     /// A request that got no answer.
     pub(crate) fn unanswered(error: reqwest::Error) -> Self {
         TlsFault::of(&error).map_or_else(|| Self::Unreachable(error), Self::Untrusted)

@@ -8,6 +8,7 @@ use sojourn_protocol::{
         AWAITING_SHARDS, DELTA_UPLOADS, FEATURES_HEADER, Held, HeldState, MADE_CHECKPOINTS,
         UPLOAD_PROGRESS,
     },
+    direct::DIRECT_UPLOADS,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,6 +19,7 @@ pub(super) struct Features {
     made_checkpoints: AtomicBool,
     upload_progress: AtomicBool,
     delta_uploads: AtomicBool,
+    direct_uploads: AtomicBool,
 }
 
 impl Features {
@@ -32,11 +34,17 @@ impl Features {
         self.made_checkpoints.store(has(MADE_CHECKPOINTS), Ordering::Relaxed);
         self.upload_progress.store(has(UPLOAD_PROGRESS), Ordering::Relaxed);
         self.delta_uploads.store(has(DELTA_UPLOADS), Ordering::Relaxed);
+        self.direct_uploads.store(has(DIRECT_UPLOADS), Ordering::Relaxed);
     }
 
     /// Does it take checkpoints as deltas?
     pub(super) fn delta_uploads(&self) -> bool {
         self.delta_uploads.load(Ordering::Relaxed)
+    }
+
+    /// Does it let hosts put checkpoints in its store themselves?
+    pub(super) fn direct_uploads(&self) -> bool {
+        self.direct_uploads.load(Ordering::Relaxed)
     }
 
     /// Held leases in words that the server understands; `None` where it understands them as they are.

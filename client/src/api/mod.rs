@@ -4,8 +4,10 @@
 
 mod failure;
 mod features;
+mod store;
 
 pub(crate) use failure::{ApiFailure, Remedy};
+pub(crate) use store::Place;
 
 use crate::{
     backoff::Backoff,
@@ -19,6 +21,7 @@ use features::Features;
 use reqwest::{
     Body, Client, Method, RequestBuilder, Response, StatusCode,
     header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RANGE, RETRY_AFTER},
+    redirect::Policy,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use sojourn_protocol::{
@@ -29,11 +32,13 @@ use sojourn_protocol::{
         SHA256_HEADER, UploadState, WorkAnswer, WorkRequest,
     },
     digest::{BlobRef, Digest},
+    direct::{DIRECT_HEADER, DirectAnswer, DirectRequest},
     error::ApiError,
     ids::LeaseId,
     report::Report,
 };
 use std::{fmt, sync::Arc, time::Duration};
+use store::Store;
 
 /// Most bytes of an answer that isn't a blob.
 const LARGEST_ANSWER: usize = 64 << 20;
@@ -50,6 +55,7 @@ pub(crate) struct Api {
     token: Option<String>,
     timing: Timing,
     features: Arc<Features>,
+    store: Store,
 }
 
 /// As what a result's checkpoint is sent.
@@ -100,10 +106,12 @@ impl Api {
                 .tcp_nodelay(true)
                 .connect_timeout(timing.connect)
                 .pool_idle_timeout(IDLE_CONNECTION)
+                .redirect(Policy::custom(store::stay))
                 .user_agent(concat!("sojourn-client/", env!("CARGO_PKG_VERSION")))
         });
         let http = http.map_err(ClientError::Http)?;
-        Ok(Self { http, servers, token: None, timing, features: Arc::default() })
+        let store = Store::new(servers.current(), authorities, timing.connect)?;
+        Ok(Self { http, servers, token: None, timing, features: Arc::default(), store })
     }
 
     /// The same with a host's own token.
@@ -200,9 +208,43 @@ impl Api {
         self.believed(understood(response).await).await
     }
 
-    /// `GET /v1/blobs/{sha256}` from byte `from` on.
-    pub(crate) async fn blob(&self, digest: Digest, from: u64) -> Result<Download, ApiFailure> {
+    /// Does the server let hosts put checkpoints in its store themselves?
+    pub(crate) fn takes_direct(&self) -> bool {
+        self.features.direct_uploads()
+    }
+
+    /// `POST /v1/leases/{lease}/checkpoint/direct`
+    pub(crate) async fn direct(
+        &self,
+        lease: LeaseId,
+        checkpoint: BlobRef,
+    ) -> Result<DirectAnswer, ApiFailure> {
+        let path = format!("v1/leases/{lease}/checkpoint/direct");
+        self.post(&path, &DirectRequest { checkpoint }, self.timing.answer).await
+    }
+
+    /// Puts `body`, all of `blob`, where the server has said. Without a limit, as [`Api::upload`].
+    pub(crate) async fn put(
+        &self,
+        place: &Place,
+        blob: BlobRef,
+        body: Body,
+    ) -> Result<UploadState, ApiFailure> {
+        self.store.put(place, blob.bytes, body).await?;
+        Ok(UploadState { offset: blob.bytes, complete: true })
+    }
+
+    /// `GET /v1/blobs/{sha256}` from byte `from` on. `direct`: from where the server says, if it does.
+    pub(crate) async fn blob(
+        &self,
+        digest: Digest,
+        from: u64,
+        direct: bool,
+    ) -> Result<Download, ApiFailure> {
         let mut request = self.authorized(Method::GET, &format!("v1/blobs/{digest}"));
+        if direct {
+            request = request.header(DIRECT_HEADER, "follow");
+        }
         if from > 0 {
             request = request.header(RANGE, format!("bytes={from}-"));
         }
@@ -211,7 +253,11 @@ impl Api {
             Ok(answered) => answered?,
             Err(_) => return Err(ApiFailure::silent(self.timing.answer)),
         };
-        let response = self.believed(successful(response).await).await?;
+        let response = if direct && response.status() == StatusCode::TEMPORARY_REDIRECT {
+            self.store.get(&response, from, self.timing.answer).await?
+        } else {
+            self.believed(successful(response).await).await?
+        };
         let partial = response.status() == StatusCode::PARTIAL_CONTENT;
         Ok(Download { from: if partial { from } else { 0 }, response, stall: self.timing.answer })
     }

@@ -1,7 +1,7 @@
 //! Sends a finished checkpoint to the server, from any offset on. One attempt per call.
 
 use super::Lines;
-use crate::api::{Api, ApiFailure, Form};
+use crate::api::{Api, ApiFailure, Form, Place};
 use bytes::Bytes;
 use futures::stream;
 use reqwest::Body;
@@ -40,6 +40,8 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) path: &'a Path,
     /// What the server has already.
     pub(crate) offset: u64,
+    /// Where to, past the server; then as a whole, from the start.
+    pub(crate) place: Option<Place>,
     /// Told of every byte that the connection takes.
     pub(crate) sent: Arc<AtomicU64>,
 }
@@ -62,7 +64,7 @@ pub(crate) async fn upload(
     stall: Duration,
 ) -> Result<UploadState, UploadError> {
     let _turn = lines.upload.turn().await;
-    let Outgoing { lease, blob, form, path, offset, ref sent } = *outgoing;
+    let Outgoing { lease, blob, form, path, offset, ref place, ref sent } = *outgoing;
     let begun = Instant::now();
     sent.store(offset, Ordering::Relaxed);
     let _shown = lines.moving.goes(lease, blob, Arc::clone(sent));
@@ -95,7 +97,13 @@ pub(crate) async fn upload(
         let rest = rest.saturating_sub(chunk.len() as u64);
         Ok(Some((Bytes::from(chunk), (file, None, rest, way))))
     });
-    let answer = api.upload(lease, blob, form, offset, Body::wrap_stream(chunks));
+    let body = Body::wrap_stream(chunks);
+    let answer = async {
+        match place {
+            Some(place) => api.put(place, blob, body).await,
+            None => api.upload(lease, blob, form, offset, body).await,
+        }
+    };
     let stalled = async {
         loop {
             let at = *step.borrow_and_update();

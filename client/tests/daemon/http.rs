@@ -28,6 +28,8 @@ pub struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
     pub retry_after: Option<u64>,
+    /// Where a redirect leads.
+    pub location: Option<String>,
     /// What the server says that it understands.
     pub features: &'static str,
     /// Send only so many bytes of the body, then close.
@@ -104,6 +106,9 @@ impl Connection {
         );
         if let Some(seconds) = answer.retry_after {
             head.push_str(&format!("retry-after: {seconds}\r\n"));
+        }
+        if let Some(place) = &answer.location {
+            head.push_str(&format!("location: {place}\r\n"));
         }
         if !answer.features.is_empty() {
             head.push_str(&format!("sojourn-features: {}\r\n", answer.features));

@@ -11,6 +11,7 @@ mod bytes;
 mod coming;
 mod deltas;
 mod devices;
+mod direct;
 mod ends;
 mod faults;
 mod http;

@@ -5,10 +5,11 @@ use sojourn_codec::delta::Named;
 use sojourn_protocol::{
     api::*,
     digest::{BlobRef, Digest},
+    direct::{DirectAnswer, DirectRequest},
     error::{ApiError, ErrorKind},
     ids::{HostId, LeaseId, Version},
     report::{Outcome, Report, ReportEnd, ReportState},
-    time::Millis,
+    time::{Millis, UnixMillis},
     unit::Lease,
 };
 use std::{
@@ -19,6 +20,7 @@ use std::{
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 pub const ENROLMENT: &str = "let-me-in";
+pub const STORE: &str = "/store/";
 
 /// What goes wrong with one request.
 #[derive(Debug, Clone)]
@@ -89,6 +91,8 @@ pub struct World {
     pub ahead: BTreeSet<Digest>,
     /// Blobs that are asked for and don't come, until they are taken from here.
     pub withheld: BTreeSet<Digest>,
+    /// Its blobs lie in a store: here, beside `/v1`.
+    pub has_store: bool,
     /// What it says that it understands beyond the first version.
     pub features: &'static str,
     faults: VecDeque<(String, Fault)>,
@@ -254,11 +258,30 @@ fn parse<'a, T: serde::Deserialize<'a>>(request: &'a Request) -> Result<T, ApiEr
         .map_err(|error| ApiError::new(ErrorKind::Invalid, error.to_string()))
 }
 
+/// The store, which knows no tokens.
+fn stored(request: &Request, world: &mut World) -> Result<Answer, ApiError> {
+    assert!(!request.headers.contains_key("authorization"), "the token is the server's alone");
+    assert!(!request.headers.keys().any(|name| name.starts_with("sojourn-")));
+    let name = request.path.strip_prefix(STORE).unwrap();
+    if request.method == "GET" {
+        let blob = &world.blobs[&name.parse::<Digest>().unwrap()];
+        let from = request.range.unwrap_or(0) as usize;
+        let status = if request.range.is_some() { 206 } else { 200 };
+        return Ok(Answer { status, body: blob[from..].to_owned(), ..Answer::default() });
+    }
+    assert_eq!(request.headers["x-checksum"], Digest::of(&request.body).to_string());
+    world.uploads.insert(LeaseId(name.parse().unwrap()), request.body.clone());
+    Ok(Answer { status: 200, ..Answer::default() })
+}
+
 async fn respond(
     request: &Request,
     shared: &Arc<Mutex<World>>,
     changes: &watch::Sender<()>,
 ) -> Result<Answer, ApiError> {
+    if request.path.starts_with(STORE) {
+        return stored(request, &mut shared.lock().unwrap());
+    }
     let token = request.token.clone().unwrap_or_default();
     if request.path == "/v1/enrol" {
         let mut world = shared.lock().unwrap();
@@ -314,7 +337,14 @@ async fn respond(
             while shared.lock().unwrap().withheld.contains(&digest.parse().unwrap()) {
                 changed.changed().await.unwrap();
             }
-            blob(request, digest, &shared.lock().unwrap())
+            let world = shared.lock().unwrap();
+            let follows =
+                request.headers.get("sojourn-direct").is_some_and(|says| says == "follow");
+            if world.has_store && follows {
+                let location = Some(format!("{STORE}{digest}"));
+                return Ok(Answer { status: 307, location, ..Answer::default() });
+            }
+            blob(request, digest, &world)
         }
         (method, ["leases", lease, "checkpoint", "delta"]) => {
             let lease = LeaseId(lease.parse().unwrap());
@@ -346,6 +376,14 @@ async fn respond(
             }
             let state = state_of(&world, lease);
             Ok(Answer::json(&state))
+        }
+        ("POST", ["leases", lease, "checkpoint", "direct"]) => {
+            let asked: DirectRequest = parse(request)?;
+            Ok(Answer::json(&DirectAnswer::Put {
+                url: format!("http://{}{STORE}{lease}", request.headers["host"]),
+                headers: [("x-checksum".to_owned(), asked.checkpoint.sha256.to_string())].into(),
+                expires_at: UnixMillis(0),
+            }))
         }
         _ => Err(ApiError::new(ErrorKind::NotFound, "no such thing")),
     }
