@@ -19,8 +19,9 @@ use sojourn_client::{
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
     api::{
-        EvaluateRequest, ExtendRequest, Health, MissingAnswer, MissingRequest, PauseRequest,
-        PlacementRequest, RollbackRequest, RolledBack, SubmitAnswer, SubmitRequest,
+        CollectAnswer, CollectRequest, EvaluateRequest, ExtendRequest, Health, MissingAnswer,
+        MissingRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack, SubmitAnswer,
+        SubmitRequest,
     },
     assimilation::AssimilationsView,
     error::{ApiError, ErrorKind},
@@ -128,6 +129,13 @@ impl ApiClient {
 
     pub(crate) async fn hosts(&self) -> Result<Vec<HostView>, ApiFailure> {
         self.get("hosts").await
+    }
+
+    pub(crate) async fn collect(
+        &self,
+        request: &CollectRequest,
+    ) -> Result<CollectAnswer, ApiFailure> {
+        self.post("blobs/collect", request).await
     }
 
     pub(crate) async fn assimilations(&self) -> Result<AssimilationsView, ApiFailure> {

@@ -35,6 +35,7 @@ mod export;
 mod extend;
 mod failure;
 mod figures;
+mod gc;
 mod given;
 mod grid;
 mod hosts;
@@ -117,6 +118,8 @@ enum Command {
     Hosts(hosts::Args),
     /// End a machine's right to work for the server.
     Revoke(revoke::Args),
+    /// Throw away what lies in the server's store and nobody knows of.
+    Gc(gc::Args),
     /// Print a job's history.
     Events(events::Args),
     /// Write a trial's model into a file.
@@ -189,6 +192,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Trials(args) => trials::run(&args).await,
         Command::Hosts(args) => hosts::run(&args).await,
         Command::Revoke(args) => revoke::run(&args).await,
+        Command::Gc(args) => gc::run(&args).await,
         Command::Events(args) => events::run(&args).await,
         Command::Export(args) => export::run(&args).await,
         Command::Evaluate(args) => evaluate::run(&args).await,

@@ -8,7 +8,7 @@ use super::{
 use sojourn_core::CoreConfig;
 use sojourn_protocol::time::Millis;
 use sojourn_server::{
-    ServeConfig, ServeError, ServeReady, TlsFiles, Transport, journal::JournalError,
+    ServeConfig, ServeError, ServeReady, StoreSettings, TlsFiles, Transport, journal::JournalError,
     shell::ShellError,
 };
 use sojourn_slot::SlotConfig;
@@ -20,6 +20,12 @@ pub(crate) struct Args {
     /// Where journal, blobs and tokens lie; for one server at a time.
     #[arg(long, env = "SOJOURN_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Where the blobs lie: in an object store, as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX,
+    /// or in a folder that others share, as file:///FOLDER. Keys and endpoints come from the environment
+    /// (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, GOOGLE_SERVICE_ACCOUNT, AZURE_STORAGE_ACCOUNT_NAME and the like). Left
+    /// out: in the data folder.
+    #[arg(long, env = "SOJOURN_BLOBS", value_name = "URL")]
+    blobs: Option<String>,
     /// Where to listen. Without a certificate the connection isn't encrypted.
     #[arg(long, env = "SOJOURN_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8642")]
     listen: SocketAddr,
@@ -91,6 +97,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let mut config = ServeConfig::new(data, args.listen);
     config.journal = journals;
     config.advertise.clone_from(&args.advertise);
+    config.blobs.clone_from(&args.blobs);
+    config.store = StoreSettings::from_env();
     config.trainer = SlotConfig::find().ok();
     if let Some(Assimilators { least, most }) = args.assimilators {
         config.assimilators = least..=most;
@@ -141,6 +149,7 @@ fn failure(error: &ServeError) -> Failure {
         ServeError::AddressInUse(_)
         | ServeError::Listen { .. }
         | ServeError::Folder(_)
+        | ServeError::Store(_)
         | ServeError::Tls(_)
         | ServeError::Tokens(_)
         | ServeError::Shell(ShellError::Journal(

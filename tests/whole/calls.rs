@@ -1,6 +1,7 @@
 //! Calls that are wrong, servers that are away or say no, output that nobody reads: codes and messages.
 
 use crate::support::{Answer, FakeServer, Folder, script, sojourn};
+use serde_json::{Value, json};
 use sojourn_protocol::{
     PROTOCOL_VERSION,
     digest::Digest,
@@ -26,6 +27,7 @@ const ASKING: &[&[&str]] = &[
     &["extend", "1", "--epochs", "2"],
     &["set", "1", "--priority", "2"],
     &["revoke", "1"],
+    &["gc"],
     &["export", "1", "-o", "m.safetensors"],
 ];
 
@@ -241,6 +243,30 @@ fn completions_are_made_for_shells() {
 }
 
 const HOST: &str = r#"{"host":1,"name":"m","state":"STATE","seen_at":null,"slots":2,"devices":[{"name":"cpu","slots":2,"numeric_class":"cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc","flops":1e9,"memory":null,"measured":[]}],"cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}"#;
+
+#[test]
+fn a_collection_says_what_it_found() {
+    let found = |objects: u64, bytes: u64| json!({ "objects": objects, "bytes": bytes });
+    let answer = json!({
+        "dry_run": true, "unknown": found(1, 2000), "uploads": found(0, 0), "kept": found(12, 1),
+    });
+    let body = answer.to_string();
+    let server = FakeServer::start(move |_| Answer::json(200, body.clone()));
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let gc = |more: &[&str]| {
+        let call = [&["gc", "--dry-run", "--grace", "2"], more].concat();
+        String::from_utf8(sojourn(&call).args(["--server", &server.url]).output().unwrap().stdout)
+            .unwrap()
+    };
+    assert_eq!(
+        gc(&[]),
+        "would go: 1 unknown blob (2.0 kB) and 0 unwanted uploads (0 B); 12 blobs (1 B) stay\n"
+    );
+    assert_eq!(parsed(&gc(&["--json"])), answer);
+    let asked =
+        parsed(&String::from_utf8(server.requests.lock().unwrap()[0].body.clone()).unwrap());
+    assert_eq!(asked, json!({ "dry_run": true, "grace": 7_200_000 }));
+}
 
 #[test]
 fn a_machine_is_revoked_by_its_number() {

@@ -22,7 +22,8 @@
 //! | `service` | the client under systemd |
 //! | `signals` | the client and the signals that it hears |
 //! | `standby` | several servers with one journal in Redis, and journals that move |
-//! | `support`, `site`, `redis_server` | a fake server; a real one with clients; a real Redis |
+//! | `store` | blobs in an object store |
+//! | `support`, `site`, `redis_server`, `s3` | a fake server; a real one with clients; a real Redis; a stand-in of S3 |
 
 #![expect(
     clippy::unwrap_used,
@@ -48,12 +49,16 @@ mod people;
 mod reading;
 #[path = "../../server/tests/support/redis.rs"]
 mod redis_server;
+#[expect(dead_code, reason = "the stores' own suite uses all of it")]
+#[path = "../../server/blobs/tests/contract/s3.rs"]
+mod s3;
 mod server;
 mod service;
 mod signals;
 mod simulate;
 mod site;
 mod standby;
+mod store;
 mod submit;
 mod support;
 mod tls;

@@ -86,6 +86,7 @@ pub(crate) struct Site {
     secured: Option<Secured>,
     /// What else the server is started with.
     more: Vec<String>,
+    environment: Vec<(&'static str, String)>,
 }
 
 /// What a server that speaks TLS is started with, and what its clients are to trust.
@@ -103,7 +104,7 @@ impl Site {
 
     /// The same, where a machine gets up to so many hops at once.
     pub(crate) fn start_with_hops(most_hops: u32) -> Self {
-        Self::with(tempfile::tempdir().unwrap(), None, hops(most_hops))
+        Self::with(tempfile::tempdir().unwrap(), None, hops(most_hops), vec![])
     }
 
     /// The same, where the blobs are in a folder that other processes reach too, and these alone assimilate.
@@ -111,23 +112,36 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let blobs = blobs_of(folder.path());
         let more = ["--assimilators", "0", "--blobs", &blobs].map(str::to_owned);
-        Self::with(folder, None, [hops(1), more.to_vec()].concat())
+        Self::with(folder, None, [hops(1), more.to_vec()].concat(), vec![])
+    }
+
+    /// The same, where the blobs are in an object store that is reached so.
+    pub(crate) fn start_with_store(url: &str, environment: Vec<(&'static str, String)>) -> Self {
+        let more = ["--blobs", url].map(str::to_owned);
+        let folder = tempfile::tempdir().unwrap();
+        Self::with(folder, None, [hops(1), more.to_vec()].concat(), environment)
     }
 
     /// The same over TLS, at `localhost`; `folder` is where the certificates are.
     pub(crate) fn start_secured(folder: TempDir, secured: Secured) -> Self {
-        let site = Self::with(folder, Some(secured), hops(1));
+        let site = Self::with(folder, Some(secured), hops(1), vec![]);
         let url = site.listen.replace("127.0.0.1", "https://localhost");
         Self { url, ..site }
     }
 
-    fn with(folder: TempDir, secured: Option<Secured>, more: Vec<String>) -> Self {
+    fn with(
+        folder: TempDir,
+        secured: Option<Secured>,
+        more: Vec<String>,
+        environment: Vec<(&'static str, String)>,
+    ) -> Self {
         let data = folder.path().join("server");
-        let (server, listen) = serve(folder.path(), &data, "127.0.0.1:0", secured.as_ref(), &more);
+        let (server, listen) =
+            serve(folder.path(), &data, "127.0.0.1:0", secured.as_ref(), &more, &environment);
         let read = |name: &str| fs::read_to_string(data.join(name)).unwrap().trim().to_owned();
         let (token, enrolment) = (read("admin-token"), read("enrol-token"));
         let url = format!("http://{listen}");
-        Self { folder, server, url, token, enrolment, listen, secured, more }
+        Self { folder, server, url, token, enrolment, listen, secured, more, environment }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -142,8 +156,14 @@ impl Site {
     pub(crate) fn restart(&mut self) {
         self.server.kill();
         fs::remove_file(self.data().join("address")).unwrap();
-        let (server, listen) =
-            serve(self.path(), &self.data(), &self.listen, self.secured.as_ref(), &self.more);
+        let (server, listen) = serve(
+            self.path(),
+            &self.data(),
+            &self.listen,
+            self.secured.as_ref(),
+            &self.more,
+            &self.environment,
+        );
         assert_eq!(listen, self.listen);
         self.server = server;
     }
@@ -311,10 +331,11 @@ fn serve(
     listen: &str,
     secured: Option<&Secured>,
     more: &[String],
+    environment: &[(&str, String)],
 ) -> (Process, String) {
     let mut command = Command::new(program());
     command.args(["serve", "--listen", listen, "--lease-seconds", "2", "--data"]).arg(data);
-    command.args(more);
+    command.args(more).envs(environment.iter().map(|(word, value)| (word, value)));
     if let Some(Secured { certificate, key, .. }) = secured {
         command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
     }
