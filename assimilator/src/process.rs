@@ -113,7 +113,11 @@ pub async fn run(
 async fn first_contact(remote: &Remote) -> Result<AssimilationsView, RemoteError> {
     let (last, mut pause) = (Instant::now() + FIRST_CONTACT, FIRST_PAUSE);
     loop {
-        match remote.view().await {
+        let view = async {
+            remote.check().await?;
+            remote.view().await
+        };
+        match view.await {
             Err(error) if error.is_passing() && Instant::now() + pause < last => {
                 tracing::warn!(%error, "no server answers yet; trying again");
                 sleep(pause).await;

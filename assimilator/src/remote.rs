@@ -104,6 +104,15 @@ impl Remote {
         Self { http, servers, token, name, runtime, active: AtomicUsize::new(0), ending }
     }
 
+    /// Is the token an assimilator's? Who may only look can't renew what isn't there. Asked once of each server.
+    ///
+    /// # Errors
+    /// The last server's.
+    pub async fn check(&self) -> Result<(), RemoteError> {
+        let (path, request) = ("v1/assimilations/0/renew", RenewRequest { taking: Taking(0) });
+        self.post::<OfferAnswer>(path, &request, PATIENCE).await.map(drop)
+    }
+
     /// How much there is to assimilate. Asked once of each server.
     ///
     /// # Errors
