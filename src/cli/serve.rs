@@ -101,6 +101,12 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     config.store = StoreSettings::from_env();
     config.trainer = SlotConfig::find().ok();
     if let Some(Assimilators { least, most }) = args.assimilators {
+        if most == 0 && args.blobs.is_none() {
+            return Err(Failure::call(
+                "`--assimilators 0` leaves results to other processes, which can't reach blobs in the data folder: say \
+                 where they are to lie by `--blobs`",
+            ));
+        }
         config.assimilators = least..=most;
     }
     config.tls = args

@@ -141,6 +141,10 @@ fn an_assimilator_that_can_not_work_says_why() {
     told(&assimilate(&site.url, token, &elsewhere), 2, "the server's blobs are at `file://");
     told(&assimilate("http://127.0.0.1:1", token, &blobs), 3, "can't reach");
 
+    let alone = ["serve", "--assimilators", "0", "--listen", "127.0.0.1:0", "--data"];
+    let alone = Command::new(program()).args(alone).arg(site.path().join("alone")).output();
+    told(&alone.unwrap(), 2, "by `--blobs`");
+
     let plain = Site::start();
     let token = std::fs::read_to_string(plain.data().join("assimilator-token")).unwrap();
     told(&assimilate(&plain.url, token.trim(), &blobs), 2, "in its own folder");
