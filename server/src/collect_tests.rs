@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    journal::MemoryJournal,
+    journal::{Journal, MemoryJournal},
     shell::{Clock, Shell, ShellConfig},
 };
 use sojourn_blobs::{BlobStore, Named};
@@ -29,7 +29,8 @@ struct World {
 impl World {
     async fn new() -> Self {
         let journal = MemoryJournal::default();
-        let open = Box::new(move || Ok(Box::new(journal.clone()) as _));
+        let open =
+            Arc::new(move || -> Result<Box<dyn Journal>, _> { Ok(Box::new(journal.clone())) });
         let (shell, _) = Shell::start(open, ShellConfig::default(), Arc::new(NoClock)).unwrap();
         let keeper = Keeper::new(shell.handle().clone(), BlobStore::in_memory());
         let folder = tempfile::tempdir().unwrap();

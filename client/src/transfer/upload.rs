@@ -206,7 +206,8 @@ mod tests {
         let lines = Arc::new(Lines::new(Rates::default(), &Arc::default()));
         let sent = Arc::default();
         let (lease, form) = (LeaseId(1), Form::Whole);
-        let outgoing = Outgoing { lease, blob, form, path: &path, offset: 0, sent };
+        let place = None;
+        let outgoing = Outgoing { lease, blob, form, path: &path, offset: 0, place, sent };
         let sent = upload(&api, &lines, &outgoing, timing.answer).await;
         let Err(UploadError::Server(failure)) = sent else { panic!("{sent:?}") };
         assert!(failure.advice().unwrap().contains("client_max_body_size"), "{failure}");
