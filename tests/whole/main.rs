@@ -22,6 +22,7 @@
 //! | `service` | the client under systemd |
 //! | `signals` | the client and the signals that it hears |
 //! | `standby` | several servers with one journal in Redis, and journals that move |
+//! | `grown` | all of that at once, and each of them killed |
 //! | `store` | blobs in an object store |
 //! | `support`, `site`, `redis_server`, `s3` | a fake server; a real one with clients; a real Redis; a stand-in of S3 |
 
@@ -40,6 +41,7 @@ mod ctl;
 mod deep;
 mod evaluations;
 mod gpus;
+mod grown;
 mod liars;
 mod merging;
 mod models;

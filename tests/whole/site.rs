@@ -122,6 +122,24 @@ impl Site {
         Self::with(folder, None, [hops(1), more.to_vec()].concat(), environment)
     }
 
+    /// The same, where other servers have the same journal and others assimilate.
+    pub(crate) fn start_shared(
+        journal: &str,
+        blobs: &str,
+        environment: Vec<(&'static str, String)>,
+    ) -> Self {
+        let more = ["--assimilators", "0", "--journal", journal, "--blobs", blobs];
+        let more = [hops(1), more.map(str::to_owned).to_vec()].concat();
+        Self::with(tempfile::tempdir().unwrap(), None, more, environment)
+    }
+
+    /// Another server (again) that is started in the same way, in a folder of its own; its address.
+    pub(crate) fn other_server(&self, name: &str, listen: &str) -> (Process, String) {
+        let data = self.path().join(name);
+        let _ = fs::remove_file(data.join("address"));
+        serve(self.path(), &data, listen, None, &self.more, &self.environment)
+    }
+
     /// The same over TLS, at `localhost`; `folder` is where the certificates are.
     pub(crate) fn start_secured(folder: TempDir, secured: Secured) -> Self {
         let site = Self::with(folder, Some(secured), hops(1), vec![]);
@@ -189,9 +207,10 @@ impl Site {
         spawn(command, &self.path().join(format!("{name}.log")))
     }
 
-    /// Where the blobs of [`Site::start_without_assimilators`] are.
+    /// Where the blobs are, for other processes.
     pub(crate) fn blobs(&self) -> String {
-        blobs_of(self.path())
+        let at = self.more.iter().position(|word| word == "--blobs").unwrap();
+        self.more[at + 1].clone()
     }
 
     /// Starts (again) a process that assimilates, one unit at a time, and says each step in its log.
@@ -201,6 +220,7 @@ impl Site {
         command
             .args(["assimilate", "--server", &self.url, "--token", token.trim()])
             .args(["--blobs", &self.blobs(), "--threads", "1", "--name", name])
+            .envs(self.environment.iter().map(|(word, value)| (word, value)))
             .env("SOJOURN_LOG", "info,sojourn_assimilator=debug");
         spawn(command, &self.path().join(format!("{name}.log")))
     }

@@ -167,7 +167,7 @@ fn files_of_authorities_and_calls_that_make_no_sense() {
     assert!(told.contains("can't read the certificates of authorities in `"), "{told}");
     let (code, told) = asked("http://localhost:1", Some(&empty));
     assert_eq!(code, Some(2));
-    assert!(told.contains("it must begin with https:// where"), "{told}");
+    assert!(told.contains("it must start with `https://` where"), "{told}");
     assert_eq!(client(folder.path(), "http://localhost:1", Some(&empty)).wait(), Some(2));
     assert_eq!(client(folder.path(), "https://localhost:1", Some(&empty)).wait(), Some(2));
 

@@ -54,6 +54,9 @@ pub(super) struct RedisJournal {
     read_back: Option<JournalPosition>,
 }
 
+/// An entry of the stream as Redis gives it: its id and its fields.
+type Stored = (String, HashMap<String, Vec<u8>>);
+
 /// A stored event: position, payload, check.
 struct Entry(JournalPosition, Vec<u8>, Check);
 
@@ -137,7 +140,7 @@ impl RedisJournal {
     }
 
     fn entries(&mut self, command: &redis::Cmd) -> Result<Vec<Entry>, JournalError> {
-        let found: Vec<(String, HashMap<String, Vec<u8>>)> = self.link.ask(command)?;
+        let found: Vec<Stored> = self.link.ask(command)?;
         found.into_iter().map(|(id, fields)| entry(&id, fields)).collect()
     }
 
@@ -380,7 +383,7 @@ impl Journal for RedisJournal {
         if positions.is_empty() {
             return Ok(Vec::new());
         }
-        let found: Vec<Vec<(String, HashMap<String, Vec<u8>>)>> = self.link.ask_all(&pipe)?;
+        let found: Vec<Vec<Stored>> = self.link.ask_all(&pipe)?;
         let mut records = Vec::new();
         for (id, fields) in found.into_iter().flatten() {
             let Entry(position, payload, _) = entry(&id, fields)?;

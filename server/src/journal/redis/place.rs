@@ -43,7 +43,7 @@ pub struct RedisPlace {
 }
 
 enum Servers {
-    One(Client),
+    One(Box<Client>),
     Sentinel(Box<Mutex<SentinelClient>>),
 }
 
@@ -83,10 +83,10 @@ impl RedisPlace {
             Some((rest, tls)) => {
                 sentinel_of(rest, tls).map_err(|error| refuse(error.to_string()))?
             }
-            None => Servers::One(
+            None => Servers::One(Box::new(
                 Client::open(url.as_str())
                     .map_err(|error| refuse(format!("{error}; e.g. redis://127.0.0.1:6379/0")))?,
-            ),
+            )),
         };
         Ok(Self { shown, deployment, servers })
     }
@@ -95,7 +95,7 @@ impl RedisPlace {
     pub(super) fn connect(&self, answer: Duration) -> Result<Link, JournalError> {
         let connect = || -> Result<_, RedisError> {
             let client = match &self.servers {
-                Servers::One(client) => client.clone(),
+                Servers::One(client) => Client::clone(client),
                 Servers::Sentinel(sentinel) => {
                     sentinel.lock().unwrap_or_else(PoisonError::into_inner).get_client()?
                 }
@@ -132,9 +132,8 @@ fn sentinel_of(rest: &str, tls: Option<TlsMode>) -> Result<Servers, Box<dyn std:
     let node = format!("redis://{user}{}any/{database}", if user.is_empty() { "" } else { "@" });
     let node = node.as_str().into_connection_info()?;
     let node = node.redis_settings();
-    let mut builder =
-        SentinelClientBuilder::new(hosts, service.to_owned(), SentinelServerType::Master)?
-            .set_client_to_redis_db(node.db());
+    let mut builder = SentinelClientBuilder::new(hosts, service, SentinelServerType::Master)?
+        .set_client_to_redis_db(node.db());
     if let Some(user) = node.username() {
         builder = builder.set_client_to_redis_username(user);
     }
