@@ -265,7 +265,7 @@ fn stored(request: &Request, world: &mut World) -> Result<Answer, ApiError> {
     let name = request.path.strip_prefix(STORE).unwrap();
     if request.method == "GET" {
         let blob = &world.blobs[&name.parse::<Digest>().unwrap()];
-        let from = request.range.unwrap_or(0) as usize;
+        let from = usize::try_from(request.range.unwrap_or(0)).unwrap();
         let status = if request.range.is_some() { 206 } else { 200 };
         return Ok(Answer { status, body: blob[from..].to_owned(), ..Answer::default() });
     }

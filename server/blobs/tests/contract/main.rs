@@ -1,5 +1,12 @@
 //! One suite over every store that blobs may lie in.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::cast_possible_truncation,
+    reason = "a test fails by panicking, and has small blobs"
+)]
+
 mod blobs;
 mod faults;
 mod moto;
