@@ -12,7 +12,12 @@ import sys
 sys.dont_write_bytecode = True  # a checkout stays as it is
 from libtorch import prepare, run, say  # noqa: E402
 
-REQUIREMENTS = ["moto[s3,server]>=5.2,<6", "numpy>=1.26,<3", "safetensors>=0.4,<1"]
+REQUIREMENTS = [
+    "check-jsonschema>=0.29,<1",  # has the schema of compose files
+    "moto[s3,server]>=5.2,<6",
+    "numpy>=1.26,<3",
+    "safetensors>=0.4,<1",
+]
 RECIPE = f"{' '.join(REQUIREMENTS)} recipe 2\n"  # another text makes every user's copy anew
 
 
@@ -27,7 +32,7 @@ def install(cache):
     folder = cache / "python-2"
     if is_whole(folder):
         return folder
-    say("making a Python environment for the tests (moto, numpy, safetensors)")
+    say("making a Python environment for the tests (check-jsonschema, moto, numpy, safetensors)")
     shutil.rmtree(folder, ignore_errors=True)
     run([sys.executable, "-m", "venv", str(folder)])
     options = ["--quiet", "--only-binary=:all:", "--disable-pip-version-check", "--no-cache-dir"]

@@ -19,6 +19,7 @@
 //! | `watch` | the same on a whole terminal |
 //! | `simulate` | fleets in virtual time |
 //! | `deep` | deeper nets through all of it |
+//! | `deploy` | the files in `deploy/` |
 //! | `service` | the client under systemd |
 //! | `signals` | the client and the signals that it hears |
 //! | `standby` | several servers with one journal in Redis, and journals that move |
@@ -39,6 +40,7 @@ mod chaos;
 mod course;
 mod ctl;
 mod deep;
+mod deploy;
 mod evaluations;
 mod gpus;
 mod grown;
