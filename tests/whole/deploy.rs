@@ -16,9 +16,11 @@ fn keeps_to_schema(file: &Path) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// A command's help, its lines joined.
 fn help(command: &str) -> String {
     let output = Command::new(program()).args([command, "--help"]).output().unwrap();
-    String::from_utf8(output.stdout).unwrap()
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
