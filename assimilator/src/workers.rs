@@ -251,6 +251,7 @@ mod tests {
         bell.ring();
         assert_eq!(bell.wait(None), Waited::Look);
         assert_eq!(bell.wait(Some(Duration::from_millis(1))), Waited::Look, "the pause is over");
-        assert_eq!((bell.rung().waiting, bell.rung().unheard), (0, 0));
+        let rung = bell.rung();
+        assert_eq!((rung.waiting, rung.unheard), (0, 0));
     }
 }
