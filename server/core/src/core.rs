@@ -252,7 +252,9 @@ impl Core {
         let parked = self.soft.parked.first_until();
         let assimilating = self.soft.assimilations.first_until();
         let resting = self.soft.resting.values().copied().min();
-        let (look_again, copies) = (self.soft.schedule.look_again, self.soft.schedule.copies_at);
+        let (look_again, copies) =
+            (self.soft.schedule.look_again.first(), self.soft.schedule.copies_at);
+        let round = self.soft.round.next_piece();
         let plan = self.next_plan();
         let presence = self.soft.schedule.fleet.next_look();
         let idle = self.state.blobs.oldest_idle().map(|(at, _)| at + self.config.condemn_after);
@@ -267,6 +269,7 @@ impl Core {
             resting,
             look_again,
             copies,
+            round,
             plan,
             presence,
             idle,

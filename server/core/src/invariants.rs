@@ -185,7 +185,7 @@ impl Core {
     fn ranks_agree(&self, job: &Job) -> bool {
         let ranked = self.soft.schedule.ranks.get(&job.id);
         let ranked: BTreeSet<TrialId> =
-            ranked.into_iter().flat_map(Ranks::open).map(|(trial, _)| trial).collect();
+            ranked.into_iter().flat_map(Ranks::open).map(|(trial, ..)| trial).collect();
         self.soft.recovering || job.open.hops().eq(ranked)
     }
 

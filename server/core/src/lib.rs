@@ -24,6 +24,7 @@ mod handle;
 mod invariants;
 mod parked;
 mod promises;
+mod round;
 mod schedule;
 mod shares;
 mod soft;

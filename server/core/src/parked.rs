@@ -45,6 +45,7 @@ pub(crate) struct ParkedAsks {
     /// Each goes in and out whenever its host may have something to hear.
     asks: BTreeMap<HostId, Box<Parked>>,
     by_until: BTreeSet<(UnixMillis, HostId)>,
+    by_reply: BTreeMap<ReplyTo, HostId>,
     by_speed: BTreeSet<Rank>,
     /// Idle slots of all of them.
     idle: usize,
@@ -71,6 +72,7 @@ impl ParkedAsks {
     pub(crate) fn put_back(&mut self, host: HostId, parked: Box<Parked>) {
         self.take(host);
         self.by_until.insert((parked.until, host));
+        self.by_reply.insert(parked.to, host);
         self.by_speed.insert(parked.rank(host));
         self.idle += idle(&parked);
         self.asks.insert(host, parked);
@@ -80,6 +82,7 @@ impl ParkedAsks {
     pub(crate) fn take(&mut self, host: HostId) -> Option<Box<Parked>> {
         let parked = self.asks.remove(&host)?;
         self.by_until.remove(&(parked.until, host));
+        self.by_reply.remove(&parked.to);
         self.by_speed.remove(&parked.rank(host));
         self.idle -= idle(&parked);
         Some(parked)
@@ -93,10 +96,15 @@ impl ParkedAsks {
 
     /// Nobody waits for this reply any more.
     pub(crate) fn forget(&mut self, to: ReplyTo) {
-        let host = self.asks.iter().find(|(_, parked)| parked.to == to).map(|(host, _)| *host);
-        if let Some(host) = host {
+        if let Some(host) = self.by_reply.get(&to).copied() {
             self.take(host);
         }
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub(crate) fn len(&self) -> usize {
+        self.asks.len()
     }
 
     /// Does an ask of this host wait?

@@ -4,7 +4,7 @@
 
 use crate::{
     assimilations::Assimilations, contact::Contact, event::UnitKey, parked::ParkedAsks,
-    promises::Promises, schedule::Schedule, shares::Shares,
+    promises::Promises, round::Round, schedule::Schedule, shares::Shares,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -56,6 +56,8 @@ pub(crate) struct Soft {
     pub(crate) shares: BTreeMap<i32, Shares>,
     /// Work may have become runnable since parked hosts were last looked at.
     pub(crate) work_changed: bool,
+    /// How far a look at all of them has come, where they are too many for one step.
+    pub(crate) round: Round,
     /// Trials of which something has become open since then.
     pub(crate) opened: Vec<(JobId, TrialId)>,
     /// Open evaluations that others leave to who made their checkpoints, and since when.

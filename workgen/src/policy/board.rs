@@ -58,6 +58,12 @@ impl Shards<'_> {
         self.load.get(shard_index(shard)).copied().unwrap_or(0)
     }
 
+    /// Does the place hold any of them?
+    #[must_use]
+    pub fn holds_any(&self) -> bool {
+        self.cached.contains(&true)
+    }
+
     /// Shards that a trial may visit next and the place may train, in order, and whether it holds them.
     pub fn open(&self, chain: &Chain) -> impl Iterator<Item = (ShardId, bool)> {
         let own = self.own.into_iter().flatten().copied();
@@ -125,6 +131,10 @@ impl Outlook {
     /// Microseconds for work at a speed.
     #[must_use]
     pub fn takes(&self, work: u64, speed: u64) -> u64 {
+        // Nearly always it fits, and a decision asks this of hundreds of trials.
+        if let Some(scaled) = work.checked_mul(self.unit) {
+            return scaled / speed.max(1);
+        }
         let micros = u128::from(work) * u128::from(self.unit) / u128::from(speed.max(1));
         u64::try_from(micros).unwrap_or(u64::MAX)
     }

@@ -31,6 +31,7 @@ pub struct Ltrp;
 impl Policy for Ltrp {
     fn choose(&self, board: &dyn Board, _: &mut ChaCha8Rng) -> Decision {
         let (outlook, shards) = (board.outlook(), board.shards());
+        let holds_any = shards.holds_any();
         let mut longest = None;
         let mut best = None;
         let mut wait: Option<u64> = None;
@@ -49,7 +50,7 @@ impl Policy for Ltrp {
             longest.get_or_insert(candidate.work);
             let choice = (held, candidate.work, Reverse(candidate.trial), load, shard, before);
             best = best.max(Some(choice));
-            if held {
+            if held || !holds_any {
                 // Those that follow have less left.
                 break;
             }
@@ -121,9 +122,15 @@ fn left_to_holder(
 
 /// Of the trial's work, what a visit to a shard is.
 fn work_of(candidate: &Candidate<'_>, shard: ShardId) -> u64 {
-    let batches = u128::from(candidate.chain.left_of(shard));
-    let left = u128::from(candidate.chain.left().max(1));
-    u64::try_from(u128::from(candidate.work) * batches / left).unwrap_or(u64::MAX)
+    let batches = u64::from(candidate.chain.left_of(shard));
+    let left = candidate.chain.left().max(1);
+    match candidate.work.checked_mul(batches) {
+        Some(scaled) => scaled / left,
+        None => {
+            let scaled = u128::from(candidate.work) * u128::from(batches) / u128::from(left);
+            u64::try_from(scaled).unwrap_or(u64::MAX)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::{
     effect::{Answer, Effect},
     event::LeaseEnd,
     parked::Rank,
+    round::PIECE,
     state::Lease,
 };
 use sojourn_protocol::{
@@ -93,30 +94,79 @@ impl Core {
         let work = std::mem::take(&mut self.soft.work_changed);
         let opened = std::mem::take(&mut self.soft.opened);
         let notify = std::mem::take(&mut self.soft.notify);
-        for (job, trial) in opened.into_iter().filter(|_| !work) {
+        let at_once = work && self.are_few_parked();
+        for (job, trial) in opened.into_iter().filter(|_| !at_once) {
             for host in self.hosts_for(job, trial) {
                 if self.supply() > 0 {
                     self.answer_if_possible(host);
                 }
             }
         }
-        let mut last: Option<Rank> = None;
-        while work
-            && self.supply() > 0
-            && let Some(rank) = self.soft.parked.first_behind(last)
-        {
-            last = Some(rank);
-            self.answer_if_possible(rank.host);
+        let mut looked_at = None;
+        if at_once {
+            self.soft.round.forget();
+            looked_at = self.look_through(None, usize::MAX).0;
+        } else {
+            if work {
+                self.soft.round.want();
+            }
+            self.go_round();
         }
         let mut rest: Vec<Rank> = notify
             .into_iter()
             .filter_map(|host| self.soft.parked.rank(host))
-            .filter(|rank| last.is_none_or(|last| *rank > last))
+            .filter(|rank| looked_at.is_none_or(|last| *rank > last))
             .collect();
         rest.sort_unstable();
         for rank in rest {
             self.answer_if_possible(rank.host);
         }
+    }
+
+    /// While there is work, answers so many of those that wait behind this one; the last of them, and whether any had
+    /// something to hear.
+    fn look_through(&mut self, behind: Option<Rank>, most: usize) -> (Option<Rank>, bool) {
+        let (mut last, mut of_use) = (behind, false);
+        for _ in 0..most {
+            if self.supply() == 0 {
+                break;
+            }
+            let Some(rank) = self.soft.parked.first_behind(last) else { break };
+            last = Some(rank);
+            of_use |= self.answer_if_possible(rank.host);
+        }
+        (last, of_use)
+    }
+
+    /// Goes on with a round through all that wait, where its next piece is due.
+    fn go_round(&mut self) {
+        if self.supply() == 0 {
+            return self.soft.round.forget();
+        }
+        let Some(behind) = self.soft.round.due(self.now) else { return };
+        match self.look_through(behind, PIECE) {
+            (Some(last), true) => self.soft.round.goes_on(last),
+            _ => self.soft.round.end(self.now),
+        }
+    }
+
+    /// Looks again at places that left something to others for so long.
+    pub(crate) fn look_again(&mut self) {
+        let due = self.soft.schedule.look_again.take_due(self.now);
+        if due.is_empty() {
+            return;
+        }
+        if self.are_few_parked() {
+            self.soft.schedule.look_again.clear();
+            self.soft.work_changed = true;
+        } else {
+            self.soft.notify.extend(due);
+        }
+    }
+
+    /// Are those that wait so few that all of them can be looked at in one step?
+    fn are_few_parked(&self) -> bool {
+        self.soft.parked.len() <= PIECE
     }
 
     /// Hosts that wait and could do with what has just become open of a trial: whom its plan names, who holds its
@@ -156,14 +206,16 @@ impl Core {
     }
 
     /// Answers a parked host where there is something to say; else it goes on waiting.
-    fn answer_if_possible(&mut self, host: HostId) {
-        let Some(parked) = self.soft.parked.take(host) else { return };
+    fn answer_if_possible(&mut self, host: HostId) -> bool {
+        let Some(parked) = self.soft.parked.take(host) else { return false };
         let answer = self.work(host, &parked.request);
-        if says_something(&answer) {
+        let answered = says_something(&answer);
+        if answered {
             self.reply(parked.to, Ok(Answer::Work(Box::new(answer))));
         } else {
             self.soft.parked.put_back(host, parked);
         }
+        answered
     }
 
     pub(crate) fn expire_parked(&mut self) {

@@ -99,7 +99,7 @@ impl Core {
         self.chance = chance;
         if let (None, Some(micros)) = (&chosen, left.wait) {
             let at = self.now + Millis(micros.div_ceil(1000).max(1));
-            self.soft.schedule.look_again_at(at);
+            self.soft.schedule.look_again.at(at, host);
         }
         for unit in left.to_makers {
             self.is_left_to_maker(unit);

@@ -122,11 +122,12 @@ impl Core {
         }
         let mut look_at: Option<UnixMillis> = None;
         let longest = self.expected_end(ranks);
+        let all = job.work();
         for (trial, work) in ranks.running().take(TRIALS) {
             let Some(trial) = job.trial(trial) else { continue };
             for running in self.run_alone(trial) {
                 let Some(lease) = self.state.leases.get(&running.lease) else { continue };
-                if !self.may_repeat(job, lease) {
+                if !self.may_repeat(job, all, lease) {
                     continue;
                 }
                 let mut not_before = |micros: u64| {
@@ -220,9 +221,9 @@ impl Core {
         takes(rest, self.soft.schedule.fleet.fastest(None))
     }
 
-    /// Is there so much left of the share of a job's work that may be done twice?
-    fn may_repeat(&self, job: &Job, lease: &Lease) -> bool {
-        let all = u128::from(job.work()) * u128::from(self.config.most_copied);
+    /// Is there so much left of the share of all of a job's work that may be done twice?
+    fn may_repeat(&self, job: &Job, all: u64, lease: &Lease) -> bool {
+        let all = u128::from(all) * u128::from(self.config.most_copied);
         let copied = job.counters.copied.saturating_add(job.work_of(lease));
         u128::from(copied) * 100 <= all
     }

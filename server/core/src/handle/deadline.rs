@@ -38,10 +38,7 @@ impl Core {
             let past = &self.state.past;
             self.soft.dropped.retain(|lease| past.contains_key(lease));
         }
-        if self.soft.schedule.look_again.is_some_and(|at| at <= now) {
-            self.soft.schedule.look_again = None;
-            self.soft.work_changed = true;
-        }
+        self.look_again();
         let before = self.soft.resting.len();
         self.soft.resting.retain(|_, until| *until > now);
         self.soft.work_changed |= self.soft.resting.len() != before;

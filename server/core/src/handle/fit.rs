@@ -28,7 +28,8 @@ impl Core {
     pub(crate) fn may_train(&self, job: &Job, trial: &Trial, place: Place<'_>) -> bool {
         let kept = self.kept_class(job, trial);
         kept.is_none_or(|kept| kept == place.class())
-            && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
+            && !(self.state.blobs.any_lost()
+                && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob)))
             // Nobody else could do what a home failed to do, until it rests and another is found.
             && (self.has_homes(job) || self.may_retry(kept, &trial.hop_failures(), place.host))
     }

@@ -43,14 +43,13 @@ struct JobBoard<'a> {
 
 impl Board for JobBoard<'_> {
     fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_> {
-        let open = self.ranks.open().filter_map(|(trial, work)| {
+        let open = self.ranks.open().filter_map(|(trial, work, since)| {
             let known = self.job.trial(trial)?;
             // What waits for its turn grows old there, where others go on meanwhile.
             let ages = self.place.ahead && known.merging.is_some();
             let fits = !ages
                 && self.core.may_train(self.job, known, self.place)
                 && self.core.has_room(self.place.slots, known);
-            let since = self.ranks.open_since(trial).unwrap_or(self.core.now);
             let waited = (self.core.now - since).0.saturating_mul(1000);
             fits.then(|| {
                 let way = if self.planned { self.core.way(known, self.place.host) } else { 0 };

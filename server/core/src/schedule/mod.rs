@@ -6,6 +6,7 @@
 //! | `fleet.rs` | the hosts in contact, their slots and speeds |
 //! | `homes.rs` | which hosts keep which shard, where replicas are fixed |
 //! | `followed.rs` | the plan that is followed |
+//! | `look_again.rs` | when idle places may take what they left to others |
 //! | `planning.rs` | when another one is asked for |
 //! | `ranks.rs` | each job's trials by the work that they have left |
 //!
@@ -16,6 +17,7 @@ mod estimate;
 mod fleet;
 mod followed;
 mod homes;
+mod look_again;
 mod planning;
 mod ranks;
 
@@ -23,6 +25,7 @@ pub(crate) use estimate::{Estimates, PACE_ONE, PlaceName};
 pub(crate) use fleet::{Fleet, FleetPlace, SPEED_ONE, look_after, takes};
 pub(crate) use followed::{Advice, PlannedHop, Standing as PlannedStanding};
 pub(crate) use homes::{Homes, Keeper};
+pub(crate) use look_again::LookAgain;
 pub(crate) use planning::{ALONE, Asked, PlaceKey, Planning};
 pub(crate) use ranks::{Left, Ranks};
 
@@ -56,7 +59,7 @@ pub(crate) struct Schedule {
     pub(crate) copies_at: Option<UnixMillis>,
     pub(crate) copies_looked: UnixMillis,
     /// When an idle place may take what it left to others.
-    pub(crate) look_again: Option<UnixMillis>,
+    pub(crate) look_again: LookAgain,
 }
 
 impl Schedule {
@@ -72,10 +75,5 @@ impl Schedule {
     #[must_use]
     pub(crate) fn version(&self) -> u64 {
         self.fleet.version() + self.sharing.1
-    }
-
-    /// Idle places are to be looked at again then, or before.
-    pub(crate) fn look_again_at(&mut self, at: UnixMillis) {
-        self.look_again = Some(self.look_again.map_or(at, |before| before.min(at)));
     }
 }

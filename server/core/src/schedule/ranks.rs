@@ -10,8 +10,8 @@ use std::{
 /// A job's running trials by the work that they have left, in microseconds at the reference speed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ranks {
-    /// Those of which a hop could be granted, the longest first.
-    open: BTreeSet<(Reverse<u64>, TrialId)>,
+    /// Those of which a hop could be granted, the longest first, and since when.
+    open: BTreeMap<(Reverse<u64>, TrialId), UnixMillis>,
     /// All of them, likewise.
     running: BTreeSet<(Reverse<u64>, TrialId)>,
     /// What each one has left, and since when it is open.
@@ -45,7 +45,7 @@ impl Ranks {
             }
             *since = open.then_some(now);
             if open {
-                self.open.insert((Reverse(work), trial));
+                self.open.insert((Reverse(work), trial), now);
             } else {
                 self.open.remove(&(Reverse(work), trial));
             }
@@ -56,8 +56,8 @@ impl Ranks {
         self.by_trial.insert(trial, (left, since));
         self.running.insert((Reverse(work), trial));
         self.total = self.total.saturating_add(left.work);
-        if open {
-            self.open.insert((Reverse(work), trial));
+        if let Some(since) = since {
+            self.open.insert((Reverse(work), trial), since);
         }
     }
 
@@ -70,20 +70,14 @@ impl Ranks {
         since
     }
 
-    /// Open trials with what they have left, the longest first, ties by id.
-    pub(crate) fn open(&self) -> impl Iterator<Item = (TrialId, u64)> + '_ {
-        self.open.iter().map(|(Reverse(work), trial)| (*trial, *work))
+    /// Open trials with what they have left, and since when they are open: the longest first, ties by id.
+    pub(crate) fn open(&self) -> impl Iterator<Item = (TrialId, u64, UnixMillis)> + '_ {
+        self.open.iter().map(|((Reverse(work), trial), since)| (*trial, *work, *since))
     }
 
     /// Running trials with what they have left, the longest first, ties by id.
     pub(crate) fn running(&self) -> impl Iterator<Item = (TrialId, u64)> + '_ {
         self.running.iter().map(|(Reverse(work), trial)| (*trial, *work))
-    }
-
-    /// Since when a trial is open, where it is.
-    #[must_use]
-    pub(crate) fn open_since(&self, trial: TrialId) -> Option<UnixMillis> {
-        self.by_trial.get(&trial).and_then(|(_, since)| *since)
     }
 
     /// How many trials are running.
@@ -128,16 +122,19 @@ mod tests {
         ranks.set(TrialId(2), left(50), true, now);
         ranks.set(TrialId(1), left(50), true, now);
         ranks.set(TrialId(0), left(90), false, now);
-        assert_eq!(ranks.open().collect::<Vec<_>>(), [(TrialId(1), 50), (TrialId(2), 50)]);
+        let open = [(TrialId(1), 50, now), (TrialId(2), 50, now)];
+        assert_eq!(ranks.open().collect::<Vec<_>>(), open);
         assert_eq!((ranks.longest(), ranks.total()), (90, 190));
         ranks.set(TrialId(0), left(40), true, UnixMillis(7));
         ranks.set(TrialId(0), left(30), true, UnixMillis(9));
-        assert_eq!(ranks.open().map(|(trial, _)| trial.0).collect::<Vec<_>>(), [1, 2, 0]);
-        assert_eq!(ranks.open_since(TrialId(0)), Some(UnixMillis(7)), "it is open all the time");
+        assert_eq!(ranks.open().map(|(trial, ..)| trial.0).collect::<Vec<_>>(), [1, 2, 0]);
+        let last = (TrialId(0), 30, UnixMillis(7));
+        assert_eq!(ranks.open().last(), Some(last), "it is open all the time");
         assert_eq!(ranks.remove(TrialId(1)), Some(now));
         assert_eq!(ranks.remove(TrialId(1)), None);
         assert_eq!((ranks.longest(), ranks.total()), (50, 80));
         ranks.set(TrialId(0), Left { work: 30, at_once: 3 }, true, now);
-        assert_eq!((ranks.open().last(), ranks.total()), (Some((TrialId(0), 10)), 80));
+        let last = (TrialId(0), 10, UnixMillis(7));
+        assert_eq!((ranks.open().last(), ranks.total()), (Some(last), 80));
     }
 }
