@@ -20,14 +20,7 @@ impl Connection {
 
     /// Sends a request and gives the answer's body, which must be one of success.
     pub(crate) fn call(&mut self, method: &str, path: &str, more: &str, body: &[u8]) -> &[u8] {
-        let (token, length) = (&self.token, body.len());
-        let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
-             content-length: {length}\r\n{more}\r\n"
-        )
-        .into_bytes();
-        request.extend_from_slice(body);
-        self.stream.write_all(&request).unwrap();
+        self.send(method, path, more, body);
         self.buffer.clear();
         let mut chunk = [0; 16 << 10];
         loop {
@@ -40,6 +33,18 @@ impl Connection {
                 return &self.buffer[body..];
             }
         }
+    }
+
+    /// Sends a request.
+    pub(crate) fn send(&mut self, method: &str, path: &str, more: &str, body: &[u8]) {
+        let (token, length) = (&self.token, body.len());
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+             content-length: {length}\r\n{more}\r\n"
+        )
+        .into_bytes();
+        request.extend_from_slice(body);
+        self.stream.write_all(&request).unwrap();
     }
 }
 

@@ -8,6 +8,7 @@
 //!           and assimilations.
 //!           With the disk as it is also on a journal in Redis, beside SQLite
 //! take-over from the kill of the active server to its standby's first healthy answer, twenty times
+//! waiting   8,000 hosts with a request each that the server holds open: its memory, and a heartbeat beside
 //! replay    from the start of the program to a healthy answer, from Redis, beside SQLite
 //! restart   from the start of the program to a healthy answer, after SIGKILL, with 1,000,000 events
 //!           in the journal, as far from a snapshot as snapshots are apart
@@ -26,6 +27,7 @@ mod past;
 mod plain;
 mod program;
 mod redis;
+mod waiting;
 
 use load::{Load, Units};
 use past::{Past, Shape};
@@ -62,6 +64,9 @@ fn main() {
     }
     if is_wanted("take-over") {
         redis::take_over();
+    }
+    if is_wanted("waiting") {
+        waiting::waiting();
     }
     if is_wanted("replay") {
         redis::replay();

@@ -20,16 +20,15 @@ use sojourn_server::{
     journal::{Journal as _, Snapshot, SqliteJournal},
     shell::ShellConfig,
 };
+use sojourn_workgen::PolicyName;
 use std::{
+    ops::RangeInclusive,
     path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 /// Hosts, each with a token that [`token`] says.
 pub(crate) const HOSTS: u64 = 64;
-/// What hosts say of their speed: that no hop takes longer than it is reported to, or those that weren't measured yet
-/// would leave all work to the first that was.
-pub(crate) const FLOPS: f64 = 1e15;
 /// Rows of a shard.
 const ROWS: u32 = 64;
 /// Time that passes from one command to the next: a hundred events a second or so.
@@ -66,16 +65,14 @@ impl Past {
         let folder = DataFolder::take(folder).unwrap();
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - AGO;
         let mut past = Self {
-            core: Core::new(CoreConfig::default()),
+            // One that needs no plans: nobody makes them here, and hosts would wait for them.
+            core: Core::new(CoreConfig { policy: PolicyName::Ltrp, ..CoreConfig::default() }),
             journal: SqliteJournal::open(&folder.journal()).unwrap(),
             at: u64::try_from(began.as_millis()).unwrap(),
             records: Vec::new(),
             _folder: folder,
         };
-        for host in 1..=HOSTS {
-            let token_sha256 = Digest::of(token(host).as_bytes());
-            past.apply(|to| Command::Enrol { to, name: format!("host-{host}"), token_sha256 });
-        }
+        past.enrol(1..=HOSTS);
         let data = manifest(shape);
         for blob in data.blobs() {
             past.apply(|to| Command::Published { to, blob });
@@ -92,18 +89,20 @@ impl Past {
         past
     }
 
+    /// Enrols more hosts.
+    pub(crate) fn enrol(&mut self, hosts: RangeInclusive<u64>) {
+        for host in hosts {
+            let token_sha256 = Digest::of(token(host).as_bytes());
+            self.apply(|to| Command::Enrol { to, name: format!("host-{host}"), token_sha256 });
+        }
+    }
+
     /// Trains every trial to its end, and evaluates none.
     pub(crate) fn train_all(&mut self) {
-        let mut idle = 0;
         for host in (1..=HOSTS).map(HostId).cycle() {
             // So many slots that no backlog of evaluations comes before hops.
             match self.lease(host, 1024) {
-                Some(lease) if matches!(lease.unit, Unit::Train(_)) => {
-                    self.finish(host, &lease);
-                    idle = 0;
-                }
-                // It is left to hosts that seem to be faster.
-                None if idle < HOSTS => idle += 1,
+                Some(lease) if matches!(lease.unit, Unit::Train(_)) => self.finish(host, &lease),
                 _ => return,
             }
         }
@@ -114,15 +113,8 @@ impl Past {
     pub(crate) fn train_until(&mut self, events: u64) {
         let every = ShellConfig::default().snapshot_every;
         let mut snapshot_at = events + 1 - 2 * every;
-        let mut idle = 0;
         for host in (1..=HOSTS).map(HostId).cycle() {
-            let Some(lease) = self.lease(host, 1) else {
-                // It is left to hosts that seem to be faster.
-                idle += 1;
-                assert!(idle < HOSTS, "there is work for somebody");
-                continue;
-            };
-            idle = 0;
+            let lease = self.lease(host, 1).unwrap();
             self.finish(host, &lease);
             let position = self.core.position();
             if position.0 >= snapshot_at {
@@ -145,7 +137,7 @@ impl Past {
     fn lease(&mut self, host: HostId, slots: u32) -> Option<Lease> {
         let inventory = Inventory {
             cached: Vec::new(),
-            devices: vec![Device::new(CPU, Digest::of(b"class"), FLOPS)],
+            devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".to_owned(),
             links: Links::default(),
             cache: None,

@@ -103,6 +103,13 @@ impl Program {
         Self { child, address }
     }
 
+    /// Bytes of its memory that are resident.
+    pub(crate) fn resident(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() * 1024
+    }
+
     /// Ends it with SIGKILL.
     pub(crate) fn kill(self) {
         drop(self);

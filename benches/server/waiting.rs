@@ -1,0 +1,81 @@
+//! Many hosts that wait for work, each with a request that the server holds open.
+
+use super::{
+    connection::Connection,
+    figure,
+    past::{self, Past, Shape},
+    program::{Program, Syncs},
+};
+use sojourn_protocol::{
+    api::{HeartbeatRequest, WorkRequest},
+    digest::Digest,
+    inventory::{CPU, Demand, Device, Inventory, Links},
+    time::Millis,
+};
+use std::time::{Duration, Instant};
+
+/// As many as two processes have files for where there may be 20,000.
+const WAITING: u64 = 8_000;
+/// How long they are watched: less than the server holds a request.
+const WATCHED: Duration = Duration::from_secs(5);
+
+/// The memory that each of them takes, and how long a heartbeat takes beside them.
+pub(crate) fn waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut past = Past::begin(folder.path(), &Shape { trials: 1, epochs: 1, shards: 1 });
+    past.enrol(past::HOSTS + 1..=WAITING + 1);
+    past.end();
+    let program = Program::serve(folder.path(), &Syncs::new(Duration::ZERO));
+    let alone = heartbeat(&program);
+    let before = program.resident();
+    let body = serde_json::to_vec(&ask()).unwrap();
+    let asks = (1..=WAITING).map(|host| {
+        let mut asks = Connection::open(program.address, &past::token(host));
+        asks.send("POST", "/v1/work", "", &body);
+        asks
+    });
+    let asks: Vec<Connection> = asks.collect();
+    let beside = heartbeat(&program);
+    let name =
+        format!("heartbeat beside {WAITING} hosts that wait, median, beside one without them");
+    figure(&name, beside, "ms", alone);
+    #[expect(clippy::cast_precision_loss, reason = "bytes far below 2^53")]
+    let each = (program.resident() - before) as f64 / WAITING as f64 / 1024.0;
+    let name = "memory of a host that waits, over HTTP, beside the server's own";
+    #[expect(clippy::cast_precision_loss, reason = "bytes far below 2^53")]
+    figure(name, each, "KiB", before as f64 / 1024.0);
+    drop(asks);
+}
+
+/// What a host asks that has one slot, and waits for as long as may be.
+fn ask() -> WorkRequest {
+    let inventory = Inventory {
+        cached: Vec::new(),
+        devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
+        client: "bench".to_owned(),
+        links: Links::default(),
+        cache: None,
+    };
+    WorkRequest {
+        demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
+        holding: Vec::new(),
+        reported: Vec::new(),
+        wait: Millis::from_secs(60),
+        inventory: Some(inventory),
+    }
+}
+
+/// Milliseconds of the middle heartbeat of one host that does nothing else for a while.
+fn heartbeat(program: &Program) -> f64 {
+    let mut host = Connection::open(program.address, &past::token(WAITING + 1));
+    let body = HeartbeatRequest { holding: Vec::new(), reported: Vec::new() };
+    let body = serde_json::to_vec(&body).unwrap();
+    let (begun, mut times) = (Instant::now(), Vec::new());
+    while begun.elapsed() < WATCHED {
+        let sent = Instant::now();
+        host.call("POST", "/v1/heartbeat", "", &body);
+        times.push(sent.elapsed());
+    }
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e3
+}
