@@ -22,7 +22,9 @@ mod writer;
 pub use clock::{Clock, SteadyClock};
 pub use error::ShellError;
 pub use handle::ShellHandle;
+pub use recover::read_snapshot;
 pub(crate) use recover::recover;
+pub use snapshot::make as make_snapshot;
 pub use wanted::WantedUploads;
 
 use crate::journal::OpenJournal;

@@ -12,7 +12,7 @@ const BATCH: usize = 10_000;
 ///
 /// # Errors
 /// Where it holds none, or one at another position than it says.
-pub(super) fn read_snapshot(snapshot: &Snapshot, config: CoreConfig) -> Result<Core, ShellError> {
+pub fn read_snapshot(snapshot: &Snapshot, config: CoreConfig) -> Result<Core, ShellError> {
     let core = Core::from_snapshot(&unpack(&snapshot.bytes)?, config)?;
     let (position, holds) = (snapshot.position, core.position());
     if position == holds { Ok(core) } else { Err(ShellError::Misplaced { position, holds }) }

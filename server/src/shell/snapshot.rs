@@ -20,7 +20,7 @@ const LEVEL: i32 = 1;
 ///
 /// # Errors
 /// Where it can't: it must not take the place of one that can.
-pub(super) fn make(state: &State, config: CoreConfig) -> Result<Snapshot, ShellError> {
+pub fn make(state: &State, config: CoreConfig) -> Result<Snapshot, ShellError> {
     let bytes = zstd::encode_all(snapshot_of(state).as_slice(), LEVEL).map_err(ShellError::Pack)?;
     let snapshot = Snapshot { position: state.position, bytes };
     read_snapshot(&snapshot, config)?;

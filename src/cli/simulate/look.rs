@@ -1,9 +1,30 @@
 //! Looks on while a fleet is simulated: progress, a clock, and the events' file.
 
 use crate::cli::{Failure, Meter, Unit, newfile::NewFile, output};
-use sojourn_core::Record;
+use sojourn_core::{CoreConfig, Record, State};
+use sojourn_server::shell::{make_snapshot, read_snapshot};
 use sojourn_sim::fleet::Watch;
 use std::{collections::BTreeSet, fs, io::Write, path::Path, time::Instant};
+
+/// How large a journal is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct JournalSize {
+    /// Bytes of all events.
+    pub(super) events: u64,
+    /// Of the snapshot when half the hops are done.
+    pub(super) snapshot: SnapshotSize,
+}
+
+/// How large a snapshot is, and how long what others wait for takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SnapshotSize {
+    /// Bytes, as the journal keeps it.
+    pub(super) bytes: u64,
+    /// Nanoseconds of copying the state: nothing else is decided meanwhile.
+    pub(super) copy: u64,
+    /// Nanoseconds of reading it: a start or a take-over waits for that.
+    pub(super) read: u64,
+}
 
 pub(super) struct Look {
     meter: Meter,
@@ -11,8 +32,8 @@ pub(super) struct Look {
     done: usize,
     begun: Instant,
     events: Option<NewFile>,
-    /// Bytes of the events of this run, where they are counted.
-    journal: Option<u64>,
+    /// What the journal of this run would be, where that is counted.
+    journal: Option<JournalSize>,
     /// The first thing that went wrong with the file.
     failed: Option<String>,
     /// What was remarked, once for all runs.
@@ -28,7 +49,7 @@ impl Look {
             done: 0,
             begun: Instant::now(),
             events: None,
-            journal: counts.then_some(0),
+            journal: counts.then(JournalSize::default),
             failed: None,
             remarked: BTreeSet::new(),
         }
@@ -44,8 +65,8 @@ impl Look {
         Ok(())
     }
 
-    /// A run has ended; gives the bytes of its events, where they are counted.
-    pub(super) fn end(&mut self) -> Result<u64, Failure> {
+    /// A run has ended; gives what its journal would be, where that is counted.
+    pub(super) fn end(&mut self) -> Result<JournalSize, Failure> {
         self.done += 1;
         self.progress(0, 1);
         if let Some(error) = self.failed.take() {
@@ -64,12 +85,27 @@ impl Watch for Look {
         if let Some(journal) = &mut self.journal {
             // Without what a number that JSON hasn't would be: such an event isn't written.
             let bytes = serde_json::to_vec(record).map_or(0, |bytes| bytes.len());
-            *journal += number(bytes);
+            journal.events += number(bytes);
         }
         let Some(file) = &mut self.events else { return };
         let written = serde_json::to_writer(&mut *file, record).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|()| file.write_all(b"\n")) {
             self.failed.get_or_insert(error.to_string());
+        }
+    }
+
+    fn halfway(&mut self, state: &State) {
+        let Some(journal) = &mut self.journal else { return };
+        let nanos = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let begun = Instant::now();
+        let copied = state.clone();
+        let copy = nanos(begun);
+        // A state that can't be said has no size.
+        let Ok(snapshot) = make_snapshot(&copied, CoreConfig::default()) else { return };
+        let begun = Instant::now();
+        if read_snapshot(&snapshot, CoreConfig::default()).is_ok() {
+            let bytes = number(snapshot.bytes.len());
+            journal.snapshot = SnapshotSize { bytes, copy, read: nanos(begun) };
         }
     }
 

@@ -2,6 +2,7 @@
 //! journal. The core is the server's own, so its time and memory are those that it would take; HTTP, JSON and the
 //! journal's disk come on top.
 
+use super::look::JournalSize;
 use crate::cli::{
     Column, Grid,
     figures::{bytes, count},
@@ -31,13 +32,19 @@ pub(super) struct ServerLoad {
     events_per_second: f64,
     /// Of events as the journal has them, without its indexes.
     journal_bytes_per_day: f64,
+    /// Bytes of a snapshot when half the hops are done, packed as the journal keeps it.
+    snapshot_bytes: u64,
+    /// Seconds in which nothing is decided, as the state is copied for a snapshot.
+    snapshot_copy: f64,
+    /// Seconds of reading it, which a start or a take-over waits for.
+    snapshot_read: f64,
     /// The most that the process has had so far: the core, the virtual hosts and their queue.
     peak_memory_bytes: Option<u64>,
 }
 
 impl ServerLoad {
     /// Of a run whose events took so many bytes.
-    pub(super) fn of(row: &str, policy: &str, run: &RunResult, journal: u64) -> Self {
+    pub(super) fn of(row: &str, policy: &str, run: &RunResult, journal: JournalSize) -> Self {
         let seconds = run.makespan.max(f64::MIN_POSITIVE);
         let per_second = |all: u64| float(all) / seconds;
         let requests = run.requests;
@@ -54,7 +61,10 @@ impl ServerLoad {
             planning_share: per_second(run.planning) / 1e9,
             micros_per_command: float(run.in_core) / 1e3 / float(run.commands.max(1)),
             events_per_second: per_second(run.events),
-            journal_bytes_per_day: per_second(journal) * 86_400.0,
+            journal_bytes_per_day: per_second(journal.events) * 86_400.0,
+            snapshot_bytes: journal.snapshot.bytes,
+            snapshot_copy: float(journal.snapshot.copy) / 1e9,
+            snapshot_read: float(journal.snapshot.read) / 1e9,
             peak_memory_bytes: peak_memory(),
         }
     }
@@ -75,6 +85,9 @@ pub(super) fn text(loads: &[ServerLoad]) -> String {
         ("each", Column::Number),
         ("events/s", Column::Number),
         ("journal/day", Column::Number),
+        ("snapshot", Column::Number),
+        ("copied in", Column::Number),
+        ("read in", Column::Number),
         ("memory", Column::Number),
     ]);
     for load in loads {
@@ -92,6 +105,9 @@ pub(super) fn text(loads: &[ServerLoad]) -> String {
             format!("{:.1} us", load.micros_per_command),
             rate(load.events_per_second),
             bytes(whole(load.journal_bytes_per_day)),
+            bytes(load.snapshot_bytes),
+            format!("{:.0} ms", 1e3 * load.snapshot_copy),
+            format!("{:.0} ms", 1e3 * load.snapshot_read),
             load.peak_memory_bytes.map_or_else(|| "-".to_owned(), bytes),
         ]);
     }

@@ -124,8 +124,11 @@ impl Run<'_> {
     }
 
     fn tell(&mut self) {
+        let hops: u64 = self.plan.jobs.iter().map(SimJob::hops).sum();
+        if self.tally.assimilated == hops.div_ceil(2) {
+            self.watch.halfway(self.core.state());
+        }
         if self.tally.assimilated.is_multiple_of(PROGRESS_EVERY) {
-            let hops = self.plan.jobs.iter().map(SimJob::hops).sum();
             self.watch.progress(self.tally.assimilated, hops);
         }
     }

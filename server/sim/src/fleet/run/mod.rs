@@ -26,7 +26,7 @@ use super::{
     training::{Point, Score, Trains},
 };
 use rand_chacha::ChaCha8Rng;
-use sojourn_core::{Answer, Command, Core, Query, Record, ReplyTo};
+use sojourn_core::{Answer, Command, Core, Query, Record, ReplyTo, State};
 use sojourn_protocol::{digest::Digest, seeds};
 
 /// Whoever looks on.
@@ -39,6 +39,11 @@ pub trait Watch {
     /// So many hops are done.
     fn progress(&mut self, done: u64, of: u64) {
         let _ = (done, of);
+    }
+
+    /// Half of all hops are done: the server's state, as large as it gets.
+    fn halfway(&mut self, state: &State) {
+        let _ = state;
     }
 
     /// Something can be simulated, and is hardly meant so.
