@@ -35,6 +35,9 @@ use tokio::{
     task::JoinHandle,
 };
 
+/// Connections of one worker: so many that other limits come first.
+const MOST_CONNECTIONS: usize = 1 << 20;
+
 /// How to serve.
 pub struct ServeConfig {
     /// The data folder; one server at a time.
@@ -371,6 +374,8 @@ fn open_doors(
     .tcp_nodelay(true)
     // A host that hangs up while it waits for work must be noticed.
     .h1_allow_half_closed(false)
+    // Each host that waits has one open; what ends them is the limit on files, or memory.
+    .max_connections(MOST_CONNECTIONS)
     .shutdown_timeout(2);
     let server = match tls {
         Some(tls) => server.listen_rustls_0_23(listener, tls),

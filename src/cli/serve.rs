@@ -5,6 +5,7 @@ use super::{
     journal::JournalArgs,
     local, output,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sojourn_core::CoreConfig;
 use sojourn_protocol::time::Millis;
 use sojourn_server::{
@@ -91,7 +92,20 @@ enum Policy {
     Randomized,
 }
 
+/// More files than a server needs that hasn't run out of something else before.
+const MOST_FILES: u64 = 1 << 20;
+
+/// Has as many files as the system allows: each host that waits is a connection, and the usual limit is 1,024.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.unwrap_or(MOST_FILES).min(MOST_FILES);
+    let raised = Rlimit { current: limit.current.map(|current| current.max(most)), ..limit };
+    // Where that isn't allowed, fewer hosts can wait, and a server for few goes on.
+    let _ = setrlimit(Resource::Nofile, raised);
+}
+
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    raise_file_limit();
     let data = args.data.clone().unwrap_or_else(|| local::data_folder("server"));
     let journals = args.journal.journals(&data)?;
     let mut config = ServeConfig::new(data, args.listen);
