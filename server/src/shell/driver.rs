@@ -34,6 +34,10 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 /// First and longest pause between attempts to open a journal that has failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Copying a state for a snapshot holds everything up. Where it takes long, snapshots are so many times as long apart
+/// that it holds up a hundredth of all.
+const LONG_COPY: Duration = Duration::from_millis(100);
+const COPIES_APART: u32 = 100;
 /// Pause between looks at whether the active server is gone.
 const STANDBY_PAUSE: Duration = Duration::from_millis(250);
 
@@ -68,6 +72,8 @@ pub(super) struct Driver {
     writer: Option<RunningWriter>,
     writers: u64,
     snapshot_at: u64,
+    /// Nor before that.
+    snapshot_after: Instant,
     /// The last snapshot's thread.
     snapshot: Option<JoinHandle<()>>,
 }
@@ -105,6 +111,7 @@ impl Driver {
             writer: None,
             writers: 0,
             snapshot_at: 0,
+            snapshot_after: Instant::now(),
             snapshot: None,
         };
         match driver.start_over() {
@@ -241,7 +248,7 @@ impl Driver {
             items.extend(self.item(effect));
         }
         self.pass(items);
-        if self.core.position().0 >= self.snapshot_at {
+        if self.core.position().0 >= self.snapshot_at && Instant::now() >= self.snapshot_after {
             self.begin_snapshot();
         }
     }
@@ -284,7 +291,12 @@ impl Driver {
             return;
         }
         self.snapshot_at = self.core.position().0 + self.config.snapshot_every;
+        let begun = Instant::now();
         let state = self.core.state().clone();
+        let took = begun.elapsed();
+        if took >= LONG_COPY {
+            self.snapshot_after = begun + took * COPIES_APART;
+        }
         match snapshot::send(state, self.config.core, writer.items.clone()) {
             Ok(thread) => self.snapshot = Some(thread),
             Err(error) => snapshot::not_kept(&ShellError::Thread(error)),
