@@ -64,6 +64,7 @@ struct SnapshotVersion {
 
 #[derive(Deserialize)]
 struct Snapshot {
+    version: u32,
     state: State,
 }
 
@@ -87,15 +88,20 @@ impl Core {
     /// # Errors
     /// [`RecoverError`] where the bytes are no snapshot of a version that is read.
     pub fn from_snapshot(bytes: &[u8], config: CoreConfig) -> Result<Self, RecoverError> {
-        let SnapshotVersion { version } =
-            serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;
-        if !READ_VERSIONS.contains(&version) {
-            return Err(RecoverError::Version { found: version });
-        }
-        let mut snapshot: Snapshot =
-            serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;
-        snapshot.state.index();
-        let mut core = Self::with_state(snapshot.state, config);
+        let is_read = |found| match READ_VERSIONS.contains(&found) {
+            true => Ok(()),
+            false => Err(RecoverError::Version { found }),
+        };
+        let Snapshot { version, mut state } = serde_json::from_slice(bytes).or_else(|error| {
+            // Of another version it may be anything else. Else it isn't gone through twice: it may be large.
+            let SnapshotVersion { version } =
+                serde_json::from_slice(bytes).map_err(RecoverError::Snapshot)?;
+            is_read(version)?;
+            Err(RecoverError::Snapshot(error))
+        })?;
+        is_read(version)?;
+        state.index();
+        let mut core = Self::with_state(state, config);
         core.soft.recovering = true;
         Ok(core)
     }
