@@ -21,7 +21,7 @@ dist: build ## pack command, trainer and libraries for another machine
 demo: build ## the main job: a search over real data on machines that die
 	@target/release/sojourn demo
 
-test: setup ## all tests (with a redis-server, which is installed where that can be done)
+test: setup ## all tests (with redis-server and iproute2, which are installed where that can be done)
 	@scripts/neighbours
 	cargo build --locked
 	cargo test --workspace --locked

@@ -23,9 +23,11 @@
 //! | `service` | the client under systemd |
 //! | `signals` | the client and the signals that it hears |
 //! | `standby` | several servers with one journal in Redis, and journals that move |
+//! | `cut_off` | a leader that the network cuts off |
 //! | `grown` | all of that at once, and each of them killed |
 //! | `store` | blobs in an object store |
 //! | `support`, `site`, `redis_server`, `s3` | a fake server; a real one with clients; a real Redis; a stand-in of S3 |
+//! | `networks` | two networks, and what joins them |
 
 #![expect(
     clippy::unwrap_used,
@@ -39,6 +41,7 @@ mod calls;
 mod chaos;
 mod course;
 mod ctl;
+mod cut_off;
 mod deep;
 mod deploy;
 mod evaluations;
@@ -47,6 +50,7 @@ mod grown;
 mod liars;
 mod merging;
 mod models;
+mod networks;
 mod open_shop;
 mod parts;
 mod people;
