@@ -1,27 +1,34 @@
-//! What a deployment costs that has outgrown one machine: processes that assimilate. Prints one JSON line per figure.
+//! What a deployment costs that has outgrown one machine: processes that assimilate, and blobs in an object store.
+//! Prints one JSON line per figure.
 //!
 //! ```text
 //! updates         seconds from result to result of one model of 4,972,746 numbers, merged by vc-asgd, with 1 and 2
 //!                 processes of `sojourn assimilate`
 //! assimilations   results merged a second, of four such models
+//! bytes           what goes through the server of each byte that clients move, their blobs being in S3
 //! ```
 //!
 //! The anchor of the first two is what VC-ASGD's authors did: the parameters are one value in a database, which P
 //! processes get, merge a result into, and set again. Here as one key of Redis (synced each second), with and without a
 //! transaction that lets no update be lost, and as one row of PostgreSQL (synced each time), where there is one. Results
-//! are files on the same disk.
+//! are files on the same disk. The anchor of the last is the same job with its blobs in the server's folder.
 //! With names of figures as arguments only those are measured.
 
 #![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
 #![expect(clippy::indexing_slicing, reason = "a bench ends at what it did not expect")]
 
 mod anchor;
+mod bytes;
 #[path = "../server/connection.rs"]
 mod connection;
 mod hosts;
 mod ours;
 mod postgres;
 mod redis;
+mod relay;
+#[expect(dead_code, reason = "the stores' own suite uses all of it")]
+#[path = "../../server/blobs/tests/contract/s3.rs"]
+mod s3;
 
 use anchor::Database;
 use std::path::Path;
@@ -56,6 +63,9 @@ fn main() {
             let name = format!("assimilations a second, four models of 4,972,746 numbers, {how}");
             figure(&name, took.recip(), "1/s", anchor.recip());
         });
+    }
+    if is_wanted("bytes") {
+        bytes::measure();
     }
 }
 
