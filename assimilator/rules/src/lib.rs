@@ -42,7 +42,9 @@ pub use clip::{Norms, WINDOW};
 pub use error::{Fit, MergeError};
 pub use kernel::{Element, Lengths, Slices, norm};
 pub use merge::{Next, replace};
-pub use merger::{Made, Merged, Merger, Spare, Update};
+pub use merger::{
+    Decided, Decision, Made, Merged, Merger, Pieces, Spare, Stretch, StretchMade, Update, Whole,
+};
 pub use pass::{Momentum, Pass, Step};
 pub use refusal::Refusal;
 pub use rule::{DelayedNesterov, Delta, Fedbuff, MergeRule, Slot, VcAsgd, rule_of};

@@ -61,12 +61,23 @@ fn check_name(reported: BlobRef, found: BlobRef) -> Result<BlobRef, Refusal> {
 }
 
 /// Are these the tensors that there must be, which are in name order?
-pub(crate) fn check_tensors(
+fn check_tensors(specs: &[TensorSpec], tensors: &[TensorView<'_>]) -> Result<(), Refusal> {
+    let spec = |tensor: &TensorView<'_>| TensorSpec {
+        name: tensor.name.clone(),
+        dtype: tensor.dtype,
+        shape: tensor.shape.clone(),
+    };
+    let tensors: Vec<TensorSpec> = tensors.iter().map(spec).collect();
+    check_specs(specs, &tensors)
+}
+
+/// As [`check_tensors`], of what a header says.
+pub(crate) fn check_specs<'a>(
     specs: &[TensorSpec],
-    tensors: &[TensorView<'_>],
+    tensors: impl IntoIterator<Item = &'a TensorSpec>,
 ) -> Result<(), Refusal> {
     // Both are in name order without duplicates, so one walk finds whatever differs.
-    let mut came = tensors.iter().peekable();
+    let mut came = tensors.into_iter().peekable();
     for spec in specs {
         let Some(tensor) = came.next_if(|tensor| tensor.name <= spec.name) else {
             return Err(Refusal::MissingTensor(spec.name.clone()));

@@ -10,7 +10,7 @@ mod slices;
 
 pub use element::Element;
 pub use norm::norm;
-pub(crate) use norm::{Pair, norm_of};
+pub(crate) use norm::{Pair, norm_of, squares_of};
 pub use slices::{Lengths, Slices};
 
 /// Numbers in a block: five streams of them fit a core's own cache.

@@ -17,11 +17,18 @@ pub(crate) struct Pair<'a, E> {
 /// that no two finite models are too far apart for it.
 #[must_use]
 pub fn norm<E: Element>(base: &[E], returned: &[E]) -> f64 {
-    norm_of([Pair { base, returned }])
+    norm_of(&squares_of([Pair { base, returned }]))
 }
 
-/// The norm over several tensors in this order.
-pub(crate) fn norm_of<'a, E: Element + 'a>(pairs: impl IntoIterator<Item = Pair<'a, E>>) -> f64 {
+/// The norm over several tensors, of the squares of all their blocks in this order.
+pub(crate) fn norm_of(squares: &[f64]) -> f64 {
+    squares.iter().sum::<f64>().sqrt()
+}
+
+/// The sums of squares of each block of several tensors, in this order.
+pub(crate) fn squares_of<'a, E: Element + 'a>(
+    pairs: impl IntoIterator<Item = Pair<'a, E>>,
+) -> Vec<f64> {
     let mut blocks = Vec::new();
     for Pair { mut base, mut returned } in pairs {
         while !base.is_empty() {
@@ -31,9 +38,7 @@ pub(crate) fn norm_of<'a, E: Element + 'a>(pairs: impl IntoIterator<Item = Pair<
             (base, returned) = (later, later_other);
         }
     }
-    let squares: Vec<f64> =
-        blocks.into_par_iter().map(|Pair { base, returned }| squares(base, returned)).collect();
-    squares.into_iter().sum::<f64>().sqrt()
+    blocks.into_par_iter().map(|Pair { base, returned }| squares(base, returned)).collect()
 }
 
 #[inline(never)]

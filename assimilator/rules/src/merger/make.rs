@@ -1,9 +1,9 @@
-//! Writing a version: every tensor of it from those of the others.
+//! Writing a version, or a stretch of one: every tensor of it from those of the others.
 
 use super::{
     Made, Merger, Spare,
     job::{How, Job, Kept, Rest},
-    parts::Role,
+    parts::{Role, piece},
 };
 use crate::{
     error::MergeError,
@@ -13,59 +13,63 @@ use crate::{
 use rayon::prelude::*;
 use sojourn_model::Lineage;
 use sojourn_protocol::spec::OptimizerMerge;
+use std::ops::Range;
 
-/// All that a version is made from.
-#[derive(Debug)]
+/// What a stretch of a version is made from: bytes of one place in all three files.
+#[derive(Debug, Clone)]
 pub(super) struct Recipe<'a> {
     pub(super) pass: Pass,
-    pub(super) current: &'a [u8],
-    pub(super) returned: Returned<'a>,
-    /// The slots of the current version's state.
-    pub(super) slots: &'a [u8],
-    /// The new version's.
-    pub(super) counters: Counters,
+    /// The share of what isn't trained, where it is blended.
+    pub(super) share: f64,
     /// The new version's.
     pub(super) lineage: Lineage,
-}
-
-/// What arrived.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Returned<'a> {
+    /// Where the stretch lies.
+    pub(super) place: Range<usize>,
     pub(super) base: &'a [u8],
-    pub(super) file: &'a [u8],
-    /// Its share where numbers that aren't trained are blended.
-    pub(super) share: f64,
+    pub(super) current: &'a [u8],
+    pub(super) returned: &'a [u8],
+    /// Of each slot of the current version's state what belongs to the stretch, one after the other; may be empty.
+    pub(super) slots: &'a [u8],
 }
 
 impl Merger {
-    /// The version that a recipe makes, in spare memory where that suffices. Every byte is written.
-    pub(super) fn make(&self, recipe: &Recipe<'_>, spare: Spare) -> Result<Made, MergeError> {
+    /// A whole version, in spare memory where that suffices. Every byte is written.
+    pub(super) fn make(
+        &self,
+        recipe: &Recipe<'_>,
+        counters: &Counters,
+        spare: Spare,
+    ) -> Result<Made, MergeError> {
         let mut checkpoint = begin(self.layout.layout(), spare.checkpoint)?;
-        let mut state = self.state.begin(&recipe.counters, spare.state)?;
-        let Recipe { pass, current, returned, slots, .. } = *recipe;
+        let mut state = self.state.begin(counters, spare.state)?;
+        self.fill(recipe, &mut checkpoint, self.state.slots_mut(&mut state));
+        Ok(Made { version: counters.version(), checkpoint, state })
+    }
+
+    /// Writes a stretch of a version, all but the file's header, and what of the state's slots belongs to it.
+    pub(super) fn fill(&self, recipe: &Recipe<'_>, checkpoint: &mut [u8], slots: &mut [u8]) {
+        let Recipe { pass, share, place, base, current, returned, .. } = recipe;
         let mut jobs = Vec::new();
-        let mut kept = Kept::new(self.rule.slots(), slots, self.state.slots_mut(&mut state));
-        let mut rest = Rest(&mut checkpoint);
+        let mut kept = Kept::new(self.rule.slots(), recipe.slots, slots);
+        let mut rest = Rest(&mut *checkpoint);
         let mut at = 0;
         for part in &self.parts {
-            rest.advance(part.place.start - at);
-            let next = rest.advance(part.place.len());
-            at = part.place.end;
-            let (base, came) = (part.of(returned.base), part.of(returned.file));
-            let job = Job::new(next, part.of(current), base, came);
+            let Some(bytes) = part.within(place) else { continue };
+            rest.advance(bytes.start - at);
+            let next = rest.advance(bytes.len());
+            at = bytes.end;
+            let (current, base) = (piece(current, &bytes), piece(base, &bytes));
+            let job = Job::new(next, current, base, piece(returned, &bytes));
             let job = if part.role == Role::Parameter { job.with_slots(&mut kept) } else { job };
-            job.with(self.how(part.role, pass, returned.share)).blocks(&mut jobs);
+            job.with(self.how(part.role, *pass, *share)).blocks(&mut jobs);
         }
         jobs.into_par_iter().for_each(Job::run);
-        if let Some(part) = self.lineage_part() {
-            let place = checkpoint.get_mut(part.place.clone()).unwrap_or_default();
-            for (place, number) in
-                place.as_chunks_mut::<8>().0.iter_mut().zip(recipe.lineage.to_numbers())
-            {
-                *place = number.to_le_bytes();
-            }
+        let lineage = self.lineage_part().and_then(|part| part.within(place));
+        let lineage = lineage.and_then(|bytes| checkpoint.get_mut(bytes)).unwrap_or_default();
+        let numbers = recipe.lineage.to_numbers();
+        for (place, number) in lineage.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
+            *place = number.to_le_bytes();
         }
-        Ok(Made { version: recipe.counters.version(), checkpoint, state })
     }
 
     /// What becomes of the tensors of a role.

@@ -3,23 +3,27 @@
 mod job;
 mod make;
 mod parts;
+mod stretches;
+
+pub use stretches::{Decided, Decision, Pieces, Stretch, StretchMade, Whole};
 
 use crate::{
     arrival::Arrival,
     error::{Fit, MergeError},
-    kernel::{Pair, norm_of},
+    kernel::{Pair, norm_of, squares_of},
     rule::{MergeRule, rule_of},
-    state::StateLayout,
+    state::{Counters, StateLayout, header_of},
 };
-use make::{Recipe, Returned};
-use parts::{Part, Role, parts};
-use sojourn_codec::decode;
+use make::Recipe;
+use parts::{Part, Role, parts, piece};
 use sojourn_model::{CheckpointLayout, Lineage};
 use sojourn_protocol::{
     ids::Version,
     position::Position,
     spec::{MergeSpec, OptimizerMerge},
 };
+use std::ops::Range;
+use stretches::length;
 
 /// The longest change that is merged. With the largest rate and the largest momentum, and a million of its like in one
 /// sum, a number of the model grows by less than 1e28 a merge: it stays finite for ten thousand million merges.
@@ -129,29 +133,26 @@ impl Merger {
         self.check("current version", current)?;
         self.check("result", returned)?;
         let state = self.state.read(update.state, version)?;
-        let norm = self.norm(base, returned);
-        if !norm.is_finite() || norm > LONGEST {
-            return Err(MergeError::Norm(norm));
-        }
-        let scale = state.counters.norms().scale(norm);
+        let place = 0..current.len();
+        let squares = self.squares_within(&place, base, returned);
+        let (norm, scale) = measure(&squares, &state.counters)?;
         let pass = self.rule.pass(&state.counters, arrival).scaled(scale);
         let counters = state.counters.after(&pass, norm);
         let lineage = Lineage { position, ..self.lineage(returned)? };
         let share = self.rule.share(arrival) * scale;
-        let returned = Returned { base, file: returned, share };
         let slots = state.slots;
-        let made =
-            self.make(&Recipe { pass, current, returned, slots, counters, lineage }, spare)?;
+        let recipe = Recipe { pass, share, lineage, place, base, current, returned, slots };
+        let made = self.make(&recipe, &counters, spare)?;
         Ok(Merged { made, norm, scale })
     }
 
-    /// The norm of the change of all parameters.
-    fn norm(&self, base: &[u8], returned: &[u8]) -> f64 {
+    /// The squares of the change of the parameters in a stretch, of which these are the bytes: a sum for each block.
+    fn squares_within(&self, place: &Range<usize>, base: &[u8], returned: &[u8]) -> Vec<f64> {
         let parameters = self.parts.iter().filter(|part| part.role == Role::Parameter);
-        norm_of(parameters.map(|part| {
-            let (base, _) = part.of(base).as_chunks::<4>();
-            let (returned, _) = part.of(returned).as_chunks::<4>();
-            Pair { base, returned }
+        let places = parameters.filter_map(|part| part.within(place));
+        squares_of(places.map(|bytes| {
+            let of = |file| piece(file, &bytes).as_chunks::<4>().0;
+            Pair { base: of(base), returned: of(returned) }
         }))
     }
 
@@ -166,14 +167,30 @@ impl Merger {
         Ok(Lineage::from_numbers(&numbers)?)
     }
 
-    /// Is this one of the trial's checkpoints? A canonical file's header says all of its layout.
+    /// Is this one of the trial's checkpoints?
     fn check(&self, name: &'static str, file: &[u8]) -> Result<(), MergeError> {
-        let length = u64::try_from(file.len()).unwrap_or(u64::MAX);
-        if length == self.layout.file_bytes() && file.starts_with(self.layout.layout().header()) {
+        self.check_start(name, file, length(file))
+    }
+
+    /// Does a file of this size that begins so fit? A canonical file's header says all of its layout.
+    fn check_start(&self, name: &'static str, start: &[u8], bytes: u64) -> Result<(), MergeError> {
+        if bytes == self.layout.file_bytes() && start.starts_with(self.layout.layout().header()) {
             return Ok(());
         }
-        let tensors = decode(file).map_err(|error| Fit::Codec(error).of(name))?;
-        crate::screen::check_tensors(self.layout.tensors(), &tensors)
-            .map_err(|refusal| Fit::Tensors(Box::new(refusal)).of(name))
+        let found = header_of(start, bytes).map_err(|error| Fit::Codec(error).of(name))?;
+        crate::screen::check_specs(
+            self.layout.tensors(),
+            found.tensors().iter().map(|(spec, _)| spec),
+        )
+        .map_err(|refusal| Fit::Tensors(Box::new(refusal)).of(name))
     }
+}
+
+/// The norm of a change, and what it is to be multiplied by.
+fn measure(squares: &[f64], counters: &Counters) -> Result<(f64, f64), MergeError> {
+    let norm = norm_of(squares);
+    if !norm.is_finite() || norm > LONGEST {
+        return Err(MergeError::Norm(norm));
+    }
+    Ok((norm, counters.norms().scale(norm)))
 }

@@ -30,6 +30,18 @@ impl Part {
     pub(super) fn of<'a>(&self, file: &'a [u8]) -> &'a [u8] {
         file.get(self.place.clone()).unwrap_or_default()
     }
+
+    /// Its place among the bytes of a stretch of the file; `None` where it lies outside.
+    pub(super) fn within(&self, stretch: &Range<usize>) -> Option<Range<usize>> {
+        let start = self.place.start.max(stretch.start);
+        let end = self.place.end.min(stretch.end);
+        (start < end).then(|| start - stretch.start..end - stretch.start)
+    }
+}
+
+/// The bytes at a place; none where they aren't all there.
+pub(super) fn piece<'a>(bytes: &'a [u8], place: &Range<usize>) -> &'a [u8] {
+    bytes.get(place.clone()).unwrap_or_default()
 }
 
 /// The tensors in name order, which is that of the file.

@@ -30,6 +30,11 @@ impl Counters {
         Self { version, gathered: 0, norms: Norms::default() }
     }
 
+    /// With so many changes in the sum.
+    pub(crate) fn with_gathered(self, gathered: u32) -> Self {
+        Self { gathered, ..self }
+    }
+
     /// The version whose model these belong to.
     #[must_use]
     pub const fn version(&self) -> Version {

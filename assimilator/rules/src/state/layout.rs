@@ -5,7 +5,7 @@ use crate::{
     error::{Fit, MergeError},
     rule::Slot,
 };
-use sojourn_codec::{CodecError, Dtype, Layout, TensorSpec, decode};
+use sojourn_codec::{CodecError, Dtype, Layout, TensorSpec, decode_header};
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{ids::Version, spec::RuleSpec};
 use std::ops::Range;
@@ -56,13 +56,39 @@ impl StateLayout {
     /// A file with these counters; the slots are still to be written.
     pub(crate) fn begin(&self, counters: &Counters, spare: Vec<u8>) -> Result<Vec<u8>, CodecError> {
         let mut file = begin(&self.layout, spare)?;
+        self.write(counters, &mut file);
+        Ok(file)
+    }
+
+    /// What is before the slots in such a file.
+    pub(crate) fn begin_head(&self, counters: &Counters) -> Vec<u8> {
+        let mut head = self.layout.header().to_vec();
+        head.resize(self.counters.end, 0);
+        self.write(counters, &mut head);
+        head
+    }
+
+    fn write(&self, counters: &Counters, file: &mut [u8]) {
         let numbers = counters.to_numbers(&self.rule);
         let place = file.get_mut(self.counters.clone()).unwrap_or_default();
         let (places, _) = place.as_chunks_mut::<8>();
         for (place, number) in places.iter_mut().zip(numbers) {
             *place = number.to_le_bytes();
         }
-        Ok(file)
+    }
+
+    /// Where that is.
+    pub(crate) fn head(&self) -> Range<u64> {
+        let end = self.layout.range(COUNTERS).unwrap_or_default().end;
+        0..end
+    }
+
+    /// Where each of so many slots begins.
+    pub(crate) fn slot_starts(&self, slots: usize) -> impl Iterator<Item = u64> + use<> {
+        let (start, end) = (self.head().end, self.layout.file_bytes());
+        let slots = u64::try_from(slots).unwrap_or(u64::MAX);
+        let bytes = end.saturating_sub(start) / slots.max(1);
+        (0..slots).map(move |slot| start + slot * bytes)
     }
 
     /// The bytes of all slots in a file of this layout.
@@ -79,21 +105,45 @@ impl StateLayout {
         let Some(file) = file else {
             return Ok(StateFile { counters: Counters::new(version), slots: &[] });
         };
+        let counters =
+            self.read_head(file, u64::try_from(file.len()).unwrap_or(u64::MAX), version)?;
+        Ok(StateFile { counters, slots: file.get(self.counters.end..).unwrap_or_default() })
+    }
+
+    /// The counters of a version's state, which has this size and begins so.
+    pub(crate) fn read_head(
+        &self,
+        start: &[u8],
+        bytes: u64,
+        version: Version,
+    ) -> Result<Counters, MergeError> {
         // Counters first: of another rule's state they say so, where its tensors only differ.
-        let tensors = decode(file).map_err(|error| Fit::Codec(error).of("merge state"))?;
-        let counters = tensors.iter().find(|tensor| tensor.name == COUNTERS);
-        let counters = counters.ok_or(StateError::Format)?;
-        let numbers: Vec<i64> = counters.i64s().map_err(|_| StateError::Format)?.collect();
+        let found = header_of(start, bytes).map_err(|error| Fit::Codec(error).of("merge state"))?;
+        let mut tensors = found.tensors().iter();
+        let place = tensors.find(|(spec, _)| spec.name == COUNTERS && spec.dtype == Dtype::I64);
+        let place = place.and_then(|(_, place)| bounds(place));
+        let numbers = place.and_then(|place| start.get(place)).ok_or(StateError::Format)?;
+        let numbers: Vec<i64> =
+            numbers.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect();
         let counters = Counters::from_numbers(&numbers, &self.rule)?;
-        crate::screen::check_tensors(&self.specs, &tensors)
+        crate::screen::check_specs(&self.specs, found.tensors().iter().map(|(spec, _)| spec))
             .map_err(|refusal| Fit::Tensors(Box::new(refusal)).of("merge state"))?;
         if counters.version() != version {
             return Err(
                 StateError::Version { expected: version, actual: counters.version() }.into()
             );
         }
-        Ok(StateFile { counters, slots: file.get(self.counters.end..).unwrap_or_default() })
+        Ok(counters)
     }
+}
+
+/// The layout that a file of this size says which begins so.
+pub(crate) fn header_of(start: &[u8], bytes: u64) -> Result<Layout, CodecError> {
+    let layout = decode_header(start)?;
+    if layout.file_bytes() != bytes {
+        return Err(CodecError::Length { expected: layout.file_bytes(), actual: bytes });
+    }
+    Ok(layout)
 }
 
 /// A file of this layout, in spare memory where that suffices; its tensors are still to be written.

@@ -15,7 +15,7 @@ mod layout;
 
 pub use counters::Counters;
 pub use error::StateError;
-pub(crate) use layout::{StateLayout, begin, bounds};
+pub(crate) use layout::{StateLayout, begin, bounds, header_of};
 
 /// The name of the tensor of counters.
 pub const COUNTERS: &str = "merge.counters";

@@ -11,6 +11,7 @@
 
 mod files;
 mod plain;
+mod ranges;
 mod refused;
 mod slices;
 mod support;

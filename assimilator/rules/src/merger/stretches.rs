@@ -1,0 +1,253 @@
+//! A merge by stretches of the files, each of which may be done by somebody else: what they make, put together, is
+//! byte for byte what one merge of the whole files makes.
+//!
+//! ```text
+//! squares of each stretch  ->  decide: norm, clipping, counters  ->  merge of each stretch
+//! ```
+//!
+//! Stretches end where tensors or blocks do, so that every block of the whole is a block of one stretch: sums over
+//! blocks are made in the same order then, and no bit depends on how a file was cut.
+
+use super::{Merger, Update, make::Recipe, measure};
+use crate::{
+    arrival::Arrival,
+    error::{Fit, MergeError},
+    kernel::BLOCK,
+    merger::parts::Role,
+    state::Counters,
+};
+use sojourn_codec::CodecError;
+use sojourn_model::Lineage;
+use sojourn_protocol::{ids::Version, position::Position};
+use std::ops::Range;
+
+/// A stretch of every checkpoint of a trial, and what of a state belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    /// Its place in a checkpoint.
+    pub place: Range<u64>,
+    /// The places in a state of its parameters' numbers, in each of the rule's slots.
+    pub slots: Vec<Range<u64>>,
+}
+
+/// What of a merge concerns the files as wholes.
+#[derive(Debug, Clone, Copy)]
+pub struct Whole<'a> {
+    /// The first bytes of the state that was made with the current version, at least [`Merger::state_head`], and the
+    /// size of the whole; none where the version came from hop order.
+    pub state: Option<(&'a [u8], u64)>,
+    /// The number of the current version.
+    pub version: Version,
+    /// The circumstances.
+    pub arrival: Arrival,
+    /// Where the trial stands after the merge.
+    pub position: Position,
+    /// What the result says of itself.
+    pub lineage: Lineage,
+}
+
+/// What the merge of a stretch has to know of the whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decision {
+    /// Changes in the current version's sum.
+    pub gathered: u32,
+    /// What the change is multiplied by.
+    pub scale: f64,
+    /// What the next version says of itself.
+    pub lineage: Lineage,
+}
+
+/// What was decided over the whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// For the stretches.
+    pub decision: Decision,
+    /// The number of the next version.
+    pub version: Version,
+    /// The norm of the change.
+    pub norm: f64,
+    /// The first bytes of the next version's state; its slots follow.
+    pub state_head: Vec<u8>,
+}
+
+/// The bytes of one stretch, of files that are all the trial's.
+#[derive(Debug, Clone, Copy)]
+pub struct Pieces<'a> {
+    /// Of what the host began from.
+    pub base: &'a [u8],
+    /// Of the current version.
+    pub current: &'a [u8],
+    /// Of what the host returned.
+    pub returned: &'a [u8],
+    /// Of the state's slots, one after the other; empty where there is no state.
+    pub slots: &'a [u8],
+}
+
+/// A stretch of a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StretchMade {
+    /// Of its checkpoint.
+    pub checkpoint: Vec<u8>,
+    /// Of its state's slots, one after the other.
+    pub slots: Vec<u8>,
+}
+
+impl Stretch {
+    fn bounds(&self) -> Result<Range<usize>, CodecError> {
+        crate::state::bounds(&self.place).ok_or_else(|| CodecError::TooLarge("a stretch".into()))
+    }
+}
+
+impl<'a> Update<'a> {
+    /// What of it concerns the files as wholes, the result having been found to say this of itself.
+    #[must_use]
+    pub fn whole(&self, lineage: Lineage) -> Whole<'a> {
+        let Self { state, version, arrival, position, .. } = *self;
+        let state = state.map(|state| (state, length(state)));
+        Whole { state, version, arrival, position, lineage }
+    }
+}
+
+impl Merger {
+    /// The exact size of every checkpoint of the trial.
+    #[must_use]
+    pub const fn checkpoint_bytes(&self) -> u64 {
+        self.layout.file_bytes()
+    }
+
+    /// What of a state isn't in its slots; it comes first.
+    #[must_use]
+    pub fn state_head(&self) -> Range<u64> {
+        self.state.head()
+    }
+
+    /// The stretches of a checkpoint, in order: each has at least so many bytes, but for the last, and few more.
+    #[must_use]
+    pub fn stretches(&self, least: u64) -> Vec<Stretch> {
+        let least = usize::try_from(least).unwrap_or(usize::MAX).max(1);
+        let block = BLOCK * size_of::<f32>();
+        let end = self.parts.last().map_or(0, |part| part.place.end);
+        let borders = self.parts.iter().flat_map(|part| part.place.clone().step_by(block));
+        let mut stretches = Vec::new();
+        let (mut start, mut before) = (0, 0);
+        for border in borders.chain([end]) {
+            if border == end || border.saturating_sub(start) >= least {
+                let place = start..border;
+                let parameters = self.parts.iter().filter(|part| part.role == Role::Parameter);
+                let within = parameters.filter_map(|part| part.within(&place));
+                let bytes = within.map(|bytes| bytes.len()).sum();
+                stretches.push(self.stretch(&place, before, bytes));
+                (start, before) = (border, before + bytes);
+            }
+        }
+        stretches
+    }
+
+    /// The stretch at this place, which has so many bytes of parameters, behind so many.
+    fn stretch(&self, place: &Range<usize>, before: usize, bytes: usize) -> Stretch {
+        let wide = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        let slots = self.state.slot_starts(self.rule.slots().len());
+        let slots = slots.map(|start| start + wide(before)..start + wide(before + bytes));
+        Stretch { place: wide(place.start)..wide(place.end), slots: slots.collect() }
+    }
+
+    /// The squares of the change in a stretch, for [`Merger::decide`].
+    ///
+    /// # Errors
+    /// Bytes that aren't the stretch's, or not of the trial's files.
+    pub fn squares(
+        &self,
+        stretch: &Stretch,
+        base: &[u8],
+        returned: &[u8],
+    ) -> Result<Vec<f64>, MergeError> {
+        self.check_piece("base", stretch, base)?;
+        self.check_piece("result", stretch, returned)?;
+        Ok(self.squares_within(&stretch.bounds()?, base, returned))
+    }
+
+    /// Decides what is done in all stretches, of whose squares these are all, in order.
+    ///
+    /// # Errors
+    /// A state of another rule or version, and a change too large to be one.
+    pub fn decide(&self, squares: &[f64], whole: &Whole<'_>) -> Result<Decided, MergeError> {
+        let counters = match whole.state {
+            None => Counters::new(whole.version),
+            Some((start, bytes)) => self.state.read_head(start, bytes, whole.version)?,
+        };
+        let (norm, scale) = measure(squares, &counters)?;
+        let pass = self.rule.pass(&counters, whole.arrival).scaled(scale);
+        let lineage = Lineage { position: whole.position, ..whole.lineage };
+        let decision = Decision { gathered: counters.gathered(), scale, lineage };
+        let counters = counters.after(&pass, norm);
+        let state_head = self.state.begin_head(&counters);
+        Ok(Decided { decision, version: counters.version(), norm, state_head })
+    }
+
+    /// A stretch of the next version.
+    ///
+    /// # Errors
+    /// Bytes that aren't the stretch's, or not of the trial's files.
+    pub fn merge_stretch(
+        &self,
+        decision: &Decision,
+        arrival: Arrival,
+        stretch: &Stretch,
+        pieces: &Pieces<'_>,
+    ) -> Result<StretchMade, MergeError> {
+        let Pieces { base, current, returned, slots } = *pieces;
+        self.check_piece("base", stretch, base)?;
+        self.check_piece("current version", stretch, current)?;
+        self.check_piece("result", stretch, returned)?;
+        let kept: u64 = stretch.slots.iter().map(|place| place.end - place.start).sum();
+        if !slots.is_empty() {
+            check_length("merge state", kept, slots)?;
+        }
+        let kept = usize::try_from(kept).map_err(|_| CodecError::TooLarge("a stretch".into()))?;
+        // Of all counters the rules ask for this one alone.
+        let counters = Counters::new(Version(0)).with_gathered(decision.gathered);
+        let recipe = Recipe {
+            pass: self.rule.pass(&counters, arrival).scaled(decision.scale),
+            share: self.rule.share(arrival) * decision.scale,
+            lineage: decision.lineage,
+            place: stretch.bounds()?,
+            base,
+            current,
+            returned,
+            slots,
+        };
+        let mut made = StretchMade { checkpoint: vec![0; current.len()], slots: vec![0; kept] };
+        if stretch.place.start == 0 {
+            let header = self.layout.layout().header();
+            for (to, from) in made.checkpoint.iter_mut().zip(header) {
+                *to = *from;
+            }
+        }
+        self.fill(&recipe, &mut made.checkpoint, &mut made.slots);
+        Ok(made)
+    }
+
+    fn check_piece(
+        &self,
+        name: &'static str,
+        stretch: &Stretch,
+        bytes: &[u8],
+    ) -> Result<(), MergeError> {
+        if stretch.place.start == 0 {
+            self.check_start(name, bytes, self.layout.file_bytes())?;
+        }
+        check_length(name, stretch.place.end - stretch.place.start, bytes)
+    }
+}
+
+fn check_length(name: &'static str, expected: u64, bytes: &[u8]) -> Result<(), MergeError> {
+    let actual = length(bytes);
+    if actual == expected {
+        return Ok(());
+    }
+    Err(Fit::Codec(CodecError::Length { expected, actual }).of(name))
+}
+
+pub(super) fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,186 @@
+//! A merge by stretches is the merge of the whole files.
+
+use crate::{
+    support::{flushes, rules},
+    trial::{checkpoint, file, layout, lineage, lineage_of, position, update},
+};
+use proptest::prelude::*;
+use sojourn_model::CheckpointLayout;
+use sojourn_protocol::{
+    ids::Version,
+    spec::{MergeSpec, OptimizerMerge, RuleSpec},
+};
+use sojourn_rules::{Arrival, Made, MergeError, Merged, Merger, Pieces, Stretch, Update};
+use std::ops::Range;
+
+fn optimizers() -> impl Strategy<Value = OptimizerMerge> {
+    prop_oneof![
+        Just(OptimizerMerge::Average),
+        Just(OptimizerMerge::Reset),
+        Just(OptimizerMerge::Last),
+    ]
+}
+
+fn merger(rule: RuleSpec, optimizer: OptimizerMerge, layout: &CheckpointLayout) -> Merger {
+    Merger::new(&MergeSpec { rule, optimizer, canary: None }, layout.clone()).unwrap()
+}
+
+fn cut<'a>(file: &'a [u8], place: &Range<u64>) -> &'a [u8] {
+    // Of another model's file as much as there is.
+    &file[place.start as usize..file.len().min(place.end as usize)]
+}
+
+/// A merge by stretches of at least so many bytes, the last stretch first.
+fn by_stretches(merger: &Merger, update: &Update<'_>, least: u64) -> Result<Merged, MergeError> {
+    let stretches = merger.stretches(least);
+    let squares = |stretch: &Stretch| {
+        let of = |file| cut(file, &stretch.place);
+        merger.squares(stretch, of(update.base), of(update.returned))
+    };
+    let squares: Vec<Vec<f64>> = stretches.iter().map(squares).collect::<Result<_, _>>()?;
+    let whole = update.whole(lineage_of(update.returned));
+    // Of the state nothing but its beginning is needed.
+    let head = whole.state.map(|(state, bytes)| (cut(state, &merger.state_head()), bytes));
+    let whole = sojourn_rules::Whole { state: head, ..whole };
+    let decided = merger.decide(&squares.concat(), &whole)?;
+    let mut state = decided.state_head.clone();
+    state.resize(merger.state_bytes() as usize, 0xaa);
+    let mut checkpoint = vec![0xaa; update.current.len()];
+    for stretch in stretches.iter().rev() {
+        let of = |file| cut(file, &stretch.place);
+        let kept = update.state.map(|state| {
+            stretch.slots.iter().flat_map(|place| cut(state, place).to_vec()).collect::<Vec<_>>()
+        });
+        let pieces = Pieces {
+            base: of(update.base),
+            current: of(update.current),
+            returned: of(update.returned),
+            slots: kept.as_deref().unwrap_or_default(),
+        };
+        let made = merger.merge_stretch(&decided.decision, update.arrival, stretch, &pieces)?;
+        let place = stretch.place.start as usize..stretch.place.end as usize;
+        checkpoint[place].copy_from_slice(&made.checkpoint);
+        let mut rest = made.slots.as_slice();
+        for place in &stretch.slots {
+            let (slot, later) = rest.split_at((place.end - place.start) as usize);
+            state[place.start as usize..place.end as usize].copy_from_slice(slot);
+            rest = later;
+        }
+        assert!(rest.is_empty());
+    }
+    let made = Made { version: decided.version, checkpoint, state };
+    Ok(Merged { made, norm: decided.norm, scale: decided.decision.scale })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn stretches_put_together_are_the_whole(
+        rule in rules(),
+        optimizer in optimizers(),
+        // A matrix of one block exactly, of several, and of less than one.
+        hidden in prop_oneof![3 => 1u32..9, 1 => Just(8192), 1 => 8190u32..20_000],
+        least in prop_oneof![Just(0), 1u64..2_000, 60_000u64..300_000, Just(u64::MAX)],
+        steps in prop::collection::vec((any::<u64>(), any::<bool>(), flushes()), 1..4),
+    ) {
+        let layout = layout(hidden);
+        let merger = merger(rule, optimizer, &layout);
+        let mut made = Made {
+            version: Version(0),
+            checkpoint: checkpoint(&layout, 1, 1.0),
+            state: Vec::new(),
+        };
+        let base = made.checkpoint.clone();
+        for (step, (seed, long, flush)) in steps.into_iter().enumerate() {
+            let returned = checkpoint(&layout, seed, if long { 1e9 } else { 1.0 });
+            let arrival = Arrival { staleness: step as u64, epoch: 1, in_flight: 3, flush };
+            let update = Update {
+                base: &base,
+                current: &made.checkpoint,
+                returned: &returned,
+                state: (!made.state.is_empty()).then_some(&made.state),
+                version: made.version,
+                arrival,
+                position: position(seed),
+            };
+            let merged = merger.merge(&update).unwrap();
+            let by_stretches = by_stretches(&merger, &update, least).unwrap();
+            prop_assert_eq!(by_stretches.norm.to_bits(), merged.norm.to_bits());
+            prop_assert!(by_stretches == merged, "of {} bytes", least);
+            made = merged.made;
+        }
+    }
+
+    #[test]
+    fn stretches_cover_a_file_and_its_state_once(hidden in 1u32..40_000, least in any::<u32>()) {
+        let least = u64::from(least >> 12);
+        let layout = layout(hidden);
+        for rule in [RuleSpec::VC_ASGD, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV] {
+            let merger = merger(rule, OptimizerMerge::Average, &layout);
+            let stretches = merger.stretches(least);
+            let mut places: Vec<Range<u64>> = stretches.iter().map(|s| s.place.clone()).collect();
+            prop_assert!(places.iter().rev().skip(1).all(|p| p.end - p.start >= least.max(1)));
+            prop_assert!(places.iter().all(|p| p.end - p.start <= least.max(1 << 16) + (1 << 16)));
+            let mut of_state: Vec<Range<u64>> =
+                stretches.into_iter().flat_map(|s| s.slots).filter(|p| !p.is_empty()).collect();
+            of_state.sort_unstable_by_key(|place| place.start);
+            of_state.insert(0, merger.state_head());
+            for (places, bytes) in [
+                (&mut places, merger.checkpoint_bytes()),
+                (&mut of_state, merger.state_bytes()),
+            ] {
+                prop_assert_eq!(places[0].start, 0);
+                prop_assert_eq!(places.last().unwrap().end, bytes);
+                prop_assert!(places.windows(2).all(|pair| pair[0].end == pair[1].start));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_whole_is_refused_by_stretches() {
+    let small = layout(3);
+    let merger = merger(RuleSpec::DELAYED_NESTEROV, OptimizerMerge::Average, &small);
+    let [base, current, returned] = [1, 2, 3].map(|seed| checkpoint(&small, seed, 1.0));
+    let [zero, vast, nan] =
+        [0.0, f32::MAX, f32::NAN].map(|n| file(&small, lineage(1), |_, count| vec![n; count]));
+    let first = merger.merge(&update(&base, &current, &returned)).unwrap().made;
+    let good = Update {
+        state: Some(&first.state),
+        version: first.version,
+        ..update(&base, &current, &returned)
+    };
+    assert_eq!(by_stretches(&merger, &good, 1), merger.merge(&good));
+    let other = self::merger(RuleSpec::FEDBUFF, OptimizerMerge::Average, &small);
+    let of_other = other.merge(&update(&base, &current, &returned)).unwrap().made.state;
+    for refused in [
+        Update { version: Version(9), ..good },
+        Update { state: Some(&of_other), ..good },
+        Update { base: &zero, returned: &vast, ..good },
+    ] {
+        let error = merger.merge(&refused).unwrap_err();
+        assert_eq!(by_stretches(&merger, &refused, 1).unwrap_err(), error);
+    }
+    let refused = by_stretches(&merger, &Update { returned: &nan, ..good }, 1).unwrap_err();
+    assert!(matches!(refused, MergeError::Norm(norm) if norm.is_nan()), "{refused}");
+
+    // Bytes of another place, or of another model.
+    let stretch = merger.stretches(u64::MAX).remove(0);
+    let wide = checkpoint(&layout(4), 1, 1.0);
+    for (wrong, says) in [
+        (&base[1..], "the base can't be used: not a safetensors file"),
+        (&base[..base.len() - 1], "the base can't be used: the file has"),
+        (&wide, "the base can't be used: the file has"),
+    ] {
+        let error = merger.squares(&stretch, wrong, &returned).unwrap_err().to_string();
+        assert!(error.starts_with(says), "{error}");
+    }
+    let whole = update(&base, &current, &returned).whole(lineage(3));
+    let decided = merger.decide(&[1.0], &whole).unwrap();
+    let pieces =
+        Pieces { base: &base, current: &current, returned: &returned, slots: &first.state };
+    let merged = merger.merge_stretch(&decided.decision, whole.arrival, &stretch, &pieces);
+    let error = merged.unwrap_err().to_string();
+    assert!(error.starts_with("the merge state can't be used: the file has"), "{error}");
+}
