@@ -12,7 +12,7 @@
 //! Whatever else is valid safetensors is refused by [`decode`], because two encodings of one model
 //! would be two blobs. Every reader of the format reads what is written here.
 //!
-//! [`delta`] says a checkpoint by what changed since another one.
+//! [`delta`] says a checkpoint by what changed since another one; [`ranges`] stores one in several pieces.
 //!
 //! [`encode_described`] writes a file for people, with a text in `__metadata__`; it never is a blob.
 
@@ -20,6 +20,7 @@ mod decode;
 pub mod delta;
 mod error;
 mod layout;
+pub mod ranges;
 mod tensor;
 
 pub use decode::{TensorView, decode, decode_header};
