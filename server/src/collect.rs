@@ -5,6 +5,8 @@
 //!   sweep:  hold [ does the core still not know it, and is it still old? -> delete ]
 //! ```
 //!
+//! Pieces that belong to no blob are what is left of versions that were never made; old ones go.
+//!
 //! Others put blobs in the store before the core hears of them, with no hold that is seen here: the grace
 //! period is for those. Should one be put there at the very moment at which it is deleted, whoever offers it
 //! is told that it isn't there, and puts it there again. Times are the store's own.
@@ -57,6 +59,9 @@ pub(crate) async fn collect(
             }
             add(&mut uploads, staged.bytes);
         }
+    }
+    for bytes in blobs.sweep_pieces(before, request.dry_run).await? {
+        add(&mut unknown, bytes);
     }
     if !request.dry_run {
         blobs.sweep_trials(before).await?;

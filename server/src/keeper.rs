@@ -109,13 +109,13 @@ impl Keeper {
     /// Gives what whoever wanted to read it should hear.
     pub(crate) async fn missed(&self, blob: Digest) -> ApiError {
         let _hold = self.blobs.hold(blob).await;
-        let found = self.blobs.size(blob).await;
+        let found = self.blobs.size_of_whole(blob).await;
         let what = match found {
             Ok(Some(_)) => {
                 let message = format!("blob `{blob}` was just put in the store; try again");
                 return ApiError::new(ErrorKind::Unavailable, message);
             }
-            Ok(None) => "isn't in the store",
+            Ok(None) | Err(BlobError::Missing(_)) => "isn't in the store",
             Err(BlobError::Altered { .. } | BlobError::Shortened(_)) => {
                 "was damaged on the server's disk and must be sent again"
             }

@@ -3,6 +3,7 @@
 use crate::{
     error::BlobError,
     proof,
+    ranged::{index_key, indexed},
     store::{BlobStore, key},
 };
 use futures::TryStreamExt as _;
@@ -11,6 +12,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     time::UnixMillis,
 };
+use std::cmp::Reverse;
 
 /// When the store was given an object.
 pub(crate) fn time_of(meta: &ObjectMeta) -> UnixMillis {
@@ -23,11 +25,15 @@ impl BlobStore {
     /// # Errors
     /// Trouble with the store.
     pub async fn stored_at(&self, blob: Digest) -> Result<Option<UnixMillis>, BlobError> {
-        match self.store().head(&key(blob)).await {
-            Ok(meta) => Ok(Some(time_of(&meta))),
-            Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(BlobError::store(error)),
+        let mut found = None;
+        for key in [key(blob), index_key(blob)] {
+            match self.store().head(&key).await {
+                Ok(meta) => found = found.max(Some(time_of(&meta))),
+                Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(BlobError::store(error)),
+            }
         }
+        Ok(found)
     }
 
     /// As [`BlobStore::list`], with when the store was given each, by its own clock.
@@ -39,10 +45,19 @@ impl BlobStore {
         let mut objects = self.store().list(Some(&Key::from("sha256")));
         while let Some(meta) = objects.try_next().await.map_err(BlobError::store)? {
             let name = meta.location.filename().and_then(|name| name.parse().ok());
-            let blob = name.map(|sha256| BlobRef { sha256, bytes: meta.size });
-            blobs.extend(blob.map(|blob| (blob, time_of(&meta))));
+            let blob = match (name, indexed(&meta.location)) {
+                (Some(sha256), _) => BlobRef { sha256, bytes: meta.size },
+                (None, Some(sha256)) => {
+                    let bytes = self.size_indexed(sha256, meta.size).await?;
+                    BlobRef { sha256, bytes }
+                }
+                (None, None) => continue,
+            };
+            blobs.push((blob, time_of(&meta)));
         }
-        blobs.sort_unstable();
+        // Of one that is stored both ways, the later time.
+        blobs.sort_unstable_by_key(|(blob, at)| (*blob, Reverse(*at)));
+        blobs.dedup_by_key(|(blob, _)| blob.sha256);
         Ok(blobs)
     }
 

@@ -44,7 +44,7 @@ impl std::fmt::Debug for SignedPut {
 
 impl BlobStore {
     /// A URL that gives this blob, or ranges of it, for so long; `None` where the store has no such URLs. Says
-    /// nothing of whether the blob is there.
+    /// nothing of whether the blob is there, and in one piece ([`BlobStore::plain_size`]).
     ///
     /// # Errors
     /// Trouble with the store.

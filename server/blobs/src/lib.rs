@@ -4,6 +4,8 @@
 //!   bytes --> Uploads (spool: resumable, bounded, hashed) --verified file--> BlobStore (by digest)
 //! ```
 //!
+//! A large blob may be stored in pieces; whoever reads it needn't know.
+//!
 //! Nothing here knows jobs, leases' states or who may read what; that is the core's.
 
 mod ages;
@@ -14,6 +16,7 @@ mod error;
 mod hold;
 mod named;
 mod proof;
+mod ranged;
 mod settings;
 mod staging;
 mod store;

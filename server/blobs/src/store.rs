@@ -4,6 +4,7 @@ use crate::{
     error::BlobError,
     hold::{Hold, Holds},
     named::Named,
+    ranged::whole_of,
 };
 use bytes::{Bytes, BytesMut};
 use futures::{
@@ -15,6 +16,7 @@ use object_store::{
     ObjectStoreExt as _, PutPayload, PutResult, local::LocalFileSystem, memory::InMemory,
     path::Path as Key, signer::Signer,
 };
+use sojourn_codec::ranges::Index;
 use sojourn_protocol::digest::{BlobRef, Digest, Hasher};
 use std::{
     collections::HashMap,
@@ -43,6 +45,14 @@ pub struct BlobStore {
     checked: Arc<Mutex<HashMap<Digest, String>>>,
     holds: Holds,
     remote: Option<Remote>,
+}
+
+/// How a blob lies in the store.
+#[derive(Debug)]
+enum Stored {
+    /// As one object of so many bytes.
+    Whole(u64),
+    Pieces(Index),
 }
 
 /// What a store that isn't this machine's can do beside keeping objects.
@@ -93,14 +103,24 @@ impl BlobStore {
     }
 
     /// The size of a blob, once its bytes have been found to have its digest; `None` where it isn't
-    /// there. The check is made once for each stored object.
+    /// there. The check is made once for each stored object. Pieces, where it is stored so, are checked
+    /// whenever they are read.
     ///
     /// # Errors
     /// [`BlobError::Altered`], or trouble with the store.
     pub async fn size(&self, blob: Digest) -> Result<Option<u64>, BlobError> {
+        Ok(self.find(blob).await?.map(|found| match found {
+            Stored::Whole(bytes) => bytes,
+            Stored::Pieces(index) => index.blob().bytes,
+        }))
+    }
+
+    async fn find(&self, blob: Digest) -> Result<Option<Stored>, BlobError> {
         let meta = match self.store.head(&key(blob)).await {
             Ok(meta) => meta,
-            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(object_store::Error::NotFound { .. }) => {
+                return Ok(self.index(blob).await?.map(Stored::Pieces));
+            }
             Err(error) => return Err(BlobError::store(error)),
         };
         let known = meta.e_tag.is_some() && self.checked().get(&blob) == meta.e_tag.as_ref();
@@ -119,7 +139,7 @@ impl BlobStore {
             }
             self.remember(blob, e_tag);
         }
-        Ok(Some(meta.size))
+        Ok(Some(Stored::Whole(meta.size)))
     }
 
     /// The bytes `range` of a blob, as a stream that fails rather than ending early.
@@ -127,12 +147,19 @@ impl BlobStore {
     /// # Errors
     /// [`BlobError::Missing`], [`BlobError::Altered`], [`BlobError::Range`], or trouble with the store.
     pub async fn read(&self, blob: Digest, range: Range<u64>) -> Result<BlobBytes, BlobError> {
-        let bytes = self.size(blob).await?.ok_or(BlobError::Missing(blob))?;
+        let stored = self.find(blob).await?.ok_or(BlobError::Missing(blob))?;
+        let bytes = match &stored {
+            Stored::Whole(bytes) => *bytes,
+            Stored::Pieces(index) => index.blob().bytes,
+        };
         if range.start > range.end || range.end > bytes {
             return Err(BlobError::Range { blob, bytes, start: range.start, end: range.end });
         }
         if range.is_empty() {
             return Ok(futures::stream::empty().boxed());
+        }
+        if let Stored::Pieces(index) = stored {
+            return Ok(self.read_ranged(&index, range));
         }
         let options =
             GetOptions { range: Some(GetRange::Bounded(range.clone())), ..GetOptions::default() };
@@ -151,7 +178,10 @@ impl BlobStore {
     pub async fn bytes(&self, blob: Digest) -> Result<Bytes, BlobError> {
         let got = match self.store.get(&key(blob)).await {
             Ok(got) => got,
-            Err(object_store::Error::NotFound { .. }) => return Err(BlobError::Missing(blob)),
+            Err(object_store::Error::NotFound { .. }) => {
+                let index = self.index(blob).await?.ok_or(BlobError::Missing(blob))?;
+                return whole_of(self, &index).await;
+            }
             Err(error) => return Err(BlobError::store(error)),
         };
         let bytes = got.bytes().await.map_err(BlobError::store)?;
@@ -247,6 +277,17 @@ impl BlobStore {
     /// # Errors
     /// Trouble with the store.
     pub async fn stored_size(&self, blob: Digest) -> Result<Option<u64>, BlobError> {
+        match self.plain_size(blob).await? {
+            Some(bytes) => Ok(Some(bytes)),
+            None => Ok(self.index(blob).await?.map(|index| index.blob().bytes)),
+        }
+    }
+
+    /// As [`BlobStore::stored_size`]; `None` too for what is stored in pieces, which no single URL gives.
+    ///
+    /// # Errors
+    /// Trouble with the store.
+    pub async fn plain_size(&self, blob: Digest) -> Result<Option<u64>, BlobError> {
         size_of(self.store.head(&key(blob)).await)
     }
 
@@ -282,7 +323,7 @@ impl BlobStore {
     pub async fn delete(&self, blob: Digest) -> Result<(), BlobError> {
         self.checked().remove(&blob);
         match self.store.delete(&key(blob)).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => self.delete_ranged(blob).await,
             Err(error) => Err(BlobError::store(error)),
         }
     }
@@ -330,9 +371,13 @@ pub(crate) fn size_of(head: object_store::Result<ObjectMeta>) -> Result<Option<u
 
 /// Where a blob lies.
 pub(crate) fn key(blob: Digest) -> Key {
-    let name = blob.to_string();
-    let folder: String = name.chars().take(2).collect();
-    Key::from(format!("sha256/{folder}/{name}"))
+    Key::from(format!("{}/{blob}", folder_of(blob)))
+}
+
+/// The folder of all that belongs to a blob.
+pub(crate) fn folder_of(blob: Digest) -> String {
+    let folder: String = blob.to_string().chars().take(2).collect();
+    format!("sha256/{folder}")
 }
 
 /// Up to [`PART`] bytes: fewer only at the end of the file.

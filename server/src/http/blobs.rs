@@ -107,7 +107,8 @@ async fn elsewhere(site: &Site, blob: Digest) -> Result<Option<HttpResponse>, Ht
     let Some(url) = site.keeper.blobs().read_url(blob, finished::term(site)).await? else {
         return Ok(None);
     };
-    if site.keeper.blobs().stored_size(blob).await?.is_none() {
+    // One that is stored in pieces is put together here.
+    if site.keeper.blobs().plain_size(blob).await?.is_none() {
         return Ok(None);
     }
     let mut answer = HttpResponse::TemporaryRedirect();

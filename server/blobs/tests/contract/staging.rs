@@ -20,6 +20,11 @@ async fn what_is_staged_is_read_again_by_whoever_knows_its_name() {
             assert!(staging.is_staged(LeaseId(7), blob).await.unwrap(), "{}", subject.name);
             let read = subject.blobs.staging().staged(LeaseId(7), blob).await.unwrap();
             assert_eq!(read.bytes(), &content, "{}", subject.name);
+            let (start, end) = (bytes as u64 / 3, bytes as u64 / 3 * 2);
+            if start < end {
+                let read = staging.staged_range(LeaseId(7), blob, start..end).await.unwrap();
+                assert_eq!(read, content[start as usize..end as usize], "{}", subject.name);
+            }
             let other = BlobRef { bytes: blob.bytes + 1, ..blob };
             assert!(!staging.is_staged(LeaseId(7), other).await.unwrap());
             let missing = staging.staged(LeaseId(70), blob).await.unwrap_err();
@@ -64,6 +69,12 @@ async fn an_upload_in_parts_is_there_once_all_parts_are() {
         assert!(staging.is_staged(LeaseId(7), blob).await.unwrap(), "{}", subject.name);
         let read = staging.staged(LeaseId(7), blob).await.unwrap();
         assert_eq!(read.bytes(), &all);
+        for range in [0..1500, 10..20, 999..1001, 1000..1500, 1499..1500] {
+            let read = staging.staged_range(LeaseId(7), blob, range.clone()).await.unwrap();
+            assert_eq!(read, all[range.start as usize..range.end as usize], "{}", subject.name);
+        }
+        let missing = staging.staged_range(LeaseId(8), blob, 0..1).await.unwrap_err();
+        assert!(matches!(missing, UploadError::NotComplete { .. }), "{missing:?}");
         staging.publish(LeaseId(7), &read).await.unwrap();
         assert_eq!(subject.blobs.bytes(blob.sha256).await.unwrap(), all);
 
