@@ -2,13 +2,21 @@
 
 use crate::{
     canary::Losses,
+    leading::{Indexes, Leader},
     merging::{Files, Merging, MergingError},
-    queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit},
+    queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit, Work},
+    ranges::{Ranged, Ranges},
     source::{SourceError, UploadSource},
 };
+use bytes::Bytes;
 use sojourn_blobs::{BlobError, BlobStore, Named};
-use sojourn_model::CheckpointLayout;
-use sojourn_protocol::{digest::Digest, unit::Merge};
+use sojourn_codec::ranges::{Index, LARGEST_PIECE};
+use sojourn_model::{CheckpointLayout, Lineage};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ranges::{MadeRequest, RangeDone, RangeWork},
+    unit::Merge,
+};
 use sojourn_rules::{Checked, MergeError, Next, Refusal, replace, screen};
 use std::{
     convert::Infallible,
@@ -21,6 +29,10 @@ use tokio::runtime::Handle;
 
 /// How often what was made of a unit is published and offered, where it is deleted in between.
 const OFFERS: u32 = 3;
+/// Models with larger checkpoints than this are merged by ranges, if nobody says otherwise.
+pub const SPLIT_OVER: u64 = 256 << 20;
+/// Ranges of a checkpoint that is just large enough to be split; a larger one has more.
+const LEAST_RANGES: u64 = 8;
 
 /// What became of one unit.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +52,8 @@ pub enum Step {
     Nothing,
     /// One unit has ended.
     Done(Outcome),
+    /// A range of a merge that another leads has been done.
+    Helped,
     /// Storage or queue failed: there may well be work, now or soon.
     Trouble,
 }
@@ -69,13 +83,24 @@ pub struct Assimilator<Q> {
     blobs: BlobStore,
     runtime: Handle,
     merging: Merging,
+    ranges: Ranges,
+    split_over: u64,
 }
 
 impl<Q: Queue> Assimilator<Q> {
     /// An assimilator of a queue, over the server's uploads and blobs.
     pub fn new(queue: Q, uploads: impl UploadSource, blobs: BlobStore, runtime: Handle) -> Self {
         let merging = Merging::new(blobs.clone(), runtime.clone());
-        Self { queue, uploads: Box::new(uploads), blobs, runtime, merging }
+        let ranges = Ranges::new(blobs.clone(), runtime.clone());
+        let (uploads, split_over) = (Box::new(uploads), SPLIT_OVER);
+        Self { queue, uploads, blobs, runtime, merging, ranges, split_over }
+    }
+
+    /// Merges models with larger checkpoints than this by ranges, and shares these out. What is made is the same.
+    #[must_use]
+    pub const fn with_split_over(mut self, bytes: u64) -> Self {
+        self.split_over = bytes;
+        self
     }
 
     /// It can say what the loss of a checkpoint is, for jobs that have results looked at so.
@@ -94,10 +119,11 @@ impl<Q: Queue> Assimilator<Q> {
     #[must_use]
     pub fn step(&self) -> Step {
         let unit = match self.queue.take(self.merging.looks_at_losses()) {
-            Ok(Some(unit)) => {
+            Ok(Some(Work::Unit(unit))) => {
                 tracing::debug!(lease = unit.lease.0, taking = unit.taking.0, "unit taken");
                 unit
             }
+            Ok(Some(Work::Range(work))) => return self.help(&work),
             Ok(None) => return Step::Nothing,
             Err(error) => {
                 tracing::warn!(%error, "can't take assimilation work");
@@ -117,6 +143,31 @@ impl<Q: Queue> Assimilator<Q> {
                     error,
                     "assimilation didn't end; it comes again"
                 );
+                Step::Trouble
+            }
+        }
+    }
+
+    /// Does a range of another's merge. Where that fails, the range comes again, to somebody.
+    fn help(&self, work: &RangeWork) -> Step {
+        let (lease, range) = (work.unit.lease, work.left.range);
+        tracing::debug!(lease = lease.0, range, "range taken");
+        let made = match self.ranges.help(work, &*self.uploads) {
+            Ok(made) => made,
+            Err(error) => {
+                let error = &error as &dyn Error;
+                tracing::warn!(lease = lease.0, range, error, "a range can't be merged");
+                return Step::Trouble;
+            }
+        };
+        let made = MadeRequest { taking: work.unit.taking, done: RangeDone { range, made } };
+        match self.queue.range_made(lease, &made) {
+            Ok(offer) => {
+                tracing::debug!(lease = lease.0, range, ?offer, "range done");
+                Step::Helped
+            }
+            Err(error) => {
+                tracing::warn!(lease = lease.0, range, %error, "nobody hears that a range is done");
                 Step::Trouble
             }
         }
@@ -162,8 +213,14 @@ impl<Q: Queue> Assimilator<Q> {
             Err(refusal) => return self.reject(unit, Fault::Host, refusal.to_string()),
         };
         tracing::debug!(lease = unit.lease.0, "upload read and checked");
+        // An upload that was screened has the size of every checkpoint of its trial.
+        let bytes = checkpoint.bytes;
         match &unit.merge {
             None => self.replace(unit, replace(&unit.hop, &checked), upload.clone()),
+            Some(merge) if bytes > self.split_over => {
+                let lineage = checked.lineage;
+                self.merge_shared(unit, merge, layout, (upload.bytes(), lineage))
+            }
             Some(merge) => self.merge(unit, merge, layout, upload.bytes()),
         }
     }
@@ -191,26 +248,9 @@ impl<Q: Queue> Assimilator<Q> {
     ) -> Result<Outcome, Trouble> {
         let Files { checkpoint, state } = match self.merging.merge(unit, merge, layout, upload) {
             Ok(files) => files,
-            Err(MergingError::Rules(error @ MergeError::Norm(_))) => {
-                return self.reject(unit, Fault::Host, error.to_string());
-            }
-            Err(MergingError::Canary(refusal)) => {
-                return self.reject(unit, Fault::Host, refusal.to_string());
-            }
-            Err(MergingError::Store(
-                BlobError::Missing(blob) | BlobError::Altered { blob, .. },
-            )) => return self.missed(unit, blob),
-            Err(error) => return Err(Trouble::Merging(error)),
+            Err(error) => return self.unmerged(unit, error),
         };
-        let made = Made {
-            version: unit.version,
-            checkpoint: checkpoint.blob(),
-            merged: Some(Merged {
-                state: state.blob(),
-                flush: merge.flush,
-                in_flight: merge.in_flight,
-            }),
-        };
+        let made = made_of(unit, merge, checkpoint.blob(), state.blob());
         // Held as in `replace`; always in this order, or two that do the same work could wait for each other.
         let hold = |file: &Named| self.runtime.block_on(self.blobs.hold(file.blob().sha256));
         let _holds = [hold(&checkpoint), hold(&state)];
@@ -221,6 +261,51 @@ impl<Q: Queue> Assimilator<Q> {
             let (checkpoint, state) = self.runtime.block_on(both);
             checkpoint.and(state)
         })
+    }
+
+    /// As [`Assimilator::merge`], by ranges that others do as well.
+    fn merge_shared(
+        &self,
+        unit: &Unit,
+        merge: &Merge,
+        layout: CheckpointLayout,
+        (upload, lineage): (&Bytes, Lineage),
+    ) -> Result<Outcome, Trouble> {
+        let least = (self.split_over / LEAST_RANGES).clamp(1, LARGEST_PIECE / 2);
+        let merged = self.merging.look_before(unit, merge, upload).and_then(|()| {
+            let ranged = Ranged::new(unit, merge, layout, least)?;
+            let (queue, ranges) = (&self.queue, &self.ranges);
+            Leader { queue, ranges, ranged, upload, least }.merge(lineage)
+        });
+        let Indexes { checkpoint, state } = match merged {
+            Ok(indexes) => indexes,
+            Err(error) => return self.unmerged(unit, error),
+        };
+        tracing::debug!(lease = unit.lease.0, "version made");
+        let made = made_of(unit, merge, checkpoint.blob(), state.blob());
+        let hold = |index: &Index| self.runtime.block_on(self.blobs.hold(index.blob().sha256));
+        let _holds = [hold(&checkpoint), hold(&state)];
+        for index in [&checkpoint, &state] {
+            let published = self.runtime.block_on(self.blobs.publish_ranged(index));
+            published.map_err(Trouble::Store)?;
+        }
+        tracing::debug!(lease = unit.lease.0, "version published");
+        // Where it has been deleted meanwhile, its pieces have too: all is made again then.
+        self.offer(unit, made)
+    }
+
+    /// What becomes of a result that can't be merged.
+    fn unmerged(&self, unit: &Unit, error: MergingError) -> Result<Outcome, Trouble> {
+        match error {
+            MergingError::Rules(error @ MergeError::Norm(_)) => {
+                self.reject(unit, Fault::Host, error.to_string())
+            }
+            MergingError::Canary(refusal) => self.reject(unit, Fault::Host, refusal.to_string()),
+            MergingError::Store(BlobError::Missing(blob) | BlobError::Altered { blob, .. }) => {
+                self.missed(unit, blob)
+            }
+            error => Err(Trouble::Merging(error)),
+        }
     }
 
     /// Publishes and offers; again where what was published has been deleted meanwhile, which may be while another
@@ -285,6 +370,12 @@ impl<Q: Queue> Assimilator<Q> {
             Offer::Unpublished => Err(Trouble::Unpublished),
         }
     }
+}
+
+/// What is offered for a merged version.
+fn made_of(unit: &Unit, merge: &Merge, checkpoint: BlobRef, state: BlobRef) -> Made {
+    let merged = Merged { state, flush: merge.flush, in_flight: merge.in_flight };
+    Made { version: unit.version, checkpoint, merged: Some(merged) }
 }
 
 /// All checks.

@@ -8,6 +8,9 @@
 //! In hop order the upload is the next version. Where results are merged, the base, the current version and the
 //! rule's state are read as well, and a checkpoint and the next state are published.
 //!
+//! The merge of a large model is shared out by ranges of its checkpoint: whoever took the unit leads, and all others that
+//! look for work help. What they make is byte for byte what one of them alone would.
+//!
 //! Where a job asks for it, the loss of a result on held-out rows is looked at before it is merged: a trainer on this
 //! machine says what it is.
 //!
@@ -16,17 +19,19 @@
 
 mod assimilator;
 mod canary;
+mod leading;
 mod merging;
 mod process;
 mod queue;
+mod ranges;
 mod remote;
 mod source;
 mod workers;
 
-pub use assimilator::{Assimilator, Outcome, Step};
+pub use assimilator::{Assimilator, Outcome, SPLIT_OVER, Step};
 pub use canary::{Contents, LossError, Losses, Trainer};
 pub use process::{ProcessConfig, ProcessError, run};
-pub use queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit};
+pub use queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit, Work};
 pub use remote::{Remote, RemoteError};
 pub use source::{SourceError, StagedUploads, UploadSource};
 pub use workers::{Crew, Workers};

@@ -15,7 +15,11 @@ use sojourn_protocol::{
     unit::{Base, Canary, Merge},
 };
 use sojourn_rules::{Arrival, MergeError, Merger, Refusal, Spare, Update};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    error::Error,
+    io,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 use tokio::runtime::Handle;
 
 /// Why there is no merged version.
@@ -31,6 +35,16 @@ pub(crate) enum MergingError {
     Canary(#[source] Refusal),
     #[error("its loss on held-out rows isn't known")]
     Loss(#[from] LossError),
+    #[error("the upload can't be read")]
+    Upload(#[source] Box<dyn Error + Send + Sync>),
+    #[error("there is no range {0} in it")]
+    NoRange(u32),
+    #[error("a range can't be packed")]
+    Pack(#[source] io::Error),
+    #[error("a range that another has made can't be read")]
+    Piece(#[source] BlobError),
+    #[error("its ranges aren't a version")]
+    Index,
     #[error("its job has losses looked at before results are merged, and there is no trainer here")]
     NoTrainer,
 }
@@ -112,6 +126,18 @@ impl Merging {
             kept.spare = before.into_spare();
         }
         Ok(files)
+    }
+
+    /// Looks at the loss of a screened upload, where its job asks for that, before it is merged elsewhere than here.
+    pub(crate) fn look_before(
+        &self,
+        unit: &Unit,
+        merge: &Merge,
+        upload: &[u8],
+    ) -> Result<(), MergingError> {
+        let Some(canary) = &merge.canary else { return Ok(()) };
+        let current = self.base(unit, merge.current)?;
+        self.look(unit, canary, (merge.current, &current), upload)
     }
 
     /// Lets pass what doesn't make the loss on held-out rows explode.

@@ -40,6 +40,8 @@ pub struct ProcessConfig {
     pub threads: usize,
     /// How a trainer is started, for jobs that have losses looked at.
     pub trainer: Option<SlotConfig>,
+    /// Models with larger checkpoints are merged by ranges.
+    pub split_over: u64,
 }
 
 /// Why a process doesn't assimilate.
@@ -78,8 +80,10 @@ pub async fn run(
     config: ProcessConfig,
     end: impl Future<Output = ()> + Send,
 ) -> Result<(), ProcessError> {
-    let ProcessConfig { http, servers, token, name, blobs: url, settings, threads, trainer } =
-        config;
+    let split_over = config.split_over;
+    let ProcessConfig {
+        http, servers, token, name, blobs: url, settings, threads, trainer, ..
+    } = config;
     let (ending, to_end) = watch::channel(false);
     let runtime = Handle::current();
     let remote = Remote::new(http, servers, (token, name.clone()), runtime.clone(), to_end);
@@ -93,7 +97,8 @@ pub async fn run(
         () = &mut end => return Ok(()),
     };
     let uploads = StagedUploads::new(blobs.staging(), runtime.clone());
-    let mut assimilator = Assimilator::new(remote, uploads, blobs, runtime.clone());
+    let mut assimilator =
+        Assimilator::new(remote, uploads, blobs, runtime.clone()).with_split_over(split_over);
     match trainer {
         Some(trainer) => assimilator = assimilator.with_losses(Trainer::new(trainer, runtime)),
         None => tracing::info!(

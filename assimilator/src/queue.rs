@@ -3,6 +3,7 @@
 use sojourn_protocol::{
     digest::Digest,
     ids::{LeaseId, Taking},
+    ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeWork},
 };
 
 pub use sojourn_protocol::assimilation::{AssimilationUnit as Unit, Fault, Made, Merged, Offer};
@@ -12,6 +13,15 @@ pub use sojourn_protocol::assimilation::{AssimilationUnit as Unit, Fault, Made, 
 #[error("the assimilation queue doesn't answer: {0}")]
 pub struct QueueError(pub String);
 
+/// What there is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// An upload to assimilate.
+    Unit(Box<Unit>),
+    /// A range of a merge that another leads.
+    Range(Box<RangeWork>),
+}
+
 /// The server, as an assimilator sees it: in this process or over the network. All calls block.
 pub trait Queue: Send + Sync + 'static {
     /// Whether [`Queue::take`] waits a while where there is nothing: who gets nothing may ask again at once.
@@ -19,12 +29,12 @@ pub trait Queue: Send + Sync + 'static {
         false
     }
 
-    /// The next upload to assimilate, if there is one; `losses`: those too whose losses are looked at. It is handed out
+    /// The next thing to do, if there is one; `losses`: those too whose losses are looked at. It is handed out
     /// again to somebody else where it isn't renewed for its term and nothing is offered for it.
     ///
     /// # Errors
     /// Where the queue doesn't answer.
-    fn take(&self, losses: bool) -> Result<Option<Unit>, QueueError>;
+    fn take(&self, losses: bool) -> Result<Option<Work>, QueueError>;
 
     /// The unit is still worked at: it isn't handed out again for another term, unless it has been already.
     ///
@@ -49,4 +59,22 @@ pub trait Queue: Send + Sync + 'static {
     /// # Errors
     /// Where the queue doesn't answer.
     fn rejected(&self, lease: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError>;
+
+    /// Shares out what is left of a merge, and gives what others have done of it. Where there are no others, the leader
+    /// is to do all itself.
+    ///
+    /// # Errors
+    /// Where the queue doesn't answer.
+    fn lead(&self, request: &LeadRequest) -> Result<LeadAnswer, QueueError> {
+        let own = request.left.first().map(|left| left.range);
+        Ok(LeadAnswer { made: Vec::new(), own })
+    }
+
+    /// A range of a merge that another leads is done. [`Offer::Stale`] where nobody waits for it any more.
+    ///
+    /// # Errors
+    /// Where the queue doesn't answer.
+    fn range_made(&self, _: LeaseId, _: &MadeRequest) -> Result<Offer, QueueError> {
+        Ok(Offer::Stale)
+    }
 }

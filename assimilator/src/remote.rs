@@ -3,7 +3,7 @@
 //! An offer is repeated until a server hears it, however long that takes, for what it offers has been made: through
 //! restarts, and at each of the servers of a list in turn. All else is asked once of each; whoever asks comes again.
 
-use crate::queue::{Fault, Made, Offer, Queue, QueueError, Unit};
+use crate::queue::{Fault, Made, Offer, Queue, QueueError, Work};
 use reqwest::{Client, StatusCode, Url};
 use serde::{Serialize, de::DeserializeOwned};
 use sojourn_protocol::{
@@ -15,6 +15,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind, Retry},
     ids::{LeaseId, Taking},
+    ranges::{LeadAnswer, LeadRequest, MadeRequest},
     time::Millis,
 };
 use std::{
@@ -256,12 +257,13 @@ impl Queue for Remote {
         true
     }
 
-    fn take(&self, losses: bool) -> Result<Option<Unit>, QueueError> {
+    fn take(&self, losses: bool) -> Result<Option<Work>, QueueError> {
         let request = TakeRequest { name: self.name.clone(), wait: WAIT, losses };
         let longest = Duration::from_millis(WAIT.0) + PATIENCE;
         let take = self.post("v1/assimilations", &request, longest);
         match self.runtime.block_on(self.unless_ending(take)) {
-            Ok(TakeAnswer { unit }) => Ok(unit),
+            Ok(TakeAnswer { unit: Some(unit), .. }) => Ok(Some(Work::Unit(Box::new(unit)))),
+            Ok(TakeAnswer { range, .. }) => Ok(range.map(|range| Work::Range(Box::new(range)))),
             Err(RemoteError::Ending) => Ok(None),
             Err(error) => Err(words(&error)),
         }
@@ -289,5 +291,19 @@ impl Queue for Remote {
 
     fn rejected(&self, lease: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError> {
         self.offer(lease, "rejected", &RejectRequest { fault, reason: reason.to_owned() })
+    }
+
+    fn lead(&self, request: &LeadRequest) -> Result<LeadAnswer, QueueError> {
+        let path = format!("v1/assimilations/{}/lead", request.unit.lease);
+        let longest = Duration::from_millis(request.wait.0) + PATIENCE;
+        let lead = self.post(&path, request, longest);
+        self.runtime.block_on(self.unless_ending(lead)).map_err(|error| words(&error))
+    }
+
+    fn range_made(&self, lease: LeaseId, made: &MadeRequest) -> Result<Offer, QueueError> {
+        let path = format!("v1/assimilations/{lease}/range");
+        let made = self.post(&path, made, PATIENCE);
+        let answer = self.runtime.block_on(made).map_err(|error| words(&error));
+        answer.map(|OfferAnswer { offer }| offer)
     }
 }

@@ -1,8 +1,9 @@
 //! Where the uploads of hosts are read from.
 
+use bytes::Bytes;
 use sojourn_blobs::{BlobError, Named, Staging, UploadError, UploadName, Uploads};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
-use std::{error::Error, fmt, io};
+use std::{error::Error, fmt, io, ops::Range};
 use tokio::runtime::Handle;
 
 /// Why an upload can't be read.
@@ -24,6 +25,22 @@ pub trait UploadSource: fmt::Debug + Send + Sync + 'static {
     /// Where it is lost, or can't be read just now.
     fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError>;
 
+    /// The bytes `range` of what was uploaded under a lease, unchecked. Blocks.
+    ///
+    /// # Errors
+    /// As [`UploadSource::read`].
+    fn read_range(
+        &self,
+        lease: LeaseId,
+        checkpoint: BlobRef,
+        range: Range<u64>,
+    ) -> Result<Bytes, SourceError> {
+        let whole = self.read(lease, checkpoint)?.into_bytes();
+        let place = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let place = place.filter(|(start, end)| start <= end && *end <= whole.len());
+        Ok(place.map_or_else(Bytes::new, |(start, end)| whole.slice(start..end)))
+    }
+
     /// Makes an upload a blob where that is cheaper than to put its bytes into the store once more; `None` where it
     /// isn't. Blocks.
     fn publish(&self, _: LeaseId, _: &Named) -> Option<Result<(), BlobError>> {
@@ -40,6 +57,16 @@ impl SourceError {
 impl UploadSource for Uploads {
     fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
         Uploads::read(self, UploadName::Lease(lease), checkpoint).map_err(SourceError::of)
+    }
+
+    fn read_range(
+        &self,
+        lease: LeaseId,
+        checkpoint: BlobRef,
+        range: Range<u64>,
+    ) -> Result<Bytes, SourceError> {
+        let name = UploadName::Lease(lease);
+        Uploads::read_range(self, name, checkpoint, range).map_err(SourceError::of)
     }
 }
 
@@ -70,6 +97,16 @@ impl StagedUploads {
 impl UploadSource for StagedUploads {
     fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
         let staged = self.runtime.block_on(self.staging.staged(lease, checkpoint));
+        staged.map_err(SourceError::of)
+    }
+
+    fn read_range(
+        &self,
+        lease: LeaseId,
+        checkpoint: BlobRef,
+        range: Range<u64>,
+    ) -> Result<Bytes, SourceError> {
+        let staged = self.runtime.block_on(self.staging.staged_range(lease, checkpoint, range));
         staged.map_err(SourceError::of)
     }
 

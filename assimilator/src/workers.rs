@@ -43,6 +43,11 @@ impl Crew {
     pub fn size(&self) -> usize {
         self.bell.rung().running
     }
+
+    /// There is something that any of them can help with: those that wait look.
+    pub fn call(&self) {
+        self.bell.call();
+    }
 }
 
 #[derive(Debug)]
@@ -84,6 +89,14 @@ impl Bell {
         drop(rung);
         self.changed.notify_one();
         more
+    }
+
+    /// For all that wait; nobody is hired.
+    fn call(&self) {
+        let mut rung = self.rung();
+        rung.unheard = rung.unheard.max(rung.waiting);
+        drop(rung);
+        self.changed.notify_all();
     }
 
     fn stop(&self) {
@@ -204,7 +217,7 @@ fn work<Q: Queue>(assimilator: &Assimilator<Q>, bell: &Bell) {
                 pause = FIRST_PAUSE;
                 bell.wait(None)
             }
-            Step::Nothing | Step::Done(_) => {
+            Step::Nothing | Step::Done(_) | Step::Helped => {
                 pause = FIRST_PAUSE;
                 bell.look()
             }
@@ -243,6 +256,17 @@ mod tests {
         bell.stop();
         assert_eq!((bell.look(), bell.wait(None)), (Waited::Leave, Waited::Leave));
         assert!(!bell.ring(), "nobody comes any more");
+    }
+
+    #[test]
+    fn a_call_is_for_those_that_wait_alone() {
+        let bell = bell(1, 3);
+        bell.call();
+        assert_eq!((bell.rung().unheard, bell.rung().running), (0, 1));
+        bell.rung().waiting = 2;
+        bell.call();
+        bell.call();
+        assert_eq!((bell.rung().unheard, bell.rung().running), (2, 1));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::{
     digest::{BlobRef, Digest},
     ids::{LeaseId, Taking, Version},
     position::Position,
+    ranges::RangeWork,
     report::Trained,
     time::Millis,
     unit::{Flush, Hop, Merge},
@@ -28,13 +29,16 @@ pub struct TakeRequest {
     pub losses: bool,
 }
 
-/// A unit, or none.
+/// A unit, or a range of one that another has taken, or nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TakeAnswer {
     /// What to do; none where nothing came while the request was held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<AssimilationUnit>,
+    /// A range of a merge that another leads; never with a unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<RangeWork>,
 }
 
 /// Assimilation work: check what was uploaded under `lease` and make it, or merge it into, the trial's next version.

@@ -16,6 +16,7 @@
 //! | [`metrics`] | what follows from the counts of an evaluation |
 //! | [`api`], [`view`], [`error`] | requests, answers, what reading commands see, and errors over HTTP |
 //! | [`assimilation`] | the same for assimilators: units to take, what is offered for them, how many wait |
+//! | [`ranges`] | how the merge of a large model is shared out among assimilators |
 //! | [`trainer`] | the JSON lines between a slot and its trainer child |
 //! | [`seeds`] | every seed and permutation, derived from the job's seed |
 
@@ -31,6 +32,7 @@ pub mod jobfile;
 pub mod manifest;
 pub mod metrics;
 pub mod position;
+pub mod ranges;
 pub mod report;
 pub mod seeds;
 pub mod spec;

@@ -1,16 +1,24 @@
 //! Processes that assimilate: who they are, and the bell that says that there may be work for them.
 
+use crate::boards::{Boards, News};
 use sojourn_assimilator::Crew;
-use sojourn_protocol::{assimilation::AssimilatorView, time::Millis};
+use sojourn_protocol::{
+    assimilation::{AssimilatorView, Offer},
+    ids::LeaseId,
+    ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeWork},
+    time::Millis,
+};
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout_at};
 
 /// Whoever hasn't been heard of for so long is forgotten.
 const REMEMBERED: Duration = Duration::from_secs(600);
+/// A leader's request is held open for no longer.
+const LONGEST_LEAD: Duration = Duration::from_secs(20);
 /// How many are remembered at most; names are whatever their bearers say.
 const MOST: usize = 1000;
 /// The most characters of a name.
@@ -22,6 +30,7 @@ pub(crate) struct Assimilators {
     rung: watch::Sender<u64>,
     heard: Mutex<BTreeMap<String, Heard>>,
     threads: OnceLock<Crew>,
+    boards: Boards,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +41,12 @@ struct Heard {
 
 impl Default for Assimilators {
     fn default() -> Self {
-        Self { rung: watch::Sender::new(0), heard: Mutex::default(), threads: OnceLock::new() }
+        Self {
+            rung: watch::Sender::new(0),
+            heard: Mutex::default(),
+            threads: OnceLock::new(),
+            boards: Boards::default(),
+        }
     }
 }
 
@@ -45,6 +59,34 @@ impl Assimilators {
     /// Hears the bell from now on.
     pub(crate) fn listen(&self) -> watch::Receiver<u64> {
         self.rung.subscribe()
+    }
+
+    /// What a leader gets who says what is left of its merge. Held open for as long as it says while there is nothing
+    /// for it.
+    pub(crate) async fn lead(&self, request: &LeadRequest) -> LeadAnswer {
+        let until = Instant::now() + Duration::from_millis(request.wait.0).min(LONGEST_LEAD);
+        let mut done = self.boards.listen();
+        loop {
+            let (answer, news) = self.boards.lead(request, Instant::now());
+            if news == News::Ranges {
+                self.ring();
+                self.threads.get().into_iter().for_each(Crew::call);
+            }
+            let nothing = answer.made.is_empty() && answer.own.is_none();
+            if !nothing || !matches!(timeout_at(until.into(), done.changed()).await, Ok(Ok(()))) {
+                return answer;
+            }
+        }
+    }
+
+    /// A range of a merge that another leads.
+    pub(crate) fn take_range(&self) -> Option<RangeWork> {
+        self.boards.take(Instant::now())
+    }
+
+    /// Somebody has done one.
+    pub(crate) fn range_made(&self, lease: LeaseId, made: MadeRequest) -> Offer {
+        self.boards.made(lease, made, Instant::now())
     }
 
     /// Those that run in the server itself; said once.

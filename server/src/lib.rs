@@ -9,6 +9,7 @@
 //! The shell brings time, chance and storage; what is decided, the core decides.
 
 mod assimilators;
+mod boards;
 mod collect;
 mod errands;
 mod folder;

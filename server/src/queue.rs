@@ -1,20 +1,27 @@
 //! The assimilators' queue, in the server's own process.
 
-use crate::shell::ShellHandle;
-use sojourn_assimilator::{Fault, Made, Merged, Offer, Queue, QueueError, Unit};
+use crate::{assimilators::Assimilators, shell::ShellHandle};
+use sojourn_assimilator::{Fault, Made, Merged, Offer, Queue, QueueError, Work};
 use sojourn_core::{self as core, Answer, Command, MergeOffer, Offered, ReplyTo};
 use sojourn_protocol::{
     digest::Digest,
     ids::{LeaseId, Taking},
+    ranges::{LeadAnswer, LeadRequest, MadeRequest},
 };
+use std::sync::Arc;
+use tokio::runtime::Handle;
 
 /// The core, as an assimilator's thread sees it.
 #[derive(Debug, Clone)]
-pub(crate) struct CoreQueue(pub(crate) ShellHandle);
+pub(crate) struct CoreQueue {
+    pub(crate) shell: ShellHandle,
+    pub(crate) assimilators: Arc<Assimilators>,
+    pub(crate) runtime: Handle,
+}
 
 impl CoreQueue {
     fn call(&self, command: impl FnOnce(ReplyTo) -> Command) -> Result<Answer, QueueError> {
-        self.0.call_blocking(command).map_err(|error| QueueError(error.message))
+        self.shell.call_blocking(command).map_err(|error| QueueError(error.message))
     }
 
     fn offer(&self, command: impl FnOnce(ReplyTo) -> Command) -> Result<Offer, QueueError> {
@@ -31,9 +38,12 @@ fn unexpected(answer: &Answer) -> QueueError {
 }
 
 impl Queue for CoreQueue {
-    fn take(&self, losses: bool) -> Result<Option<Unit>, QueueError> {
-        match self.0.call_blocking(|to| Command::TakeAssimilation { to, losses }) {
-            Ok(Answer::Assimilation(unit)) => Ok(unit.map(|unit| *unit)),
+    fn take(&self, losses: bool) -> Result<Option<Work>, QueueError> {
+        if let Some(range) = self.assimilators.take_range() {
+            return Ok(Some(Work::Range(Box::new(range))));
+        }
+        match self.shell.call_blocking(|to| Command::TakeAssimilation { to, losses }) {
+            Ok(Answer::Assimilation(unit)) => Ok(unit.map(Work::Unit)),
             Ok(other) => Err(unexpected(&other)),
             // It stands by: once it is active, whoever waits for work is woken.
             Err(error) if error.active.is_some() => Ok(None),
@@ -53,7 +63,7 @@ impl Queue for CoreQueue {
     }
 
     fn lost(&self, _: LeaseId, blob: Digest) -> Result<Offer, QueueError> {
-        self.0.tell(Command::Lost { blob });
+        self.shell.tell(Command::Lost { blob });
         Ok(Offer::Taken)
     }
 
@@ -64,5 +74,13 @@ impl Queue for CoreQueue {
             Fault::Server => core::Fault::Server,
         };
         self.offer(|to| Command::OfferRejected { to, lease, reason, fault })
+    }
+
+    fn lead(&self, request: &LeadRequest) -> Result<LeadAnswer, QueueError> {
+        Ok(self.runtime.block_on(self.assimilators.lead(request)))
+    }
+
+    fn range_made(&self, lease: LeaseId, made: &MadeRequest) -> Result<Offer, QueueError> {
+        Ok(self.assimilators.range_made(lease, made.clone()))
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
 use rustls::ServerConfig;
-use sojourn_assimilator::{Assimilator, StagedUploads, Trainer, Workers};
+use sojourn_assimilator::{Assimilator, SPLIT_OVER, StagedUploads, Trainer, Workers};
 use sojourn_blobs::{
     BlobError, BlobStore, ConnectError, Disk, RealDisk, StoreSettings, UploadError, Uploads,
 };
@@ -64,6 +64,8 @@ pub struct ServeConfig {
     pub store: StoreSettings,
     /// Threads that assimilate in this process: at least and at most so many; none where processes of their own do it.
     pub assimilators: RangeInclusive<usize>,
+    /// Models with larger checkpoints than this are merged by ranges, which all who assimilate share.
+    pub split_over: u64,
 }
 
 impl fmt::Debug for ServeConfig {
@@ -93,6 +95,7 @@ impl ServeConfig {
             blobs: None,
             store: StoreSettings::default(),
             assimilators: 1..=cores,
+            split_over: SPLIT_OVER,
         }
     }
 }
@@ -256,7 +259,7 @@ impl Server {
             })
         });
         let (settings, clock, trainer) = (config.shell, config.clock, config.trainer);
-        let assimilators = config.assimilators;
+        let (assimilators, split_over) = (config.assimilators, config.split_over);
         let url = config.advertise.unwrap_or_else(|| url(address, &transport));
         let started = tokio::task::spawn_blocking(move || -> Result<_, ServeError> {
             let tokens = settle_tokens(&folder, &*journals)?;
@@ -285,7 +288,8 @@ impl Server {
             blobs_url: config.blobs,
             has_trainer: trainer.is_some() || *assimilators.end() == 0,
         };
-        let opened = open_doors(site, blobs, errands, listener, (tls, trainer), assimilators);
+        let opened =
+            open_doors(site, blobs, errands, listener, (tls, trainer), (assimilators, split_over));
         let opened = opened.and_then(|doors| {
             folder.write_address(address)?;
             Ok(doors)
@@ -349,15 +353,17 @@ fn open_doors(
     errands: UnboundedReceiver<Errand>,
     listener: TcpListener,
     (tls, trainer): (Option<ServerConfig>, Option<SlotConfig>),
-    threads: RangeInclusive<usize>,
+    (threads, split_over): (RangeInclusive<usize>, u64),
 ) -> Result<Doors, ServeError> {
     let address = listener.local_addr().map_err(ServeError::System)?;
-    let queue = CoreQueue(site.shell.clone());
+    let (shell, assimilators) = (site.shell.clone(), Arc::clone(&site.assimilators));
+    let queue = CoreQueue { shell, assimilators, runtime: Handle::current() };
     let source = Spooled {
         uploads: site.uploads.clone(),
         staged: site.staging.clone().map(|staging| StagedUploads::new(staging, Handle::current())),
     };
-    let mut assimilator = Assimilator::new(queue, source, blobs, Handle::current());
+    let mut assimilator =
+        Assimilator::new(queue, source, blobs, Handle::current()).with_split_over(split_over);
     if let Some(trainer) = trainer {
         assimilator = assimilator.with_losses(Trainer::new(trainer, Handle::current()));
     }

@@ -8,9 +8,12 @@ use super::{
     shutdown,
     trust::Trust,
 };
-use sojourn_assimilator::{ProcessConfig, ProcessError, RemoteError};
+use sojourn_assimilator::{ProcessConfig, ProcessError, RemoteError, SPLIT_OVER};
 use sojourn_blobs::StoreSettings;
-use sojourn_client::tls::{Authorities, http_client};
+use sojourn_client::{
+    limits::Size,
+    tls::{Authorities, http_client},
+};
 use sojourn_protocol::error::{ErrorKind, Retry};
 use sojourn_slot::SlotConfig;
 use std::{num::NonZero, path::PathBuf, time::Duration};
@@ -40,6 +43,10 @@ pub(crate) struct Args {
     /// Units at once; as many as there are cores if left out.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Models with larger checkpoints than this are merged by ranges, which all who assimilate share
+    /// [default: 256MiB].
+    #[arg(long, value_name = "SIZE")]
+    split_over: Option<Size>,
     /// The process' name, for people; its machine's name and its number if left out.
     #[arg(long)]
     name: Option<String>,
@@ -92,6 +99,7 @@ fn config(args: &Args) -> Result<ProcessConfig, Failure> {
         settings: StoreSettings::from_env(),
         threads: args.threads.map_or_else(cores, usize::from),
         trainer,
+        split_over: args.split_over.map_or(SPLIT_OVER, |Size(bytes)| bytes),
     })
 }
 

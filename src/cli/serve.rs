@@ -6,6 +6,7 @@ use super::{
     local, output,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sojourn_client::limits::Size;
 use sojourn_core::CoreConfig;
 use sojourn_protocol::time::Millis;
 use sojourn_server::{
@@ -63,6 +64,10 @@ pub(crate) struct Args {
     /// number. 0 leaves it to `sojourn assimilate` [default: 1..CORES].
     #[arg(long, value_name = "MIN..MAX")]
     assimilators: Option<Assimilators>,
+    /// Models with larger checkpoints than this are merged by ranges, which all who assimilate share
+    /// [default: 256MiB].
+    #[arg(long, value_name = "SIZE")]
+    split_over: Option<Size>,
 }
 
 /// How many threads assimilate.
@@ -122,6 +127,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             ));
         }
         config.assimilators = least..=most;
+    }
+    if let Some(Size(bytes)) = args.split_over {
+        config.split_over = bytes;
     }
     config.tls = args
         .tls_cert

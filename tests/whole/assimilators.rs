@@ -18,15 +18,26 @@ order = "merge"
 merge = { rule = "delayed-nesterov", momentum = 0.5, canary = 10.0 }
 "#;
 
+const BY_RANGES: &str = r#"
+order = "merge"
+merge = { rule = "delayed-nesterov", momentum = 0.5 }
+"#;
+
 /// Two of them, of which one is killed and started again now and then.
 struct Pair<'a> {
     site: &'a Site,
+    /// What they are started with.
+    more: &'static [&'static str],
     both: [Process; 2],
 }
 
 impl<'a> Pair<'a> {
     fn start(site: &'a Site) -> Self {
-        Self { site, both: [0, 1].map(|n| site.assimilator(&name(n))) }
+        Self::start_with(site, &[])
+    }
+
+    fn start_with(site: &'a Site, more: &'static [&'static str]) -> Self {
+        Self { site, more, both: [0, 1].map(|n| site.assimilator_with(&name(n), more)) }
     }
 
     /// Kills one at the next unit of which its log says this, or when the job has ended.
@@ -44,7 +55,7 @@ impl<'a> Pair<'a> {
 
     fn kill(&mut self, n: usize) {
         self.both[n].kill();
-        self.both[n] = self.site.assimilator(&name(n));
+        self.both[n] = self.site.assimilator_with(&name(n), self.more);
     }
 }
 
@@ -117,6 +128,26 @@ fn merging_assimilators_that_are_killed_at_random_instants_replay() {
     }
     site.wait(&job, |view| view["state"] != "running");
     check(&site, &job);
+}
+
+#[test]
+fn large_models_are_merged_by_both_at_once_though_one_is_killed_at_a_range() {
+    let site = Site::start_without_assimilators();
+    let _clients = [0, 1].map(|n| site.client(&format!("client-{n}")));
+    let job = site.submit_with(13, 4, "[1e-2]", BY_RANGES);
+    // What is large is so here; replays merge in one piece.
+    let mut pair = Pair::start_with(&site, &["--split-over", "16KiB"]);
+    for (n, step) in [(0, "range taken"), (1, "merge decided"), (1, "range taken")] {
+        pair.kill_at(n, step, &job);
+    }
+    site.wait(&job, |view| view["state"] != "running");
+    check(&site, &job);
+    for n in [0, 1] {
+        let log = site.log(&name(n));
+        for step in ["merge shared out", "range done"] {
+            assert!(log.contains(step), "{n} has no `{step}`:\n{log}");
+        }
+    }
 }
 
 fn assimilate(server: &str, token: &str, blobs: &str) -> Output {

@@ -215,11 +215,17 @@ impl Site {
 
     /// Starts (again) a process that assimilates, one unit at a time, and says each step in its log.
     pub(crate) fn assimilator(&self, name: &str) -> Process {
+        self.assimilator_with(name, &[])
+    }
+
+    /// The same with these arguments.
+    pub(crate) fn assimilator_with(&self, name: &str, more: &[&str]) -> Process {
         let token = fs::read_to_string(self.data().join("assimilator-token")).unwrap();
         let mut command = Command::new(program());
         command
             .args(["assimilate", "--server", &self.url, "--token", token.trim()])
             .args(["--blobs", &self.blobs(), "--threads", "1", "--name", name])
+            .args(more)
             .envs(self.environment.iter().map(|(word, value)| (word, value)))
             .env("SOJOURN_LOG", "info,sojourn_assimilator=debug");
         spawn(command, &self.path().join(format!("{name}.log")))

@@ -8,7 +8,9 @@ use crate::{
     line, median,
     trial::{FIRST, hop, result},
 };
-use sojourn_assimilator::{Assimilator, Fault, Made, Offer, Queue, QueueError, Unit, Workers};
+use sojourn_assimilator::{
+    Assimilator, Fault, Made, Offer, Queue, QueueError, Unit, Work, Workers,
+};
 use sojourn_blobs::{BlobStore, Encoding, UploadName, Uploads};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -90,7 +92,7 @@ impl Trial {
 }
 
 impl Queue for Trial {
-    fn take(&self, _: bool) -> Result<Option<Unit>, QueueError> {
+    fn take(&self, _: bool) -> Result<Option<Work>, QueueError> {
         // There is one assimilator: if it comes back without an end, it had trouble, which it has logged.
         self.end(Err("it was not assimilated".to_owned()));
         let mut inner = self.inner();
@@ -112,7 +114,8 @@ impl Queue for Trial {
         let (expected_end, version) = (trained.end, current.next());
         let (taking, term) = (Taking::default(), Millis::from_secs(60));
         let merge = Some(merge);
-        Ok(Some(Unit { lease, taking, term, hop, trained, expected_end, version, merge }))
+        let unit = Unit { lease, taking, term, hop, trained, expected_end, version, merge };
+        Ok(Some(Work::Unit(Box::new(unit))))
     }
 
     fn renew(&self, _: LeaseId, _: Taking) -> Result<Offer, QueueError> {

@@ -117,7 +117,8 @@ fn a_merged_version_is_what_the_rules_make() {
         (2, Flush::ByRule),
         (0, Flush::ByRule),
     ];
-    for rule in RULES {
+    // In one piece, and each tensor by itself.
+    for (rule, split_over) in RULES.into_iter().flat_map(|rule| [(rule, 1 << 20), (rule, 1)]) {
         let (one, many) = (World::new(), World::new());
         let initial =
             initial_checkpoint(&hop(Base::Initial { seed: 3 }).context, 3, Lineage::initial(3));
@@ -125,16 +126,24 @@ fn a_merged_version_is_what_the_rules_make() {
         let given = Base::Given { seed: 3, parameters: many.publish(&parameters) };
         for (world, first) in [(&one, Base::Initial { seed: 3 }), (&many, given)] {
             let mut trial = Trial::new(rule, first);
-            let keeps = world.assimilator();
+            let keeps = world.assimilator().with_split_over(split_over);
             for (seed, (staleness, flush)) in (10..).zip(course) {
                 let arriving = trial.arrive(staleness, seed, flush);
                 arriving.enter(world);
                 // In one world what was made last is still in memory, in the other all is read.
-                let read = world.assimilator();
+                let read = world.assimilator().with_split_over(split_over);
                 let assimilator = if first == given { &read } else { &keeps };
                 assert_eq!(assimilator.step(), Step::Done(Outcome::Assimilated));
                 assert_eq!(world.offers.try_recv().unwrap(), Ok((LEASE, arriving.made())));
                 assert!(arriving.blobs().iter().all(|blob| world.stored().contains(blob)));
+                for (blob, bytes) in [
+                    (arriving.made().checkpoint, &arriving.expected.checkpoint),
+                    (arriving.made().merged.unwrap().state, &arriving.expected.state),
+                ] {
+                    let stored = world.runtime.block_on(world.blobs.bytes(blob.sha256));
+                    assert_eq!(stored.unwrap(), bytes);
+                    assert_eq!(world.path(blob).exists(), split_over > 1, "it isn't in one piece");
+                }
             }
         }
     }
@@ -180,6 +189,12 @@ fn what_no_training_makes_is_rejected_and_not_stored() {
     let vast = with_first(arriving.upload.clone(), f32::MAX);
     world.upload(&arriving.hop, &vast, merge());
     assert!(world.rejected(Fault::Host).starts_with("the change has the norm"));
+    world.upload(&arriving.hop, &vast, merge());
+    let by_ranges = world.assimilator().with_split_over(1).step();
+    let Step::Done(Outcome::Rejected(reason)) = by_ranges else { panic!("{by_ranges:?}") };
+    assert!(reason.starts_with("the change has the norm"), "{reason}");
+    assert_eq!(world.offers.try_recv().unwrap(), Err((Fault::Host, reason)));
+    assert_eq!(world.stored(), []);
     let nan = with_first(arriving.upload.clone(), f32::NAN);
     world.upload(&arriving.hop, &nan, merge());
     assert!(world.rejected(Fault::Host).contains("non-finite"));

@@ -72,7 +72,7 @@ fn remote(runtime: &Runtime, servers: &[String]) -> (Remote, watch::Sender<bool>
 #[test]
 fn a_unit_is_asked_of_the_server_that_answers() {
     let runtime = Runtime::new().unwrap();
-    let none = serde_json::to_string(&TakeAnswer { unit: None }).unwrap();
+    let none = serde_json::to_string(&TakeAnswer { unit: None, range: None }).unwrap();
     let (busy, asked_busy) = server(vec![refusal(ErrorKind::Unavailable)]);
     let (active, asked) = server(vec![(200, none.clone()), (200, none)]);
     let (remote, _ending) = remote(&runtime, &[away(), busy, active]);

@@ -1,7 +1,7 @@
 //! Real uploads and blobs, a queue that remembers, and checkpoints of a small trial.
 
 use sojourn_assimilator::{
-    Assimilator, Fault, Made, Offer, Outcome, Queue, QueueError, Step, Unit,
+    Assimilator, Fault, Made, Offer, Outcome, Queue, QueueError, Step, Unit, Work,
 };
 use sojourn_blobs::{BlobStore, Named, UploadName, Uploads};
 use sojourn_model::{Lineage, initial_checkpoint};
@@ -59,12 +59,13 @@ pub(crate) struct Remembers {
 }
 
 impl Queue for Remembers {
-    fn take(&self, _: bool) -> Result<Option<Unit>, QueueError> {
+    fn take(&self, _: bool) -> Result<Option<Work>, QueueError> {
         let fewer = |left: u32| left.checked_sub(1);
         if self.fails.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_ok() {
             return Err(QueueError("unavailable".to_owned()));
         }
-        Ok(self.units.lock().unwrap().pop_front())
+        let unit = self.units.lock().unwrap().pop_front();
+        Ok(unit.map(|unit| Work::Unit(Box::new(unit))))
     }
 
     fn renew(&self, lease: LeaseId, taking: Taking) -> Result<Offer, QueueError> {

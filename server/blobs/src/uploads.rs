@@ -13,6 +13,7 @@ use crate::{
     named::Named,
     upload::{Encoding, Slot, Upload},
 };
+use bytes::Bytes;
 use sojourn_protocol::{
     api::UploadState,
     digest::{BlobRef, Digest, Hasher},
@@ -21,7 +22,8 @@ use sojourn_protocol::{
 use std::{
     collections::BTreeMap,
     fmt, fs,
-    io::Read as _,
+    io::{Read as _, Seek as _, SeekFrom},
+    ops::Range,
     path::{Path, PathBuf},
     str::FromStr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -178,6 +180,27 @@ impl Uploads {
             let found = named.blob().sha256;
             Err(UploadError::DigestMismatch { declared: blob.sha256, found })
         }
+    }
+
+    /// The bytes `range` of a complete upload. They aren't checked: whoever asks knows a digest of them.
+    ///
+    /// # Errors
+    /// As [`Uploads::complete`], and trouble with the file.
+    pub fn read_range(
+        &self,
+        name: UploadName,
+        blob: BlobRef,
+        range: Range<u64>,
+    ) -> Result<Bytes, UploadError> {
+        let path = self.complete(name, blob)?;
+        let bytes = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
+        let mut all = vec![0; bytes];
+        let read = fs::File::open(&path).and_then(|mut file| {
+            file.seek(SeekFrom::Start(range.start))?;
+            file.read_exact(&mut all)
+        });
+        read.map_err(|source| UploadError::io(&path, source))?;
+        Ok(all.into())
     }
 
     /// Throws an upload away; one that isn't there is no error.

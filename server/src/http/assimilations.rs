@@ -18,6 +18,7 @@ use sojourn_protocol::{
     },
     error::ErrorKind,
     ids::LeaseId,
+    ranges::{LeadAnswer, LeadRequest, MadeRequest},
 };
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -27,7 +28,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 type Answered = Result<web::Json<OfferAnswer>, HttpError>;
 
-/// Takes a unit to assimilate. Held open up to `wait` where there is none.
+/// Takes a unit to assimilate, or a range of a merge that another leads. Held open up to `wait` where there is nothing.
 #[utoipa::path(
     post,
     path = "/v1/assimilations",
@@ -45,6 +46,11 @@ pub(super) async fn take(
     let until = Instant::now() + Duration::from_millis(wait.0).min(LONGEST_WAIT);
     let mut bell = site.assimilators.listen();
     loop {
+        // What is begun comes first.
+        if let Some(range) = site.assimilators.take_range() {
+            site.assimilators.heard(&name, 0);
+            return Ok(web::Json(TakeAnswer { unit: None, range: Some(range) }));
+        }
         let command = |to| Command::TakeAssimilation { to, losses };
         let unit = match site.shell.call(command).await? {
             Answer::Assimilation(unit) => unit.map(|unit| *unit),
@@ -53,9 +59,56 @@ pub(super) async fn take(
         site.assimilators.heard(&name, u64::from(unit.is_some()));
         // The bell is never taken down while there is a site.
         if unit.is_some() || !matches!(timeout_at(until, bell.changed()).await, Ok(Ok(()))) {
-            return Ok(web::Json(TakeAnswer { unit }));
+            return Ok(web::Json(TakeAnswer { unit, range: None }));
         }
     }
+}
+
+/// Shares out by ranges what is left of the merge of a unit, and gives what others have done of it. Held open up to
+/// `wait` while there is nothing done, and nothing to do for whoever asks.
+#[utoipa::path(
+    post,
+    path = "/v1/assimilations/{lease}/lead",
+    operation_id = "leadAssimilation",
+    params(
+        ("lease" = LeaseId, Path, description = "The unit's lease."),
+    ),
+    request_body = LeadRequest,
+    responses((status = 200, description = "Ranges that are done, and one to do.", body = LeadAnswer)),
+    security(("assimilator" = []))
+)]
+pub(super) async fn lead(
+    site: web::Data<Site>,
+    _: Assimilator,
+    path: web::Path<u64>,
+    request: web::Json<LeadRequest>,
+) -> Result<web::Json<LeadAnswer>, HttpError> {
+    if request.unit.lease != LeaseId(path.into_inner()) {
+        return Err(HttpError::new(ErrorKind::Invalid, "the unit is another lease's"));
+    }
+    Ok(web::Json(site.assimilators.lead(&request).await))
+}
+
+/// Gives what came of a range.
+#[utoipa::path(
+    post,
+    path = "/v1/assimilations/{lease}/range",
+    operation_id = "rangeMade",
+    params(
+        ("lease" = LeaseId, Path, description = "The unit's lease."),
+    ),
+    request_body = MadeRequest,
+    responses((status = 200, description = "Whether anybody waits for it.", body = OfferAnswer)),
+    security(("assimilator" = []))
+)]
+pub(super) async fn range_made(
+    site: web::Data<Site>,
+    _: Assimilator,
+    path: web::Path<u64>,
+    request: web::Json<MadeRequest>,
+) -> Answered {
+    let offer = site.assimilators.range_made(LeaseId(path.into_inner()), request.into_inner());
+    Ok(web::Json(OfferAnswer { offer }))
 }
 
 /// Says that a unit is still worked at, so that it isn't given to another.

@@ -141,6 +141,16 @@ pub(crate) fn routes(service: &mut ServiceConfig) {
             resource("/v1/assimilations/{lease}/renew").route(web::post().to(assimilations::renew)),
         )
         .service(
+            resource("/v1/assimilations/{lease}/lead")
+                .app_data(json(JOB_LIMIT))
+                .route(web::post().to(assimilations::lead)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/range")
+                .app_data(json(JOB_LIMIT))
+                .route(web::post().to(assimilations::range_made)),
+        )
+        .service(
             resource("/v1/assimilations/{lease}/assimilated")
                 .route(web::post().to(assimilations::assimilated)),
         )

@@ -11,9 +11,12 @@ use sojourn_protocol::{
         AssimilationUnit, AssimilationsView, Fault, LostRequest, Made, Offer, OfferAnswer,
         RejectRequest, RenewRequest, TakeAnswer,
     },
+    digest::Digest,
     error::ErrorKind,
     ids::Version,
+    ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeDone, RangeLeft, RangeMade, RangeTask},
     report::{Report, ReportEnd},
+    time::Millis,
     unit::Lease,
 };
 use sojourn_server::ServeConfig;
@@ -110,6 +113,55 @@ async fn an_upload_is_refused_and_a_lost_blob_is_looked_for() {
     assert_eq!(world.offer(&token, &unit, "rejected", &refusal).await, Offer::Stale);
     let end = world.end(&host, lease.id).await;
     assert_eq!(end, ReportEnd::Rejected { reason: "it is wrong".to_owned() });
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_merge_is_shared_by_ranges_with_whoever_asks_for_work() {
+    let folder = folder();
+    let (world, token, host) = start(folder.path()).await;
+    world.submit().await;
+    world.result(&host).await;
+    let unit = world.take(&token, 0).await.unwrap();
+    let left = |range| RangeLeft { range, upload: Digest::of(b"its bytes") };
+    let lead = |left: Vec<RangeLeft>| LeadRequest {
+        unit: unit.clone(),
+        least: 100,
+        task: RangeTask::Squares,
+        left,
+        wait: Millis(20_000),
+    };
+    let path = format!("/v1/assimilations/{}", unit.lease);
+    let ask = async |left| {
+        let answer = world.post(&format!("{path}/lead"), &token, &lead(left)).await;
+        answer.json::<LeadAnswer>()
+    };
+    // Somebody waits for work, and gets a range as soon as there is one.
+    let request = json!({ "name": "other", "wait": 20_000, "losses": false });
+    let waiting = world.post("/v1/assimilations", &token, &request);
+    let (answer, waiting) = tokio::join!(ask(vec![left(0), left(1)]), waiting);
+    assert_eq!((answer.own, answer.made), (Some(0), vec![]));
+    let TakeAnswer { unit: none, range } = waiting.json();
+    let range = range.unwrap();
+    assert_eq!((none, &range.unit, range.least), (None, &unit, 100));
+    assert_eq!((range.left, range.task), (left(1), RangeTask::Squares));
+
+    // The leader waits for it.
+    let done = RangeDone { range: 1, made: RangeMade::Squares(vec![1, 2]) };
+    let made = MadeRequest { taking: unit.taking, done: done.clone() };
+    let (answer, offer) =
+        tokio::join!(ask(vec![left(1)]), world.offer(&token, &unit, "range", &made));
+    assert_eq!((answer.own, answer.made, offer), (None, vec![done], Offer::Taken));
+    assert_eq!(world.offer(&token, &unit, "range", &made).await, Offer::Stale);
+
+    let other = format!("/v1/assimilations/{}/lead", unit.lease.0 + 1);
+    world.post(&other, &token, &lead(vec![])).await.refused(ErrorKind::Invalid);
+    for other in [&world.admin, &host] {
+        let refused = world.post(&format!("{path}/lead"), other, &lead(vec![])).await;
+        refused.refused(ErrorKind::Unauthorized);
+        let refused = world.post(&format!("{path}/range"), other, &made).await;
+        refused.refused(ErrorKind::Unauthorized);
+    }
     world.server.stop().await;
 }
 

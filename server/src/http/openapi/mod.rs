@@ -75,6 +75,8 @@ pub(super) struct Bytes(Vec<u8>);
         assimilations::view,
         assimilations::take,
         assimilations::renew,
+        assimilations::lead,
+        assimilations::range_made,
         assimilations::assimilated,
         assimilations::rejected,
         assimilations::lost,

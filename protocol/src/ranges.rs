@@ -1,0 +1,160 @@
+//! What crosses the wire where the merge of a large model is shared out by ranges of its checkpoint.
+//!
+//! Whoever took the unit leads: it says which ranges are left to do, gets those that others have done, and does some
+//! itself. There are two rounds. In the first each range gives the squares of its change; from all of them the leader
+//! decides, over the whole, what is done in every range of the second, which gives stored pieces of the next version.
+//!
+//! ```text
+//! leader  -- lead { task, left } -->  server  -- take: a range -->  others
+//! leader  <-- made -----------------  server  <-- made -----------  others
+//! ```
+//!
+//! The server remembers nothing of this that lasts: a leader says all of it anew each time that it asks, and does
+//! alone what nobody else does.
+
+use crate::{
+    assimilation::AssimilationUnit,
+    digest::{BlobRef, Digest},
+    ids::Taking,
+    time::Millis,
+};
+use serde::{Deserialize, Serialize};
+
+/// What is to be done with a range.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RangeTask {
+    /// Find the squares of the change in it.
+    Squares,
+    /// Make and store it.
+    Merge(RangeDecision),
+}
+
+impl RangeTask {
+    /// Is this what comes of such a task?
+    #[must_use]
+    pub const fn fits(&self, made: &RangeMade) -> bool {
+        matches!(
+            (self, made),
+            (Self::Squares, RangeMade::Squares(_)) | (Self::Merge(_), RangeMade::Merged { .. })
+        )
+    }
+}
+
+/// What was decided over the whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RangeDecision {
+    /// Changes in the current version's sum.
+    pub gathered: u32,
+    /// The bits of the `f64` by which the change is multiplied.
+    pub scale: u64,
+    /// The numbers of the next version's lineage.
+    pub lineage: Vec<i64>,
+}
+
+/// A range to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RangeWork {
+    /// Whose merge it is; its taking is the leader's.
+    pub unit: AssimilationUnit,
+    /// The least bytes of a range: all cut alike.
+    pub least: u64,
+    /// Which range.
+    pub left: RangeLeft,
+    /// What is to be done with it.
+    pub task: RangeTask,
+}
+
+/// A range that isn't done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RangeLeft {
+    /// Its number, from 0 in the file's order.
+    pub range: u32,
+    /// The digest of the upload's bytes in it, which were checked as a whole.
+    pub upload: Digest,
+}
+
+/// What came of a range.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RangeMade {
+    /// The bits of the `f64` of each block's sum of squares, in the blocks' order.
+    Squares(Vec<u64>),
+    /// Stored pieces of the next version.
+    Merged {
+        /// Of its checkpoint.
+        checkpoint: StoredPiece,
+        /// Of its state, one for each of the rule's slots; none where the range has no parameters.
+        slots: Vec<StoredPiece>,
+    },
+}
+
+/// A piece of a blob, in the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct StoredPiece {
+    /// Where.
+    pub name: String,
+    /// Its raw bytes.
+    pub raw: BlobRef,
+    /// Its size as it is stored.
+    pub packed: u64,
+}
+
+/// A leader says what is left to do of its merge, and asks what others have done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LeadRequest {
+    /// Its unit.
+    pub unit: AssimilationUnit,
+    /// The least bytes of a range.
+    pub least: u64,
+    /// The round.
+    pub task: RangeTask,
+    /// What it hasn't got; with nothing left, its merge isn't shared out any more.
+    pub left: Vec<RangeLeft>,
+    /// How long the server may hold the request while nothing is done and there is nothing for the leader to do.
+    pub wait: Millis,
+}
+
+/// What others have done, and what the leader is to do itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LeadAnswer {
+    /// Ranges that were left and that others have done.
+    pub made: Vec<RangeDone>,
+    /// The number of a range for the leader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<u32>,
+}
+
+/// What came of one range.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RangeDone {
+    /// Its number.
+    pub range: u32,
+    /// What it is.
+    pub made: RangeMade,
+}
+
+/// Somebody has done a range of another's merge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct MadeRequest {
+    /// The leader's taking.
+    pub taking: Taking,
+    /// What came of it.
+    pub done: RangeDone,
+}

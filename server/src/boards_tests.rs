@@ -1,0 +1,140 @@
+//! Ranges are given to one at a time, come again, and end with their leader.
+
+use super::*;
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, ShardId, Taking, TrialId, Version},
+    manifest::{Scaling, Shard},
+    position::Position,
+    ranges::RangeDecision,
+    report::{Sums, Trained},
+    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
+    time::Millis,
+    unit::{Base, Hop, TrialContext},
+};
+
+const LEASE: LeaseId = LeaseId(3);
+
+fn unit(taking: u64) -> AssimilationUnit {
+    let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+    let training = TrainingConfig::new(1, 4, Loss::CrossEntropy, optimizer);
+    let context = TrialContext {
+        config: TrialConfig { model: Architecture::mlp([3]), training },
+        shape: vec![2],
+        outputs: 2,
+        scaling: Scaling::None,
+        total_steps: 3,
+        pinned_threads: None,
+    };
+    let blob = BlobRef { sha256: Digest::of(b"blob"), bytes: 5 };
+    let start = Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 };
+    let hop = Hop {
+        job: JobId(1),
+        trial: TrialId(0),
+        base: Base::Initial { seed: 1 },
+        start,
+        shard: Shard { blob, rows: 10 },
+        seed: 9,
+        context: context.into(),
+        then: Vec::new(),
+        until: None,
+    };
+    let base = Version(0);
+    let trained =
+        Trained { base, checkpoint: blob, end: start, sums: Sums::default(), train_micros: 1 };
+    AssimilationUnit {
+        lease: LEASE,
+        taking: Taking(taking),
+        term: Millis::from_secs(60),
+        hop,
+        trained,
+        expected_end: start,
+        version: Version(1),
+        merge: None,
+    }
+}
+
+fn merging() -> RangeTask {
+    RangeTask::Merge(RangeDecision { gathered: 0, scale: 1, lineage: vec![0; 6] })
+}
+
+fn request(taking: u64, task: RangeTask, left: &[u32]) -> LeadRequest {
+    let left = left.iter().map(|range| RangeLeft { range: *range, upload: Digest::of(b"bytes") });
+    LeadRequest { unit: unit(taking), least: 7, task, left: left.collect(), wait: Millis(0) }
+}
+
+fn made(taking: u64, range: u32) -> MadeRequest {
+    let done = RangeDone { range, made: RangeMade::Squares(vec![u64::from(range)]) };
+    MadeRequest { taking: Taking(taking), done }
+}
+
+/// What a leader of the first round gets: ranges that were made, and its own.
+fn leads(boards: &Boards, left: &[u32], now: Instant) -> (Vec<u32>, Option<u32>) {
+    let (answer, _) = boards.lead(&request(1, RangeTask::Squares, left), now);
+    (answer.made.iter().map(|done| done.range).collect(), answer.own)
+}
+
+fn taken(boards: &Boards, now: Instant) -> Option<u32> {
+    boards.take(now).map(|work| work.left.range)
+}
+
+#[test]
+fn each_range_is_done_by_one() {
+    let (boards, now) = (Boards::default(), Instant::now());
+    assert_eq!(boards.take(now), None);
+    let (answer, news) = boards.lead(&request(1, RangeTask::Squares, &[0, 1, 2]), now);
+    assert_eq!((answer.own, answer.made.len(), news), (Some(0), 0, News::Ranges));
+    let work = boards.take(now).unwrap();
+    assert_eq!((work.left.range, work.least, work.task), (1, 7, RangeTask::Squares));
+    assert_eq!(taken(&boards, now), Some(2));
+    assert_eq!(taken(&boards, now), None, "all are being done");
+    assert_eq!(boards.made(LEASE, made(1, 2), now), Offer::Taken);
+    assert_eq!(boards.made(LEASE, made(1, 2), now), Offer::Stale, "it is done");
+    let (answer, news) = boards.lead(&request(1, RangeTask::Squares, &[1, 2]), now);
+    assert_eq!(answer.made, [made(1, 2).done]);
+    assert_eq!((answer.own, news), (None, News::None));
+    assert_eq!(boards.made(LEASE, made(1, 1), now), Offer::Taken);
+    // An answer that was lost on its way: what it said is left is done again.
+    assert_eq!(leads(&boards, &[1, 2], now), (vec![1], Some(2)));
+    assert_eq!(leads(&boards, &[], now), (vec![], None));
+    assert_eq!(boards.made(LEASE, made(1, 2), now), Offer::Stale);
+    assert_eq!(taken(&boards, now), None);
+}
+
+#[test]
+fn a_range_comes_again_where_its_taker_is_silent() {
+    let (boards, now) = (Boards::default(), Instant::now());
+    assert_eq!(leads(&boards, &[0, 1], now), (vec![], Some(0)));
+    assert_eq!(taken(&boards, now), Some(1));
+    let soon = now + STRAGGLES;
+    assert_eq!(taken(&boards, soon), None);
+    assert_eq!(leads(&boards, &[1], soon), (vec![], Some(1)), "its leader has nothing to do");
+    assert_eq!(leads(&boards, &[1], soon), (vec![], None), "it is at it");
+    let later = soon + TERM;
+    assert_eq!(taken(&boards, later), Some(1));
+    // Whoever is first.
+    assert_eq!(boards.made(LEASE, made(1, 1), later), Offer::Taken);
+    assert_eq!(boards.made(LEASE, made(1, 1), later), Offer::Stale);
+}
+
+#[test]
+fn a_board_ends_with_its_round_its_taking_and_its_leader() {
+    let (boards, now) = (Boards::default(), Instant::now());
+    assert_eq!(leads(&boards, &[0, 1], now), (vec![], Some(0)));
+    assert_eq!(taken(&boards, now), Some(1));
+    let (answer, news) = boards.lead(&request(1, merging(), &[0, 1]), now);
+    assert_eq!((answer.own, news), (Some(0), News::Ranges), "all anew");
+    assert_eq!(boards.made(LEASE, made(1, 1), now), Offer::Stale, "of the round before");
+
+    // Another has taken the unit: the one before is left to itself.
+    let (answer, _) = boards.lead(&request(2, RangeTask::Squares, &[0, 1]), now);
+    assert_eq!(answer.own, Some(0));
+    let (answer, news) = boards.lead(&request(1, merging(), &[1]), now);
+    assert_eq!((answer.own, news), (Some(1), News::None));
+    assert_eq!(boards.made(LEASE, made(1, 1), now), Offer::Stale);
+    assert_eq!(boards.take(now).unwrap().unit.taking, Taking(2));
+
+    let gone = now + LEADS;
+    assert_eq!(taken(&boards, gone), None);
+    assert_eq!(boards.made(LEASE, made(2, 1), gone), Offer::Stale);
+}
