@@ -8,7 +8,7 @@ use crate::{
 use serde_json::{Value, json};
 use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
-    api, assimilation, direct, error::ApiError, report::Report, unit::Lease, view,
+    api, assimilation, direct, error::ApiError, ranges, report::Report, unit::Lease, view,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,6 +61,7 @@ fn parse(name: &str, example: Value) {
             RollbackRequest, RolledBack, CollectRequest, CollectAnswer, Health;
         assimilation: TakeRequest, TakeAnswer, RenewRequest, Made, RejectRequest, LostRequest, OfferAnswer,
             AssimilationsView;
+        ranges: LeadRequest, LeadAnswer, MadeRequest;
         direct: DirectRequest, DirectAnswer;
         view: JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView;
     };
