@@ -33,6 +33,8 @@ const OFFERS: u32 = 3;
 pub const SPLIT_OVER: u64 = 256 << 20;
 /// Ranges of a checkpoint that is just large enough to be split; a larger one has more.
 const LEAST_RANGES: u64 = 8;
+/// Ranges of the largest checkpoint, whatever it is split over.
+const MOST_RANGES: u64 = 4096;
 
 /// What became of one unit.
 #[derive(Debug, Clone, PartialEq)]
@@ -271,7 +273,9 @@ impl<Q: Queue> Assimilator<Q> {
         layout: CheckpointLayout,
         (upload, lineage): (&Bytes, Lineage),
     ) -> Result<Outcome, Trouble> {
-        let least = (self.split_over / LEAST_RANGES).clamp(1, LARGEST_PIECE / 2);
+        // An index is read whole.
+        let least = (self.split_over / LEAST_RANGES).max(upload.len() as u64 / MOST_RANGES);
+        let least = least.clamp(1, LARGEST_PIECE / 2);
         let merged = self.merging.look_before(unit, merge, upload).and_then(|()| {
             let ranged = Ranged::new(unit, merge, layout, least)?;
             let (queue, ranges) = (&self.queue, &self.ranges);

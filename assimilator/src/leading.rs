@@ -156,7 +156,10 @@ impl<Q: Queue> Leader<'_, Q> {
             });
             for RangeDone { range, made } in answer.made {
                 let at = usize::try_from(range).unwrap_or(usize::MAX);
-                let done = stretches.get(at).and_then(|stretch| done_of(made, stretch, &task));
+                let done = stretches.get(at).and_then(|stretch| {
+                    let blocks = self.ranged.merger.blocks(stretch);
+                    done_of(made, (stretch, blocks), &task)
+                });
                 if let Some(done) = done.filter(|_| left.remove(&range)) {
                     arrived(at, done);
                 }
@@ -215,12 +218,24 @@ impl<Q: Queue> Leader<'_, Q> {
 }
 
 /// What another has done, if it is what was to be done.
-fn done_of(made: RangeMade, stretch: &Stretch, task: &RangeTask) -> Option<Done> {
+fn done_of(
+    made: RangeMade,
+    (stretch, blocks): (&Stretch, usize),
+    task: &RangeTask,
+) -> Option<Done> {
     if !task.fits(&made) {
         return None;
     }
     Some(match made {
-        RangeMade::Squares(bits) => Done::Squares(bits.into_iter().map(f64::from_bits).collect()),
+        RangeMade::Squares(bits) => {
+            let squares: Vec<f64> = bits.into_iter().map(f64::from_bits).collect();
+            // A change that is no number would be taken for the host's fault: the leader finds that out itself.
+            let are_squares = squares.iter().all(|square| square.is_finite() && *square >= 0.0);
+            if squares.len() != blocks || !are_squares {
+                return None;
+            }
+            Done::Squares(squares)
+        }
         RangeMade::Merged { checkpoint, slots } => {
             let places = [&stretch.place].into_iter().chain(&stretch.slots);
             let pieces: Vec<_> = [checkpoint].into_iter().chain(slots).collect();

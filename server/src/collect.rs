@@ -60,7 +60,7 @@ pub(crate) async fn collect(
             add(&mut uploads, staged.bytes);
         }
     }
-    for bytes in blobs.sweep_pieces(before, request.dry_run).await? {
+    for bytes in blobs.sweep_pieces(before, request.dry_run, |lease| wanted.wants(lease)).await? {
         add(&mut unknown, bytes);
     }
     if !request.dry_run {

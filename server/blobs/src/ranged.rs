@@ -19,6 +19,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutPayload, path::Pa
 use sojourn_codec::ranges::{Index, Piece, PieceError};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    ids::LeaseId,
     time::UnixMillis,
 };
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
@@ -95,8 +96,9 @@ impl BlobStore {
         Ok(size)
     }
 
-    /// Throws away pieces that were put before `before`, by the store's clock, and that no index names; where `dry_run`
-    /// says so, it only looks. Gives the stored size of each.
+    /// Throws away pieces that were put before `before`, by the store's clock, that no index names, and that weren't made
+    /// of the upload of a lease for which `wanted` holds: such a merge may still be under way. Where `dry_run` says so,
+    /// it only looks. Gives the stored size of each.
     ///
     /// # Errors
     /// Trouble with the store.
@@ -104,12 +106,13 @@ impl BlobStore {
         &self,
         before: UnixMillis,
         dry_run: bool,
+        wanted: impl Fn(LeaseId) -> bool,
     ) -> Result<Vec<u64>, BlobError> {
         let store = self.store();
         let mut old = Vec::new();
         let mut objects = store.list(Some(&Key::from(FOLDER)));
         while let Some(meta) = objects.try_next().await.map_err(BlobError::store)? {
-            if time_of(&meta) < before {
+            if time_of(&meta) < before && !lease_of(&meta.location).is_some_and(&wanted) {
                 old.push(meta);
             }
         }
@@ -251,6 +254,12 @@ pub(crate) fn index_key(blob: Digest) -> Key {
 /// The blob whose index an object is.
 pub(crate) fn indexed(key: &Key) -> Option<Digest> {
     key.filename()?.strip_suffix(ENDING)?.parse().ok()
+}
+
+/// The lease of whose upload a piece was made, as its name says.
+fn lease_of(piece: &Key) -> Option<LeaseId> {
+    let lease = piece.filename()?.strip_prefix("lease-")?;
+    lease.split('-').next()?.parse().ok()
 }
 
 fn piece_key(name: &str) -> Key {

@@ -90,6 +90,13 @@ pub(super) async fn get(
     };
     let traffic = Arc::clone(&site.traffic);
     let stream = stream.inspect_ok(move |bytes| traffic.sent(bytes.len()));
+    let stream = stream.inspect_err(move |error| {
+        // One that is stored in pieces is looked at as it is read.
+        if is_lost(error) {
+            let site = site.clone();
+            tokio::spawn(async move { site.keeper.missed(blob).await });
+        }
+    });
     Ok(answer
         .insert_header((header::ACCEPT_RANGES, "bytes"))
         .insert_header((header::ETAG, format!("\"{blob}\"")))
@@ -120,12 +127,12 @@ async fn elsewhere(site: &Site, blob: Digest) -> Result<Option<HttpResponse>, Ht
 
 /// What whoever wanted to read a blob hears; the core too, where the blob has been lost.
 async fn unread(site: &Site, blob: Digest, error: BlobError) -> HttpError {
-    match error {
-        BlobError::Missing(_) | BlobError::Altered { .. } | BlobError::Shortened(_) => {
-            site.keeper.missed(blob).await.into()
-        }
-        error => error.into(),
-    }
+    if is_lost(&error) { site.keeper.missed(blob).await.into() } else { error.into() }
+}
+
+/// Does it say that the store hasn't got a blob as it was?
+const fn is_lost(error: &BlobError) -> bool {
+    matches!(error, BlobError::Missing(_) | BlobError::Altered { .. } | BlobError::Shortened(_))
 }
 
 /// Uploads a blob, or goes on with it; the body is what follows `offset`.

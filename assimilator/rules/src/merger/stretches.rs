@@ -166,6 +166,15 @@ impl Merger {
         Ok(self.squares_within(&stretch.bounds()?, base, returned))
     }
 
+    /// How many squares there are of a stretch.
+    #[must_use]
+    pub fn blocks(&self, stretch: &Stretch) -> usize {
+        let Ok(place) = stretch.bounds() else { return 0 };
+        let parameters = self.parts.iter().filter(|part| part.role == Role::Parameter);
+        let places = parameters.filter_map(|part| part.within(&place));
+        places.map(|bytes| (bytes.len() / 4).div_ceil(BLOCK)).sum()
+    }
+
     /// Decides what is done in all stretches, of whose squares these are all, in order.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::TryStreamExt as _;
 use sojourn_blobs::{BlobError, BlobStore, Named};
 use sojourn_codec::ranges::{Index, Piece, pack};
-use sojourn_protocol::{digest::BlobRef, time::UnixMillis};
+use sojourn_protocol::{digest::BlobRef, ids::LeaseId, time::UnixMillis};
 
 /// Puts the pieces of a blob there; nothing says yet that they are one.
 async fn put(blobs: &BlobStore, maker: &str, content: &[u8], lengths: &[usize]) -> Index {
@@ -69,7 +69,7 @@ async fn a_blob_in_pieces_is_read_listed_and_deleted_as_any_other() {
         let gone = blobs.bytes(blob.sha256).await.unwrap_err();
         assert!(matches!(gone, BlobError::Missing(gone) if gone == blob.sha256), "{name}");
         assert!(blobs.read(blob.sha256, 0..1).await.is_err(), "{name}");
-        let left = blobs.sweep_pieces(later(blobs).await, false).await.unwrap();
+        let left = blobs.sweep_pieces(later(blobs).await, false, |_| false).await.unwrap();
         assert!(left.is_empty(), "{name}: its pieces went with it: {left:?}");
     }
 }
@@ -119,11 +119,15 @@ async fn a_sweep_takes_pieces_that_are_old_and_no_blobs() {
         // Made twice, as when its first maker was taken for dead.
         let again = put(blobs, "lease-4", &content, &[1000, 1000]).await;
         let stored: u64 = again.pieces().iter().map(|piece| piece.packed).sum();
-        let sweep = async |before, dry_run| -> u64 {
-            blobs.sweep_pieces(before, dry_run).await.unwrap().into_iter().sum()
+        let sweep_but = async |before, dry_run, kept: LeaseId| -> u64 {
+            let wanted = |lease| lease == kept;
+            blobs.sweep_pieces(before, dry_run, wanted).await.unwrap().into_iter().sum()
         };
+        let sweep = async |before, dry_run| sweep_but(before, dry_run, LeaseId(9)).await;
         assert_eq!(sweep(UnixMillis(0), false).await, 0, "{name}: none is old");
         let later = later(blobs).await;
+        let kept = sweep_but(later, false, LeaseId(4)).await;
+        assert_eq!(kept, 0, "{name}: its merge may be under way");
         assert_eq!(sweep(later, true).await, stored, "{name}");
         assert_eq!(sweep(later, false).await, stored, "{name}");
         assert_eq!(sweep(later, false).await, 0, "{name}");
