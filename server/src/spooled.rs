@@ -13,13 +13,22 @@ pub(crate) struct Spooled {
     pub(crate) staged: Option<StagedUploads>,
 }
 
-impl UploadSource for Spooled {
-    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
-        let spooled = UploadSource::read(&self.uploads, lease, checkpoint);
-        match (&self.staged, spooled) {
-            (Some(staged), Err(_)) => staged.read(lease, checkpoint),
+impl Spooled {
+    /// From the spool folder, or else from the store.
+    fn either<T>(
+        &self,
+        read: impl Fn(&dyn UploadSource) -> Result<T, SourceError>,
+    ) -> Result<T, SourceError> {
+        match (&self.staged, read(&self.uploads)) {
+            (Some(staged), Err(_)) => read(staged),
             (_, spooled) => spooled,
         }
+    }
+}
+
+impl UploadSource for Spooled {
+    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
+        self.either(|source| source.read(lease, checkpoint))
     }
 
     fn read_range(
@@ -28,11 +37,7 @@ impl UploadSource for Spooled {
         checkpoint: BlobRef,
         range: Range<u64>,
     ) -> Result<Bytes, SourceError> {
-        let spooled = UploadSource::read_range(&self.uploads, lease, checkpoint, range.clone());
-        match (&self.staged, spooled) {
-            (Some(staged), Err(_)) => staged.read_range(lease, checkpoint, range),
-            (_, spooled) => spooled,
-        }
+        self.either(|source| source.read_range(lease, checkpoint, range.clone()))
     }
 
     fn publish(&self, lease: LeaseId, upload: &Named) -> Option<Result<(), BlobError>> {
