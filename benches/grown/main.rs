@@ -25,6 +25,9 @@ mod hosts;
 mod ours;
 mod postgres;
 mod redis;
+#[expect(dead_code, reason = "the journal's own tests use all of it")]
+#[path = "../../server/tests/support/redis.rs"]
+mod redis_server;
 mod relay;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]
 #[path = "../../server/blobs/tests/contract/s3.rs"]

@@ -1,18 +1,10 @@
 //! Models as keys of a Redis.
 
-use crate::anchor::Model;
+use crate::{anchor::Model, redis_server::RedisServer};
 use redis::{Connection, cmd};
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Child, Command, Stdio},
-};
-use tempfile::TempDir;
 
 /// A `redis-server` on a socket in a folder of its own.
-pub(crate) struct Redis {
-    folder: TempDir,
-    child: Child,
-}
+pub(crate) struct Redis(RedisServer);
 
 /// A connection to one.
 pub(crate) struct Link {
@@ -22,23 +14,11 @@ pub(crate) struct Link {
 
 impl Redis {
     pub(crate) fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut child = Command::new("redis-server")
-            .args(["--port", "0", "--unixsocket", "redis.sock", "--logfile", "", "--save", ""])
-            .args(["--appendonly", "yes", "--appendfsync", "everysec", "--dir"])
-            .arg(folder.path())
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().contains("eady to accept connections")));
-        std::thread::spawn(move || for _ in lines {});
-        Self { folder, child }
+        Self(RedisServer::with(&["--appendonly", "yes", "--appendfsync", "everysec"]))
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis+unix://{}", self.folder.path().join("redis.sock").display())
+        self.0.url()
     }
 
     pub(crate) fn set(&self, model: u32, value: &[u8]) {
@@ -54,13 +34,6 @@ impl Redis {
     pub(crate) fn connect(url: &str, lossless: bool) -> Link {
         let connection = redis::Client::open(url).unwrap().get_connection().unwrap();
         Link { connection, lossless }
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -27,6 +27,9 @@ mod past;
 mod plain;
 mod program;
 mod redis;
+#[expect(dead_code, reason = "the journal's own tests use all of it")]
+#[path = "../../server/tests/support/redis.rs"]
+mod redis_server;
 mod waiting;
 
 use load::{Load, Units};

@@ -5,15 +5,14 @@ use super::{
     load::{self, Load, Units},
     past::{Past, Shape},
     program::{Program, Syncs},
+    redis_server::RedisServer,
 };
 use sojourn_server::shell::ShellConfig;
 use std::{
-    io::{BufRead as _, BufReader},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
-use tempfile::TempDir;
 
 /// What is replayed: a tenth of what the restart on SQLite has, as Redis has all of it in memory.
 const REPLAYED: u64 = EVENTS / 10;
@@ -23,30 +22,15 @@ const TURNS: usize = 20;
 const LEASE_SECONDS: f64 = 3.0;
 
 /// A `redis-server` on a socket in a folder of its own.
-struct Redis {
-    folder: TempDir,
-    child: Child,
-}
+struct Redis(RedisServer);
 
 impl Redis {
     fn start(fsync: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut child = Command::new("redis-server")
-            .args(["--port", "0", "--unixsocket", "redis.sock", "--logfile", "", "--save", ""])
-            .args(["--appendonly", "yes", "--appendfsync", fsync, "--dir"])
-            .arg(folder.path())
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().contains("eady to accept connections")));
-        std::thread::spawn(move || for _ in lines {});
-        Self { folder, child }
+        Self(RedisServer::with(&["--appendonly", "yes", "--appendfsync", fsync]))
     }
 
     fn url(&self) -> String {
-        format!("redis+unix://{}", self.folder.path().join("redis.sock").display())
+        self.0.url()
     }
 
     /// With the journal of a data folder.
@@ -64,13 +48,6 @@ impl Redis {
 
     fn journal(&self, fsync: &str) -> [String; 4] {
         ["--journal".into(), self.url(), "--redis-durability".into(), fsync.into()]
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
