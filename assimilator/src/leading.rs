@@ -22,7 +22,7 @@ use sojourn_protocol::{
     ranges::{LeadAnswer, LeadRequest, RangeDone, RangeLeft, RangeMade, RangeTask},
     time::Millis,
 };
-use sojourn_rules::{Stretch, Whole};
+use sojourn_rules::{ByteSpan, Whole};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::mpsc,
@@ -209,7 +209,7 @@ impl<Q: Queue> Leader<'_, Q> {
         Index::new(blob, all).map_err(|_| MergingError::Index)
     }
 
-    fn returned(&self, stretch: &Stretch) -> Bytes {
+    fn returned(&self, stretch: &ByteSpan) -> Bytes {
         let place = &stretch.place;
         let place = usize::try_from(place.start).ok().zip(usize::try_from(place.end).ok());
         let place = place.filter(|(_, end)| *end <= self.upload.len());
@@ -220,7 +220,7 @@ impl<Q: Queue> Leader<'_, Q> {
 /// What another has done, if it is what was to be done.
 fn done_of(
     made: RangeMade,
-    (stretch, blocks): (&Stretch, usize),
+    (stretch, blocks): (&ByteSpan, usize),
     task: &RangeTask,
 ) -> Option<Done> {
     if !task.fits(&made) {

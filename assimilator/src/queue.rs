@@ -2,7 +2,7 @@
 
 use sojourn_protocol::{
     digest::Digest,
-    ids::{LeaseId, Taking},
+    ids::{ClaimId, LeaseId},
     ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeWork},
 };
 
@@ -40,7 +40,7 @@ pub trait Queue: Send + Sync + 'static {
     ///
     /// # Errors
     /// Where the queue doesn't answer.
-    fn renew(&self, lease: LeaseId, taking: Taking) -> Result<Offer, QueueError>;
+    fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, QueueError>;
 
     /// The upload is right, and this is what was made of it.
     ///

@@ -18,7 +18,7 @@ use sojourn_protocol::{
     ranges::{RangeDecision, RangeMade, RangeTask, RangeWork, StoredPiece},
     unit::{Base, Merge},
 };
-use sojourn_rules::{Arrival, Decision, Merger, Pieces, Stretch};
+use sojourn_rules::{Arrival, ByteSpan, Decision, Merger, Pieces};
 use std::{
     ops::Range,
     process,
@@ -46,7 +46,7 @@ pub(crate) struct Ranged<'a> {
     pub(crate) unit: &'a Unit,
     pub(crate) merge: &'a Merge,
     pub(crate) merger: Merger,
-    pub(crate) stretches: Vec<Stretch>,
+    pub(crate) stretches: Vec<ByteSpan>,
 }
 
 /// A piece that is stored, and its bytes.
@@ -132,7 +132,7 @@ impl Ranges {
     pub(crate) fn do_range(
         &self,
         ranged: &Ranged<'_>,
-        stretch: &Stretch,
+        stretch: &ByteSpan,
         task: &RangeTask,
         returned: &[u8],
     ) -> Result<Done, MergingError> {
@@ -237,7 +237,7 @@ impl Ranges {
     }
 
     /// What of a state belongs to a stretch.
-    fn slots(&self, state: Option<BlobRef>, stretch: &Stretch) -> Result<Bytes, MergingError> {
+    fn slots(&self, state: Option<BlobRef>, stretch: &ByteSpan) -> Result<Bytes, MergingError> {
         let Some(state) = state else { return Ok(Bytes::new()) };
         let mut slots = stretch.slots.iter().filter(|place| !place.is_empty());
         let Some(first) = slots.next() else { return Ok(Bytes::new()) };

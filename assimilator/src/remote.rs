@@ -14,7 +14,7 @@ use sojourn_protocol::{
     },
     digest::Digest,
     error::{ApiError, ErrorKind, Retry},
-    ids::{LeaseId, Taking},
+    ids::{ClaimId, LeaseId},
     ranges::{LeadAnswer, LeadRequest, MadeRequest},
     time::Millis,
 };
@@ -110,7 +110,7 @@ impl Remote {
     /// # Errors
     /// The last server's.
     pub async fn check(&self) -> Result<(), RemoteError> {
-        let (path, request) = ("v1/assimilations/0/renew", RenewRequest { taking: Taking(0) });
+        let (path, request) = ("v1/assimilations/0/renew", RenewRequest { taking: ClaimId(0) });
         self.post::<OfferAnswer>(path, &request, PATIENCE).await.map(drop)
     }
 
@@ -269,7 +269,7 @@ impl Queue for Remote {
         }
     }
 
-    fn renew(&self, lease: LeaseId, taking: Taking) -> Result<Offer, QueueError> {
+    fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, QueueError> {
         let (path, request) = (format!("v1/assimilations/{lease}/renew"), RenewRequest { taking });
         let renew = async {
             // It holds up the end of its unit's work.

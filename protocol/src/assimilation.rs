@@ -7,7 +7,7 @@
 
 use crate::{
     digest::{BlobRef, Digest},
-    ids::{LeaseId, Taking, Version},
+    ids::{ClaimId, LeaseId, Version},
     position::Position,
     ranges::RangeWork,
     report::Trained,
@@ -48,7 +48,7 @@ pub struct AssimilationUnit {
     /// The lease whose result it is; the upload lies under it.
     pub lease: LeaseId,
     /// This taking's number.
-    pub taking: Taking,
+    pub taking: ClaimId,
     /// It is given to another where nothing is offered for it, and it isn't renewed, for this long.
     pub term: Millis,
     /// What was to be done; holds the base, the seeds and the context.
@@ -70,7 +70,7 @@ pub struct AssimilationUnit {
 #[serde(deny_unknown_fields)]
 pub struct RenewRequest {
     /// The taking.
-    pub taking: Taking,
+    pub taking: ClaimId,
 }
 
 /// What was made of an upload; its blobs are in the store.

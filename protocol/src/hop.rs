@@ -61,7 +61,7 @@ pub struct Leg {
 
 /// What one shard has of a lease's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct ShardSegment {
     /// Where it starts.
     pub start: Position,
     /// Where it ends: after the shard's last batch.
@@ -72,7 +72,7 @@ pub struct Stretch {
     pub seed: u64,
 }
 
-impl Stretch {
+impl ShardSegment {
     fn new(start: Position, shard: Shard, seed: u64, batch_size: u32) -> Self {
         let all = batches(u64::from(shard.rows), batch_size);
         Self { start, end: up_to(start, all), shard, seed }
@@ -126,18 +126,18 @@ impl Hop {
 
     /// What the first shard has of the way.
     #[must_use]
-    pub fn first(&self) -> Stretch {
-        let first = Stretch::new(self.start, self.shard, self.seed, self.batch_size());
+    pub fn first(&self) -> ShardSegment {
+        let first = ShardSegment::new(self.start, self.shard, self.seed, self.batch_size());
         first.until(self.until.filter(|_| self.then.is_empty()))
     }
 
     /// What each shard has of it, in order.
-    pub fn stretches(&self) -> impl Iterator<Item = Stretch> + '_ {
+    pub fn stretches(&self) -> impl Iterator<Item = ShardSegment> + '_ {
         let first = self.first();
         let last = self.then.len();
         let further = (1..).zip(&self.then).scan(first.end, move |at, (n, leg)| {
             let start = Position { shard: leg.shard_id, batch: 0, ..*at };
-            let stretch = Stretch::new(start, leg.shard, leg.seed, self.batch_size());
+            let stretch = ShardSegment::new(start, leg.shard, leg.seed, self.batch_size());
             let stretch = stretch.until(self.until.filter(|_| n == last));
             *at = stretch.end;
             Some(stretch)
@@ -169,7 +169,7 @@ impl Hop {
 
     /// The stretch on which a result that stands there ends; `None` where that isn't on the way.
     #[must_use]
-    pub fn stretch_to(&self, end: Position) -> Option<Stretch> {
+    pub fn stretch_to(&self, end: Position) -> Option<ShardSegment> {
         self.stretches().find(|stretch| stretch.position_at(end.batch) == Some(end))
     }
 
@@ -178,7 +178,7 @@ impl Hop {
     pub fn rows_to(&self, end: Position) -> Option<u64> {
         let last = self.stretch_to(end)?;
         let before = self.stretches().take_while(|stretch| *stretch != last);
-        let rows = |stretch: &Stretch, batch| stretch.rows_to(batch, self.batch_size());
+        let rows = |stretch: &ShardSegment, batch| stretch.rows_to(batch, self.batch_size());
         let whole: u64 = before.map(|stretch| rows(&stretch, stretch.end.batch)).sum();
         Some(whole + rows(&last, end.batch))
     }

@@ -62,7 +62,7 @@ id!(
 );
 id!(
     /// One taking of an assimilation unit by one assimilator; never used again.
-    Taking(u64)
+    ClaimId(u64)
 );
 id!(
     /// A trial's checkpoint number: 0 is the initial weights, each assimilation makes the next.

@@ -15,7 +15,7 @@
 use crate::{
     assimilation::AssimilationUnit,
     digest::{BlobRef, Digest},
-    ids::Taking,
+    ids::ClaimId,
     time::Millis,
 };
 use serde::{Deserialize, Serialize};
@@ -154,7 +154,7 @@ pub struct RangeDone {
 #[serde(deny_unknown_fields)]
 pub struct MadeRequest {
     /// The leader's taking.
-    pub taking: Taking,
+    pub taking: ClaimId,
     /// What came of it.
     pub done: RangeDone,
 }

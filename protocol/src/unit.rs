@@ -12,7 +12,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub use crate::hop::{Hop, Leg, Stretch};
+pub use crate::hop::{Hop, Leg, ShardSegment};
 
 /// The checkpoint that a unit starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

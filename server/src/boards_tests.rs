@@ -3,7 +3,7 @@
 use super::*;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, JobId, ShardId, Taking, TrialId, Version},
+    ids::{ClaimId, Epoch, JobId, ShardId, TrialId, Version},
     manifest::{Scaling, Shard},
     position::Position,
     ranges::RangeDecision,
@@ -44,7 +44,7 @@ fn unit(taking: u64) -> AssimilationUnit {
         Trained { base, checkpoint: blob, end: start, sums: Sums::default(), train_micros: 1 };
     AssimilationUnit {
         lease: LEASE,
-        taking: Taking(taking),
+        taking: ClaimId(taking),
         term: Millis::from_secs(60),
         hop,
         trained,
@@ -65,7 +65,7 @@ fn request(taking: u64, task: RangeTask, left: &[u32]) -> LeadRequest {
 
 fn made(taking: u64, range: u32) -> MadeRequest {
     let done = RangeDone { range, made: RangeMade::Squares(vec![u64::from(range)]) };
-    MadeRequest { taking: Taking(taking), done }
+    MadeRequest { taking: ClaimId(taking), done }
 }
 
 /// What a leader of the first round gets: ranges that were made, and its own.
@@ -132,7 +132,7 @@ fn a_board_ends_with_its_round_its_taking_and_its_leader() {
     let (answer, news) = boards.lead(&request(1, merging(), &[1]), now);
     assert_eq!((answer.own, news), (Some(1), News::None));
     assert_eq!(boards.made(LEASE, made(1, 1), now), Offer::Stale);
-    assert_eq!(boards.take(now).unwrap().unit.taking, Taking(2));
+    assert_eq!(boards.take(now).unwrap().unit.taking, ClaimId(2));
 
     let gone = now + LEADS;
     assert_eq!(taken(&boards, gone), None);

@@ -5,7 +5,7 @@ use sojourn_assimilator::{Fault, Made, Merged, Offer, Queue, QueueError, Work};
 use sojourn_core::{self as core, Answer, Command, MergeOffer, Offered, ReplyTo};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{LeaseId, Taking},
+    ids::{ClaimId, LeaseId},
     ranges::{LeadAnswer, LeadRequest, MadeRequest},
 };
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Queue for CoreQueue {
         }
     }
 
-    fn renew(&self, lease: LeaseId, taking: Taking) -> Result<Offer, QueueError> {
+    fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, QueueError> {
         self.offer(|to| Command::RenewAssimilation { to, lease, taking })
     }
 

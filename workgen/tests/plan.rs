@@ -8,7 +8,7 @@ mod instances;
 use instances::{Holders, convnets};
 use proptest::prelude::*;
 use sojourn_workgen::plan::{
-    Iterations, PACE_ONE, PlanPlace, PlanTrial, PlannerName, Problem, ProblemError, Schedule,
+    Iterations, Machine, PACE_ONE, PlanTrial, PlannerName, Problem, ProblemError, Schedule,
     ScheduleError, Step,
 };
 
@@ -16,9 +16,9 @@ fn plan(name: PlannerName, problem: &Problem, seed: u64, iterations: u64) -> Opt
     name.planner().plan(problem, seed, &mut Iterations::new(iterations))
 }
 
-fn place() -> impl Strategy<Value = PlanPlace> {
+fn place() -> impl Strategy<Value = Machine> {
     (prop_oneof![Just(0), 0_u64..50], prop_oneof![3 => Just(0), 1 => 0_u64..5])
-        .prop_map(|(free_at, latency)| PlanPlace { free_at, latency })
+        .prop_map(|(free_at, latency)| Machine { free_at, latency })
 }
 
 fn trial(shards: usize, places: usize) -> impl Strategy<Value = PlanTrial> {
@@ -85,7 +85,7 @@ fn rollout_takes_no_plan_that_ends_later_than_the_one_it_has() {
             trial(0, &[], 1, [37, 30, 27, 15, 5]),
             trial(0, &[0, 1, 2, 3, 4], 0, [2; 5]),
         ],
-        places: vec![PlanPlace { free_at: 0, latency: 0 }, PlanPlace { free_at: 0, latency: 1 }],
+        places: vec![Machine { free_at: 0, latency: 0 }, Machine { free_at: 0, latency: 1 }],
         holders: vec![Some(vec![0]), None, Some(vec![1]), Some(vec![0]), None],
     };
     let ltrp = plan(PlannerName::Ltrp, &problem, 0, 0).unwrap().makespan;
@@ -179,9 +179,9 @@ fn a_small_shop_is_done_in_its_bound() {
 fn the_bound_knows_places_trials_and_capacity() {
     let mut problem = Problem::of_open_shop(&[vec![5, 1], vec![5, 1], vec![5, 1]]);
     assert_eq!(problem.lower_bound(), 15, "the first machine");
-    problem.places[0] = PlanPlace { free_at: 7, latency: 2 };
+    problem.places[0] = Machine { free_at: 7, latency: 2 };
     assert_eq!(problem.lower_bound(), 26, "and when it is free, and its rests");
-    problem.places[0] = PlanPlace::default();
+    problem.places[0] = Machine::default();
     problem.holders = vec![None, None];
     assert_eq!(problem.lower_bound(), 9, "18 on two places");
     problem.trials[0].free_at = 20;
@@ -265,7 +265,7 @@ fn trials_that_take_time_to_move_stay_where_they_are() {
     };
     let problem = Problem {
         trials: vec![trial(10, 1), trial(10, 0), trial(9, 0)],
-        places: vec![PlanPlace::default(); 2],
+        places: vec![Machine::default(); 2],
         holders: vec![None; 2],
     };
     let schedule = plan(PlannerName::Rollout, &problem, 1, 10).unwrap();

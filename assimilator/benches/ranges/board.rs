@@ -8,7 +8,7 @@ use sojourn_assimilator::{
 use sojourn_blobs::{BlobStore, Named};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{LeaseId, Taking, Version},
+    ids::{ClaimId, LeaseId, Version},
     ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeDone, RangeLeft, RangeWork},
     report::{Sums, Trained},
     time::Millis,
@@ -70,7 +70,7 @@ impl Seat {
         };
         Unit {
             lease: LEASE,
-            taking: Taking(u64::from(current.version().0)),
+            taking: ClaimId(u64::from(current.version().0)),
             term: Millis::from_secs(60),
             trained: Trained { base: base.version(), checkpoint, end, sums, train_micros: 1 },
             hop,
@@ -100,7 +100,7 @@ impl Queue for Seat {
         }
     }
 
-    fn renew(&self, _: LeaseId, _: Taking) -> Result<Offer, QueueError> {
+    fn renew(&self, _: LeaseId, _: ClaimId) -> Result<Offer, QueueError> {
         Ok(Offer::Taken)
     }
 

@@ -14,7 +14,7 @@ use sojourn_assimilator::{
 use sojourn_blobs::{BlobStore, Encoding, UploadName, Uploads};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{LeaseId, Taking},
+    ids::{ClaimId, LeaseId},
     report::{Sums, Trained},
     spec::{MergeSpec, RuleSpec},
     time::Millis,
@@ -112,13 +112,13 @@ impl Queue for Trial {
             canary: None,
         };
         let (expected_end, version) = (trained.end, current.next());
-        let (taking, term) = (Taking::default(), Millis::from_secs(60));
+        let (taking, term) = (ClaimId::default(), Millis::from_secs(60));
         let merge = Some(merge);
         let unit = Unit { lease, taking, term, hop, trained, expected_end, version, merge };
         Ok(Some(Work::Unit(Box::new(unit))))
     }
 
-    fn renew(&self, _: LeaseId, _: Taking) -> Result<Offer, QueueError> {
+    fn renew(&self, _: LeaseId, _: ClaimId) -> Result<Offer, QueueError> {
         Ok(Offer::Taken)
     }
 

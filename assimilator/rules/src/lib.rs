@@ -43,7 +43,7 @@ pub use error::{Fit, MergeError};
 pub use kernel::{Element, Lengths, Slices, norm};
 pub use merge::{Next, replace};
 pub use merger::{
-    Decided, Decision, Made, Merged, Merger, Pieces, Spare, Stretch, StretchMade, Update, Whole,
+    ByteSpan, Decided, Decision, Made, Merged, Merger, Pieces, Spare, StretchMade, Update, Whole,
 };
 pub use pass::{Momentum, Pass, Step};
 pub use refusal::Refusal;

@@ -5,7 +5,7 @@ use sojourn_protocol::{
     PROTOCOL_HEADER,
     assimilation::{Offer as Answer, OfferAnswer, TakeAnswer},
     error::{ApiError, ErrorKind},
-    ids::{LeaseId, Taking},
+    ids::{ClaimId, LeaseId},
 };
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -122,5 +122,5 @@ fn nothing_is_waited_for_once_the_process_is_to_end() {
         assert_eq!(take.join().unwrap(), Ok(None));
     });
     drop(listener);
-    assert!(remote.renew(LeaseId(7), Taking(1)).is_err());
+    assert!(remote.renew(LeaseId(7), ClaimId(1)).is_err());
 }

@@ -6,7 +6,7 @@ use sojourn_assimilator::{Assimilator, Offer, Outcome, SourceError, Step, Upload
 use sojourn_blobs::{Named, Uploads};
 use sojourn_protocol::{
     digest::BlobRef,
-    ids::{LeaseId, Taking},
+    ids::{ClaimId, LeaseId},
     time::Millis,
     unit::Base,
 };
@@ -52,7 +52,7 @@ fn a_unit_is_renewed_as_long_as_it_is_worked_at() {
     let assimilator = Assimilator::new(queue, uploads, blobs, world.runtime.handle().clone());
     assert_eq!(assimilator.step(), Step::Done(Outcome::Assimilated));
     let renewed = world.queue.renewed.lock().unwrap().clone();
-    assert!(renewed.iter().all(|one| *one == (LEASE, Taking(8))), "{renewed:?}");
+    assert!(renewed.iter().all(|one| *one == (LEASE, ClaimId(8))), "{renewed:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use sojourn_blobs::{BlobStore, Named, UploadName, Uploads};
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ids::{Epoch, JobId, LeaseId, ShardId, Taking, TrialId},
+    ids::{ClaimId, Epoch, JobId, LeaseId, ShardId, TrialId},
     manifest::{Scaling, Shard},
     position::Position,
     report::{Sums, Trained},
@@ -49,7 +49,7 @@ pub(crate) struct Remembers {
     /// Blobs that the store was said to have lost.
     pub(crate) lost: Arc<Mutex<Vec<Digest>>>,
     /// Takings that were said to go on.
-    pub(crate) renewed: Arc<Mutex<Vec<(LeaseId, Taking)>>>,
+    pub(crate) renewed: Arc<Mutex<Vec<(LeaseId, ClaimId)>>>,
     offers: mpsc::Sender<Offered>,
     /// How long a unit is whose who took it.
     pub(crate) term: Millis,
@@ -68,7 +68,7 @@ impl Queue for Remembers {
         Ok(unit.map(|unit| Work::Unit(Box::new(unit))))
     }
 
-    fn renew(&self, lease: LeaseId, taking: Taking) -> Result<Offer, QueueError> {
+    fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, QueueError> {
         self.renewed.lock().unwrap().push((lease, taking));
         Ok(Offer::Taken)
     }
@@ -174,7 +174,7 @@ impl World {
         let current = merge.as_ref().map_or(base, |merge| merge.current.version());
         let unit = Unit {
             lease: LEASE,
-            taking: Taking(8),
+            taking: ClaimId(8),
             term: self.queue.term,
             hop: hop.clone(),
             trained,

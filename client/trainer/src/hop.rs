@@ -18,7 +18,7 @@ use sojourn_protocol::{
     position::Position,
     report::{Sums, Trained},
     trainer::{Progress, RunUnit, Told},
-    unit::{Base, Hop, Stretch},
+    unit::{Base, Hop, ShardSegment},
 };
 use std::{
     borrow::Cow,
@@ -80,8 +80,8 @@ pub(crate) fn run_hop(
 }
 
 /// The hops of a unit, and before which of its batches each is to stop.
-fn way(hop: &Hop, until: u32) -> Result<Vec<(Stretch, u32)>, TrainError> {
-    let mut way: Vec<(Stretch, u32)> =
+fn way(hop: &Hop, until: u32) -> Result<Vec<(ShardSegment, u32)>, TrainError> {
+    let mut way: Vec<(ShardSegment, u32)> =
         hop.stretches().map(|stretch| (stretch, stretch.end.batch)).collect();
     if let Some((_, end)) = way.last_mut() {
         *end = until;
@@ -114,7 +114,7 @@ struct Run<'a> {
 
 /// How far a unit has come.
 struct Ended {
-    on: Stretch,
+    on: ShardSegment,
     /// The batch before which it ends.
     end: u32,
     sums: Sums,
@@ -147,7 +147,7 @@ impl Run<'_> {
     /// Trains one of its hops.
     fn train(
         &mut self,
-        on: Stretch,
+        on: ShardSegment,
         until: u32,
         model: &mut Model,
         data: &Dataset,

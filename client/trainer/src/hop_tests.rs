@@ -16,7 +16,7 @@ use sojourn_protocol::{
     spec::Precision,
     time::Millis,
     trainer::{RunUnit, Told, TrainerLine},
-    unit::{Base, Hop, Leg, Stretch, TrialContext, Unit},
+    unit::{Base, Hop, Leg, ShardSegment, TrialContext, Unit},
 };
 use std::{
     collections::BTreeMap,
@@ -50,7 +50,7 @@ fn several(world: &mut World, context: TrialContext) -> Hop {
 fn each_alone(world: &mut World, hop: &Hop) -> (Vec<Trained>, Vec<u8>) {
     let (mut reports, mut last) = (Vec::new(), Vec::new());
     let mut base = hop.base;
-    for Stretch { start, shard, seed, .. } in hop.stretches() {
+    for ShardSegment { start, shard, seed, .. } in hop.stretches() {
         let alone = Hop { base, start, shard, seed, then: Vec::new(), ..hop.clone() };
         let (trained, bytes) = world.train(&alone, alone.batches()).unwrap();
         let version = Version(base.version().0 + 1);
@@ -128,7 +128,8 @@ fn last_batch(hop: &Hop) -> u32 {
 
 /// What is left of a unit behind a position on its way.
 fn rest_of(hop: &Hop, end: Position, base: Base) -> Hop {
-    let left: Vec<Stretch> = hop.stretches().skip_while(|of| of.end.step <= end.step).collect();
+    let left: Vec<ShardSegment> =
+        hop.stretches().skip_while(|of| of.end.step <= end.step).collect();
     let first = left[0];
     let start = if first.start.shard == end.shard { end } else { first.start };
     let then = hop.then.iter().filter(|leg| left[1..].iter().any(|of| of.seed == leg.seed));

@@ -14,7 +14,7 @@ use sojourn_protocol::{
     report::Sums,
     seeds,
     spec::Loss,
-    unit::{Stretch, TrialContext},
+    unit::{ShardSegment, TrialContext},
 };
 use std::ops::{ControlFlow, Range};
 use tch::{Reduction, Tensor};
@@ -41,7 +41,7 @@ pub(crate) type OnBatch<'a> = dyn FnMut(Reached<'_>) -> Result<ControlFlow<()>, 
 /// follows on the model at once.
 pub(crate) fn train(
     context: &TrialContext,
-    hop: &Stretch,
+    hop: &ShardSegment,
     until: u32,
     model: &mut Model,
     data: &Dataset,
@@ -98,7 +98,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(hop: &Stretch, batch_size: u32, data: &'a Dataset) -> Result<Self, TrainError> {
+    fn new(hop: &ShardSegment, batch_size: u32, data: &'a Dataset) -> Result<Self, TrainError> {
         let order: Vec<i64> =
             seeds::row_order(hop.seed, hop.shard.rows).into_iter().map(i64::from).collect();
         let (rows, features) = data.x.size2()?;

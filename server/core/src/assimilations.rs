@@ -2,7 +2,7 @@
 
 use crate::command::ReplyTo;
 use sojourn_protocol::{
-    ids::{LeaseId, Taking},
+    ids::{ClaimId, LeaseId},
     time::{Millis, UnixMillis},
 };
 use std::{
@@ -17,7 +17,7 @@ const RATE_SECONDS: u64 = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// The taking's number.
-    pub(crate) taking: Taking,
+    pub(crate) taking: ClaimId,
     /// Who was to be told.
     to: ReplyTo,
     /// It is given to another then.
@@ -36,7 +36,7 @@ pub(crate) struct Assimilations {
     /// The next one's place.
     next: u64,
     taken: BTreeMap<LeaseId, Taken>,
-    last: Taking,
+    last: ClaimId,
     ended: u64,
     /// Ends by second, of the last ones.
     recent: VecDeque<(u64, u32)>,
@@ -90,17 +90,17 @@ impl Assimilations {
         lease: LeaseId,
         to: ReplyTo,
         (now, term): (UnixMillis, Millis),
-    ) -> Option<Taking> {
+    ) -> Option<ClaimId> {
         let (place, since) = self.waiting.remove(&lease)?;
         self.line.remove(&place);
-        self.last = self.last.next().max(Taking(now.0));
+        self.last = self.last.next().max(ClaimId(now.0));
         let taking = self.last;
         self.taken.insert(lease, Taken { taking, to, until: now + term, since });
         Some(taking)
     }
 
     /// Begins a taking's term anew; whether it lives.
-    pub(crate) fn renew(&mut self, lease: LeaseId, taking: Taking, until: UnixMillis) -> bool {
+    pub(crate) fn renew(&mut self, lease: LeaseId, taking: ClaimId, until: UnixMillis) -> bool {
         let taken = self.taken.get_mut(&lease).filter(|taken| taken.taking == taking);
         taken.map(|taken| taken.until = until).is_some()
     }

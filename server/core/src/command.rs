@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     api::{Held, PlacementRequest, RollbackRequest, WorkRequest},
     digest::{BlobRef, Digest},
-    ids::{HostId, JobId, LeaseId, Taking, TrialId, Version},
+    ids::{ClaimId, HostId, JobId, LeaseId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
     report::Report,
     spec::JobSpec,
@@ -74,7 +74,7 @@ pub enum Command {
     /// checkpoint is.
     TakeAssimilation { to: ReplyTo, losses: bool },
     /// An assimilator is still at what it has taken.
-    RenewAssimilation { to: ReplyTo, lease: LeaseId, taking: Taking },
+    RenewAssimilation { to: ReplyTo, lease: LeaseId, taking: ClaimId },
     /// An assimilator has checked an upload and published its blob.
     /// `merged`: where it was to be merged, how it was.
     OfferAssimilated {

@@ -2,7 +2,7 @@
 
 use crate::{
     effect::JournalPosition,
-    state::{AtEnd, ExtraName},
+    state::{AtEnd, RequestedEvaluation},
 };
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -47,7 +47,7 @@ pub enum UnitKey {
     /// An evaluation of the checkpoint that an epoch ended with.
     Evaluate { job: JobId, trial: TrialId, epoch: Epoch },
     /// An evaluation outside the search.
-    Extra { job: JobId, name: ExtraName },
+    Extra { job: JobId, name: RequestedEvaluation },
 }
 
 impl UnitKey {
@@ -91,7 +91,7 @@ pub enum LeaseEnd {
 /// How a trial's results are taken in (DESIGN section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TrialOrder {
+pub enum MergeMode {
     /// One hop at a time: its result replaces the version that it was trained on.
     Hop,
     /// Several hops at a time: results are merged as they arrive.
@@ -222,15 +222,15 @@ pub enum Event {
     /// A trial goes back to where it had trained so many epochs, as if nothing had been trained since.
     TrialRolledBack { job: JobId, trial: TrialId, epochs: u32 },
     /// From now on a trial's results are taken in like this.
-    TrialOrdered { job: JobId, trial: TrialId, order: TrialOrder },
+    TrialOrdered { job: JobId, trial: TrialId, order: MergeMode },
     /// A trial ended with an error.
     TrialFailed { job: JobId, trial: TrialId, error: String },
     /// Somebody asked for an evaluation outside the search.
-    ExtraAsked { job: JobId, name: ExtraName },
+    ExtraAsked { job: JobId, name: RequestedEvaluation },
     /// Such an evaluation's counts were taken; those by class are in the report.
     ExtraEvaluated { lease: LeaseId, sums: Sums },
     /// Such an evaluation ended with an error.
-    ExtraFailed { job: JobId, name: ExtraName, error: String },
+    ExtraFailed { job: JobId, name: RequestedEvaluation, error: String },
 }
 
 fn does_nothing(at_end: &AtEnd) -> bool {

@@ -37,8 +37,6 @@ pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::CoreConfig;
 pub use core::{Core, RecoverError, snapshot_of};
 pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, JournalPosition, Offered};
-pub use event::{
-    EVENT_VERSION, Event, Fault, LeaseEnd, READ_VERSIONS, Record, TrialOrder, UnitKey,
-};
+pub use event::{EVENT_VERSION, Event, Fault, LeaseEnd, MergeMode, READ_VERSIONS, Record, UnitKey};
 pub use invariants::Violation;
-pub use state::{AtEnd, BlobStatus, ExtraName, State, Trust};
+pub use state::{AtEnd, BlobStatus, RequestedEvaluation, State, Trust};

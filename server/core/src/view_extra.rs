@@ -2,7 +2,7 @@
 
 use crate::{
     core::Core,
-    state::{ExtraEnd, ExtraEvaluation, ExtraName, ExtraResult, Job, Trial},
+    state::{ExtraEnd, ExtraEvaluation, ExtraResult, Job, RequestedEvaluation, Trial},
 };
 use sojourn_protocol::{
     error::ApiError,
@@ -26,14 +26,19 @@ impl Core {
     }
 
     /// One of them, whole.
-    pub(crate) fn evaluation_view(&self, job: &Job, name: &ExtraName) -> Option<EvaluationView> {
+    pub(crate) fn evaluation_view(
+        &self,
+        job: &Job,
+        name: &RequestedEvaluation,
+    ) -> Option<EvaluationView> {
         let open = job.extra(name).map(|extra| self.open_view(job, extra));
         open.or_else(|| job.extra_result(name).map(|result| ended_view(job, result)))
     }
 
     /// The trial's evaluation on the test data; of several, the one that is open or ended last.
     pub(crate) fn test_of(&self, job: &Job, trial: &Trial) -> Option<EvaluationView> {
-        let is_test = |name: &ExtraName| name.trial == trial.id && name.split == DataSplit::Test;
+        let is_test =
+            |name: &RequestedEvaluation| name.trial == trial.id && name.split == DataSplit::Test;
         let open = job.extras.iter().rfind(|extra| is_test(&extra.name));
         let ended = trial.extras.iter().rfind(|result| is_test(&result.name));
         open.map(|extra| self.open_view(job, extra))
@@ -69,10 +74,10 @@ fn ended_view(job: &Job, result: &ExtraResult) -> EvaluationView {
 }
 
 fn view(
-    name: &ExtraName,
+    name: &RequestedEvaluation,
     checkpoint: sojourn_protocol::digest::BlobRef,
     state: EvaluationState,
 ) -> EvaluationView {
-    let ExtraName { trial, split, epoch } = *name;
+    let RequestedEvaluation { trial, split, epoch } = *name;
     EvaluationView { trial, split, epoch, checkpoint, state }
 }

@@ -3,7 +3,7 @@
 #![cfg(feature = "milp")]
 
 use sojourn_sim::milp::{Milp, MilpError, Proof};
-use sojourn_workgen::plan::{Iterations, PACE_ONE, PlanPlace, PlannerName, Problem};
+use sojourn_workgen::plan::{Iterations, Machine, PACE_ONE, PlannerName, Problem};
 use std::time::Duration;
 
 const MILP: Milp = Milp { limit: Duration::from_secs(60) };
@@ -34,7 +34,7 @@ fn replicas_epochs_and_rests_are_kept() {
     shop.trials[0].pace = vec![2 * PACE_ONE, PACE_ONE];
     shop.trials[1].epochs_after = 1;
     shop.trials[2].free_at = 5;
-    shop.places[0] = PlanPlace { free_at: 3, latency: 1 };
+    shop.places[0] = Machine { free_at: 3, latency: 1 };
     let plan = MILP.solve(&shop).unwrap();
     assert_eq!(plan.schedule.check(&shop), Ok(()));
     assert_eq!(plan.proof, Proof::Optimal);

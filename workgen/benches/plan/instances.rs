@@ -7,7 +7,7 @@
 )]
 
 use sojourn_protocol::seeds;
-use sojourn_workgen::plan::{PACE_ONE, PlanPlace, PlanTrial, Problem};
+use sojourn_workgen::plan::{Machine, PACE_ONE, PlanTrial, Problem};
 
 /// Millions of floating point operations for each row, of the 35 convnets that Cerebro's simulation
 /// sampled from (VLDB 2020, section 5.4).
@@ -56,7 +56,7 @@ pub(crate) fn convnets(
     };
     Problem {
         trials: costs.iter().map(trial).collect(),
-        places: vec![PlanPlace::default(); places],
+        places: vec![Machine::default(); places],
         holders: (0..places).map(holder).collect(),
     }
 }

@@ -9,7 +9,7 @@
 //! Where paces differ by trial, a place counts as being as fast as it is for the trial that it suits
 //! best. Speeds round up and times down: a bound may be weak, never wrong.
 
-use super::problem::{PACE_ONE, PlanPlace, PlanTrial, Problem};
+use super::problem::{Machine, PACE_ONE, PlanTrial, Problem};
 
 /// Fixed point of the speeds.
 const ONE: u128 = 1 << 32;
@@ -98,7 +98,7 @@ fn loads(problem: &Problem) -> u64 {
         }
     }
     let ends = loads.iter().zip(&problem.places).filter(|((_, hops, _), _)| *hops > 0);
-    let end = |((load, hops, first), place): (&(u64, u64, u64), &PlanPlace)| {
+    let end = |((load, hops, first), place): (&(u64, u64, u64), &Machine)| {
         (*first).max(place.free_at) + load + (hops - 1) * place.latency
     };
     ends.map(end).max().unwrap_or(0)
@@ -117,7 +117,7 @@ fn capacity(problem: &Problem, best: &Best) -> u64 {
             }
         }
     }
-    let speed = |((here, least), place): ((u64, u64), &PlanPlace)| {
+    let speed = |((here, least), place): ((u64, u64), &Machine)| {
         let slow = (u128::from(here) * ONE / u128::from(least)).max(1);
         ((ONE * ONE).div_ceil(slow), place.free_at)
     };

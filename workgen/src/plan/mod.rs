@@ -38,7 +38,7 @@ pub use budget::{Budget, Iterations, WHOLE};
 pub use cyclic::Cyclic;
 pub use ltrp::Ltrp;
 pub use open_shop::{OpenShopError, read_open_shop};
-pub use problem::{LONGEST, PACE_ONE, PlanPlace, PlanTrial, Problem, ProblemError};
+pub use problem::{LONGEST, Machine, PACE_ONE, PlanTrial, Problem, ProblemError};
 pub use randomized::Randomized;
 pub use roam::Roam;
 pub use rollout::Rollout;

@@ -20,7 +20,7 @@ pub struct Problem {
     /// By trial.
     pub trials: Vec<PlanTrial>,
     /// By place.
-    pub places: Vec<PlanPlace>,
+    pub places: Vec<Machine>,
     /// By shard: the places that may train it; `None`: all.
     pub holders: Vec<Option<Vec<u32>>>,
 }
@@ -76,7 +76,7 @@ impl PlanTrial {
 /// One place: where one hop runs at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PlanPlace {
+pub struct Machine {
     /// Microseconds from now until it is free.
     pub free_at: u64,
     /// Microseconds that it rests between two hops.
@@ -144,7 +144,7 @@ impl Problem {
         });
         Self {
             trials: trials.collect(),
-            places: vec![PlanPlace::default(); machines],
+            places: vec![Machine::default(); machines],
             holders: ids.clone().map(|place| Some(vec![place])).collect(),
         }
     }

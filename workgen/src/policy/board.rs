@@ -42,13 +42,13 @@ pub struct Shards<'a> {
 impl Shards<'_> {
     /// How the place stands to a shard.
     #[must_use]
-    pub fn standing(&self, shard: ShardId) -> Standing {
+    pub fn standing(&self, shard: ShardId) -> DataLocality {
         if self.own.is_some_and(|own| own.binary_search(&shard).is_err()) {
-            Standing::Elsewhere
+            DataLocality::Excluded
         } else if self.is_cached(shard) {
-            Standing::Cached
+            DataLocality::Local
         } else {
-            Standing::ToFetch
+            DataLocality::Remote
         }
     }
 
@@ -104,13 +104,13 @@ pub struct Candidate<'a> {
 
 /// How a place stands to a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum DataLocality {
     /// In its cache.
-    Cached,
+    Local,
     /// It would have to fetch it.
-    ToFetch,
+    Remote,
     /// It is for others to train.
-    Elsewhere,
+    Excluded,
 }
 
 /// What is expected of a job's end. Speeds are multiples of one unit.

@@ -1,6 +1,6 @@
 //! Longest total remaining processing time first (DESIGN section 6).
 
-use super::{Board, Candidate, Choice, Decision, Outlook, Policy, Shards, Standing, Why};
+use super::{Board, Candidate, Choice, DataLocality, Decision, Outlook, Policy, Shards, Why};
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::ids::ShardId;
 use std::cmp::Reverse;
@@ -63,7 +63,7 @@ impl Policy for Ltrp {
             before,
             work: here(work),
             longest: here(longest.unwrap_or(work)),
-            standing: if held { Standing::Cached } else { Standing::ToFetch },
+            standing: if held { DataLocality::Local } else { DataLocality::Remote },
             visits,
         };
         Decision::Take(Choice { trial, shard, why })

@@ -6,7 +6,7 @@ mod ltrp;
 mod randomized;
 mod why;
 
-pub use board::{Board, Candidate, Outlook, Shards, Sooner, Standing};
+pub use board::{Board, Candidate, DataLocality, Outlook, Shards, Sooner};
 pub use ltrp::Ltrp;
 pub use randomized::Randomized;
 pub use why::{Time, Why, shard as shard_words};

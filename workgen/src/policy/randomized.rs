@@ -1,7 +1,7 @@
 //! Cerebro's Algorithm 1 (VLDB 2020, section 5.3): an idle place gets a random runnable hop,
 //! replica-aware; the baseline.
 
-use super::{Board, Choice, Decision, Policy, Standing, Why};
+use super::{Board, Choice, DataLocality, Decision, Policy, Why};
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     ids::{ShardId, TrialId},
@@ -23,8 +23,8 @@ impl Policy for Randomized {
             }
         }
         let (from, standing) = match held.is_empty() {
-            true => (others, Standing::ToFetch),
-            false => (held, Standing::Cached),
+            true => (others, DataLocality::Remote),
+            false => (held, DataLocality::Local),
         };
         let Some(count) = u32::try_from(from.len()).ok().filter(|count| *count > 0) else {
             return Decision::Nothing;

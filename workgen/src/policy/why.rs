@@ -1,6 +1,6 @@
 //! Why a policy chose a hop: kept as figures, and put into words where somebody reads them.
 
-use super::Standing;
+use super::DataLocality;
 use std::fmt;
 
 /// Why a hop was chosen.
@@ -15,7 +15,7 @@ pub enum Why {
         /// The same of the open trial that has the most left, of those that the place could take.
         longest: u64,
         /// How the place stands to the shard.
-        standing: Standing,
+        standing: DataLocality,
         /// Visits that the shard still gets.
         visits: u64,
     },
@@ -24,7 +24,7 @@ pub enum Why {
         /// Hops among which chance chose.
         of: u32,
         /// How the place stands to their shards.
-        standing: Standing,
+        standing: DataLocality,
     },
 }
 
@@ -49,11 +49,11 @@ impl fmt::Display for Why {
 
 /// How a place stands to a shard, in words.
 #[must_use]
-pub const fn shard(standing: Standing) -> &'static str {
+pub const fn shard(standing: DataLocality) -> &'static str {
     match standing {
-        Standing::Cached => "a shard in the cache",
-        Standing::ToFetch => "a shard to fetch",
-        Standing::Elsewhere => "a shard of another host",
+        DataLocality::Local => "a shard in the cache",
+        DataLocality::Remote => "a shard to fetch",
+        DataLocality::Excluded => "a shard of another host",
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn it_reads_well() {
-        let standing = Standing::Cached;
+        let standing = DataLocality::Local;
         let why = |before| Why::Longest {
             before,
             work: 1_260_000,
@@ -96,7 +96,7 @@ mod tests {
              visits to come: 7"
         );
         assert!(why(2).to_string().contains("here, 2 open ones have no less (at most 3.0 min); a"));
-        let why = Why::Random { of: 3, standing: Standing::ToFetch };
+        let why = Why::Random { of: 3, standing: DataLocality::Remote };
         assert_eq!(why.to_string(), "randomized: one of 3 open hops, with a shard to fetch");
         let times = [999, 1_000_000, 119_999_999, 7_200_000_000].map(|time| Time(time).to_string());
         assert_eq!(times, ["0 ms", "1.0 s", "119.9 s", "2.0 h"]);

@@ -5,7 +5,7 @@ mod make;
 mod parts;
 mod stretches;
 
-pub use stretches::{Decided, Decision, Pieces, Stretch, StretchMade, Whole};
+pub use stretches::{ByteSpan, Decided, Decision, Pieces, StretchMade, Whole};
 
 use crate::{
     arrival::Arrival,

@@ -23,7 +23,7 @@ use std::ops::Range;
 
 /// A stretch of every checkpoint of a trial, and what of a state belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stretch {
+pub struct ByteSpan {
     /// Its place in a checkpoint.
     pub place: Range<u64>,
     /// The places in a state of its parameters' numbers, in each of the rule's slots.
@@ -92,7 +92,7 @@ pub struct StretchMade {
     pub slots: Vec<u8>,
 }
 
-impl Stretch {
+impl ByteSpan {
     fn bounds(&self) -> Result<Range<usize>, CodecError> {
         crate::state::bounds(&self.place).ok_or_else(|| CodecError::TooLarge("a stretch".into()))
     }
@@ -123,7 +123,7 @@ impl Merger {
 
     /// The stretches of a checkpoint, in order: each has at least so many bytes, but for the last, and few more.
     #[must_use]
-    pub fn stretches(&self, least: u64) -> Vec<Stretch> {
+    pub fn stretches(&self, least: u64) -> Vec<ByteSpan> {
         let least = usize::try_from(least).unwrap_or(usize::MAX).max(1);
         let block = BLOCK * size_of::<f32>();
         let end = self.parts.last().map_or(0, |part| part.place.end);
@@ -144,11 +144,11 @@ impl Merger {
     }
 
     /// The stretch at this place, which has so many bytes of parameters, behind so many.
-    fn stretch(&self, place: &Range<usize>, before: usize, bytes: usize) -> Stretch {
+    fn stretch(&self, place: &Range<usize>, before: usize, bytes: usize) -> ByteSpan {
         let wide = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         let slots = self.state.slot_starts(self.rule.slots().len());
         let slots = slots.map(|start| start + wide(before)..start + wide(before + bytes));
-        Stretch { place: wide(place.start)..wide(place.end), slots: slots.collect() }
+        ByteSpan { place: wide(place.start)..wide(place.end), slots: slots.collect() }
     }
 
     /// The squares of the change in a stretch, for [`Merger::decide`].
@@ -157,7 +157,7 @@ impl Merger {
     /// Bytes that aren't the stretch's, or not of the trial's files.
     pub fn squares(
         &self,
-        stretch: &Stretch,
+        stretch: &ByteSpan,
         base: &[u8],
         returned: &[u8],
     ) -> Result<Vec<f64>, MergeError> {
@@ -168,7 +168,7 @@ impl Merger {
 
     /// How many squares there are of a stretch.
     #[must_use]
-    pub fn blocks(&self, stretch: &Stretch) -> usize {
+    pub fn blocks(&self, stretch: &ByteSpan) -> usize {
         let Ok(place) = stretch.bounds() else { return 0 };
         let parameters = self.parts.iter().filter(|part| part.role == Role::Parameter);
         let places = parameters.filter_map(|part| part.within(&place));
@@ -201,7 +201,7 @@ impl Merger {
         &self,
         decision: &Decision,
         arrival: Arrival,
-        stretch: &Stretch,
+        stretch: &ByteSpan,
         pieces: &Pieces<'_>,
     ) -> Result<StretchMade, MergeError> {
         let Pieces { base, current, returned, slots } = *pieces;
@@ -239,7 +239,7 @@ impl Merger {
     fn check_piece(
         &self,
         name: &'static str,
-        stretch: &Stretch,
+        stretch: &ByteSpan,
         bytes: &[u8],
     ) -> Result<(), MergeError> {
         if stretch.place.start == 0 {

@@ -10,7 +10,7 @@ use sojourn_protocol::{
     ids::Version,
     spec::{MergeSpec, OptimizerMerge, RuleSpec},
 };
-use sojourn_rules::{Arrival, Made, MergeError, Merged, Merger, Pieces, Stretch, Update};
+use sojourn_rules::{Arrival, ByteSpan, Made, MergeError, Merged, Merger, Pieces, Update};
 use std::ops::Range;
 
 fn optimizers() -> impl Strategy<Value = OptimizerMerge> {
@@ -33,7 +33,7 @@ fn cut<'a>(file: &'a [u8], place: &Range<u64>) -> &'a [u8] {
 /// A merge by stretches of at least so many bytes, the last stretch first.
 fn by_stretches(merger: &Merger, update: &Update<'_>, least: u64) -> Result<Merged, MergeError> {
     let stretches = merger.stretches(least);
-    let squares = |stretch: &Stretch| {
+    let squares = |stretch: &ByteSpan| {
         let of = |file| cut(file, &stretch.place);
         merger.squares(stretch, of(update.base), of(update.returned))
     };

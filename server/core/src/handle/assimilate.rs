@@ -10,7 +10,7 @@ use crate::{
 use sojourn_protocol::{
     digest::BlobRef,
     error::ErrorKind,
-    ids::{JobId, LeaseId, Taking, TrialId, Version},
+    ids::{ClaimId, JobId, LeaseId, TrialId, Version},
     report::{Outcome, Trained},
     time::Millis,
     unit::{Canary, Hop, Merge},
@@ -51,7 +51,7 @@ impl Core {
     }
 
     /// Whoever has a unit is still at it.
-    pub(crate) fn renew_assimilation(&mut self, to: ReplyTo, lease: LeaseId, taking: Taking) {
+    pub(crate) fn renew_assimilation(&mut self, to: ReplyTo, lease: LeaseId, taking: ClaimId) {
         let until = self.now + self.config.assimilation_term;
         let lives =
             self.is_to_assimilate(lease) && self.soft.assimilations.renew(lease, taking, until);
@@ -88,7 +88,7 @@ impl Core {
         let stretch = hop.stretches().find(|stretch| stretch.start.shard == trained.end.shard)?;
         Some(AssimilationUnit {
             lease,
-            taking: Taking::default(),
+            taking: ClaimId::default(),
             term: self.config.assimilation_term,
             expected_end: stretch.position_at(trained.end.batch)?,
             version: self.state.trial(hop.job, hop.trial)?.version.next(),

@@ -23,7 +23,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
-use sojourn_workgen::Standing;
+use sojourn_workgen::DataLocality;
 use std::cmp::Reverse;
 
 /// Looks are at least so far apart.
@@ -276,12 +276,12 @@ impl Core {
         let shelf = self.shelf(job, place);
         for shard in visits(lease) {
             match shelf.standing(shard) {
-                Standing::Cached => {}
-                Standing::ToFetch => {
+                DataLocality::Local => {}
+                DataLocality::Remote => {
                     let shard = job.data.train.get(shard_index(shard));
                     bytes += shard.map_or(0, |shard| shard.blob.bytes);
                 }
-                Standing::Elsewhere => return None,
+                DataLocality::Excluded => return None,
             }
         }
         let trained = self.unit_micros(name, lease.unit, &lease.then);

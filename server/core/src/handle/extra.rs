@@ -5,7 +5,7 @@ use crate::{
     core::Core,
     effect::Answer,
     event::{Event, LeaseEnd, UnitKey},
-    state::{ExtraEnd, ExtraName, Lease, marks},
+    state::{ExtraEnd, Lease, RequestedEvaluation, marks},
 };
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
@@ -42,7 +42,7 @@ impl Core {
         job: JobId,
         trial: TrialId,
         split: DataSplit,
-    ) -> Result<ExtraName, ApiError> {
+    ) -> Result<RequestedEvaluation, ApiError> {
         let (known, of_job) = self.known_trial(job, trial)?;
         let conflict = |message| Err(ApiError::new(ErrorKind::Conflict, message));
         if known.data.split(split).is_empty() {
@@ -56,7 +56,7 @@ impl Core {
                 "the server's store has lost the best checkpoint of trial {trial}"
             ));
         }
-        Ok(ExtraName { trial, split, epoch: best.epoch })
+        Ok(RequestedEvaluation { trial, split, epoch: best.epoch })
     }
 
     /// Takes the counts of a wanted evaluation.
@@ -67,7 +67,7 @@ impl Core {
     }
 
     /// Ends an open evaluation with an error, and what was under way for it.
-    pub(crate) fn fail_extra(&mut self, job: JobId, name: ExtraName, error: String) {
+    pub(crate) fn fail_extra(&mut self, job: JobId, name: RequestedEvaluation, error: String) {
         let unit = UnitKey::Extra { job, name };
         let failures = self.state.jobs.get(&job).and_then(|job| job.failures_of(&unit));
         let hosts: Vec<HostId> = marks(failures).into_keys().collect();
@@ -89,7 +89,7 @@ impl Core {
             let extras = job.extras.iter().filter(move |e| lost(&e.checkpoint.sha256));
             extras.map(|extra| (job.id, extra.name))
         });
-        let lost: Vec<(JobId, ExtraName)> = open.collect();
+        let lost: Vec<(JobId, RequestedEvaluation)> = open.collect();
         for (job, name) in lost {
             self.fail_extra(job, name, "the server's store has lost the checkpoint".into());
         }

@@ -1,7 +1,7 @@
 //! How many hops of a trial go to a host under one lease, and over which shards.
 
 use sojourn_protocol::ids::ShardId;
-use sojourn_workgen::{Chain, Standing};
+use sojourn_workgen::{Chain, DataLocality};
 
 /// The shards whose hops follow that over `first`, in order: of those that the trial hasn't begun in this
 /// epoch and the host may have, first what is in its cache, then the others. With the first no more than
@@ -9,7 +9,7 @@ use sojourn_workgen::{Chain, Standing};
 pub(crate) fn legs(
     chain: &Chain,
     first: ShardId,
-    standing: impl Fn(ShardId) -> Standing,
+    standing: impl Fn(ShardId) -> DataLocality,
     most: u32,
 ) -> Vec<ShardId> {
     let further = usize::try_from(most.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -21,8 +21,8 @@ pub(crate) fn legs(
     let others = chain.open().filter(|shard| *shard != first && fresh(shard));
     let with_standing = others.map(|shard| (standing(shard), shard));
     let (held, to_fetch): (Vec<_>, Vec<_>) = with_standing
-        .filter(|(standing, _)| *standing != Standing::Elsewhere)
-        .partition(|(standing, _)| *standing == Standing::Cached);
+        .filter(|(standing, _)| *standing != DataLocality::Excluded)
+        .partition(|(standing, _)| *standing == DataLocality::Local);
     held.into_iter().chain(to_fetch).map(|(_, shard)| shard).take(further).collect()
 }
 
@@ -36,8 +36,8 @@ mod tests {
     };
 
     /// Of a host that holds the last two of five shards.
-    fn last(shard: ShardId) -> Standing {
-        if shard >= ShardId(3) { Standing::Cached } else { Standing::ToFetch }
+    fn last(shard: ShardId) -> DataLocality {
+        if shard >= ShardId(3) { DataLocality::Local } else { DataLocality::Remote }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use crate::{
     core::Core,
-    event::{Event, TrialOrder},
+    event::{Event, MergeMode},
     schedule::Ranks,
     state::{Merging, Trial},
 };
@@ -94,18 +94,18 @@ impl Core {
         let order = match (&of.merging, merges) {
             (None, false) => return,
             (Some(merging), true) if !merging.draining => return,
-            (Some(_), true) => TrialOrder::Merging,
-            (None, true) if self.can_begin(of) => TrialOrder::Merging,
+            (Some(_), true) => MergeMode::Merging,
+            (None, true) if self.can_begin(of) => MergeMode::Merging,
             // Right after a start nobody knows the fleet.
             (Some(_), false) if self.now < self.soft.started_at + self.config.lease_term => {
                 return self.soft.schedule.ordered = None;
             }
-            (Some(merging), false) if is_drained(merging, gathers) => TrialOrder::Hop,
-            (Some(merging), false) if !merging.draining => TrialOrder::Draining,
+            (Some(merging), false) if is_drained(merging, gathers) => MergeMode::Hop,
+            (Some(merging), false) if !merging.draining => MergeMode::Draining,
             // When what is under way has ended.
             (None, true) | (Some(_), false) => return self.soft.schedule.ordered = None,
         };
-        if order == TrialOrder::Draining {
+        if order == MergeMode::Draining {
             self.soft.schedule.ordered = None;
         }
         self.emit(Event::TrialOrdered { job, trial, order });

@@ -14,7 +14,7 @@ use crate::{
     core::Core,
     effect::Effect,
     event::UnitKey,
-    schedule::{Advice, Asked, PlannedHop, PlannedStanding, Planning},
+    schedule::{Advice, Asked, HopStatus, PlannedHop, Planning},
     state::{Job, Lease, Trial},
 };
 use sojourn_protocol::{
@@ -22,7 +22,7 @@ use sojourn_protocol::{
     seeds,
     time::{Millis, UnixMillis},
 };
-use sojourn_workgen::{Chain, Standing, plan::Schedule};
+use sojourn_workgen::{Chain, DataLocality, plan::Schedule};
 use std::sync::Arc;
 
 /// A job's plans are at least so far apart.
@@ -174,7 +174,7 @@ impl Core {
         hop: &PlannedHop,
         shelf: &Shelf<'_>,
     ) -> ShardId {
-        let is_cached = |shard: &ShardId| shelf.standing(*shard) == Standing::Cached;
+        let is_cached = |shard: &ShardId| shelf.standing(*shard) == DataLocality::Local;
         if self.has_homes(job) || is_cached(&hop.shard) {
             return hop.shard;
         }
@@ -234,7 +234,7 @@ impl Core {
     pub(crate) fn planned_host(&self, job: &Job, trial: &Trial) -> Option<HostId> {
         let planning = self.soft.schedule.plans.get(&job.id)?;
         let standing = |hop: &PlannedHop| {
-            if self.is_over(trial, hop) { PlannedStanding::Over } else { PlannedStanding::Later }
+            if self.is_over(trial, hop) { HopStatus::Over } else { HopStatus::Later }
         };
         planning.next_host(trial.id, standing)
     }
@@ -254,17 +254,17 @@ impl Core {
         })
     }
 
-    fn planned_standing(&self, job: &Job, hop: &PlannedHop, place: Place<'_>) -> PlannedStanding {
-        let Some(trial) = job.trial(hop.trial) else { return PlannedStanding::Over };
+    fn planned_standing(&self, job: &Job, hop: &PlannedHop, place: Place<'_>) -> HopStatus {
+        let Some(trial) = job.trial(hop.trial) else { return HopStatus::Over };
         if self.is_over(trial, hop) {
-            return PlannedStanding::Over;
+            return HopStatus::Over;
         }
         let may = self.may_train(job, trial, place)
             && self.has_room(place.slots, trial)
             && self.is_home(job, place.class(), hop.shard, place.host);
         if trial.is_runnable() {
             let open = may && trial.chain.epoch() == hop.epoch;
-            return if open { PlannedStanding::Open } else { PlannedStanding::Later };
+            return if open { HopStatus::Open } else { HopStatus::Later };
         }
         // Where a checkpoint's way takes no time, nothing is gained by it.
         let goes_on = Some(trial).filter(|_| self.is_planned(job.id));
@@ -273,9 +273,9 @@ impl Core {
             may && chain.epoch() == hop.epoch && chain.next(hop.shard).is_some()
         });
         match goes_on {
-            Some(Continued { after: Some(_), .. }) if !place.ahead => PlannedStanding::Open,
-            Some(_) if place.ahead => PlannedStanding::GoesOn,
-            Some(_) | None => PlannedStanding::Later,
+            Some(Continued { after: Some(_), .. }) if !place.ahead => HopStatus::Open,
+            Some(_) if place.ahead => HopStatus::GoesOn,
+            Some(_) | None => HopStatus::Later,
         }
     }
 

@@ -9,7 +9,7 @@ use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, ShardId, TrialId},
     spec::Replicas,
 };
-use sojourn_workgen::plan::{PACE_ONE, PlanPlace, PlanTrial, Problem};
+use sojourn_workgen::plan::{Machine, PACE_ONE, PlanTrial, Problem};
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
@@ -120,7 +120,7 @@ impl Core {
     }
 
     /// One place for each slot, and when it is free.
-    fn plan_places(&self) -> (Vec<Slot>, Vec<PlanPlace>) {
+    fn plan_places(&self) -> (Vec<Slot>, Vec<Machine>) {
         let (mut slots, mut places) = (Vec::new(), Vec::new());
         let fleet = self.soft.schedule.fleet.hosts();
         for (host, devices) in fleet.filter(|(host, _)| !self.soft.is_resting(*host, self.now)) {
@@ -130,7 +130,7 @@ impl Core {
                 let flops = device.map_or(0.0, |device| device.flops);
                 for free_at in self.slots_free_at(host, &place.device, place.slots) {
                     slots.push(((host, place.device.clone()), flops));
-                    places.push(PlanPlace { free_at, ..PlanPlace::default() });
+                    places.push(Machine { free_at, ..Machine::default() });
                 }
             }
         }

@@ -4,7 +4,7 @@ use sojourn_protocol::{
     ids::{HostId, LeaseId},
     manifest::DataSplit,
 };
-use sojourn_workgen::{Standing, Time, Why, shard_words};
+use sojourn_workgen::{DataLocality, Time, Why, shard_words};
 use std::fmt::{self, Write as _};
 
 /// Bytes that the words of most grants take.
@@ -40,7 +40,7 @@ pub(crate) struct Planned {
     pub(crate) late: u64,
     pub(crate) early: u64,
     /// How the place stands to its shard.
-    pub(crate) standing: Standing,
+    pub(crate) standing: DataLocality,
 }
 
 /// What a second copy goes beside, and why.

@@ -3,7 +3,7 @@
 use super::{fit::Place, house::group};
 use crate::{contact::Contact, core::Core, state::Job};
 use sojourn_protocol::{ids::ShardId, unit::shard_index};
-use sojourn_workgen::{Shards, Standing};
+use sojourn_workgen::{DataLocality, Shards};
 
 /// A job's shards as a place's host has them.
 pub(crate) struct Shelf<'a> {
@@ -37,10 +37,10 @@ impl<'a> Shelf<'a> {
     }
 
     /// How one shard stands to the place, whether its cache has been looked through or not.
-    pub(crate) fn standing(&self, shard: ShardId) -> Standing {
+    pub(crate) fn standing(&self, shard: ShardId) -> DataLocality {
         match self.shards().standing(shard) {
-            Standing::ToFetch if self.cached.is_none() && self.has_blob_of(shard) => {
-                Standing::Cached
+            DataLocality::Remote if self.cached.is_none() && self.has_blob_of(shard) => {
+                DataLocality::Local
             }
             standing => standing,
         }

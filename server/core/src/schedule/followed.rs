@@ -67,7 +67,7 @@ pub(crate) enum Advice {
 
 /// How a planned hop stands now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum HopStatus {
     /// It can be granted.
     Open,
     /// Its trial is at this very place, which goes on with it.
@@ -138,12 +138,12 @@ impl Followed {
         &self,
         (host, device): (HostId, &str),
         now: UnixMillis,
-        standing: impl Fn(&PlannedHop) -> Standing,
+        standing: impl Fn(&PlannedHop) -> HopStatus,
     ) -> Advice {
         let lists = self.lists.get(&host);
         let Some(list) = lists.and_then(|lists| lists.get(device)) else { return Advice::Nothing };
         let micros = now.0.saturating_mul(1000);
-        let left = || list.iter().filter(|hop| standing(hop) != Standing::Over);
+        let left = || list.iter().filter(|hop| standing(hop) != HopStatus::Over);
         let is_next = |hop: &PlannedHop| {
             let next = self.next(hop.trial, &standing);
             let gone_by = |next: &PlannedHop| !self.roams && next.patience_until() <= micros;
@@ -162,10 +162,10 @@ impl Followed {
                 break;
             }
             let stands = standing(hop);
-            if self.roams && stands == Standing::GoesOn && is_next(hop) {
+            if self.roams && stands == HopStatus::GoesOn && is_next(hop) {
                 return Advice::GoesOn;
             }
-            if stands == Standing::Open && is_next(hop) {
+            if stands == HopStatus::Open && is_next(hop) {
                 let further = left().skip(n + 1).take_while(|next| hop.is_in_a_row_with(next));
                 return Advice::Take(*hop, u32::try_from(further.count()).unwrap_or(u32::MAX));
             }
@@ -181,9 +181,9 @@ impl Followed {
     pub(super) fn next(
         &self,
         trial: TrialId,
-        standing: impl Fn(&PlannedHop) -> Standing,
+        standing: impl Fn(&PlannedHop) -> HopStatus,
     ) -> Option<&PlannedHop> {
-        self.trials.get(&trial)?.iter().find(|hop| standing(hop) != Standing::Over)
+        self.trials.get(&trial)?.iter().find(|hop| standing(hop) != HopStatus::Over)
     }
 
     /// Instead of a planned hop, and those of the same epoch that are planned after it at its place, its trial visits
@@ -237,13 +237,13 @@ impl Followed {
         &mut self,
         (host, device): (HostId, &str),
         trial: TrialId,
-        standing: impl Fn(&PlannedHop) -> Standing,
+        standing: impl Fn(&PlannedHop) -> HopStatus,
     ) {
         let of_host = self.lists.get_mut(&host);
         let list = of_host.and_then(|lists| lists.get_mut(device));
         let of_trial = self.trials.get_mut(&trial);
         for hops in list.into_iter().chain(of_trial) {
-            while hops.front().is_some_and(|hop| standing(hop) == Standing::Over) {
+            while hops.front().is_some_and(|hop| standing(hop) == HopStatus::Over) {
                 hops.pop_front();
             }
         }

@@ -23,7 +23,7 @@ mod ranks;
 
 pub(crate) use estimate::{Estimates, PACE_ONE, PlaceName};
 pub(crate) use fleet::{Fleet, FleetPlace, SPEED_ONE, look_after, takes};
-pub(crate) use followed::{Advice, PlannedHop, Standing as PlannedStanding};
+pub(crate) use followed::{Advice, HopStatus, PlannedHop};
 pub(crate) use homes::{Homes, Keeper};
 pub(crate) use look_again::LookAgain;
 pub(crate) use planning::{ALONE, Asked, PlaceKey, Planning};

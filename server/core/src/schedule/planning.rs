@@ -6,7 +6,7 @@
 //!
 //! A plan is advice (`followed.rs`); whatever it doesn't say the policy decides.
 
-use super::followed::{Advice, Followed, PlannedHop, Standing};
+use super::followed::{Advice, Followed, HopStatus, PlannedHop};
 use sojourn_protocol::{
     ids::{Epoch, HostId, ShardId, TrialId},
     time::{Millis, UnixMillis},
@@ -197,7 +197,7 @@ impl Planning {
         &self,
         place: (HostId, &str),
         now: UnixMillis,
-        standing: impl Fn(&PlannedHop) -> Standing,
+        standing: impl Fn(&PlannedHop) -> HopStatus,
     ) -> Advice {
         let followed = self.followed.as_ref();
         followed.map_or(Advice::Nothing, |followed| followed.advise(place, now, standing))
@@ -207,7 +207,7 @@ impl Planning {
     pub(crate) fn next_host(
         &self,
         trial: TrialId,
-        standing: impl Fn(&PlannedHop) -> Standing,
+        standing: impl Fn(&PlannedHop) -> HopStatus,
     ) -> Option<HostId> {
         Some(self.followed.as_ref()?.next(trial, standing)?.host)
     }
@@ -229,7 +229,7 @@ impl Planning {
         &mut self,
         place: (HostId, &str),
         trial: TrialId,
-        standing: impl Fn(&PlannedHop) -> Standing,
+        standing: impl Fn(&PlannedHop) -> HopStatus,
     ) {
         if let Some(followed) = &mut self.followed {
             followed.clear(place, trial, standing);

@@ -1,7 +1,9 @@
 //! How trials, jobs and evaluations outside the search end, and what stands still meanwhile.
 
-use super::{ExtraEnd, ExtraName, ExtraResult, FailedBy, JobEnd, Lease, State, Trial, TrialEnd};
-use crate::event::TrialOrder;
+use super::{
+    ExtraEnd, ExtraResult, FailedBy, JobEnd, Lease, RequestedEvaluation, State, Trial, TrialEnd,
+};
+use crate::event::MergeMode;
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     time::UnixMillis,
@@ -9,7 +11,13 @@ use sojourn_protocol::{
 use std::{collections::BTreeMap, sync::Arc};
 
 impl State {
-    pub(super) fn end_extra(&mut self, job: JobId, name: ExtraName, end: ExtraEnd, at: UnixMillis) {
+    pub(super) fn end_extra(
+        &mut self,
+        job: JobId,
+        name: RequestedEvaluation,
+        end: ExtraEnd,
+        at: UnixMillis,
+    ) {
         let Some(known) = self.jobs.get_mut(&job) else { return };
         let Some(place) = known.extras.iter().position(|extra| extra.name == name) else { return };
         let checkpoint = known.extras.remove(place).checkpoint;
@@ -21,14 +29,14 @@ impl State {
     }
 
     /// Says how a trial's results are taken in from now on.
-    pub(super) fn ordered(&mut self, job: JobId, id: TrialId, order: TrialOrder, at: UnixMillis) {
+    pub(super) fn ordered(&mut self, job: JobId, id: TrialId, order: MergeMode, at: UnixMillis) {
         let Some(trial) = self.trial(job, id) else { return };
         let live = trial.live.iter().filter_map(|lease| self.leases.get(lease).cloned());
         let live: Vec<Arc<Lease>> = live.collect();
         self.change_trial(job, id, at, |trial| match order {
-            TrialOrder::Merging => trial.begin_merging(&live),
-            TrialOrder::Draining => trial.drain(),
-            TrialOrder::Hop => trial.merging = None,
+            MergeMode::Merging => trial.begin_merging(&live),
+            MergeMode::Draining => trial.drain(),
+            MergeMode::Hop => trial.merging = None,
         });
     }
 

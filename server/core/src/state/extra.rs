@@ -27,7 +27,7 @@ pub enum AtEnd {
 /// Which extra evaluation of a job: there is one of each name at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ExtraName {
+pub struct RequestedEvaluation {
     /// The trial.
     pub trial: TrialId,
     /// The rows.
@@ -40,7 +40,7 @@ pub struct ExtraName {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExtraEvaluation {
     /// Which.
-    pub name: ExtraName,
+    pub name: RequestedEvaluation,
     /// The version that the epoch ended with.
     pub version: Version,
     /// Its checkpoint; kept while the evaluation is open.
@@ -55,7 +55,7 @@ pub struct ExtraEvaluation {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExtraResult {
     /// Which.
-    pub name: ExtraName,
+    pub name: RequestedEvaluation,
     /// What was evaluated; it may be gone by now.
     pub checkpoint: BlobRef,
     /// When it ended.

@@ -1,7 +1,7 @@
 //! One job: its trials and its counts.
 
 use super::{
-    AtEnd, ExtraEvaluation, ExtraName, Lease, Merging,
+    AtEnd, ExtraEvaluation, Lease, Merging, RequestedEvaluation,
     open::Open,
     trial::{Best, Trial, TrialEnd, is_better},
 };
@@ -247,9 +247,9 @@ impl Job {
 
     /// The evaluation of the best trial on the test data.
     #[must_use]
-    pub fn test_of_best(&self) -> Option<ExtraName> {
+    pub fn test_of_best(&self) -> Option<RequestedEvaluation> {
         let (trial, best) = self.best()?;
-        Some(ExtraName { trial, split: DataSplit::Test, epoch: best.epoch })
+        Some(RequestedEvaluation { trial, split: DataSplit::Test, epoch: best.epoch })
     }
 
     /// Ends the job where all its trials have, and where its best trial was tested if it is to be. Opens

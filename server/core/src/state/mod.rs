@@ -24,7 +24,7 @@ mod units;
 
 pub use blob::{BlobStatus, Blobs};
 pub use check::{Check, Trust};
-pub use extra::{AtEnd, ExtraEnd, ExtraEvaluation, ExtraName, ExtraResult};
+pub use extra::{AtEnd, ExtraEnd, ExtraEvaluation, ExtraResult, RequestedEvaluation};
 pub(crate) use fold::Concern;
 pub use host::Host;
 pub(crate) use job::context;

@@ -1,4 +1,4 @@
-//! Taking a trial back to the end of an epoch, as if nothing had been trained since (`sojourn rollback`).
+//! ClaimId a trial back to the end of an epoch, as if nothing had been trained since (`sojourn rollback`).
 
 use super::{Best, Job, Merging, State, Trial, TrialEnd, trial::is_better};
 use sojourn_protocol::{

@@ -1,6 +1,6 @@
 //! One trial: its chain, its version, its evaluations, and the results that wait for it.
 
-use super::{Check, ExtraName, ExtraResult, Merging, Stopped};
+use super::{Check, ExtraResult, Merging, RequestedEvaluation, Stopped};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -197,7 +197,7 @@ impl Trial {
 
     /// Its evaluation outside the search of this name, once it has ended.
     #[must_use]
-    pub fn extra_result(&self, name: &ExtraName) -> Option<&ExtraResult> {
+    pub fn extra_result(&self, name: &RequestedEvaluation) -> Option<&ExtraResult> {
         self.extras.iter().find(|result| result.name == *name)
     }
 

@@ -1,7 +1,8 @@
 //! A job's units by name: which are open, who is at them, and who has failed.
 
 use super::{
-    ExtraEvaluation, ExtraName, ExtraResult, FailedBy, Job, Lease, Trial, merging::ShardUnit,
+    ExtraEvaluation, ExtraResult, FailedBy, Job, Lease, RequestedEvaluation, Trial,
+    merging::ShardUnit,
 };
 use crate::event::UnitKey;
 use sojourn_protocol::{
@@ -13,19 +14,19 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Job {
     /// An open evaluation outside the search.
     #[must_use]
-    pub fn extra(&self, name: &ExtraName) -> Option<&ExtraEvaluation> {
+    pub fn extra(&self, name: &RequestedEvaluation) -> Option<&ExtraEvaluation> {
         self.extras.iter().find(|extra| extra.name == *name)
     }
 
     /// An evaluation outside the search that has ended.
     #[must_use]
-    pub fn extra_result(&self, name: &ExtraName) -> Option<&ExtraResult> {
+    pub fn extra_result(&self, name: &RequestedEvaluation) -> Option<&ExtraResult> {
         self.trial(name.trial)?.extra_result(name)
     }
 
     /// Opens an evaluation of what is its trial's best checkpoint now; one that failed begins anew. Gives
     /// the checkpoint, which is referred to from now on.
-    pub(super) fn open_extra(&mut self, name: ExtraName) -> Option<BlobRef> {
+    pub(super) fn open_extra(&mut self, name: RequestedEvaluation) -> Option<BlobRef> {
         let trial = self.trial_mut(name.trial)?;
         let checkpoint = trial.best.filter(|best| best.epoch == name.epoch)?.checkpoint;
         let version = trial.version_after(name.epoch)?;

@@ -4,7 +4,7 @@ use crate::support::{
     Bench, HOST, JOB, OTHER, data, data_with_test, evaluated, evaluation, events, fail, request,
 };
 use sojourn_core::{
-    Answer, AtEnd, Command, Core, Event, ExtraName, LeaseEnd, Query, Record, ReplyTo,
+    Answer, AtEnd, Command, Core, Event, LeaseEnd, Query, Record, ReplyTo, RequestedEvaluation,
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -17,8 +17,8 @@ use sojourn_protocol::{
     view::{EvaluationState, EvaluationView, JobState},
 };
 
-fn name(trial: u32, split: DataSplit, epoch: u32) -> ExtraName {
-    ExtraName { trial: TrialId(trial), split, epoch: Epoch(epoch) }
+fn name(trial: u32, split: DataSplit, epoch: u32) -> RequestedEvaluation {
+    RequestedEvaluation { trial: TrialId(trial), split, epoch: Epoch(epoch) }
 }
 
 /// Asks for an evaluation.

@@ -3,7 +3,7 @@
 use crate::support::{
     Bench, HOST, JOB, OTHER, demand, done, hop, inventory, offer, request, trained,
 };
-use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, ReplyTo, TrialOrder};
+use sojourn_core::{Answer, Command, Core, Event, LeaseEnd, MergeMode, ReplyTo};
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
     digest::Digest,
@@ -49,7 +49,7 @@ fn merged(events: &[Event]) -> Vec<(LeaseId, Version, MergeRecord)> {
     merged.collect()
 }
 
-fn orders(events: &[Event]) -> Vec<TrialOrder> {
+fn orders(events: &[Event]) -> Vec<MergeMode> {
     let orders = events.iter().filter_map(|event| match event {
         Event::TrialOrdered { order, .. } => Some(*order),
         _ => None,
@@ -227,12 +227,12 @@ fn too_few_trials_merge_and_go_back_to_hop_order_when_hosts_leave() {
             reported: vec![],
         }));
     }
-    assert_eq!(orders(&events), [TrialOrder::Draining], "{events:?}");
+    assert_eq!(orders(&events), [MergeMode::Draining], "{events:?}");
     assert_eq!(ask(&mut bench, HOST, 1, 1), [], "it hands out nothing");
     let mut events = report(&mut bench, HOST, &first);
     events.extend(bench.assimilate());
     assert_eq!(merged(&events)[0].2.flush, Flush::Now);
-    assert_eq!(orders(&events), [TrialOrder::Hop], "{events:?}");
+    assert_eq!(orders(&events), [MergeMode::Hop], "{events:?}");
     assert_eq!(is_merging(&bench), None);
     bench.work_to_the_end(&[HOST]);
 }
@@ -248,7 +248,7 @@ fn a_host_that_comes_has_a_running_hop_merged_beside_its_own() {
     let holding = running(&first);
     let request = WorkRequest { demand: slots, holding, ..request(0, Vec::new()) };
     let events = bench.events(Command::Ask { to: ReplyTo(1), host: HOST, request });
-    assert_eq!(orders(&events), [TrialOrder::Merging], "{events:?}");
+    assert_eq!(orders(&events), [MergeMode::Merging], "{events:?}");
     let more = ask(&mut bench, HOST, 3, 2);
     assert_eq!(more.len(), 2);
     let mut all = Vec::new();

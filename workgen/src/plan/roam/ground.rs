@@ -2,7 +2,7 @@
 
 use super::share::Share;
 use crate::plan::{
-    PlanPlace, Problem,
+    Machine, Problem,
     problem::{PACE_ONE, PlanTrial},
 };
 use std::cmp::Reverse;
@@ -165,7 +165,7 @@ impl<'a> Ground<'a> {
         let busy = (0..self.hops.len()).filter(|trial| self.hops[*trial] > 0);
         let send = busy.clone().map(|trial| self.problem.trials[trial].send).min();
         let alone = busy.map(|trial| {
-            let ends = |(place, known): (usize, &PlanPlace)| {
+            let ends = |(place, known): (usize, &Machine)| {
                 known.free_at.max(self.arrives(trial, place)) + self.time(trial, place)
             };
             let soonest = self.problem.places.iter().enumerate().map(ends).min();

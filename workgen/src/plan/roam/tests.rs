@@ -1,7 +1,7 @@
 //! Small problems with known best plans, and that plans give trials their time to move.
 
 use super::*;
-use crate::plan::{Iterations, PACE_ONE, PlanPlace, PlanTrial, Step};
+use crate::plan::{Iterations, Machine, PACE_ONE, PlanTrial, Step};
 use proptest::prelude::*;
 use share::Share;
 
@@ -18,7 +18,7 @@ fn trial(hops: u32, work: u64) -> PlanTrial {
 
 fn problem(trials: Vec<PlanTrial>, places: usize) -> Problem {
     let holders = vec![None; trials[0].work.len()];
-    Problem { trials, places: vec![PlanPlace::default(); places], holders }
+    Problem { trials, places: vec![Machine::default(); places], holders }
 }
 
 fn plan(problem: &Problem, iterations: u64) -> Schedule {
@@ -169,7 +169,7 @@ fn moving_trial(shards: u32, places: u32) -> impl Strategy<Value = PlanTrial> {
 fn moving() -> impl Strategy<Value = Problem> {
     (1_u32..5, 1_u32..4).prop_flat_map(|(shards, places)| {
         let place = (0_u64..50, 0_u64..3);
-        let place = place.prop_map(|(free_at, latency)| PlanPlace { free_at, latency });
+        let place = place.prop_map(|(free_at, latency)| Machine { free_at, latency });
         (
             proptest::collection::vec(moving_trial(shards, places), 0..7),
             proptest::collection::vec(place, places as usize),

@@ -9,7 +9,7 @@ use crate::fleet::{
     cache::{Name, Need, needs},
     fate::Training,
 };
-use sojourn_protocol::unit::{Lease, Stretch, Unit};
+use sojourn_protocol::unit::{Lease, ShardSegment, Unit};
 use std::collections::BTreeSet;
 
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl Running {
     }
 
     /// Its legs, with their batches among all: those done before each.
-    pub(super) fn legs(&self) -> Vec<(Stretch, u32)> {
+    pub(super) fn legs(&self) -> Vec<(ShardSegment, u32)> {
         let Unit::Train(hop) = &self.lease.unit else { return Vec::new() };
         let mut done = 0u32;
         let legs = hop.stretches().map(|stretch| {
@@ -166,7 +166,7 @@ impl Running {
         if self.missing.is_empty() {
             return until;
         }
-        let missing = |stretch: &Stretch| self.awaits(&Name::Data(stretch.shard.blob.sha256));
+        let missing = |stretch: &ShardSegment| self.awaits(&Name::Data(stretch.shard.blob.sha256));
         let first = self.legs().into_iter().find(|(stretch, _)| missing(stretch));
         first.map_or(until, |(_, before)| before.min(until))
     }

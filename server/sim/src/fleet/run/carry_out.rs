@@ -4,7 +4,7 @@ use super::{NOBODY, Run};
 use crate::fleet::{quantity::float, queue::Event, training::Score};
 use rand_core::Rng as _;
 use sojourn_core::{
-    Answer, Command, Effect, Envelope, Event as Decided, Record, ReplyTo, TrialOrder,
+    Answer, Command, Effect, Envelope, Event as Decided, MergeMode, Record, ReplyTo,
 };
 use sojourn_protocol::{ids::LeaseId, report::Sums, time::UnixMillis};
 
@@ -88,7 +88,7 @@ impl Run<'_> {
             }
             Decided::Superseded { lease } => self.tally.is_superseded(*lease),
             Decided::TrialOrdered { order, .. } => {
-                self.tally.order_switches += u64::from(*order != TrialOrder::Draining);
+                self.tally.order_switches += u64::from(*order != MergeMode::Draining);
             }
             Decided::Evaluated { lease, epoch, valid, f1 } => {
                 self.tally.evaluated += 1;
