@@ -11,7 +11,7 @@ use super::{
     server::Server,
 };
 use rand_chacha::ChaCha8Rng;
-use sojourn_core::{Answer, Command, CoreConfig, ReplyTo};
+use sojourn_core::{Answer, Command, CoreConfig, Record, ReplyTo};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId, LeaseId, TrialId},
@@ -98,9 +98,18 @@ impl World {
     ///
     /// # Errors
     /// [`Broken`]: an invariant, determinism, liveness or the final proof doesn't hold.
-    pub fn run(mut self) -> Result<Outcome, Broken> {
+    pub fn run(self) -> Result<Outcome, Broken> {
+        self.run_with_journal().map(|(outcome, _)| outcome)
+    }
+
+    /// Runs the world to its end, and returns all records of its journal beside the outcome.
+    ///
+    /// # Errors
+    /// As [`World::run`].
+    pub fn run_with_journal(mut self) -> Result<(Outcome, Vec<Record>), Broken> {
         let reproduce = self.scenario.reproduce();
-        self.live().map_err(|what| Broken { what, reproduce })
+        let outcome = self.live().map_err(|what| Broken { what, reproduce })?;
+        Ok((outcome, self.server.durable().to_vec()))
     }
 
     fn live(&mut self) -> Result<Outcome, String> {
