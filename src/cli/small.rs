@@ -1,22 +1,30 @@
 //! The command line of the daemon alone: `sojourn client` as [`Cli`] of the full command has it, for
 //! machines that only train. Built with `--no-default-features --features client` (`make daemon`).
 
-mod client;
-mod ctl;
-#[expect(dead_code, reason = "the full command uses all of it")]
-mod failure;
-#[expect(dead_code, reason = "the full command uses all of it")]
-mod figures;
-mod local;
-mod log;
-mod output;
-mod service;
-mod shutdown;
-mod trust;
+mod render {
+    #[expect(dead_code, reason = "the full command uses all of it")]
+    pub(crate) mod figures;
+}
+mod terminal {
+    #[expect(dead_code, reason = "the full command uses all of it")]
+    pub(crate) mod exit;
+    pub(crate) mod local;
+    pub(crate) mod log;
+    pub(crate) mod output;
+    pub(crate) mod signals;
+    pub(crate) mod stderr;
+    pub(crate) mod trust;
+}
+mod work {
+    pub(crate) mod client;
+    pub(crate) mod ctl;
+    pub(crate) mod service;
+}
 
 use clap::{Parser, Subcommand};
-use failure::Failure;
 use std::process::ExitCode;
+use terminal::{exit::Failure, log};
+use work::{client, service};
 
 /// Trains deep-learning models for a Sojourn server.
 #[derive(Debug, Parser)]

@@ -1,8 +1,14 @@
 //! What a demo showed: the leader board, the counts, and whether the promises were kept.
 
 use crate::{
-    cli::{Column, Failure, Grid, words},
-    replay::{Replayed, Verdict},
+    cli::{
+        render::{
+            tables::{Column, Grid},
+            text,
+        },
+        terminal::exit::Failure,
+    },
+    replay::{Replayed, Verdict, trial::verdict_text},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -135,7 +141,7 @@ pub(super) fn stamped(begun: Instant, text: &str) -> String {
 /// What the progress bar says beside its count.
 pub(super) fn progress(view: &JobView) -> String {
     match &view.best {
-        Some(best) => format!("hops; best {} (trial {})", words::metric(best.value), best.trial),
+        Some(best) => format!("hops; best {} (trial {})", text::metric(best.value), best.trial),
         None => "hops".into(),
     }
 }
@@ -160,24 +166,24 @@ fn text(figures: &Figures) -> String {
         "leases         {} ran out, {} came back unused; {} handed out again",
         view.leases_expired,
         view.leases_returned,
-        words::counted(u64::try_from(redone).unwrap_or(0), "unit"),
+        text::counted(u64::try_from(redone).unwrap_or(0), "unit"),
     ));
     lines
         .push(format!("results        {} superseded, {} rejected", view.superseded, view.rejected));
-    lines.push(format!("bytes moved    {}", words::bytes(figures.transferred)));
+    lines.push(format!("bytes moved    {}", text::bytes(figures.transferred)));
     lines.push(format!(
         "utilisation    {utilisation:.0} % of {} slots x {:.1} s trained or evaluated, on {} cores with the server",
         figures.clients,
         figures.search_seconds,
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
     ));
-    lines.push(crate::cli::replay_text(&figures.replayed));
+    lines.push(verdict_text(&figures.replayed));
     lines.join("\n")
 }
 
 fn board(trials: &[TrialView], view: &JobView) -> String {
     let mut ranked: Vec<&TrialView> = trials.iter().collect();
-    ranked.sort_by(|a, b| words::leader_board(Goal::Max, a, b));
+    ranked.sort_by(|a, b| text::leader_board(Goal::Max, a, b));
     let mut grid = Grid::new(&[
         ("", Column::Number),
         ("trial", Column::Number),
@@ -191,10 +197,10 @@ fn board(trials: &[TrialView], view: &JobView) -> String {
         let row = [
             format!("{place}"),
             trial.trial.to_string(),
-            best.map_or_else(|| "-".into(), |best| words::metric(best.value)),
+            best.map_or_else(|| "-".into(), |best| text::metric(best.value)),
             best.map_or_else(|| "-".into(), |best| (best.epoch.0 + 1).to_string()),
             trial.arch.clone(),
-            words::choices(&trial.choices),
+            text::choices(&trial.choices),
         ];
         if place == 1 { grid.bold_row(row) } else { grid.row(row) }
     }

@@ -1,6 +1,6 @@
 //! The processes of a demo: a server and clients, started from this very program.
 
-use crate::cli::Failure;
+use crate::cli::terminal::exit::Failure;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs::{self, File},

@@ -16,7 +16,14 @@ pub(crate) use figures::{Figures, Summary};
 
 use crate::{
     api_client::ApiClient,
-    cli::{Failure, Meter, Unit, replay_trial, words},
+    cli::{
+        render::{
+            progress::{Meter, Unit},
+            text,
+        },
+        terminal::exit::Failure,
+    },
+    replay::trial::replay_trial,
 };
 use machine::Machine;
 use serde_json::Value;
@@ -208,7 +215,7 @@ impl<'a> Stage<'a> {
                     self.begun,
                     &format!(
                         "SIGKILL to {name}, which held {}",
-                        words::counted(u64::try_from(leases).unwrap_or(0), "unit")
+                        text::counted(u64::try_from(leases).unwrap_or(0), "unit")
                     ),
                 );
             }
@@ -220,7 +227,7 @@ impl<'a> Stage<'a> {
                 self.killed = Some(Killed::Back);
                 let text = format!(
                     "{} ran out, to be done by others; {} starts again",
-                    words::counted(view.leases_expired, "lease"),
+                    text::counted(view.leases_expired, "lease"),
                     client_name(VICTIM)
                 );
                 tell(&meter, self.begun, &text);

@@ -1,6 +1,6 @@
 //! Where a replay's blobs lie: the data for good, versions only while a later one is made from them.
 
-use crate::{api_client::ApiClient, cli::Failure};
+use crate::{api_client::ApiClient, cli::terminal::exit::Failure};
 use sojourn_model::base_checkpoint;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},

@@ -1,6 +1,6 @@
 //! Which files a replay keeps.
 
-use super::*;
+use crate::replay::*;
 use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
     manifest::{DataManifest, Labels},

@@ -1,6 +1,6 @@
 //! Merging a history's results again, by the rules that the assimilator has.
 
-use crate::cli::Failure;
+use crate::cli::terminal::exit::Failure;
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},

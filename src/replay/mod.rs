@@ -7,8 +7,9 @@
 
 mod files;
 mod merging;
+pub(crate) mod trial;
 
-use crate::{api_client::ApiClient, cli::Failure};
+use crate::{api_client::ApiClient, cli::terminal::exit::Failure};
 use files::Files;
 use merging::Merging;
 use serde::Serialize;

@@ -1,0 +1,54 @@
+//! `sojourn backlog`: how much there is to assimilate, how late it is, and who does it.
+
+use crate::cli::{
+    render::{
+        figures,
+        tables::{Column, Grid},
+    },
+    terminal::{connection::Connection, exit::Failure, output},
+};
+
+/// Results that wait to become versions, and the assimilators. Whoever starts and stops `sojourn assimilate` can follow
+/// `waiting`, `lag` (milliseconds) and `per_second` of the JSON.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print a JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let view = args.connection.client()?.assimilations().await?;
+    if args.json {
+        return output::json(&view);
+    }
+    let text = format!(
+        "{} waiting, {} taken, {} behind others of their trials; the oldest for {}\n\
+         {} ended, {:.1} a second in the last minute\n\
+         {} in the server itself",
+        figures::count(view.waiting),
+        figures::count(view.taken),
+        figures::count(view.behind),
+        figures::duration(view.lag.0),
+        figures::count(view.ended),
+        view.per_second,
+        figures::counted(u64::from(view.threads), "thread"),
+    );
+    output::line(&text)?;
+    if view.assimilators.is_empty() {
+        return Ok(());
+    }
+    let columns =
+        [("ASSIMILATOR", Column::Text), ("SILENT", Column::Text), ("TAKEN", Column::Number)];
+    let mut grid = Grid::new(&columns);
+    for assimilator in &view.assimilators {
+        grid.row([
+            assimilator.name.clone(),
+            figures::duration(assimilator.silent.0),
+            figures::count(assimilator.taken),
+        ]);
+    }
+    output::line(&grid.text())
+}

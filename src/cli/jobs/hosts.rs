@@ -1,0 +1,105 @@
+//! `sojourn hosts`: the machines, a line each.
+
+use crate::cli::{
+    render::{
+        tables::{Column, Grid},
+        text,
+    },
+    terminal::{connection::Connection, exit::Failure, output},
+};
+use sojourn_protocol::view::{DeviceView, HostView};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print a JSON array.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let hosts = args.connection.client()?.hosts().await?;
+    if args.json {
+        return output::json(&hosts);
+    }
+    if hosts.is_empty() {
+        return output::line(
+            "no hosts yet: `sojourn client --server URL --token TOKEN` on a machine makes one",
+        );
+    }
+    let mut grid = Grid::new(&[
+        ("HOST", Column::Number),
+        ("NAME", Column::Text),
+        ("STATE", Column::Text),
+        ("SEEN", Column::Text),
+        ("SLOTS", Column::Number),
+        ("DEVICES", Column::Text),
+        ("LEASES", Column::Number),
+        ("USED", Column::Number),
+        ("RAN OUT", Column::Number),
+        ("RELIABLE", Column::Number),
+        ("TRUST", Column::Text),
+        ("TRAINED", Column::Text),
+        ("ESTIMATES", Column::Text),
+        ("LAST ERROR", Column::Text),
+    ]);
+    for host in &hosts {
+        let running = host.leases.iter().filter(|lease| lease.running).count();
+        grid.row([
+            host.host.to_string(),
+            host.name.clone(),
+            text::host_state(host.state).to_owned(),
+            host.seen_at.map_or_else(|| "-".to_owned(), text::ago),
+            format!("{running}/{}", host.slots),
+            devices(host),
+            host.leases.len().to_string(),
+            host.used.to_string(),
+            host.expired.to_string(),
+            reliable(host),
+            trust(host),
+            text::duration(host.train_micros / 1000),
+            estimates(host),
+            text::first_line(host.last_error.as_deref().unwrap_or_default()),
+        ]);
+    }
+    output::line(&grid.text())
+}
+
+/// The share of deadlines that a host may be expected to keep.
+fn reliable(host: &HostView) -> String {
+    host.reliability.map_or_else(|| "-".to_owned(), |share| format!("{} %", share / 10))
+}
+
+/// How many of a host's results other hosts came to, and how many not.
+fn trust(host: &HostView) -> String {
+    match (host.confirmed, host.refuted) {
+        (0, 0) => "-".to_owned(),
+        (confirmed, 0) => format!("{confirmed} confirmed"),
+        (confirmed, refuted) => {
+            let doubtful = match host.doubtful.len() {
+                0 => String::new(),
+                doubtful => format!(", {doubtful} in doubt"),
+            };
+            format!("{confirmed} confirmed, {refuted} refuted{doubtful}")
+        }
+    }
+}
+
+/// How far estimates of times lay from what units took there, on the device where they were worst.
+fn estimates(host: &HostView) -> String {
+    let worst = host.devices.iter().filter_map(|device| device.estimate_error).max();
+    worst.map_or_else(|| "-".to_owned(), |off| format!("±{} %", off.div_ceil(10)))
+}
+
+/// What a host computes on, with how many slots where that isn't the one number beside it.
+fn devices(host: &HostView) -> String {
+    match &host.devices[..] {
+        [] => "-".to_owned(),
+        [device] => device.name.clone(),
+        devices => {
+            let each = |device: &DeviceView| format!("{} x {}", device.slots, device.name);
+            devices.iter().map(each).collect::<Vec<_>>().join(", ")
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Commands that ask a server about its jobs and hosts, or change them.
+
+pub(crate) mod backlog;
+pub(crate) mod cancel;
+pub(crate) mod evaluate;
+pub(crate) mod events;
+pub(crate) mod extend;
+pub(crate) mod hosts;
+pub(crate) mod list;
+pub(crate) mod pause;
+pub(crate) mod resume;
+pub(crate) mod revoke;
+pub(crate) mod rollback;
+pub(crate) mod set;
+pub(crate) mod status;
+pub(crate) mod trials;

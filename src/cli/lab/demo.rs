@@ -1,0 +1,37 @@
+//! `sojourn demo`: the main job, watched.
+
+use crate::{
+    cli::terminal::{exit::Failure, output},
+    demo::{self, Plan},
+};
+use std::{path::PathBuf, time::Instant};
+
+/// Starts a server and three clients on this machine, searches models for the digits data, kills a
+/// client and the server under it, waits for the end, replays the best trial and compares. Needs
+/// nothing but this program and the trainer beside it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The folder for the best model.
+    #[arg(long, value_name = "DIR", default_value = "sojourn-demo")]
+    output: PathBuf,
+    /// Epochs of every trial; the default gives about a minute of work on two cores.
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
+    epochs: u32,
+    /// Print one JSON object as the last line instead of the leader board.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let plan = Plan { output: args.output.clone(), epochs: args.epochs };
+    let say = |text: &str| {
+        output::remark(&format!("[{:5.1} s] {text}", begun.elapsed().as_secs_f64()));
+    };
+    let summary = tokio::select! {
+        summary = demo::run(&plan, &say) => summary?,
+        // Dropping the demo ends its processes.
+        _ = tokio::signal::ctrl_c() => return Err(Failure::work("interrupted")),
+    };
+    if args.json { output::json_line(&summary) } else { output::line(summary.text()) }
+}

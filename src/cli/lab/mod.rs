@@ -1,0 +1,7 @@
+//! Commands that need no server: simulation, replay, the demo, and what the command says of itself.
+
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod openapi;
+pub(crate) mod replay;
+pub(crate) mod simulate;

@@ -1,0 +1,136 @@
+//! What hosts that lie make of a hop's result: other values in a file that is otherwise as it should be.
+
+use crate::cli::terminal::exit::with_sources;
+use sojourn_codec::{CodecError, Dtype, Tensor, TensorView, decode, encode};
+use sojourn_protocol::seeds;
+use sojourn_sim::Lie;
+
+/// What the names of an optimiser's tensors begin with; nobody lies about those.
+const OPTIMIZER: &str = "optimizer.";
+/// By how much more than it was the change is said to be.
+const SCALE: f32 = 10.0;
+
+/// The checkpoints that a lie is made of.
+pub(super) struct Truth<'a> {
+    /// What the hop began from.
+    pub(super) base: &'a [u8],
+    /// What it came to.
+    pub(super) result: &'a [u8],
+    /// What the trial's first result came to, where it isn't this one.
+    pub(super) first: Option<&'a [u8]>,
+    /// What another trial's result came to, where there is one.
+    pub(super) other: Option<&'a [u8]>,
+}
+
+/// The checkpoint that is reported instead.
+///
+/// # Errors
+/// A checkpoint that can't be read.
+pub(super) fn told(lie: Lie, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, String> {
+    made(lie, truth, seed).map_err(|error| with_sources(&error))
+}
+
+fn made(lie: Lie, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, CodecError> {
+    let (base, result) = (decode(truth.base)?, decode(truth.result)?);
+    let instead = match lie {
+        Lie::Old => decode(truth.first.unwrap_or(truth.base))?,
+        Lie::Foreign => decode(truth.other.unwrap_or(truth.base))?,
+        Lie::Nan | Lie::SignFlip | Lie::Scaled | Lie::Noise => Vec::new(),
+    };
+    let mut noise = Noise { seed, tensors: 0 };
+    let tensors = result.iter().map(|tensor| {
+        let own = tensor.to_tensor();
+        if tensor.dtype != Dtype::F32 || tensor.name.starts_with(OPTIMIZER) {
+            return Ok(own);
+        }
+        let (now, before) = (values(&result, tensor)?, values(&base, tensor)?);
+        let changed = |by: f32| -> Vec<f32> {
+            now.iter().zip(&before).map(|(now, before)| before + by * (now - before)).collect()
+        };
+        let said = match lie {
+            Lie::Nan => now.iter().map(|_| f32::NAN).collect(),
+            Lie::SignFlip => changed(-1.0),
+            Lie::Scaled => changed(SCALE),
+            Lie::Old | Lie::Foreign => values(&instead, tensor)?,
+            Lie::Noise => noise.instead(&now, &before),
+        };
+        Ok(Tensor::f32(own.name, own.shape, &said))
+    });
+    encode(&tensors.collect::<Result<Vec<_>, CodecError>>()?)
+}
+
+/// The values of the tensor of this name in a file.
+fn values(of: &[TensorView<'_>], like: &TensorView<'_>) -> Result<Vec<f32>, CodecError> {
+    let named = of.iter().find(|tensor| tensor.name == like.name);
+    Ok(named.unwrap_or(like).f32s()?.collect())
+}
+
+/// Changes by chance.
+struct Noise {
+    seed: u64,
+    tensors: u64,
+}
+
+impl Noise {
+    /// As far from `before` as `now` is, in another direction.
+    fn instead(&mut self, now: &[f32], before: &[f32]) -> Vec<f32> {
+        self.tensors += 1;
+        let mut chance = seeds::stream("lie", &[self.seed, self.tensors]);
+        let noise: Vec<f64> = now.iter().map(|_| seeds::unit_f64(&mut chance) - 0.5).collect();
+        let change = now.iter().zip(before).map(|(now, before)| f64::from(now - before));
+        let scale = norm(change) / norm(noise.iter().copied()).max(f64::MIN_POSITIVE);
+        let moved = |(before, noise): (&f32, f64)| narrow(f64::from(*before) + scale * noise);
+        before.iter().zip(noise).map(moved).collect()
+    }
+}
+
+fn norm(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(|value| value * value).sum::<f64>().sqrt()
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the nearest value is what is meant")]
+fn narrow(value: f64) -> f32 {
+    value as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(values: &[f32]) -> Vec<u8> {
+        let weight = Tensor::f32("layers.0.weight", [3u64], values);
+        let momentum = Tensor::f32("optimizer.momentum_buffer.layers.0.weight", [3u64], values);
+        encode(&[weight, momentum]).unwrap()
+    }
+
+    /// What is said of 1, 2, 3 that became 2, 2, 5; the first result was 9, 9, 9, another trial's 7, 7, 7.
+    fn said(lie: Lie) -> Vec<f32> {
+        let (base, result) = (file(&[1.0, 2.0, 3.0]), file(&[2.0, 2.0, 5.0]));
+        let (first, other) = (file(&[9.0; 3]), file(&[7.0; 3]));
+        let truth =
+            Truth { base: &base, result: &result, first: Some(&first), other: Some(&other) };
+        let told = told(lie, &truth, 1).unwrap();
+        let tensors = decode(&told).unwrap();
+        let of = |n: usize| tensors[n].f32s().unwrap().collect::<Vec<f32>>();
+        assert_eq!(of(1), [2.0, 2.0, 5.0], "nobody lies about the optimiser");
+        of(0)
+    }
+
+    #[test]
+    fn each_lie_is_what_its_name_says() {
+        assert!(said(Lie::Nan).iter().any(|value| value.is_nan()));
+        assert_eq!(said(Lie::SignFlip), [0.0, 2.0, 1.0]);
+        assert_eq!(said(Lie::Scaled), [11.0, 2.0, 23.0]);
+        assert_eq!(said(Lie::Old), [9.0; 3]);
+        assert_eq!(said(Lie::Foreign), [7.0; 3]);
+    }
+
+    #[test]
+    fn noise_is_as_long_as_the_change_that_it_replaces() {
+        let said = said(Lie::Noise);
+        assert_ne!(said, [2.0, 2.0, 5.0]);
+        let change =
+            said.iter().zip([1.0, 2.0, 3.0]).map(|(said, before)| f64::from(said - before));
+        assert!((norm(change) - 5f64.sqrt()).abs() < 1e-5, "{said:?}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Shards of a job's data made anew, with rows shared out by their labels.
+
+use crate::cli::terminal::exit::with_sources;
+use sojourn_codec::{CodecError, Dtype, Tensor, TensorView, decode, encode};
+use sojourn_ingest::Ingested;
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    manifest::{Labels, Shard},
+};
+use std::{fs, path::Path};
+
+/// Rows as shards have them.
+#[derive(Default)]
+struct Rows {
+    /// Numbers of a row.
+    features: usize,
+    x: Vec<f32>,
+    y: Vec<i64>,
+}
+
+/// Makes the training shards anew, as many and as large as they are.
+///
+/// # Errors
+/// Where labels are no classes, and what the disk says.
+pub(super) fn apply(
+    mut made: Ingested,
+    out: &Path,
+    skew: f64,
+    seed: u64,
+) -> Result<Ingested, String> {
+    if made.manifest.labels == Labels::Number {
+        return Err("`skew` is one of classes, and labels are numbers here".into());
+    }
+    let mut all = Rows::default();
+    for shard in &made.manifest.train {
+        let path = made.files.get(&shard.blob.sha256).ok_or("a shard is nowhere")?;
+        let file = fs::read(path).map_err(|error| format!("`{}`: {error}", path.display()))?;
+        all.add(&file).map_err(|error| with_sources(&error))?;
+    }
+    let shards = u32::try_from(made.manifest.train.len()).unwrap_or(u32::MAX);
+    made.manifest.train.clear();
+    for rows in sojourn_sim::fleet::shared_out(&all.y, shards, skew, seed) {
+        let file = all.shard(&rows).map_err(|error| with_sources(&error))?;
+        let sha256 = Digest::of(&file);
+        let path = out.join(sha256.to_string());
+        fs::write(&path, &file).map_err(|error| format!("`{}`: {error}", path.display()))?;
+        let bytes = u64::try_from(file.len()).unwrap_or(u64::MAX);
+        let blob = BlobRef { sha256, bytes };
+        let rows = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        made.manifest.train.push(Shard { blob, rows });
+        made.files.insert(sha256, path);
+    }
+    Ok(made)
+}
+
+impl Rows {
+    fn add(&mut self, file: &[u8]) -> Result<(), CodecError> {
+        let tensors = decode(file)?;
+        let of = |name: &str| tensors.iter().find(|tensor| tensor.name == name);
+        let (Some(x), Some(y)) = (of("x"), of("y")) else { return Ok(()) };
+        self.features = features(x);
+        self.x.extend(x.f32s()?);
+        self.y.extend(y.i64s()?);
+        Ok(())
+    }
+
+    fn shard(&self, rows: &[usize]) -> Result<Vec<u8>, CodecError> {
+        let row = |row: &usize| self.x.chunks_exact(self.features.max(1)).nth(*row);
+        let x: Vec<f32> = rows.iter().filter_map(row).flatten().copied().collect();
+        let y: Vec<i64> = rows.iter().filter_map(|row| self.y.get(*row)).copied().collect();
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let shape = [count(rows.len()), count(self.features)];
+        encode(&[Tensor::f32("x", shape, &x), Tensor::i64("y", [count(rows.len())], &y)])
+    }
+}
+
+/// Numbers of a row.
+fn features(x: &TensorView<'_>) -> usize {
+    let last = x.shape.last().copied().filter(|_| x.dtype == Dtype::F32);
+    last.and_then(|features| usize::try_from(features).ok()).unwrap_or(0)
+}

@@ -1,0 +1,215 @@
+//! `sojourn export`: a trial's model as a `.safetensors` file that any reader of the format opens.
+//!
+//! The file holds the parameters, the scaling of the features, and a description of both; see
+//! [`sojourn_model::portable`]. The optimiser's state stays behind.
+
+use crate::{
+    api_client::ApiClient,
+    cli::{
+        model::atomic_file::NewFile,
+        render::{
+            progress::{Meter, Unit},
+            text,
+        },
+        terminal::{
+            connection::Connection,
+            exit::{Failure, with_sources},
+            output,
+        },
+    },
+};
+use serde::Serialize;
+use sojourn_codec::decode;
+use sojourn_model::{
+    LINEAGE, Lineage,
+    portable::{Description, FORMAT, FileScaling, Origin, write_model},
+};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, TrialId},
+    manifest::Scaling,
+    unit::TrialContext,
+    view::{BestView, JobDetail},
+};
+use std::{path::PathBuf, sync::Arc};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job's number.
+    #[arg(value_name = "JOB")]
+    job: JobId,
+    /// This trial's best checkpoint.
+    #[arg(long, value_name = "N", conflicts_with = "best")]
+    trial: Option<TrialId>,
+    /// The checkpoint with the best metric of the whole job (what is taken if nothing is said).
+    #[arg(long)]
+    best: bool,
+    /// The trial's last checkpoint instead of its best.
+    #[arg(long, requires = "trial")]
+    last: bool,
+    /// The file to write; one that is there is replaced.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Report {
+    job: JobId,
+    trial: TrialId,
+    /// Of a best checkpoint: the epoch that it ended, and its metric.
+    epoch: Option<Epoch>,
+    metric: String,
+    value: Option<f64>,
+    checkpoint: Digest,
+    file: PathBuf,
+    sha256: Digest,
+    bytes: u64,
+}
+
+/// A checkpoint to export.
+struct Chosen {
+    trial: TrialId,
+    epoch: Option<Epoch>,
+    value: Option<f64>,
+    checkpoint: BlobRef,
+}
+
+impl Chosen {
+    const fn best(best: &BestView) -> Self {
+        let BestView { trial, epoch, value, checkpoint } = *best;
+        Self { trial, epoch: Some(epoch), value: Some(value), checkpoint }
+    }
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let client = args.connection.client()?;
+    let detail = client.job(args.job).await?;
+    let chosen = match (args.trial, &detail.summary.best) {
+        (Some(trial), _) => of_trial(&client, args, trial).await?,
+        (None, Some(best)) => Chosen::best(best),
+        (None, None) => {
+            let message = format!("job {} has no best trial yet: none was evaluated", args.job);
+            return Err(Failure::work(message));
+        }
+    };
+    let context = client.history(args.job, chosen.trial).await?.context;
+    let checkpoint = fetch(&client, chosen.checkpoint).await?;
+    let scaling = match context.scaling {
+        Scaling::Standard(blob) => Some(fetch(&client, blob).await?),
+        Scaling::None | Scaling::Constant(_) => None,
+    };
+    let description =
+        describe(&detail, Arc::unwrap_or_clone(context), &chosen, steps(&checkpoint)?);
+    let file = write_model(&description, &checkpoint, scaling.as_deref());
+    let file = file.map_err(|error| bad(&error))?;
+    NewFile::write(&args.output, &file)?;
+    let report = Report {
+        job: args.job,
+        trial: chosen.trial,
+        epoch: chosen.epoch,
+        metric: detail.summary.metric,
+        value: chosen.value,
+        checkpoint: chosen.checkpoint.sha256,
+        file: args.output.clone(),
+        sha256: Digest::of(&file),
+        bytes: u64::try_from(file.len()).unwrap_or(u64::MAX),
+    };
+    if args.json { output::json(&report) } else { output::line(&text(&report)) }
+}
+
+fn bad(error: &dyn std::error::Error) -> Failure {
+    Failure::work(format!("the checkpoint can't be used: {}", with_sources(error)))
+}
+
+async fn of_trial(client: &ApiClient, args: &Args, trial: TrialId) -> Result<Chosen, Failure> {
+    let job = args.job;
+    let trials = client.trials(job).await?;
+    let Some(view) = trials.iter().find(|view| view.trial == trial) else {
+        let last = trials.len().saturating_sub(1);
+        return Err(Failure::call(format!(
+            "job {job} has no trial {trial}; its trials are 0 to {last}"
+        )));
+    };
+    match (view.checkpoint, &view.best) {
+        (None, _) => {
+            let message = format!("trial {trial} has no checkpoint yet: nothing was trained");
+            Err(Failure::work(message))
+        }
+        (Some(_), None) if !args.last => Err(Failure::work(format!(
+            "trial {trial} has no best checkpoint yet: none was evaluated; `--last` takes its last"
+        ))),
+        (Some(last), Some(best)) if !args.last || best.checkpoint == last => Ok(Chosen::best(best)),
+        // Of others than the best nothing is remembered but where they are.
+        (Some(checkpoint), _) => Ok(Chosen { trial, epoch: None, value: None, checkpoint }),
+    }
+}
+
+async fn fetch(client: &ApiClient, blob: BlobRef) -> Result<Vec<u8>, Failure> {
+    let mut meter = Meter::new("downloading", Unit::Bytes, blob.bytes);
+    Ok(client.download(blob, &mut |received| meter.set(received, blob.bytes, "")).await?)
+}
+
+/// Optimiser steps in a checkpoint.
+fn steps(checkpoint: &[u8]) -> Result<u64, Failure> {
+    let tensors = decode(checkpoint).map_err(|error| bad(&error))?;
+    let lineage = tensors.iter().find(|tensor| tensor.name == LINEAGE);
+    let lineage =
+        lineage.ok_or_else(|| Failure::work("the checkpoint can't be used: it has no lineage"))?;
+    let numbers: Vec<i64> = lineage.i64s().map_err(|error| bad(&error))?.collect();
+    let lineage = Lineage::from_numbers(&numbers).map_err(|error| bad(&error))?;
+    Ok(lineage.position.step)
+}
+
+fn describe(detail: &JobDetail, context: TrialContext, chosen: &Chosen, steps: u64) -> Description {
+    let JobDetail { summary, spec, data } = detail;
+    Description {
+        format: FORMAT,
+        architecture: context.config.model,
+        shape: context.shape,
+        outputs: context.outputs,
+        labels: data.labels.clone(),
+        label: spec.data.label.clone(),
+        array: spec.data.features.clone(),
+        channels: spec.data.channels,
+        features: data.features.clone(),
+        scaling: match context.scaling {
+            Scaling::None => FileScaling::None,
+            Scaling::Constant(factor) => FileScaling::Constant(factor),
+            Scaling::Standard(_) => FileScaling::Standard,
+        },
+        loss: context.config.training.loss,
+        precision: context.config.training.precision,
+        origin: Origin {
+            job: summary.job,
+            name: spec.name.clone(),
+            trial: chosen.trial,
+            epoch: chosen.epoch,
+            steps,
+            metric: summary.metric.clone(),
+            value: chosen.value,
+            checkpoint: chosen.checkpoint.sha256,
+        },
+    }
+}
+
+fn text(report: &Report) -> String {
+    let (job, trial) = (report.job, report.trial);
+    let value = match (report.value, report.epoch) {
+        (Some(value), Some(epoch)) => {
+            format!(", {} {} after epoch {}", report.metric, text::metric(value), epoch.0 + 1)
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{}: trial {trial} of job {job}{value} ({}, SHA-256 {})",
+        report.file.display(),
+        text::bytes(report.bytes),
+        report.sha256
+    )
+}

@@ -1,0 +1,183 @@
+//! `sojourn predict`: an exported model over a data file, on this machine, to CSV.
+//!
+//! ```text
+//! Reader -- some rows --> Predictor (a trainer child) -- outputs --> Table -- CSV --> stdout or a file
+//!    '------ their labels, where there are some ------------------> Score ------> stderr
+//! ```
+//!
+//! Rows go through in chunks, so that files may be larger than the memory.
+
+mod predictor;
+mod rows;
+mod score;
+mod table;
+
+use crate::cli::{
+    model::{atomic_file::NewFile, model_file},
+    render::{
+        progress::{Meter, Unit},
+        text,
+    },
+    submit::workspace::Workspace,
+    terminal::{exit::Failure, output},
+};
+use predictor::Predictor;
+use score::{Score, Scored};
+use serde::Serialize;
+use sojourn_ingest::RowReader;
+use std::{
+    io::{self, Write},
+    num::NonZeroUsize,
+    path::PathBuf,
+};
+use table::Table;
+
+/// Numbers that go into the model, or come out of it, at once, where `--batch` says nothing.
+const NUMBERS: usize = 1 << 22;
+/// Rows of a chunk are at most so many, however narrow they are.
+const MAX_ROWS: usize = 1 << 16;
+
+/// Writes a line for each row of the data: its number, the prediction, and for classes the
+/// probability of each. Columns of a table are found by the names that the model was trained on; what
+/// else there is, is ignored. Where the data has labels, they are compared with the predictions.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The model, as `sojourn export` writes it.
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    #[command(flatten)]
+    data: rows::DataArgs,
+    /// The CSV file to write, in the place of one that is there; stdout if left out.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Rows that are read and go through the model at once; if left out, about 4 million numbers
+    /// on the side that has more of them.
+    #[arg(long, value_name = "N")]
+    batch: Option<NonZeroUsize>,
+    /// Print one JSON object about what was done; the predictions go to a file then.
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Report {
+    rows: u64,
+    file: PathBuf,
+    #[serde(flatten)]
+    scored: Option<Scored>,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let model = model_file::read(&args.model)
+        .map_err(|why| Failure::call(format!("`{}` {why}", args.model.display())))?;
+    let workspace = Workspace::new()?;
+    let reader = tokio::task::block_in_place(|| args.data.open(&model, workspace.path()))?;
+    let mut predictor = Predictor::new(&model, workspace.path())?;
+    let mut sink = match &args.output {
+        Some(path) => Sink::File(NewFile::create(path)?),
+        None => Sink::Stdout(io::stdout()),
+    };
+    let mut table = Table::new(&mut sink, &model.description.labels)?;
+    let mut score = Score::new(&model.description.labels);
+    let width = reader.shape().iter().map(|side| usize::try_from(*side).unwrap_or(1)).product();
+    let at_once = args.batch.map_or(rows_at_once(width, predictor.columns()), usize::from);
+    let mut rows = reader.rows()?;
+    let mut meter = Meter::new("predicting", Unit::Bytes, reader.bytes());
+    loop {
+        let chunk = tokio::task::block_in_place(|| Chunk::read(&mut rows, at_once))?;
+        if chunk.rows == 0 {
+            break;
+        }
+        let outputs = predictor.outputs(&chunk.numbers, chunk.rows).await?;
+        for (row, outputs) in outputs.chunks_exact(predictor.columns()).enumerate() {
+            table.write(outputs)?;
+            if let Some(label) = chunk.labels.get(row) {
+                score.add(outputs, label);
+            }
+        }
+        meter.set(rows.bytes_read(), reader.bytes(), "");
+    }
+    drop(meter);
+    let rows = table.finish()?;
+    if let Sink::File(file) = sink {
+        file.finish()?;
+    }
+    let scored = score.finish();
+    if args.json {
+        let file = args.output.clone().unwrap_or_default();
+        return output::json(&Report { rows, file, scored });
+    }
+    if let Some(path) = &args.output {
+        output::line(&format!("{}: {}", path.display(), text::counted(rows, "row")))?;
+    }
+    if let Some(scored) = scored {
+        output::remark(&scored.text());
+    }
+    Ok(())
+}
+
+/// Rows of a chunk, for so many numbers into the model and out of it for each.
+fn rows_at_once(width: usize, columns: usize) -> usize {
+    (NUMBERS / width.max(columns).max(1)).clamp(1, MAX_ROWS)
+}
+
+/// Where the predictions go.
+enum Sink {
+    File(NewFile),
+    Stdout(io::Stdout),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::File(file) => file.write(bytes),
+            Sink::Stdout(stdout) => stdout.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::File(file) => file.flush(),
+            Sink::Stdout(stdout) => stdout.flush(),
+        }
+    }
+}
+
+/// Some rows of the data.
+#[derive(Default)]
+struct Chunk {
+    rows: usize,
+    numbers: Vec<f32>,
+    /// One a row, or none.
+    labels: Vec<String>,
+}
+
+impl Chunk {
+    /// Up to `at_once` rows.
+    fn read(rows: &mut RowReader<'_>, at_once: usize) -> Result<Self, Failure> {
+        let mut chunk = Self::default();
+        while chunk.rows < at_once
+            && let Some(row) = rows.next_row()?
+        {
+            chunk.rows += 1;
+            chunk.numbers.extend_from_slice(row.numbers);
+            chunk.labels.extend(row.label.map(|label| String::from_utf8_lossy(label).into_owned()));
+        }
+        Ok(chunk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_is_bounded_on_its_wider_side() {
+        assert_eq!(rows_at_once(3072, 10), 1365);
+        assert_eq!(rows_at_once(10, 10_000), 419);
+        assert_eq!(rows_at_once(1, 1), MAX_ROWS);
+        assert_eq!(rows_at_once(0, 0), MAX_ROWS);
+        assert_eq!(rows_at_once(10, NUMBERS + 1), 1);
+    }
+}

@@ -1,0 +1,100 @@
+//! Rows through the model, in a trainer child of this machine.
+
+use crate::cli::{
+    model::model_file::{Model, blob},
+    terminal::exit::{Failure, with_sources},
+};
+use sojourn_codec::{CodecError, Tensor, decode, encode};
+use sojourn_model::{Lineage, given_checkpoint, portable::FileScaling};
+use sojourn_protocol::{digest::Digest, manifest::Scaling, trainer::Predict};
+use sojourn_slot::{Slot, SlotConfig};
+use std::{collections::BTreeMap, fs, io, path::Path, thread::available_parallelism};
+
+/// A trainer with a model.
+pub(super) struct Predictor {
+    slot: Slot,
+    request: Predict,
+    /// Rows that have gone through.
+    rows: u64,
+}
+
+impl Predictor {
+    /// Puts the model into `folder`, where the trainer finds it. No process is started yet.
+    pub(super) fn new(model: &Model, folder: &Path) -> Result<Self, Failure> {
+        let mut files = BTreeMap::new();
+        let mut put = |bytes: &[u8]| {
+            let blob = blob(bytes);
+            let path = folder.join(blob.sha256.to_string());
+            write(&path, bytes)?;
+            files.insert(blob.sha256, path);
+            Ok::<_, Failure>(blob)
+        };
+        let scaling = match (model.description.scaling, &model.scaling) {
+            (FileScaling::Constant(factor), _) => Scaling::Constant(factor),
+            (FileScaling::Standard, Some(scaling)) => Scaling::Standard(put(scaling)?),
+            (FileScaling::Standard, None) | (FileScaling::None, _) => Scaling::None,
+        };
+        let context = model.description.context(scaling);
+        let checkpoint = given_checkpoint(&context, &model.parameters, Lineage::initial(0))
+            .map_err(|error| Failure::work(with_sources(&error)))?;
+        let checkpoint: Digest = put(&checkpoint)?.sha256;
+        let mut config = SlotConfig::find()?;
+        let threads = available_parallelism().map_or(1, usize::from);
+        config.threads = u32::try_from(threads).unwrap_or(1);
+        let request = Predict {
+            context,
+            checkpoint,
+            files,
+            rows: folder.join("rows"),
+            output: folder.join("outputs"),
+        };
+        Ok(Self { slot: Slot::new(config), request, rows: 0 })
+    }
+
+    /// Outputs of each row.
+    pub(super) fn columns(&self) -> usize {
+        usize::try_from(self.request.context.outputs).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// The outputs of `rows` rows, one row after another, before any softmax.
+    pub(super) async fn outputs(
+        &mut self,
+        numbers: &[f32],
+        rows: usize,
+    ) -> Result<Vec<f32>, Failure> {
+        let bad = |error: &CodecError| Failure::work(with_sources(error));
+        let count = u64::try_from(rows).unwrap_or(u64::MAX);
+        let width = u64::try_from(numbers.len() / rows.max(1)).unwrap_or(u64::MAX);
+        let file = encode(&[Tensor::f32("x", [count, width], numbers)]);
+        write(&self.request.rows, &file.map_err(|error| bad(&error))?)?;
+        let first = self.rows + 1;
+        let failed = |why: &str| {
+            Failure::work(format!("the rows from row {first} on can't be predicted: {why}"))
+        };
+        match self.slot.predict(self.request.clone()).await? {
+            Ok(predicted) if predicted.rows == count => {}
+            Ok(predicted) => {
+                return Err(failed(&format!("{count} went in, {} came out", predicted.rows)));
+            }
+            Err(failure) => return Err(failed(&failure.message)),
+        }
+        self.rows += count;
+        let path = &self.request.output;
+        let file = fs::read(path).map_err(|error| io_failure("read", path, &error))?;
+        let views = decode(&file).map_err(|error| bad(&error))?;
+        let outputs = views.first().ok_or_else(|| failed("nothing came out"))?;
+        let outputs: Vec<f32> = outputs.f32s().map_err(|error| bad(&error))?.collect();
+        if outputs.len() == rows.saturating_mul(self.columns()) {
+            return Ok(outputs);
+        }
+        Err(failed("another number of outputs came out"))
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    fs::write(path, bytes).map_err(|error| io_failure("write", path, &error))
+}
+
+fn io_failure(verb: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::work(format!("can't {verb} `{}`: {error}", path.display()))
+}

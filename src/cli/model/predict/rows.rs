@@ -1,0 +1,153 @@
+//! The data that a model is run over: found, and checked to be rows of the model.
+
+use crate::cli::{
+    model::model_file::Model,
+    render::text,
+    submit::reading::Reading,
+    terminal::{
+        exit::{Failure, with_sources},
+        output,
+    },
+};
+use clap::ValueEnum;
+use sojourn_ingest::{IngestError, Problem, Progress, ReadOptions, Reader};
+use sojourn_model::portable::Description;
+use sojourn_protocol::spec::{Channels, SourceSpec};
+use std::path::Path;
+
+/// Which data, and what is to be known about it that it doesn't say itself.
+#[derive(Debug, clap::Args)]
+pub(super) struct DataArgs {
+    /// The data: a file, a folder of parts or a URL, in any format that jobs read.
+    #[arg(value_name = "DATA")]
+    data: String,
+    /// The array of rows in an NPZ or safetensors file; the name that the model's had if left out.
+    #[arg(long, value_name = "NAME")]
+    features: Option<String>,
+    /// The label column, or the array of labels; the name that the model's had if left out.
+    #[arg(long, value_name = "NAME")]
+    label: Option<String>,
+    /// Where the channels are in an image of an array: `[channels, height, width]` or
+    /// `[height, width, channels]`. If left out, rows of the model's own shape are taken as they are,
+    /// others as those were that it was trained on.
+    #[arg(long, value_enum)]
+    channels: Option<ChannelsArg>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ChannelsArg {
+    /// Before height and width.
+    First,
+    /// After them.
+    Last,
+}
+
+impl DataArgs {
+    /// Finds the data and checks that it is rows of the model.
+    pub(super) fn open(&self, model: &Model, spool: &Path) -> Result<Reader, Failure> {
+        let description = &model.description;
+        let label = self.label.as_ref().unwrap_or(&description.label);
+        let source = SourceSpec {
+            data: self.data.clone(),
+            features: self.features.clone().or_else(|| description.array.clone()),
+            label: Some(label.clone()),
+            labels: None,
+        };
+        let (channels, in_order) = match self.channels {
+            None => (description.channels, description.shape.as_slice()),
+            Some(ChannelsArg::First) => (Channels::First, &[][..]),
+            Some(ChannelsArg::Last) => (Channels::Last, &[][..]),
+        };
+        let options = ReadOptions {
+            features: &description.features,
+            channels,
+            in_order,
+            base_dir: Path::new(""),
+            spool,
+        };
+        let mut reading = Reading::new();
+        let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+        let reader = Reader::open(&source, &options, tell).map_err(unread)?;
+        drop(reading);
+        self.check(&reader, description)?;
+        if !reader.has_labels() && self.label.is_some() {
+            return Err(Failure::call(format!("`{}` has no labels `{label}`", self.data)));
+        }
+        remark_ignored(reader.ignored());
+        Ok(reader)
+    }
+
+    fn check(&self, reader: &Reader, description: &Description) -> Result<(), Failure> {
+        let is_table = !reader.features().is_empty();
+        for (flag, is_said) in
+            [("--features", self.features.is_some()), ("--channels", self.channels.is_some())]
+        {
+            if is_table && is_said {
+                return Err(Failure::call(format!(
+                    "`{flag}` is for arrays; of `{}` the columns are taken that the model was trained on",
+                    self.data
+                )));
+            }
+        }
+        let (is, wanted) = (reader.shape(), description.shape.as_slice());
+        if fits(is, wanted) {
+            return Ok(());
+        }
+        let hint = match *is {
+            [height, width, channels]
+                if self.channels.is_none() && fits(&[channels, height, width], wanted) =>
+            {
+                "; if they have their channels last, say `--channels last`"
+            }
+            _ => "",
+        };
+        Err(Failure::call(format!(
+            "`{}` has rows of shape {is:?}, the model takes {wanted:?}{hint}",
+            self.data
+        )))
+    }
+}
+
+/// Is a row of the shape `is` one of the model's? As many numbers in a line are; of two shapes that
+/// aren't flat, the sides must be the same, but for those of 1.
+fn fits(is: &[u32], wanted: &[u32]) -> bool {
+    let values =
+        |shape: &[u32]| shape.iter().fold(1, |all: u64, side| all.saturating_mul(u64::from(*side)));
+    let sides = |shape: &[u32]| shape.iter().copied().filter(|side| *side != 1).collect::<Vec<_>>();
+    let is_flat = is.len() == 1 || wanted.len() == 1;
+    values(is) == values(wanted) && (is_flat || sides(is) == sides(wanted))
+}
+
+/// Why the data can't be read, and by which flag another array is named.
+fn unread(error: IngestError) -> Failure {
+    match &error {
+        IngestError::Data { problem: Problem::NoArray { key: "features", .. }, .. } => {
+            Failure::call(format!("{}; `--features` names another", with_sources(&error)))
+        }
+        _ => error.into(),
+    }
+}
+
+fn remark_ignored(ignored: &[String]) {
+    if ignored.is_empty() {
+        return;
+    }
+    let names = ignored.iter().take(5).map(|name| format!("`{name}`"));
+    let names = names.collect::<Vec<_>>().join(", ");
+    let more = if ignored.len() > 5 { ", ..." } else { "" };
+    let columns = text::counted(u64::try_from(ignored.len()).unwrap_or(u64::MAX), "column");
+    output::remark(&format!("{columns} ignored: {names}{more}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flat_rows_fit_by_their_numbers_and_others_by_their_sides() {
+        assert!(fits(&[1, 28, 28], &[784]), "a model of flattened images, on images");
+        assert!(fits(&[784], &[1, 28, 28]) && fits(&[1, 28, 28], &[28, 28]));
+        assert!(!fits(&[28, 28, 3], &[3, 28, 28]) && !fits(&[783], &[1, 28, 28]));
+        assert!(!fits(&[u32::MAX, u32::MAX, u32::MAX, 0], &[1]));
+    }
+}

@@ -1,7 +1,0 @@
-//! `sojourn openapi`: the document that describes the HTTP interface, without a server.
-
-use super::{failure::Failure, output};
-
-pub(crate) fn run() -> Result<(), Failure> {
-    output::json(sojourn_server::openapi())
-}

@@ -1,0 +1,49 @@
+//! `sojourn gc`: throws away what lies in the server's store and nobody knows of.
+
+use crate::cli::{
+    render::text,
+    terminal::{connection::Connection, exit::Failure, output},
+};
+use sojourn_protocol::{
+    api::{CollectAnswer, CollectRequest, Found},
+    time::Millis,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Say what would go, and leave it.
+    #[arg(long)]
+    dry_run: bool,
+    /// What has been there for fewer hours stays: somebody may be about to use it.
+    #[arg(long, value_name = "HOURS", default_value_t = 24,
+          value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    grace: u64,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let grace = Millis::from_secs(args.grace.saturating_mul(3600));
+    let request = CollectRequest { dry_run: args.dry_run, grace };
+    let answer = args.connection.client()?.collect(&request).await?;
+    if args.json {
+        return output::json(&answer);
+    }
+    output::line(&told(&answer))
+}
+
+fn told(answer: &CollectAnswer) -> String {
+    let verb = if answer.dry_run { "would go" } else { "gone" };
+    let figures = |found: Found, what: &str| {
+        format!("{} ({})", text::counted(found.objects, what), text::bytes(found.bytes))
+    };
+    format!(
+        "{verb}: {} and {}; {} stay",
+        figures(answer.unknown, "unknown blob"),
+        figures(answer.uploads, "unwanted upload"),
+        figures(answer.kept, "blob"),
+    )
+}

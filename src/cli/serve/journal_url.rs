@@ -1,0 +1,114 @@
+//! Where a server keeps its journal, by URL.
+
+use crate::cli::terminal::exit::{Failure, with_sources};
+use sojourn_server::journal::{
+    Durability, Journal, JournalError, OpenJournal, RedisJournals, RedisPlace, RedisSettings,
+    SqliteJournal,
+};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+};
+
+/// The journal of a server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct JournalArgs {
+    /// Where the journal is: `sqlite:FILE`, or a Redis, `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`; `rediss://` over
+    /// TLS, `redis+sentinel://[USER:PASSWORD@]HOST[:PORT],.../SERVICE[/DB]` by Sentinel, `redis+unix:///SOCKET`. With
+    /// `?name=NAME` one Redis holds several deployments. Of several servers with one Redis one is active and the
+    /// others stand by [default: a file in the data folder].
+    #[arg(long, env = "SOJOURN_JOURNAL", hide_env_values = true, value_name = "URL")]
+    journal: Option<Place>,
+    /// When an event counts as durable in Redis: once it is in its append-only file (always), which is synced once a
+    /// second (everysec), or at once (none); with wait:N, once N replicas have it. E.g. `always` or
+    /// `everysec,wait:1`. Redis must be set up for what is chosen.
+    #[arg(long, env = "SOJOURN_REDIS_DURABILITY", value_name = "WORDS", default_value_t)]
+    redis_durability: Durability,
+}
+
+/// What a journal's URL says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// An SQLite file.
+    Sqlite(PathBuf),
+    /// A URL of Redis.
+    Redis(String),
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(file) = text.strip_prefix("sqlite:") {
+            // `sqlite:///a/b` and `sqlite:a/b`.
+            let file = file.strip_prefix("//").unwrap_or(file);
+            return if file.is_empty() {
+                Err("`sqlite:` must be followed by a file's path".to_owned())
+            } else {
+                Ok(Self::Sqlite(file.into()))
+            };
+        }
+        RedisPlace::of(text)
+            .map(|_| Self::Redis(text.to_owned()))
+            .map_err(|error| error.to_string())
+    }
+}
+
+impl Place {
+    /// The journal there; `folder` is for notes about it.
+    pub(crate) fn journals(
+        &self,
+        durability: Durability,
+        folder: &Path,
+    ) -> Result<Arc<dyn OpenJournal>, Failure> {
+        match self {
+            Self::Sqlite(file) => {
+                let file = file.clone();
+                let open = move || -> Result<Box<dyn Journal>, JournalError> {
+                    Ok(Box::new(SqliteJournal::open(&file)?))
+                };
+                Ok(Arc::new(open))
+            }
+            Self::Redis(url) => {
+                let call = |error: &dyn std::error::Error| Failure::call(with_sources(error));
+                let place = RedisPlace::of(url).map_err(|error| call(&error))?;
+                std::fs::create_dir_all(folder).map_err(|error| {
+                    Failure::call(format!("can't use `{}`: {error}", folder.display()))
+                })?;
+                let settings = RedisSettings {
+                    place,
+                    durability,
+                    lease: RedisSettings::LEASE,
+                    note: folder.join("redis.reached"),
+                };
+                let journals = RedisJournals::connect(settings).map_err(|error| call(&error))?;
+                Ok(Arc::new(journals))
+            }
+        }
+    }
+}
+
+impl JournalArgs {
+    /// The journal that was asked for; none where it is to be in the data folder.
+    pub(crate) fn journals(&self, data: &Path) -> Result<Option<Arc<dyn OpenJournal>>, Failure> {
+        let open = |place: &Place| place.journals(self.redis_durability, data);
+        self.journal.as_ref().map(open).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journals_are_named_by_url() {
+        assert_eq!("sqlite:a/b".parse(), Ok(Place::Sqlite("a/b".into())));
+        assert_eq!("sqlite:///a/b".parse(), Ok(Place::Sqlite("/a/b".into())));
+        let redis = "redis://127.0.0.1/2";
+        assert_eq!(redis.parse(), Ok(Place::Redis(redis.into())));
+        for bad in ["sqlite:", "postgres://a", "journal.sqlite", ""] {
+            assert!(bad.parse::<Place>().is_err(), "{bad}");
+        }
+    }
+}

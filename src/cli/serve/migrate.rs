@@ -1,0 +1,117 @@
+//! `sojourn migrate`: takes a stopped server's journal to another place.
+
+use crate::cli::{
+    render::progress::{Meter, Unit},
+    serve::journal_url::Place,
+    terminal::{
+        exit::{Failure, with_sources},
+        local, output,
+    },
+};
+use serde::Serialize;
+use sojourn_server::{
+    DataFolder, MigrateError, Migrated,
+    journal::{Durability, Journal, JournalError, OpenJournal},
+    migrate, settle_tokens,
+};
+use std::{path::PathBuf, sync::Arc};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The journal to copy: `sqlite:FILE` (DATA/journal.sqlite of a server) or a Redis, as `serve --journal` takes it.
+    /// No server may use it meanwhile; it is left as it is.
+    #[arg(long, value_name = "URL")]
+    from: Place,
+    /// Where the copy is to be: a place without a journal.
+    #[arg(long, value_name = "URL")]
+    to: Place,
+    /// When an event counts as durable in Redis, as `serve` takes it.
+    #[arg(long, value_name = "WORDS", default_value_t)]
+    redis_durability: Durability,
+    /// The data folder of the server, whose tokens go along: into Redis, or from there into the folder. Left out: the
+    /// folder of the SQLite file.
+    #[arg(long, env = "SOJOURN_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is said of a copy.
+#[derive(Debug, Serialize)]
+struct Copied {
+    events: u64,
+    position: u64,
+    snapshot: Option<u64>,
+    jobs: usize,
+    hosts: usize,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    if args.from == args.to {
+        return Err(Failure::call("--from and --to name the same place"));
+    }
+    if let Place::Sqlite(file) = &args.from
+        && !file.is_file()
+    {
+        return Err(Failure::call(format!("there is no file `{}`", file.display())));
+    }
+    let folders = [&args.from, &args.to].into_iter().find_map(|place| match place {
+        Place::Sqlite(file) => file.parent().map(|folder| match folder.as_os_str().is_empty() {
+            true => PathBuf::from("."),
+            false => folder.to_owned(),
+        }),
+        Place::Redis(_) => None,
+    });
+    let data = args.data.clone().or(folders).unwrap_or_else(|| local::data_folder("server"));
+    let folder = DataFolder::take(&data).map_err(|error| Failure::call(with_sources(&error)))?;
+    let from = args.from.journals(args.redis_durability, &data)?;
+    let to = args.to.journals(args.redis_durability, &data)?;
+    let done = tokio::task::spawn_blocking(move || copy(&folder, &from, &to))
+        .await
+        .map_err(|error| Failure::work(error.to_string()))?;
+    let Migrated { events, tail, snapshot, jobs, hosts } = done?;
+    let copied =
+        Copied { events, position: tail.0, snapshot: snapshot.map(|at| at.0), jobs, hosts };
+    if args.json {
+        return output::json(&copied);
+    }
+    output::line(&format!(
+        "{events} events copied, up to position {}; both replay to the same state: {jobs} jobs, {hosts} hosts",
+        copied.position
+    ))
+}
+
+fn copy(
+    folder: &DataFolder,
+    from: &Arc<dyn OpenJournal>,
+    to: &Arc<dyn OpenJournal>,
+) -> Result<Migrated, Failure> {
+    let open = |journals: &Arc<dyn OpenJournal>| -> Result<Box<dyn Journal>, Failure> {
+        journals.open().map_err(|error| {
+            let message = with_sources(&error);
+            match error {
+                JournalError::Standby { .. } => {
+                    Failure::call(format!("{message}; stop the servers of this journal first"))
+                }
+                _ => Failure::work(message),
+            }
+        })
+    };
+    // What was copied from says who may come in; both ends then have it.
+    let settled = settle_tokens(folder, &**from).and_then(|_| settle_tokens(folder, &**to));
+    settled.map_err(|error| Failure::work(with_sources(&error)))?;
+    let (mut source, mut target) = (open(from)?, open(to)?);
+    let mut meter = Meter::new("copying", Unit::Steps, 0);
+    let done = migrate(&mut *source, &mut *target, |at, of| meter.set(at, of, "events"));
+    drop((meter, source, target));
+    from.leave();
+    to.leave();
+    done.map_err(|error| {
+        let message = with_sources(&error);
+        match error {
+            MigrateError::NotEmpty(_) => Failure::call(message),
+            _ => Failure::work(message),
+        }
+    })
+}

@@ -1,0 +1,221 @@
+//! `sojourn submit`: data to shards, missing blobs to the server, then the job.
+
+use crate::{
+    api_client::ApiClient,
+    cli::{
+        render::{
+            progress::{Meter, Unit},
+            text,
+        },
+        submit::{
+            init_weights,
+            jobfile::{self, Job},
+            reading::Reading,
+            sharding::{self, Known},
+            validate,
+            wait::{self, Watched},
+            workspace::Workspace,
+        },
+        terminal::{connection::Connection, exit::Failure, output, signals},
+    },
+};
+use serde::Serialize;
+use sojourn_ingest::{Ingested, Progress};
+use sojourn_protocol::{
+    api::{MissingRequest, SubmitRequest, Submitted},
+    digest::{BlobRef, Digest},
+    ids::JobId,
+    view::{JobState, JobView},
+};
+use std::{collections::BTreeMap, path::PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job file; paths in it are relative to its folder.
+    #[arg(value_name = "JOB.TOML")]
+    file: PathBuf,
+    /// Wait until the job has ended; exit with 1 unless it finished.
+    #[arg(long)]
+    wait: bool,
+    /// Run it again though an identical job is there already.
+    #[arg(long)]
+    again: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Report {
+    job: JobId,
+    trials: u32,
+    submitted: Submitted,
+    /// Blobs that the job needs, and those of them that the server lacked.
+    blobs: usize,
+    blobs_sent: usize,
+    bytes_sent: u64,
+    /// Shards of the training rows.
+    shards: u32,
+    /// Why so many, or of these sizes, where the job file leaves that open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards_because: Option<String>,
+    /// With `--wait`: the job at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<JobView>,
+}
+
+/// What an upload came to.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    blobs: usize,
+    bytes: u64,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let mut job = jobfile::read(&args.file).map_err(|(failure, _)| failure)?;
+    let client = args.connection.client()?;
+    // Before minutes are spent on data: is the server there, and does it take this token?
+    client.health().await?;
+    client.missing(&MissingRequest { blobs: Vec::new() }).await?;
+
+    let known = Known::of(&client, &job, args.again).await?;
+
+    let workspace = Workspace::new()?;
+    let (ingested, shards, why) = tokio::task::block_in_place(|| cut(&job, &known, &workspace))?;
+    job.spec.data.shards = Some(shards);
+    if let Some(why) = why.as_ref().filter(|_| !args.json) {
+        output::line(why)?;
+    }
+    let mut files = ingested.files.clone();
+    files.extend(init_weights::write(&job, workspace.path())?);
+    let blobs = ingested.manifest.blobs().chain(job.spec.blobs());
+    let sent = upload(&client, blobs.map(|blob| (blob.sha256, blob)).collect(), &files).await?;
+    let request = SubmitRequest {
+        spec: job.spec,
+        data: ingested.manifest.clone(),
+        again: args.again,
+        nonce: nonce()?,
+    };
+    let answer = client.submit(&request).await?;
+    drop(workspace);
+
+    let mut report = Report {
+        job: answer.job,
+        trials: answer.trials,
+        submitted: answer.submitted,
+        blobs: files.len(),
+        blobs_sent: sent.blobs,
+        bytes_sent: sent.bytes,
+        shards,
+        shards_because: why,
+        outcome: None,
+    };
+    if !args.json {
+        output::line(&text(&report))?;
+    }
+    if args.wait {
+        let job = report.job;
+        let view = tokio::select! {
+            view = wait_for(&client, job) => view?,
+            () = signals::requested() => {
+                let message = format!("job {job} goes on; `sojourn cancel {job}` ends it");
+                return Err(Failure::interrupted(message));
+            }
+        };
+        if !args.json {
+            output::line(&wait::outcome_text(&view))?;
+        }
+        report.outcome = Some(view);
+    }
+    if args.json {
+        output::json(&report)?;
+    }
+    match &report.outcome {
+        Some(view) => wait::verdict(view),
+        None => Ok(()),
+    }
+}
+
+/// Checks the data and cuts it into shards: how many, and why.
+fn cut(
+    job: &Job,
+    known: &Known,
+    workspace: &Workspace,
+) -> Result<(Ingested, u32, Option<String>), Failure> {
+    let mut reading = Reading::new();
+    let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+    let data = sojourn_ingest::survey(&job.spec, &job.folder, workspace.path(), tell)?;
+    validate::check(job, &data)?;
+    let chosen = sharding::choose(job, &data, known)?;
+    let ingested = data.ingest(&chosen.cut, workspace.path(), tell)?;
+    Ok((ingested, chosen.shards, chosen.why))
+}
+
+/// Sends the blobs that the server lacks.
+async fn upload(
+    client: &ApiClient,
+    blobs: BTreeMap<Digest, BlobRef>,
+    files: &BTreeMap<Digest, PathBuf>,
+) -> Result<Sent, Failure> {
+    let request = MissingRequest { blobs: blobs.values().copied().collect() };
+    let missing = client.missing(&request).await?.missing;
+    let missing: Vec<BlobRef> =
+        missing.iter().filter_map(|digest| blobs.get(digest)).copied().collect();
+    let total = missing.iter().map(|blob| blob.bytes).sum();
+    let mut meter = Meter::new("uploading", Unit::Bytes, total);
+    let mut before = 0;
+    for blob in &missing {
+        let Some(path) = files.get(&blob.sha256) else {
+            return Err(Failure::work(format!("the blob {} was not made", blob.sha256)));
+        };
+        client.upload(*blob, path, &mut |sent| meter.set(before + sent, total, "")).await?;
+        before += blob.bytes;
+    }
+    Ok(Sent { blobs: missing.len(), bytes: total })
+}
+
+fn text(report: &Report) -> String {
+    let job = report.job;
+    let state = match report.submitted {
+        Submitted::New => format!("job {job} has begun"),
+        Submitted::Existing => {
+            format!("job {job} is this job already (`--again` runs it once more)")
+        }
+    };
+    let trials = text::counted(u64::from(report.trials), "trial");
+    let sent = text::bytes(report.bytes_sent);
+    let (blobs_sent, blobs) = (report.blobs_sent, report.blobs);
+    format!(
+        "{state}: {trials}; {blobs_sent} of {blobs} blobs sent ({sent})\nsee `sojourn status {job} --watch`"
+    )
+}
+
+async fn wait_for(client: &ApiClient, job: JobId) -> Result<JobView, Failure> {
+    let mut meter = Meter::new("hops", Unit::Steps, 0);
+    let mut was = JobState::Running;
+    wait::until_end(client, job, async |watched| {
+        match watched {
+            Watched::View(view) => {
+                if view.state != was && !view.state.has_ended() {
+                    meter.remark(&format!("job {job} is {}", text::job_state(view.state)));
+                }
+                was = view.state;
+                meter.set(view.hops, view.hops_expected, &format!("best {}", text::best(view)));
+            }
+            Watched::Away(reason) => meter.remark(&format!("{reason}; trying again")),
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// A name for this call, so that its answer may be lost and asked for again.
+fn nonce() -> Result<Option<String>, Failure> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::work(format!("the system gives no random numbers: {error}")))?;
+    Ok(Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+}

@@ -1,0 +1,98 @@
+//! The models that a job starts from: do they fit its data, and their blobs.
+
+use crate::cli::{
+    model::model_file::blob,
+    submit::jobfile::Job,
+    terminal::{exit::Failure, output},
+};
+use sojourn_protocol::{
+    digest::Digest,
+    manifest::Labels,
+    spec::{Init, Scale},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Refuses models that can't be trained on this data, and remarks where they were trained on other.
+pub(crate) fn check(
+    job: &Job,
+    shape: &[u32],
+    labels: &Labels,
+    features: &[String],
+) -> Result<(), Failure> {
+    for Init { model, file, .. } in &job.spec.init {
+        let Some(given) = job.given.get(file) else { continue };
+        let given = &given.description;
+        let name = format!("`model[{model}].init` (`{file}`)");
+        if given.shape != shape {
+            let is = &given.shape;
+            return Err(Failure::call(format!(
+                "{name} takes rows of shape {is:?}, those of the data have {shape:?}"
+            )));
+        }
+        let named = !given.features.is_empty() && !features.is_empty();
+        if named && given.features != features {
+            let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
+            if sorted(&given.features) == sorted(features) {
+                return Err(Failure::call(format!(
+                    "{name} was trained on the data's features in another order of columns"
+                )));
+            }
+            output::remark(&format!("{name} was trained on features of other names"));
+        }
+        match (&given.labels, labels) {
+            (Labels::Classes(theirs), Labels::Classes(ours)) if theirs.len() != ours.len() => {
+                let (theirs, ours) = (theirs.len(), ours.len());
+                return Err(Failure::call(format!(
+                    "{name} tells {theirs} classes apart, the data has {ours}"
+                )));
+            }
+            (Labels::Classes(_), Labels::Number) | (Labels::Number, Labels::Classes(_)) => {
+                return Err(Failure::call(format!(
+                    "{name} was trained on {}, the job's labels are {}",
+                    kind(&given.labels),
+                    kind(labels)
+                )));
+            }
+            (theirs, ours) if theirs != ours => {
+                output::remark(&format!(
+                    "{name} was trained on classes of other names; each of its outputs becomes the class of the same place"
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn kind(labels: &Labels) -> &'static str {
+    match labels {
+        Labels::Classes(_) => "classes",
+        Labels::Number => "numbers",
+    }
+}
+
+/// Writes the blobs that the job takes from its models into a folder.
+pub(crate) fn write(job: &Job, folder: &Path) -> Result<BTreeMap<Digest, PathBuf>, Failure> {
+    let mut files = BTreeMap::new();
+    let mut put = |bytes: &[u8]| -> Result<(), Failure> {
+        let digest = blob(bytes).sha256;
+        let path = folder.join(digest.to_string());
+        fs::write(&path, bytes)
+            .map_err(|error| Failure::work(format!("can't write `{}`: {error}", path.display())))?;
+        files.insert(digest, path);
+        Ok(())
+    };
+    for given in job.spec.init.iter().filter_map(|init| job.given.get(&init.file)) {
+        put(&given.parameters)?;
+        if let (Some(scaling), Scale::Given(wanted)) = (&given.scaling, job.spec.data.scale)
+            && blob(scaling) == wanted
+        {
+            put(scaling)?;
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,79 @@
+//! Reads a job file from disk, with the models that it starts from, for `validate` and `submit`.
+
+use crate::cli::{
+    model::model_file::{self, Model},
+    terminal::exit::Failure,
+};
+use serde::Serialize;
+use sojourn_protocol::{
+    jobfile::{self, GivenModel},
+    spec::JobSpec,
+};
+use sojourn_workgen::Trial;
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// A job and where its file lies.
+pub(crate) struct Job {
+    pub(crate) spec: JobSpec,
+    pub(crate) trials: Vec<Trial>,
+    /// The models that it starts from, by their names in the job file.
+    pub(crate) given: BTreeMap<String, Model>,
+    /// What the paths in it are relative to.
+    pub(crate) folder: PathBuf,
+}
+
+/// A problem of a job or its data, as `--json` shows it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Problem {
+    pub(crate) line: Option<usize>,
+    pub(crate) key: Option<String>,
+    pub(crate) message: String,
+}
+
+/// Reads a job file; or all that is wrong with it.
+pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
+    let plain = |message: String| {
+        let problem = Problem { line: None, key: None, message: message.clone() };
+        (Failure::call(message), vec![problem])
+    };
+    let shown = path.display();
+    let text = fs::read_to_string(path).map_err(|error| {
+        plain(match error.kind() {
+            io::ErrorKind::InvalidData => format!("`{shown}` isn't UTF-8 text"),
+            _ => format!("can't read the job file `{shown}`: {error}"),
+        })
+    })?;
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let mut given = BTreeMap::new();
+    let mut open = |file: &str| {
+        let model = match given.entry(file.to_owned()) {
+            Entry::Occupied(model) => &*model.into_mut(),
+            Entry::Vacant(place) => {
+                let model = model_file::read(&folder.join(file));
+                &*place.insert(model.map_err(|why| format!("is `{file}`, which {why}"))?)
+            }
+        };
+        Ok(GivenModel {
+            architecture: model.description.architecture.clone(),
+            parameters: model_file::blob(&model.parameters),
+            scale: model.scale(),
+        })
+    };
+    let spec = jobfile::parse_with(&text, &mut open).map_err(|error| {
+        let lines =
+            error.problems().map(|problem| format!("{shown}:{}: {problem}", problem.line()));
+        let problems = error.problems().map(|problem| Problem {
+            line: Some(problem.line()),
+            key: Some(problem.key().to_owned()).filter(|key| !key.is_empty()),
+            message: problem.to_string(),
+        });
+        (Failure::calls(lines.collect()), problems.collect())
+    })?;
+    let trials =
+        sojourn_workgen::trials(&spec).map_err(|error| plain(format!("{shown}: {error}")))?;
+    Ok(Job { spec, trials, given, folder })
+}

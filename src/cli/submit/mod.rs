@@ -1,0 +1,10 @@
+//! Checking and submitting a job: job file, data, shards, initial weights, and the wait for its end.
+
+pub(crate) mod command;
+pub(crate) mod init_weights;
+pub(crate) mod jobfile;
+pub(crate) mod reading;
+pub(crate) mod sharding;
+pub(crate) mod validate;
+pub(crate) mod wait;
+pub(crate) mod workspace;

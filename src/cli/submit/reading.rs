@@ -1,0 +1,34 @@
+//! Progress of reading data, on stderr: what is copied first, then a bar over both passes.
+
+use crate::cli::render::{
+    progress::{Meter, Unit},
+    text,
+};
+use sojourn_ingest::Progress;
+
+/// Shows the progress of one reading.
+pub(crate) struct Reading {
+    meter: Meter,
+}
+
+impl Reading {
+    /// Begins.
+    pub(crate) fn new() -> Self {
+        Self { meter: Meter::new("reading data", Unit::Bytes, 0) }
+    }
+
+    /// Says how far it is, and what was copied and where to.
+    pub(crate) fn tell(&mut self, progress: Progress<'_>) {
+        match progress {
+            Progress::Reading { bytes, of } => self.meter.set(bytes, of, ""),
+            Progress::Loading { from, bytes, of } => {
+                self.meter.set(bytes, of.unwrap_or(bytes), &format!("copying {from}"));
+            }
+            Progress::Loaded { from, bytes, folder } => {
+                let (bytes, folder) = (text::bytes(bytes), folder.display());
+                self.meter
+                    .remark(&format!("{from}: {bytes} copied to a temporary file in `{folder}`"));
+            }
+        }
+    }
+}

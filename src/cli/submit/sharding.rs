@@ -1,0 +1,268 @@
+//! Into which shards a job's rows are cut: those that its file asks for; where it leaves them open, those that
+//! its data, its models and the server's hosts suggest. What was chosen is written into the job.
+
+use crate::{
+    api_client::ApiClient,
+    cli::{submit::jobfile::Job, terminal::exit::Failure},
+};
+use sojourn_ingest::{Cut, Surveyed};
+use sojourn_model::ModelError;
+use sojourn_protocol::{
+    inventory::Workload,
+    spec::{JobSpec, Replicas, ShardSizes},
+    view::{DeviceView, HostState, HostView, JobDetail},
+};
+use sojourn_workgen::{
+    Trial,
+    shards::{Load, ShardHost, by_speed, shard_count},
+};
+
+/// Training takes about three forward passes.
+const PASSES: f64 = 3.0;
+
+/// What a server knows that the choice depends on.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    hosts: Vec<HostView>,
+    /// The same job, submitted earlier: its shards are taken again, so that it is the same job still.
+    same: Option<JobDetail>,
+}
+
+/// How the rows are cut.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    pub(crate) cut: Cut,
+    pub(crate) shards: u32,
+    /// Why so, where the job file leaves something open.
+    pub(crate) why: Option<String>,
+}
+
+impl Known {
+    /// Asks the server, where the job leaves anything open. Jobs that were submitted before don't count where it
+    /// is to be run once more.
+    pub(crate) async fn of(client: &ApiClient, job: &Job, again: bool) -> Result<Self, Failure> {
+        if job.spec.data.shards.is_some() && !wants_speed(&job.spec) {
+            return Ok(Self::default());
+        }
+        let hosts = client.hosts().await?;
+        let mut same = None;
+        let jobs = if again { Vec::new() } else { client.jobs().await? };
+        for earlier in jobs.iter().rev().filter(|earlier| earlier.name == job.spec.name) {
+            let detail = client.job(earlier.job).await?;
+            if is_same(&job.spec, &detail.spec) {
+                same = Some(detail);
+                break;
+            }
+        }
+        Ok(Self { hosts, same })
+    }
+}
+
+/// Are they the same but for what the earlier one was given for `shards = "auto"`?
+fn is_same(spec: &JobSpec, earlier: &JobSpec) -> bool {
+    let mut earlier = earlier.clone();
+    if spec.data.shards.is_none() {
+        earlier.data.shards = None;
+    }
+    *spec == earlier
+}
+
+/// Are the shards' sizes to follow hosts' speeds?
+fn wants_speed(spec: &JobSpec) -> bool {
+    let alone = spec.placement.replicas == Replicas::Fixed(1);
+    alone && spec.data.shard_sizes != Some(ShardSizes::Equal)
+}
+
+/// Chooses.
+pub(crate) fn choose(job: &Job, data: &Surveyed<'_>, known: &Known) -> Result<Chosen, Failure> {
+    let rows = data.train_rows();
+    if let Some(same) = &known.same
+        && same.data.train_rows() == rows
+    {
+        let cut = Cut::Rows(same.data.train.iter().map(|shard| shard.rows.into()).collect());
+        let shards = u32::try_from(same.data.train.len()).unwrap_or(u32::MAX);
+        let equal = !wants_speed(&job.spec);
+        return Ok(Chosen {
+            cut: if equal { Cut::Equal(shards) } else { cut },
+            shards,
+            why: Some(format!("{shards} shards, as job {} has", same.summary.job)),
+        });
+    }
+    let outputs = data.labels().outputs();
+    let hosts = shard_hosts(&known.hosts, &job.trials, data.shape(), outputs);
+    choose_for(&job.spec, &job.trials, data, &hosts)
+        .map_err(|error| Failure::call(format!("a model can't be built: {error}")))
+}
+
+/// Chooses for these hosts.
+pub(crate) fn choose_for(
+    spec: &JobSpec,
+    trials: &[Trial],
+    data: &Surveyed<'_>,
+    hosts: &[ShardHost],
+) -> Result<Chosen, ModelError> {
+    let (rows, outputs) = (data.train_rows(), data.labels().outputs());
+    let load = Load::of(trials, data.shape(), outputs, rows, spec.placement.replicas)?;
+    let counted = shard_count(&load, hosts);
+    let shards = spec.data.shards.unwrap_or(counted.shards);
+    let why = spec.data.shards.is_none().then(|| counted.to_string());
+    let sizes = wants_speed(spec).then(|| by_speed(rows, shards, hosts)).flatten();
+    Ok(match sizes {
+        None => Chosen { cut: Cut::Equal(shards), shards, why },
+        Some(sizes) => {
+            let (least, most) = (sizes.iter().min(), sizes.iter().max());
+            let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
+            let sized =
+                format!("of {least} to {most} rows, in proportion to the speeds of the hosts");
+            let why = why.unwrap_or_else(|| format!("{shards} shards"));
+            let why = format!("{why}; {sized}");
+            Chosen { cut: Cut::Rows(sizes), shards, why: Some(why) }
+        }
+    })
+}
+
+/// The hosts that can be counted on.
+fn shard_hosts(
+    hosts: &[HostView],
+    trials: &[Trial],
+    shape: &[u32],
+    outputs: u32,
+) -> Vec<ShardHost> {
+    let workloads: Vec<(Workload, f64)> = trials
+        .iter()
+        .map(|trial| {
+            let training = &trial.config.training;
+            let workload = Workload {
+                model: trial.config.model.clone(),
+                shape: shape.to_vec(),
+                outputs,
+                batch_size: training.batch_size,
+                precision: training.precision,
+                optimizer: training.optimizer.name,
+            };
+            let flops = flops(&workload);
+            (workload, flops)
+        })
+        .collect();
+    let there =
+        |host: &&HostView| matches!(host.state, HostState::Live | HostState::Resting { .. });
+    let host = |host: &HostView| ShardHost {
+        slots: host.slots,
+        flops: host.devices.iter().fold(0, |all: u64, device| {
+            all.saturating_add(whole(speed(device, &workloads)).saturating_mul(device.slots.into()))
+        }),
+        download: host.links.download,
+        upload: host.links.upload,
+        cache: host.cache,
+    };
+    hosts.iter().filter(there).map(host).collect()
+}
+
+/// Operations a second that one slot of a device reaches with a job's trials: as it measured what units of them
+/// took; else by its benchmark, as far off as that was for what it measured.
+fn speed(device: &DeviceView, workloads: &[(Workload, f64)]) -> f64 {
+    let benchmark = device.flops.max(1.0);
+    let measured = |of: &Workload| {
+        let known = device.measured.iter().find(|known| known.workload == *of);
+        known.and_then(|known| known.nanos_per_row).map(seconds)
+    };
+    let known = device.measured.iter().filter_map(|known| {
+        let guess = flops(&known.workload) / benchmark;
+        known.nanos_per_row.map(|nanos| (seconds(nanos), guess))
+    });
+    let (took, guessed) = known.fold((0.0, 0.0), |(a, b), (took, guess)| (a + took, b + guess));
+    let off = if took > 0.0 && guessed > 0.0 { took / guessed } else { 1.0 };
+    let (mut work, mut time) = (0.0, 0.0);
+    for (workload, flops) in workloads {
+        work += flops;
+        time += measured(workload).unwrap_or(flops / benchmark * off);
+    }
+    if time > 0.0 { work / time } else { benchmark }
+}
+
+/// Operations that training on one row takes.
+fn flops(of: &Workload) -> f64 {
+    let forward = sojourn_model::flops_per_row(&of.model, &of.shape, of.outputs).unwrap_or(1);
+    float(forward) * PASSES
+}
+
+fn seconds(nanos: u64) -> f64 {
+    float(nanos) / 1e9
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rounding is meant")]
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "both ends are bounded"
+)]
+fn whole(number: f64) -> u64 {
+    number.clamp(0.0, 1e18) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_protocol::{digest::Digest, inventory::Measured, jobfile};
+
+    const FILE: &str = "name = \"t\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\n\
+                        arch = \"mlp\"\nhidden = [10]\n[training]\nepochs = 1\noptimizer = \"adam\"\n";
+
+    fn device(flops: f64, measured: Vec<Measured>) -> DeviceView {
+        DeviceView {
+            name: "cpu".into(),
+            slots: 1,
+            numeric_class: Digest([0; 32]),
+            flops,
+            memory: None,
+            measured,
+            estimate_error: None,
+        }
+    }
+
+    #[test]
+    fn what_was_measured_goes_before_a_benchmark() {
+        let trials = sojourn_workgen::trials(&jobfile::parse(FILE).unwrap()).unwrap();
+        let training = &trials[0].config.training;
+        let workload = |shape: u32| Workload {
+            model: trials[0].config.model.clone(),
+            shape: vec![shape],
+            outputs: 2,
+            batch_size: training.batch_size,
+            precision: training.precision,
+            optimizer: training.optimizer.name,
+        };
+        let own = vec![(workload(8), flops(&workload(8)))];
+        let took = |shape: u32, times: f64| Measured {
+            workload: workload(shape),
+            nanos_per_row: Some(whole(flops(&workload(shape)) * times)),
+            peak_memory: None,
+            out_of_memory: false,
+        };
+        let near = |device: &DeviceView, wanted: f64| {
+            let speed = speed(device, &own);
+            assert!((speed / wanted - 1.0).abs() < 0.01, "{speed} {wanted}");
+        };
+        near(&device(1e9, Vec::new()), 1e9);
+        near(&device(1e9, vec![took(8, 4.0)]), 0.25e9);
+        near(&device(1e9, vec![took(16, 2.0)]), 0.5e9);
+        near(&device(1e9, vec![took(16, 2.0), took(8, 4.0)]), 0.25e9);
+    }
+
+    #[test]
+    fn a_job_is_the_same_whatever_was_chosen_for_it() {
+        let auto = jobfile::parse(FILE).unwrap();
+        let mut chosen = auto.clone();
+        chosen.data.shards = Some(7);
+        assert!(is_same(&auto, &chosen));
+        let mut given = auto.clone();
+        given.data.shards = Some(8);
+        assert!(!is_same(&given, &chosen));
+        chosen.seed += 1;
+        assert!(!is_same(&auto, &chosen));
+    }
+}

@@ -1,0 +1,211 @@
+//! `sojourn validate`: everything that `submit` would refuse, and what it would run. Sends nothing.
+
+use crate::cli::{
+    render::{schedule::Course, text},
+    submit::{
+        init_weights,
+        jobfile::{self, Job, Problem},
+        reading::Reading,
+        sharding::{self, Known},
+        workspace,
+    },
+    terminal::{exit::Failure, output},
+};
+use serde::Serialize;
+use sojourn_ingest::{Progress, Summary, Surveyed};
+use sojourn_protocol::manifest::Labels;
+use sojourn_workgen::Trial;
+use std::{collections::BTreeMap, path::PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The job file; paths in it are relative to its folder.
+    #[arg(value_name = "JOB.TOML")]
+    file: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a good job would run.
+#[derive(Debug, Serialize)]
+struct Report {
+    valid: bool,
+    name: String,
+    trials: usize,
+    epochs: u32,
+    /// Trials x epochs x shards.
+    hops: u64,
+    features: usize,
+    shape: Vec<u32>,
+    /// Their number; none where labels are numbers.
+    classes: Option<usize>,
+    /// Rows of each shard.
+    train: Vec<u32>,
+    /// Why so many, as far as is known without a server, where the job file leaves it open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards_because: Option<String>,
+    valid_rows: Vec<u32>,
+    test: Vec<u32>,
+    /// Parameters of each architecture, largest first.
+    models: Vec<ModelReport>,
+    #[serde(flatten)]
+    course: Course,
+}
+
+#[derive(Debug, Serialize)]
+struct ModelReport {
+    #[serde(flatten)]
+    model: ModelSize,
+    trials: usize,
+}
+
+/// An architecture over given data, by its size.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct ModelSize {
+    /// Batch norm's running statistics among them.
+    parameters: u64,
+    /// Those that are trained.
+    trainable: u64,
+    arch: &'static str,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let told = |failure: Failure, problems: Vec<Problem>| match args.json {
+        false => failure,
+        true => {
+            let answer = serde_json::json!({ "valid": false, "problems": problems });
+            output::json(&answer).err().unwrap_or_else(|| failure.silent())
+        }
+    };
+    let job = jobfile::read(&args.file).map_err(|(failure, problems)| told(failure, problems))?;
+    let (summary, models, why) = check_data(&job).map_err(|failure| {
+        let problems = failure.messages().iter().map(|message| Problem {
+            line: None,
+            key: None,
+            message: message.clone(),
+        });
+        let problems = problems.collect();
+        told(failure, problems)
+    })?;
+    let report = report(&job, summary, models, why);
+    if args.json { output::json(&report) } else { output::line(&text(args, &report)) }
+}
+
+type Models = BTreeMap<ModelSize, usize>;
+
+/// What the data is, and what would be trained on it; why it would be cut as it would be without any host,
+/// where the job leaves that open.
+fn check_data(job: &Job) -> Result<(Summary, Models, Option<String>), Failure> {
+    let mut reading = Reading::new();
+    let spool = workspace::parent();
+    let tell = &mut |progress: Progress<'_>| reading.tell(progress);
+    tokio::task::block_in_place(|| {
+        let data = sojourn_ingest::survey(&job.spec, &job.folder, &spool, tell)?;
+        let models = check(job, &data)?;
+        let chosen = sharding::choose(job, &data, &Known::default())?;
+        Ok((data.check(&chosen.cut, tell)?, models, chosen.why))
+    })
+}
+
+/// Does the job fit its data? The sizes of its models.
+pub(crate) fn check(job: &Job, data: &Surveyed<'_>) -> Result<Models, Failure> {
+    job.spec.search.check(data.labels()).map_err(Failure::call)?;
+    let models = check_models(&job.trials, data.shape(), data.labels().outputs())?;
+    init_weights::check(job, data.shape(), data.labels(), data.features())?;
+    Ok(models)
+}
+
+/// Can every trial's model be built for this data? Their sizes, and the trials of each.
+fn check_models(trials: &[Trial], shape: &[u32], outputs: u32) -> Result<Models, Failure> {
+    let mut models = BTreeMap::new();
+    for (index, trial) in trials.iter().enumerate() {
+        let network = sojourn_model::validate(&trial.config, shape, outputs).map_err(|error| {
+            let choices = text::choices(&trial.choices);
+            let arch = trial.config.model.name();
+            Failure::call(format!("trial {index} ({arch} {choices}) can't be built: {error}"))
+        })?;
+        let size = ModelSize {
+            parameters: network.parameter_count(),
+            trainable: network.trainable_count(),
+            arch: trial.config.model.name(),
+        };
+        *models.entry(size).or_insert(0) += 1;
+    }
+    Ok(models)
+}
+
+fn report(job: &Job, summary: Summary, models: Models, why: Option<String>) -> Report {
+    let epochs = job.spec.training.epochs;
+    let trials = job.trials.len();
+    let shards = u64::try_from(summary.train.len()).unwrap_or(u64::MAX);
+    let models = models.into_iter().rev();
+    Report {
+        valid: true,
+        name: job.spec.name.clone(),
+        trials,
+        epochs,
+        hops: u64::try_from(trials).unwrap_or(u64::MAX) * u64::from(epochs) * shards,
+        features: summary.width,
+        classes: match &summary.labels {
+            Labels::Classes(names) => Some(names.len()),
+            Labels::Number => None,
+        },
+        shape: summary.shape,
+        train: summary.train,
+        shards_because: why,
+        valid_rows: summary.valid,
+        test: summary.test,
+        models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
+        course: Course::of(&job.spec),
+    }
+}
+
+fn text(args: &Args, report: &Report) -> String {
+    let file = args.file.display();
+    let labels = match report.classes {
+        Some(classes) => format!("{classes} classes"),
+        None => "numbers as labels".to_owned(),
+    };
+    let mut lines = vec![
+        format!("{file} is good: job `{}`", report.name),
+        format!("data    {}, {labels}", features(report)),
+        format!("train   {}", shards(&report.train)),
+        format!("valid   {}", shards(&report.valid_rows)),
+    ];
+    if let Some(why) = &report.shards_because {
+        lines.push(format!("shards  {why}; `submit` asks the server for its hosts"));
+    }
+    if !report.test.is_empty() {
+        lines.push(format!("test    {}", shards(&report.test)));
+    }
+    for model in &report.models {
+        let trials = text::counted(u64::try_from(model.trials).unwrap_or(u64::MAX), "trial");
+        let ModelSize { parameters, trainable, arch } = &model.model;
+        let trained = match parameters == trainable {
+            true => String::new(),
+            false => format!(" ({} trained)", text::count(*trainable)),
+        };
+        let parameters = text::count(*parameters);
+        lines.push(format!("model   {arch}, {parameters} parameters{trained}, {trials}"));
+    }
+    lines.extend(report.course.lines().into_iter().map(|(what, text)| format!("{what:<7} {text}")));
+    let trials = text::counted(u64::try_from(report.trials).unwrap_or(u64::MAX), "trial");
+    let epochs = text::counted(u64::from(report.epochs), "epoch");
+    lines.push(format!("work    {trials}, {epochs}, {} hops", text::count(report.hops)));
+    lines.join("\n")
+}
+
+/// `784 features, [1, 28, 28]`; the shape of a flat row is said by their number.
+fn features(report: &Report) -> String {
+    match report.shape.as_slice() {
+        [_] => format!("{} features", report.features),
+        shape => format!("{} features, {shape:?}", report.features),
+    }
+}
+
+fn shards(rows: &[u32]) -> String {
+    let total: u64 = rows.iter().map(|rows| u64::from(*rows)).sum();
+    let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+    format!("{} in {}", text::counted(total, "row"), text::counted(count, "shard"))
+}

@@ -1,0 +1,121 @@
+//! Waits for a job to end, through server restarts.
+
+use crate::{
+    api_client::{ApiClient, ApiFailure},
+    cli::{
+        render::{scores, text},
+        terminal::{exit::Failure, output},
+    },
+};
+use sojourn_protocol::{
+    ids::JobId,
+    view::{JobState, JobView},
+};
+use std::time::{Duration, Instant};
+
+/// The shortest and the longest pause between two looks; in between it is a share of the time that the
+/// wait has taken, so that what is soon over is soon seen.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+const SHARE: u32 = 40;
+/// How long a server may be away before waiting is given up.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What the waiting sees.
+pub(crate) enum Watched<'a> {
+    View(&'a JobView),
+    /// The server has gone away just now.
+    Away(String),
+}
+
+/// Asks for the job until it has ended, and shows each answer to `watch`.
+pub(crate) async fn until_end(
+    client: &ApiClient,
+    job: JobId,
+    mut watch: impl AsyncFnMut(Watched<'_>) -> Result<(), Failure>,
+) -> Result<JobView, Failure> {
+    poll(
+        async || client.job(job).await,
+        async |polled| match polled {
+            Polled::Answer(detail) => {
+                watch(Watched::View(&detail.summary)).await?;
+                Ok(detail.summary.state.has_ended().then_some(detail.summary))
+            }
+            Polled::Away(reason) => watch(Watched::Away(reason)).await.map(|()| None),
+        },
+    )
+    .await
+}
+
+/// What one look gave.
+pub(crate) enum Polled<A> {
+    Answer(A),
+    /// The server has gone away just now.
+    Away(String),
+}
+
+/// Asks again and again until `look` has seen what it waits for.
+pub(crate) async fn poll<A, T>(
+    mut ask: impl AsyncFnMut() -> Result<A, ApiFailure>,
+    mut look: impl AsyncFnMut(Polled<A>) -> Result<Option<T>, Failure>,
+) -> Result<T, Failure> {
+    let begun = Instant::now();
+    let mut away_since: Option<Instant> = None;
+    loop {
+        match ask().await {
+            Ok(answer) => {
+                away_since = None;
+                if let Some(seen) = look(Polled::Answer(answer)).await? {
+                    return Ok(seen);
+                }
+            }
+            Err(failure) if failure.is_away() => match away_since {
+                None => {
+                    away_since = Some(Instant::now());
+                    look(Polled::Away(failure.to_string())).await?;
+                }
+                Some(since) if since.elapsed() > PATIENCE => return Err(failure.into()),
+                Some(_) => {}
+            },
+            Err(failure) => return Err(failure.into()),
+        }
+        tokio::time::sleep((begun.elapsed() / SHARE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)).await;
+    }
+}
+
+/// A job that didn't finish makes the command fail.
+pub(crate) fn verdict(view: &JobView) -> Result<(), Failure> {
+    match view.state {
+        JobState::Running | JobState::Paused | JobState::Finished => Ok(()),
+        JobState::Failed => Err(Failure::work(format!(
+            "job {} failed: see `sojourn trials {}`",
+            view.job, view.job
+        ))),
+        JobState::Cancelled => Err(Failure::work(format!("job {} was cancelled", view.job))),
+    }
+}
+
+/// The end of a job in a line.
+pub(crate) fn outcome_text(view: &JobView) -> String {
+    let took = view.ended_at.map(|end| text::duration((end - view.submitted_at).0));
+    let took = took.map_or_else(String::new, |took| format!(" after {took}"));
+    let test = view
+        .test
+        .as_ref()
+        .map_or_else(String::new, |test| format!("\ntest data: {}", scores::test(test)));
+    format!(
+        "job {} {}{took}: {} of {} trials finished; best {}{test}",
+        view.job,
+        text::job_state(view.state),
+        view.trials_finished,
+        view.trials,
+        text::best(view),
+    )
+}
+
+/// Draws over what was drawn before, `lines` high. The terminal cuts long lines off while it is drawn,
+/// or one of them would take two and the count would be wrong.
+pub(crate) fn redraw(lines: usize, text: &str) -> Result<(), Failure> {
+    let up = if lines == 0 { String::new() } else { format!("\u{1b}[{lines}A\u{1b}[J") };
+    output::line(&format!("{up}\u{1b}[?7l{text}\u{1b}[?7h"))
+}

@@ -1,0 +1,109 @@
+//! What ends a command early: a message, and the exit code that says whose fault it is.
+
+use crate::cli::terminal::stderr;
+use std::{error::Error, io, process::ExitCode};
+
+/// Why a command stops.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    /// Lines for stderr; none where all has been said.
+    messages: Vec<String>,
+}
+
+/// The exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// Whoever read our output has seen enough.
+    Done,
+    /// The work failed.
+    Work,
+    /// The call was wrong.
+    Call,
+    /// The server could not be reached.
+    Server,
+    /// A person has ended it: as shells say it of SIGINT.
+    Interrupted,
+}
+
+impl Exit {
+    const fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Work => 1,
+            Exit::Call => 2,
+            Exit::Server => 3,
+            Exit::Interrupted => 130,
+        }
+    }
+}
+
+impl Failure {
+    /// The work failed.
+    pub(crate) fn work(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Work, messages: vec![message.into()] }
+    }
+
+    /// The call was wrong.
+    pub(crate) fn call(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Call, messages: vec![message.into()] }
+    }
+
+    /// The server could not be reached.
+    pub(crate) fn server(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Server, messages: vec![message.into()] }
+    }
+
+    /// A person has ended it.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Interrupted, messages: vec![message.into()] }
+    }
+
+    /// The call was wrong in several ways; none, where they have been told.
+    pub(crate) fn calls(messages: Vec<String>) -> Self {
+        Self { exit: Exit::Call, messages }
+    }
+
+    /// Writing to stdout failed: at the end of a pipe that is no fault.
+    pub(crate) fn output(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self { exit: Exit::Done, messages: Vec::new() };
+        }
+        Self::work(format!("can't write the output: {error}"))
+    }
+
+    /// The messages.
+    pub(crate) fn messages(&self) -> &[String] {
+        &self.messages
+    }
+
+    /// The same failure, about which nothing more need be said.
+    pub(crate) fn silent(self) -> Self {
+        Self { messages: Vec::new(), ..self }
+    }
+
+    /// As the other kinds of failure say it.
+    pub(super) fn new(exit: Exit, message: String) -> Self {
+        Self { exit, messages: vec![message] }
+    }
+
+    /// Prints the messages; the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        for message in &self.messages {
+            stderr::error(message);
+        }
+        ExitCode::from(self.exit.code())
+    }
+}
+
+/// An error and what caused it, in one line.
+pub(crate) fn with_sources(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,64 @@
+//! The log: stderr, and for the client JSON lines, whose end the daemon has ready for `sojourn client ctl log`, and
+//! which it writes into files.
+
+use crate::cli::terminal::output;
+use sojourn_client::log::{ENDED, keep};
+use std::io::{self, Write};
+use tracing_subscriber::{
+    EnvFilter, Layer, filter::filter_fn, fmt::layer, layer::SubscriberExt, util::SubscriberInitExt,
+};
+
+/// Who logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// The client.
+    Client,
+    /// Any other.
+    #[cfg_attr(not(feature = "full"), expect(dead_code, reason = "there is but the client"))]
+    Other,
+}
+
+/// Logs go to stderr; `SOJOURN_LOG` says how much, e.g. `debug` or `sojourn_server=trace`.
+pub(crate) fn start(program: Program, default: &str) {
+    let filter = EnvFilter::try_from_env("SOJOURN_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let stderr = layer()
+        // A log that can't be written is no reason to end: by default its own trouble is printed to
+        // stderr, which panics where that is what broke.
+        .log_internal_errors(false)
+        .with_ansi(output::colours(&io::stderr()))
+        .with_writer(|| Whole(io::stderr()))
+        // There it is said as every command's failure is.
+        .with_filter(filter_fn(|event| event.target() != ENDED));
+    let kept = (program == Program::Client).then(|| {
+        let json = layer().json().with_current_span(false).with_span_list(false);
+        json.log_internal_errors(false).with_writer(|| Kept)
+    });
+    tracing_subscriber::registry().with(filter).with(stderr).with(kept).init();
+}
+
+/// Takes a line at once, or fails: what is left over would come again, as a line of its own.
+struct Whole<W>(W);
+
+impl<W: Write> Write for Whole<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(line).map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// What the daemon keeps.
+struct Kept;
+
+impl Write for Kept {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        keep(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

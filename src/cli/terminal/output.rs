@@ -1,0 +1,35 @@
+//! Output on stdout: text and JSON. Never panics on a closed pipe.
+
+pub(crate) use crate::cli::terminal::stderr::{colours, remark};
+
+use crate::cli::terminal::exit::Failure;
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+
+/// Prints a line (or several) on stdout.
+pub(crate) fn line(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.write_all(b"\n"))
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Failure::output(&error))
+}
+
+/// Prints a value as JSON, in several lines.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| Failure::work(error.to_string()))?;
+    line(&text)
+}
+
+/// Prints a value as JSON in one line, for streams of values.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value).map_err(|error| Failure::work(error.to_string()))?;
+    line(&text)
+}
+
+/// Is stdout looked at by a person?
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}

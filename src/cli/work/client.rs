@@ -1,0 +1,301 @@
+//! `sojourn client`: the daemon of this machine. Everything that it does is in `sojourn-client`.
+//!
+//! What it is told comes from `client.toml`, from the environment and from flags; the later has the last word.
+
+use crate::cli::{
+    terminal::{
+        exit::{Failure, with_sources},
+        local::{self, DEFAULT_SERVER, host_name},
+        signals,
+        trust::Trust,
+    },
+    work::ctl,
+};
+use sojourn_client::{
+    ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing,
+    limits::{Allowance, Change, Size},
+    log::LogChoice,
+};
+use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use tokio::sync::Notify;
+
+/// Most bytes of cached blobs where nothing is said.
+const CACHE: u64 = 20 << 30;
+/// How often what a unit has trained is kept where nothing is said, in seconds.
+const KEEP_SECONDS: u32 = 60;
+
+/// What is said here may also be said in `client.toml` in the data folder; flags go over the environment, which
+/// goes over the file.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Read this file instead of `client.toml` in the data folder.
+    #[arg(long, env = "SOJOURN_CLIENT_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The server's address; of several servers, of which one is active, all of them with commas between
+    /// [default: http://127.0.0.1:8642].
+    #[arg(long, env = "SOJOURN_SERVER", value_name = "URL")]
+    server: Option<String>,
+    #[command(flatten)]
+    trust: Trust,
+    /// The enrolment token (not the admin token, which SOJOURN_TOKEN is for), needed once. For a server
+    /// on this machine, the one in its default data folder if left out.
+    #[arg(long, env = "SOJOURN_ENROL_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    token: Option<String>,
+    /// The machine's name, for people; its host name if left out.
+    #[arg(long, env = "SOJOURN_NAME")]
+    name: Option<String>,
+    /// Where identity, cache and finished results lie; for one client at a time.
+    #[arg(long, env = "SOJOURN_CLIENT_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Units that run at once: a number, or `auto` for one per GPU, and one where there is none [default: auto].
+    /// The limit `slots`.
+    #[arg(long, value_name = "N|auto")]
+    slots: Option<Slots>,
+    /// Units that run at once on the cores, beside those on GPUs [default: 0].
+    #[arg(long, env = "SOJOURN_CPU_SLOTS", value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024))]
+    cpu_slots: Option<u32>,
+    /// GPUs to train on: `auto` (all that can be used, of whatever kinds, else the CPU), `none`, or
+    /// numbers such as `0,1` [default: auto]. SOJOURN_TORCH names the folder of a full PyTorch's libraries,
+    /// where `python3` doesn't know it.
+    #[arg(long, env = "SOJOURN_GPUS", value_name = "GPUS")]
+    gpus: Option<GpuChoice>,
+    /// Most bytes that cached shards and checkpoints may take [default: 20GiB]. The limit `disk`.
+    #[arg(long, value_name = "SIZE")]
+    cache: Option<Size>,
+    /// A limit of what the client may do on this machine, e.g. `--limit cpu=50 --limit hours=22:00-06:00`; all of
+    /// them are listed below.
+    #[arg(long = "limit", env = "SOJOURN_LIMITS", value_name = "KEY=VALUE", value_delimiter = ';')]
+    limits: Vec<Change>,
+    /// Keep on disk so often, in seconds, what a unit has trained, so that a crash or a kill costs no more;
+    /// more rarely where that would take over 2 % of the time; 0 for never [default: 60].
+    #[arg(long, env = "SOJOURN_KEEP_SECONDS", value_name = "N")]
+    keep_seconds: Option<u32>,
+    /// Address of the metadata service that tells when AWS, GCP or Azure take this machine away; `none` for a
+    /// machine that is in no cloud [default: http://169.254.169.254].
+    #[arg(long, env = "SOJOURN_METADATA", value_name = "URL")]
+    metadata: Option<String>,
+    /// Where the log goes beside stderr: `daily`, into JSON lines in `log/` in the data folder, the last eight
+    /// files of at most 4 MiB, or `none` [default: daily].
+    #[arg(long, env = "SOJOURN_LOG_FILE", value_name = "WHERE")]
+    log_file: Option<LogChoice>,
+    /// The trainer program; looked for beside this program if left out.
+    #[arg(long, env = "SOJOURN_TRAINER", value_name = "FILE")]
+    trainer: Option<PathBuf>,
+}
+
+/// How many units run at once.
+#[derive(Debug, Clone, Copy)]
+enum Slots {
+    Auto,
+    Number(u32),
+}
+
+impl FromStr for Slots {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Self::Auto),
+            (_, Ok(number @ 1..=1024)) => Ok(Self::Number(number)),
+            _ => Err("a number from 1 to 1024, or `auto`, is wanted".to_owned()),
+        }
+    }
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Speak with the client that runs on this machine.
+    Ctl(ctl::Args),
+}
+
+const AFTER_HELP: &str = "\
+client.toml may set server, ca, name, gpus, cpu_slots, keep_seconds, metadata,
+log, trainer, and in its table [limits]:
+  cpu = 50                      percent of the cores, or of those that `threads` allows
+  gpu = 80                      percent of the time in which slots on a GPU compute; the
+                                lower of both holds
+  threads = 4                   of all slots together
+  slots = 2                     units that run at once; next start
+  memory = \"8GiB\"               of all trainers together; one that is in the way is ended
+  gpu_memory = \"10GiB\"          of each GPU, or \"50%\"; next start
+  disk = \"20GiB\"                cached shards and checkpoints
+  download = \"2MB/s\"            and upload = \"1MB/s\"
+  monthly = \"100GB\"             of blobs down and up in a calendar month, by local time
+  hours = \"mon-fri 22:00-06:00, sat-sun 00:00-24:00\"
+  idle_minutes = 10             only once nobody has used the machine for so long
+  not_on_battery = true
+  pause_while = \"steam, blender\"    names of programs
+  nice = 19                     of the trainers
+  give_back_after = \"2min\"      of a pause: then what runs ends early
+  cgroup = false                no control groups, which keep cpu, threads and memory where
+                                they can be used; next start
+SOJOURN_LIMITS takes several, with `;` between them.
+`sojourn client ctl limits` changes them while the client runs.";
+
+/// Signals that come within this time after the first say no more than it.
+const ONE_WISH: Duration = Duration::from_secs(1);
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let data = args.data.clone().unwrap_or_else(|| local::data_folder("client"));
+    if let Some(Action::Ctl(ctl)) = &args.action {
+        return ctl::run(ctl, &data).await;
+    }
+    let config = config(args, data)?;
+    // On the runtime's own thread, beside everything that it starts.
+    let asked = Arc::new(Notify::new());
+    let told = Arc::clone(&asked);
+    let shutdown = signals::requested();
+    let daemon = tokio::spawn(sojourn_client::run(config, async move {
+        shutdown.await;
+        told.notify_one();
+    }));
+    let again = async {
+        asked.notified().await;
+        // One wish may come as two signals: from a terminal, and from a program in between.
+        tokio::time::sleep(ONE_WISH).await;
+        signals::requested().await;
+    };
+    tokio::select! {
+        ended = daemon => match ended {
+            Ok(ended) => ended.map_err(|error| failure(&error)),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        },
+        () = again => Err(Failure::interrupted(
+            "ended at once; what isn't sent yet is kept for the next start",
+        )),
+    }
+}
+
+/// All that is said, in its order.
+fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
+    let mut limits = args.limits.clone();
+    limits.extend(args.slots.and_then(|slots| match slots {
+        Slots::Auto => "slots=".parse().ok(),
+        Slots::Number(slots) => Some(Change::new("slots", &slots.to_string())),
+    }));
+    limits.extend(args.cache.map(|size| Change::new("disk", &size.to_string())));
+    let allowance = Allowance::read(args.config.as_deref(), &data, limits);
+    let allowance = allowance.map_err(|error| Failure::call(with_sources(&error)))?;
+    let file = allowance.settings();
+    let wrong = |key: &str, why: String| {
+        let path = allowance.path().map(|path| path.display().to_string()).unwrap_or_default();
+        Failure::call(format!("`{path}`, `{key}`: {why}"))
+    };
+    let gpus = file.gpus.as_deref().map(str::parse::<GpuChoice>).transpose();
+    let gpus = gpus.map_err(|why| wrong("gpus", why))?;
+    let log = file.log.as_deref().map(str::parse::<LogChoice>).transpose();
+    let log = log.map_err(|why| wrong("log", why))?;
+    let server = args.server.clone().or_else(|| file.server.clone());
+    let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
+    let given = args.token.clone().filter(|token| !token.is_empty());
+    let metadata = [&args.metadata, &file.metadata].into_iter().flatten();
+    let metadata = metadata.map(String::as_str).find(|address| !address.is_empty());
+    let metadata = metadata.unwrap_or(METADATA).to_owned();
+    let keep_seconds = args.keep_seconds.or(file.keep_seconds).unwrap_or(KEEP_SECONDS);
+    Ok(ClientConfig {
+        ca: args.trust.file().or_else(|| file.ca.clone()),
+        token: given.or_else(|| local::local_token(&server, "enrol-token")),
+        server,
+        name: args.name.clone().or_else(|| file.name.clone()).unwrap_or_else(host_name),
+        data,
+        slots: file.limits.slots,
+        cpu_slots: args.cpu_slots.or(file.cpu_slots).unwrap_or(0),
+        gpus: args.gpus.clone().or(gpus).unwrap_or_default(),
+        cache_bytes: CACHE,
+        rates: Rates::default(),
+        log: args.log_file.or(log).unwrap_or_default(),
+        trainer: args.trainer.clone().or_else(|| file.trainer.clone()),
+        metadata: (metadata != "none").then_some(metadata),
+        timing: Timing {
+            keep_every: (keep_seconds > 0).then(|| Duration::from_secs(u64::from(keep_seconds))),
+            ..Timing::default()
+        },
+        allowance,
+    })
+}
+
+/// Trouble that passes never ends the daemon; what does is the call's fault or this machine's.
+fn failure(error: &ClientError) -> Failure {
+    let message = with_sources(error);
+    match error {
+        ClientError::NoToken => Failure::call(format!(
+            "{message}: pass the one that `sojourn serve` prints as --token or SOJOURN_ENROL_TOKEN"
+        )),
+        ClientError::Metadata { .. } => Failure::call(format!(
+            "{message}; `--metadata none` is for a machine that is in no cloud"
+        )),
+        ClientError::Folder { .. }
+        | ClientError::FolderGone { .. }
+        | ClientError::Trainer(_)
+        | ClientError::Unlike(_)
+        | ClientError::Http(_)
+        | ClientError::Gpus(_) => Failure::work(message),
+        _ => Failure::call(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use std::fs;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn given(data: &std::path::Path, arguments: &[&str]) -> Result<ClientConfig, Failure> {
+        let line = ["client", "--server", "http://a"].iter().chain(arguments);
+        config(&Line::try_parse_from(line).unwrap().args, data.to_owned())
+    }
+
+    #[test]
+    fn flags_go_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = "server = 'http://b'\nname = 'lab'\nlog = 'none'\nkeep_seconds = 5\n[limits]\nslots = 2\ndisk = '1GiB'\ncpu = 50\n";
+        fs::write(folder.path().join("client.toml"), file).unwrap();
+        let config = given(folder.path(), &["--slots", "3", "--limit", "nice=19"]).unwrap();
+        assert_eq!((config.server.as_str(), config.name.as_str()), ("http://a", "lab"));
+        assert_eq!(config.timing.keep_every, Some(Duration::from_secs(5)));
+        assert_eq!(config.log, LogChoice::Off);
+        let limits = config.allowance.limits();
+        assert_eq!((config.slots, limits.disk), (Some(3), Some(Size(1 << 30))));
+        assert_eq!(limits.cpu.map(|share| share.get()), Some(50));
+        assert_eq!(limits.nice.map(|level| level.get()), Some(19));
+    }
+
+    #[test]
+    fn an_address_that_is_empty_is_not_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let metadata = |arguments: &[&str]| given(folder.path(), arguments).unwrap().metadata;
+        assert_eq!(metadata(&["--metadata", ""]).as_deref(), Some(METADATA));
+        assert_eq!(metadata(&["--metadata", "none"]), None);
+        fs::write(folder.path().join("client.toml"), "metadata = 'http://a'\n").unwrap();
+        assert_eq!(metadata(&["--metadata", ""]).as_deref(), Some("http://a"));
+        fs::write(folder.path().join("client.toml"), "metadata = ''\n").unwrap();
+        assert_eq!(metadata(&[]).as_deref(), Some(METADATA));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let failure = given(folder.path(), &["--limit", "cpu=0"]).unwrap_err();
+        assert!(failure.messages()[0].starts_with("limit `cpu=0`: `0`: 1 to 100"), "{failure:?}");
+        fs::write(folder.path().join("client.toml"), "\nnname = 'lab'\n").unwrap();
+        let failure = given(folder.path(), &[]).unwrap_err();
+        assert!(
+            failure.messages()[0].contains("client.toml`, line 2, `nname`: unknown field"),
+            "{failure:?}"
+        );
+        fs::write(folder.path().join("client.toml"), "gpus = 'many'\n").unwrap();
+        let failure = given(folder.path(), &[]).unwrap_err();
+        assert!(failure.messages()[0].contains("client.toml`, `gpus`: `auto`"), "{failure:?}");
+        fs::write(folder.path().join("client.toml"), "log = 'weekly'\n").unwrap();
+        let failure = given(folder.path(), &[]).unwrap_err();
+        assert!(failure.messages()[0].contains("client.toml`, `log`: `daily`"), "{failure:?}");
+    }
+}

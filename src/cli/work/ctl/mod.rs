@@ -1,0 +1,148 @@
+//! `sojourn client ctl`: a word with the client that runs on this machine.
+
+mod log;
+mod show;
+mod watch;
+
+use crate::cli::terminal::{
+    exit::{Failure, with_sources},
+    output,
+};
+use sojourn_client::{
+    control::{Answer, Ask, CallError, Pause, call},
+    limits::{Change, Span},
+};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// As `status --watch`.
+    #[arg(long)]
+    watch: bool,
+    /// The client's data folder.
+    #[arg(long, env = "SOJOURN_CLIENT_DATA", value_name = "DIR", global = true)]
+    data: Option<PathBuf>,
+    /// Print the client's answer as JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Show slots, units, limits, and why nothing computes where nothing does; the same as `ctl` alone.
+    Status {
+        /// Show it on the whole terminal, with transfers and the log, until `q`; keys pause, resume and drain. Where
+        /// stdout is no terminal, a line a second; with --json, one of JSON.
+        #[arg(long)]
+        watch: bool,
+    },
+    /// Have nothing compute until `resume`. What runs stands still after the batch that it is at.
+    Pause {
+        /// For so long: `90s`, `30min`, `2h`.
+        #[arg(long = "for", value_name = "TIME")]
+        length: Option<Span>,
+    },
+    /// End a pause. Limits may want another.
+    Resume,
+    /// Have the client finish what runs, take nothing new, and end with exit code 0. While it is paused it sends
+    /// what it has trained instead, and ends at once.
+    Drain,
+    /// Show the limits, or change them and write them into the client's file.
+    Limits {
+        /// `cpu=50`; without a value (`cpu=`), to take the limit away.
+        #[arg(value_name = "KEY=VALUE")]
+        changes: Vec<Said>,
+    },
+    /// Show how full the cache is.
+    Cache {
+        #[command(subcommand)]
+        action: Option<CacheAction>,
+    },
+    /// Print the end of the client's log, also where the client has ended.
+    Log(log::Args),
+}
+
+/// Limits that count from the client's next start.
+const LATER: &[&str] = &["slots", "gpu_memory", "cgroup"];
+
+#[derive(Debug, clap::Subcommand)]
+enum CacheAction {
+    /// Delete all that no unit in work needs.
+    Clear,
+}
+
+/// A change of a limit, as it was said.
+#[derive(Debug, Clone)]
+struct Said(String);
+
+impl std::str::FromStr for Said {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse::<Change>().map(|_| Self(text.to_owned()))
+    }
+}
+
+/// `default`: the data folder where none is named.
+pub(crate) async fn run(args: &Args, default: &Path) -> Result<(), Failure> {
+    let data = args.data.as_deref().unwrap_or(default);
+    let action = args.action.as_ref().unwrap_or(&Action::Status { watch: false });
+    let ask = match action {
+        Action::Status { watch } if *watch || args.watch => {
+            return watch::run(data, args.json).await;
+        }
+        _ if args.watch => {
+            return Err(Failure::call("`--watch` shows the status, and goes with nothing else"));
+        }
+        Action::Status { .. } => Ask::Status,
+        Action::Pause { length } => {
+            Ask::Pause(Pause { seconds: length.map(|length| length.0.as_secs()) })
+        }
+        Action::Resume => Ask::Resume,
+        Action::Drain => Ask::Drain,
+        Action::Limits { changes } if changes.is_empty() => Ask::Limits,
+        Action::Limits { changes } => {
+            Ask::SetLimits(changes.iter().map(|change| change.0.clone()).collect())
+        }
+        Action::Cache { action: None } => Ask::Cache,
+        Action::Cache { action: Some(CacheAction::Clear) } => Ask::ClearCache,
+        Action::Log(of) => return log::run(of, data, args.json),
+    };
+    let answer = asked(data, &ask)?;
+    if let Ask::SetLimits(changes) = &ask {
+        let later =
+            |change: &&String| LATER.contains(&change.split('=').next().unwrap_or_default());
+        let later: Vec<&str> = changes.iter().filter(later).map(String::as_str).collect();
+        if !later.is_empty() {
+            let later = later.join(", ");
+            output::remark(&format!(
+                "from the client's next start, if no flag says otherwise: {later}"
+            ));
+        }
+    }
+    if args.json {
+        return match &answer {
+            Answer::Status(status) => output::json(status),
+            Answer::Limits(limits) => output::json(limits),
+            Answer::Cache(cache) => output::json(cache),
+            Answer::Log(_) | Answer::Refused(_) => Ok(()),
+        };
+    }
+    output::line(&show::answer(&answer))
+}
+
+/// What the client answers, unless it refuses.
+fn asked(data: &Path, ask: &Ask) -> Result<Answer, Failure> {
+    match call(data, ask).map_err(|error| unanswered(&error))? {
+        Answer::Refused(why) => Err(Failure::call(why)),
+        answer => Ok(answer),
+    }
+}
+
+fn unanswered(error: &CallError) -> Failure {
+    match error {
+        CallError::Nobody { .. } | CallError::NotYours { .. } => Failure::call(with_sources(error)),
+        CallError::Silent { .. } => Failure::work(with_sources(error)),
+    }
+}

@@ -1,0 +1,212 @@
+//! `sojourn client ctl status --watch`: how the client is, once a second.
+//!
+//! ```text
+//!  keys ----.
+//!            +--> this loop --> draw
+//!  asker ---'         |
+//!    ^---- pause, ... '
+//! ```
+//!
+//! Keys and the client's answers come from threads of their own, so that neither waits for the other.
+
+mod draw;
+mod view;
+
+use crate::cli::{
+    terminal::{exit::Failure, output, signals},
+    work::ctl::{asked, show, unanswered},
+};
+use ratatui::{
+    DefaultTerminal,
+    crossterm::event::{self, Event},
+};
+use sojourn_client::control::{Answer, Ask, CallError, LogPart, Status, call};
+use std::{
+    io,
+    path::Path,
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    thread,
+    time::Duration,
+};
+use tokio::{
+    sync::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+        oneshot,
+    },
+    time::timeout,
+};
+use view::{Next, View};
+
+/// How often the client is asked.
+const EVERY: Duration = Duration::from_secs(1);
+/// Lines of the log that the largest terminal has room for.
+const LOG: usize = 100;
+/// How long the client may take over the last order.
+const LAST_WORD: Duration = Duration::from_secs(3);
+
+/// What the loop hears of.
+enum News {
+    /// The terminal: a key, or another size.
+    Terminal(Event),
+    /// The client's answer.
+    Told(Result<Answer, CallError>),
+    /// The terminal is gone.
+    Lost(io::Error),
+}
+
+/// Shows it until somebody has seen enough, or the client has ended.
+pub(super) async fn run(data: &Path, json: bool) -> Result<(), Failure> {
+    let status = status(asked(data, &Ask::Status)?)?;
+    if json || !output::is_terminal() || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+    {
+        return lines(data, status, json).await;
+    }
+    let ended = on_screen(data, status).await?;
+    if ended {
+        output::remark(ENDED);
+    }
+    Ok(())
+}
+
+const ENDED: &str = "the client has ended";
+
+/// A line a second.
+async fn lines(data: &Path, mut status: Status, json: bool) -> Result<(), Failure> {
+    loop {
+        if json {
+            output::json_line(&status)?;
+        } else {
+            output::line(&show::in_a_line(&status))?;
+        }
+        tokio::time::sleep(EVERY).await;
+        status = match call(data, &Ask::Status) {
+            Ok(answer) => self::status(answer)?,
+            Err(CallError::Nobody { .. }) => {
+                output::remark(ENDED);
+                return Ok(());
+            }
+            Err(error) => return Err(unanswered(&error)),
+        };
+    }
+}
+
+fn status(answer: Answer) -> Result<Status, Failure> {
+    match answer {
+        Answer::Status(status) => Ok(*status),
+        answer => Err(Failure::work(show::answer(&answer))),
+    }
+}
+
+/// The whole terminal. True where the client has ended.
+async fn on_screen(data: &Path, status: Status) -> Result<bool, Failure> {
+    // Before the first sign of it: a signal would leave the terminal as it is.
+    let shutdown = signals::requested();
+    let mut screen = Screen::open().map_err(|error| broken(&error))?;
+    let (news, mut hears) = unbounded_channel();
+    let (orders, asks) = channel();
+    let (of_keys, of_answers, data) = (news.clone(), news, data.to_owned());
+    thread::spawn(move || read_keys(&of_keys));
+    let (done, asked) = oneshot::channel();
+    // No task of the runtime: that would wait for it at the end.
+    thread::spawn(move || {
+        ask(&data, &asks, &of_answers);
+        // Nobody waits where it took too long.
+        let _ = done.send(());
+    });
+    let mut view = View::new(status);
+    let ended = tokio::select! {
+        ended = follow(&mut screen, &mut view, &mut hears, &orders) => ended,
+        () = shutdown => Ok(false),
+    };
+    drop(screen);
+    // What was asked for last is heard by the client, if it listens.
+    drop((orders, hears));
+    let _ = timeout(LAST_WORD, asked).await;
+    ended.map_err(|error| broken(&error))
+}
+
+fn broken(error: &io::Error) -> Failure {
+    Failure::work(format!(
+        "the terminal can't be used: {error}; `sojourn client ctl status` prints the same once"
+    ))
+}
+
+/// True where the client has ended, false where somebody has seen enough.
+async fn follow(
+    screen: &mut Screen,
+    view: &mut View,
+    hears: &mut UnboundedReceiver<News>,
+    orders: &Sender<Ask>,
+) -> io::Result<bool> {
+    loop {
+        screen.0.draw(|frame| draw::draw(view, frame.area(), frame.buffer_mut()))?;
+        // Both threads have a sender for as long as there is something to hear.
+        let Some(news) = hears.recv().await else { return Ok(false) };
+        match news {
+            News::Terminal(Event::Key(key)) => match view.key(key) {
+                Next::Stay => {}
+                Next::Leave => return Ok(false),
+                // It is gone only with the client, which is heard of.
+                Next::Ask(ask) => drop(orders.send(ask)),
+            },
+            News::Terminal(_) => {}
+            News::Told(Err(CallError::Nobody { .. })) => return Ok(true),
+            News::Told(told) => view.told(told),
+            News::Lost(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads keys until nobody listens any more.
+fn read_keys(news: &UnboundedSender<News>) {
+    loop {
+        let (read, last) = match event::read() {
+            Ok(event) => (News::Terminal(event), false),
+            Err(error) => (News::Lost(error), true),
+        };
+        if news.send(read).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// Asks the client, once a second and whenever there is an order, until it has ended or there can be no more orders.
+fn ask(data: &Path, orders: &Receiver<Ask>, news: &UnboundedSender<News>) {
+    let mut next = Ask::Status;
+    loop {
+        for ask in [next, Ask::Log(LogPart::Last(LOG))] {
+            let told = call(data, &ask);
+            let last = matches!(told, Err(CallError::Nobody { .. }));
+            // Where nobody listens any more, there may be orders yet.
+            let _ = news.send(News::Told(told));
+            if last {
+                return;
+            }
+        }
+        next = match orders.recv_timeout(EVERY) {
+            Ok(ask) => ask,
+            Err(RecvTimeoutError::Timeout) => Ask::Status,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+    }
+}
+
+/// The terminal as it is while this lives; it is given back as it was, also where the program panics.
+struct Screen(DefaultTerminal);
+
+impl Screen {
+    fn open() -> io::Result<Self> {
+        ratatui::try_init().map(Self).inspect_err(|_| {
+            // Whatever of it was done.
+            let _ = ratatui::try_restore();
+        })
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // There is nobody to tell.
+        let _ = self.0.show_cursor();
+        let _ = ratatui::try_restore();
+    }
+}

@@ -1,0 +1,191 @@
+//! `sojourn service`: the client as a service of systemd, for one person or for the machine. What it
+//! installs it takes away again: unit, settings, and the client's data.
+
+mod place;
+mod unit;
+
+use crate::cli::terminal::exit::Failure;
+use place::{NAME, Place, Scope};
+use std::{
+    env, fs,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+    process::Command,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Have systemd run the client from now on: while you are logged in, or, with --system, while the machine is on.
+    Install(Install),
+    /// End the service and delete its unit, its settings and the client's data.
+    Uninstall(Uninstall),
+    /// Print the unit that `install` would write.
+    Show(Show),
+}
+
+#[derive(Debug, clap::Args)]
+struct Install {
+    /// The server's address.
+    #[arg(long, env = "SOJOURN_SERVER", value_name = "URL")]
+    server: String,
+    /// The enrolment token.
+    #[arg(long, env = "SOJOURN_ENROL_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    token: String,
+    /// For the machine instead of for you; wants root.
+    #[arg(long)]
+    system: bool,
+    /// Write the files, and leave it to you to start the service.
+    #[arg(long)]
+    no_start: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Uninstall {
+    /// The machine's service instead of yours; wants root.
+    #[arg(long)]
+    system: bool,
+    /// Leave the client's data: its identity, its cache, and results that the server doesn't have yet.
+    #[arg(long)]
+    keep_data: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Show {
+    /// The machine's service instead of yours.
+    #[arg(long)]
+    system: bool,
+}
+
+/// Does what is asked for; none of it needs a server.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match &args.action {
+        Action::Install(args) => install(args),
+        Action::Uninstall(args) => uninstall(args),
+        Action::Show(args) => {
+            let place = Place::of(scope(args.system))?;
+            let text = unit::text(&place, &program()?);
+            io::stdout()
+                .write_all(text.as_bytes())
+                .map_err(|error| Failure::work(error.to_string()))
+        }
+    }
+}
+
+fn scope(system: bool) -> Scope {
+    if system { Scope::System } else { Scope::User }
+}
+
+fn install(args: &Install) -> Result<(), Failure> {
+    for (flag, value) in [("--server", &args.server), ("--token", &args.token)] {
+        if value.is_empty()
+            || value.contains(|letter: char| letter.is_whitespace() || "\"'\\".contains(letter))
+        {
+            return Err(Failure::call(format!(
+                "`{flag}` is empty, or has a letter that it can't have"
+            )));
+        }
+    }
+    let place = Place::of(scope(args.system))?;
+    let unit = unit::text(&place, &program()?);
+    let settings = format!("SOJOURN_SERVER={}\nSOJOURN_ENROL_TOKEN={}\n", args.server, args.token);
+    write(&place.settings(), &settings, 0o600)?;
+    write(&place.unit(), &unit, 0o644)?;
+    say(&format!("wrote `{}` and `{}`", place.unit().display(), place.settings().display()));
+    let start = [&["daemon-reload"][..], &["enable", "--now", NAME]];
+    if args.no_start {
+        say(&format!("start it with: {}", place.command(start[1])));
+        return Ok(());
+    }
+    for call in start {
+        systemctl(&place, call)?;
+    }
+    say(&format!("started; its log: {}", place.log_command()));
+    if place.is_user() {
+        say(
+            "it ends when you have logged out, unless `loginctl enable-linger` has been called once",
+        );
+    }
+    Ok(())
+}
+
+fn uninstall(args: &Uninstall) -> Result<(), Failure> {
+    let place = Place::of(scope(args.system))?;
+    let installed = place.unit().exists();
+    if installed {
+        // It ends as on SIGTERM: what is trained is sent first.
+        systemctl(&place, &["disable", "--now", NAME])?;
+    }
+    remove(&place.unit())?;
+    remove(&place.settings())?;
+    if !args.keep_data {
+        for folder in place.data() {
+            remove(&folder)?;
+        }
+    }
+    for folder in place.folders() {
+        // Only where nothing else is in it.
+        fs::remove_dir(folder).ok();
+    }
+    if installed {
+        systemctl(&place, &["daemon-reload"])?;
+    }
+    say(if args.keep_data { "removed all but the client's data" } else { "removed" });
+    Ok(())
+}
+
+/// This program, which the unit starts.
+fn program() -> Result<std::path::PathBuf, Failure> {
+    env::current_exe()
+        .and_then(|program| program.canonicalize())
+        .map_err(|error| Failure::work(format!("this program can't be found: {error}")))
+}
+
+fn systemctl(place: &Place, args: &[&str]) -> Result<(), Failure> {
+    let text = place.command(args);
+    let status = Command::new("systemctl").args(place.scope_args()).args(args).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::work(format!("`{text}` failed ({status})"))),
+        Err(error) => Err(Failure::work(format!("`{text}` can't be run: {error}"))),
+    }
+}
+
+fn write(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
+        // The mode counts for new files alone.
+        remove_if_there(path)?;
+        let mut options = fs::File::options();
+        options.write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
+    });
+    written
+        .map_err(|error| Failure::work(format!("`{}` can't be written: {error}", path.display())))
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    remove_if_there(path)
+        .map_err(|error| Failure::work(format!("`{}` can't be deleted: {error}", path.display())))
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+fn say(line: &str) {
+    // Nobody listens: nothing is lost.
+    writeln!(io::stderr(), "{line}").ok();
+}

@@ -1,0 +1,90 @@
+//! Where the files of a service lie.
+
+use crate::cli::terminal::{
+    exit::Failure,
+    local::{absolute, data_folder},
+};
+use std::{env, path::PathBuf};
+
+/// The unit's name.
+pub(super) const NAME: &str = "sojourn-client.service";
+/// The folder below systemd's folder for states in which the machine's client keeps its data.
+pub(super) const STATE: &str = "sojourn-client";
+
+/// Whose service it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// One person's.
+    User,
+    /// The machine's.
+    System,
+}
+
+/// The places of one service.
+#[derive(Debug)]
+pub(super) struct Place {
+    scope: Scope,
+    /// Where a person's settings are.
+    config: PathBuf,
+}
+
+impl Place {
+    pub(super) fn of(scope: Scope) -> Result<Self, Failure> {
+        let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
+        let config = absolute("XDG_CONFIG_HOME").or_else(home);
+        match (scope, config) {
+            (Scope::System, _) => Ok(Self { scope, config: PathBuf::from("/etc") }),
+            (Scope::User, Some(config)) => Ok(Self { scope, config }),
+            (Scope::User, None) => {
+                Err(Failure::call("`HOME` isn't set, so that there is no place for your settings"))
+            }
+        }
+    }
+
+    pub(super) fn is_user(&self) -> bool {
+        self.scope == Scope::User
+    }
+
+    pub(super) fn unit(&self) -> PathBuf {
+        let folder = if self.is_user() { "systemd/user" } else { "systemd/system" };
+        self.config.join(folder).join(NAME)
+    }
+
+    /// The environment that the client starts with; it holds the token.
+    pub(super) fn settings(&self) -> PathBuf {
+        self.config.join("sojourn/client.env")
+    }
+
+    /// What the client has written.
+    pub(super) fn data(&self) -> Vec<PathBuf> {
+        match self.scope {
+            Scope::User => vec![data_folder("client")],
+            // A dynamic user's: the name leads to where it really is.
+            Scope::System => ["/var/lib/private", "/var/lib"]
+                .map(|folder| PathBuf::from(folder).join(STATE))
+                .into(),
+        }
+    }
+
+    /// Folders that may be empty then.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        let settings = self.config.join("sojourn");
+        match (self.scope, data_folder("client").parent()) {
+            (Scope::User, Some(data)) => vec![settings, data.to_owned()],
+            _ => vec![settings],
+        }
+    }
+
+    pub(super) fn scope_args(&self) -> &'static [&'static str] {
+        if self.is_user() { &["--user"] } else { &[] }
+    }
+
+    /// A call of `systemctl`, for people.
+    pub(super) fn command(&self, args: &[&str]) -> String {
+        [&["systemctl"], self.scope_args(), args].concat().join(" ")
+    }
+
+    pub(super) fn log_command(&self) -> String {
+        [&["journalctl"], self.scope_args(), &["-f", "-u", NAME]].concat().join(" ")
+    }
+}

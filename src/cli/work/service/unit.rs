@@ -1,0 +1,85 @@
+//! The unit that systemd reads.
+
+use crate::cli::work::service::place::{Place, STATE};
+use std::path::Path;
+
+/// The whole unit. Training comes last on the machine: after what its owner does, and first to go where memory
+/// runs out.
+pub(super) fn text(place: &Place, program: &Path) -> String {
+    let program = quoted(program);
+    // A path and no word: it needs no quotes.
+    let settings = place.settings().display().to_string().replace('%', "%%");
+    let (target, data, sandbox) = if place.is_user() {
+        ("default.target", String::new(), "")
+    } else {
+        ("multi-user.target", format!(" --data %S/{STATE}"), SYSTEM_SANDBOX)
+    };
+    format!(
+        "[Unit]
+Description=Sojourn client: trains models for a Sojourn server
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+ExecStart={program} client{data}
+EnvironmentFile={settings}
+# 0 says that it is meant to end: a notice of the cloud, or somebody's wish.
+Restart=on-failure
+RestartSec=10
+# The client hears first, and sends what is trained.
+KillMode=mixed
+TimeoutStopSec=90
+# A trainer that takes too much memory is started again by the client.
+OOMPolicy=continue
+# The client keeps its trainers in groups of their own, where the owner's limits hold.
+Delegate=cpu memory
+OOMScoreAdjust=500
+Nice=10
+IOSchedulingClass=idle
+{SANDBOX}{sandbox}
+[Install]
+WantedBy={target}
+"
+    )
+}
+
+/// What a person's own manager can forbid too. Memory that is written and run is not among it: libtorch
+/// makes its own code.
+const SANDBOX: &str = "NoNewPrivileges=yes
+LockPersonality=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+UMask=0077
+";
+
+/// What takes the machine's manager. Devices stay: GPUs are among them. So do control groups: the unit's own,
+/// which it is given, are the only ones that it has the right to change.
+const SYSTEM_SANDBOX: &str = "DynamicUser=yes
+StateDirectory=sojourn-client
+StateDirectoryMode=0700
+CapabilityBoundingSet=
+PrivateTmp=yes
+ProtectClock=yes
+ProtectHome=read-only
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectSystem=strict
+";
+
+/// A path as a unit's word: its `%` and quotes mean themselves.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let escaped = path.replace('%', "%%").replace('\\', "\\\\").replace('"', "\\\"");
+    if escaped.contains(char::is_whitespace) || escaped.contains('"') {
+        format!("\"{escaped}\"")
+    } else {
+        escaped
+    }
+}

@@ -1,0 +1,86 @@
+//! Replays a trial that a server knows: fetches its history, finds a device that can judge it, shows a progress bar.
+
+use crate::{
+    api_client::ApiClient,
+    cli::{
+        render::{
+            progress::{Meter, Unit},
+            text,
+        },
+        submit::workspace::Workspace,
+        terminal::exit::{Failure, with_sources},
+    },
+    replay::{MadeFile, Replayed, replay},
+};
+use sojourn_client::{GpuChoice, gpu_slot};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{JobId, TrialId},
+    trainer::CLASS_THREADS,
+};
+use sojourn_slot::{Slot, SlotConfig};
+
+/// Replays a trial, with a progress bar.
+pub(crate) async fn replay_trial(
+    client: &ApiClient,
+    job: JobId,
+    trial: TrialId,
+    gpus: &GpuChoice,
+) -> Result<Replayed, Failure> {
+    let history = client.history(job, trial).await?;
+    if history.hops.is_empty() {
+        let message = format!("trial {trial} of job {job} has no checkpoint: nothing to replay");
+        return Err(Failure::work(message));
+    }
+    let workspace = Workspace::new()?;
+    // What nothing pinned is no device's to judge.
+    let class = history.numeric_class.filter(|_| history.context.pinned_threads.is_some());
+    let mut slot = slot(gpus, class).await?;
+    let of = u64::try_from(history.hops.len()).unwrap_or(u64::MAX);
+    let mut meter = Meter::new(&format!("replaying trial {trial}"), Unit::Steps, of);
+    let mut progress = |done| meter.set(done, of, "");
+    replay(client, &history, &mut slot, workspace.path(), &mut progress).await
+}
+
+/// A slot on the device of this machine that can judge trials of the class; where none can, on the one
+/// whose class the verdict then names.
+async fn slot(gpus: &GpuChoice, class: Option<Digest>) -> Result<Slot, Failure> {
+    let base = SlotConfig::find()?;
+    let mut cpu = Slot::new(base.clone());
+    if *gpus == GpuChoice::Auto {
+        let Some(class) = class else { return Ok(cpu) };
+        if cpu.hello(Some(CLASS_THREADS)).await?.numeric_class == class {
+            return Ok(cpu);
+        }
+    }
+    let gpu = gpu_slot(gpus, &base).await;
+    let gpu = gpu.map_err(|error| Failure::work(with_sources(&error)))?;
+    Ok(gpu.unwrap_or(cpu))
+}
+
+/// The verdict for people.
+pub(crate) fn verdict_text(replayed: &Replayed) -> String {
+    let verdict = replayed.verdict.name();
+    match (&replayed.first_difference, &replayed.reason, replayed.sha256) {
+        (Some(difference), _, _) => format!(
+            "replay: {verdict}: {}version {} (epoch {}, {}) was {} and is {}",
+            match difference.file {
+                MadeFile::Checkpoint => "",
+                MadeFile::MergeState => "the merge state of ",
+            },
+            difference.version,
+            difference.epoch,
+            text::shards(difference.shard, &difference.then),
+            difference.recorded.short(),
+            difference.replayed.short()
+        ),
+        (None, Some(reason), _) => format!("replay: {verdict}: {reason}"),
+        (None, None, Some(sha256)) => {
+            format!(
+                "replay: {verdict} ({}, SHA-256 {sha256})",
+                text::counted(replayed.versions, "version")
+            )
+        }
+        (None, None, None) => format!("replay: {verdict}"),
+    }
+}
