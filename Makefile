@@ -13,7 +13,8 @@ build: setup ## build the command and the trainer, optimised
 	cargo build --release --locked
 
 daemon: ## build the daemon alone, small: target/daemon/sojourn, for machines that only train
-	cargo build --profile daemon --locked -p sojourn --no-default-features --features client
+	cargo build --profile daemon --locked -p sojourn-daemon
+	@cp target/daemon/sojourn-daemon target/daemon/sojourn
 
 dist: build ## pack command, trainer and libraries for another machine
 	@scripts/dist
@@ -29,7 +30,6 @@ test: setup ## all tests (with redis-server and iproute2, which are installed wh
 lint: setup ## format, clippy, licences and bans; changes nothing
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy -p sojourn --no-default-features --features client --locked -- -D warnings
 	@scripts/deny check bans licenses sources
 
 verify: lint test ## what CI runs

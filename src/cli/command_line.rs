@@ -10,10 +10,12 @@ use crate::cli::{
     serve::{command as serve_command, gc, migrate},
     submit::{command as submit_command, validate},
     terminal::{exit::Failure, log},
-    work::{assimilate, client, service},
+    work::assimilate,
 };
 use clap::{Parser, Subcommand};
+use sojourn_daemon::{client, service};
 use std::process::ExitCode;
+use tokio::runtime::Runtime;
 
 /// Trains many deep-learning models on machines that come and go.
 #[derive(Debug, Parser)]
@@ -93,23 +95,20 @@ pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {
         Command::Serve(_) => log::start(log::Program::Other, "info,actix_server=warn"),
-        Command::Client(_) => log::start(log::Program::Client, "info"),
+        Command::Client(_) => log::start(log::Program::Client, client::DEFAULT_LOG_FILTER),
         Command::Assimilate(_) => log::start(log::Program::Other, "info"),
         _ => log::start(log::Program::Other, "warn"),
     }
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if let Command::Client(_) = &cli.command {
-        // The cores are the trainers'; bytes are moved by one thread, which needs to wake no other.
-        runtime.worker_threads(1);
-    }
-    let runtime = match runtime.enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return Failure::work(format!("no runtime: {error}")).report(),
+    let runtime = match &cli.command {
+        Command::Client(_) => client::runtime(),
+        _ => runtime(),
     };
-    match runtime.block_on(run(cli.command)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    let result = runtime.and_then(|runtime| runtime.block_on(run(cli.command)));
+    result.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    Runtime::new().map_err(|error| Failure::work(format!("no runtime: {error}")))
 }
 
 async fn run(command: Command) -> Result<(), Failure> {

@@ -3,18 +3,16 @@
 //! | group | holds |
 //! |---|---|
 //! | `serve` | the server, its journal and its store |
-//! | `work` | the client and its service, and the process that assimilates |
+//! | `work` | the process that assimilates; client and service are in `sojourn-daemon` |
 //! | `submit` | checking and submitting a job |
 //! | `jobs` | asking a server about jobs and hosts, and changing them |
 //! | `model` | model files: export, predict |
 //! | `lab` | what needs no server: simulation, replay, the demo |
-//! | `render` | tables, text, figures, progress bars |
+//! | `render` | tables, text, progress bars |
 //! | `terminal` | exit codes, output, log, signals, local folders, the connection |
 //!
 //! Every subcommand has `Args` and `run`. Exit codes: 0 done, 1 the work failed, 2 the call was wrong,
 //! 3 the server could not be reached.
-//!
-//! Without the feature `full` there is but the daemon: `small.rs` stands in for this file then.
 
 mod command_line;
 mod jobs;
@@ -22,7 +20,7 @@ mod lab;
 mod model;
 pub(crate) mod render;
 mod serve;
-mod submit;
+pub(crate) mod submit;
 pub(crate) mod terminal;
 mod work;
 

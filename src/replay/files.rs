@@ -1,7 +1,10 @@
 //! Where a replay's blobs lie: the data for good, versions only while a later one is made from them.
 
-use crate::{api_client::ApiClient, cli::terminal::exit::Failure};
-use sojourn_model::base_checkpoint;
+use crate::{
+    api_client::ApiClient,
+    cli::terminal::{causes::model_failure, exit::Failure},
+};
+use sojourn_model::{ModelError, base_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::Version,
@@ -14,6 +17,15 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+
+/// A checkpoint that can't be read or built.
+struct Unreadable(Failure);
+
+impl From<ModelError> for Unreadable {
+    fn from(error: ModelError) -> Self {
+        Self(model_failure(error))
+    }
+}
 
 /// A replay's files in a folder of its own.
 pub(super) struct Files<'a> {
@@ -93,12 +105,13 @@ impl<'a> Files<'a> {
 
     /// The checkpoint of a base.
     pub(super) fn checkpoint(&self, base: Base) -> Result<Vec<u8>, Failure> {
-        base_checkpoint(&self.history.context, base, |blob| {
+        let read = |blob: BlobRef| {
             let path = self.known.get(&blob.sha256);
             let missing = || Failure::work(format!("blob `{}` isn't kept", blob.sha256));
-            let path = path.ok_or_else(missing)?;
-            fs::read(path).map_err(|error| trouble(path, &error))
-        })
+            let path = path.ok_or_else(missing).map_err(Unreadable)?;
+            fs::read(path).map_err(|error| Unreadable(trouble(path, &error)))
+        };
+        base_checkpoint(&self.history.context, base, read).map_err(|Unreadable(failure)| failure)
     }
 
     /// Reads a file and removes it.

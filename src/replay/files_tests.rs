@@ -1,6 +1,6 @@
 //! Which files a replay keeps.
 
-use crate::replay::*;
+use super::*;
 use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
     manifest::{DataManifest, Labels},

@@ -1,6 +1,6 @@
 //! Merging a history's results again, by the rules that the assimilator has.
 
-use crate::cli::terminal::exit::Failure;
+use crate::cli::terminal::{causes::model_failure, exit::Failure};
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -26,7 +26,7 @@ pub(super) struct Made {
 impl Merging {
     pub(super) fn new(history: &TrialHistory) -> Result<Self, Failure> {
         let merger = |spec| {
-            let layout = CheckpointLayout::of(&history.context)?;
+            let layout = CheckpointLayout::of(&history.context).map_err(model_failure)?;
             Merger::new(&spec, layout).map_err(|error| Failure::work(error.to_string()))
         };
         Ok(Self { merger: history.merge.map(merger).transpose()?, state: None })

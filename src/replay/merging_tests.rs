@@ -1,6 +1,6 @@
 //! Histories made by hand, of results that nothing has trained.
 
-use crate::replay::*;
+use super::*;
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},

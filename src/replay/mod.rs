@@ -9,7 +9,10 @@ mod files;
 mod merging;
 pub(crate) mod trial;
 
-use crate::{api_client::ApiClient, cli::terminal::exit::Failure};
+use crate::{
+    api_client::ApiClient,
+    cli::terminal::{causes::slot_failure, exit::Failure},
+};
 use files::Files;
 use merging::Merging;
 use serde::Serialize;
@@ -127,7 +130,7 @@ pub(crate) async fn replay(
     let Some(there) = history.numeric_class else {
         return unjudged("hosts of several numeric classes trained it");
     };
-    let here = slot.hello(Some(CLASS_THREADS)).await?.numeric_class;
+    let here = slot.hello(Some(CLASS_THREADS)).await.map_err(slot_failure)?.numeric_class;
     if here != there {
         let (here, there) = (here.short(), there.short());
         let reason = format!("it was trained in numeric class {there}, this machine is {here}");
@@ -193,7 +196,7 @@ async fn train(
         unit: Unit::Train(hop.ok_or_else(missing)?),
     };
     let output = run.output.clone();
-    match slot.run(run, |_| {}, pending(), full_pace()).await? {
+    match slot.run(run, |_| {}, pending(), full_pace()).await.map_err(slot_failure)? {
         Outcome::Trained(trained) => Ok((trained.checkpoint, output)),
         Outcome::Failed(failure) => {
             let why = failure.message;

@@ -8,7 +8,10 @@ use crate::{
             text,
         },
         submit::workspace::Workspace,
-        terminal::exit::{Failure, with_sources},
+        terminal::{
+            causes::slot_failure,
+            exit::{Failure, with_sources},
+        },
     },
     replay::{MadeFile, Replayed, replay},
 };
@@ -45,11 +48,11 @@ pub(crate) async fn replay_trial(
 /// A slot on the device of this machine that can judge trials of the class; where none can, on the one
 /// whose class the verdict then names.
 async fn slot(gpus: &GpuChoice, class: Option<Digest>) -> Result<Slot, Failure> {
-    let base = SlotConfig::find()?;
+    let base = SlotConfig::find().map_err(slot_failure)?;
     let mut cpu = Slot::new(base.clone());
     if *gpus == GpuChoice::Auto {
         let Some(class) = class else { return Ok(cpu) };
-        if cpu.hello(Some(CLASS_THREADS)).await?.numeric_class == class {
+        if cpu.hello(Some(CLASS_THREADS)).await.map_err(slot_failure)?.numeric_class == class {
             return Ok(cpu);
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::cli::{
     render::{
-        figures,
         tables::{Column, Grid},
+        text,
     },
     terminal::{connection::Connection, exit::Failure, output},
 };
@@ -28,13 +28,13 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         "{} waiting, {} taken, {} behind others of their trials; the oldest for {}\n\
          {} ended, {:.1} a second in the last minute\n\
          {} in the server itself",
-        figures::count(view.waiting),
-        figures::count(view.taken),
-        figures::count(view.behind),
-        figures::duration(view.lag.0),
-        figures::count(view.ended),
+        text::count(view.waiting),
+        text::count(view.taken),
+        text::count(view.behind),
+        text::duration(view.lag.0),
+        text::count(view.ended),
         view.per_second,
-        figures::counted(u64::from(view.threads), "thread"),
+        text::counted(u64::from(view.threads), "thread"),
     );
     output::line(&text)?;
     if view.assimilators.is_empty() {
@@ -46,8 +46,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     for assimilator in &view.assimilators {
         grid.row([
             assimilator.name.clone(),
-            figures::duration(assimilator.silent.0),
-            figures::count(assimilator.taken),
+            text::duration(assimilator.silent.0),
+            text::count(assimilator.taken),
         ]);
     }
     output::line(&grid.text())

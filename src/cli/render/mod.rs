@@ -1,6 +1,5 @@
 //! Text for people: tables, progress bars, sizes, times and states.
 
-pub(crate) mod figures;
 pub(crate) mod progress;
 pub(crate) mod schedule;
 pub(crate) mod scores;

@@ -1,6 +1,6 @@
-//! How times and states are written for people; and sizes, by `figures`.
+//! Times and states as text for people; sizes and counts as the daemon writes them.
 
-pub(crate) use crate::cli::render::figures::{bytes, count, counted, duration, shards};
+pub(crate) use sojourn_daemon::terminal::figures::{bytes, count, counted, duration, shards};
 
 use sojourn_protocol::{
     spec::{Choices, Goal},

@@ -16,7 +16,9 @@ use crate::{
             wait::{self, Watched},
             workspace::Workspace,
         },
-        terminal::{connection::Connection, exit::Failure, output, signals},
+        terminal::{
+            causes::ingest_failure, connection::Connection, exit::Failure, output, signals,
+        },
     },
 };
 use serde::Serialize;
@@ -147,10 +149,11 @@ fn cut(
 ) -> Result<(Ingested, u32, Option<String>), Failure> {
     let mut reading = Reading::new();
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
-    let data = sojourn_ingest::survey(&job.spec, &job.folder, workspace.path(), tell)?;
+    let data = sojourn_ingest::survey(&job.spec, &job.folder, workspace.path(), tell)
+        .map_err(ingest_failure)?;
     validate::check(job, &data)?;
     let chosen = sharding::choose(job, &data, known)?;
-    let ingested = data.ingest(&chosen.cut, workspace.path(), tell)?;
+    let ingested = data.ingest(&chosen.cut, workspace.path(), tell).map_err(ingest_failure)?;
     Ok((ingested, chosen.shards, chosen.why))
 }
 

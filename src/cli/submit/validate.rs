@@ -9,7 +9,7 @@ use crate::cli::{
         sharding::{self, Known},
         workspace,
     },
-    terminal::{exit::Failure, output},
+    terminal::{causes::ingest_failure, exit::Failure, output},
 };
 use serde::Serialize;
 use sojourn_ingest::{Progress, Summary, Surveyed};
@@ -101,10 +101,11 @@ fn check_data(job: &Job) -> Result<(Summary, Models, Option<String>), Failure> {
     let spool = workspace::parent();
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
     tokio::task::block_in_place(|| {
-        let data = sojourn_ingest::survey(&job.spec, &job.folder, &spool, tell)?;
+        let data =
+            sojourn_ingest::survey(&job.spec, &job.folder, &spool, tell).map_err(ingest_failure)?;
         let models = check(job, &data)?;
         let chosen = sharding::choose(job, &data, &Known::default())?;
-        Ok((data.check(&chosen.cut, tell)?, models, chosen.why))
+        Ok((data.check(&chosen.cut, tell).map_err(ingest_failure)?, models, chosen.why))
     })
 }
 

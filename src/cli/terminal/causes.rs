@@ -1,4 +1,4 @@
-//! Whose fault the errors of the libraries are that the commands call.
+//! The exit code for each error of the libraries that the commands call.
 
 use crate::{
     api_client::ApiFailure,
@@ -38,33 +38,27 @@ impl From<ApiFailure> for Failure {
     }
 }
 
-impl From<ModelError> for Failure {
-    fn from(error: ModelError) -> Self {
-        Self::work(with_sources(&error))
-    }
+/// A model that can't be built or read: the work failed.
+pub(crate) fn model_failure(error: ModelError) -> Failure {
+    Failure::work(with_sources(&error))
 }
 
-impl From<SlotError> for Failure {
-    fn from(error: SlotError) -> Self {
-        Self::work(with_sources(&error))
-    }
+/// A trainer that can't be found or started, or that ended: the work failed.
+pub(crate) fn slot_failure(error: SlotError) -> Failure {
+    Failure::work(with_sources(&error))
 }
 
-impl From<IngestError> for Failure {
-    fn from(error: IngestError) -> Self {
-        // A disk that takes no more is no fault of the call; a file that can't be read may be.
-        let exit = match &error {
-            IngestError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull
-                | io::ErrorKind::QuotaExceeded
-                | io::ErrorKind::FileTooLarge => Exit::Work,
-                _ => Exit::Call,
-            },
-            IngestError::Fetch { source: FetchError::Cut { .. } | FetchError::Mixed, .. } => {
-                Exit::Work
-            }
+/// Data that can't be read. A full disk or a broken download fails the work; anything else is the call's fault.
+pub(crate) fn ingest_failure(error: IngestError) -> Failure {
+    let exit = match &error {
+        IngestError::Io { source, .. } => match source.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => Exit::Work,
             _ => Exit::Call,
-        };
-        Self::new(exit, with_sources(&error))
-    }
+        },
+        IngestError::Fetch { source: FetchError::Cut { .. } | FetchError::Mixed, .. } => Exit::Work,
+        _ => Exit::Call,
+    };
+    Failure::new(exit, with_sources(&error))
 }

@@ -45,6 +45,6 @@ impl Connection {
 }
 
 /// The servers that a list of addresses names.
-pub(super) fn servers(list: &str, tls: bool) -> Result<Servers, Failure> {
+pub(crate) fn servers(list: &str, tls: bool) -> Result<Servers, Failure> {
     Servers::of(list, tls).map_err(|error| Failure::call(format!("{error}; e.g. {DEFAULT_SERVER}")))
 }

@@ -1,11 +1,7 @@
-//! The terminal and the process: exit codes, output, log, signals, local folders, and the server to talk to.
+//! The terminal and the process, which the daemon's own binary shares, with the server to talk to and the exit code
+//! of each library's errors.
 
 pub(crate) mod causes;
 pub(crate) mod connection;
-pub(crate) mod exit;
-pub(crate) mod local;
-pub(crate) mod log;
-pub(crate) mod output;
-pub(crate) mod signals;
-pub(crate) mod stderr;
-pub(crate) mod trust;
+
+pub(crate) use sojourn_daemon::terminal::{exit, local, log, output, signals, trust};

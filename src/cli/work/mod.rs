@@ -1,6 +1,4 @@
-//! Commands of a machine that works for a server: the client, its service, and a process that assimilates.
+//! `sojourn assimilate`. The other two commands of a machine that works for a server, `client` and `service`, are in
+//! `sojourn-daemon`.
 
 pub(crate) mod assimilate;
-pub(crate) mod client;
-pub(crate) mod ctl;
-pub(crate) mod service;

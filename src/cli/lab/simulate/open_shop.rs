@@ -2,7 +2,7 @@
 
 use crate::cli::{
     model::atomic_file::NewFile,
-    render::figures,
+    render::text,
     terminal::{exit::Failure, output},
 };
 use serde::Serialize;
@@ -287,7 +287,7 @@ fn words(report: &Report) -> String {
         "policy       {}\njobs         {jobs}\nmachines     {machines}\nmakespan     {makespan}\n\
          lower bound  {lower_bound}\nratio        {ratio:.4}\niterations   {}",
         policy,
-        figures::count(*iterations),
+        text::count(*iterations),
     );
     if let Some(seconds) = report.seconds {
         text += &format!("\ntime         {:.1} ms", seconds * 1000.0);

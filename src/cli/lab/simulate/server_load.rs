@@ -5,8 +5,8 @@
 use crate::cli::{
     lab::simulate::look::JournalSize,
     render::{
-        figures::{bytes, count},
         tables::{Column, Grid},
+        text::{bytes, count},
     },
 };
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! The table that `sojourn simulate` prints: a line for each row and policy.
 
 use crate::cli::render::{
-    figures::{bytes, count},
     tables::{Column, Grid},
+    text::{bytes, count},
 };
 use sojourn_sim::fleet::{Cell, Normalise, RunResult, Spread, Study};
 

@@ -7,7 +7,10 @@ use crate::cli::{
         skew,
     },
     submit::{sharding, workspace::Workspace},
-    terminal::exit::{Failure, with_sources},
+    terminal::{
+        causes::slot_failure,
+        exit::{Failure, with_sources},
+    },
 };
 use sojourn_core::AssimilationUnit;
 use sojourn_ingest::{IngestError, Ingested};
@@ -58,7 +61,7 @@ impl Training {
         Ok(Self {
             folder: folder.to_owned(),
             workspace: Workspace::new()?,
-            slot: Slot::new(SlotConfig::find()?),
+            slot: Slot::new(SlotConfig::find().map_err(slot_failure)?),
             ingested: BTreeMap::new(),
             data: BTreeMap::new(),
             checkpoints: BTreeMap::new(),

@@ -19,7 +19,7 @@ use crate::cli::{
         text,
     },
     submit::workspace::Workspace,
-    terminal::{exit::Failure, output},
+    terminal::{causes::ingest_failure, exit::Failure, output},
 };
 use predictor::Predictor;
 use score::{Score, Scored};
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let mut score = Score::new(&model.description.labels);
     let width = reader.shape().iter().map(|side| usize::try_from(*side).unwrap_or(1)).product();
     let at_once = args.batch.map_or(rows_at_once(width, predictor.columns()), usize::from);
-    let mut rows = reader.rows()?;
+    let mut rows = reader.rows().map_err(ingest_failure)?;
     let mut meter = Meter::new("predicting", Unit::Bytes, reader.bytes());
     loop {
         let chunk = tokio::task::block_in_place(|| Chunk::read(&mut rows, at_once))?;
@@ -158,7 +158,7 @@ impl Chunk {
     fn read(rows: &mut RowReader<'_>, at_once: usize) -> Result<Self, Failure> {
         let mut chunk = Self::default();
         while chunk.rows < at_once
-            && let Some(row) = rows.next_row()?
+            && let Some(row) = rows.next_row().map_err(ingest_failure)?
         {
             chunk.rows += 1;
             chunk.numbers.extend_from_slice(row.numbers);

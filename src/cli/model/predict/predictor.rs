@@ -2,7 +2,10 @@
 
 use crate::cli::{
     model::model_file::{Model, blob},
-    terminal::exit::{Failure, with_sources},
+    terminal::{
+        causes::slot_failure,
+        exit::{Failure, with_sources},
+    },
 };
 use sojourn_codec::{CodecError, Tensor, decode, encode};
 use sojourn_model::{Lineage, given_checkpoint, portable::FileScaling};
@@ -38,7 +41,7 @@ impl Predictor {
         let checkpoint = given_checkpoint(&context, &model.parameters, Lineage::initial(0))
             .map_err(|error| Failure::work(with_sources(&error)))?;
         let checkpoint: Digest = put(&checkpoint)?.sha256;
-        let mut config = SlotConfig::find()?;
+        let mut config = SlotConfig::find().map_err(slot_failure)?;
         let threads = available_parallelism().map_or(1, usize::from);
         config.threads = u32::try_from(threads).unwrap_or(1);
         let request = Predict {
@@ -71,7 +74,7 @@ impl Predictor {
         let failed = |why: &str| {
             Failure::work(format!("the rows from row {first} on can't be predicted: {why}"))
         };
-        match self.slot.predict(self.request.clone()).await? {
+        match self.slot.predict(self.request.clone()).await.map_err(slot_failure)? {
             Ok(predicted) if predicted.rows == count => {}
             Ok(predicted) => {
                 return Err(failed(&format!("{count} went in, {} came out", predicted.rows)));

@@ -5,6 +5,7 @@ use crate::cli::{
     render::text,
     submit::reading::Reading,
     terminal::{
+        causes::ingest_failure,
         exit::{Failure, with_sources},
         output,
     },
@@ -124,7 +125,7 @@ fn unread(error: IngestError) -> Failure {
         IngestError::Data { problem: Problem::NoArray { key: "features", .. }, .. } => {
             Failure::call(format!("{}; `--features` names another", with_sources(&error)))
         }
-        _ => error.into(),
+        _ => ingest_failure(error),
     }
 }
 

@@ -9,12 +9,12 @@
 //! keys         or a question
 //! ```
 
-use crate::cli::{
-    render::figures,
-    work::ctl::{
+use crate::{
+    ctl::{
         show::{self, DRAINING},
         watch::view::{Question, View},
     },
+    terminal::figures,
 };
 use ratatui::{
     buffer::Buffer,

@@ -1,6 +1,6 @@
 //! The unit that systemd reads.
 
-use crate::cli::work::service::place::{Place, STATE};
+use crate::service::place::{Place, STATE};
 use std::path::Path;
 
 /// The whole unit. Training comes last on the machine: after what its owner does, and first to go where memory

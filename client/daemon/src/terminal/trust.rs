@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Whose certificates are believed, for whatever speaks with a server.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Trust {
+pub struct Trust {
     /// A PEM file with the certificate of the authority, or of the server itself, to trust instead of the
     /// system's authorities.
     #[arg(long, env = "SOJOURN_CA", value_name = "FILE")]
@@ -13,7 +13,7 @@ pub(crate) struct Trust {
 
 impl Trust {
     /// The file; a variable without a value names none.
-    pub(crate) fn file(&self) -> Option<PathBuf> {
+    pub fn file(&self) -> Option<PathBuf> {
         self.ca.clone().filter(|file| !file.as_os_str().is_empty())
     }
 }

@@ -1,6 +1,6 @@
 //! The client's answers, for people.
 
-use crate::cli::render::figures::{bytes, duration, shards};
+use crate::terminal::figures::{bytes, duration, shards};
 use sojourn_client::{
     control::{
         Answer, CacheState, Direction, HeldState, LimitsState, Paused, Status, Task, Transfer,

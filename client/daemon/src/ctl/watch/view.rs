@@ -1,6 +1,6 @@
 //! What the screen shows, and what keys make of it. Knows neither terminal nor socket.
 
-use crate::cli::terminal::exit::with_sources;
+use crate::terminal::exit::with_sources;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sojourn_client::{
     control::{Answer, Ask, CallError, Pause, Status},

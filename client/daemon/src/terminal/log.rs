@@ -1,7 +1,7 @@
 //! The log: stderr, and for the client JSON lines, whose end the daemon has ready for `sojourn client ctl log`, and
 //! which it writes into files.
 
-use crate::cli::terminal::output;
+use crate::terminal::output;
 use sojourn_client::log::{ENDED, keep};
 use std::io::{self, Write};
 use tracing_subscriber::{
@@ -10,16 +10,15 @@ use tracing_subscriber::{
 
 /// Who logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Program {
+pub enum Program {
     /// The client.
     Client,
     /// Any other.
-    #[cfg_attr(not(feature = "full"), expect(dead_code, reason = "there is but the client"))]
     Other,
 }
 
 /// Logs go to stderr; `SOJOURN_LOG` says how much, e.g. `debug` or `sojourn_server=trace`.
-pub(crate) fn start(program: Program, default: &str) {
+pub fn start(program: Program, default: &str) {
     let filter = EnvFilter::try_from_env("SOJOURN_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let stderr = layer()
         // A log that can't be written is no reason to end: by default its own trouble is printed to

@@ -1,11 +1,11 @@
 //! What ends a command early: a message, and the exit code that says whose fault it is.
 
-use crate::cli::terminal::stderr;
+use crate::terminal::stderr;
 use std::{error::Error, io, process::ExitCode};
 
 /// Why a command stops.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     exit: Exit,
     /// Lines for stderr; none where all has been said.
     messages: Vec<String>,
@@ -13,7 +13,7 @@ pub(crate) struct Failure {
 
 /// The exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exit {
+pub enum Exit {
     /// Whoever read our output has seen enough.
     Done,
     /// The work failed.
@@ -40,32 +40,32 @@ impl Exit {
 
 impl Failure {
     /// The work failed.
-    pub(crate) fn work(message: impl Into<String>) -> Self {
+    pub fn work(message: impl Into<String>) -> Self {
         Self { exit: Exit::Work, messages: vec![message.into()] }
     }
 
     /// The call was wrong.
-    pub(crate) fn call(message: impl Into<String>) -> Self {
+    pub fn call(message: impl Into<String>) -> Self {
         Self { exit: Exit::Call, messages: vec![message.into()] }
     }
 
     /// The server could not be reached.
-    pub(crate) fn server(message: impl Into<String>) -> Self {
+    pub fn server(message: impl Into<String>) -> Self {
         Self { exit: Exit::Server, messages: vec![message.into()] }
     }
 
     /// A person has ended it.
-    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+    pub fn interrupted(message: impl Into<String>) -> Self {
         Self { exit: Exit::Interrupted, messages: vec![message.into()] }
     }
 
     /// The call was wrong in several ways; none, where they have been told.
-    pub(crate) fn calls(messages: Vec<String>) -> Self {
+    pub fn calls(messages: Vec<String>) -> Self {
         Self { exit: Exit::Call, messages }
     }
 
     /// Writing to stdout failed: at the end of a pipe that is no fault.
-    pub(crate) fn output(error: &io::Error) -> Self {
+    pub fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self { exit: Exit::Done, messages: Vec::new() };
         }
@@ -73,22 +73,22 @@ impl Failure {
     }
 
     /// The messages.
-    pub(crate) fn messages(&self) -> &[String] {
+    pub fn messages(&self) -> &[String] {
         &self.messages
     }
 
     /// The same failure, about which nothing more need be said.
-    pub(crate) fn silent(self) -> Self {
+    pub fn silent(self) -> Self {
         Self { messages: Vec::new(), ..self }
     }
 
     /// As the other kinds of failure say it.
-    pub(super) fn new(exit: Exit, message: String) -> Self {
+    pub fn new(exit: Exit, message: String) -> Self {
         Self { exit, messages: vec![message] }
     }
 
     /// Prints the messages; the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
+    pub fn report(&self) -> ExitCode {
         for message in &self.messages {
             stderr::error(message);
         }
@@ -97,7 +97,7 @@ impl Failure {
 }
 
 /// An error and what caused it, in one line.
-pub(crate) fn with_sources(error: &dyn Error) -> String {
+pub fn with_sources(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

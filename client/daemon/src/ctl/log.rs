@@ -1,8 +1,8 @@
 //! `sojourn client ctl log`.
 
-use crate::cli::{
+use crate::{
+    ctl::unanswered,
     terminal::{exit::Failure, output},
-    work::ctl::unanswered,
 };
 use sojourn_client::{
     control::{Answer, Ask, CallError, LogEnd, LogPart, call},
@@ -57,7 +57,7 @@ fn end(data: &Path, part: LogPart) -> Result<LogEnd, CallError> {
         // Of another version, perhaps.
         answer => Err(CallError::Silent {
             data: data.to_owned(),
-            source: std::io::Error::other(crate::cli::work::ctl::show::answer(&answer)),
+            source: std::io::Error::other(crate::ctl::show::answer(&answer)),
         }),
     }
 }

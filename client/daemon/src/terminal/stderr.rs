@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 /// Prints an error on stderr.
-pub(crate) fn error(message: &str) {
+pub(super) fn error(message: &str) {
     let stderr = io::stderr();
     let word = if colours(&stderr) { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
     // Nobody is left to tell where this fails.
@@ -11,12 +11,12 @@ pub(crate) fn error(message: &str) {
 }
 
 /// Prints a remark on stderr.
-pub(crate) fn remark(message: &str) {
+pub fn remark(message: &str) {
     let _ = writeln!(io::stderr().lock(), "{message}");
 }
 
 /// May this stream be coloured? Only a terminal, and not where `NO_COLOR` is set (no-color.org).
-pub(crate) fn colours(stream: &impl IsTerminal) -> bool {
+pub fn colours(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !refused && !dumb && stream.is_terminal()

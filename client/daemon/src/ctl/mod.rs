@@ -4,7 +4,7 @@ mod log;
 mod show;
 mod watch;
 
-use crate::cli::terminal::{
+use crate::terminal::{
     exit::{Failure, with_sources},
     output,
 };

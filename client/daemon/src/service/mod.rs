@@ -4,7 +4,7 @@
 mod place;
 mod unit;
 
-use crate::cli::terminal::exit::Failure;
+use crate::terminal::exit::Failure;
 use place::{NAME, Place, Scope};
 use std::{
     env, fs,
@@ -14,8 +14,9 @@ use std::{
     process::Command,
 };
 
+/// The arguments of `sojourn service`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     #[command(subcommand)]
     action: Action,
 }
@@ -63,8 +64,11 @@ struct Show {
     system: bool,
 }
 
-/// Does what is asked for; none of it needs a server.
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+/// Installs, removes or shows the service; none of it needs a server.
+///
+/// # Errors
+/// Where a file can't be written or deleted, or `systemctl` fails.
+pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Action::Install(args) => install(args),
         Action::Uninstall(args) => uninstall(args),

@@ -1,6 +1,6 @@
 //! Screens as they are drawn, large and small.
 
-use crate::cli::work::ctl::watch::*;
+use super::*;
 use ratatui::{Terminal, backend::TestBackend};
 use serde_json::json;
 use sojourn_client::control::{Answer, LogEnd};

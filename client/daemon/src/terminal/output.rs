@@ -1,13 +1,13 @@
 //! Output on stdout: text and JSON. Never panics on a closed pipe.
 
-pub(crate) use crate::cli::terminal::stderr::{colours, remark};
+pub use crate::terminal::stderr::{colours, remark};
 
-use crate::cli::terminal::exit::Failure;
+use crate::terminal::exit::Failure;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
 /// Prints a line (or several) on stdout.
-pub(crate) fn line(text: &str) -> Result<(), Failure> {
+pub fn line(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout
         .write_all(text.as_bytes())
@@ -17,19 +17,19 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints a value as JSON, in several lines.
-pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+pub fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text =
         serde_json::to_string_pretty(value).map_err(|error| Failure::work(error.to_string()))?;
     line(&text)
 }
 
 /// Prints a value as JSON in one line, for streams of values.
-pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Failure> {
+pub fn json_line(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value).map_err(|error| Failure::work(error.to_string()))?;
     line(&text)
 }
 
 /// Is stdout looked at by a person?
-pub(crate) fn is_terminal() -> bool {
+pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }

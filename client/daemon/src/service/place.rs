@@ -1,6 +1,6 @@
 //! Where the files of a service lie.
 
-use crate::cli::terminal::{
+use crate::terminal::{
     exit::Failure,
     local::{absolute, data_folder},
 };

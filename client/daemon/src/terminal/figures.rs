@@ -7,7 +7,7 @@ const SHOWN: usize = 4;
 
 /// `1.2 MB` and the like, in powers of 1000.
 #[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
-pub(crate) fn bytes(count: u64) -> String {
+pub fn bytes(count: u64) -> String {
     if count < 1000 {
         return format!("{count} B");
     }
@@ -24,7 +24,7 @@ pub(crate) fn bytes(count: u64) -> String {
 }
 
 /// `1,797`.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -37,13 +37,13 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// `1 trial`, `2 trials`.
-pub(crate) fn counted(number: u64, word: &str) -> String {
+pub fn counted(number: u64, word: &str) -> String {
     format!("{} {word}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// `45 s`, `12 min`, `3.5 h`, `2.0 d`.
 #[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
-pub(crate) fn duration(millis: u64) -> String {
+pub fn duration(millis: u64) -> String {
     let seconds = millis as f64 / 1000.0;
     match seconds {
         s if s < 9.95 => format!("{s:.1} s"),
@@ -55,7 +55,7 @@ pub(crate) fn duration(millis: u64) -> String {
 }
 
 /// The shards of a unit, in the order of their visits: `shard 3`, `shards 3, 0, 7 and 1`.
-pub(crate) fn shards<T: Display>(first: T, then: &[T]) -> String {
+pub fn shards<T: Display>(first: T, then: &[T]) -> String {
     let Some((last, between)) = then.split_last() else { return format!("shard {first}") };
     let mut text = format!("shards {first}");
     for shard in between.iter().take(SHOWN - 2) {

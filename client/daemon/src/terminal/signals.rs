@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Ends when SIGTERM or SIGINT comes, or SIGHUP, which the end of a terminal or of a connection sends; where that
 /// is ignored from the start (`nohup`), it stays so. They are listened for from the call on, not from the first
 /// wait. A process that can't listen for them never ends this way.
-pub(crate) fn requested() -> impl Future<Output = ()> + Send {
+pub fn requested() -> impl Future<Output = ()> + Send {
     let hangup = heeds(SignalKind::hangup()).then(SignalKind::hangup);
     let [mut hangup, mut terminate, mut interrupt] =
         [hangup, Some(SignalKind::terminate()), Some(SignalKind::interrupt())]

@@ -12,9 +12,9 @@
 mod draw;
 mod view;
 
-use crate::cli::{
+use crate::{
+    ctl::{asked, show, unanswered},
     terminal::{exit::Failure, output, signals},
-    work::ctl::{asked, show, unanswered},
 };
 use ratatui::{
     DefaultTerminal,

@@ -5,24 +5,24 @@ use sojourn_client::tls::is_loopback;
 use std::{fs, net::SocketAddr, path::PathBuf};
 
 /// Where a server listens by default.
-pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:8642";
+pub const DEFAULT_SERVER: &str = "http://127.0.0.1:8642";
 /// The file of a server's data folder that says where it listens.
 const ADDRESS_FILE: &str = "address";
 
 /// The folder that a server or client keeps its data in where nothing else is said.
-pub(crate) fn data_folder(program: &str) -> PathBuf {
+pub fn data_folder(program: &str) -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
     absolute("XDG_DATA_HOME").or_else(home).unwrap_or_default().join("sojourn").join(program)
 }
 
 /// A folder from the environment; the base-directory specification wants relative ones ignored.
-pub(crate) fn absolute(variable: &str) -> Option<PathBuf> {
+pub fn absolute(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// A token from this machine's data folder, if `server` is the server that runs on it: whatever else
 /// listens on loopback is not to be told.
-pub(crate) fn local_token(server: &str, file: &str) -> Option<String> {
+pub fn local_token(server: &str, file: &str) -> Option<String> {
     let url = Url::parse(server).ok()?;
     let folder = std::env::var_os("SOJOURN_DATA").map(PathBuf::from);
     let folder = folder.unwrap_or_else(|| data_folder("server"));
@@ -36,7 +36,7 @@ pub(crate) fn local_token(server: &str, file: &str) -> Option<String> {
 }
 
 /// What this machine is called.
-pub(crate) fn host_name() -> String {
+pub fn host_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
     if name.trim().is_empty() { "host".to_owned() } else { name.trim().to_owned() }

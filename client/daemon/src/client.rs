@@ -1,15 +1,16 @@
-//! `sojourn client`: the daemon of this machine. Everything that it does is in `sojourn-client`.
+//! `sojourn client`: starts the daemon of this machine, which is in `sojourn-client`.
 //!
-//! What it is told comes from `client.toml`, from the environment and from flags; the later has the last word.
+//! Its settings come from `client.toml`, the environment and flags. Flags override the environment, which overrides
+//! the file.
 
-use crate::cli::{
+use crate::{
+    ctl,
     terminal::{
         exit::{Failure, with_sources},
         local::{self, DEFAULT_SERVER, host_name},
         signals,
         trust::Trust,
     },
-    work::ctl,
 };
 use sojourn_client::{
     ClientConfig, ClientError, GpuChoice, METADATA, Rates, Timing,
@@ -17,18 +18,23 @@ use sojourn_client::{
     log::LogChoice,
 };
 use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
-use tokio::sync::Notify;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::Notify,
+};
 
-/// Most bytes of cached blobs where nothing is said.
-const CACHE: u64 = 20 << 30;
-/// How often what a unit has trained is kept where nothing is said, in seconds.
-const KEEP_SECONDS: u32 = 60;
+/// The log of the client, where `SOJOURN_LOG` says nothing else.
+pub const DEFAULT_LOG_FILTER: &str = "info";
+/// Size of the cache of blobs in bytes, where no limit is set.
+const DEFAULT_CACHE_BYTES: u64 = 20 << 30;
+/// Seconds between two copies on disk of what a unit has trained, where no other interval is set.
+const DEFAULT_KEEP_SECONDS: u32 = 60;
 
 /// What is said here may also be said in `client.toml` in the data folder; flags go over the environment, which
 /// goes over the file.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
-pub(crate) struct Args {
+pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
     /// Read this file instead of `client.toml` in the data folder.
@@ -134,10 +140,26 @@ log, trainer, and in its table [limits]:
 SOJOURN_LIMITS takes several, with `;` between them.
 `sojourn client ctl limits` changes them while the client runs.";
 
-/// Signals that come within this time after the first say no more than it.
-const ONE_WISH: Duration = Duration::from_secs(1);
+/// Signals that come within this time after the first count as one with it.
+const SIGNAL_MERGE_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+/// The runtime of the daemon: one thread moves all bytes, since the cores belong to the trainers.
+///
+/// # Errors
+/// Where the system refuses threads or file handles.
+pub fn runtime() -> Result<Runtime, Failure> {
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::work(format!("no runtime: {error}")))
+}
+
+/// Runs the daemon until a signal ends it, or does what `client ctl` is asked to do.
+///
+/// # Errors
+/// A call that is wrong, or a fault of this machine that ends the daemon.
+pub async fn run(args: &Args) -> Result<(), Failure> {
     let data = args.data.clone().unwrap_or_else(|| local::data_folder("client"));
     if let Some(Action::Ctl(ctl)) = &args.action {
         return ctl::run(ctl, &data).await;
@@ -154,7 +176,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let again = async {
         asked.notified().await;
         // One wish may come as two signals: from a terminal, and from a program in between.
-        tokio::time::sleep(ONE_WISH).await;
+        tokio::time::sleep(SIGNAL_MERGE_INTERVAL).await;
         signals::requested().await;
     };
     tokio::select! {
@@ -193,7 +215,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
     let metadata = [&args.metadata, &file.metadata].into_iter().flatten();
     let metadata = metadata.map(String::as_str).find(|address| !address.is_empty());
     let metadata = metadata.unwrap_or(METADATA).to_owned();
-    let keep_seconds = args.keep_seconds.or(file.keep_seconds).unwrap_or(KEEP_SECONDS);
+    let keep_seconds = args.keep_seconds.or(file.keep_seconds).unwrap_or(DEFAULT_KEEP_SECONDS);
     Ok(ClientConfig {
         ca: args.trust.file().or_else(|| file.ca.clone()),
         token: given.or_else(|| local::local_token(&server, "enrol-token")),
@@ -203,7 +225,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
         slots: file.limits.slots,
         cpu_slots: args.cpu_slots.or(file.cpu_slots).unwrap_or(0),
         gpus: args.gpus.clone().or(gpus).unwrap_or_default(),
-        cache_bytes: CACHE,
+        cache_bytes: DEFAULT_CACHE_BYTES,
         rates: Rates::default(),
         log: args.log_file.or(log).unwrap_or_default(),
         trainer: args.trainer.clone().or_else(|| file.trainer.clone()),

@@ -1,0 +1,15 @@
+//! The command line of the daemon, for its own small binary and for the command `sojourn`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `client` | `sojourn client`: flags, environment and `client.toml`, and the run of the daemon |
+//! | `ctl` | `sojourn client ctl`: status, pause, limits, log of the client that runs on this machine |
+//! | `service` | `sojourn service`: the client as a service of systemd |
+//! | `terminal` | exit codes, output, log, signals, local folders: what every command shares |
+//!
+//! The daemon itself is in `sojourn-client`. Nothing here decides about training.
+
+pub mod client;
+mod ctl;
+pub mod service;
+pub mod terminal;

@@ -1,0 +1,52 @@
+//! The small daemon: `client` and `service` as the command `sojourn` has them, and nothing else. For machines
+//! that only train.
+
+use clap::{Parser, Subcommand};
+use sojourn_daemon::{
+    client, service,
+    terminal::{
+        exit::Failure,
+        log::{self, Program},
+    },
+};
+use std::process::ExitCode;
+
+/// Trains deep-learning models for a Sojourn server.
+#[derive(Debug, Parser)]
+#[command(name = "sojourn", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Let this machine work for a server.
+    Client(Box<client::Args>),
+    /// Have systemd run the client, or end that without a trace.
+    Service(service::Args),
+}
+
+fn main() -> ExitCode {
+    // Both reqwest and rustls are built without a provider of their own; a second call changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let result = match Cli::parse().command {
+        Command::Client(args) => {
+            log::start(Program::Client, client::DEFAULT_LOG_FILTER);
+            client::runtime().and_then(|runtime| runtime.block_on(client::run(&args)))
+        }
+        Command::Service(args) => service::run(&args),
+    };
+    result.map_or_else(|failure: Failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,11 @@
+//! The terminal and the process: exit codes, output, log, signals, local folders, trusted certificates, and how
+//! figures are written.
+
+pub mod exit;
+pub mod figures;
+pub mod local;
+pub mod log;
+pub mod output;
+pub mod signals;
+mod stderr;
+pub mod trust;
