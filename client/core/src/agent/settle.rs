@@ -1,0 +1,221 @@
+//! What is due after each event: retries, slots for units that are ready, blobs to fetch ahead, heartbeats, and
+//! requests for work.
+
+use super::{Agent, Turn};
+use crate::{
+    action::Action,
+    demand,
+    event::{ReleaseReason, TransferView},
+    lease::{HeldLease, LeaseEvent, LeaseState, Releasing},
+    needs::{Rest, batches_of},
+    requests::is_more,
+    shutdown::Mode,
+    time::Micros,
+};
+use sojourn_protocol::{ids::LeaseId, trainer::Progress};
+
+impl Agent {
+    pub(super) fn settle<V: TransferView>(&mut self, turn: &mut Turn<'_, V>) {
+        self.now = turn.now;
+        if matches!(self.mode, Mode::Ended) {
+            return;
+        }
+        self.slots.restore(turn.now);
+        if matches!(self.mode, Mode::Normal | Mode::Draining(_)) {
+            self.keep_limits(turn);
+        }
+        self.retry_due(turn);
+        self.assign_slots(turn);
+        self.advance_ending(turn);
+        if matches!(self.mode, Mode::Normal) {
+            self.fetches.advance(turn.view, &mut turn.out);
+        }
+        self.beat(turn);
+        self.ask(turn);
+    }
+
+    /// When [`crate::Event::Tick`] is wanted at the latest; none where nothing is due without another event.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Micros> {
+        if matches!(self.mode, Mode::Ended) {
+            return None;
+        }
+        let retries = self.leases.iter().filter_map(|lease| match lease.state() {
+            LeaseState::Stored(stored) => Some(stored.delivery.due),
+            LeaseState::Releasing(releasing) => releasing.retry_at,
+            _ => None,
+        });
+        let beat = self.requests.next_beat(self.heartbeat_interval());
+        let other = [self.slots.next_deadline(), self.ending_deadline(), self.ask_deadline(), beat];
+        retries.chain(other.into_iter().flatten()).filter(|at| *at > self.now).min()
+    }
+
+    /// Gives back what may not be done now, and has hops end.
+    fn keep_limits<V: TransferView>(&mut self, turn: &mut Turn<'_, V>) {
+        if self.owner.is_suspended {
+            self.stop_all_hops(turn);
+            self.withdraw(|lease| !lease.is_stoppable(), ReleaseReason::Paused, turn);
+        }
+        if self.budget.is_over() {
+            self.withdraw(|lease| !lease.is_in_slot(), ReleaseReason::MonthlyBudget, turn);
+            let comes = |lease: &&HeldLease| matches!(lease.needs.rest, Rest::Coming(..));
+            let coming = self.leases.iter().filter(comes).map(HeldLease::id);
+            for lease in coming.collect::<Vec<_>>() {
+                self.give_up_rest(lease, turn);
+            }
+        }
+    }
+
+    pub(super) fn stop_all_hops<V: TransferView>(&mut self, turn: &mut Turn<'_, V>) {
+        let hops = self.leases.iter().filter(|lease| lease.is_stoppable()).map(HeldLease::id);
+        for lease in hops.collect::<Vec<_>>() {
+            self.apply(lease, LeaseEvent::StopAsked, turn);
+        }
+    }
+
+    /// Gives back, in one call, those of the unfinished leases.
+    pub(super) fn withdraw<V: TransferView>(
+        &mut self,
+        which: impl Fn(&HeldLease) -> bool,
+        reason: ReleaseReason,
+        turn: &mut Turn<'_, V>,
+    ) {
+        let unfinished = |lease: &&HeldLease| {
+            lease.is_work() || matches!(lease.state(), LeaseState::Releasing(_))
+        };
+        let leases = self.leases.iter().filter(unfinished).filter(|lease| which(lease));
+        for lease in leases.map(HeldLease::id).collect::<Vec<_>>() {
+            self.apply(lease, LeaseEvent::Withdrawn, turn);
+        }
+        let withdrawn = std::mem::take(&mut turn.withdrawn);
+        if !withdrawn.is_empty() {
+            self.release(withdrawn, reason, turn);
+        }
+    }
+
+    /// Tells the server that leases are given back.
+    pub(super) fn release<V>(
+        &mut self,
+        leases: Vec<LeaseId>,
+        reason: ReleaseReason,
+        turn: &mut Turn<'_, V>,
+    ) {
+        self.open_releases += 1;
+        turn.out.push(Action::Release(leases, reason));
+    }
+
+    fn retry_due<V: TransferView>(&mut self, turn: &mut Turn<'_, V>) {
+        let now = turn.now;
+        let is_due = |lease: &&HeldLease| match lease.state() {
+            LeaseState::Stored(stored) => stored.delivery.due <= now,
+            LeaseState::Releasing(Releasing { retry_at: Some(at), .. }) => *at <= now,
+            _ => false,
+        };
+        if !self.leases.iter().any(|lease| is_due(&lease)) {
+            return;
+        }
+        for id in self.leases.iter().filter(is_due).map(HeldLease::id).collect::<Vec<_>>() {
+            self.deliver(id, turn);
+            let Ok(at) = self.index(id) else { continue };
+            let Some(lease) = self.leases.get_mut(at) else { continue };
+            if let LeaseState::Releasing(releasing) = &mut lease.state {
+                releasing.retry_at = None;
+                let reason = releasing.reason.clone();
+                self.release(vec![id], reason, turn);
+            }
+        }
+    }
+
+    /// Gives free slots to the units that became ready first.
+    fn assign_slots<V: TransferView>(&mut self, turn: &mut Turn<'_, V>) {
+        if !self.owner.computes {
+            return;
+        }
+        for device in 0..self.config.devices.len() {
+            while self.slots.has_free(device)
+                && let Some(id) = self.first_ready(device)
+                && let Some(slot) = self.slots.take(device)
+            {
+                let of = self.lease(id).map_or(0, |lease| match lease.state() {
+                    LeaseState::Ready(ready) => batches_of(&ready.lease.unit),
+                    _ => 0,
+                });
+                let event = LeaseEvent::SlotAssigned(slot, Progress { done: 0, of });
+                self.apply(id, event, turn);
+            }
+        }
+    }
+
+    fn first_ready(&self, device: usize) -> Option<LeaseId> {
+        let ready = self.leases.iter().filter_map(|lease| match lease.state() {
+            LeaseState::Ready(ready) if lease.device == Some(device) => {
+                Some((ready.turn, lease.id()))
+            }
+            _ => None,
+        });
+        ready.min().map(|(_, id)| id)
+    }
+
+    /// How often to send heartbeats; none while nothing is held.
+    fn heartbeat_interval(&self) -> Option<Micros> {
+        let held = self.leases.iter().filter(|l| !matches!(l.state(), LeaseState::Acknowledged(_)));
+        held.map(|lease| lease.heartbeat_interval).min()
+    }
+
+    fn beat<V>(&mut self, turn: &mut Turn<'_, V>) {
+        if !matches!(self.mode, Mode::Normal | Mode::Draining(_)) {
+            return;
+        }
+        let interval = self.heartbeat_interval();
+        if self.requests.beat_at(interval, turn.now).is_some_and(|at| at <= turn.now) {
+            self.requests.begin_beat(turn.now);
+            turn.out.push(Action::Beat);
+        }
+    }
+
+    /// Idle slots of each device.
+    pub(super) fn idle(&self) -> Vec<u32> {
+        let devices = 0..self.config.devices.len();
+        let demand = |device| demand::of_device(device, &self.config, &self.slots, &self.leases);
+        devices.map(|device| demand(device).idle).collect()
+    }
+
+    /// When to ask for work; none where nothing is wanted, something speaks against it, or a request says it already.
+    fn ask_at(&self) -> Option<(Micros, Vec<u32>)> {
+        let may_ask = matches!(self.mode, Mode::Normal)
+            && self.owner.computes
+            && !self.owner.is_suspended
+            && self.budget.is_open();
+        if !may_ask {
+            return None;
+        }
+        let (mut idle, mut wanted) = (Vec::with_capacity(self.config.devices.len()), 0u32);
+        for device in 0..self.config.devices.len() {
+            let demand = demand::of_device(device, &self.config, &self.slots, &self.leases);
+            idle.push(demand.idle);
+            wanted = wanted.saturating_add(demand.wanted);
+        }
+        let is_said = self
+            .requests
+            .current()
+            .is_some_and(|open| !is_more(&idle, &open.idle) && !self.requests.inventory_changed);
+        if wanted == 0 || is_said {
+            return None;
+        }
+        let at = self.requests.ask_at(&idle);
+        let at = at.max(self.cooldown.until().unwrap_or_default());
+        let head_start = self.head_start.as_ref().map(|(until, _)| *until);
+        Some((at.max(head_start.unwrap_or_default()), idle))
+    }
+
+    fn ask<V>(&mut self, turn: &mut Turn<'_, V>) {
+        let due = self.ask_at().filter(|(at, _)| *at <= turn.now);
+        let Some((_, idle)) = due else { return };
+        let ask = self.requests.begin_ask(idle, false, turn.now);
+        turn.out.push(Action::Ask(ask));
+    }
+
+    fn ask_deadline(&self) -> Option<Micros> {
+        self.ask_at().map(|(at, _)| at)
+    }
+}

@@ -1,0 +1,52 @@
+//! What the slots of each device could do with.
+
+use crate::{config::AgentConfig, lease::HeldLease, slots::Slots};
+use sojourn_protocol::inventory::Demand;
+
+/// Idle slots and wanted leases of one device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceDemand {
+    /// Slots that units may get.
+    pub slots: u32,
+    /// Slots without a unit to run.
+    pub idle: u32,
+    /// Leases wanted beside those held.
+    pub wanted: u32,
+}
+
+impl DeviceDemand {
+    /// Of a device with so many slots and units, where for each slot so many are wanted ahead.
+    #[must_use]
+    pub fn new(slots: u32, units: usize, units_ahead: u32) -> Self {
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let all = slots.saturating_mul(units_ahead.saturating_add(1));
+        Self { slots, idle: slots.saturating_sub(units), wanted: all.saturating_sub(units) }
+    }
+
+    /// As the server is told.
+    #[must_use]
+    pub fn of(self, device: &str) -> Demand {
+        let Self { slots, idle, wanted } = self;
+        Demand { device: device.to_owned(), slots, idle, wanted }
+    }
+}
+
+/// The demand of a device, by its index.
+pub(crate) fn of_device(
+    device: usize,
+    config: &AgentConfig,
+    slots: &Slots,
+    leases: &[HeldLease],
+) -> DeviceDemand {
+    let mine = |lease: &&HeldLease| lease.device == Some(device) && lease.is_work();
+    let units = leases.iter().filter(mine).count();
+    DeviceDemand::new(slots.usable(device), units, config.units_ahead)
+}
+
+/// The demand of all devices.
+pub(crate) fn of_all(config: &AgentConfig, slots: &Slots, leases: &[HeldLease]) -> Vec<Demand> {
+    let devices = config.devices.iter().enumerate();
+    let demand =
+        devices.map(|(index, device)| of_device(index, config, slots, leases).of(&device.name));
+    demand.collect()
+}

@@ -1,0 +1,162 @@
+//! Which blob is fetched when. Blobs that units begin with come at once. Of a unit's later shards one is fetched at a
+//! time, in the order of its hops. Shards that no unit needs yet are fetched one at a time, only into free room, and
+//! only while no unit waits for a blob.
+
+use crate::{
+    action::{Action, BlobClass, Priority},
+    event::TransferView,
+    needs::{Need, Rest},
+};
+use sojourn_protocol::digest::{BlobRef, Digest};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The blobs that this host's units need, and those that it fetches ahead.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FetchOrder {
+    needed: BTreeMap<Digest, Needed>,
+    /// What is fetched ahead, with the number of the answer that named it.
+    ahead: VecDeque<(u32, BlobRef)>,
+    fetching_ahead: Option<(u32, BlobRef)>,
+    answers: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Needed {
+    /// Leases that need it.
+    leases: u32,
+    state: BlobState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BlobState {
+    NotAsked,
+    /// Asked for, while it was on the disk or not.
+    Asked {
+        was_missing: bool,
+    },
+    Here,
+}
+
+impl FetchOrder {
+    /// A lease needs the blob from now on.
+    pub(crate) fn hold(&mut self, blob: &Digest) {
+        let new = Needed { leases: 0, state: BlobState::NotAsked };
+        self.needed.entry(*blob).or_insert(new).leases += 1;
+    }
+
+    /// A lease needs the blob no more.
+    pub(crate) fn let_go(&mut self, blob: &Digest, out: &mut Vec<Action>) {
+        let Some(needed) = self.needed.get_mut(blob) else { return };
+        needed.leases -= 1;
+        if needed.leases > 0 {
+            return;
+        }
+        match needed.state {
+            BlobState::NotAsked => {}
+            BlobState::Asked { .. } => out.push(Action::CancelFetch(*blob)),
+            BlobState::Here => out.push(Action::Unpin(*blob)),
+        }
+        self.needed.remove(blob);
+    }
+
+    /// Is it on the disk, and stays there?
+    pub(crate) fn is_here(&self, blob: &Digest) -> bool {
+        self.needed.get(blob).is_some_and(|needed| needed.state == BlobState::Here)
+    }
+
+    /// Asks for a blob that a lease holds, where nobody has.
+    pub(crate) fn ask(
+        &mut self,
+        need: Need,
+        priority: Priority,
+        view: &impl TransferView,
+        out: &mut Vec<Action>,
+    ) {
+        let was_missing = !view.has(&need.blob.sha256);
+        let Some(needed) = self.needed.get_mut(&need.blob.sha256) else { return };
+        if needed.state != BlobState::NotAsked {
+            return;
+        }
+        needed.state = BlobState::Asked { was_missing };
+        if was_missing && let Some(ahead) = self.fetching_ahead.take() {
+            out.push(Action::CancelFetch(ahead.1.sha256));
+            self.ahead.push_front(ahead);
+        }
+        out.push(Action::Fetch(need.blob, need.class, priority));
+    }
+
+    /// Asks for the next of a unit's later shards that isn't here.
+    pub(crate) fn ask_next(
+        &mut self,
+        rest: &mut VecDeque<Need>,
+        view: &impl TransferView,
+        out: &mut Vec<Action>,
+    ) -> Rest {
+        while let Some(need) = rest.pop_front() {
+            if !self.is_here(&need.blob.sha256) {
+                self.ask(need, Priority::Later, view, out);
+                return Rest::Coming(need.blob.sha256, std::mem::take(rest));
+            }
+        }
+        Rest::Over
+    }
+
+    /// A blob has come. False where no lease needs it.
+    pub(crate) fn ready(&mut self, blob: &Digest, out: &mut Vec<Action>) -> bool {
+        if let Some(needed) = self.needed.get_mut(blob) {
+            needed.state = BlobState::Here;
+            return true;
+        }
+        self.fetching_ahead = self.fetching_ahead.filter(|(_, ahead)| ahead.sha256 != *blob);
+        out.push(Action::Unpin(*blob));
+        false
+    }
+
+    /// A blob can't be had. False where no lease needs it.
+    pub(crate) fn failed(&mut self, blob: &Digest) -> bool {
+        if let Some(needed) = self.needed.get_mut(blob) {
+            needed.state = BlobState::NotAsked;
+            return true;
+        }
+        // What the same answer named after it would hardly fare better. A unit that needs it says why.
+        if let Some((answer, _)) = self.fetching_ahead.take_if(|(_, ahead)| ahead.sha256 == *blob) {
+            self.ahead.retain(|(other, _)| *other != answer);
+        }
+        false
+    }
+
+    /// The server wants these to be fetched ahead.
+    pub(crate) fn fetch_ahead(&mut self, blobs: Vec<BlobRef>) {
+        self.answers = self.answers.wrapping_add(1);
+        self.ahead.extend(blobs.into_iter().map(|blob| (self.answers, blob)));
+    }
+
+    /// Nothing is fetched ahead any more.
+    pub(crate) fn stop_ahead(&mut self, out: &mut Vec<Action>) {
+        self.ahead.clear();
+        if let Some((_, blob)) = self.fetching_ahead.take() {
+            out.push(Action::CancelFetch(blob.sha256));
+        }
+    }
+
+    /// Fetches the next blob ahead, where no unit waits for one.
+    pub(crate) fn advance(&mut self, view: &impl TransferView, out: &mut Vec<Action>) {
+        if self.fetching_ahead.is_some() || self.ahead.is_empty() {
+            return;
+        }
+        let waits =
+            |needed: &Needed| matches!(needed.state, BlobState::Asked { was_missing: true });
+        if self.needed.values().any(waits) {
+            return;
+        }
+        while let Some(ahead) = self.ahead.pop_front() {
+            let blob = ahead.1;
+            let known = self.needed.contains_key(&blob.sha256) || view.has(&blob.sha256);
+            if !known && view.has_room(blob.bytes) {
+                out.push(Action::Fetch(blob, BlobClass::Data, Priority::Prefetch));
+                self.fetching_ahead = Some(ahead);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,674 @@
+//! What holds after any sequence of events: a world of one server and one disk plays executors that do as they like.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "this whole crate is a test: what isn't there fails it"
+)]
+
+use proptest::prelude::*;
+use sojourn_client_core::{
+    Action, Agent, AgentConfig, AskId, CallError, DeviceSlots, Event, Micros, OwnerEvent,
+    ReportError, ResultFacts, StoredResult, TrainerState, TransferView, UnitError, UploadError,
+    Uploaded, lease::LeaseState,
+};
+use sojourn_protocol::{
+    api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, WorkAnswer},
+    digest::{BlobRef, Digest},
+    ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
+    manifest::{Scaling, Shard},
+    position::Position,
+    report::{ReportEnd, ReportState},
+    spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
+    time::{Millis, UnixMillis},
+    trainer::Progress,
+    unit::{Base, Hop, Lease, Leg, TrialContext, Unit},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+const SHARDS: u8 = 6;
+
+fn blob(number: u8) -> BlobRef {
+    BlobRef { sha256: Digest::of(&[number]), bytes: 100 }
+}
+
+fn context() -> Arc<TrialContext> {
+    let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
+    let training = TrainingConfig::new(1, 4, Loss::Mse, optimizer);
+    Arc::new(TrialContext {
+        config: TrialConfig { model: Architecture::mlp([]), training },
+        shape: vec![1],
+        outputs: 1,
+        scaling: Scaling::None,
+        total_steps: 9,
+        pinned_threads: None,
+    })
+}
+
+/// A hop over a shard, and over others after it.
+fn lease(id: u64, shards: &[u8]) -> Lease {
+    let shard = |number: &u8| Shard { blob: blob(*number), rows: 8 };
+    let leg = |n: &u8| Leg { shard_id: ShardId(u32::from(*n)), shard: shard(n), seed: 1 };
+    let unit = Unit::Train(Hop {
+        job: JobId(1),
+        trial: TrialId(0),
+        base: Base::Initial { seed: 1 },
+        start: Position { epoch: Epoch(0), shard: ShardId(0), batch: 0, step: 0 },
+        shard: shard(&shards[0]),
+        seed: 1,
+        context: context(),
+        then: shards[1..].iter().map(leg).collect(),
+        until: None,
+    });
+    Lease {
+        id: LeaseId(id),
+        unit,
+        device: "cpu".into(),
+        renew_by: UnixMillis(0),
+        heartbeat_every: Millis(1000),
+        upload_bytes: 50,
+    }
+}
+
+/// What the agent may look at.
+#[derive(Debug, Default)]
+struct Disk {
+    blobs: BTreeSet<Digest>,
+}
+
+impl TransferView for Disk {
+    fn has(&self, blob: &Digest) -> bool {
+        self.blobs.contains(blob)
+    }
+    fn fetched(&self, blob: &Digest) -> u64 {
+        u64::from(self.blobs.contains(blob)) * 100
+    }
+    fn sent(&self, _: LeaseId) -> u64 {
+        7
+    }
+    fn has_room(&self, _: u64) -> bool {
+        true
+    }
+}
+
+/// How a lease that was granted has ended, as far as this world knows.
+#[derive(Debug, Default, Clone, Copy)]
+struct Ends {
+    reports: u32,
+    releases: u32,
+    drops: u32,
+}
+
+/// Everything around an agent.
+struct World {
+    agent: Agent,
+    config: Arc<AgentConfig>,
+    disk: Disk,
+    now: Micros,
+    granted: u64,
+    asks: BTreeSet<AskId>,
+    beats: u32,
+    fetches: BTreeSet<Digest>,
+    pins: BTreeSet<Digest>,
+    running: BTreeMap<LeaseId, (u32, BTreeSet<Digest>)>,
+    uploads: BTreeSet<LeaseId>,
+    reports: BTreeSet<LeaseId>,
+    releases: Vec<Vec<LeaseId>>,
+    /// Results on the disk.
+    stored: BTreeSet<LeaseId>,
+    acknowledged: BTreeSet<LeaseId>,
+    ends: BTreeMap<LeaseId, Ends>,
+    exited: bool,
+}
+
+/// What happens next: numbers choose among what is possible.
+#[derive(Debug, Clone)]
+enum Choice {
+    Answer { grants: u8, shards: [u8; 3], drop: u8, stop: bool, end: bool },
+    AskFails,
+    Beat { drop: u8, end: bool, fails: bool },
+    Blob { which: u8, fails: bool },
+    Needs { which: u8 },
+    Part { which: u8 },
+    SlotFree { which: u8, failed: bool },
+    Unit { which: u8, how: u8 },
+    Upload { which: u8, how: u8 },
+    Report { which: u8, how: u8 },
+    Release { fails: bool },
+    Compute(bool),
+    Suspend(bool),
+    Budget(Option<u16>),
+    Later(u32),
+    Restart,
+    Drain,
+    Shutdown,
+}
+
+fn choice() -> impl Strategy<Value = Choice> {
+    let which = 0..8u8;
+    prop_oneof![
+        8 => (0..4u8, [0..SHARDS, 0..SHARDS, 0..SHARDS], any::<u8>(), any::<bool>(), any::<bool>())
+            .prop_map(|(grants, shards, drop, stop, end)| Choice::Answer { grants, shards, drop, stop, end }),
+        1 => Just(Choice::AskFails),
+        3 => (any::<u8>(), any::<bool>(), any::<bool>())
+            .prop_map(|(drop, end, fails)| Choice::Beat { drop, end, fails }),
+        10 => (which.clone(), 0..10u8).prop_map(|(which, fails)| Choice::Blob { which, fails: fails == 0 }),
+        2 => which.clone().prop_map(|which| Choice::Needs { which }),
+        2 => which.clone().prop_map(|which| Choice::Part { which }),
+        2 => (which.clone(), any::<bool>()).prop_map(|(which, failed)| Choice::SlotFree { which, failed }),
+        6 => (which.clone(), 0..8u8).prop_map(|(which, how)| Choice::Unit { which, how }),
+        6 => (which.clone(), 0..10u8).prop_map(|(which, how)| Choice::Upload { which, how }),
+        6 => (which.clone(), 0..8u8).prop_map(|(which, how)| Choice::Report { which, how }),
+        4 => any::<bool>().prop_map(|fails| Choice::Release { fails }),
+        1 => any::<bool>().prop_map(Choice::Compute),
+        1 => any::<bool>().prop_map(Choice::Suspend),
+        1 => any::<Option<u16>>().prop_map(Choice::Budget),
+        6 => (1..60_000_000u32).prop_map(Choice::Later),
+        1 => Just(Choice::Restart),
+    ]
+}
+
+fn pick<T: Copy + Ord>(among: &BTreeSet<T>, which: u8) -> Option<T> {
+    let count = among.len().max(1);
+    among.iter().nth(usize::from(which) % count).copied()
+}
+
+impl World {
+    fn new() -> Self {
+        let device = DeviceSlots { name: "cpu".into(), slots: 2 };
+        let config = Arc::new(AgentConfig::new(vec![device]));
+        let mut world = Self {
+            agent: Agent::new(Arc::clone(&config), 7, Vec::new()),
+            config,
+            disk: Disk::default(),
+            now: Micros::from_secs(1),
+            granted: 0,
+            asks: BTreeSet::new(),
+            beats: 0,
+            fetches: BTreeSet::new(),
+            pins: BTreeSet::new(),
+            running: BTreeMap::new(),
+            uploads: BTreeSet::new(),
+            reports: BTreeSet::new(),
+            releases: Vec::new(),
+            stored: BTreeSet::new(),
+            acknowledged: BTreeSet::new(),
+            ends: BTreeMap::new(),
+            exited: false,
+        };
+        let actions = world.agent.start(world.now, &world.disk);
+        world.carry_out(actions);
+        world
+    }
+
+    fn tell(&mut self, event: Event) {
+        if self.exited {
+            return;
+        }
+        let actions = self.agent.handle(self.now, event, &self.disk);
+        self.carry_out(actions);
+        self.check();
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Ask(ask) => {
+                    self.agent.work_request(ask, None, &self.disk);
+                    assert!(self.asks.insert(ask));
+                }
+                Action::Beat => {
+                    self.agent.heartbeat_request(&self.disk);
+                    self.beats += 1;
+                    assert_eq!(self.beats, 1, "one heartbeat at a time");
+                }
+                Action::Fetch(blob, ..) => {
+                    assert!(self.fetches.insert(blob.sha256), "fetched twice at once");
+                    assert!(!self.pins.contains(&blob.sha256), "it is here");
+                }
+                Action::CancelFetch(blob) => assert!(self.fetches.remove(&blob)),
+                Action::Unpin(blob) => assert!(self.pins.remove(&blob)),
+                Action::Start(lease, slot) => {
+                    let id = lease.id;
+                    assert!(self.is_held(id), "no action for a closed lease");
+                    let used = self.running.values().any(|(used, _)| *used == slot.number);
+                    assert!(!used, "no slot is assigned twice");
+                    let Unit::Train(hop) = &lease.unit else { panic!("a hop") };
+                    assert!(self.pins.contains(&hop.shard.blob.sha256), "its shard is pinned");
+                    self.running.insert(id, (slot.number, BTreeSet::new()));
+                }
+                Action::HandOver(lease, blob) => {
+                    assert!(self.pins.contains(&blob));
+                    let (_, had) = self.running.get_mut(&lease).expect("it runs");
+                    assert!(had.insert(blob), "handed over twice");
+                }
+                Action::StopAfterBatch(lease) | Action::StopNow(lease) => {
+                    assert!(self.running.contains_key(&lease));
+                }
+                Action::Kill(lease) => {
+                    assert!(self.running.remove(&lease).is_some());
+                }
+                Action::Upload(lease, _) => {
+                    assert!(self.stored.contains(&lease) && self.uploads.insert(lease));
+                }
+                Action::Report(lease) => {
+                    assert!(self.stored.contains(&lease) && self.reports.insert(lease));
+                }
+                Action::DeleteResult(lease) => {
+                    self.stored.remove(&lease);
+                    self.uploads.remove(&lease);
+                    self.reports.remove(&lease);
+                }
+                Action::Release(leases, _) => {
+                    assert!(!leases.is_empty());
+                    for lease in &leases {
+                        assert!(
+                            !self.running.contains_key(lease),
+                            "what is given back doesn't run"
+                        );
+                        self.ends.entry(*lease).or_default().releases += 1;
+                    }
+                    self.releases.push(leases);
+                }
+                Action::Evict(_) | Action::SetShare(..) => {}
+                Action::Exit => self.exited = true,
+            }
+        }
+    }
+
+    fn is_held(&self, lease: LeaseId) -> bool {
+        self.agent.lease(lease).is_some()
+    }
+
+    fn check(&self) {
+        let held: Vec<LeaseId> = self.agent.leases().iter().map(|lease| lease.id()).collect();
+        let unique: BTreeSet<LeaseId> = held.iter().copied().collect();
+        assert_eq!(held.len(), unique.len(), "every lease is in exactly one state");
+        for lease in self.agent.leases() {
+            let id = lease.id();
+            assert_eq!(self.running.contains_key(&id), lease.is_in_slot(), "{lease:?}");
+            let state = lease.state();
+            let uploads = matches!(state, LeaseState::Uploading(_));
+            let reports = matches!(state, LeaseState::Reporting(_));
+            assert_eq!(self.uploads.contains(&id), uploads, "{lease:?}");
+            assert_eq!(self.reports.contains(&id), reports, "{lease:?}");
+            let acknowledged = matches!(state, LeaseState::Acknowledged(_));
+            if lease.is_undelivered() || acknowledged {
+                assert!(self.stored.contains(&id), "the result is on the disk: {lease:?}");
+            }
+        }
+        for lease in self.running.keys().chain(&self.uploads).chain(&self.reports) {
+            assert!(self.is_held(*lease), "no action for a closed lease: {lease:?}");
+        }
+        if let Some(next) = self.agent.next_deadline() {
+            assert!(next > self.now, "a deadline lies in the future");
+        }
+        // A lease that isn't held any more has ended in exactly one way. A release may be told twice.
+        for id in (1..=self.granted).map(LeaseId).filter(|id| !self.is_held(*id)) {
+            let Ends { reports, releases, drops } = self.ends.get(&id).copied().unwrap_or_default();
+            let ways = u32::from(reports > 0) + u32::from(releases > 0 || drops > 0);
+            assert!(ways >= 1, "{id:?} has no end");
+            assert!(reports <= 1 && drops <= 1, "{id:?}");
+        }
+    }
+
+    fn held(&self) -> BTreeSet<LeaseId> {
+        self.agent.leases().iter().map(|lease| lease.id()).collect()
+    }
+
+    /// Leases that the server drops: any, or none.
+    fn drops(&mut self, which: u8) -> Vec<LeaseId> {
+        if !which.is_multiple_of(5) {
+            return Vec::new();
+        }
+        pick(&self.held(), which / 5).into_iter().collect()
+    }
+
+    fn note_drops(&mut self, drops: &[LeaseId]) {
+        for lease in drops {
+            if !self.is_held(*lease) && !self.exited {
+                self.ends.entry(*lease).or_default().drops += 1;
+                self.running.remove(lease);
+            }
+        }
+    }
+
+    fn ended_reports(&mut self, end: bool) -> Vec<ReportAnswer> {
+        let Some(lease) = pick(&self.acknowledged, 0).filter(|_| end) else { return Vec::new() };
+        self.acknowledged.remove(&lease);
+        let state = ReportState::Ended(ReportEnd::Assimilated { version: Version(1) });
+        vec![ReportAnswer { lease, state }]
+    }
+
+    fn choose(&mut self, choice: Choice) {
+        match choice {
+            Choice::Answer { grants, shards, drop, stop, end } => {
+                let Some(ask) = pick(&self.asks, drop) else { return };
+                self.asks.remove(&ask);
+                let mut leases = Vec::new();
+                for _ in 0..grants {
+                    self.granted += 1;
+                    leases.push(lease(self.granted, &shards));
+                }
+                let drops = self.drops(drop);
+                let stops = if stop { self.held().into_iter().collect() } else { Vec::new() };
+                let answer = WorkAnswer {
+                    leases,
+                    drop: drops.clone(),
+                    reports: self.ended_reports(end),
+                    ask_again: Millis(0),
+                    send_inventory: false,
+                    stop: stops,
+                    fetch: shards.map(blob).to_vec(),
+                    evict: Vec::new(),
+                };
+                self.tell_with_drops(Event::Work(ask, Ok(answer)), &drops);
+            }
+            Choice::AskFails => {
+                let Some(ask) = pick(&self.asks, 0) else { return };
+                self.asks.remove(&ask);
+                self.tell(Event::Work(ask, Err(CallError::default())));
+            }
+            Choice::Beat { drop, end, fails } => {
+                if self.beats == 0 {
+                    return;
+                }
+                self.beats = 0;
+                if fails {
+                    return self.tell(Event::Heartbeat(Err(CallError::default())));
+                }
+                let drops = self.drops(drop);
+                let reports = self.ended_reports(end);
+                let answer = HeartbeatAnswer { drop: drops.clone(), reports, stop: Vec::new() };
+                self.tell_with_drops(Event::Heartbeat(Ok(answer)), &drops);
+            }
+            Choice::Blob { which, fails } => {
+                let Some(blob) = pick(&self.fetches, which) else { return };
+                self.fetches.remove(&blob);
+                if fails {
+                    let error = UnitError::Unit("no such blob".into());
+                    return self.tell(Event::BlobFailed(blob, error));
+                }
+                self.disk.blobs.insert(blob);
+                self.pins.insert(blob);
+                self.tell(Event::BlobReady(blob));
+            }
+            Choice::Needs { which } => {
+                let Some(lease) = self.running_one(which) else { return };
+                let Some(LeaseState::Running(_)) = self.agent.lease(lease).map(|l| l.state())
+                else {
+                    return;
+                };
+                self.tell(Event::Progress(lease, Progress { done: 1, of: 9 }));
+                let wanted = pick(&self.fetches, which).filter(|_| which.is_multiple_of(2));
+                if let Some(wanted) = wanted {
+                    self.tell(Event::ShardNeeded(lease, wanted));
+                }
+            }
+            Choice::Part { which } => {
+                let Some(lease) = self.running_one(which) else { return };
+                self.stored.insert(lease);
+                self.tell(Event::PartSaved(lease));
+            }
+            Choice::SlotFree { which, failed } => {
+                let Some(lease) = self.running_one(which) else { return };
+                if let Some((slot, _)) = self.running.get_mut(&lease) {
+                    // No slot any more.
+                    *slot = u32::MAX - u32::try_from(lease.0).expect("a small number");
+                }
+                let trainer = if failed { TrainerState::Failed } else { TrainerState::Good };
+                self.tell(Event::SlotFree(lease, trainer));
+            }
+            Choice::Unit { which, how } => self.unit_ends(which, how),
+            Choice::Upload { which, how } => {
+                let Some(lease) = pick(&self.uploads, which) else { return };
+                self.uploads.remove(&lease);
+                let later = CallError { retry_after: Some(Micros::from_secs(3)) };
+                self.tell(match how {
+                    0 => Event::UploadFailed(lease, UploadError::Later(later)),
+                    1 => Event::UploadFailed(lease, UploadError::RefusedOnTheWay(later)),
+                    2 => Event::UploadFailed(lease, UploadError::Unreadable("busy".into())),
+                    3 => Event::UploadFailed(lease, UploadError::Lost("gone".into())),
+                    4 => Event::UploadFailed(lease, UploadError::NotWanted("old".into())),
+                    5 => Event::Uploaded(lease, Uploaded::Before),
+                    _ => Event::Uploaded(lease, Uploaded::Sent),
+                });
+            }
+            Choice::Report { which, how } => self.report_ends(which, how),
+            Choice::Release { fails } => {
+                let Some(leases) = self.releases.pop() else { return };
+                let answer = ReleaseAnswer { released: leases.clone() };
+                let result = if fails { Err(CallError::default()) } else { Ok(answer) };
+                self.tell(Event::Released(leases, result));
+            }
+            Choice::Compute(computes) => self.tell(Event::Owner(OwnerEvent::Compute(computes))),
+            Choice::Suspend(suspends) => self.tell(Event::Owner(OwnerEvent::Suspend(suspends))),
+            Choice::Budget(limit) => {
+                let limit = limit.map(u64::from);
+                self.tell(Event::Owner(OwnerEvent::Budget { period: 1, limit, used: 300 }));
+            }
+            Choice::Later(micros) => {
+                self.now = self.now + Micros(u64::from(micros));
+                self.tell(Event::Tick);
+            }
+            Choice::Restart => self.restart(),
+            Choice::Drain => self.tell(Event::Owner(OwnerEvent::Drain)),
+            Choice::Shutdown => self.tell(Event::Shutdown),
+        }
+    }
+
+    fn tell_with_drops(&mut self, event: Event, drops: &[LeaseId]) {
+        let before = self.held();
+        if self.exited {
+            return;
+        }
+        let actions = self.agent.handle(self.now, event, &self.disk);
+        self.carry_out(actions);
+        let gone: Vec<LeaseId> = drops.iter().copied().filter(|id| before.contains(id)).collect();
+        self.note_drops(&gone);
+        self.check();
+    }
+
+    fn running_one(&self, which: u8) -> Option<LeaseId> {
+        pick(&self.running.keys().copied().collect(), which)
+    }
+
+    fn unit_ends(&mut self, which: u8, how: u8) {
+        let Some(lease) = self.running_one(which) else { return };
+        let has_part = self.stored.contains(&lease);
+        self.running.remove(&lease);
+        let facts = ResultFacts { has_checkpoint: how.is_multiple_of(2), continues_from: None };
+        let error = match how {
+            0 => UnitError::Machine("full".into()),
+            1 => UnitError::Stopped,
+            2 => UnitError::Unit("no".into()),
+            _ => {
+                self.stored.insert(lease);
+                return self.tell(Event::UnitEnded(lease, facts));
+            }
+        };
+        self.tell(Event::UnitFailed(lease, error, has_part.then_some(facts)));
+    }
+
+    fn report_ends(&mut self, which: u8, how: u8) {
+        let Some(lease) = pick(&self.reports, which) else { return };
+        self.reports.remove(&lease);
+        let acknowledged = ReportAnswer { lease, state: ReportState::Acknowledged };
+        let ended = ReportAnswer { lease, state: ReportState::Ended(ReportEnd::Superseded) };
+        let result = match how {
+            0 => Err(ReportError::NoAnswer(CallError::default())),
+            1 => Err(ReportError::UploadMissing("send it".into())),
+            2 => Err(ReportError::NotWanted("no".into())),
+            3 => Ok(ended),
+            _ => Ok(acknowledged),
+        };
+        if let Ok(answer) = &result {
+            self.ends.entry(lease).or_default().reports += 1;
+            if answer.state == ReportState::Acknowledged {
+                self.acknowledged.insert(lease);
+            }
+        }
+        self.tell(Event::Report(lease, result));
+    }
+
+    /// The program is killed, and starts again with what is on its disk.
+    fn restart(&mut self) {
+        let results = self.stored.iter().map(|lease| StoredResult {
+            lease: *lease,
+            heartbeat_interval: Micros::from_secs(1),
+            has_checkpoint: true,
+        });
+        let lost: Vec<LeaseId> = self.held().difference(&self.stored).copied().collect();
+        for lease in lost {
+            // The server lets them expire.
+            self.ends.entry(lease).or_default().drops += 1;
+        }
+        for lease in &self.stored {
+            self.ends.entry(*lease).or_default().reports = 0;
+        }
+        self.agent = Agent::new(Arc::clone(&self.config), 8, results.collect());
+        self.asks.clear();
+        self.beats = 0;
+        self.fetches.clear();
+        self.pins.clear();
+        self.running.clear();
+        self.uploads.clear();
+        self.reports.clear();
+        self.releases.clear();
+        self.acknowledged.clear();
+        let actions = self.agent.start(self.now, &self.disk);
+        self.carry_out(actions);
+        self.check();
+    }
+
+    /// Lets everything come to its end without another fault.
+    fn finish(&mut self) {
+        self.choose(Choice::Compute(true));
+        self.choose(Choice::Suspend(false));
+        for _ in 0..100 {
+            if !self.agent.is_server_away() {
+                break;
+            }
+            self.now = self.agent.next_deadline().map_or(self.now, |at| at.max(self.now));
+            self.choose(Choice::Later(1));
+            self.choose(Choice::Beat { drop: 1, end: false, fails: false });
+            self.choose(Choice::Answer {
+                grants: 0,
+                shards: [0; 3],
+                drop: 1,
+                stop: false,
+                end: false,
+            });
+        }
+        self.choose(Choice::Shutdown);
+        for _ in 0..2000 {
+            if self.exited {
+                return;
+            }
+            let waits = self.fetches.is_empty() && self.running.is_empty() && self.asks.is_empty();
+            let waits = waits && self.uploads.is_empty() && self.reports.is_empty();
+            if waits && self.releases.is_empty() && self.beats == 0 {
+                self.now = self.agent.next_deadline().map_or(self.now, |at| at.max(self.now));
+            }
+            for choice in [
+                Choice::Blob { which: 0, fails: false },
+                Choice::Unit { which: 0, how: 4 },
+                Choice::Upload { which: 0, how: 9 },
+                Choice::Report { which: 0, how: 7 },
+                Choice::Release { fails: false },
+                Choice::Answer { grants: 0, shards: [0; 3], drop: 1, stop: false, end: false },
+                Choice::Beat { drop: 1, end: true, fails: false },
+                Choice::Later(1),
+            ] {
+                self.choose(choice);
+            }
+        }
+        panic!("it never ends: {:?}", self.agent.leases());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn leases_keep_their_promises_over_any_sequence_of_events(
+        choices in proptest::collection::vec(choice(), 1..200),
+    ) {
+        let mut world = World::new();
+        for choice in choices {
+            world.choose(choice);
+        }
+        let begun = world.now;
+        world.finish();
+        // Results wait on the disk for the next start only where the time passes.
+        let late = world.now >= begun + world.config.shutdown_time;
+        prop_assert!(world.agent.undelivered() == 0 || late);
+    }
+
+    #[test]
+    fn an_agent_that_is_drained_ends(choices in proptest::collection::vec(choice(), 1..60)) {
+        let mut world = World::new();
+        for choice in choices {
+            world.choose(choice);
+        }
+        world.choose(Choice::Drain);
+        world.finish();
+    }
+}
+
+#[test]
+fn one_unit_ahead_is_asked_for_and_a_finished_one_does_not_count() {
+    let mut world = World::new();
+    let demand = |world: &World| {
+        let demand = &world.agent.demand()[0];
+        (demand.idle, demand.wanted)
+    };
+    assert_eq!(demand(&world), (2, 4));
+    let grant = Choice::Answer { grants: 2, shards: [0; 3], drop: 1, stop: false, end: false };
+    world.choose(grant);
+    assert_eq!(demand(&world), (0, 2));
+    world.choose(Choice::Blob { which: 0, fails: false });
+    assert_eq!(world.running.len(), 2);
+    world.choose(Choice::Unit { which: 0, how: 4 });
+    assert_eq!(demand(&world), (1, 3));
+}
+
+#[test]
+fn a_drop_that_a_report_overtook_changes_nothing() {
+    let mut world = World::new();
+    let grant = Choice::Answer { grants: 1, shards: [0; 3], drop: 1, stop: false, end: false };
+    world.choose(grant);
+    world.choose(Choice::Blob { which: 0, fails: false });
+    world.choose(Choice::Unit { which: 0, how: 5 });
+    let drop = |world: &mut World| {
+        let ask = *world.asks.first().expect("an open request");
+        world.asks.remove(&ask);
+        let answer = WorkAnswer {
+            leases: Vec::new(),
+            drop: vec![LeaseId(1)],
+            reports: Vec::new(),
+            ask_again: Millis(0),
+            send_inventory: false,
+            stop: Vec::new(),
+            fetch: Vec::new(),
+            evict: Vec::new(),
+        };
+        world.tell(Event::Work(ask, Ok(answer)));
+    };
+    // The report is out, and its answer decides.
+    drop(&mut world);
+    assert_eq!(world.reports, BTreeSet::from([LeaseId(1)]));
+    world.choose(Choice::Report { which: 0, how: 7 });
+    // The next request names it as reported.
+    assert_eq!(world.agent.acknowledged(), [LeaseId(1)]);
+    world.now = world.now + Micros::from_secs(6);
+    world.choose(Choice::Later(1));
+    drop(&mut world);
+    if world.is_held(LeaseId(1)) {
+        world.choose(Choice::Later(10_000_000));
+        drop(&mut world);
+    }
+    assert!(!world.is_held(LeaseId(1)) && world.stored.is_empty());
+}
