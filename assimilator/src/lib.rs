@@ -19,19 +19,19 @@
 
 mod assimilator;
 mod canary;
+mod http_queue;
 mod leading;
 mod merging;
 mod process;
 mod queue;
 mod ranges;
-mod remote;
 mod source;
 mod workers;
 
 pub use assimilator::{Assimilator, Outcome, SPLIT_OVER, Step};
 pub use canary::{Contents, LossError, Losses, Trainer};
+pub use http_queue::{HttpQueue, HttpQueueError};
 pub use process::{ProcessConfig, ProcessError, run};
 pub use queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit, Work};
-pub use remote::{Remote, RemoteError};
 pub use source::{SourceError, StagedUploads, UploadSource};
 pub use workers::{Crew, Workers};

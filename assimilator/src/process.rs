@@ -1,11 +1,14 @@
 //! A process that assimilates for a server elsewhere: it takes units over HTTP and reaches the blobs itself.
 
 use crate::{
-    assimilator::Assimilator, canary::Trainer, remote::Remote, remote::RemoteError,
-    source::StagedUploads, workers::Workers,
+    assimilator::Assimilator,
+    canary::Trainer,
+    http_queue::{HttpQueue, HttpQueueError},
+    source::StagedUploads,
+    workers::Workers,
 };
-use reqwest::{Client, Url};
 use sojourn_blobs::{BlobStore, ConnectError, StoreSettings};
+use sojourn_http::{Backoff, HttpClient};
 use sojourn_protocol::assimilation::AssimilationsView;
 use sojourn_slot::SlotConfig;
 use std::{io, time::Duration};
@@ -15,21 +18,17 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// A server that doesn't answer at the start is waited for so long; later for ever.
-const FIRST_CONTACT: Duration = Duration::from_secs(10);
-/// First and longest pause before it is asked again.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// At the start, a server that doesn't answer is waited for so long; later for ever.
+const FIRST_CONTACT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Ceilings of the first and the longest pause before it is asked again.
+const FIRST_PAUSE: Duration = Duration::from_millis(400);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// What such a process must know.
 #[derive(Debug)]
 pub struct ProcessConfig {
-    /// How servers are reached.
-    pub http: Client,
-    /// Their addresses; one of them is active.
-    pub servers: Vec<Url>,
-    /// The token of assimilators.
-    pub token: String,
+    /// The servers, with the token of assimilators.
+    pub http: HttpClient,
     /// A name for people.
     pub name: String,
     /// Where the blobs are.
@@ -50,7 +49,7 @@ pub struct ProcessConfig {
 pub enum ProcessError {
     /// No server answers, or it refuses.
     #[error(transparent)]
-    Server(#[from] RemoteError),
+    Server(#[from] HttpQueueError),
     /// Nobody but the server reaches its blobs.
     #[error(
         "the server keeps its blobs in its own folder, which no other process reaches: start it with `--blobs URL`"
@@ -81,14 +80,12 @@ pub async fn run(
     end: impl Future<Output = ()> + Send,
 ) -> Result<(), ProcessError> {
     let split_over = config.split_over;
-    let ProcessConfig {
-        http, servers, token, name, blobs: url, settings, threads, trainer, ..
-    } = config;
+    let ProcessConfig { http, name, blobs: url, settings, threads, trainer, .. } = config;
     let (ending, to_end) = watch::channel(false);
     let runtime = Handle::current();
-    let remote = Remote::new(http, servers, (token, name.clone()), runtime.clone(), to_end);
+    let queue = HttpQueue::new(http, name.clone(), runtime.clone(), to_end);
     let begun = async {
-        of_the_server(&first_contact(&remote).await?, &url)?;
+        of_the_server(&first_contact(&queue).await?, &url)?;
         Ok::<_, ProcessError>(BlobStore::connect(&url, &settings).await?)
     };
     tokio::pin!(end);
@@ -98,7 +95,7 @@ pub async fn run(
     };
     let uploads = StagedUploads::new(blobs.staging(), runtime.clone());
     let mut assimilator =
-        Assimilator::new(remote, uploads, blobs, runtime.clone()).with_split_over(split_over);
+        Assimilator::new(queue, uploads, blobs, runtime.clone()).with_split_over(split_over);
     match trainer {
         Some(trainer) => assimilator = assimilator.with_losses(Trainer::new(trainer, runtime)),
         None => tracing::info!(
@@ -115,18 +112,18 @@ pub async fn run(
 }
 
 /// What the first server says that answers.
-async fn first_contact(remote: &Remote) -> Result<AssimilationsView, RemoteError> {
-    let (last, mut pause) = (Instant::now() + FIRST_CONTACT, FIRST_PAUSE);
+async fn first_contact(queue: &HttpQueue) -> Result<AssimilationsView, HttpQueueError> {
+    let deadline = Instant::now() + FIRST_CONTACT_TIMEOUT;
+    let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);
     loop {
         let view = async {
-            remote.check().await?;
-            remote.view().await
+            queue.check().await?;
+            queue.view().await
         };
         match view.await {
-            Err(error) if error.is_passing() && Instant::now() + pause < last => {
+            Err(error) if error.is_passing() && Instant::now() < deadline => {
                 tracing::warn!(%error, "no server answers yet; trying again");
-                sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                sleep(backoff.next(None)).await;
             }
             answer => return answer,
         }

@@ -4,6 +4,7 @@ use crate::{
     assimilator::{Assimilator, Step},
     queue::Queue,
 };
+use sojourn_http::Backoff;
 use std::{
     fmt, io,
     ops::RangeInclusive,
@@ -12,9 +13,9 @@ use std::{
     time::Duration,
 };
 
-/// First and longest wait after trouble, for whoever isn't woken before.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Ceilings of the first and the longest pause after an error, for a thread that isn't woken before.
+const FIRST_PAUSE: Duration = Duration::from_millis(400);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// A thread above the least ends when there was nothing to do for so long.
 const LINGERS: Duration = Duration::from_secs(10);
 
@@ -209,23 +210,19 @@ impl Drop for Workers {
 }
 
 fn work<Q: Queue>(assimilator: &Assimilator<Q>, bell: &Bell) {
-    let mut pause = FIRST_PAUSE;
+    let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);
     let mut next = bell.look();
     while next == Waited::Look {
         next = match assimilator.step() {
             Step::Nothing if !assimilator.queue_waits() => {
-                pause = FIRST_PAUSE;
+                backoff.reset();
                 bell.wait(None)
             }
             Step::Nothing | Step::Done(_) | Step::Helped => {
-                pause = FIRST_PAUSE;
+                backoff.reset();
                 bell.look()
             }
-            Step::Trouble => {
-                let next = bell.wait(Some(pause));
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                next
-            }
+            Step::Trouble => bell.wait(Some(backoff.next(None))),
         };
     }
 }

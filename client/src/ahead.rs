@@ -1,8 +1,8 @@
 //! Fetches shards before a unit needs them, as the server asks: one after the other, only into room that the
 //! owner lends and nothing takes, and only while no unit waits for a blob of its own.
 
-use crate::{cache::Class, host::Host, runner::UnitRunner, transfer::FetchError, unit::story};
-use sojourn_protocol::digest::BlobRef;
+use crate::{cache::Class, host::Host, runner::UnitRunner, transfer::FetchError};
+use sojourn_protocol::{digest::BlobRef, error::error_chain};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -46,7 +46,7 @@ pub(crate) fn fetch<R: UnitRunner>(host: &Arc<Host<R>>, blobs: Vec<BlobRef>) {
         for blob in blobs {
             // A unit that needs it will try again, and say why it can't be had.
             if let Err(error) = fetch_one(&fetching, blob).await {
-                let (blob, reason) = (blob.sha256.short(), story(&error));
+                let (blob, reason) = (blob.sha256.short(), error_chain(&error));
                 tracing::debug!(blob, reason, "a shard isn't fetched ahead");
                 return;
             }

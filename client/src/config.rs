@@ -1,10 +1,10 @@
 //! What the daemon is told at its start, and the one check of it. No environment, no files.
 
 use crate::{
-    error::ClientError, gpus::GpuChoice, limits::Allowance, log::LogChoice, servers::Servers,
-    transfer::Rates,
+    error::ClientError, gpus::GpuChoice, limits::Allowance, log::LogChoice, transfer::Rates,
 };
 use reqwest::Url;
+use sojourn_http::Servers;
 use std::{fmt, path::PathBuf, time::Duration};
 
 /// How a daemon runs.
@@ -120,7 +120,7 @@ impl ClientConfig {
             return Err(ClientError::NoSlots);
         }
         self.metadata_url()?;
-        Ok(Servers::of(&self.server, self.ca.is_some())?)
+        Ok(Servers::parse(&self.server, self.ca.is_some())?)
     }
 
     /// The metadata service's address, checked.

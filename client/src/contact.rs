@@ -1,6 +1,7 @@
 //! Whether the server answers, and can be trusted: says so once per change, and ends everyone's pause when it is back.
 
-use crate::{api::ApiFailure, backoff::Backoff};
+use sojourn_http::{Backoff, CallError};
+use sojourn_protocol::error::error_chain;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -39,11 +40,11 @@ impl Contact {
     }
 
     /// The server has not answered, or can't serve now.
-    pub(crate) fn lost(&self, failure: &ApiFailure) {
-        let distrusted = matches!(failure, ApiFailure::Untrusted(_));
+    pub(crate) fn lost(&self, failure: &CallError) {
+        let distrusted = matches!(failure, CallError::Untrusted { .. });
         let before = self.distrusted.swap(distrusted, Ordering::AcqRel);
         if !self.away.send_replace(true) || (distrusted && !before) {
-            let cause = failure.whole_story();
+            let cause = error_chain(failure);
             tracing::warn!(cause, "the server is away; keeping what is held and trying again");
         }
     }
@@ -83,7 +84,7 @@ mod tests {
     async fn a_pause_ends_with_the_servers_return() {
         let contact = Contact::new();
         let mut backoff = Backoff::new(Duration::from_secs(30));
-        contact.lost(&ApiFailure::silent(Duration::from_secs(1)));
+        contact.lost(&CallError::timed_out("http://a", Duration::from_secs(1)));
         assert!(contact.is_away() && contact.went_away().now_or_never().is_some());
         // Hours, unless the return ends it.
         let mut pause = Box::pin(contact.pause(&mut backoff, Some(Duration::from_secs(86_400))));

@@ -3,7 +3,6 @@
 use crate::{
     ahead::Ahead,
     api::Api,
-    backoff::Backoff,
     cache::Cache,
     config::ClientConfig,
     contact::Contact,
@@ -25,11 +24,11 @@ use crate::{
     rest::Rest,
     runner::{RunnerError, UnitRunner},
     table::Table,
-    tls::Authorities,
     transfer::{Fetcher, Lines},
-    unit::story,
     work,
 };
+use sojourn_http::{Authorities, Backoff};
+use sojourn_protocol::error::error_chain;
 use std::{io, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, mpsc, watch},
@@ -163,7 +162,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
 
 /// Has the log say why the daemon ends.
 fn say(error: &ClientError) {
-    let error = story(error);
+    let error = error_chain(error);
     tracing::error!(target: log::ENDED, error, "the client has ended");
 }
 

@@ -2,15 +2,19 @@
 //! The slot that made it is long at its next unit.
 
 use crate::{
-    api::{ApiFailure, Form, Place, Remedy},
-    backoff::Backoff,
+    api::Form,
     host::Host,
     outbox::{Finished, is_damage},
     runner::UnitRunner,
     transfer::{Delta, Outgoing, UploadError, delta, upload},
 };
+use sojourn_http::{Backoff, CallError, Recovery, UploadTarget};
 use sojourn_protocol::{
-    api::ReportAnswer, digest::BlobRef, direct::DirectAnswer, error::ErrorKind, ids::LeaseId,
+    api::ReportAnswer,
+    digest::BlobRef,
+    direct::DirectAnswer,
+    error::{ErrorKind, error_chain},
+    ids::LeaseId,
     report::ReportState,
 };
 use std::{convert::Infallible, io, path::Path, sync::Arc};
@@ -56,7 +60,7 @@ enum Step {
 enum Reached {
     Next(Step),
     /// Pause, then this.
-    Again(Step, ApiFailure),
+    Again(Step, CallError),
     /// The delta isn't taken, for this reason: the checkpoint has to go whole.
     Whole(String),
     /// The file could not be read, which may pass.
@@ -64,7 +68,7 @@ enum Reached {
     /// The server has it all and has said so.
     Acknowledged(ReportAnswer),
     /// The daemon has to end.
-    End(ApiFailure),
+    End(CallError),
     /// The server won't take it, now or later.
     Unwanted(String),
 }
@@ -103,7 +107,7 @@ impl Parcel<'_> {
     }
 
     /// What of it is sent from `offset` on.
-    fn outgoing(&self, offset: u64, place: Option<Place>) -> Outgoing<'_> {
+    fn outgoing(&self, offset: u64, place: Option<UploadTarget>) -> Outgoing<'_> {
         let (blob, path) = match &self.delta {
             Some(delta) => (delta.blob, delta.path.as_path()),
             None => (self.whole, self.path),
@@ -149,13 +153,13 @@ pub(crate) async fn deliver<R: UnitRunner>(host: &Host<R>, finished: Finished, f
             }
             Reached::Again(next, failure) => {
                 drop(ahead.take());
-                let refused = failure.is_refusal_on_the_way();
+                let refused = failure.is_refused_by_proxy();
                 let pauses = if refused { &mut patience } else { &mut backoff };
                 // Again each time that the pauses have doubled, where somebody has to do something.
                 let attempts = pauses.attempts();
                 let tell = attempts == 0 || (refused && attempts.is_power_of_two());
                 if tell && !host.contact.is_away() {
-                    let (cause, advice) = (failure.whole_story(), failure.advice());
+                    let (cause, advice) = (error_chain(&failure), failure.advice());
                     tracing::warn!(%lease, cause, advice, "a result isn't delivered yet; trying again");
                 }
                 host.contact.pause(pauses, failure.retry_after()).await;
@@ -217,32 +221,31 @@ async fn send<R: UnitRunner>(
         Ok(state) if state.offset > offset && state.offset < bytes => {
             return Reached::Next(Step::Upload { offset: state.offset });
         }
-        Ok(state) => ApiFailure::Garbage {
-            status: 200,
-            detail: format!("sent all from byte {offset} on, the server has {}", state.offset),
-            retry_after: None,
-        },
+        Ok(state) => {
+            let has = state.offset;
+            host.api.invalid(format!("sent all from byte {offset} on, the server has {has}"))
+        }
         Err(UploadError::Server(failure)) => failure,
         Err(UploadError::Disk(error)) if parcel.delta.is_some() => {
             return Reached::Whole(error.to_string());
         }
         Err(UploadError::Disk(error)) => return Reached::Unread(error),
     };
-    match failure.remedy() {
-        Remedy::Later => Reached::Again(Step::Locate, failure),
-        Remedy::End => Reached::End(failure),
-        Remedy::Mend(ErrorKind::WrongOffset) => Reached::Again(Step::Locate, failure),
+    match failure.recovery() {
+        Recovery::Retry => Reached::Again(Step::Locate, failure),
+        Recovery::End => Reached::End(failure),
+        Recovery::Amend(ErrorKind::WrongOffset) => Reached::Again(Step::Locate, failure),
         // Whatever it is, the whole may be taken; or its refusal says more.
         _ if parcel.delta.is_some() => Reached::Whole(failure.to_string()),
-        Remedy::Gone => Reached::Unwanted(failure.to_string()),
+        Recovery::Gone => Reached::Unwanted(failure.to_string()),
         // The bytes may have suffered on the way, or here: the latter is found out at once.
-        Remedy::Mend(ErrorKind::DigestMismatch) => match host.outbox.verify(finished).await {
+        Recovery::Amend(ErrorKind::DigestMismatch) => match host.outbox.verify(finished).await {
             Ok(()) => Reached::Again(Step::Locate, failure),
             Err(error) => Reached::Unread(error),
         },
         // Nobody waits for these bytes any more; the report will hear why.
-        Remedy::Mend(ErrorKind::Conflict) => Reached::Next(Step::Report),
-        Remedy::Mend(_) => Reached::Unwanted(failure.to_string()),
+        Recovery::Amend(ErrorKind::Conflict) => Reached::Next(Step::Report),
+        Recovery::Amend(_) => Reached::Unwanted(failure.to_string()),
     }
 }
 
@@ -251,20 +254,20 @@ async fn place<R: UnitRunner>(
     host: &Host<R>,
     parcel: &Parcel<'_>,
     offset: u64,
-) -> Result<Option<Place>, Reached> {
+) -> Result<Option<UploadTarget>, Reached> {
     let whole = offset == 0 && parcel.delta.is_none() && parcel.direct > 0;
     if !whole || !host.api.takes_direct() {
         return Ok(None);
     }
     match host.api.direct(parcel.lease, parcel.whole).await {
-        Ok(DirectAnswer::Put { url, headers, .. }) => Ok(Some(Place { url, headers })),
+        Ok(DirectAnswer::Put { url, headers, .. }) => Ok(Some(UploadTarget { url, headers })),
         Ok(DirectAnswer::There) => Err(Reached::Next(Step::Report)),
         Ok(DirectAnswer::Through) => Ok(None),
-        Err(failure) => match failure.remedy() {
-            Remedy::Later => Err(Reached::Again(Step::Locate, failure)),
-            Remedy::End => Err(Reached::End(failure)),
+        Err(failure) => match failure.recovery() {
+            Recovery::Retry => Err(Reached::Again(Step::Locate, failure)),
+            Recovery::End => Err(Reached::End(failure)),
             // An upload through the server says what is to be done.
-            Remedy::Gone | Remedy::Mend(_) => Ok(None),
+            Recovery::Gone | Recovery::Amend(_) => Ok(None),
         },
     }
 }
@@ -279,11 +282,11 @@ async fn locate<R: UnitRunner>(host: &Host<R>, parcel: &Parcel<'_>, conflicts: u
         Ok(state) => return Reached::Next(Step::Upload { offset: state.offset }),
         Err(failure) => failure,
     };
-    match failure.remedy() {
-        Remedy::Later => Reached::Again(Step::Locate, failure),
-        Remedy::End => Reached::End(failure),
+    match failure.recovery() {
+        Recovery::Retry => Reached::Again(Step::Locate, failure),
+        Recovery::End => Reached::End(failure),
         // Nothing there yet, perhaps. If the lease is gone, the upload will say so.
-        Remedy::Gone | Remedy::Mend(_) => Reached::Next(Step::Upload { offset: 0 }),
+        Recovery::Gone | Recovery::Amend(_) => Reached::Next(Step::Upload { offset: 0 }),
     }
 }
 
@@ -299,15 +302,15 @@ async fn report<R: UnitRunner>(
         Err(failure) => failure,
     };
     host.table.not_reported(lease);
-    match failure.remedy() {
-        Remedy::Later => Reached::Again(Step::Report, failure),
-        Remedy::End => Reached::End(failure),
-        Remedy::Mend(ErrorKind::Conflict)
+    match failure.recovery() {
+        Recovery::Retry => Reached::Again(Step::Report, failure),
+        Recovery::End => Reached::End(failure),
+        Recovery::Amend(ErrorKind::Conflict)
             if finished.checkpoint.is_some() && *conflicts < MOST_CONFLICTS =>
         {
             *conflicts += 1;
             Reached::Next(Step::Locate)
         }
-        Remedy::Gone | Remedy::Mend(_) => Reached::Unwanted(failure.to_string()),
+        Recovery::Gone | Recovery::Amend(_) => Reached::Unwanted(failure.to_string()),
     }
 }

@@ -1,11 +1,7 @@
 //! Why the daemon ends other than by being asked to: every variant is for a person to act on.
 
-use crate::{
-    gpus::GpuError,
-    runner::RunnerError,
-    servers::ServersError,
-    tls::{AuthoritiesError, TlsFault},
-};
+use crate::{gpus::GpuError, runner::RunnerError};
+use sojourn_http::{AuthoritiesError, ServersError, TlsFault};
 use std::{io, path::PathBuf};
 
 /// What ends the daemon. Trouble that passes (a server that is away, a full disk) never does.

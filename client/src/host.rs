@@ -3,8 +3,7 @@
 
 use crate::{
     ahead::Ahead,
-    api::{Api, ApiFailure, Remedy},
-    backoff::Backoff,
+    api::Api,
     cache::Cache,
     config::Timing,
     contact::Contact,
@@ -23,6 +22,7 @@ use crate::{
     transfer::{Fetcher, Lines},
     unit,
 };
+use sojourn_http::{Backoff, CallError, Recovery};
 use sojourn_protocol::{
     api::{ReleaseRequest, ReportAnswer},
     ids::{HostId, LeaseId},
@@ -209,13 +209,13 @@ impl<R: UnitRunner> Host<R> {
                 Ok(answer) => break answer.released.contains(&lease),
                 Err(failure) => failure,
             };
-            match failure.remedy() {
-                Remedy::Later => self.contact.pause(&mut backoff, failure.retry_after()).await,
-                Remedy::End => {
+            match failure.recovery() {
+                Recovery::Retry => self.contact.pause(&mut backoff, failure.retry_after()).await,
+                Recovery::End => {
                     self.note(&failure);
                     return false;
                 }
-                Remedy::Gone | Remedy::Mend(_) => break false,
+                Recovery::Gone | Recovery::Amend(_) => break false,
             }
         };
         self.table.over(lease);
@@ -223,7 +223,7 @@ impl<R: UnitRunner> Host<R> {
     }
 
     /// Ends the daemon where a failure is of the kind that no patience mends.
-    pub(crate) fn note(&self, failure: &ApiFailure) {
+    pub(crate) fn note(&self, failure: &CallError) {
         if let Some(error) = self.fatal_error(failure) {
             self.end(error);
         }
@@ -318,15 +318,17 @@ impl<R: UnitRunner> Host<R> {
         tasks.shutdown().await;
     }
 
-    fn fatal_error(&self, failure: &ApiFailure) -> Option<ClientError> {
+    fn fatal_error(&self, failure: &CallError) -> Option<ClientError> {
         let reason = failure.to_string();
         match failure {
-            ApiFailure::Protocol { .. } => Some(ClientError::Protocol { reason }),
+            CallError::Protocol { .. } => Some(ClientError::Protocol { reason }),
             // A server that was there is waited for, whatever its certificate has become.
-            ApiFailure::Untrusted(fault) if fault.is_the_callers() && !self.contact.was_made() => {
+            CallError::Untrusted { fault, .. }
+                if fault.is_the_callers() && !self.contact.was_made() =>
+            {
                 Some(self.api.untrusted(fault))
             }
-            ApiFailure::Refused { error, .. } if failure.remedy() == Remedy::End => {
+            CallError::Refused { error, .. } if failure.recovery() == Recovery::End => {
                 Some(match error.kind {
                     sojourn_protocol::error::ErrorKind::UnsupportedProtocol => {
                         ClientError::Protocol { reason }

@@ -1,13 +1,8 @@
 //! Who this machine is to the server: made once by enrolling, kept in a file that only its owner reads.
 
-use crate::{
-    api::{Api, ApiFailure},
-    backoff::Backoff,
-    contact::Contact,
-    error::ClientError,
-    folder::write_lasting_secret,
-};
+use crate::{api::Api, contact::Contact, error::ClientError, folder::write_lasting_secret};
 use serde::{Deserialize, Serialize};
+use sojourn_http::{Backoff, CallError};
 use sojourn_protocol::{
     api::{EnrolAnswer, EnrolRequest},
     error::ErrorKind,
@@ -98,18 +93,20 @@ async fn enrol(
         };
         let reason = failure.to_string();
         match &failure {
-            ApiFailure::Refused { error, .. } => match error.kind {
+            CallError::Refused { error, .. } => match error.kind {
                 ErrorKind::UnsupportedProtocol => return Err(ClientError::Protocol { reason }),
                 ErrorKind::Unauthorized | ErrorKind::Forbidden | ErrorKind::Invalid => {
                     return Err(ClientError::EnrolmentRefused { reason });
                 }
                 _ => {}
             },
-            ApiFailure::Protocol { .. } => return Err(ClientError::Protocol { reason }),
-            ApiFailure::Untrusted(fault) if fault.is_the_callers() => {
+            CallError::Protocol { .. } => return Err(ClientError::Protocol { reason }),
+            CallError::Untrusted { fault, .. } if fault.is_the_callers() => {
                 return Err(api.untrusted(fault));
             }
-            ApiFailure::Unreachable(_) | ApiFailure::Untrusted(_) | ApiFailure::Garbage { .. } => {}
+            CallError::Unreachable { .. }
+            | CallError::Untrusted { .. }
+            | CallError::InvalidResponse { .. } => {}
         }
         contact.lost(&failure);
         contact.pause(backoff, failure.retry_after()).await;

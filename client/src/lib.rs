@@ -12,7 +12,6 @@
 
 mod ahead;
 mod api;
-mod backoff;
 mod cache;
 mod coming;
 mod config;
@@ -40,10 +39,8 @@ mod rest;
 mod run;
 mod runner;
 mod seats;
-mod servers;
 mod slot_runner;
 mod table;
-pub mod tls;
 mod transfer;
 mod trouble;
 mod unit;
@@ -56,5 +53,4 @@ pub use error::ClientError;
 pub use gpus::{GpuChoice, GpuError, gpu_slot};
 pub use run::run;
 pub use runner::{RunnerDevice, RunnerError, UnitRunner};
-pub use servers::{Servers, ServersError};
 pub use transfer::Rates;

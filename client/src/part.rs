@@ -1,10 +1,8 @@
 //! The part of a running hop that is on disk: what is sent where the rest of the hop comes to nothing.
 
-use crate::{
-    outbox::{Finished, Outbox},
-    unit::story,
-};
+use crate::outbox::{Finished, Outbox};
 use sojourn_protocol::{
+    error::error_chain,
     report::{Outcome, Report, Trained},
     unit::Lease,
 };
@@ -42,7 +40,7 @@ impl<'a> Part<'a> {
                 self.kept = Some(finished);
                 self.told = false;
             }
-            Err(error) => self.not_kept(&story(&error)),
+            Err(error) => self.not_kept(&error_chain(&error)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A pause in asking for work after trouble that the next unit would meet too (a full disk, no trainer, a
 //! blob that can't be had): units would only come back unfinished. What is held already goes on.
 
-use crate::backoff::Backoff;
+use sojourn_http::Backoff;
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,

@@ -1,11 +1,13 @@
 //! Why a unit comes to nothing, and whose fault that is: what is done about it is the caller's.
 
-use crate::{api::ApiFailure, runner::RunnerError, transfer::FetchError, unit::story};
+use crate::{runner::RunnerError, transfer::FetchError};
+use sojourn_http::CallError;
+use sojourn_protocol::error::error_chain;
 
 /// Why a unit didn't get to a result.
 pub(crate) enum Trouble {
     /// The daemon has to end.
-    End(ApiFailure),
+    End(CallError),
     /// It has to, because its trainers calculate otherwise than they did.
     Unlike(RunnerError),
     /// The lease is over already.
@@ -23,10 +25,10 @@ impl Trouble {
     pub(crate) fn of_fetch(error: FetchError) -> Self {
         match error {
             FetchError::End(failure) => Self::End(failure),
-            error @ FetchError::Refused { .. } => Self::Unit(story(&error)),
+            error @ FetchError::Refused { .. } => Self::Unit(error_chain(&error)),
             // A path that alters bytes will alter the next unit's too.
             error @ (FetchError::Altered { .. } | FetchError::Disk { .. }) => {
-                Self::Machine(story(&error))
+                Self::Machine(error_chain(&error))
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::{
 use sojourn_protocol::{
     api::ReleaseRequest,
     digest::BlobRef,
+    error::error_chain,
     position::batches,
     report::{Failure, FailureKind, Outcome, Report},
     time::Millis,
@@ -169,7 +170,7 @@ async fn run<R: UnitRunner>(
     let report = Report { lease: lease.id, outcome };
     let stored = host.outbox.store(report, lease.heartbeat_every, &workbench.output());
     let finished = stored.map_err(|error| {
-        Trouble::Machine(format!("the finished result can't be kept: {}", story(&error)))
+        Trouble::Machine(format!("the finished result can't be kept: {}", error_chain(&error)))
     })?;
     part.replaced();
     Ok(finished)
@@ -265,7 +266,7 @@ fn millis(duration: Duration) -> Millis {
 }
 
 fn no_trainer(error: RunnerError) -> Trouble {
-    if error.is_for_good() { Trouble::Unlike(error) } else { Trouble::Machine(story(&error)) }
+    if error.is_for_good() { Trouble::Unlike(error) } else { Trouble::Machine(error_chain(&error)) }
 }
 
 /// The outcome, if what it promises is there.
@@ -333,15 +334,4 @@ fn batches_of(unit: &Unit) -> u32 {
             shards.map(|shard| batches(u64::from(shard.rows), size)).fold(0, u32::saturating_add)
         }
     }
-}
-
-/// An error and all its causes, in one line.
-pub(crate) fn story(error: &dyn std::error::Error) -> String {
-    let mut story = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        story = format!("{story}: {cause}");
-        source = cause.source();
-    }
-    story
 }

@@ -1,8 +1,9 @@
 //! Asks for work: one request that counts at a time, held open by the server; asked anew at once when a
 //! slot becomes idle.
 
-use crate::{ahead, api::ApiFailure, backoff::Backoff, host::Host, runner::UnitRunner};
+use crate::{ahead, host::Host, runner::UnitRunner};
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
+use sojourn_http::{Backoff, CallError};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
     inventory::{Demand, Inventory},
@@ -15,7 +16,7 @@ use tokio::{sync::watch, time::Instant};
 const LONGEST_FRUITLESS: Duration = Duration::from_secs(5);
 
 /// A request and what came of it.
-type Exchange = BoxFuture<'static, (WorkRequest, Result<WorkAnswer, ApiFailure>)>;
+type Exchange = BoxFuture<'static, (WorkRequest, Result<WorkAnswer, CallError>)>;
 
 /// The loop's own memory.
 struct Asker<R> {

@@ -1,7 +1,7 @@
 //! Errors as they cross the wire: one table from kind to HTTP status and to whether a retry is safe.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{error::Error, fmt};
 
 /// What went wrong, in a word that programs can match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -123,4 +123,37 @@ impl fmt::Display for ApiError {
     }
 }
 
-impl std::error::Error for ApiError {}
+impl Error for ApiError {}
+
+/// The text of an error followed by those of its sources, in one line.
+///
+/// A source whose text ends the line already is left out: layers of some libraries repeat what they wrap.
+pub fn error_chain(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !line.ends_with(&text) {
+            line = format!("{line}: {text}");
+        }
+        source = cause.source();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Outer(&'static str, #[source] io::Error);
+
+    #[test]
+    fn an_error_chain_names_each_source_once() {
+        let inner = || io::Error::other("the disk is full");
+        assert_eq!(error_chain(&Outer("can't write", inner())), "can't write: the disk is full");
+        assert_eq!(error_chain(&Outer("oh: the disk is full", inner())), "oh: the disk is full");
+    }
+}

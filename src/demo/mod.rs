@@ -27,7 +27,8 @@ use crate::{
 };
 use machine::Machine;
 use serde_json::Value;
-use sojourn_client::{GpuChoice, Servers};
+use sojourn_client::GpuChoice;
+use sojourn_http::Servers;
 use sojourn_protocol::{
     ids::JobId,
     view::{EventView, JobView},
@@ -111,7 +112,8 @@ impl<'a> Stage<'a> {
         let enrolment = server.wait_for(&data.join("enrol-token")).await?;
         let url = format!("http://{address}");
         say(&format!("a server listens on {url}"));
-        let servers = Servers::of(&url, false).map_err(|error| Failure::work(error.to_string()))?;
+        let servers =
+            Servers::parse(&url, false).map_err(|error| Failure::work(error.to_string()))?;
         let api = ApiClient::new(servers, None, Some(token.clone()))?;
         let mut stage = Self {
             folder,

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod hop;
+mod http_queue;
 mod merge;
-mod remote;
 mod taking;
 mod world;

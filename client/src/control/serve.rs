@@ -5,7 +5,7 @@ use super::{
     words::{Answer, Ask, CacheState, LimitsState, Paused, Resting, Status},
 };
 use crate::{host::Host, limits::Change, log, runner::UnitRunner};
-use sojourn_protocol::trainer::Pace;
+use sojourn_protocol::{error::error_chain, trainer::Pace};
 use std::{
     fs::{self, Permissions},
     io,
@@ -138,7 +138,7 @@ async fn answer<R: UnitRunner>(host: &Host<R>, ask: Ask) -> Answer {
                 .map(|text| text.parse().map_err(|why| format!("`{text}`: {why}")))
                 .collect();
             let changed = changes.and_then(|changes| {
-                host.owner.change(&changes).map_err(|error| crate::unit::story(&error))
+                host.owner.change(&changes).map_err(|error| error_chain(&error))
             });
             match changed {
                 Ok(_) => limits(host),

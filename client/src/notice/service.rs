@@ -1,7 +1,7 @@
 //! The metadata service, as HTTP.
 
-use crate::tls::http_client;
 use reqwest::{Client, Method, StatusCode, Url};
+use sojourn_http::transport;
 use std::time::Duration;
 
 /// It is on this machine, or next to it.
@@ -32,7 +32,7 @@ pub(crate) enum ServiceError {
 
 impl Service {
     pub(crate) fn new(base: Url) -> Result<Self, reqwest::Error> {
-        let http = http_client(&base, None, |builder| {
+        let http = transport::connect(&base, None, |builder| {
             // Another machine's metadata would come through a proxy, or after a redirect.
             let builder = builder.no_proxy().redirect(reqwest::redirect::Policy::none());
             builder.connect_timeout(PATIENCE).timeout(PATIENCE)

@@ -2,15 +2,15 @@
 //! range, verified before anyone sees it. What a dropped fetch or an earlier run left is gone on with.
 
 use crate::{
-    api::{Api, ApiFailure, Remedy},
-    backoff::Backoff,
+    api::Api,
     cache::{Cache, Class, Pin},
     contact::Contact,
     transfer::{Lines, part::Part},
 };
+use sojourn_http::{Backoff, CallError, Recovery};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    error::ErrorKind,
+    error::{ErrorKind, error_chain},
 };
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ const AHEAD: usize = 32;
 pub(crate) enum FetchError {
     /// The daemon can't go on with this server.
     #[error("the server refuses this host")]
-    End(#[source] ApiFailure),
+    End(#[source] CallError),
     /// The server doesn't give it (any more).
     #[error("the server refuses blob `{}`: {reason}", blob.short())]
     Refused { blob: Digest, reason: String },
@@ -81,7 +81,7 @@ enum Ended {
     /// With more bytes than the blob has; nothing of it counts.
     TooLong,
     /// Broken off.
-    Broken(ApiFailure),
+    Broken(CallError),
 }
 
 impl Fetcher {
@@ -160,22 +160,22 @@ impl Fetcher {
                 self.contact.pause(&mut backoff, None).await;
                 continue;
             };
-            match failure.remedy() {
-                Remedy::End => return Err(FetchError::End(failure)),
-                Remedy::Mend(ErrorKind::RangeNotSatisfiable) if part.written() > 0 => {
+            match failure.recovery() {
+                Recovery::End => return Err(FetchError::End(failure)),
+                Recovery::Amend(ErrorKind::RangeNotSatisfiable) if part.written() > 0 => {
                     part = part.rewound().map_err(disk)?;
                     self.contact.pause(&mut backoff, None).await;
                 }
-                Remedy::Gone | Remedy::Mend(_) => {
+                Recovery::Gone | Recovery::Amend(_) => {
                     let reason = failure.to_string();
                     return Err(FetchError::Refused { blob: blob.sha256, reason });
                 }
-                Remedy::Later => {
+                Recovery::Retry => {
                     if advanced {
                         backoff.reset();
                     }
                     if backoff.attempts() == 0 && !self.contact.is_away() {
-                        let (blob, cause) = (blob.sha256.short(), failure.whole_story());
+                        let (blob, cause) = (blob.sha256.short(), error_chain(&failure));
                         tracing::warn!(blob, cause, "a download broke off; trying again");
                     }
                     self.contact.pause(&mut backoff, failure.retry_after()).await;
@@ -199,7 +199,7 @@ impl Fetcher {
             Ok(download) => download,
             Err(failure) => return Ok((part, Ended::Broken(failure))),
         };
-        let part = if download.from == part.written() { part } else { part.rewound()? };
+        let part = if download.from() == part.written() { part } else { part.rewound()? };
         let mut coming = part.written();
         let run = self.lines.download.speed.begin(part.count());
         // One thread writes and hashes, so that neither holds up the network or other tasks.

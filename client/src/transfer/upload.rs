@@ -1,10 +1,11 @@
 //! Sends a finished checkpoint to the server, from any offset on. One attempt per call.
 
 use super::Lines;
-use crate::api::{Api, ApiFailure, Form, Place};
+use crate::api::{Api, Form};
 use bytes::Bytes;
 use futures::stream;
 use reqwest::Body;
+use sojourn_http::{CallError, UploadTarget};
 use sojourn_protocol::{api::UploadState, digest::BlobRef, ids::LeaseId};
 use std::{
     io::{self, Read, Seek, SeekFrom},
@@ -22,7 +23,7 @@ use tokio::{fs::File, io::AsyncReadExt, sync::watch};
 pub(crate) enum UploadError {
     /// The server, or the way to it.
     #[error(transparent)]
-    Server(#[from] ApiFailure),
+    Server(#[from] CallError),
     /// The result's file can't be read.
     #[error("the finished checkpoint can't be read")]
     Disk(#[from] io::Error),
@@ -41,7 +42,7 @@ pub(crate) struct Outgoing<'a> {
     /// What the server has already.
     pub(crate) offset: u64,
     /// Where to, past the server; then as a whole, from the start.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<UploadTarget>,
     /// Told of every byte that the connection takes.
     pub(crate) sent: Arc<AtomicU64>,
 }
@@ -126,7 +127,7 @@ pub(crate) async fn upload(
             lines.worth.sent(rest, begun.elapsed());
             Ok(answer)
         }
-        () = stalled => Err(ApiFailure::silent(stall).into()),
+        () = stalled => Err(api.timed_out(stall).into()),
     }
 }
 
@@ -173,8 +174,8 @@ fn wanted(rest: u64, piece: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::Servers;
     use crate::{config::Timing, transfer::Rates};
+    use sojourn_http::Servers;
     use sojourn_protocol::digest::Digest;
     use tokio::{
         io::{AsyncWriteExt, copy, sink},
@@ -201,7 +202,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let blob = BlobRef { sha256: Digest::of(&bytes), bytes: bytes.len() as u64 };
         let timing = Timing::default();
-        let servers = Servers::of(&format!("http://{address}/"), false).unwrap();
+        let servers = Servers::parse(&format!("http://{address}/"), false).unwrap();
         let api = Api::new(servers, None, timing).unwrap();
         let lines = Arc::new(Lines::new(Rates::default(), &Arc::default()));
         let sent = Arc::default();

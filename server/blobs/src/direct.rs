@@ -12,7 +12,8 @@ use object_store::{
     path::Path as Key,
     signer::{HeaderName, HeaderValue, Method, SignedUrlOptions},
 };
-use reqwest::{Client, Url};
+use reqwest::Url;
+use sojourn_http::transport;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::LeaseId,
@@ -135,7 +136,7 @@ async fn trial(blobs: &BlobStore, remote: &Remote, key: &Key) -> Result<(), Tria
     let right: &[u8] = b"what the URL is signed for";
     let wrong: &[u8] = b"what the URL isn't meant for";
     let put = signed(remote, key, Digest::of(right), TRIAL).await?;
-    let http = Client::builder().timeout(TRIAL).build()?;
+    let http = transport::connect(&put.url, None, |builder| builder.timeout(TRIAL))?;
     let send = |bytes: &'static [u8]| {
         let request = http.put(put.url.clone()).body(bytes);
         let headers = put.headers.iter();

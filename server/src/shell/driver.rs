@@ -14,6 +14,7 @@ use super::{
 };
 use crate::journal::{Journal, JournalError, OpenJournal};
 use sojourn_core::{Command, Core, Effect, Envelope, JournalPosition, ReplyTo};
+use sojourn_http::Backoff;
 use sojourn_protocol::{error::ApiError, ids::JobId, time::UnixMillis};
 use std::{
     collections::BTreeMap,
@@ -31,9 +32,9 @@ use tokio::sync::mpsc::UnboundedSender;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The shortest, so that a deadline that can't be met doesn't keep the thread busy.
 const SHORTEST_WAIT: Duration = Duration::from_millis(5);
-/// First and longest pause between attempts to open a journal that has failed.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Ceilings of the first and the longest pause between attempts to open a journal that has failed.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Copying a state for a snapshot holds everything up. Where it takes long, snapshots are so many times as long apart
 /// that it holds up a hundredth of all.
 const LONG_COPY: Duration = Duration::from_millis(100);
@@ -337,7 +338,7 @@ impl Driver {
     fn mend(&mut self) -> Next {
         self.waiting.clear();
         self.end_writer();
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);
         let mut stands_by_for = None;
         loop {
             let (refusal, length) = match self.start_over() {
@@ -356,9 +357,7 @@ impl Driver {
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(error, "the journal can't be read; trying again");
-                    let length = pause;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                    (unavailable(), length)
+                    (unavailable(), backoff.next(None))
                 }
             };
             if self.refuse_for(length, &refusal) == Next::Stop {

@@ -2,7 +2,7 @@
 //! metrics. Nothing of it reaches the search.
 
 use crate::{
-    api_client::{ApiClient, ApiFailure},
+    api_client::ApiClient,
     cli::{
         render::scores,
         submit::wait::{self, Polled},
@@ -11,6 +11,7 @@ use crate::{
 };
 use clap::ValueEnum;
 use serde::Serialize;
+use sojourn_http::CallError;
 use sojourn_protocol::{
     api::EvaluateRequest,
     ids::{JobId, TrialId},
@@ -78,7 +79,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     };
     let has_rows = !detail.data.split(split).is_empty();
     let mut evaluation = match client.evaluate(args.job, trial, &EvaluateRequest { split }).await {
-        Err(ApiFailure::Refused { error, .. }) if !has_rows => {
+        Err(CallError::Refused { error, .. }) if !has_rows => {
             let hint = "`--split valid` takes the validation data";
             return Err(Failure::call(format!("{}; {hint}", error.message)));
         }

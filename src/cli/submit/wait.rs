@@ -1,12 +1,14 @@
 //! Waits for a job to end, through server restarts.
 
 use crate::{
-    api_client::{ApiClient, ApiFailure},
+    api_client::ApiClient,
     cli::{
         render::{scores, text},
         terminal::{exit::Failure, output},
     },
 };
+use sojourn_daemon::terminal::call_error;
+use sojourn_http::CallError;
 use sojourn_protocol::{
     ids::JobId,
     view::{JobState, JobView},
@@ -56,7 +58,7 @@ pub(crate) enum Polled<A> {
 
 /// Asks again and again until `look` has seen what it waits for.
 pub(crate) async fn poll<A, T>(
-    mut ask: impl AsyncFnMut() -> Result<A, ApiFailure>,
+    mut ask: impl AsyncFnMut() -> Result<A, CallError>,
     mut look: impl AsyncFnMut(Polled<A>) -> Result<Option<T>, Failure>,
 ) -> Result<T, Failure> {
     let begun = Instant::now();
@@ -72,7 +74,7 @@ pub(crate) async fn poll<A, T>(
             Err(failure) if failure.is_away() => match away_since {
                 None => {
                     away_since = Some(Instant::now());
-                    look(Polled::Away(failure.to_string())).await?;
+                    look(Polled::Away(call_error::message(&failure))).await?;
                 }
                 Some(since) if since.elapsed() > PATIENCE => return Err(failure.into()),
                 Some(_) => {}

@@ -1,42 +1,10 @@
 //! The exit code for each error of the libraries that the commands call.
 
-use crate::{
-    api_client::ApiFailure,
-    cli::terminal::exit::{Exit, Failure, with_sources},
-};
+use crate::cli::terminal::exit::{Exit, Failure, with_sources};
 use sojourn_ingest::{FetchError, IngestError};
 use sojourn_model::ModelError;
-use sojourn_protocol::error::ErrorKind;
 use sojourn_slot::SlotError;
 use std::io;
-
-impl From<ApiFailure> for Failure {
-    fn from(failure: ApiFailure) -> Self {
-        let exit = match &failure {
-            ApiFailure::Unreachable { .. } | ApiFailure::Garbage { .. } => Exit::Server,
-            ApiFailure::Untrusted { fault, .. } if fault.is_the_callers() => Exit::Call,
-            ApiFailure::Untrusted { .. } => Exit::Server,
-            ApiFailure::Protocol { .. } => Exit::Call,
-            ApiFailure::Damaged { .. } | ApiFailure::File { .. } => Exit::Work,
-            ApiFailure::Refused { error, .. } => match error.kind {
-                ErrorKind::Unavailable => Exit::Server,
-                ErrorKind::Internal | ErrorKind::StorageFull | ErrorKind::DigestMismatch => {
-                    Exit::Work
-                }
-                ErrorKind::Invalid
-                | ErrorKind::UnsupportedProtocol
-                | ErrorKind::Unauthorized
-                | ErrorKind::Forbidden
-                | ErrorKind::NotFound
-                | ErrorKind::Conflict
-                | ErrorKind::WrongOffset
-                | ErrorKind::TooLarge
-                | ErrorKind::RangeNotSatisfiable => Exit::Call,
-            },
-        };
-        Self::new(exit, failure.to_string())
-    }
-}
 
 /// A model that can't be built or read: the work failed.
 pub(crate) fn model_failure(error: ModelError) -> Failure {

@@ -8,7 +8,7 @@ use crate::{
         trust::Trust,
     },
 };
-use sojourn_client::{Servers, tls::Authorities};
+use sojourn_http::{Authorities, Servers};
 
 /// The file of a server's data folder that holds the admin token.
 const TOKEN_FILE: &str = "admin-token";
@@ -46,5 +46,6 @@ impl Connection {
 
 /// The servers that a list of addresses names.
 pub(crate) fn servers(list: &str, tls: bool) -> Result<Servers, Failure> {
-    Servers::of(list, tls).map_err(|error| Failure::call(format!("{error}; e.g. {DEFAULT_SERVER}")))
+    Servers::parse(list, tls)
+        .map_err(|error| Failure::call(format!("{error}; e.g. {DEFAULT_SERVER}")))
 }

@@ -8,19 +8,16 @@ use crate::cli::terminal::{
     signals,
     trust::Trust,
 };
-use sojourn_assimilator::{ProcessConfig, ProcessError, RemoteError, SPLIT_OVER};
+use sojourn_assimilator::{HttpQueueError, ProcessConfig, ProcessError, SPLIT_OVER};
 use sojourn_blobs::StoreSettings;
-use sojourn_client::{
-    limits::Size,
-    tls::{Authorities, http_client},
-};
+use sojourn_client::limits::Size;
+use sojourn_http::{Authorities, CallError, HttpClient, HttpConfig};
 use sojourn_protocol::error::{ErrorKind, Retry};
 use sojourn_slot::SlotConfig;
-use std::{num::NonZero, path::PathBuf, time::Duration};
+use std::{num::NonZero, path::PathBuf};
 
 /// The file of a server's data folder that holds the assimilators' token.
 const TOKEN_FILE: &str = "assimilator-token";
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Takes hosts' results one at a time from the server, checks them, merges them where a job asks for that, and puts
 /// what comes of them where the blobs are. Any number of such processes may work for one server, and each may die at
@@ -74,11 +71,8 @@ fn config(args: &Args) -> Result<ProcessConfig, Failure> {
     }
     let authorities = ca.map(|file| Authorities::read(&file)).transpose();
     let authorities = authorities.map_err(|error| Failure::call(with_sources(&error)))?;
-    let http = http_client(servers.current(), authorities.as_ref(), |builder| {
-        builder
-            .connect_timeout(CONNECT_TIMEOUT)
-            .user_agent(concat!("sojourn/", env!("CARGO_PKG_VERSION")))
-    });
+    let http = HttpConfig { authorities: authorities.as_ref(), ..HttpConfig::default() };
+    let http = HttpClient::new(servers, &http);
     let trainer = match &args.trainer {
         Some(trainer) if !trainer.is_file() => {
             return Err(Failure::call(format!("there is no trainer at `{}`", trainer.display())));
@@ -88,9 +82,7 @@ fn config(args: &Args) -> Result<ProcessConfig, Failure> {
     };
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
     Ok(ProcessConfig {
-        http: http.map_err(|error| Failure::work(with_sources(&error)))?,
-        servers: servers.urls().to_vec(),
-        token,
+        http: http.map_err(|error| Failure::work(with_sources(&error)))?.with_token(token),
         name: args
             .name
             .clone()
@@ -106,7 +98,12 @@ fn config(args: &Args) -> Result<ProcessConfig, Failure> {
 fn failure(error: &ProcessError) -> Failure {
     let message = with_sources(error);
     match error {
-        ProcessError::Server(RemoteError::Refused { error, .. }) => match error.kind.retry() {
+        ProcessError::Server(HttpQueueError::Call(error))
+            if error.is_refused_by_proxy() || matches!(error, CallError::Protocol { .. }) =>
+        {
+            Failure::call(message)
+        }
+        ProcessError::Server(HttpQueueError::Refused { error, .. }) => match error.kind.retry() {
             Retry::Later if error.kind == ErrorKind::Unavailable => Failure::server(message),
             Retry::Later => Failure::work(message),
             Retry::Mended | Retry::Never => Failure::call(message),

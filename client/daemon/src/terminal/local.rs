@@ -1,7 +1,7 @@
 //! What this machine knows by itself: where data lies, and the tokens of a server that runs here.
 
 use reqwest::Url;
-use sojourn_client::tls::is_loopback;
+use sojourn_http::is_loopback;
 use std::{fs, net::SocketAddr, path::PathBuf};
 
 /// Where a server listens by default.

@@ -1,6 +1,7 @@
-//! The terminal and the process: exit codes, output, log, signals, local folders, trusted certificates, and how
-//! figures are written.
+//! The terminal and the process: exit codes, failed calls in words, output, log, signals, local folders, trusted
+//! certificates, and how figures are written.
 
+pub mod call_error;
 pub mod exit;
 pub mod figures;
 pub mod local;

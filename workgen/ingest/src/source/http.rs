@@ -10,13 +10,16 @@ use reqwest::{
     Client, Response, StatusCode, Url,
     header::{CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE},
 };
+use sojourn_http::{Backoff, transport};
 use std::{error::Error, time::Duration};
 
+/// The longest pause between attempts.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Attempts without a new byte before it ends.
-const ATTEMPTS: u32 = 4;
-const CONNECT: Duration = Duration::from_secs(10);
-/// Longest silence in the middle.
-const SILENCE: Duration = Duration::from_secs(60);
+const MAX_ATTEMPTS: u32 = 4;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer may stand still.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why one attempt ended early.
 enum Attempt {
@@ -46,21 +49,21 @@ impl From<reqwest::Error> for Attempt {
     }
 }
 
-/// Copies what `url` leads to. After an attempt without a new byte there is a pause, twice as long
-/// after each.
+/// Copies what `url` leads to. After an attempt without a new byte there is a pause, `pause` long on average at first
+/// and twice as long after each.
 pub(super) async fn fetch(
     url: &Url,
     pause: Duration,
     copy: &mut Spooled,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), Failed> {
-    let client = Client::builder()
-        .connect_timeout(CONNECT)
-        .read_timeout(SILENCE)
-        .build()
-        .map_err(|error| FetchError::Request(error.to_string()))?;
+    let client = transport::connect(url, None, |builder| {
+        builder.connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT)
+    })
+    .map_err(|error| FetchError::Request(error.to_string()))?;
     let mut download = Download { client, url, validator: None, total: None };
-    let (mut attempts, mut best) = (0, 0);
+    let mut backoff = Backoff::from(pause.saturating_mul(2), MAX_PAUSE);
+    let mut best = 0;
     loop {
         let reason = match download.attempt(copy, progress).await {
             Ok(()) => return Ok(()),
@@ -68,14 +71,15 @@ pub(super) async fn fetch(
             Err(Attempt::Again(reason)) => reason,
         };
         if copy.bytes() > best {
-            (best, attempts) = (copy.bytes(), 0);
+            best = copy.bytes();
+            backoff.reset();
             continue;
         }
-        attempts += 1;
-        if attempts == ATTEMPTS {
+        let attempts = backoff.attempts() + 1;
+        if attempts == MAX_ATTEMPTS {
             return Err(FetchError::Cut { attempts, bytes: copy.bytes(), reason }.into());
         }
-        tokio::time::sleep(pause * (1 << (attempts - 1))).await;
+        tokio::time::sleep(backoff.next(None)).await;
     }
 }
 

@@ -1,5 +1,5 @@
 //! The addresses of a deployment's servers. One of them is active; the others answer that they stand by, or not at
-//! all. Whoever asks goes on with the next one then, and stays with the one that answers.
+//! all. A request then goes to the next one, and later requests to the one that answered.
 
 use reqwest::{Client, Request, RequestBuilder, Response, StatusCode, Url};
 use std::{
@@ -20,7 +20,7 @@ pub struct ServersError {
     pub reason: String,
 }
 
-/// Addresses, at least one, each with a path that ends in `/`; clones share which one is asked.
+/// Addresses, at least one, each with a path that ends in `/`. Clones share which of them is asked.
 #[derive(Clone)]
 pub struct Servers {
     urls: Arc<[Url]>,
@@ -34,7 +34,7 @@ impl fmt::Debug for Servers {
 }
 
 impl fmt::Display for Servers {
-    /// The one that is asked.
+    /// The address that is asked.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.current().fmt(f)
     }
@@ -45,18 +45,18 @@ impl Servers {
     ///
     /// # Errors
     /// An address that isn't `http` or `https`, isn't `https` where it must be, or has more than a path.
-    pub fn of(text: &str, tls: bool) -> Result<Self, ServersError> {
+    pub fn parse(text: &str, tls: bool) -> Result<Self, ServersError> {
         let urls = text.split(',').map(|url| address(url.trim(), tls)).collect::<Result<_, _>>()?;
         Ok(Self { urls, current: Arc::default() })
     }
 
-    /// All of them.
+    /// All addresses.
     #[must_use]
     pub fn urls(&self) -> &[Url] {
         &self.urls
     }
 
-    /// The one that is asked now.
+    /// The address that is asked now.
     #[must_use]
     pub fn current(&self) -> &Url {
         let at = self.current.load(Ordering::Acquire) % self.urls.len();
@@ -64,53 +64,53 @@ impl Servers {
         self.urls.get(at).unwrap_or_else(|| unreachable!("a list of servers is never empty"))
     }
 
-    /// The address of something below the one that is asked.
+    /// The address of a path below the server that is asked.
     #[must_use]
     pub fn path(&self, path: &str) -> String {
         // Joined as text: every path is a constant with ids in it.
         format!("{}{path}", self.current())
     }
 
-    /// Sends a request that was made for the one that is asked. Where that one is away or stands by, the request goes
-    /// to the next at once, if it can be sent twice, until each has had it.
+    /// Sends a request that was made for the server that is asked. Where that one is away or stands by, the request
+    /// goes to the next at once, if it can be sent twice, until each has had it.
     ///
     /// # Errors
-    /// As the last attempt's.
+    /// That of the last attempt.
     pub async fn send(&self, http: &Client, request: RequestBuilder) -> reqwest::Result<Response> {
         let mut request = request.build()?;
         for _ in 1..self.urls.len() {
             let Some(copy) = request.try_clone() else { break };
-            let asked = self.asked(copy.url());
+            let asked = self.index_of(copy.url());
             let answer = http.execute(copy).await;
             if !is_away(&answer) {
                 return answer;
             }
-            self.turn(asked, &mut request);
+            self.redirect_to_next(asked, &mut request);
         }
-        let asked = self.asked(request.url());
+        let asked = self.index_of(request.url());
         let answer = http.execute(request).await;
         if is_away(&answer) {
-            self.leave(asked);
+            self.advance(asked);
         }
         answer
     }
 
-    /// Which of them an address is below.
-    fn asked(&self, url: &Url) -> usize {
+    /// Which server an address belongs to.
+    fn index_of(&self, url: &Url) -> usize {
         let below = |base: &Url| url.as_str().starts_with(base.as_str());
         self.urls.iter().position(below).unwrap_or_default()
     }
 
-    /// The next one after `asked` is asked from now on, unless somebody has gone on already.
-    fn leave(&self, asked: usize) -> usize {
+    /// From now on the server after `asked` is asked, unless another request has moved on already.
+    fn advance(&self, asked: usize) {
         let next = (asked + 1) % self.urls.len();
-        let left = self.current.compare_exchange(asked, next, Ordering::AcqRel, Ordering::Acquire);
-        left.map_or_else(|current| current, |_| next)
+        // An error says that another request has moved on.
+        let _ = self.current.compare_exchange(asked, next, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Leaves `asked`, and has the request go to the next one.
-    fn turn(&self, asked: usize, request: &mut Request) {
-        let _ = self.leave(asked);
+    /// Leaves the server `asked`, and addresses the request to the next one.
+    fn redirect_to_next(&self, asked: usize, request: &mut Request) {
+        self.advance(asked);
         let next = (asked + 1) % self.urls.len();
         let (Some(from), Some(to)) = (self.urls.get(asked), self.urls.get(next)) else { return };
         let rest = request.url().as_str().strip_prefix(from.as_str()).unwrap_or_default();
@@ -120,7 +120,7 @@ impl Servers {
     }
 }
 
-/// Is whoever was asked not there, or not the active one?
+/// Is the server that was asked not there, or not the active one?
 fn is_away(answer: &reqwest::Result<Response>) -> bool {
     match answer {
         Ok(answer) => matches!(
@@ -179,7 +179,7 @@ mod tests {
         address
     }
 
-    async fn gone() -> SocketAddr {
+    async fn away() -> SocketAddr {
         TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
     }
 
@@ -189,10 +189,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_active_one_is_found_and_kept() {
-        let (away, standby, active) = (gone().await, answers(503).await, answers(200).await);
+    async fn the_active_server_is_found_and_kept() {
+        let (away, standby, active) = (away().await, answers(503).await, answers(200).await);
         let list = format!("http://{away}, http://{standby}/x/,http://{active}/y");
-        let (servers, http) = (Servers::of(&list, false).unwrap(), client());
+        let (servers, http) = (Servers::parse(&list, false).unwrap(), client());
         for _ in 0..2 {
             let answer =
                 servers.send(&http, http.get(servers.path("v1/health?a=b"))).await.unwrap();
@@ -203,9 +203,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_can_not_be_sent_twice_has_the_next_one_asked_from_then_on() {
+    async fn a_request_that_can_not_be_sent_twice_has_the_next_server_asked_from_then_on() {
         let (standby, active) = (answers(503).await, answers(200).await);
-        let servers = Servers::of(&format!("http://{standby},http://{active}"), false).unwrap();
+        let servers = Servers::parse(&format!("http://{standby},http://{active}"), false).unwrap();
         let http = client();
         let stream = || {
             let bytes = futures::stream::iter([Ok::<_, std::io::Error>("once")]);
@@ -216,9 +216,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_none_is_active_the_last_answer_counts_and_all_are_asked_again() {
+    async fn without_an_active_server_the_last_answer_counts_and_all_are_asked_again() {
         let (one, two) = (answers(503).await, answers(503).await);
-        let servers = Servers::of(&format!("http://{one},http://{two}"), false).unwrap();
+        let servers = Servers::parse(&format!("http://{one},http://{two}"), false).unwrap();
         let http = client();
         for _ in 0..3 {
             let answer = servers.send(&http, http.get(servers.path("v1/jobs"))).await.unwrap();
@@ -226,14 +226,14 @@ mod tests {
         }
         // A refusal is an answer, and no reason to ask another.
         let refuses = answers(401).await;
-        let servers = Servers::of(&format!("http://{refuses},http://{one}"), false).unwrap();
+        let servers = Servers::parse(&format!("http://{refuses},http://{one}"), false).unwrap();
         let answer = servers.send(&http, http.get(servers.path("v1/jobs"))).await.unwrap();
         assert_eq!(answer.status(), 401);
     }
 
     #[test]
     fn addresses_are_checked_one_by_one() {
-        let servers = Servers::of("https://a:7070/prefix", true).unwrap();
+        let servers = Servers::parse("https://a:7070/prefix", true).unwrap();
         assert_eq!(servers.path("v1/work"), "https://a:7070/prefix/v1/work");
         for (bad, tls) in [
             ("", false),
@@ -242,7 +242,7 @@ mod tests {
             ("http://a?x", false),
             ("https://a,http://b", true),
         ] {
-            assert!(Servers::of(bad, tls).is_err(), "{bad}");
+            assert!(Servers::parse(bad, tls).is_err(), "{bad}");
         }
     }
 }

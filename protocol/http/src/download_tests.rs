@@ -1,8 +1,7 @@
-//! Downloads from a server that breaks off, at a chosen byte.
+//! Downloads from a server whose answers break off at a chosen byte.
 
-use super::{ApiClient, ApiFailure};
+use crate::{Backoff, CallError, HttpClient, HttpConfig, Servers, TransferError};
 use reqwest::Url;
-use sojourn_client::Servers;
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
     digest::{BlobRef, Digest},
@@ -58,14 +57,14 @@ impl Server {
     }
 
     /// What a download comes to, without pauses, and the last number of bytes that was told.
-    fn download(&self, blob: BlobRef) -> (Result<Vec<u8>, ApiFailure>, u64) {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client =
-            ApiClient::new(Servers::of(self.url.as_str(), false).unwrap(), None, None).unwrap();
+    fn download(&self, blob: BlobRef) -> (Result<Vec<u8>, TransferError>, u64) {
+        let servers = Servers::parse(self.url.as_str(), false).unwrap();
+        let client = HttpClient::new(servers, &HttpConfig::default()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let mut told = 0;
         let tell = &mut |received| told = received;
-        let ended = runtime.block_on(client.download_paused(blob, Duration::ZERO, tell));
+        let no_pauses = Backoff::from(Duration::ZERO, Duration::ZERO);
+        let ended = runtime.block_on(client.download_with(blob, no_pauses, tell));
         (ended, told)
     }
 }
@@ -105,7 +104,7 @@ fn content() -> (Vec<u8>, BlobRef) {
 }
 
 #[test]
-fn a_download_goes_on_where_it_was_cut() {
+fn a_download_resumes_where_it_broke_off() {
     let (bytes, blob) = content();
     let answers = vec![Answer::Short(4000), Answer::Short(1), Answer::Short(0)];
     let server = Server::start(bytes.clone(), answers);
@@ -116,7 +115,7 @@ fn a_download_goes_on_where_it_was_cut() {
 }
 
 #[test]
-fn without_ranges_it_begins_again() {
+fn without_ranges_a_download_begins_again() {
     let (bytes, blob) = content();
     let server = Server::start(bytes.clone(), vec![Answer::Start(300_000), Answer::Start(400_000)]);
     assert!(server.download(blob).0.unwrap() == bytes, "other bytes");
@@ -124,30 +123,30 @@ fn without_ranges_it_begins_again() {
 }
 
 #[test]
-fn attempts_that_get_no_further_have_an_end() {
+fn attempts_without_progress_are_limited() {
     let (bytes, blob) = content();
     // The first gets further than any after it, however much these seem to win on each other.
     let cuts = [300_000, 100_000, 200_000, 100_000, 200_000, 100_000, 200_000];
     let server = Server::start(bytes.clone(), cuts.map(Answer::Start).to_vec());
     let (ended, _) = server.download(blob);
-    assert!(matches!(ended, Err(ApiFailure::Unreachable { .. })), "{ended:?}");
+    assert!(matches!(ended, Err(TransferError::Call(CallError::Unreachable { .. }))), "{ended:?}");
     assert_eq!(server.asked().len(), 7);
 
     let server = Server::start(bytes, vec![Answer::Short(9), Answer::Gone]);
     let (ended, _) = server.download(blob);
-    assert_eq!(ended.unwrap_err().kind(), Some(ErrorKind::NotFound));
+    assert_eq!(ended.unwrap_err().call().and_then(CallError::kind), Some(ErrorKind::NotFound));
     assert_eq!(server.asked().len(), 2, "a refusal is no accident");
 }
 
 #[test]
-fn what_is_put_together_is_checked() {
+fn the_whole_download_is_verified() {
     let (mut bytes, blob) = content();
     bytes[399_999] ^= 1;
     let server = Server::start(bytes.clone(), vec![Answer::Short(9), Answer::Short(0)]);
     let (ended, _) = server.download(blob);
-    assert!(matches!(ended, Err(ApiFailure::Damaged { .. })), "{ended:?}");
+    assert!(matches!(ended, Err(TransferError::Damaged { .. })), "{ended:?}");
     bytes.push(0);
     let server = Server::start(bytes, vec![Answer::Short(0)]);
-    assert!(matches!(server.download(blob).0, Err(ApiFailure::Damaged { .. })), "too long");
+    assert!(matches!(server.download(blob).0, Err(TransferError::Damaged { .. })), "too long");
     assert_eq!(server.asked(), [None]);
 }

@@ -1,28 +1,16 @@
-//! How this program connects to a server: over TLS whose certificates it checks, or in the clear. One place
-//! for the daemon and for every other command.
-//!
-//! | file | is about |
-//! |---|---|
-//! | `authorities` | whose certificates are believed, where `--ca` names a file of them |
-//! | `verifier` | the check itself for that case |
-//! | `fault` | what went wrong, in words that say what to do |
+//! How connections are set up: with TLS whose certificates are checked, or in the clear. The only place where an
+//! HTTP client is built.
 
-mod authorities;
-mod fault;
-mod verifier;
-
-pub use authorities::{Authorities, AuthoritiesError};
-pub use fault::TlsFault;
-
+use crate::tls::Authorities;
 use reqwest::{Client, ClientBuilder, Url};
 use std::net::IpAddr;
 
-/// An HTTP client for `server`, set up by `configure`. Certificates are checked against `authorities`, or
+/// Connections to `server`, set up further by `configure`. Certificates are checked against `authorities`, or
 /// against the system's where none are given.
 ///
 /// # Errors
 /// Where the system's certificates are needed and can't be had.
-pub fn http_client(
+pub fn connect(
     server: &Url,
     authorities: Option<&Authorities>,
     configure: impl Fn(ClientBuilder) -> ClientBuilder,
@@ -31,7 +19,7 @@ pub fn http_client(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
         let builder = configure(Client::builder());
-        // A proxy of the environment's can't reach this machine's own addresses.
+        // A proxy that the environment names can't reach this machine's own addresses.
         if is_loopback(server) { builder.no_proxy() } else { builder }
     };
     match authorities {

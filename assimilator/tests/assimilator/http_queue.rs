@@ -1,6 +1,7 @@
 //! The queue over HTTP: servers that are away, busy or not the active one, and offers that are repeated.
 
-use sojourn_assimilator::{Fault, Offer, Queue as _, Remote};
+use sojourn_assimilator::{Fault, HttpQueue, Offer, Queue as _};
+use sojourn_http::{HttpClient, HttpConfig, Servers};
 use sojourn_protocol::{
     PROTOCOL_HEADER,
     assimilation::{Offer as Answer, OfferAnswer, TakeAnswer},
@@ -60,13 +61,12 @@ fn away() -> String {
     format!("http://{}", listener.local_addr().unwrap())
 }
 
-fn remote(runtime: &Runtime, servers: &[String]) -> (Remote, watch::Sender<bool>) {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
-    let servers = servers.iter().map(|server| server.parse().unwrap()).collect();
-    let (ending, to_end) = watch::channel(false);
-    let who = ("secret".to_owned(), "one".to_owned());
-    (Remote::new(http, servers, who, runtime.handle().clone(), to_end), ending)
+fn queue(runtime: &Runtime, servers: &[String]) -> (HttpQueue, watch::Sender<bool>) {
+    let servers = Servers::parse(&servers.join(","), false).unwrap();
+    let http = HttpClient::new(servers, &HttpConfig::default()).unwrap();
+    let http = http.with_token("secret".to_owned());
+    let (stop, stopping) = watch::channel(false);
+    (HttpQueue::new(http, "one".to_owned(), runtime.handle().clone(), stopping), stop)
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn a_unit_is_asked_of_the_server_that_answers() {
     let none = serde_json::to_string(&TakeAnswer { unit: None, range: None }).unwrap();
     let (busy, asked_busy) = server(vec![refusal(ErrorKind::Unavailable)]);
     let (active, asked) = server(vec![(200, none.clone()), (200, none)]);
-    let (remote, _ending) = remote(&runtime, &[away(), busy, active]);
-    assert_eq!(remote.take(false), Ok(None));
+    let (queue, _stop) = queue(&runtime, &[away(), busy, active]);
+    assert_eq!(queue.take(false), Ok(None));
     assert_eq!(asked_busy.recv().unwrap().lines().next(), asked.recv().unwrap().lines().next());
-    assert_eq!(remote.take(true), Ok(None), "the others aren't asked again");
+    assert_eq!(queue.take(true), Ok(None), "the others aren't asked again");
     let asked = asked.recv().unwrap().to_lowercase();
     assert!(asked.starts_with("post /below/v1/assimilations http"), "{asked}");
     assert!(asked.contains("authorization: bearer secret") && asked.contains(PROTOCOL_HEADER));
@@ -91,8 +91,8 @@ fn an_offer_is_repeated_until_it_is_heard() {
     let busy = || refusal(ErrorKind::Unavailable);
     let (address, asked) =
         server(vec![busy(), (502, "<html>".to_owned()), busy(), offered(Answer::Stale)]);
-    let (remote, _ending) = remote(&runtime, &[address]);
-    assert_eq!(remote.rejected(LeaseId(7), Fault::Host, "x"), Ok(Offer::Stale));
+    let (queue, _stop) = queue(&runtime, &[address]);
+    assert_eq!(queue.rejected(LeaseId(7), Fault::Host, "x"), Ok(Offer::Stale));
     let asked: Vec<String> = asked.try_iter().collect();
     assert_eq!(asked.len(), 4);
     assert!(asked[0].starts_with("POST /below/v1/assimilations/7/rejected HTTP"), "{asked:?}");
@@ -103,8 +103,8 @@ fn an_offer_is_repeated_until_it_is_heard() {
 fn what_is_refused_for_good_is_not_asked_again() {
     let runtime = Runtime::new().unwrap();
     let (address, _asked) = server(vec![refusal(ErrorKind::Invalid)]);
-    let (remote, _ending) = remote(&runtime, &[address]);
-    let error = remote.rejected(LeaseId(7), Fault::Host, "x").unwrap_err();
+    let (queue, _stop) = queue(&runtime, &[address]);
+    let error = queue.rejected(LeaseId(7), Fault::Host, "x").unwrap_err();
     assert!(error.to_string().contains("says: why"), "{error}");
 }
 
@@ -114,13 +114,13 @@ fn nothing_is_waited_for_once_the_process_is_to_end() {
     // It takes the connection and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (remote, ending) = remote(&runtime, &[address]);
+    let (queue, stop) = queue(&runtime, &[address]);
     thread::scope(|scope| {
-        let take = scope.spawn(|| remote.take(false));
+        let take = scope.spawn(|| queue.take(false));
         let _held = listener.accept().unwrap();
-        ending.send(true).unwrap();
+        stop.send(true).unwrap();
         assert_eq!(take.join().unwrap(), Ok(None));
     });
     drop(listener);
-    assert!(remote.renew(LeaseId(7), ClaimId(1)).is_err());
+    assert!(queue.renew(LeaseId(7), ClaimId(1)).is_err());
 }

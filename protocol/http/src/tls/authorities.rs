@@ -109,7 +109,7 @@ impl Authorities {
     }
 
     /// For connections on which they decide.
-    pub(super) fn config(&self) -> ClientConfig {
+    pub(crate) fn config(&self) -> ClientConfig {
         self.config.clone()
     }
 }

@@ -1,0 +1,358 @@
+//! Typed calls of a server's API: authentication, headers, failover, bounded bodies.
+
+use crate::{
+    body::{one_line, read_bounded},
+    error::{CallError, shown},
+    retry::RetryPolicy,
+    servers::Servers,
+    store::within_server,
+    tls::Authorities,
+    transport,
+};
+use reqwest::{
+    Client, Method, RequestBuilder, Response,
+    header::{HeaderMap, HeaderName, RETRY_AFTER},
+    redirect::Policy,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, error::ApiError};
+use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
+
+/// How long an unused connection is kept; longer than a work request is held open.
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
+/// Most characters of a protocol version that an error shows.
+const MAX_VERSION_CHARACTERS: usize = 20;
+
+/// A request of the API, and what its answer is.
+pub trait Call {
+    /// What a success carries.
+    type Answer: DeserializeOwned;
+
+    /// Its method.
+    fn method(&self) -> Method;
+
+    /// Its path below the server's address, with its query.
+    fn path(&self) -> &str;
+
+    /// Adds its body and further headers.
+    fn complete(&self, request: RequestBuilder) -> RequestBuilder {
+        request
+    }
+
+    /// How long an attempt may take; without one, as long as the connection's own limits allow.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Reads an `A`.
+#[derive(Debug)]
+pub struct Get<A> {
+    path: String,
+    timeout: Option<Duration>,
+    answer: PhantomData<fn() -> A>,
+}
+
+impl<A> Get<A> {
+    /// From this path.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into(), timeout: None, answer: PhantomData }
+    }
+
+    /// Each attempt takes no longer than this.
+    #[must_use]
+    pub const fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+}
+
+impl<A: DeserializeOwned> Call for Get<A> {
+    type Answer = A;
+
+    fn method(&self) -> Method {
+        Method::GET
+    }
+
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+/// Sends a `B` and is answered with an `A`.
+#[derive(Debug)]
+pub struct Post<'a, B, A> {
+    path: String,
+    body: &'a B,
+    timeout: Option<Duration>,
+    answer: PhantomData<fn() -> A>,
+}
+
+impl<'a, B, A> Post<'a, B, A> {
+    /// To this path.
+    pub fn new(path: impl Into<String>, body: &'a B) -> Self {
+        Self { path: path.into(), body, timeout: None, answer: PhantomData }
+    }
+
+    /// Each attempt takes no longer than this.
+    #[must_use]
+    pub const fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+}
+
+impl<B: Serialize, A: DeserializeOwned> Call for Post<'_, B, A> {
+    type Answer = A;
+
+    fn method(&self) -> Method {
+        Method::POST
+    }
+
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn complete(&self, request: RequestBuilder) -> RequestBuilder {
+        request.json(self.body)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+/// How a client connects.
+#[derive(Debug, Clone, Copy)]
+pub struct HttpConfig<'a> {
+    /// What it calls itself.
+    pub user_agent: &'a str,
+    /// How long a connection may take to be made.
+    pub connect_timeout: Duration,
+    /// How long an answer may stand still.
+    pub read_timeout: Option<Duration>,
+    /// Whose certificates are trusted; the system's if left out.
+    pub authorities: Option<&'a Authorities>,
+}
+
+impl Default for HttpConfig<'_> {
+    fn default() -> Self {
+        Self {
+            user_agent: concat!("sojourn/", env!("CARGO_PKG_VERSION")),
+            connect_timeout: Duration::from_secs(5),
+            read_timeout: None,
+            authorities: None,
+        }
+    }
+}
+
+/// Looks at the headers of each answer.
+type Observer = Arc<dyn Fn(&HeaderMap) + Send + Sync>;
+
+/// A deployment's servers, and the right to ask them. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct HttpClient {
+    http: Client,
+    servers: Servers,
+    token: Option<String>,
+    header: ProtocolHeader,
+    observer: Option<Observer>,
+}
+
+/// Whether an answer has to say which protocol it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProtocolHeader {
+    Required,
+    Optional,
+}
+
+impl fmt::Debug for HttpClient {
+    /// Everything but the token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("servers", &self.servers).finish_non_exhaustive()
+    }
+}
+
+impl HttpClient {
+    /// A client of the servers, without a token. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// Where the system's certificates are needed and can't be had.
+    pub fn new(servers: Servers, config: &HttpConfig<'_>) -> Result<Self, reqwest::Error> {
+        let http = transport::connect(servers.current(), config.authorities, |builder| {
+            let builder = builder
+                .tcp_nodelay(true)
+                .connect_timeout(config.connect_timeout)
+                .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
+                .redirect(Policy::custom(within_server))
+                .user_agent(config.user_agent);
+            match config.read_timeout {
+                Some(timeout) => builder.read_timeout(timeout),
+                None => builder,
+            }
+        })?;
+        let header = ProtocolHeader::Optional;
+        Ok(Self { http, servers, token: None, header, observer: None })
+    }
+
+    /// The same with a token, which each request carries.
+    #[must_use]
+    pub fn with_token(mut self, token: String) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// The same, for a program that must not take another web server for one of ours: a success without the protocol
+    /// header is an [`CallError::InvalidResponse`].
+    #[must_use]
+    pub const fn with_required_protocol_header(mut self) -> Self {
+        self.header = ProtocolHeader::Required;
+        self
+    }
+
+    /// The same, with each answer's headers shown to `observer`.
+    #[must_use]
+    pub fn with_observer(mut self, observer: impl Fn(&HeaderMap) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Who is asked.
+    #[must_use]
+    pub const fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// Does it send a token?
+    #[must_use]
+    pub const fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Makes a call, again where `policy` says so: each attempt at each of the servers, until one answers.
+    ///
+    /// # Errors
+    /// That of the last attempt.
+    pub async fn call<C: Call>(
+        &self,
+        call: C,
+        policy: RetryPolicy,
+    ) -> Result<C::Answer, CallError> {
+        self.read(self.send_call(&call, policy).await?).await
+    }
+
+    /// As [`HttpClient::call`], without reading the body of a success.
+    pub(crate) async fn send_call<C: Call>(
+        &self,
+        call: &C,
+        policy: RetryPolicy,
+    ) -> Result<Response, CallError> {
+        let mut attempts = policy.attempts();
+        loop {
+            let request = call.complete(self.request(call.method(), call.path()));
+            let request = match call.timeout() {
+                Some(timeout) => request.timeout(timeout),
+                None => request,
+            };
+            let sent = self.send(request).await;
+            let accepted = match sent {
+                Ok(response) => self.accept(response).await,
+                Err(error) => Err(error),
+            };
+            let error = match accepted {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
+            };
+            match attempts.pause_after(&error) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return Err(error),
+            }
+        }
+    }
+
+    /// A request with our headers, to the server that is asked now.
+    #[must_use]
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, self.servers.path(path));
+        let request = request.header(PROTOCOL_HEADER, PROTOCOL_VERSION);
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// Sends a request, and waits for the head of its answer. Where a server is away, it goes to the next.
+    ///
+    /// # Errors
+    /// Where none answers, or can be trusted.
+    pub async fn send(&self, request: RequestBuilder) -> Result<Response, CallError> {
+        let response = self.servers.send(&self.http, request).await;
+        let response = response.map_err(|error| self.failed(error))?;
+        if let Some(observer) = &self.observer {
+            observer(response.headers());
+        }
+        Ok(response)
+    }
+
+    /// The answer, if it is a success by a server that speaks our protocol.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub async fn accept(&self, response: Response) -> Result<Response, CallError> {
+        let header = HeaderName::from_static(PROTOCOL_HEADER);
+        let version = response.headers().get(header);
+        let version = version.map(|value| value.to_str().unwrap_or("?"));
+        if let Some(version) = version
+            && version != PROTOCOL_VERSION.to_string()
+        {
+            let version = version.chars().take(MAX_VERSION_CHARACTERS).collect();
+            return Err(CallError::Protocol { version });
+        }
+        let (server, status) = (self.server(), response.status());
+        if status.is_success() {
+            if version.is_none() && self.header == ProtocolHeader::Required {
+                let detail = "it doesn't say that it is a sojourn server".to_owned();
+                return Err(CallError::invalid(&server, status, detail));
+            }
+            return Ok(response);
+        }
+        let retry_after = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+            .map(Duration::from_secs);
+        let body = read_bounded(&server, response).await?;
+        Err(match serde_json::from_slice::<ApiError>(&body) {
+            Ok(error) => CallError::Refused { server, error, retry_after },
+            // Not our server: a proxy that can't reach it, a portal that wants a password.
+            Err(_) => {
+                let (status, detail) = (status.as_u16(), one_line(&body));
+                CallError::InvalidResponse { server, status, detail, retry_after }
+            }
+        })
+    }
+
+    /// The body of an answer that was accepted.
+    ///
+    /// # Errors
+    /// Where it breaks off, is too large, or isn't an `A`.
+    pub async fn read<A: DeserializeOwned>(&self, response: Response) -> Result<A, CallError> {
+        let (server, status) = (self.server(), response.status());
+        let body = read_bounded(&server, response).await?;
+        serde_json::from_slice(&body)
+            .map_err(|error| CallError::invalid(&server, status, error.to_string()))
+    }
+
+    /// The address of the server that is asked now, as errors name it.
+    pub(crate) fn server(&self) -> String {
+        shown(self.servers.current())
+    }
+
+    pub(crate) fn failed(&self, error: reqwest::Error) -> CallError {
+        CallError::from_transport(&self.server(), error)
+    }
+}

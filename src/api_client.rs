@@ -1,0 +1,204 @@
+//! The calls of the command line to a server's `/v1`, by name.
+//!
+//! How a call is made, and when it is made again, is the business of `sojourn-http`; what to ask and how to show the
+//! answer that of `cli`.
+
+use serde::{Serialize, de::DeserializeOwned};
+use sojourn_http::{
+    Authorities, CallError, Get, HttpClient, HttpConfig, Post, RetryPolicy, Servers, TransferError,
+};
+use sojourn_protocol::{
+    api::{
+        CollectAnswer, CollectRequest, EvaluateRequest, ExtendRequest, Health, MissingAnswer,
+        MissingRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack, SubmitAnswer,
+        SubmitRequest,
+    },
+    assimilation::AssimilationsView,
+    digest::BlobRef,
+    ids::{HostId, JobId, TrialId},
+    view::{EvaluationView, EventView, HostView, JobDetail, JobView, TrialHistory, TrialView},
+};
+use std::{path::Path, time::Duration};
+
+/// How long an answer may stand still.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A server and the right to ask it.
+#[derive(Debug, Clone)]
+pub(crate) struct ApiClient {
+    http: HttpClient,
+}
+
+impl ApiClient {
+    /// A client for the servers. Certificates are checked against `authorities`, or the system's.
+    pub(crate) fn new(
+        servers: Servers,
+        authorities: Option<&Authorities>,
+        token: Option<String>,
+    ) -> Result<Self, CallError> {
+        let server = servers.current().to_string();
+        let config =
+            HttpConfig { read_timeout: Some(READ_TIMEOUT), authorities, ..HttpConfig::default() };
+        let http = HttpClient::new(servers, &config);
+        let http = http.map_err(|error| CallError::from_transport(&server, error))?;
+        let http = http.with_required_protocol_header();
+        Ok(Self {
+            http: match token {
+                Some(token) => http.with_token(token),
+                None => http,
+            },
+        })
+    }
+
+    /// Is the server there?
+    pub(crate) async fn health(&self) -> Result<Health, CallError> {
+        self.get("v1/health").await
+    }
+
+    pub(crate) async fn jobs(&self) -> Result<Vec<JobView>, CallError> {
+        self.get("v1/jobs").await
+    }
+
+    pub(crate) async fn job(&self, job: JobId) -> Result<JobDetail, CallError> {
+        self.get(format!("v1/jobs/{job}")).await
+    }
+
+    pub(crate) async fn trials(&self, job: JobId) -> Result<Vec<TrialView>, CallError> {
+        self.get(format!("v1/jobs/{job}/trials")).await
+    }
+
+    pub(crate) async fn history(
+        &self,
+        job: JobId,
+        trial: TrialId,
+    ) -> Result<TrialHistory, CallError> {
+        self.get(format!("v1/jobs/{job}/trials/{trial}/history")).await
+    }
+
+    /// Asks for an evaluation, or how far it is.
+    pub(crate) async fn evaluate(
+        &self,
+        job: JobId,
+        trial: TrialId,
+        request: &EvaluateRequest,
+    ) -> Result<EvaluationView, CallError> {
+        self.post(format!("v1/jobs/{job}/trials/{trial}/evaluate"), request).await
+    }
+
+    pub(crate) async fn evaluations(
+        &self,
+        job: JobId,
+        trial: TrialId,
+    ) -> Result<Vec<EvaluationView>, CallError> {
+        self.get(format!("v1/jobs/{job}/trials/{trial}/evaluations")).await
+    }
+
+    /// The events of a job that come after a journal position; not all at once where they are many.
+    pub(crate) async fn events(&self, job: JobId, after: u64) -> Result<Vec<EventView>, CallError> {
+        self.get(format!("v1/jobs/{job}/events?after={after}")).await
+    }
+
+    pub(crate) async fn hosts(&self) -> Result<Vec<HostView>, CallError> {
+        self.get("v1/hosts").await
+    }
+
+    pub(crate) async fn collect(
+        &self,
+        request: &CollectRequest,
+    ) -> Result<CollectAnswer, CallError> {
+        self.post("v1/blobs/collect", request).await
+    }
+
+    pub(crate) async fn assimilations(&self) -> Result<AssimilationsView, CallError> {
+        self.get("v1/assimilations").await
+    }
+
+    pub(crate) async fn revoke(&self, host: HostId) -> Result<HostView, CallError> {
+        self.post(format!("v1/hosts/{host}/revoke"), &()).await
+    }
+
+    pub(crate) async fn cancel(&self, job: JobId) -> Result<JobView, CallError> {
+        self.post(format!("v1/jobs/{job}/cancel"), &()).await
+    }
+
+    pub(crate) async fn pause(
+        &self,
+        job: JobId,
+        request: &PauseRequest,
+    ) -> Result<JobView, CallError> {
+        self.post(format!("v1/jobs/{job}/pause"), request).await
+    }
+
+    pub(crate) async fn resume(&self, job: JobId) -> Result<JobView, CallError> {
+        self.post(format!("v1/jobs/{job}/resume"), &()).await
+    }
+
+    pub(crate) async fn extend(
+        &self,
+        job: JobId,
+        request: &ExtendRequest,
+    ) -> Result<JobView, CallError> {
+        self.post(format!("v1/jobs/{job}/extend"), request).await
+    }
+
+    pub(crate) async fn place(
+        &self,
+        job: JobId,
+        request: &PlacementRequest,
+    ) -> Result<JobView, CallError> {
+        self.post(format!("v1/jobs/{job}/placement"), request).await
+    }
+
+    pub(crate) async fn rollback(
+        &self,
+        job: JobId,
+        request: &RollbackRequest,
+    ) -> Result<Vec<RolledBack>, CallError> {
+        self.post(format!("v1/jobs/{job}/rollback"), request).await
+    }
+
+    pub(crate) async fn missing(
+        &self,
+        request: &MissingRequest,
+    ) -> Result<MissingAnswer, CallError> {
+        self.post("v1/blobs/missing", request).await
+    }
+
+    /// Submits a job. Where the answer is lost the same call is made again; the request's nonce sees to it that no
+    /// second job comes of that.
+    pub(crate) async fn submit(&self, request: &SubmitRequest) -> Result<SubmitAnswer, CallError> {
+        self.http.call(Post::new("v1/jobs", request), RetryPolicy::WhileAway).await
+    }
+
+    /// As [`HttpClient::upload`].
+    pub(crate) async fn upload(
+        &self,
+        blob: BlobRef,
+        path: &Path,
+        sent: &mut dyn FnMut(u64),
+    ) -> Result<(), TransferError> {
+        self.http.upload(blob, path, sent).await
+    }
+
+    /// As [`HttpClient::download`].
+    pub(crate) async fn download(
+        &self,
+        blob: BlobRef,
+        received: &mut dyn FnMut(u64),
+    ) -> Result<Vec<u8>, TransferError> {
+        self.http.download(blob, received).await
+    }
+
+    async fn get<A: DeserializeOwned>(&self, path: impl Into<String>) -> Result<A, CallError> {
+        self.http.call(Get::new(path), RetryPolicy::WhileBusy).await
+    }
+
+    /// Whatever is posted may come twice: the interface is idempotent.
+    async fn post<A: DeserializeOwned>(
+        &self,
+        path: impl Into<String>,
+        body: &impl Serialize,
+    ) -> Result<A, CallError> {
+        self.http.call(Post::new(path, body), RetryPolicy::WhileBusy).await
+    }
+}
