@@ -132,7 +132,7 @@ dropout = 0.1
 
 /// The models of one job, and the validation file whose accuracy they reached.
 #[test]
-fn a_model_predicts_as_it_was_evaluated_and_as_readmes_numpy_does() {
+fn a_model_predicts_as_it_was_evaluated_and_as_the_numpy_example_does() {
     let site = Site::start();
     let _client = site.client("client-1");
     let digits = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/digits/digits.csv");
@@ -154,7 +154,7 @@ fn a_model_predicts_as_it_was_evaluated_and_as_readmes_numpy_does() {
     fs::write(site.path().join("job.toml"), job).unwrap();
     let job = site.json(&["submit", "job.toml"])["job"].to_string();
     site.wait(&job, |view| view["state"] == "finished");
-    fs::write(site.path().join("predict.py"), snippet()).unwrap();
+    fs::write(site.path().join("predict.py"), example()).unwrap();
     for trial in ["0", "1", "2"] {
         let exported = site.json(&["export", &job, "--trial", trial, "-o", "m.safetensors"]);
         let arguments = ["predict", "m.safetensors", "valid.csv", "-o", "p.csv"];
@@ -209,7 +209,7 @@ optimizer = { name = "adam", lr = 3e-3 }
 fn a_model_of_arrays_predicts_whatever_they_are_called_and_however_they_lie() {
     let site = Site::start();
     let _client = site.client("client-1");
-    for (name, text) in [("arrays.py", ARRAYS), ("job.toml", OF_ARRAYS), ("predict.py", &snippet())]
+    for (name, text) in [("arrays.py", ARRAYS), ("job.toml", OF_ARRAYS), ("predict.py", &example())]
     {
         fs::write(site.path().join(name), text).unwrap();
     }
@@ -272,12 +272,10 @@ fn python(site: &Site, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The Python that README shows.
-fn snippet() -> String {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    let readme = fs::read_to_string(readme).unwrap();
-    let (_, rest) = readme.split_once("```python\n").expect("a snippet");
-    rest.split_once("```").unwrap().0.to_owned()
+/// The example that runs a model with numpy alone.
+fn example() -> String {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/predict.py");
+    fs::read_to_string(file).unwrap()
 }
 
 /// Refuses tables that differ in a word, or by more than rounding in a number.

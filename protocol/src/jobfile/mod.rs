@@ -28,7 +28,7 @@ mod vocabulary;
 
 pub use error::{JobFileError, Problem};
 pub use given::{GivenModel, OpenModel};
-pub use vocabulary::nearest;
+pub use vocabulary::{TABLES, nearest};
 
 use crate::spec::JobSpec;
 use reader::{Problems, Section};

@@ -1,7 +1,8 @@
 //! Every key of a job file, and the nearest word to one that isn't there.
 
-/// The keys of each table, by the table's path (`model` for every `[[model]]`).
-pub(super) const TABLES: &[(&str, &[&str])] = &[
+/// The keys of each table, by the table's path (`model` for every `[[model]]`). Programs may list them; a test compares
+/// them with `docs/job-file.md`.
+pub const TABLES: &[(&str, &[&str])] = &[
     ("", &["name", "seed", "data", "model", "training", "search", "placement"]),
     (
         "data",

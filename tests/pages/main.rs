@@ -1,0 +1,20 @@
+//! The pages for people: README, the book in `docs/`, and the other documents at the root.
+//!
+//! | file | tests |
+//! |---|---|
+//! | `page` | nothing: it finds the pages and reads their blocks, headings and links |
+//! | `book` | the size of README, the table of contents, every internal link, every page that code names |
+//! | `reference` | every command, flag and job-file key has its line |
+//! | `runs` | the commands that the pages show are run |
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test ends at what it did not expect"
+)]
+
+mod book;
+mod page;
+mod reference;
+mod runs;
