@@ -36,46 +36,51 @@ WORDS_OF_LIES = {
 }
 HEAD = """# Merge rules compared
 
-Written by `make merging`, figures and tables; changes by hand are lost (the words are in `scripts/merging.py`).
+`make merging` writes this page, figures and tables; changes by hand are lost. The text is in `scripts/merging.py`.
 
 ```sh
 sojourn simulate examples/merge.toml
 ```
 
-One small network learns the digits of `../digits` in virtual time, by the very core of the server and the merge rules of
-its assimilators; every unit is really trained. Eight clients of one to six times the same speed; in the midst of a
-tenth of the units the client is taken away, without notice, and a twentieth is reported only after its lease has run
-out. 40 shards of 36 rows, ten epochs: 400 results a run. Shards are alike, or skewed: each has its own shares of the
-labels, of a Dirichlet distribution of concentration 0.3. Clients train by SGD with a rate of 0.02 and a momentum of
-0.9, in batches of 8.
+One small network learns the digits of `../digits` in virtual time. The server's core decides, its assimilators' rules merge,
+and every unit is really trained.
 
-- **accuracy**: of the last version, on 359 rows that nobody trains on: mean (least to most over the seeds).
-- **against**: a difference of pairs with equal seeds counts where its mean is beyond twice its standard error; else
-  it is called a tie. With twenty comparisons in a table, one may be beyond by chance.
-- **results to 95 %**: until an accuracy of 0.95 was first seen, looking at each tenth version; the mean of the runs that
-  reach it at all, of which the next column has the number. Where few do, it is that of the lucky ones.
-- **staleness**: versions made between a result's base and its merge, the mean. **time**: virtual.
-- **serial**: one client of the mean speed, one shard after the other; as many results. **synchronous**: clients ask all
-  together, once nobody has anything left to do, and the mean of eight changes is the next version (`fedbuff` with
-  `arrivals = 8`). Where a unit was lost, a buffer reaches into the next round.
+| | configuration |
+|---|---|
+| clients | eight, with one to six times the same speed |
+| losses | in the middle of a tenth of the units the client is taken away without notice; a twentieth is reported only after its lease has expired |
+| work | 40 shards of 36 rows, ten epochs: 400 results a run |
+| shards | alike, or skewed: each has its own shares of the labels, from a Dirichlet distribution of concentration 0.3 |
+| training | SGD with a rate of 0.02 and a momentum of 0.9, in batches of 8 |
 
-The tuned rules are the best of `tune.toml` by the mean accuracy of both kinds of shards, over two other seeds (1000
-and 1001), of 6 to 11 values each.
+- **accuracy**: of the last version, on 359 rows outside the training data: mean (least to most over the seeds).
+- **against**: a difference of pairs with equal seeds counts if its mean exceeds twice its standard error; otherwise it is
+  called a tie. With twenty comparisons in a table, one may exceed it by chance.
+- **results to 95 %**: results until an accuracy of 0.95 was first seen, in every tenth version. It is the mean of the runs that
+  reach it; the next column has their number. Where few do, it is the mean of the lucky ones.
+- **staleness**: the mean number of versions made between a result's base and its merge. **time**: virtual.
+- **serial**: one client of the mean speed, one shard after the other; as many results.
+- **synchronous**: all clients ask at once, when none has anything left to do. The mean of eight changes is the next version
+  (`fedbuff` with `arrivals = 8`). If a unit was lost, a buffer extends into the next round.
+
+The tuned rules are the best of `tune.toml`, of 6 to 11 values each, by the mean accuracy of both kinds of shards over two
+other seeds (1000 and 1001).
 """
 CONCLUSIONS = """## What can be concluded, and what not
 
-- Where the optimiser's state is zeroed with each merge, which is the default, `delayed-nesterov` as it comes is the best
-  rule as it comes, by four points and more. Where that state travels with the model and is averaged, its momentum and
-  the clients' own add up, and it is the worst: the second table.
-- Tuned, `delta`, `fedbuff` and `delayed-nesterov` can't be told apart, and come within a point of what one client
-  reaches alone, in a fifth of its time. `vc-asgd` stays some four points behind at its best; with `e/(e+1)` and with
-  0.95 it is too slow for 400 results. As they come, `delta` and `fedbuff` are too slow as well: gains of three take
-  `delta` to the top here, gains of six undo it.
-- Skewed shards cost hardly anything here: forty of them are visited in each epoch, and each is small.
-- One liar of eight costs half a point at most: the length of its changes is bounded by the others', and its shards are one
-  eighth of all. The canary refuses lies that show in the loss, and lets small ones pass; checked results let none pass.
-- One network, one data set, one rate: on another, other rules may win. The values tuned were searched coarsely. Client
-  optimisers without momentum, larger models and longer local training were not measured.
+- **Defaults.** By default the optimiser's state is zeroed with each merge. Then `delayed-nesterov` is the best of the rules with
+  default parameters, by four points and more. If that state travels with the model and is averaged, its momentum and the
+  clients' own add up, and the rule is the worst: see the second table.
+- **Tuned.** `delta`, `fedbuff` and `delayed-nesterov` can't be told apart. They come within a point of what one client reaches
+  alone, in a fifth of its time. `vc-asgd` stays some four points behind at its best; with `e/(e+1)` and with 0.95 it is too
+  slow for 400 results. With default parameters `delta` and `fedbuff` are too slow as well. A gain of three takes `delta` to
+  the top here; a gain of six undoes it.
+- **Skew.** Skewed shards cost hardly anything here: forty of them are visited in each epoch, and each is small.
+- **Lies.** One lying client of eight costs half a point at most. The length of its changes is bounded by the others', and its
+  shards are one eighth of all. The canary refuses lies that show in the loss, and lets small ones pass. Verification lets none
+  pass.
+- **Limits.** This is one network, one data set and one rate: on others, other rules may win. The tuned values were searched
+  coarsely. Client optimisers without momentum, larger models and longer local training were not measured.
 """
 
 
@@ -194,8 +199,8 @@ def lost(study, skew):
     runs = study.runs[DEFAULT, skew]
     share = lambda key: 100 * mean_of(runs, lambda run: run[key] / run["granted"])
     return (
-        f"Of the leases of `{DEFAULT}`, {SKEWS[skew]}: {share('lost'):.0f} % brought nothing; {share('late'):.1f} % were "
-        f"reported after they had run out, and {share('late_used'):.1f} % merged nevertheless."
+        f"Of the leases of `{DEFAULT}`, {SKEWS[skew]}: {share('lost'):.0f} % had no used result; {share('late'):.1f} % were "
+        f"reported after they had expired, and {share('late_used'):.1f} % merged nevertheless."
     )
 
 

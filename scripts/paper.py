@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes examples/merging/PAPER.md and its charts: the experiment of the VC-ASGD paper in small.
+"""Writes examples/merging/PAPER.md and its charts: the experiment of the VC-ASGD paper, reduced in size.
 
 `make paper` builds the programs and calls this. Every figure comes from a run; what a sentence claims is computed
 beside it.
@@ -22,15 +22,15 @@ ALPHAS = ["alpha 0.7", "alpha 0.95", "alpha 0.999", "alpha e/(e+1)"]
 CHANCE = 0.03  # what two accuracies on 2,000 images may differ by, by chance: twice the standard error of the difference
 SERIAL, DEFAULT = "serial", "delayed-nesterov"
 MORE, FEWER = "alpha e/(e+1), T = 8", "alpha e/(e+1), T = 1"
-HEAD = """# The VC-ASGD paper's experiment in small
+HEAD = """# The VC-ASGD paper's experiment, reduced in size
 
-Written by `make paper`, figures and tables; changes by hand are lost (the words are in `scripts/paper.py`).
+`make paper` writes this page, figures and tables; changes by hand are lost. The text is in `scripts/paper.py`.
 
 M. Atre, B. Jha and A. Rao, *Distributed Deep Learning Using Volunteer Computing-Like Paradigm* (2021, arXiv 2103.08894),
 train a residual network on CIFAR-10 in 50 subsets, with P parameter servers, C clients and T subsets at a time in each.
-What a client returns, W', is merged when it comes: W becomes alpha W + (1 - alpha) W', with a constant alpha or with
-e/(e+1) in epoch e. Here that is `rule = "vc-asgd"`, and the experiment is done again with as much as
-two cores train in half an hour:
+A client returns W', which is merged when it arrives: W becomes alpha W + (1 - alpha) W', with a constant alpha or with
+e/(e+1) in epoch e. Here that is `rule = "vc-asgd"`. The experiment is repeated with as much as two cores train in half an
+hour:
 
 | | the paper | here |
 | --- | --- | --- |
@@ -40,8 +40,8 @@ two cores train in half an hour:
 | clients | machines of a cloud | C = 3 with T = 4 slots, in virtual time; a subset takes a minute, more or less (`noise = 0.2`) |
 | optimiser | | Adam with a rate of 0.002; its state is zeroed with each merge (`"reset"`, the default) |
 
-The order of merges is what the server's own core decides, the merges are those of its assimilators, and every subset is
-really trained. With so few epochs no model gets far: what can be compared is how curves go, not how high.
+The server's own core decides the order of merges, its assimilators' rules merge, and every subset is really trained. With so
+few epochs no model gets far: compare the shape of the curves, not their height.
 
 ```sh
 ln -s PLACE/cifar10-train-10k.npz examples/cifar10/cifar10-train.npz   # `x`: uint8 [10000, 3, 32, 32], `y`: uint8 [10000]
@@ -184,7 +184,7 @@ def threads(slots):
         "## P assimilators, C clients, T slots\n",
         "`sojourn simulate examples/merging/slots.toml`: minutes that two epochs take where nothing is trained, by what one "
         "result takes of an assimilator (`server.assimilation`), and by how many of these there are. 1.29 s is what an update "
-        "takes in the paper with MySQL, 0.06 s what this project allows itself; 6 s, a tenth of a subset, is there to hurt.\n",
+        "takes in the paper with MySQL, 0.06 s is this project's own limit; 6 s, a tenth of a subset, is there to show a slow assimilator.\n",
         table(["", "", *places], rows),
         f"With one trial P makes {'a' if differs(times, one) else 'no'} difference: each version is made from the one before, so "
         "the server's threads take the results of one trial one after the other, whichever is free. They help where there are "
@@ -257,9 +257,9 @@ def beside(runs, slots, epochs):
     ]
     return [
         "## Beside the paper\n",
-        "Of the paper only the abstract, and what this project's design took from it, were at hand when this was written. What "
-        "its pages find is not repeated here from hearsay: without a word in the middle, a line is a question that its "
-        "experiment asks, and the answer can be held beside its curves.\n",
+        "Only the paper's abstract, and what this project's design took from it, were at hand when this was written. Findings of "
+        "its pages aren't repeated from hearsay. A line with an empty middle column is a question that the paper's experiment "
+        "asks; compare the answer with its curves.\n",
         table(["the paper says or asks", "", "here"], rows).replace("| --- | ---: | ---: |", "| --- | --- | --- |"),
     ]
 

@@ -31,30 +31,30 @@ GROUPS = {
 }
 HEAD = """# What preemption costs
 
-Written by `make preemption`, figures, tables and sentences; changes by hand are lost (they come from
-`scripts/preemption.py`).
+`make preemption` writes this page, figures, tables and sentences; changes by hand are lost. They come from
+`scripts/preemption.py`.
 
 ```sh
 sojourn simulate examples/preemption.toml
 ```
 
-One model is trained by merging, in virtual time, by the very core of the server: 2000 subtasks of 2.4 minutes, 200 on
-each of ten slots, 8 hours where nothing is lost. In the midst of a share p of the subtasks the machine is taken away,
-and another one stands in its place a minute later. Nothing is really trained, lines are free, all machines are equal.
+One model is trained by merging, in virtual time; the server's own core decides. There are 2000 subtasks of 2.4 minutes, 200 on
+each of ten slots: 8 hours if nothing is lost. In the middle of a share p of the subtasks the machine is taken away, and another
+one takes its place a minute later. Nothing is really trained, links are free, and all machines are equal.
 
-- **formula**: n p t_o with n = 200 subtasks one after the other on a slot and a time-out t_o of 5 minutes, the growth
-  of training time that goes with VC-ASGD (Atre, Jha and Rao, 2021, arXiv 2103.08894).
-- **fixed**: a subtask that isn't reported 5 minutes after it was handed out is handed out again. No signs of life,
-  no notices, no parts, no second copies.
-- **ours**: the terms of `sojourn serve` as it comes: machines say every 15 s what they are at, and who is silent for a
-  minute has lost it. The longer time-outs for what is heard of and makes no progress follow from measured times; here
-  nobody hangs, so they never end a lease.
-- **ours with notice**: machines hear two minutes before that they go. They begin nothing new; 30 s before, the subtask
-  ends after its batch, and the part is merged. Another machine goes on from there.
+- **formula**: n p t_o, with n = 200 subtasks one after the other on a slot and a time-out t_o of 5 minutes. It is the growth of
+  training time given with VC-ASGD (Atre, Jha and Rao, 2021, arXiv 2103.08894).
+- **fixed**: a subtask that isn't reported 5 minutes after it was handed out is handed out again. There are no heartbeats, no
+  notices, no partial checkpoints, no speculative leases.
+- **ours**: the default terms of `sojourn serve`. Machines send a heartbeat every 15 s, and a machine that is silent for a minute
+  loses its lease. The longer time-outs for units without progress follow from measured times; here nothing hangs, so they never
+  end a lease.
+- **ours with notice**: machines hear of their end two minutes before. They begin nothing new. 30 s before the end the subtask
+  stops after its batch, and the part is merged. Another machine goes on from there.
 
-A growth is what a run takes longer than without preemption, under the same terms: mean over the seeds (least to most).
-**attempts lost**: leases that brought nothing. **work done twice**: training that came to nothing and had to be done
-again, as a share of the job's.
+A growth is the additional time of a run against one without preemption, under the same terms: mean over the seeds (least to
+most). **attempts lost**: leases without a used result. **work done twice**: training that was lost and had to be repeated, as a
+share of the job's.
 """
 
 
@@ -201,15 +201,15 @@ def attempts(study):
             f"{lost:.0f} for p = {share:.2f}, where p / (1 - p) of 2000 is {SUBTASKS * share / (1 - share):.0f} and p of "
             f"2000 is {SUBTASKS * share:.0f}"
         )
-    return f"- An attempt that makes up for a lost one can be lost, too, which n p leaves out: {'; '.join(said)}.\n"
+    return f"- An attempt that replaces a lost one can be lost too; n p leaves that out: {'; '.join(said)}.\n"
 
 
 def both_lost(study, group):
     lost = lambda group, share: mean_of(study.runs[case(group, OURS, share)], lambda run: run["lost"])
     times = [f"{lost(group, share) / lost('', share):.1f} times for p = {share:.2f}" for share in SHARES]
     return (
-        "A machine that is taken away takes both its subtasks with it. Of the attempts that are lost without notice there are,\n"
-        f"against the first table, {' and '.join(times)}; the formula, which counts each subtask alone, isn't\n"
+        "A machine that is taken away takes both its subtasks with it. The attempts that are lost without notice are,\n"
+        f"against the first table, {' and '.join(times)}. The formula counts each subtask alone, and isn't\n"
         "meant for that. A fixed time-out isn't simulated here: a machine that asks for its other slot says what it holds, and\n"
         "would renew it.\n"
     )
@@ -222,8 +222,8 @@ def waits(study):
         many, one = (statistics.mean(study.growth(group, FIXED, share)) for group in list(GROUPS)[:2])
         said.append(f"{many - one:.0f} min for p = {share:.2f}")
     return (
-        "- A slot doesn't stand still for a time-out, as the formula has it: it goes on with other subtasks of the epoch. It is "
-        "at the end of an epoch, of which forty come here, that all wait for what was lost. Forty ends instead of one "
+        "- The formula lets a slot stand still for a time-out. Really it goes on with other subtasks of the epoch. Only at the "
+        "end of an epoch do all wait for what was lost, and there are forty epochs here. Forty ends instead of one "
         f"cost, with the fixed time-out: {', '.join(said)}.\n"
     )
 
@@ -238,8 +238,8 @@ def page(study):
         text += ["Where the minutes of a slot went, the mean of all slots and seeds:\n", parts(study, group)]
     text += ["## What agrees, and what doesn't\n", conclusions(study) + attempts(study) + waits(study)]
     text.append(
-        "One size of subtask and one time-out were simulated, with equal machines, free lines and nothing that hangs. Of the "
-        "paper\nonly its formula is compared: no figure of it stands here.\n"
+        "One size of subtask and one time-out were simulated, with equal machines, free links and nothing that hangs. Of the "
+        "paper\nonly its formula is compared; no figure of it is repeated here.\n"
     )
     return "\n".join(text)
 

@@ -379,8 +379,8 @@ def main():
         failures(run("5-failures"), run("5-replicas")),
     ]
     text = (
-        "# What the simulator shows\n\nWritten by `make proofs` from the scenarios in this folder, sentences included; "
-        "changes by hand are lost. [README.md](README.md) explains the scenarios and the words.\n\n"
+        "# What the simulator shows\n\n`make proofs` writes this page from the scenarios in this folder, sentences "
+        "included; changes by hand are lost. [README.md](README.md) explains the scenarios and the words.\n\n"
     )
     text += "\n".join(title + "\n" + "\n".join(paragraphs) for title, paragraphs in parts)
     (FOLDER / "PROOFS.md").write_text(text, encoding="utf-8")
