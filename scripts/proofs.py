@@ -244,7 +244,7 @@ def thesis(study):
     ]
 
 
-# DESIGN section 6: makespan over all work / all capacity.
+# The pilot study: makespan over all work / all capacity.
 PAPER = {
     "16x8, one host each": {"randomized": 2.23, "ltrp": 2.19},
     "16x8, three replicas": {"randomized": 1.90, "ltrp": 1.48},
@@ -300,7 +300,7 @@ def placement(study, seconds):
     worst = max(seconds.cells[row, policy]["ratio"]["mean"] for row in seconds.rows)
     reached = "reached" if worst <= 1.10 else "not reached"
     return "## 4. Where placement matters\n", [
-        study.head() + " Makespan over all work / all capacity, and what DESIGN section 6 says.\n",
+        study.head() + " Makespan over all work / all capacity, and the figures of the pilot study.\n",
         table(["scenario", *study.policies], lines),
         claim
         + " Where shards live decides more than the order: pinned to one host each, no policy uses the fleet.\n",
