@@ -256,9 +256,9 @@ PAPER = {
 # Why figures of the core aren't those of the paper.
 REASONS = [
     "`randomized` chooses among hops by chance; but of the hosts that wait the core lets the fastest choose first, "
-    "under every policy. The design's baseline asked idle hosts in any order.",
+    "under every policy. The pilot study's baseline asked idle hosts in any order.",
     "With three replicas the core gives each shard homes of different speeds, a fast one where there are enough; the "
-    "design's replicas lay by chance.",
+    "pilot study's replicas lay by chance.",
     "256 trials pinned to one host each take all work over the speed of the slowest host: what that is over the mean "
     "speed depends on which 16 hosts are drawn, 1.85 to 2.40 here.",
 ]
@@ -276,9 +276,9 @@ def placement(study, seconds):
                 off.append(f"`{policy}`, {row}: {value:.2f}, not {paper:.2f}")
         lines.append([row, *cells])
     claim = (
-        "All figures of the design are met within 0.05."
+        "All figures of the pilot study are met within 0.05."
         if not off
-        else "Of the design's figures these differ by more than 0.05: " + "; ".join(off) + ". Why: " + " ".join(REASONS)
+        else "Of the pilot study's figures these differ by more than 0.05: " + "; ".join(off) + ". Why: " + " ".join(REASONS)
     )
     ratios = {p: [(over(row, p),) * 3 for row in study.rows] for p in study.policies}
     picture = chart("4-placement.svg", "Makespan over all work / all capacity", study.rows, ratios, 1.0)
