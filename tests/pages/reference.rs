@@ -20,7 +20,8 @@ fn help(words: &[String]) -> Help {
     let mut help = Help { commands: vec![], flags: BTreeSet::new(), variables: BTreeSet::new() };
     for line in text.lines() {
         if !line.starts_with(' ') {
-            heading = line;
+            // Options with longer texts have empty lines between them.
+            heading = if line.is_empty() { heading } else { line };
             continue;
         }
         let first = line.split_whitespace().next().unwrap_or_default();
@@ -43,7 +44,11 @@ fn help(words: &[String]) -> Help {
 fn long_flags(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let words = text.split(|c: char| !is_part(c));
-    words.filter(|word| word.len() > 2 && word.starts_with("--")).map(str::to_owned).collect()
+    let is_flag = |word: &str| {
+        word.strip_prefix("--")
+            .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
+    };
+    words.filter(|word| is_flag(word)).map(str::to_owned).collect()
 }
 
 /// Every command, by its words.
@@ -64,30 +69,31 @@ fn commands() -> Vec<Vec<String>> {
 fn every_command_and_flag_has_its_line() {
     let page = Page::read("docs/commands.md");
     let shared = page.section("## Shared rules").unwrap();
-    let shared_flags = long_flags(&shared);
+    let section = |words: &[String]| {
+        let name = words.join(" ");
+        ["##", "###"].iter().find_map(|signs| page.section(&format!("{signs} `sojourn {name}`")))
+    };
     let mut missing = Vec::new();
     let commands = commands();
     assert!(commands.len() > 30, "{commands:?}");
     for words in &commands {
         let name = words.join(" ");
-        let sections =
-            ["##", "###"].map(|signs| page.section(&format!("{signs} `sojourn {name}`")));
-        let Some(section) = sections.into_iter().flatten().next() else {
+        let Some(own) = section(words) else {
             missing.push(format!("`sojourn {name}` has no section"));
             continue;
         };
-        let help = help(words);
-        let said = long_flags(&section);
-        let known = |flag: &&String| said.contains(*flag) || shared_flags.contains(*flag);
-        missing.extend(
-            help.flags.iter().filter(|flag| !known(flag)).map(|flag| format!("{name} {flag}")),
-        );
-        let variables = help.variables.iter();
-        let unsaid = variables.filter(|name| !section.contains(*name) && !shared.contains(*name));
+        // A flag of a command is a flag of the commands below it.
+        let above = (1..words.len()).filter_map(|length| section(&words[..length]));
+        let all = above.fold(shared.clone() + &own, |all, section| all + &section);
+        let (said, help) = (long_flags(&all), help(words));
+        let unsaid = help.flags.iter().filter(|flag| !said.contains(*flag));
+        missing.extend(unsaid.map(|flag| format!("{name} {flag}")));
+        let unsaid = help.variables.iter().filter(|variable| !all.contains(*variable));
         missing.extend(unsaid.map(|variable| format!("{name} {variable}")));
-        // What is below a command's heading may be about the commands below it.
+        // A section of a command may name flags of the commands below it.
         let below = commands.iter().filter(|other| other.starts_with(words));
         let real: BTreeSet<String> = below.flat_map(|words| self::help(words).flags).collect();
+        let said = long_flags(&own);
         let stale = said.iter().filter(|flag| !real.contains(*flag));
         missing.extend(stale.map(|flag| format!("{name}: there is no {flag}")));
     }
