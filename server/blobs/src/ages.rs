@@ -1,32 +1,27 @@
-//! Since when things lie in a store, by the store's own clock: the only one by which ages in it are told.
+//! The times at which objects were stored, by the store's own clock: the only clock that ages are computed with.
 
 use crate::{
     error::BlobError,
+    objects::{blob_key, index_key, indexed, time_of},
     proof,
-    ranged::{index_key, indexed},
-    store::{BlobStore, key},
+    store::BlobStore,
 };
 use futures::TryStreamExt as _;
-use object_store::{Error, ObjectMeta, ObjectStoreExt as _, PutPayload, path::Path as Key};
+use object_store::{Error, ObjectStoreExt as _, PutPayload, path::Path as Key};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     time::UnixMillis,
 };
 use std::cmp::Reverse;
 
-/// When the store was given an object.
-pub(crate) fn time_of(meta: &ObjectMeta) -> UnixMillis {
-    UnixMillis(u64::try_from(meta.last_modified.timestamp_millis()).unwrap_or(0))
-}
-
 impl BlobStore {
-    /// When the store was given what it has under a blob's name, by its own clock.
+    /// When the blob was stored, by the store's clock.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn stored_at(&self, blob: Digest) -> Result<Option<UnixMillis>, BlobError> {
         let mut found = None;
-        for key in [key(blob), index_key(blob)] {
+        for key in [blob_key(blob), index_key(blob)] {
             match self.store().head(&key).await {
                 Ok(meta) => found = found.max(Some(time_of(&meta))),
                 Err(Error::NotFound { .. }) => {}
@@ -36,10 +31,10 @@ impl BlobStore {
         Ok(found)
     }
 
-    /// As [`BlobStore::list`], with when the store was given each, by its own clock.
+    /// As [`BlobStore::list`], with the time at which each was stored, by the store's clock.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn list_aged(&self) -> Result<Vec<(BlobRef, UnixMillis)>, BlobError> {
         let mut blobs = Vec::new();
         let mut objects = self.store().list(Some(&Key::from("sha256")));
@@ -55,7 +50,7 @@ impl BlobStore {
             };
             blobs.push((blob, time_of(&meta)));
         }
-        // Of one that is stored both ways, the later time.
+        // A blob that is stored both ways has the later time.
         blobs.sort_unstable_by_key(|(blob, at)| (*blob, Reverse(*at)));
         blobs.dedup_by_key(|(blob, _)| blob.sha256);
         Ok(blobs)
@@ -64,7 +59,7 @@ impl BlobStore {
     /// The store's own time. Writes a small object.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn now(&self) -> Result<UnixMillis, BlobError> {
         let key = proof::key();
         let put = self.store().put(&key, PutPayload::from_static(b"What time is it?")).await;
@@ -74,10 +69,10 @@ impl BlobStore {
         Ok(time_of(&meta))
     }
 
-    /// Throws away what processes that were killed have left of trials before `before`.
+    /// Deletes the objects of probes before `before`, which killed processes have left.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn sweep_trials(&self, before: UnixMillis) -> Result<(), BlobError> {
         let mut objects = self.store().list(Some(&Key::from(proof::FOLDER)));
         while let Some(meta) = objects.try_next().await.map_err(BlobError::store)? {

@@ -1,4 +1,4 @@
-//! A store by URL: which it is, with which settings, and that it can be used.
+//! Opens a store by its URL, with its settings, and verifies that it can be used.
 
 use crate::{
     direct,
@@ -19,14 +19,14 @@ use object_store::{
 use reqwest::Url;
 use std::{sync::Arc, time::Duration};
 
-/// How long one request may take, its bytes included: those of a part over a slow line.
-const REQUEST: &str = "120 seconds";
+/// How long one request may take, including its bytes: a part over a slow link.
+const REQUEST_TIMEOUT: &str = "120 seconds";
 
 /// Why a store can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// It isn't one of the addresses that blobs can lie at.
+    /// The URL names no store of a known kind.
     #[error(
         "`{0}` is no place for blobs: give s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or \
          file:///FOLDER; keys and endpoints come from the environment"
@@ -37,11 +37,11 @@ pub enum ConnectError {
     Settings {
         /// Which store.
         url: String,
-        /// What is wrong with them.
+        /// The store's own error.
         #[source]
         source: object_store::Error,
     },
-    /// It was tried, and failed.
+    /// The probe failed.
     #[error("the blob store `{url}` can't be used")]
     Proof {
         /// Which store.
@@ -68,7 +68,7 @@ impl BlobStore {
             && parsed.query().is_none()
             && parsed.fragment().is_none();
         if !plain {
-            // What is in it may be a secret.
+            // The URL may contain a secret.
             return Err(ConnectError::Url(format!("{}://...", parsed.scheme())));
         }
         let blobs = match (parsed.scheme(), parsed.host_str(), parsed.to_file_path()) {
@@ -103,23 +103,23 @@ fn remote(
     Ok(match scheme {
         "gs" => {
             let builder = GoogleCloudStorageBuilder::new()
-                .with_config(GoogleConfigKey::Client(timeout), REQUEST);
+                .with_config(GoogleConfigKey::Client(timeout), REQUEST_TIMEOUT);
             let builder = settings.of().fold(builder, |built, (key, value)| {
                 GoogleCloudStorageBuilder::with_config(built, key, value)
             });
             within(builder.with_bucket_name(bucket).with_retry(retry).build()?, prefix)
         }
         "az" => {
-            let builder =
-                MicrosoftAzureBuilder::new().with_config(AzureConfigKey::Client(timeout), REQUEST);
+            let builder = MicrosoftAzureBuilder::new()
+                .with_config(AzureConfigKey::Client(timeout), REQUEST_TIMEOUT);
             let builder = settings.of().fold(builder, |built, (key, value)| {
                 MicrosoftAzureBuilder::with_config(built, key, value)
             });
             within(builder.with_container_name(bucket).with_retry(retry).build()?, prefix)
         }
         _ => {
-            let builder =
-                AmazonS3Builder::new().with_config(AmazonS3ConfigKey::Client(timeout), REQUEST);
+            let builder = AmazonS3Builder::new()
+                .with_config(AmazonS3ConfigKey::Client(timeout), REQUEST_TIMEOUT);
             let builder = settings.of().fold(builder, |built, (key, value)| {
                 AmazonS3Builder::with_config(built, key, value)
             });
@@ -128,13 +128,13 @@ fn remote(
     })
 }
 
-/// A store's folder, as a store and as what signs for it.
+/// A folder of a store, as a store and as a signer of URLs.
 fn within<T: ObjectStore + Signer + Clone>(store: T, prefix: Key) -> Built {
     let store = PrefixStore::new(store, prefix);
     (Arc::new(store.clone()), Arc::new(store))
 }
 
-/// Throttled, failed and broken requests are made again, each later than the one before.
+/// Throttled and failed requests are retried, with exponential backoff.
 fn retry(patience: Duration) -> RetryConfig {
     let backoff = BackoffConfig {
         init_backoff: Duration::from_millis(100),

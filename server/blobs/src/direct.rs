@@ -1,10 +1,11 @@
-//! URLs that let others past the server: signed for one request each, and for minutes.
+//! Signed URLs, with which hosts reach the store without the server: each for one request, valid for minutes.
 
 use crate::{
     error::BlobError,
+    objects::{blob_key, size_of},
     proof,
     staging::{Staging, whole},
-    store::{BlobStore, Remote, key, size_of},
+    store::{BlobStore, Remote},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use object_store::{
@@ -20,24 +21,24 @@ use sojourn_protocol::{
 };
 use std::time::Duration;
 
-/// The header with which a store takes nothing but the bytes of a digest.
-const CHECKSUM: HeaderName = HeaderName::from_static("x-amz-checksum-sha256");
-/// The most that one request may put; S3's own limit.
-const LARGEST_PUT: u64 = 5 << 30;
-/// How long a trial of a URL may take.
-const TRIAL: Duration = Duration::from_secs(30);
+/// The header with which a store accepts only bytes of a digest.
+const CHECKSUM_HEADER: HeaderName = HeaderName::from_static("x-amz-checksum-sha256");
+/// The most bytes of one request: S3's own limit.
+const MAX_PUT_BYTES: u64 = 5 << 30;
+/// How long the probe of a URL may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A URL that takes one object, with the headers that must be sent with it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SignedPut {
-    /// The URL; whoever has it may use it.
+    /// The URL. Anybody who has it may use it.
     pub url: Url,
     /// Names and values.
     pub headers: Vec<(String, String)>,
 }
 
 impl std::fmt::Debug for SignedPut {
-    /// Without what gives it its right.
+    /// Shows the path alone: the query is the signature.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SignedPut").field("path", &self.url.path()).finish_non_exhaustive()
     }
@@ -48,10 +49,10 @@ impl BlobStore {
     /// nothing of whether the blob is there, and in one piece ([`BlobStore::plain_size`]).
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn read_url(&self, blob: Digest, term: Duration) -> Result<Option<Url>, BlobError> {
         let Some(Remote { signer, .. }) = self.remote() else { return Ok(None) };
-        let url = signer.signed_url(Method::GET, &key(blob), term).await;
+        let url = signer.signed_url(Method::GET, &blob_key(blob), term).await;
         url.map(Some).map_err(BlobError::store)
     }
 }
@@ -67,7 +68,7 @@ impl Staging {
     /// store can't see to that, or it is too large for one request.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn upload_url(
         &self,
         lease: LeaseId,
@@ -76,7 +77,7 @@ impl Staging {
     ) -> Result<Option<SignedPut>, BlobError> {
         let key = whole(lease, blob.sha256);
         match self.blobs().remote() {
-            Some(remote) if remote.binds && blob.bytes <= LARGEST_PUT => {
+            Some(remote) if remote.binds && blob.bytes <= MAX_PUT_BYTES => {
                 signed(remote, &key, blob.sha256, term).await.map(Some).map_err(BlobError::store)
             }
             _ => Ok(None),
@@ -93,13 +94,13 @@ async fn signed(
     let checksum = BASE64_STANDARD.encode(sha256.0);
     let mut options = SignedUrlOptions::new();
     if let Ok(value) = HeaderValue::from_str(&checksum) {
-        options = options.with_signed_header(CHECKSUM, value);
+        options = options.with_signed_header(CHECKSUM_HEADER, value);
     }
     let url = signer.signed_url_opts(Method::PUT, key, term, &options).await?;
-    Ok(SignedPut { url, headers: vec![(CHECKSUM.as_str().to_owned(), checksum)] })
+    Ok(SignedPut { url, headers: vec![(CHECKSUM_HEADER.as_str().to_owned(), checksum)] })
 }
 
-/// What was tried with a URL.
+/// Why uploads by URL can't be used.
 #[derive(Debug, thiserror::Error)]
 enum TrialError {
     #[error(transparent)]
@@ -114,13 +115,13 @@ enum TrialError {
     Unbound,
 }
 
-/// Finds out whether the store refuses other bytes than a URL was signed for: not all that speak S3 do.
-/// Uploads go through the server where it doesn't.
+/// Probes whether the store refuses other bytes than a URL was signed for: not every S3 store does. Where it doesn't,
+/// uploads go through the server.
 pub(crate) async fn tried(mut blobs: BlobStore) -> BlobStore {
     let Some(remote) = blobs.remote().cloned() else { return blobs };
     let key = proof::key();
     let tried = trial(&blobs, &remote, &key).await;
-    // Whatever was put there.
+    // The probe may have left an object.
     let _ = blobs.store().delete(&key).await;
     match tried {
         Ok(()) => blobs.set_remote(Remote { binds: true, ..remote }),
@@ -135,15 +136,15 @@ pub(crate) async fn tried(mut blobs: BlobStore) -> BlobStore {
 async fn trial(blobs: &BlobStore, remote: &Remote, key: &Key) -> Result<(), TrialError> {
     let right: &[u8] = b"what the URL is signed for";
     let wrong: &[u8] = b"what the URL isn't meant for";
-    let put = signed(remote, key, Digest::of(right), TRIAL).await?;
-    let http = transport::connect(&put.url, None, |builder| builder.timeout(TRIAL))?;
+    let put = signed(remote, key, Digest::of(right), PROBE_TIMEOUT).await?;
+    let http = transport::connect(&put.url, None, |builder| builder.timeout(PROBE_TIMEOUT))?;
     let send = |bytes: &'static [u8]| {
         let request = http.put(put.url.clone()).body(bytes);
         let headers = put.headers.iter();
         headers.fold(request, |request, (name, value)| request.header(name, value)).send()
     };
     let unbound = send(wrong).await.map_err(reqwest::Error::without_url)?;
-    // Some refuse them and have kept them all the same.
+    // Some stores refuse the bytes and keep them all the same.
     let kept = size_of(blobs.store().head(key).await).map_err(TrialError::Unseen)?;
     if unbound.status().is_success() || kept.is_some() {
         return Err(TrialError::Unbound);

@@ -1,4 +1,4 @@
-//! The two writes of the spool that a full disk can fail, behind a trait, with a fake that is full.
+//! The two operations of the spool that fail on a full disk, as a trait, with a fake disk that is full.
 
 use std::{
     fs::File,
@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Writing to an open file, and making it last.
+/// Writes to an open file, and syncs it.
 pub trait Disk: Send + Sync + 'static {
     /// Writes all of `bytes` at the file's end.
     ///
@@ -14,7 +14,7 @@ pub trait Disk: Send + Sync + 'static {
     /// As [`std::io::Write::write_all`]; a part may have been written.
     fn append(&self, file: &mut File, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns once the file's bytes last through a power cut.
+    /// Returns when the file's bytes survive a power cut.
     ///
     /// # Errors
     /// As [`File::sync_all`].
@@ -35,20 +35,20 @@ impl Disk for RealDisk {
     }
 }
 
-/// A disk with this many bytes left: it writes what fits and then fails as a full disk does.
+/// A disk with so many free bytes: it writes what fits, and then fails as a full disk does.
 #[derive(Debug)]
 pub struct FullDisk {
     left: AtomicU64,
 }
 
 impl FullDisk {
-    /// With `bytes` left.
+    /// A disk with `bytes` free.
     #[must_use]
     pub const fn with_left(bytes: u64) -> Self {
         Self { left: AtomicU64::new(bytes) }
     }
 
-    /// Somebody has made room: from now on `bytes` are left.
+    /// Sets the free bytes.
     pub fn make_room(&self, bytes: u64) {
         self.left.store(bytes, Ordering::SeqCst);
     }

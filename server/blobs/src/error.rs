@@ -1,6 +1,6 @@
-//! What can go wrong with blobs and uploads.
+//! Errors of blobs and uploads.
 
-use crate::uploads::UploadName;
+use crate::upload_name::UploadName;
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::{io, path::PathBuf};
 
@@ -11,25 +11,25 @@ pub enum BlobError {
     /// The store has no such blob.
     #[error("no blob `{0}` in the store")]
     Missing(Digest),
-    /// What is stored under the name doesn't have that digest; it must be published again.
+    /// The stored bytes don't have the blob's digest. The blob must be published again.
     #[error("the stored bytes of blob `{blob}` were altered or truncated: they are `{found}`")]
     Altered {
         /// Its name.
         blob: Digest,
-        /// What its bytes are.
+        /// The digest of the stored bytes.
         found: Digest,
     },
     /// The stored bytes ended while they were read.
     #[error("the stored bytes of blob `{0}` became fewer while they were read")]
     Shortened(Digest),
-    /// The file to publish isn't what it should be.
+    /// The file to publish isn't the blob.
     #[error(
         "the file to publish as blob `{}` ({} bytes) is `{found}` ({bytes} bytes)",
         blob.sha256,
         blob.bytes
     )]
     Unverified {
-        /// What it should be.
+        /// The blob that it should be.
         blob: BlobRef,
         /// The digest of the file.
         found: Digest,
@@ -66,7 +66,7 @@ pub enum BlobError {
 }
 
 impl BlobError {
-    /// Sorts a store's error: a full disk is told from other trouble.
+    /// Classifies a store's error: a full disk is one of its own.
     pub(crate) fn store(error: object_store::Error) -> Self {
         if disk_is_full(&error) { BlobError::Full } else { BlobError::Store(error) }
     }
@@ -100,18 +100,18 @@ pub enum UploadError {
         /// Where the caller began.
         given: u64,
     },
-    /// More bytes than were declared; the upload was thrown away.
+    /// More bytes than were declared. The upload was deleted.
     #[error("more bytes than the declared {declared}")]
     TooLarge {
         /// The declared size.
         declared: u64,
     },
-    /// The bytes are all there and aren't what was declared; the upload was thrown away.
+    /// All bytes are there, and they don't have the declared digest. The upload was deleted.
     #[error("the bytes have digest `{found}`, not the declared `{declared}`")]
     DigestMismatch {
-        /// What was declared.
+        /// The declared digest.
         declared: Digest,
-        /// What came.
+        /// The digest of the bytes that came.
         found: Digest,
     },
     /// The body isn't valid zstd.
@@ -125,13 +125,13 @@ pub enum UploadError {
     NotComplete {
         /// Which upload.
         name: UploadName,
-        /// What was looked for.
+        /// The blob that was looked for.
         blob: Digest,
     },
-    /// The disk is full; what was stored before is still there.
+    /// The disk is full. Bytes that were stored before are still there.
     #[error("no space left for uploads")]
     Full,
-    /// The object store failed; what it holds is still there.
+    /// The object store failed. Its objects are still there.
     #[error(transparent)]
     Store(BlobError),
     /// A file could not be used.
@@ -146,7 +146,7 @@ pub enum UploadError {
 }
 
 impl UploadError {
-    /// Sorts an I/O error: a full disk is told from other trouble.
+    /// Classifies an I/O error: a full disk is one of its own.
     pub(crate) fn io(path: &std::path::Path, source: io::Error) -> Self {
         if full(source.kind()) {
             UploadError::Full
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told_from_other_trouble_however_deep_it_lies() {
+    fn a_full_disk_is_found_in_any_cause_of_an_error() {
         let store = |kind: io::ErrorKind| {
             // As the local store wraps it.
             let inner = object_store::Error::Generic {

@@ -1,9 +1,9 @@
-//! One at a time may change what the store and whoever counts references say of a blob.
+//! Locks on single blobs: one task at a time changes a blob.
 //!
-//! A publish and what is said of it, and a deletion and what is said of that, are two steps each, of
-//! two parties. Whoever takes both under a hold can't meet the other in between.
+//! A publish has two steps: the store gets the blob, and the core hears of it. So has a deletion. Both steps are done under
+//! one hold, so that publish and deletion never interleave.
 
-use crate::uploads::lock;
+use crate::lock::lock;
 use sojourn_protocol::digest::Digest;
 use std::{
     collections::HashMap,
@@ -11,14 +11,14 @@ use std::{
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// The right to change one blob, until it is dropped.
+/// The exclusive right to change one blob, until it is dropped.
 #[derive(Debug)]
 #[must_use = "the blob is free again once this is dropped"]
 pub struct Hold {
     _guard: OwnedMutexGuard<()>,
 }
 
-/// Who holds what; clones share it.
+/// The holds of one store. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Holds {
     table: Arc<Table<HashMap<Digest, Weak<Mutex<()>>>>>,
@@ -35,7 +35,7 @@ impl Holds {
         if let Some(held) = table.get(&blob).and_then(Weak::upgrade) {
             return held;
         }
-        // Those that nobody holds or waits for any more; few are held at any time.
+        // Entries without a holder or waiter go. Few blobs are held at any time.
         table.retain(|_, mutex| mutex.strong_count() > 0);
         let mutex = Arc::new(Mutex::new(()));
         table.insert(blob, Arc::downgrade(&mutex));

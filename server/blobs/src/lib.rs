@@ -1,12 +1,12 @@
-//! Content-addressed blobs, and the uploads that become blobs once somebody has verified them.
+//! Content-addressed blobs, and the uploads that become blobs once they are verified.
 //!
 //! ```text
 //!   bytes --> Uploads (spool: resumable, bounded, hashed) --verified file--> BlobStore (by digest)
 //! ```
 //!
-//! A large blob may be stored in pieces; whoever reads it needn't know.
+//! A large blob may be stored in pieces. Reading it is the same.
 //!
-//! Nothing here knows jobs, leases' states or who may read what; that is the core's.
+//! This package knows nothing of jobs, the state of leases, or access rights: those are the core's.
 
 mod ages;
 mod connect;
@@ -14,13 +14,16 @@ mod direct;
 mod disk;
 mod error;
 mod hold;
+mod lock;
 mod named;
+mod objects;
 mod proof;
 mod ranged;
 mod settings;
 mod staging;
 mod store;
 mod upload;
+mod upload_name;
 mod uploads;
 
 pub use connect::ConnectError;
@@ -34,4 +37,5 @@ pub use settings::StoreSettings;
 pub use staging::{Staged, Staging};
 pub use store::{BlobBytes, BlobStore};
 pub use upload::{Encoding, Upload};
-pub use uploads::{UploadName, Uploads};
+pub use upload_name::UploadName;
+pub use uploads::Uploads;

@@ -1,9 +1,9 @@
-//! Bytes with their name.
+//! Bytes with their digest.
 
 use bytes::Bytes;
 use sojourn_protocol::digest::{BlobRef, Digest};
 
-/// Bytes in memory and the name that they were found to have: who is given both needn't hash them again.
+/// Bytes in memory and their verified digest, so that they needn't be hashed again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     blob: BlobRef,
@@ -18,7 +18,7 @@ impl Named {
         Self { blob, bytes }
     }
 
-    /// The name.
+    /// Digest and size.
     #[must_use]
     pub const fn blob(&self) -> BlobRef {
         self.blob
@@ -30,7 +30,7 @@ impl Named {
         &self.bytes
     }
 
-    /// The bytes, without the name.
+    /// The bytes, without the digest.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.bytes

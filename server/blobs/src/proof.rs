@@ -1,4 +1,4 @@
-//! A store is tried before anything relies on it: a small object is written, read and deleted.
+//! Probes a store before anything relies on it: a small object is written, read and deleted.
 
 use crate::store::BlobStore;
 use object_store::{Error, ObjectStoreExt as _, PutPayload, path::Path as Key};
@@ -8,31 +8,31 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Where trials leave their objects for a moment.
+/// The folder of the objects that probes write.
 pub(crate) const FOLDER: &str = "trials";
-/// What a store was tried with.
+/// The bytes that a probe writes.
 const CONTENT: &str = "Sojourn tries whether it can use this store.";
 
-/// What a store can't do.
+/// Why a store can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// There is nothing of that name.
+    /// The bucket doesn't exist.
     #[error("there is no such bucket or container")]
     NoBucket(#[source] Error),
-    /// The store doesn't know who asks.
+    /// The store doesn't accept the key.
     #[error("the store refuses the key: it is unknown, or its secret is another")]
     WrongKey(#[source] Error),
-    /// Signatures are good for minutes.
+    /// The clocks differ: signatures are valid for minutes.
     #[error("the store refuses the time: this machine's clock is wrong by more than it allows")]
     Clock(#[source] Error),
-    /// Known, but without the right.
+    /// The key is known, but lacks a right.
     #[error("the key has no right to {0} objects there")]
     Forbidden(&'static str, #[source] Error),
-    /// Not reached, or out of order.
+    /// The store wasn't reached, or failed.
     #[error("can't {0} an object there")]
     Failed(&'static str, #[source] Error),
-    /// What was read isn't what was written.
+    /// The object was read as other bytes than were written.
     #[error("an object that was written there was read as something else")]
     Altered,
 }
@@ -53,7 +53,7 @@ impl ProofError {
             ProofError::WrongKey(error)
         } else {
             match error {
-                // To write needs nothing to be there but the bucket.
+                // A write needs nothing but the bucket.
                 Error::NotFound { .. } if doing == "write" => ProofError::NoBucket(error),
                 Error::PermissionDenied { .. } => ProofError::Forbidden(doing, error),
                 _ => ProofError::Failed(doing, error),
@@ -62,7 +62,7 @@ impl ProofError {
     }
 }
 
-/// An error's words and those of its causes: the store's own code is in one of them.
+/// The messages of an error and its causes: one of them has the store's own code.
 fn words(error: &Error) -> String {
     let mut said = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -84,10 +84,10 @@ pub(crate) async fn prove(blobs: &BlobStore) -> Result<(), ProofError> {
     if bytes == CONTENT { Ok(()) } else { Err(ProofError::Altered) }
 }
 
-/// A name that nobody else has: several processes may try the same store at once.
+/// A unique key: several processes may probe the same store at once.
 pub(crate) fn key() -> Key {
-    static TRIALS: AtomicU64 = AtomicU64::new(0);
-    let trial = TRIALS.fetch_add(1, Ordering::Relaxed);
+    static PROBES: AtomicU64 = AtomicU64::new(0);
+    let trial = PROBES.fetch_add(1, Ordering::Relaxed);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     Key::from(format!("{FOLDER}/{}-{now}-{trial}", process::id()))
 }

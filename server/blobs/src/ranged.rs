@@ -9,9 +9,9 @@
 //! that was never ended; they go after a grace period. A piece is checked by its own digest whenever it is read.
 
 use crate::{
-    ages::time_of,
     error::BlobError,
-    store::{AT_ONCE, BlobBytes, BlobStore, folder_of},
+    objects::{CONCURRENT_PARTS, index_key, indexed, time_of},
+    store::{BlobBytes, BlobStore},
 };
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -26,16 +26,14 @@ use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 /// The folder of all pieces.
 const FOLDER: &str = "ranges";
-/// What the names of indexes end with.
-pub(crate) const ENDING: &str = ".ranges";
-/// Most bytes of an index: that of 50,000 pieces is about 8 MiB.
-const LARGEST_INDEX: u64 = 8 << 20;
+/// The largest index, in bytes: one of 50,000 pieces has about 8 MiB.
+const MAX_INDEX_BYTES: u64 = 8 << 20;
 
 impl BlobStore {
-    /// Stores a piece of a blob that is to be, and returns once it lasts.
+    /// Stores a piece of a blob whose index comes later. It is durable when this returns.
     ///
     /// # Errors
-    /// [`BlobError::Full`], or trouble with the store.
+    /// [`BlobError::Full`], or where the store fails.
     pub async fn put_piece(&self, piece: &Piece, packed: Bytes) -> Result<(), BlobError> {
         let put = self.store().put(&piece_key(&piece.name), PutPayload::from(packed)).await;
         put.map(drop).map_err(BlobError::store)
@@ -44,7 +42,7 @@ impl BlobStore {
     /// The raw bytes of a piece of `blob`, found to be right.
     ///
     /// # Errors
-    /// [`BlobError::Missing`] and [`BlobError::Altered`] of the blob, or trouble with the store.
+    /// [`BlobError::Missing`] and [`BlobError::Altered`] of the blob, or where the store fails.
     pub async fn piece(&self, blob: Digest, piece: &Piece) -> Result<Bytes, BlobError> {
         read_piece(Arc::clone(self.store()), blob, piece.clone()).await
     }
@@ -53,7 +51,7 @@ impl BlobStore {
     /// bytes, one piece after the other, to have the blob's digest.
     ///
     /// # Errors
-    /// [`BlobError::Full`], or trouble with the store.
+    /// [`BlobError::Full`], or where the store fails.
     pub async fn publish_ranged(&self, index: &Index) -> Result<(), BlobError> {
         let key = index_key(index.blob().sha256);
         let put = self.store().put(&key, PutPayload::from(index.write())).await;
@@ -101,7 +99,7 @@ impl BlobStore {
     /// it only looks. Gives the stored size of each.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn sweep_pieces(
         &self,
         before: UnixMillis,
@@ -119,7 +117,7 @@ impl BlobStore {
         if old.is_empty() {
             return Ok(Vec::new());
         }
-        // After the list: the pieces of an index that was put meanwhile are named here.
+        // Read after the list, so that it names the pieces of indexes that were put meanwhile.
         let named = self.named_pieces().await?;
         let mut swept = Vec::new();
         for meta in old {
@@ -154,7 +152,7 @@ impl BlobStore {
             Err(Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(BlobError::store(error)),
         };
-        if got.meta.size > LARGEST_INDEX {
+        if got.meta.size > MAX_INDEX_BYTES {
             return Err(BlobError::Altered { blob, found: Digest::of(b"") });
         }
         let bytes = got.bytes().await.map_err(BlobError::store)?;
@@ -178,7 +176,20 @@ impl BlobStore {
                 Ok(place.map_or_else(Bytes::new, |(start, end)| bytes.slice(start..end)))
             }
         });
-        read.buffered(AT_ONCE).boxed()
+        read.buffered(CONCURRENT_PARTS).boxed()
+    }
+
+    /// All bytes of a blob that is stored in pieces, hashed as they are read.
+    pub(crate) async fn bytes_ranged(&self, index: &Index) -> Result<Bytes, BlobError> {
+        let BlobRef { sha256: blob, bytes } = index.blob();
+        let mut stream = self.read_ranged(index, 0..bytes);
+        let mut all = BytesMut::new();
+        while let Some(chunk) = stream.try_next().await? {
+            all.reserve(usize::try_from(bytes).unwrap_or(0).saturating_sub(all.len()));
+            all.extend_from_slice(&chunk);
+        }
+        let found = Digest::of(&all);
+        if found == blob { Ok(all.freeze()) } else { Err(BlobError::Altered { blob, found }) }
     }
 
     /// Removes what makes a blob of pieces, and then the pieces.
@@ -186,7 +197,7 @@ impl BlobStore {
         let index = match self.index(blob).await {
             Ok(None) => return Ok(()),
             Ok(index) => index,
-            // Whose pieces they were isn't known any more: they are swept.
+            // The pieces are unknown without the index: a sweep deletes them.
             Err(BlobError::Altered { .. }) => None,
             Err(error) => return Err(error),
         };
@@ -246,16 +257,6 @@ async fn delete(store: &Arc<dyn ObjectStore>, key: &Key) -> Result<(), BlobError
     }
 }
 
-/// Where a blob's index lies.
-pub(crate) fn index_key(blob: Digest) -> Key {
-    Key::from(format!("{}/{blob}{ENDING}", folder_of(blob)))
-}
-
-/// The blob whose index an object is.
-pub(crate) fn indexed(key: &Key) -> Option<Digest> {
-    key.filename()?.strip_suffix(ENDING)?.parse().ok()
-}
-
 /// The lease of whose upload a piece was made, as its name says.
 fn lease_of(piece: &Key) -> Option<LeaseId> {
     let lease = piece.filename()?.strip_prefix("lease-")?;
@@ -264,17 +265,4 @@ fn lease_of(piece: &Key) -> Option<LeaseId> {
 
 fn piece_key(name: &str) -> Key {
     Key::from(format!("{FOLDER}/{name}"))
-}
-
-/// The whole of a blob's pieces, hashed as it is read.
-pub(crate) async fn whole_of(blobs: &BlobStore, index: &Index) -> Result<Bytes, BlobError> {
-    let BlobRef { sha256: blob, bytes } = index.blob();
-    let mut stream = blobs.read_ranged(index, 0..bytes);
-    let mut all = BytesMut::new();
-    while let Some(chunk) = stream.try_next().await? {
-        all.reserve(usize::try_from(bytes).unwrap_or(0).saturating_sub(all.len()));
-        all.extend_from_slice(&chunk);
-    }
-    let found = Digest::of(&all);
-    if found == blob { Ok(all.freeze()) } else { Err(BlobError::Altered { blob, found }) }
 }

@@ -1,13 +1,13 @@
-//! The settings of object stores, in the words that their own tools use: `AWS_ACCESS_KEY_ID` and the like.
+//! The settings of object stores, by the names that the stores' own tools use: `AWS_ACCESS_KEY_ID` and the like.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-/// What the words of each kind of store begin with; the last two are Google's and Azure's own exceptions.
+/// The prefixes of the settings of each kind of store. The last two are exceptions of Google and Azure.
 const PREFIXES: [&str; 5] = ["AWS_", "AZURE_", "GOOGLE_", "SERVICE_ACCOUNT", "MSI_ENDPOINT"];
-/// A request that the store throttles, or that breaks off, is tried again for so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A request that the store throttles, or that breaks off, is retried for so long.
+const DEFAULT_RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Keys, endpoints and what else a store is reached by; a later word counts.
+/// Keys, endpoints and other settings of a store. Of one name the last value counts.
 #[derive(Clone)]
 pub struct StoreSettings {
     words: BTreeMap<String, String>,
@@ -15,7 +15,7 @@ pub struct StoreSettings {
 }
 
 impl fmt::Debug for StoreSettings {
-    /// The names alone: there are keys among the values.
+    /// Shows the names alone: some values are secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<&String> = self.words.keys().collect();
         f.debug_struct("StoreSettings").field("words", &words).finish_non_exhaustive()
@@ -24,12 +24,12 @@ impl fmt::Debug for StoreSettings {
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        Self { words: BTreeMap::new(), patience: PATIENCE }
+        Self { words: BTreeMap::new(), patience: DEFAULT_RETRY_TIMEOUT }
     }
 }
 
 impl StoreSettings {
-    /// Those of the environment.
+    /// The settings in the environment.
     #[must_use]
     pub fn from_env() -> Self {
         let words = std::env::vars_os().filter_map(|(word, value)| {
@@ -40,14 +40,14 @@ impl StoreSettings {
         words.fold(Self::default(), |settings, (word, value)| settings.with(&word, &value))
     }
 
-    /// With one more.
+    /// Adds one setting.
     #[must_use]
     pub fn with(mut self, word: &str, value: &str) -> Self {
         self.words.insert(word.to_ascii_lowercase(), value.to_owned());
         self
     }
 
-    /// Requests are tried again for so long.
+    /// Retries requests for so long.
     #[must_use]
     pub const fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -58,7 +58,7 @@ impl StoreSettings {
         self.patience
     }
 
-    /// All that a kind of store understands.
+    /// The settings that a kind of store knows.
     pub(crate) fn of<K: std::str::FromStr>(&self) -> impl Iterator<Item = (K, &str)> {
         self.words.iter().filter_map(|(word, value)| Some((word.parse().ok()?, value.as_str())))
     }
@@ -70,7 +70,7 @@ mod tests {
     use object_store::{aws::AmazonS3ConfigKey, azure::AzureConfigKey};
 
     #[test]
-    fn each_store_gets_the_words_that_it_knows_and_none_is_shown() {
+    fn each_store_gets_the_settings_that_it_knows_and_no_value_is_shown() {
         let settings = StoreSettings::default()
             .with("AWS_ACCESS_KEY_ID", "first")
             .with("AWS_ACCESS_KEY_ID", "secret")

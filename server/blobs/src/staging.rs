@@ -5,15 +5,15 @@
 //! uploads/lease-12/<sha256>.manifest   made last: of which parts that upload consists, in which order
 //! ```
 //!
-//! Whatever is seen here under a name was verified to have it: by the server that put it there, or by the
-//! store itself, which took only bytes of the digest that the URL was signed for.
+//! The digest of each object was verified: by the server that put it there, or by the store itself, which takes only bytes
+//! of the digest that the URL was signed for.
 
 use crate::{
-    ages::time_of,
     error::{BlobError, UploadError},
     named::Named,
-    store::{AT_ONCE, BlobStore, key, size_of},
-    uploads::UploadName,
+    objects::{CONCURRENT_PARTS, blob_key, size_of, time_of},
+    store::BlobStore,
+    upload_name::UploadName,
 };
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -27,12 +27,12 @@ use sojourn_protocol::{
 };
 use std::{ops::Range, path::Path};
 
-/// Bytes asked for at once.
-const RANGE: u64 = 16 << 20;
-/// The folder of all.
+/// Bytes of one request.
+const RANGE_BYTES: u64 = 16 << 20;
+/// The folder of all uploads.
 const FOLDER: &str = "uploads";
-/// Most bytes of a manifest: that of 100,000 parts is about 8 MiB.
-const LARGEST_MANIFEST: u64 = 8 << 20;
+/// The largest manifest, in bytes: one of 100,000 parts has about 8 MiB.
+const MAX_MANIFEST_BYTES: u64 = 8 << 20;
 
 /// The complete uploads in a store; cheap to clone.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ impl Staging {
     /// Is this whole upload there? Looks at names and sizes alone.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn is_staged(&self, lease: LeaseId, blob: BlobRef) -> Result<bool, BlobError> {
         let store = self.blobs.store();
         if size_of(store.head(&whole(lease, blob.sha256)).await)? == Some(blob.bytes) {
@@ -97,7 +97,7 @@ impl Staging {
         };
         let bytes = match bytes {
             Ok(bytes) => bytes,
-            // Unstaged meanwhile.
+            // It was removed meanwhile.
             Err(Error::NotFound { .. }) => return Err(not_complete()),
             Err(error) => return Err(UploadError::Store(BlobError::store(error))),
         };
@@ -143,7 +143,7 @@ impl Staging {
         self.read(within.collect(), bytes).await.map_err(store_error)
     }
 
-    /// Makes a file a lease's whole upload. Returns once it lasts; one that isn't `blob` is refused and
+    /// Stores a file as a lease's whole upload. It is durable when this returns. A file that isn't `blob` is refused, and
     /// nothing is stored.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl Staging {
     /// As [`Staging::stage`], of bytes in memory.
     ///
     /// # Errors
-    /// [`BlobError::Full`], or trouble with the store.
+    /// [`BlobError::Full`], or where the store fails.
     pub async fn stage_named(&self, lease: LeaseId, named: Named) -> Result<(), BlobError> {
         let key = whole(lease, named.blob().sha256);
         self.blobs.put(&key, named).await.map(drop)
@@ -166,17 +166,17 @@ impl Staging {
     /// as any publish.
     ///
     /// # Errors
-    /// [`BlobError::Full`], or trouble with the store.
+    /// [`BlobError::Full`], or where the store fails.
     pub async fn publish(&self, lease: LeaseId, upload: &Named) -> Result<(), BlobError> {
         let blob = upload.blob();
         if self.blobs.remote().is_some() {
             let from = whole(lease, blob.sha256);
-            match self.blobs.store().copy(&from, &key(blob.sha256)).await {
-                // The store says so itself, rather than that it will have it soon.
+            match self.blobs.store().copy(&from, &blob_key(blob.sha256)).await {
+                // The store confirms the copy: some answer before they have made it.
                 Ok(()) if self.blobs.stored_size(blob.sha256).await? == Some(blob.bytes) => {
                     return Ok(());
                 }
-                // It came in parts, was unstaged, or is too large to be copied: the bytes are at hand.
+                // It came in parts, was removed, or is too large to be copied: the bytes are in memory.
                 Ok(()) | Err(Error::NotFound { .. } | Error::NotSupported { .. }) => {}
                 Err(error) => return Err(BlobError::store(error)),
             }
@@ -187,7 +187,7 @@ impl Staging {
     /// Makes one upload of parts that were staged each by itself: writes its manifest.
     ///
     /// # Errors
-    /// [`BlobError::Missing`] where a part isn't there or has another size, or trouble with the store.
+    /// [`BlobError::Missing`] where a part isn't there or has another size, or where the store fails.
     pub async fn join(
         &self,
         lease: LeaseId,
@@ -211,7 +211,7 @@ impl Staging {
     /// Those of these parts that the lease hasn't got here.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn absent(
         &self,
         lease: LeaseId,
@@ -222,14 +222,14 @@ impl Staging {
             Ok((size_of(head)? != Some(of.bytes)).then_some(*of))
         });
         let found: Vec<Option<BlobRef>> =
-            stream::iter(looked).buffered(AT_ONCE).try_collect().await?;
+            stream::iter(looked).buffered(CONCURRENT_PARTS).try_collect().await?;
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Throws away all that a lease has here; nothing is no error.
+    /// Deletes all objects of a lease. None is no error.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn unstage(&self, lease: LeaseId) -> Result<(), BlobError> {
         for staged in self.under(&Key::from(format!("{FOLDER}/lease-{lease}"))).await? {
             self.remove(&staged).await?;
@@ -237,18 +237,18 @@ impl Staging {
         Ok(())
     }
 
-    /// All that is here, of every lease.
+    /// All objects of every lease.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn list(&self) -> Result<Vec<Staged>, BlobError> {
         self.under(&Key::from(FOLDER)).await
     }
 
-    /// Throws away one object of a lease's upload; one that isn't there is no error.
+    /// Deletes one object of a lease's upload. A missing one is no error.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn remove(&self, staged: &Staged) -> Result<(), BlobError> {
         match self.blobs.store().delete(&staged.key).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
@@ -260,7 +260,7 @@ impl Staging {
     /// hold for. Gives how many objects that were.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn sweep(
         &self,
         before: UnixMillis,
@@ -288,7 +288,7 @@ impl Staging {
         blob: BlobRef,
     ) -> Result<Option<Vec<BlobRef>>, BlobError> {
         let got = match self.blobs.store().get(&manifest(lease, blob.sha256)).await {
-            Ok(got) if got.meta.size <= LARGEST_MANIFEST => got.bytes().await,
+            Ok(got) if got.meta.size <= MAX_MANIFEST_BYTES => got.bytes().await,
             Ok(_) | Err(Error::NotFound { .. }) => return Ok(None),
             Err(error) => Err(error),
         };
@@ -309,7 +309,7 @@ impl Staging {
                 let options = GetOptions { range, ..GetOptions::default() };
                 store.get_opts(&key, options).await?.bytes().await
             })
-            .buffered(AT_ONCE);
+            .buffered(CONCURRENT_PARTS);
         let mut all = BytesMut::new();
         while let Some(piece) = pieces.try_next().await? {
             all.reserve(usize::try_from(bytes).unwrap_or(0).saturating_sub(all.len()));
@@ -336,7 +336,7 @@ fn manifest(lease: LeaseId, upload: Digest) -> Key {
     Key::from(format!("{FOLDER}/lease-{lease}/{upload}.manifest"))
 }
 
-/// What a manifest names.
+/// The parts that a manifest names.
 fn parts_of(text: &str) -> Option<Vec<BlobRef>> {
     let part = |line: &str| {
         let (sha256, bytes) = line.split_once(' ')?;
@@ -351,10 +351,10 @@ fn sum(parts: &[BlobRef]) -> Option<u64> {
 
 /// One object in pieces that can be asked for at once.
 fn ranges(key: &Key, bytes: u64) -> Vec<(Key, Option<GetRange>)> {
-    if bytes <= RANGE {
+    if bytes <= RANGE_BYTES {
         return vec![(key.clone(), None)];
     }
-    let starts = (0..bytes.div_ceil(RANGE)).map(|piece| piece.saturating_mul(RANGE));
-    let range = |start: u64| GetRange::Bounded(start..start.saturating_add(RANGE).min(bytes));
+    let starts = (0..bytes.div_ceil(RANGE_BYTES)).map(|piece| piece.saturating_mul(RANGE_BYTES));
+    let range = |start: u64| GetRange::Bounded(start..start.saturating_add(RANGE_BYTES).min(bytes));
     starts.map(|start| (key.clone(), Some(range(start)))).collect()
 }

@@ -4,7 +4,7 @@ use crate::{
     error::BlobError,
     hold::{Hold, Holds},
     named::Named,
-    ranged::whole_of,
+    objects::{CONCURRENT_PARTS, blob_key, size_of},
 };
 use bytes::{Bytes, BytesMut};
 use futures::{
@@ -12,9 +12,9 @@ use futures::{
     stream::{BoxStream, FuturesUnordered},
 };
 use object_store::{
-    GetOptions, GetRange, GetResult, MultipartUpload as _, ObjectMeta, ObjectStore,
-    ObjectStoreExt as _, PutPayload, PutResult, local::LocalFileSystem, memory::InMemory,
-    path::Path as Key, signer::Signer,
+    GetOptions, GetRange, GetResult, MultipartUpload as _, ObjectStore, ObjectStoreExt as _,
+    PutPayload, PutResult, local::LocalFileSystem, memory::InMemory, path::Path as Key,
+    signer::Signer,
 };
 use sojourn_codec::ranges::Index;
 use sojourn_protocol::digest::{BlobRef, Digest, Hasher};
@@ -28,11 +28,9 @@ use std::{
 use tokio::io::AsyncReadExt as _;
 
 /// Bytes moved at once; S3 wants at least 5 MiB in every part but the last.
-const PART: usize = 8 << 20;
-/// What is older than this and half-written, nobody writes any more.
-const LEFT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Parts of one object that move at once.
-pub(crate) const AT_ONCE: usize = 4;
+const PART_BYTES: usize = 8 << 20;
+/// A half-written file that is older than this is abandoned.
+const ABANDONED_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A stream of a blob's bytes.
 pub type BlobBytes = BoxStream<'static, Result<Bytes, BlobError>>;
@@ -41,32 +39,32 @@ pub type BlobBytes = BoxStream<'static, Result<Bytes, BlobError>>;
 #[derive(Debug, Clone)]
 pub struct BlobStore {
     store: Arc<dyn ObjectStore>,
-    /// Stored objects (by their e-tag) whose digest this process has checked.
+    /// The e-tags of objects whose digest this process has verified.
     checked: Arc<Mutex<HashMap<Digest, String>>>,
     holds: Holds,
     remote: Option<Remote>,
 }
 
-/// How a blob lies in the store.
+/// How a blob is stored.
 #[derive(Debug)]
 enum Stored {
-    /// As one object of so many bytes.
+    /// As one object, of this size in bytes.
     Whole(u64),
     Pieces(Index),
 }
 
-/// What a store that isn't this machine's can do beside keeping objects.
+/// The further abilities of a remote store.
 #[derive(Debug, Clone)]
 pub(crate) struct Remote {
-    /// Lets others in by URL, for one request each.
+    /// Signs URLs, each for one request.
     pub(crate) signer: Arc<dyn Signer>,
-    /// It refuses bytes that an upload's URL wasn't signed for.
+    /// The store refuses bytes that an upload's URL wasn't signed for.
     pub(crate) binds: bool,
 }
 
 impl BlobStore {
-    /// Blobs in a folder, which is made where it isn't there. What an interrupted publish left is
-    /// removed, so only one process may have the folder open for writing.
+    /// Blobs in a folder, which is made if it is missing. Files of an interrupted publish are deleted, so only one process
+    /// may have the folder open for writing.
     ///
     /// # Errors
     /// Where the folder can't be made or read.
@@ -77,11 +75,11 @@ impl BlobStore {
         Self::in_folder(folder)
     }
 
-    /// As [`BlobStore::open`], for several processes at once: only what was left long ago is removed.
+    /// As [`BlobStore::open`], for several processes at once: only old files of an interrupted publish are deleted.
     pub(crate) fn open_shared(folder: &Path) -> Result<Self, BlobError> {
         let file_error = |source| BlobError::File { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(file_error)?;
-        remove_staging(folder, LEFT_FOR).map_err(file_error)?;
+        remove_staging(folder, ABANDONED_TIMEOUT).map_err(file_error)?;
         Self::in_folder(folder)
     }
 
@@ -107,7 +105,7 @@ impl BlobStore {
     /// whenever they are read.
     ///
     /// # Errors
-    /// [`BlobError::Altered`], or trouble with the store.
+    /// [`BlobError::Altered`], or where the store fails.
     pub async fn size(&self, blob: Digest) -> Result<Option<u64>, BlobError> {
         Ok(self.find(blob).await?.map(|found| match found {
             Stored::Whole(bytes) => bytes,
@@ -116,7 +114,7 @@ impl BlobStore {
     }
 
     async fn find(&self, blob: Digest) -> Result<Option<Stored>, BlobError> {
-        let meta = match self.store.head(&key(blob)).await {
+        let meta = match self.store.head(&blob_key(blob)).await {
             Ok(meta) => meta,
             Err(object_store::Error::NotFound { .. }) => {
                 return Ok(self.index(blob).await?.map(Stored::Pieces));
@@ -125,7 +123,7 @@ impl BlobStore {
         };
         let known = meta.e_tag.is_some() && self.checked().get(&blob) == meta.e_tag.as_ref();
         if !known {
-            let got = self.store.get(&key(blob)).await.map_err(BlobError::store)?;
+            let got = self.store.get(&blob_key(blob)).await.map_err(BlobError::store)?;
             let e_tag = got.meta.e_tag.clone();
             let mut hasher = Hasher::default();
             let mut stream = whole(blob, got);
@@ -145,7 +143,7 @@ impl BlobStore {
     /// The bytes `range` of a blob, as a stream that fails rather than ending early.
     ///
     /// # Errors
-    /// [`BlobError::Missing`], [`BlobError::Altered`], [`BlobError::Range`], or trouble with the store.
+    /// [`BlobError::Missing`], [`BlobError::Altered`], [`BlobError::Range`], or where the store fails.
     pub async fn read(&self, blob: Digest, range: Range<u64>) -> Result<BlobBytes, BlobError> {
         let stored = self.find(blob).await?.ok_or(BlobError::Missing(blob))?;
         let bytes = match &stored {
@@ -163,7 +161,7 @@ impl BlobStore {
         }
         let options =
             GetOptions { range: Some(GetRange::Bounded(range.clone())), ..GetOptions::default() };
-        let got = match self.store.get_opts(&key(blob), options).await {
+        let got = match self.store.get_opts(&blob_key(blob), options).await {
             Ok(got) => got,
             Err(object_store::Error::NotFound { .. }) => return Err(BlobError::Missing(blob)),
             Err(error) => return Err(BlobError::store(error)),
@@ -176,11 +174,11 @@ impl BlobStore {
     /// # Errors
     /// As [`BlobStore::read`].
     pub async fn bytes(&self, blob: Digest) -> Result<Bytes, BlobError> {
-        let got = match self.store.get(&key(blob)).await {
+        let got = match self.store.get(&blob_key(blob)).await {
             Ok(got) => got,
             Err(object_store::Error::NotFound { .. }) => {
                 let index = self.index(blob).await?.ok_or(BlobError::Missing(blob))?;
-                return whole_of(self, &index).await;
+                return self.bytes_ranged(&index).await;
             }
             Err(error) => return Err(BlobError::store(error)),
         };
@@ -189,19 +187,18 @@ impl BlobStore {
         if found == blob { Ok(bytes) } else { Err(BlobError::Altered { blob, found }) }
     }
 
-    /// Copies a file into the store and returns once it lasts. The file is hashed on the way: one
-    /// that isn't `blob` is refused and nothing is stored. A blob that is there already is replaced
-    /// by the same bytes, which also mends an altered one.
+    /// Copies a file into the store. The blob is durable when this returns. The file is hashed on the way: one that isn't
+    /// `blob` is refused, and nothing is stored. A blob that is there already is replaced, which repairs an altered one.
     ///
     /// # Errors
-    /// [`BlobError::Unverified`], [`BlobError::Full`], or trouble with the store or the file.
+    /// [`BlobError::Unverified`], [`BlobError::Full`], or where the store fails or the file can't be read.
     pub async fn publish(&self, blob: BlobRef, file: &Path) -> Result<(), BlobError> {
-        let put = self.put_file(&key(blob.sha256), blob, file).await?;
+        let put = self.put_file(&blob_key(blob.sha256), blob, file).await?;
         self.remember(blob.sha256, put.e_tag);
         Ok(())
     }
 
-    /// Makes a file an object, which is there whole and verified or not at all.
+    /// Stores a file as an object, which is whole and verified or not there at all.
     pub(crate) async fn put_file(
         &self,
         key: &Key,
@@ -211,7 +208,7 @@ impl BlobStore {
         let file_error = |source| BlobError::File { path: file.to_owned(), source };
         let mut source = tokio::fs::File::open(file).await.map_err(file_error)?;
         let mut part = next_part(&mut source).await.map_err(file_error)?;
-        if part.len() < PART {
+        if part.len() < PART_BYTES {
             let named = Named::of(part);
             let BlobRef { sha256: found, bytes } = named.blob();
             if named.blob() != blob {
@@ -230,7 +227,7 @@ impl BlobStore {
             while !part.is_empty() {
                 let payload = PutPayload::from(std::mem::take(&mut part));
                 going.push(upload.put_part(payload));
-                if going.len() >= AT_ONCE {
+                if going.len() >= CONCURRENT_PARTS {
                     going.try_next().await.map_err(BlobError::store)?;
                 }
                 part = next_part(&mut source).await.map_err(file_error)?;
@@ -247,35 +244,35 @@ impl BlobStore {
         match copied.await {
             Ok(put) => Ok(put),
             Err(error) => {
-                // The first error counts; what an abort leaves is swept at the next start.
+                // The first error counts. Parts that an abort leaves are deleted at the next start.
                 let _ = upload.abort().await;
                 Err(error)
             }
         }
     }
 
-    /// Stores bytes under their name, and returns once they last.
+    /// Stores bytes under their digest. They are durable when this returns.
     ///
     /// # Errors
-    /// [`BlobError::Full`], or trouble with the store.
+    /// [`BlobError::Full`], or where the store fails.
     pub async fn publish_named(&self, named: Named) -> Result<(), BlobError> {
         let blob = named.blob().sha256;
-        let put = self.put(&key(blob), named).await?;
+        let put = self.put(&blob_key(blob), named).await?;
         self.remember(blob, put.e_tag);
         Ok(())
     }
 
-    /// Makes bytes an object.
+    /// Stores bytes as an object.
     pub(crate) async fn put(&self, key: &Key, named: Named) -> Result<PutResult, BlobError> {
         let put = self.store.put(key, PutPayload::from(named.into_bytes())).await;
         put.map_err(BlobError::store)
     }
 
-    /// The size of what the store has under a blob's name, whatever its bytes are; `None` where it has
-    /// nothing. One small request, where [`BlobStore::size`] may read the whole.
+    /// The size of the stored blob, whose bytes aren't verified; `None` if there is none. It costs one small request, while
+    /// [`BlobStore::size`] may read the whole.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn stored_size(&self, blob: Digest) -> Result<Option<u64>, BlobError> {
         match self.plain_size(blob).await? {
             Some(bytes) => Ok(Some(bytes)),
@@ -283,12 +280,12 @@ impl BlobStore {
         }
     }
 
-    /// As [`BlobStore::stored_size`]; `None` too for what is stored in pieces, which no single URL gives.
+    /// As [`BlobStore::stored_size`]; `None` too for a blob in pieces, which no single URL gives.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn plain_size(&self, blob: Digest) -> Result<Option<u64>, BlobError> {
-        size_of(self.store.head(&key(blob)).await)
+        size_of(self.store.head(&blob_key(blob)).await)
     }
 
     /// Blobs in a store that isn't this machine's.
@@ -309,20 +306,20 @@ impl BlobStore {
         &self.store
     }
 
-    /// Waits until nobody else changes this blob, then keeps others from it. Reading needs no hold,
-    /// and [`BlobStore::publish`] and [`BlobStore::delete`] take none themselves: whoever publishes
-    /// or deletes holds the blob until what it did is known to whoever counts references.
+    /// Waits until no other task changes this blob, and excludes others until the hold is dropped. A read needs no hold.
+    /// [`BlobStore::publish`] and [`BlobStore::delete`] take none themselves: the caller holds the blob until the core
+    /// knows of the change.
     pub async fn hold(&self, blob: Digest) -> Hold {
         self.holds.hold(blob).await
     }
 
-    /// Removes a blob; one that isn't there is no error.
+    /// Deletes a blob. A missing one is no error.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn delete(&self, blob: Digest) -> Result<(), BlobError> {
         self.checked().remove(&blob);
-        match self.store.delete(&key(blob)).await {
+        match self.store.delete(&blob_key(blob)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => self.delete_ranged(blob).await,
             Err(error) => Err(BlobError::store(error)),
         }
@@ -331,7 +328,7 @@ impl BlobStore {
     /// Every blob in the store with its size, in order of digest.
     ///
     /// # Errors
-    /// Trouble with the store.
+    /// Where the store fails.
     pub async fn list(&self) -> Result<Vec<BlobRef>, BlobError> {
         let aged = self.list_aged().await?;
         Ok(aged.into_iter().map(|(blob, _)| blob).collect())
@@ -344,13 +341,13 @@ impl BlobStore {
     }
 
     fn checked(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, String>> {
-        // A panic can't leave the map half-changed, so a poisoned lock is as good as another.
+        // A panic can't leave the map half-changed, so a poisoned lock is usable.
         self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The stream of what was got. The local store goes on with empty chunks for ever where a file has
-/// become shorter since it was opened; an empty chunk is therefore an error.
+/// The bytes of an object. The local store gives empty chunks for ever if a file became shorter since it was opened, so an
+/// empty chunk is an error.
 fn whole(blob: Digest, got: GetResult) -> BlobBytes {
     let chunks = got.into_stream().map(move |chunk| match chunk {
         Ok(chunk) if chunk.is_empty() => Err(BlobError::Shortened(blob)),
@@ -360,30 +357,10 @@ fn whole(blob: Digest, got: GetResult) -> BlobBytes {
     chunks.boxed()
 }
 
-/// The size of an object that was looked at.
-pub(crate) fn size_of(head: object_store::Result<ObjectMeta>) -> Result<Option<u64>, BlobError> {
-    match head {
-        Ok(meta) => Ok(Some(meta.size)),
-        Err(object_store::Error::NotFound { .. }) => Ok(None),
-        Err(error) => Err(BlobError::store(error)),
-    }
-}
-
-/// Where a blob lies.
-pub(crate) fn key(blob: Digest) -> Key {
-    Key::from(format!("{}/{blob}", folder_of(blob)))
-}
-
-/// The folder of all that belongs to a blob.
-pub(crate) fn folder_of(blob: Digest) -> String {
-    let folder: String = blob.to_string().chars().take(2).collect();
-    format!("sha256/{folder}")
-}
-
-/// Up to [`PART`] bytes: fewer only at the end of the file.
+/// Up to [`PART_BYTES`] bytes: fewer only at the end of the file.
 async fn next_part(file: &mut tokio::fs::File) -> std::io::Result<Bytes> {
     let mut part = BytesMut::with_capacity(256 << 10);
-    let mut limited = file.take(PART as u64);
+    let mut limited = file.take(PART_BYTES as u64);
     while limited.read_buf(&mut part).await? > 0 {
         if part.capacity() == part.len() {
             part.reserve(1 << 20);

@@ -1,25 +1,21 @@
-//! One upload: the slot that holds its file, and the request that feeds it.
+//! One upload: the slot that owns its file, and the request that writes to it.
 
-use crate::{
-    disk::Disk,
-    error::UploadError,
-    uploads::{UploadName, hash_file, lock},
-};
+use crate::{disk::Disk, error::UploadError, lock::lock, upload_name::UploadName};
 use sojourn_protocol::{
     api::UploadState,
     digest::{BlobRef, Hasher},
 };
 use std::{
     fs::{self, File, OpenOptions},
+    io::Read as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
 
-/// The largest window that a body may ask a decoder for, as a power of two: 8 MiB, which is as large as
-/// zstd's levels up to 19 make it.
-const WINDOW_LOG: u32 = 23;
+/// The largest decoder window that a body may ask for, as a power of two: 8 MiB. zstd's levels up to 19 need no more.
+const MAX_WINDOW_LOG: u32 = 23;
 
 /// How the bytes of one request are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +26,10 @@ pub enum Encoding {
     Zstd,
 }
 
-/// What one name holds.
+/// The upload of one name.
 #[derive(Default)]
 pub(crate) struct Slot {
-    /// Counts the requests that have had it; only the last may write.
+    /// Counts the requests that have claimed it. Only the last one may write.
     generation: u64,
     content: Content,
 }
@@ -64,7 +60,7 @@ struct Partial {
 }
 
 impl Slot {
-    /// What a file of the spool folder holds, by its name; `None` for other files.
+    /// The upload of a file in the spool folder, as the file's name says; `None` for other files.
     pub(crate) fn from_file(path: &Path) -> Option<(UploadName, Self)> {
         let name = path.file_name()?.to_str()?;
         let mut words = name.split('.');
@@ -86,7 +82,7 @@ impl Slot {
         self.generation
     }
 
-    /// Makes this slot ready to take bytes of `blob`, for a new request.
+    /// Claims this slot for a new request that sends bytes of `blob`.
     pub(crate) fn claim(
         &mut self,
         folder: &Path,
@@ -154,7 +150,7 @@ impl Slot {
         }
     }
 
-    /// Throws away what is held; a request that still writes is told.
+    /// Deletes the upload. A request that still writes fails.
     pub(crate) fn clear(&mut self) -> Result<(), UploadError> {
         self.generation += 1;
         let (Content::Found { path, .. }
@@ -195,8 +191,8 @@ impl Slot {
         }
         if let Err(source) = disk.append(&mut partial.file, bytes) {
             let error = UploadError::io(&partial.path, source);
-            // What was half-written isn't hashed and must not count; where even that fails,
-            // nothing of the file is trusted.
+            // Bytes that were written in part aren't hashed, so they are cut off. Where that fails, the file isn't
+            // trusted.
             if partial.file.set_len(partial.bytes).is_err() {
                 self.clear()?;
             }
@@ -207,7 +203,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Completes the upload where all bytes are there.
+    /// Completes the upload if all bytes are there.
     pub(crate) fn settle(&mut self, name: UploadName, disk: &dyn Disk) -> Result<(), UploadError> {
         let Content::Partial(partial) = &mut self.content else { return Ok(()) };
         let blob = partial.blob;
@@ -230,7 +226,7 @@ impl Slot {
     }
 }
 
-/// One request's bytes on their way into the spool. Dropping it keeps what has been written.
+/// One request that writes to the spool. Dropping it keeps the bytes that were written.
 pub struct Upload {
     name: UploadName,
     slot: Arc<Mutex<Slot>>,
@@ -259,7 +255,7 @@ impl Upload {
             Encoding::Identity => None,
             Encoding::Zstd => {
                 let mut decoder = Decoder::new().map_err(UploadError::Undecodable)?;
-                let window = DParameter::WindowLogMax(WINDOW_LOG);
+                let window = DParameter::WindowLogMax(MAX_WINDOW_LOG);
                 decoder.set_parameter(window).map_err(UploadError::Undecodable)?;
                 Some(decoder)
             }
@@ -272,7 +268,7 @@ impl Upload {
     ///
     /// # Errors
     /// [`UploadError::TooLarge`], [`UploadError::Undecodable`], [`UploadError::TakenOver`],
-    /// [`UploadError::Full`], or trouble with the disk.
+    /// [`UploadError::Full`], or where the disk fails.
     pub fn write(&mut self, body: &[u8]) -> Result<(), UploadError> {
         let Some(decoder) = &mut self.decoder else {
             return Self::append(&self.slot, self.generation, self.name, &*self.disk, body);
@@ -297,7 +293,7 @@ impl Upload {
     /// and once this returns a complete upload lasts.
     ///
     /// # Errors
-    /// [`UploadError::DigestMismatch`], [`UploadError::TakenOver`], or trouble with the disk.
+    /// [`UploadError::DigestMismatch`], [`UploadError::TakenOver`], or where the disk fails.
     pub fn finish(self) -> Result<UploadState, UploadError> {
         let mut slot = lock(&self.slot);
         if slot.generation() != self.generation {
@@ -308,7 +304,7 @@ impl Upload {
         Ok(slot.state().map_or(nothing, |(_, state)| state))
     }
 
-    /// What was declared.
+    /// The declared digest and size.
     #[must_use]
     pub const fn declared(&self) -> BlobRef {
         self.declared
@@ -326,5 +322,21 @@ impl Upload {
             return Err(UploadError::TakenOver(name));
         }
         slot.append(bytes, disk)
+    }
+}
+
+/// Hashes a file. Gives its size too.
+fn hash_file(path: &Path) -> std::io::Result<(Hasher, u64)> {
+    let mut file = fs::File::open(path)?;
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; 256 << 10];
+    let mut bytes = 0;
+    loop {
+        let got = file.read(&mut buffer)?;
+        let Some(read) = buffer.get(..got).filter(|read| !read.is_empty()) else {
+            return Ok((hasher, bytes));
+        };
+        hasher.update(read);
+        bytes += read.len() as u64;
     }
 }

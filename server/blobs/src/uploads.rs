@@ -10,59 +10,22 @@
 use crate::{
     disk::{Disk, RealDisk},
     error::UploadError,
+    lock::lock,
     named::Named,
     upload::{Encoding, Slot, Upload},
+    upload_name::UploadName,
 };
 use bytes::Bytes;
-use sojourn_protocol::{
-    api::UploadState,
-    digest::{BlobRef, Digest, Hasher},
-    ids::LeaseId,
-};
+use sojourn_protocol::{api::UploadState, digest::BlobRef};
 use std::{
     collections::BTreeMap,
     fmt, fs,
     io::{Read as _, Seek as _, SeekFrom},
     ops::Range,
     path::{Path, PathBuf},
-    str::FromStr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
-
-/// What an upload is filed under.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum UploadName {
-    /// The result of a lease.
-    Lease(LeaseId),
-    /// The same as a delta, from which it is yet to be made.
-    Delta(LeaseId),
-    /// A blob of its own.
-    Blob(Digest),
-}
-
-impl fmt::Display for UploadName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UploadName::Lease(lease) => write!(f, "lease-{lease}"),
-            UploadName::Delta(lease) => write!(f, "delta-{lease}"),
-            UploadName::Blob(digest) => write!(f, "blob-{digest}"),
-        }
-    }
-}
-
-impl FromStr for UploadName {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (kind, id) = text.split_once('-').ok_or(())?;
-        match kind {
-            "lease" => id.parse().map(UploadName::Lease).map_err(drop),
-            "delta" => id.parse().map(UploadName::Delta).map_err(drop),
-            "blob" => id.parse().map(UploadName::Blob).map_err(drop),
-            _ => Err(()),
-        }
-    }
-}
 
 /// The uploads of one spool folder; cheap to clone. All calls block on the disk.
 #[derive(Clone)]
@@ -105,11 +68,11 @@ impl Uploads {
         Ok(Self { folder: folder.into(), disk, slots })
     }
 
-    /// Goes on with an upload of `declared`, or begins it. Whoever had this name before is told at
-    /// the next write that it was taken over; bytes of another declaration are thrown away.
+    /// Continues an upload of `declared`, or begins it. An earlier request of this name fails at its next write. Bytes of
+    /// another declaration are deleted.
     ///
     /// # Errors
-    /// [`UploadError::WrongOffset`], or trouble with the disk.
+    /// [`UploadError::WrongOffset`], or where the disk fails.
     pub fn begin(
         &self,
         name: UploadName,
@@ -130,12 +93,12 @@ impl Uploads {
         Upload::new(name, slot, generation, declared, encoding, Arc::clone(&self.disk))
     }
 
-    /// Makes the whole of `blob` an upload that is complete, whatever had come under this name before; as
-    /// lasting and as verified as if it had been sent.
+    /// Stores the whole of `blob` as a complete upload, and replaces any other of this name. It is as durable and verified
+    /// as one that was sent.
     ///
     /// # Errors
-    /// [`UploadError::DigestMismatch`], [`UploadError::TooLarge`], [`UploadError::Full`], or trouble with
-    /// the disk.
+    /// [`UploadError::DigestMismatch`], [`UploadError::TooLarge`], [`UploadError::Full`], or where
+    /// the disk fails.
     pub fn put(&self, name: UploadName, blob: BlobRef, bytes: &[u8]) -> Result<(), UploadError> {
         let slot = self.slot(name, true);
         let mut slot = lock(&slot);
@@ -156,8 +119,7 @@ impl Uploads {
         lock(&self.slot(name, false)).state()
     }
 
-    /// The file of a complete upload of `blob`. Its bytes were verified when it was completed;
-    /// who publishes it hashes it again.
+    /// The file of a complete upload of `blob`. Its bytes were verified when it was completed. A publish hashes them again.
     ///
     /// # Errors
     /// [`UploadError::NotComplete`].
@@ -182,10 +144,10 @@ impl Uploads {
         }
     }
 
-    /// The bytes `range` of a complete upload. They aren't checked: whoever asks knows a digest of them.
+    /// The bytes `range` of a complete upload. They aren't verified: the caller knows a digest of them.
     ///
     /// # Errors
-    /// As [`Uploads::complete`], and trouble with the file.
+    /// As [`Uploads::complete`], and where the file can't be read.
     pub fn read_range(
         &self,
         name: UploadName,
@@ -203,14 +165,14 @@ impl Uploads {
         Ok(all.into())
     }
 
-    /// Throws an upload away; one that isn't there is no error.
+    /// Deletes an upload. A missing one is no error.
     ///
     /// # Errors
-    /// Trouble with the disk.
+    /// Where the disk fails.
     pub fn remove(&self, name: UploadName) -> Result<(), UploadError> {
         lock(&self.slot(name, false)).clear()?;
         let mut slots = lock(&self.slots);
-        // Whoever begins it anew meanwhile holds its slot, and goes on with it.
+        // A request that began it anew meanwhile holds the slot, and goes on with it.
         let is_left =
             |slot: &Arc<Mutex<Slot>>| Arc::strong_count(slot) == 1 && lock(slot).state().is_none();
         if slots.get(&name).is_some_and(is_left) {
@@ -219,11 +181,10 @@ impl Uploads {
         Ok(())
     }
 
-    /// Throws away each upload that wasn't touched for as long as `keep` says; `None` keeps it
-    /// however old it is.
+    /// Deletes each upload that wasn't written for as long as `keep` says. `None` keeps it, however old it is.
     ///
     /// # Errors
-    /// Trouble with the disk.
+    /// Where the disk fails.
     pub fn sweep(
         &self,
         now: SystemTime,
@@ -255,26 +216,4 @@ impl Uploads {
             slots.get(&name).map(Arc::clone).unwrap_or_default()
         }
     }
-}
-
-/// Hashes the first `bytes` bytes of a file.
-pub(crate) fn hash_file(path: &Path) -> std::io::Result<(Hasher, u64)> {
-    let mut file = fs::File::open(path)?;
-    let mut hasher = Hasher::default();
-    let mut buffer = vec![0; 256 << 10];
-    let mut bytes = 0;
-    loop {
-        let got = file.read(&mut buffer)?;
-        let Some(read) = buffer.get(..got).filter(|read| !read.is_empty()) else {
-            return Ok((hasher, bytes));
-        };
-        hasher.update(read);
-        bytes += read.len() as u64;
-    }
-}
-
-/// A slot or the map is consistent between any two statements that can panic, so a poisoned lock
-/// is as good as another.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
