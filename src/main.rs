@@ -4,6 +4,7 @@ mod api_client;
 mod cli;
 mod demo;
 mod replay;
+mod serve;
 
 use std::process::ExitCode;
 

@@ -26,6 +26,7 @@ mod process;
 mod queue;
 mod ranges;
 mod source;
+mod spool_source;
 mod workers;
 
 pub use assimilator::{Assimilator, Outcome, SPLIT_OVER, Step};
@@ -34,4 +35,5 @@ pub use http_queue::{HttpQueue, HttpQueueError};
 pub use process::{ProcessConfig, ProcessError, run};
 pub use queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit, Work};
 pub use source::{SourceError, StagedUploads, UploadSource};
-pub use workers::{Crew, Workers};
+pub use spool_source::SpooledOrStaged;
+pub use workers::Workers;

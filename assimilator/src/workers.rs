@@ -21,33 +21,14 @@ const LINGERS: Duration = Duration::from_secs(10);
 
 /// Running threads; dropping this stops them after the unit that each is at.
 pub struct Workers {
-    crew: Crew,
+    bell: Arc<Bell>,
     start: Box<dyn Fn() -> io::Result<JoinHandle<()>> + Send + Sync>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Workers").field("crew", &self.crew).finish_non_exhaustive()
-    }
-}
-
-/// How many there are; cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Crew {
-    bell: Arc<Bell>,
-}
-
-impl Crew {
-    /// Threads that run now.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.bell.rung().running
-    }
-
-    /// There is something that any of them can help with: those that wait look.
-    pub fn call(&self) {
-        self.bell.call();
+        f.debug_struct("Workers").field("bell", &self.bell).finish_non_exhaustive()
     }
 }
 
@@ -158,13 +139,13 @@ impl Workers {
         let (least, most) = (*count.start(), *count.end());
         let rung = Mutex::new(Rung { running: least, ..Rung::default() });
         let bell = Arc::new(Bell { least, most, rung, changed: Condvar::new() });
-        let (assimilator, crew) = (Arc::new(assimilator), Crew { bell: Arc::clone(&bell) });
+        let (assimilator, shared) = (Arc::new(assimilator), Arc::clone(&bell));
         let start = move || {
             let (assimilator, bell) = (Arc::clone(&assimilator), Arc::clone(&bell));
             let thread = std::thread::Builder::new().name("assimilator".to_owned());
             thread.spawn(move || work(&assimilator, &bell))
         };
-        let workers = Self { crew, start: Box::new(start), threads: Mutex::default() };
+        let workers = Self { bell: shared, start: Box::new(start), threads: Mutex::default() };
         for _ in 0..least {
             workers.hire()?;
         }
@@ -173,18 +154,34 @@ impl Workers {
 
     /// There is work.
     pub fn wake(&self) {
-        if self.crew.bell.ring()
+        if self.bell.ring()
             && let Err(error) = self.hire()
         {
-            self.crew.bell.rung().running -= 1;
+            self.bell.rung().running -= 1;
             tracing::warn!(%error, "one more assimilator can't be started");
         }
     }
 
-    /// Who they are.
+    /// There is something that any of them can help with: those that wait look.
+    pub fn wake_all(&self) {
+        self.bell.call();
+    }
+
+    /// Threads that run now.
     #[must_use]
-    pub const fn crew(&self) -> &Crew {
-        &self.crew
+    pub fn running(&self) -> usize {
+        self.bell.rung().running
+    }
+
+    /// Stops them after the unit that each is at, and waits for that.
+    pub fn stop(&self) {
+        self.bell.stop();
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("an assimilator thread panicked");
+            }
+        }
     }
 
     fn hire(&self) -> io::Result<()> {
@@ -199,13 +196,7 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.crew.bell.stop();
-        let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for thread in threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("an assimilator thread panicked");
-            }
-        }
+        self.stop();
     }
 }
 

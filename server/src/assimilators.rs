@@ -1,7 +1,7 @@
-//! Processes that assimilate: who they are, and the bell that says that there may be work for them.
+//! Everybody who assimilates for this server: threads of its process and other processes. They are told here that there
+//! is work, and share large merges.
 
-use crate::boards::{Boards, News};
-use sojourn_assimilator::Crew;
+use crate::range_merges::{News, RangeMerges};
 use sojourn_protocol::{
     assimilation::{AssimilatorView, Offer},
     ids::LeaseId,
@@ -10,27 +10,41 @@ use sojourn_protocol::{
 };
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 use tokio::{sync::watch, time::timeout_at};
 
-/// Whoever hasn't been heard of for so long is forgotten.
-const REMEMBERED: Duration = Duration::from_secs(600);
-/// A leader's request is held open for no longer.
-const LONGEST_LEAD: Duration = Duration::from_secs(20);
-/// How many are remembered at most; names are whatever their bearers say.
-const MOST: usize = 1000;
-/// The most characters of a name.
-const LONGEST_NAME: usize = 100;
+/// A process that was silent for so long is forgotten.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a leader's request is held open at most.
+const MAX_LEAD_WAIT: Duration = Duration::from_secs(20);
+/// The most processes that are remembered: their names are their own choice.
+const MAX_ASSIMILATORS: usize = 1000;
+/// The most characters of a process' name.
+const MAX_NAME_CHARS: usize = 100;
 
-/// All of them, as they were heard of.
+/// Threads of the server's process that assimilate. The server wakes them and stops them.
+pub trait AssimilationThreads: fmt::Debug + Send + Sync {
+    /// One more result waits: one thread is woken, or one more is started.
+    fn wake_one(&self);
+    /// There is something that each of them can help with: all that wait are woken.
+    fn wake_all(&self);
+    /// Threads that run now.
+    fn running(&self) -> usize;
+    /// Stops them, each after the unit that it is at. Returns when all have ended.
+    fn stop(&self);
+}
+
+/// Everybody who assimilates for this server.
 #[derive(Debug)]
 pub(crate) struct Assimilators {
-    rung: watch::Sender<u64>,
+    /// Counts notices of work: each change wakes the requests that wait for it.
+    work: watch::Sender<u64>,
     heard: Mutex<BTreeMap<String, Heard>>,
-    threads: OnceLock<Crew>,
-    boards: Boards,
+    threads: RwLock<Option<Arc<dyn AssimilationThreads>>>,
+    range_merges: RangeMerges,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,35 +56,45 @@ struct Heard {
 impl Default for Assimilators {
     fn default() -> Self {
         Self {
-            rung: watch::Sender::new(0),
+            work: watch::Sender::new(0),
             heard: Mutex::default(),
-            threads: OnceLock::new(),
-            boards: Boards::default(),
+            threads: RwLock::default(),
+            range_merges: RangeMerges::default(),
         }
     }
 }
 
 impl Assimilators {
-    /// There may be work, or the core has ended: whoever waits looks again.
-    pub(crate) fn ring(&self) {
-        self.rung.send_modify(|times| *times = times.wrapping_add(1));
+    /// One more result waits.
+    pub(crate) fn notify(&self) {
+        if let Some(threads) = self.local() {
+            threads.wake_one();
+        }
+        self.notify_processes();
     }
 
-    /// Hears the bell from now on.
-    pub(crate) fn listen(&self) -> watch::Receiver<u64> {
-        self.rung.subscribe()
+    /// There may be work, or the core has ended: every request that waits looks again.
+    fn notify_processes(&self) {
+        self.work.send_modify(|times| *times = times.wrapping_add(1));
     }
 
-    /// What a leader gets who says what is left of its merge. Held open for as long as it says while there is nothing
-    /// for it.
+    /// Sees every notice of work from now on.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.work.subscribe()
+    }
+
+    /// Answers a leader that names the open ranges of its merge. Held open for as long as the request says while there is
+    /// nothing to answer.
     pub(crate) async fn lead(&self, request: &LeadRequest) -> LeadAnswer {
-        let until = Instant::now() + Duration::from_millis(request.wait.0).min(LONGEST_LEAD);
-        let mut done = self.boards.listen();
+        let until = Instant::now() + Duration::from_millis(request.wait.0).min(MAX_LEAD_WAIT);
+        let mut done = self.range_merges.subscribe();
         loop {
-            let (answer, news) = self.boards.lead(request, Instant::now());
+            let (answer, news) = self.range_merges.lead(request, Instant::now());
             if news == News::Ranges {
-                self.ring();
-                self.threads.get().into_iter().for_each(Crew::call);
+                self.notify_processes();
+                if let Some(threads) = self.local() {
+                    threads.wake_all();
+                }
             }
             let nothing = answer.made.is_empty() && answer.own.is_none();
             if !nothing || !matches!(timeout_at(until.into(), done.changed()).await, Ok(Ok(()))) {
@@ -81,43 +105,56 @@ impl Assimilators {
 
     /// A range of a merge that another leads.
     pub(crate) fn take_range(&self) -> Option<RangeWork> {
-        self.boards.take(Instant::now())
+        self.range_merges.take(Instant::now())
     }
 
-    /// Somebody has done one.
+    /// Takes the result of a range.
     pub(crate) fn range_made(&self, lease: LeaseId, made: MadeRequest) -> Offer {
-        self.boards.made(lease, made, Instant::now())
+        self.range_merges.made(lease, made, Instant::now())
     }
 
-    /// Those that run in the server itself; said once.
-    pub(crate) fn set_threads(&self, crew: Crew) {
-        let _ = self.threads.set(crew);
+    /// Has the threads of this process told of work, until [`Assimilators::stop`].
+    pub(crate) fn attach(&self, threads: Arc<dyn AssimilationThreads>) {
+        *self.threads.write().unwrap_or_else(PoisonError::into_inner) = Some(threads);
     }
 
-    /// How many run in the server itself.
+    /// The core has ended: requests that wait are answered, and the threads end. Blocks until they have.
+    pub(crate) fn stop(&self) {
+        self.notify_processes();
+        let threads = self.threads.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(threads) = threads {
+            threads.stop();
+        }
+    }
+
+    /// How many threads run in this process.
     pub(crate) fn threads(&self) -> u32 {
-        let threads = self.threads.get().map_or(0, Crew::size);
-        u32::try_from(threads).unwrap_or(u32::MAX)
+        let running = self.local().map_or(0, |threads| threads.running());
+        u32::try_from(running).unwrap_or(u32::MAX)
     }
 
-    /// A process has asked, and got so many units.
+    fn local(&self) -> Option<Arc<dyn AssimilationThreads>> {
+        self.threads.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that a process asked, and got so many units.
     pub(crate) fn heard(&self, name: &str, taken: u64) {
-        let name: String = name.chars().take(LONGEST_NAME).collect();
+        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
         let now = Instant::now();
         let mut heard = self.all();
-        heard.retain(|_, one| now.duration_since(one.at) < REMEMBERED);
-        if heard.len() < MOST || heard.contains_key(&name) {
+        heard.retain(|_, one| now.duration_since(one.at) < SILENCE_TIMEOUT);
+        if heard.len() < MAX_ASSIMILATORS || heard.contains_key(&name) {
             let one = heard.entry(name).or_insert(Heard { at: now, taken: 0 });
             *one = Heard { at: now, taken: one.taken.saturating_add(taken) };
         }
     }
 
-    /// Those that were heard of lately, by name.
+    /// The processes that were heard of lately, by name.
     pub(crate) fn view(&self) -> Vec<AssimilatorView> {
         let silent =
             |one: &Heard| Millis(u64::try_from(one.at.elapsed().as_millis()).unwrap_or(u64::MAX));
         let heard = self.all();
-        let view = heard.iter().filter(|(_, one)| one.at.elapsed() < REMEMBERED);
+        let view = heard.iter().filter(|(_, one)| one.at.elapsed() < SILENCE_TIMEOUT);
         view.map(|(name, one)| AssimilatorView {
             name: name.clone(),
             silent: silent(one),
@@ -142,10 +179,10 @@ mod tests {
         assimilators.heard(&long, 1);
         assimilators.heard(&long, 2);
         let view = assimilators.view();
-        assert_eq!((view.len(), view[0].name.len(), view[0].taken), (1, LONGEST_NAME, 3));
-        for number in 0..2 * MOST {
+        assert_eq!((view.len(), view[0].name.len(), view[0].taken), (1, MAX_NAME_CHARS, 3));
+        for number in 0..2 * MAX_ASSIMILATORS {
             assimilators.heard(&number.to_string(), 0);
         }
-        assert_eq!(assimilators.view().len(), MOST);
+        assert_eq!(assimilators.view().len(), MAX_ASSIMILATORS);
     }
 }

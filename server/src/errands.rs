@@ -1,10 +1,9 @@
-//! What the core wants done outside is done here, and the spool folder is kept from growing for ever.
+//! Carries out the side effects that the core asks for, and deletes old uploads from the spool folder.
 
 use crate::{
-    http::Site,
+    http::AppState,
     shell::{Errand, ShellHandle},
 };
-use sojourn_assimilator::Workers;
 use sojourn_blobs::{Staging, UploadName, Uploads};
 use sojourn_protocol::ids::LeaseId;
 use std::time::{Duration, SystemTime};
@@ -14,25 +13,22 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at},
 };
 
-/// How often the spool folder is looked through.
-const SWEEP_EVERY: Duration = Duration::from_secs(3600);
-/// Blobs that are sent to be published are published at once, or sent again.
-const STALE_BLOBS: Duration = Duration::from_secs(24 * 3600);
-/// Unfinished results that weren't touched for so long are sent from their start, if at all.
-const STALE_LEASES: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How often old uploads are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(3600);
+/// An upload of a blob that wasn't written for so long is deleted. A complete one is published at once.
+const BLOB_UPLOAD_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// An incomplete upload of a result that wasn't written for so long is deleted.
+const RESULT_UPLOAD_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Carries out what the core wants done outside, until the core has ended.
-pub(crate) async fn run(errands: UnboundedReceiver<Errand>, workers: Workers, site: Site) {
-    let (shell, uploads) = (site.shell.clone(), site.uploads.clone());
+/// Carries out side effects until the core has ended.
+pub(crate) async fn run(errands: UnboundedReceiver<Errand>, app: AppState) {
+    let (shell, uploads) = (app.shell.clone(), app.uploads.clone());
     let runtime = Handle::current();
     let mut carried = tokio::task::spawn_blocking(move || {
-        carry_out(errands, &workers, &site, &runtime);
-        // Those that wait hear that the core has ended.
-        site.assimilators.ring();
-        // Ends the assimilators' threads, each after the unit that it is at.
-        drop(workers);
+        carry_out(errands, &app, &runtime);
+        app.assimilation.assimilators.stop();
     });
-    let mut sweeps = interval_at(Instant::now() + SWEEP_EVERY, SWEEP_EVERY);
+    let mut sweeps = interval_at(Instant::now() + SWEEP_INTERVAL, SWEEP_INTERVAL);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -42,23 +38,15 @@ pub(crate) async fn run(errands: UnboundedReceiver<Errand>, workers: Workers, si
     }
 }
 
-/// On a thread of its own: every hop has its errands, and most of them block for a moment.
-fn carry_out(
-    mut errands: UnboundedReceiver<Errand>,
-    workers: &Workers,
-    site: &Site,
-    runtime: &Handle,
-) {
-    let Site { keeper, uploads, staging, assimilators, .. } = site;
+/// Runs on a thread of its own: each hop has side effects, and most of them block for a moment.
+fn carry_out(mut errands: UnboundedReceiver<Errand>, app: &AppState, runtime: &Handle) {
+    let AppState { blobs, uploads, staging, assimilation, .. } = app;
     while let Some(errand) = errands.blocking_recv() {
         match errand {
-            Errand::Assimilate => {
-                workers.wake();
-                assimilators.ring();
-            }
+            Errand::Assimilate => assimilation.assimilators.notify(),
             Errand::Delete(blob) => {
-                let keeper = keeper.clone();
-                drop(runtime.spawn(async move { keeper.delete(blob).await }));
+                let blobs = blobs.clone();
+                drop(runtime.spawn(async move { blobs.delete(blob).await }));
             }
             Errand::DropUpload(lease) => {
                 if let Some(staging) = staging.clone() {
@@ -75,7 +63,7 @@ fn carry_out(
     }
 }
 
-/// What can't be thrown away now, a collection finds.
+/// Objects that can't be deleted now are found by a later collection.
 async fn unstage(staging: Staging, lease: LeaseId) {
     if let Err(error) = staging.unstage(lease).await {
         let error = &error as &dyn std::error::Error;
@@ -83,29 +71,28 @@ async fn unstage(staging: Staging, lease: LeaseId) {
     }
 }
 
-/// Throws away uploads that nobody is going to need. A complete result whose lease the core may
-/// still take it for stays, however old.
+/// Deletes uploads that aren't needed any more. A complete result stays, however old, while the core may still accept it.
 pub(crate) async fn sweep(shell: ShellHandle, uploads: Uploads) {
     let wanted = match shell.wanted_uploads().await {
         Ok(wanted) => wanted,
-        Err(error) => return tracing::warn!(%error, "the uploads can't be looked through"),
+        Err(error) => return tracing::warn!(%error, "old uploads can't be looked for"),
     };
     let swept = tokio::task::spawn_blocking(move || {
         uploads.sweep(SystemTime::now(), |name, state| match name {
-            UploadName::Blob(_) => Some(STALE_BLOBS),
+            UploadName::Blob(_) => Some(BLOB_UPLOAD_TIMEOUT),
             UploadName::Lease(lease) | UploadName::Delta(lease) if !wanted.wants(lease) => {
                 Some(Duration::ZERO)
             }
-            UploadName::Lease(_) => (!state.complete).then_some(STALE_LEASES),
-            UploadName::Delta(_) => Some(STALE_LEASES),
+            UploadName::Lease(_) => (!state.complete).then_some(RESULT_UPLOAD_TIMEOUT),
+            UploadName::Delta(_) => Some(RESULT_UPLOAD_TIMEOUT),
         })
     });
     match swept.await {
         Ok(Ok(0)) | Err(_) => {}
-        Ok(Ok(swept)) => tracing::info!(swept, "old uploads were thrown away"),
+        Ok(Ok(swept)) => tracing::info!(swept, "old uploads were deleted"),
         Ok(Err(error)) => {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "old uploads could not be thrown away");
+            tracing::warn!(error, "old uploads could not be deleted");
         }
     }
 }

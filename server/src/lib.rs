@@ -8,31 +8,36 @@
 //!
 //! The shell brings time, chance and storage; what is decided, the core decides.
 
+mod assimilation;
 mod assimilators;
-mod boards;
-mod collect;
+mod blob_lifecycle;
+mod config;
+mod data_folder;
 mod errands;
-mod folder;
 mod http;
 pub mod journal;
-mod keeper;
 mod migrate;
-mod queue;
-mod serve;
+mod orphans;
+mod range_merges;
+mod server;
 pub mod shell;
-mod spooled;
 mod tls;
 mod tokens;
 
-pub use folder::{DataFolder, FolderError};
+pub use assimilation::{AssimilationHandle, LocalAssimilators, StartAssimilators};
+pub use assimilators::AssimilationThreads;
+pub use config::{ServeConfig, ServeError, ServeReady, Transport};
+pub use data_folder::{DataFolder, DataFolderError};
 pub use migrate::{MigrateError, Migrated, migrate};
-pub use serve::{ServeConfig, ServeError, ServeReady, Server, Transport, serve};
+pub use server::{Server, serve};
 pub use sojourn_blobs::StoreSettings;
 pub use tls::{TlsError, TlsFiles};
 pub use tokens::{SharedTokens, TokensError, settle_tokens};
 
 /// The document that describes the API (OpenAPI 3.1), as `GET /v1/openapi.json` gives it.
-#[must_use]
-pub fn openapi() -> &'static serde_json::Value {
-    &http::openapi::DOCUMENT
+///
+/// # Errors
+/// Where it can't be serialised, which is a fault of the program.
+pub fn openapi() -> Result<&'static serde_json::Value, &'static serde_json::Error> {
+    http::openapi::DOCUMENT.as_ref()
 }

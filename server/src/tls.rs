@@ -17,8 +17,8 @@ use std::{
 };
 use webpki::{EndEntityCert, KeyUsage};
 
-/// How often the files are looked at while connections are made: renewals take no restart.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often the files are checked for a renewal while connections are made.
+const DEFAULT_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Where certificate and key are.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ pub enum TlsError {
     Empty {
         /// Which.
         path: PathBuf,
-        /// What should be in it.
+        /// The missing section.
         what: &'static str,
         /// How the section's first line would end.
         label: &'static str,
@@ -60,9 +60,9 @@ pub enum TlsError {
         path: PathBuf,
         /// Where the section begins, from 1.
         line: usize,
-        /// What it should be.
+        /// The kind of the section.
         what: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The key can be read only with a passphrase.
@@ -96,7 +96,7 @@ impl TlsFiles {
     /// These files, looked at every ten seconds.
     #[must_use]
     pub const fn new(certificate: PathBuf, key: PathBuf) -> Self {
-        Self { certificate, key, look_every: LOOK_EVERY }
+        Self { certificate, key, look_every: DEFAULT_CHECK_INTERVAL }
     }
 
     fn read(&self) -> Result<Contents, TlsError> {
@@ -132,7 +132,7 @@ impl TlsFiles {
     }
 }
 
-/// What a section holds, and how the line before it ends.
+/// A kind of PEM section: its name, and the end of its first line.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     what: &'static str,
@@ -163,7 +163,7 @@ impl Pem<'_> {
         TlsError::Empty { path: self.path.to_owned(), what: kind.what, label: kind.label }
     }
 
-    /// What is inside a section has no lines; the section is named by its first.
+    /// The contents of a section have no line numbers, so the error names the section's first line.
     fn refuse(&self, kind: Kind, index: usize, reason: &dyn fmt::Display) -> TlsError {
         let begins = |line: &str| line.starts_with("-----BEGIN ") && line.ends_with(kind.label);
         let mut lines = self.lines().enumerate().filter(|(_, line)| begins(line.trim_end()));
@@ -192,7 +192,7 @@ pub(crate) struct Certificates {
 
 struct Served {
     key: Arc<CertifiedKey>,
-    /// What was last read, good or not.
+    /// The files as they were last read, valid or not.
     contents: Contents,
     looked: Instant,
 }
@@ -217,7 +217,7 @@ impl Certificates {
         Ok(Self { files, served: Mutex::new(served) })
     }
 
-    /// What servers show: TLS 1.2 and 1.3, without certificates of clients.
+    /// The TLS settings: versions 1.2 and 1.3, no client certificates.
     ///
     /// # Errors
     /// Where the TLS library refuses.
@@ -269,7 +269,7 @@ impl Certificates {
             return Ok(());
         }
         let parsed = self.files.parse(&contents);
-        // Bad ones are said once.
+        // Invalid files are logged once.
         served.contents = contents;
         served.key = Arc::new(parsed?);
         tracing::info!(file = %self.files.certificate.display(), "the certificate was renewed");
@@ -284,11 +284,11 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// Says so where every client will refuse the certificate for its time.
+/// Logs an error if every client will refuse the certificate because of its validity period.
 fn warn_of_time(files: &TlsFiles, key: &CertifiedKey) {
     let check = || -> Result<(), webpki::Error> {
         let certificate = key.cert.first().ok_or(webpki::Error::BadDer)?;
-        // Without anybody to trust this ends in an error; times are looked at first.
+        // Without trusted roots this fails in any case; the validity period is checked first.
         EndEntityCert::try_from(certificate)?
             .verify_for_usage(&[], &[], &[], UnixTime::now(), KeyUsage::server_auth(), None, None)
             .map(|_| ())

@@ -1,18 +1,18 @@
-//! The tokens of machines, of users and of assimilators are the same at all servers of a journal.
+//! The tokens of machines, users and assimilators. All servers of a journal share them.
 
 use crate::{
-    folder::{DataFolder, FolderError},
+    data_folder::{DataFolder, DataFolderError},
     journal::{JournalError, OpenJournal},
 };
 use std::{fmt, path::Path};
 
-/// Why tokens could not be settled on.
+/// Why the tokens can't be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokensError {
     /// The folder can't be used.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] DataFolderError),
     /// The journal's storage can't be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -21,11 +21,11 @@ pub enum TokensError {
 /// The tokens that all servers of a journal share.
 #[derive(Clone)]
 pub struct SharedTokens {
-    /// With it a machine becomes a host.
+    /// Lets a machine enrol as a host.
     pub enrol: String,
-    /// The right of users.
+    /// Gives the rights of users.
     pub admin: String,
-    /// With it a process assimilates.
+    /// Lets a process assimilate.
     pub assimilator: String,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Debug for SharedTokens {
     }
 }
 
-/// The tokens that the journal holds, or else the folder's. Both have them then.
+/// The journal's tokens, or the folder's if the journal has none. Both have them afterwards.
 ///
 /// # Errors
 /// Where the journal's storage or the folder can't be used.

@@ -84,7 +84,7 @@ fn a_second_thread_comes_where_there_is_a_second_unit_to_do() {
     let (queue, blobs) = (world.queue.clone(), world.blobs.clone());
     let assimilator = Assimilator::new(queue, uploads, blobs, world.runtime.handle().clone());
     let workers = Workers::start(0..=2, assimilator).unwrap();
-    assert_eq!(workers.crew().size(), 0);
+    assert_eq!(workers.running(), 0);
     let hop = hop(Base::Initial { seed: 3 });
     for _ in 0..2 {
         // Each is read only while the other is, too.
@@ -94,5 +94,5 @@ fn a_second_thread_comes_where_there_is_a_second_unit_to_do() {
     for _ in 0..2 {
         assert!(world.offers.recv().unwrap().is_ok());
     }
-    assert_eq!(workers.crew().size(), 2);
+    assert_eq!(workers.running(), 2);
 }

@@ -1,30 +1,31 @@
-//! What assimilators ask and offer that are processes of their own.
+//! Requests of assimilators that are processes of their own.
 //!
-//! Each reaches the blobs itself. An offer is passed on to the core under the holds of its blobs, once they have been
-//! seen in the store: what was published may have been deleted since, and the core must not take for stored what isn't.
+//! Each reaches the blobs itself. The server passes an offer to the core while it holds the offer's blobs, and after it has
+//! found them in the store: a blob may have been deleted since it was published, and the core must not count a missing
+//! blob as stored.
 
 use super::{
-    Site,
+    AppState,
     auth::{Assimilator, Overseer},
     error::HttpError,
     jobs::unexpected,
 };
 use actix_web::web;
-use sojourn_core::{self as core, Answer, Command, MergeOffer, Offered, Query, ReplyTo};
+use sojourn_core::{Answer, Command, Query};
 use sojourn_protocol::{
     assimilation::{
-        AssimilationsView, Fault, LostRequest, Made, Offer, OfferAnswer, RejectRequest,
-        RenewRequest, TakeAnswer, TakeRequest,
+        AssimilationsView, LostRequest, Made, Offer, OfferAnswer, RejectRequest, RenewRequest,
+        TakeAnswer, TakeRequest,
     },
-    error::ErrorKind,
+    error::{ApiError, ErrorKind},
     ids::LeaseId,
     ranges::{LeadAnswer, LeadRequest, MadeRequest},
 };
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// A request for a unit is held open for no longer.
-const LONGEST_WAIT: Duration = Duration::from_secs(20);
+/// How long a request for a unit is held open at most.
+const MAX_WAIT: Duration = Duration::from_secs(20);
 
 type Answered = Result<web::Json<OfferAnswer>, HttpError>;
 
@@ -38,27 +39,23 @@ type Answered = Result<web::Json<OfferAnswer>, HttpError>;
     security(("assimilator" = []))
 )]
 pub(super) async fn take(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Assimilator,
     request: web::Json<TakeRequest>,
 ) -> Result<web::Json<TakeAnswer>, HttpError> {
     let TakeRequest { name, wait, losses } = request.into_inner();
-    let until = Instant::now() + Duration::from_millis(wait.0).min(LONGEST_WAIT);
-    let mut bell = site.assimilators.listen();
+    let until = Instant::now() + Duration::from_millis(wait.0).min(MAX_WAIT);
+    let mut work = app.assimilation.assimilators.subscribe();
     loop {
-        // What is begun comes first.
-        if let Some(range) = site.assimilators.take_range() {
-            site.assimilators.heard(&name, 0);
+        // A merge that was begun comes first.
+        if let Some(range) = app.assimilation.take_range() {
+            app.assimilation.assimilators.heard(&name, 0);
             return Ok(web::Json(TakeAnswer { unit: None, range: Some(range) }));
         }
-        let command = |to| Command::TakeAssimilation { to, losses };
-        let unit = match site.shell.call(command).await? {
-            Answer::Assimilation(unit) => unit.map(|unit| *unit),
-            other => return Err(unexpected(&other)),
-        };
-        site.assimilators.heard(&name, u64::from(unit.is_some()));
-        // The bell is never taken down while there is a site.
-        if unit.is_some() || !matches!(timeout_at(until, bell.changed()).await, Ok(Ok(()))) {
+        let unit = app.assimilation.take_unit(losses).await?.map(|unit| *unit);
+        app.assimilation.assimilators.heard(&name, u64::from(unit.is_some()));
+        // The sender lives as long as the server.
+        if unit.is_some() || !matches!(timeout_at(until, work.changed()).await, Ok(Ok(()))) {
             return Ok(web::Json(TakeAnswer { unit, range: None }));
         }
     }
@@ -78,7 +75,7 @@ pub(super) async fn take(
     security(("assimilator" = []))
 )]
 pub(super) async fn lead(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Assimilator,
     path: web::Path<u64>,
     request: web::Json<LeadRequest>,
@@ -86,7 +83,7 @@ pub(super) async fn lead(
     if request.unit.lease != LeaseId(path.into_inner()) {
         return Err(HttpError::new(ErrorKind::Invalid, "the unit is another lease's"));
     }
-    Ok(web::Json(site.assimilators.lead(&request).await))
+    Ok(web::Json(app.assimilation.lead(&request).await))
 }
 
 /// Gives what came of a range.
@@ -102,12 +99,12 @@ pub(super) async fn lead(
     security(("assimilator" = []))
 )]
 pub(super) async fn range_made(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Assimilator,
     path: web::Path<u64>,
     request: web::Json<MadeRequest>,
 ) -> Answered {
-    let offer = site.assimilators.range_made(LeaseId(path.into_inner()), request.into_inner());
+    let offer = app.assimilation.range_made(LeaseId(path.into_inner()), request.into_inner());
     Ok(web::Json(OfferAnswer { offer }))
 }
 
@@ -124,13 +121,13 @@ pub(super) async fn range_made(
     security(("assimilator" = []))
 )]
 pub(super) async fn renew(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Assimilator,
     path: web::Path<u64>,
     request: web::Json<RenewRequest>,
 ) -> Answered {
     let (lease, taking) = (LeaseId(path.into_inner()), request.taking);
-    offer(&site, |to| Command::RenewAssimilation { to, lease, taking }).await
+    answer(app.assimilation.renew(lease, taking).await)
 }
 
 /// Offers what was made of an upload, whose blobs have been put in the store.
@@ -146,21 +143,21 @@ pub(super) async fn renew(
     security(("assimilator" = []))
 )]
 pub(super) async fn assimilated(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Assimilator,
     path: web::Path<u64>,
     request: web::Json<Made>,
 ) -> Answered {
     let (lease, made) = (LeaseId(path.into_inner()), request.into_inner());
-    // A task of its own: the holds last until the core has heard the offer, though nobody waits for it any more.
-    let offered = actix_web::rt::spawn(offer_held(site, lease, made)).await;
+    // A task of its own: the holds last until the core has heard the offer, even if the client hangs up.
+    let offered = actix_web::rt::spawn(offer_held(app, lease, made)).await;
     offered.map_err(|error| HttpError::fault(&error))?
 }
 
-async fn offer_held(site: web::Data<Site>, lease: LeaseId, made: Made) -> Answered {
-    let blobs = site.keeper.blobs();
+async fn offer_held(app: web::Data<AppState>, lease: LeaseId, made: Made) -> Answered {
+    let blobs = app.blobs.store();
     let mut holds = Vec::new();
-    // In the order in which whoever merges in this process holds them.
+    // In the same order as assimilators of this process hold them.
     for blob in made.blobs() {
         holds.push(blobs.hold(blob.sha256).await);
     }
@@ -169,14 +166,7 @@ async fn offer_held(site: web::Data<Site>, lease: LeaseId, made: Made) -> Answer
             return Ok(web::Json(OfferAnswer { offer: Offer::Unpublished }));
         }
     }
-    let Made { version, checkpoint, merged } = made;
-    let merged = merged.map(|merged| MergeOffer {
-        state: merged.state,
-        flush: merged.flush,
-        in_flight: merged.in_flight,
-    });
-    let command = |to| Command::OfferAssimilated { to, lease, version, checkpoint, merged };
-    let offered = offer(&site, command).await;
+    let offered = answer(app.assimilation.assimilated(lease, made).await);
     drop(holds);
     offered
 }
@@ -194,18 +184,14 @@ async fn offer_held(site: web::Data<Site>, lease: LeaseId, made: Made) -> Answer
     security(("assimilator" = []))
 )]
 pub(super) async fn rejected(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Assimilator,
     path: web::Path<u64>,
     request: web::Json<RejectRequest>,
 ) -> Answered {
     let (lease, RejectRequest { fault, reason }) =
         (LeaseId(path.into_inner()), request.into_inner());
-    let fault = match fault {
-        Fault::Host => core::Fault::Host,
-        Fault::Server => core::Fault::Server,
-    };
-    offer(&site, |to| Command::OfferRejected { to, lease, reason, fault }).await
+    answer(app.assimilation.rejected(lease, fault, reason).await)
 }
 
 /// Says that a blob that a unit needs isn't in the store, or isn't what it was. The server looks itself.
@@ -221,12 +207,12 @@ pub(super) async fn rejected(
     security(("assimilator" = []))
 )]
 pub(super) async fn lost(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Assimilator,
     _: web::Path<u64>,
     request: web::Json<LostRequest>,
 ) -> Answered {
-    let found = site.keeper.missed(request.blob).await;
+    let found = app.blobs.report_missing(request.blob).await;
     let offer = match found.kind {
         ErrorKind::NotFound => Offer::Taken,
         ErrorKind::Unavailable => Offer::Stale,
@@ -244,10 +230,10 @@ pub(super) async fn lost(
     security(("assimilator" = []), ("admin" = []))
 )]
 pub(super) async fn view(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Overseer,
 ) -> Result<web::Json<AssimilationsView>, HttpError> {
-    match site.shell.call(|to| Command::Query { to, query: Query::Assimilations }).await? {
+    match app.shell.call(|to| Command::Query { to, query: Query::Assimilations }).await? {
         Answer::Assimilations(counts) => Ok(web::Json(AssimilationsView {
             waiting: counts.waiting,
             behind: counts.behind,
@@ -255,19 +241,14 @@ pub(super) async fn view(
             lag: counts.lag,
             ended: counts.ended,
             per_second: counts.per_second,
-            threads: site.assimilators.threads(),
-            assimilators: site.assimilators.view(),
-            blobs: site.blobs_url.clone(),
+            threads: app.assimilation.assimilators.threads(),
+            assimilators: app.assimilation.assimilators.view(),
+            blobs: app.blobs_url.clone(),
         })),
         other => Err(unexpected(&other)),
     }
 }
 
-async fn offer(site: &Site, command: impl FnOnce(ReplyTo) -> Command) -> Answered {
-    let offer = match site.shell.call(command).await? {
-        Answer::Offered(Offered::Taken) => Offer::Taken,
-        Answer::Offered(Offered::Stale) => Offer::Stale,
-        other => return Err(unexpected(&other)),
-    };
-    Ok(web::Json(OfferAnswer { offer }))
+fn answer(offer: Result<Offer, ApiError>) -> Answered {
+    Ok(web::Json(OfferAnswer { offer: offer? }))
 }

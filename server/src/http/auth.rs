@@ -1,13 +1,13 @@
-//! Who calls: machines that enrol, hosts, assimilators, users. Tokens come as `Authorization: Bearer`.
+//! Authenticates callers: machines that enrol, hosts, assimilators, users. Tokens come as `Authorization: Bearer`.
 
-use super::{Site, error::HttpError};
+use super::{AppState, error::HttpError};
 use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
 use futures::future::LocalBoxFuture;
 use sojourn_core::{Answer, Command, Query};
 use sojourn_protocol::{digest::Digest, error::ErrorKind, ids::HostId};
 use std::future::{Ready, ready};
 
-/// The hashes of the tokens that this server made for itself.
+/// The hashes of the server's own tokens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tokens {
     enrol: Digest,
@@ -23,13 +23,13 @@ impl Tokens {
     }
 }
 
-/// Compares without saying by its time where they differ.
+/// Compares in constant time.
 fn same(a: Digest, b: Digest) -> bool {
     let different = a.0.iter().zip(&b.0).fold(0, |all, (a, b)| all | (a ^ b));
     std::hint::black_box(different) == 0
 }
 
-/// The hash of the token that came; the token itself goes no further.
+/// The hash of the request's token. The token itself isn't kept.
 fn bearer(request: &HttpRequest) -> Result<Digest, HttpError> {
     let value = request.headers().get(header::AUTHORIZATION);
     let token = value.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
@@ -43,12 +43,12 @@ fn unknown() -> HttpError {
     HttpError::new(ErrorKind::Unauthorized, "the token is unknown or was revoked")
 }
 
-fn site(request: &HttpRequest) -> Result<web::Data<Site>, HttpError> {
-    let site = request.app_data::<web::Data<Site>>().cloned();
-    site.ok_or_else(|| HttpError::new(ErrorKind::Unavailable, "the server is starting"))
+fn app(request: &HttpRequest) -> Result<web::Data<AppState>, HttpError> {
+    let app = request.app_data::<web::Data<AppState>>().cloned();
+    app.ok_or_else(|| HttpError::new(ErrorKind::Unavailable, "the server is starting"))
 }
 
-/// A machine that may become a host.
+/// A machine that may enrol as a host.
 pub(super) struct Enroller;
 
 impl FromRequest for Enroller {
@@ -58,7 +58,7 @@ impl FromRequest for Enroller {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let check = || {
             let token = bearer(request)?;
-            if same(token, site(request)?.tokens.enrol) { Ok(Self) } else { Err(unknown()) }
+            if same(token, app(request)?.tokens.enrol) { Ok(Self) } else { Err(unknown()) }
         };
         ready(check())
     }
@@ -74,7 +74,7 @@ impl FromRequest for Admin {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let check = || {
             let token = bearer(request)?;
-            if same(token, site(request)?.tokens.admin) { Ok(Self) } else { Err(unknown()) }
+            if same(token, app(request)?.tokens.admin) { Ok(Self) } else { Err(unknown()) }
         };
         ready(check())
     }
@@ -90,13 +90,13 @@ impl FromRequest for Assimilator {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let check = || {
             let token = bearer(request)?;
-            if same(token, site(request)?.tokens.assimilator) { Ok(Self) } else { Err(unknown()) }
+            if same(token, app(request)?.tokens.assimilator) { Ok(Self) } else { Err(unknown()) }
         };
         ready(check())
     }
 }
 
-/// Somebody who may see how much there is to assimilate.
+/// A user or an assimilator: both may see the assimilation backlog.
 pub(super) struct Overseer;
 
 impl FromRequest for Overseer {
@@ -118,16 +118,16 @@ impl FromRequest for Host {
     type Future = LocalBoxFuture<'static, Result<Self, HttpError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let (token, site) = (bearer(request), site(request));
+        let (token, app) = (bearer(request), app(request));
         Box::pin(async move {
-            let (token_sha256, site) = (token?, site?);
-            if let Some(host) = site.known.get(token_sha256) {
+            let (token_sha256, app) = (token?, app?);
+            if let Some(host) = app.token_cache.get(token_sha256) {
                 return Ok(Self(host));
             }
             let query = Query::HostByToken { token_sha256 };
-            match site.shell.call(|to| Command::Query { to, query }).await? {
+            match app.shell.call(|to| Command::Query { to, query }).await? {
                 Answer::HostByToken(Some(host)) => {
-                    site.known.insert(token_sha256, host);
+                    app.token_cache.insert(token_sha256, host);
                     Ok(Self(host))
                 }
                 _ => Err(unknown()),
@@ -136,7 +136,7 @@ impl FromRequest for Host {
     }
 }
 
-/// Somebody who reads blobs.
+/// A user or a host: both may read blobs.
 pub(super) enum Reader {
     Admin,
     Host(HostId),

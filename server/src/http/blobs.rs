@@ -1,17 +1,17 @@
-//! Blobs: read by hosts and users, put there by users.
+//! Blobs: read by hosts and users, uploaded by users.
 
 use super::{
-    Site,
+    AppState,
     auth::{Admin, Reader},
-    bytes::{Offset, Wanted, declared_bytes, receive, wanted},
+    direct::url_term,
     error::HttpError,
-    finished,
     jobs::unexpected,
-    openapi::Bytes,
+    schema::Bytes,
+    uploads::{Offset, Wanted, declared_bytes, receive, wanted},
 };
 use crate::{
-    collect::{self, CollectError},
-    keeper::PublishError,
+    blob_lifecycle::PublishError,
+    orphans::{self, CollectError},
 };
 use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
 use futures::TryStreamExt as _;
@@ -49,28 +49,28 @@ fn digest(text: &str) -> Result<Digest, HttpError> {
     security(("host" = []), ("admin" = []))
 )]
 pub(super) async fn get(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     reader: Reader,
     path: web::Path<String>,
     request: HttpRequest,
 ) -> Result<HttpResponse, HttpError> {
     let blob = digest(&path)?;
     if let Reader::Host(host) = reader {
-        site.shell.call(|to| Command::AuthorizeRead { to, host, blob }).await?;
-        site.traffic.downloaded();
+        app.shell.call(|to| Command::AuthorizeRead { to, host, blob }).await?;
+        app.traffic.downloaded();
     }
     if follows(&request)
-        && let Some(answer) = elsewhere(&site, blob).await?
+        && let Some(answer) = elsewhere(&app, blob).await?
     {
         return Ok(answer);
     }
-    let bytes = match site.keeper.blobs().size(blob).await {
+    let bytes = match app.blobs.store().size(blob).await {
         Ok(bytes) => bytes.ok_or(BlobError::Missing(blob)),
         Err(error) => Err(error),
     };
     let bytes = match bytes {
         Ok(bytes) => bytes,
-        Err(error) => return Err(unread(&site, blob, error).await),
+        Err(error) => return Err(unread(&app, blob, error).await),
     };
     let range = request.headers().get(header::RANGE).and_then(|value| value.to_str().ok());
     let (mut answer, range) = match wanted(range, bytes) {
@@ -84,17 +84,17 @@ pub(super) async fn get(
         Wanted::Outside => return Err(HttpError::range(bytes)),
     };
     let length = range.end - range.start;
-    let stream = match site.keeper.blobs().read(blob, range).await {
+    let stream = match app.blobs.store().read(blob, range).await {
         Ok(stream) => stream,
-        Err(error) => return Err(unread(&site, blob, error).await),
+        Err(error) => return Err(unread(&app, blob, error).await),
     };
-    let traffic = Arc::clone(&site.traffic);
+    let traffic = Arc::clone(&app.traffic);
     let stream = stream.inspect_ok(move |bytes| traffic.sent(bytes.len()));
     let stream = stream.inspect_err(move |error| {
-        // One that is stored in pieces is looked at as it is read.
+        // A blob in pieces is verified as it is read.
         if is_lost(error) {
-            let site = site.clone();
-            tokio::spawn(async move { site.keeper.missed(blob).await });
+            let app = app.clone();
+            tokio::spawn(async move { app.blobs.report_missing(blob).await });
         }
     });
     Ok(answer
@@ -104,33 +104,33 @@ pub(super) async fn get(
         .body(SizedStream::new(length, stream)))
 }
 
-/// Can whoever asks go on at another place?
+/// Whether the client follows redirects to the store.
 fn follows(request: &HttpRequest) -> bool {
     request.headers().get(DIRECT_HEADER).is_some_and(|value| value == "follow")
 }
 
-/// Where the store itself gives a blob; `None` where it doesn't, or may not have it.
-async fn elsewhere(site: &Site, blob: Digest) -> Result<Option<HttpResponse>, HttpError> {
-    let Some(url) = site.keeper.blobs().read_url(blob, finished::term(site)).await? else {
+/// A redirect to the store; `None` if the store gives no URLs, or doesn't have the blob as one object.
+async fn elsewhere(app: &AppState, blob: Digest) -> Result<Option<HttpResponse>, HttpError> {
+    let Some(url) = app.blobs.store().read_url(blob, url_term(app)).await? else {
         return Ok(None);
     };
-    // One that is stored in pieces is put together here.
-    if site.keeper.blobs().plain_size(blob).await?.is_none() {
+    // A blob in pieces is joined by the server.
+    if app.blobs.store().plain_size(blob).await?.is_none() {
         return Ok(None);
     }
     let mut answer = HttpResponse::TemporaryRedirect();
     answer.insert_header((header::LOCATION, url.as_str()));
-    // It ends soon, and isn't everybody's.
+    // The URL expires soon, and is for this client alone.
     answer.insert_header((header::CACHE_CONTROL, "no-store"));
     Ok(Some(answer.finish()))
 }
 
-/// What whoever wanted to read a blob hears; the core too, where the blob has been lost.
-async fn unread(site: &Site, blob: Digest, error: BlobError) -> HttpError {
-    if is_lost(&error) { site.keeper.missed(blob).await.into() } else { error.into() }
+/// The answer to a failed read. If the blob was lost, the core is told.
+async fn unread(app: &AppState, blob: Digest, error: BlobError) -> HttpError {
+    if is_lost(&error) { app.blobs.report_missing(blob).await.into() } else { error.into() }
 }
 
-/// Does it say that the store hasn't got a blob as it was?
+/// Whether the error says that the store has lost the blob.
 const fn is_lost(error: &BlobError) -> bool {
     matches!(error, BlobError::Missing(_) | BlobError::Altered { .. } | BlobError::Shortened(_))
 }
@@ -151,7 +151,7 @@ const fn is_lost(error: &BlobError) -> bool {
     security(("admin" = []))
 )]
 pub(super) async fn put(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Admin,
     path: web::Path<String>,
     query: web::Query<Offset>,
@@ -160,25 +160,29 @@ pub(super) async fn put(
 ) -> Result<web::Json<UploadState>, HttpError> {
     let sha256 = digest(&path)?;
     let blob = BlobRef { sha256, bytes: declared_bytes(&request)? };
-    site.shell.call(|to| Command::AuthorizePublish { to, blob }).await?;
+    app.shell.call(|to| Command::AuthorizePublish { to, blob }).await?;
     let name = UploadName::Blob(sha256);
-    let state = receive(&site, name, blob, query.offset, &request, body).await?;
+    let state = receive(&app, name, blob, query.offset, &request, body).await?;
     if state.complete {
-        // A task of its own: a publish must come to its end even where nobody waits for it any more.
-        let published = actix_web::rt::spawn(publish(site, name, blob)).await;
+        // A task of its own: a publish must end even if the client hangs up.
+        let published = actix_web::rt::spawn(publish(app, name, blob)).await;
         published.map_err(|error| HttpError::fault(&error))??;
     }
     Ok(web::Json(state))
 }
 
-async fn publish(site: web::Data<Site>, name: UploadName, blob: BlobRef) -> Result<(), HttpError> {
-    let uploads = site.uploads.clone();
+async fn publish(
+    app: web::Data<AppState>,
+    name: UploadName,
+    blob: BlobRef,
+) -> Result<(), HttpError> {
+    let uploads = app.uploads.clone();
     let file = web::block(move || uploads.complete(name, blob)).await??;
-    let published = site.keeper.publish(blob, &file).await;
-    // What was damaged in the spool folder must be sent anew.
+    let published = app.blobs.publish(blob, &file).await;
+    // A file that was damaged in the spool folder must be sent again.
     let damaged = matches!(&published, Err(PublishError::Store(BlobError::Unverified { .. })));
     if published.is_ok() || damaged {
-        let uploads = site.uploads.clone();
+        let uploads = app.uploads.clone();
         web::block(move || uploads.remove(name)).await??;
     }
     Ok(published?)
@@ -196,12 +200,12 @@ async fn publish(site: web::Data<Site>, name: UploadName, blob: BlobRef) -> Resu
     security(("admin" = []))
 )]
 pub(super) async fn upload_state(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Admin,
     path: web::Path<String>,
 ) -> Result<web::Json<UploadState>, HttpError> {
     let name = UploadName::Blob(digest(&path)?);
-    let uploads = site.uploads.clone();
+    let uploads = app.uploads.clone();
     let state = web::block(move || uploads.state(name)).await?.map(|(_, state)| state);
     Ok(web::Json(state.unwrap_or(UploadState { offset: 0, complete: false })))
 }
@@ -216,12 +220,12 @@ pub(super) async fn upload_state(
     security(("admin" = []))
 )]
 pub(super) async fn missing(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Admin,
     request: web::Json<MissingRequest>,
 ) -> Result<web::Json<MissingAnswer>, HttpError> {
     let blobs = request.into_inner().blobs;
-    match site.shell.call(|to| Command::Missing { to, blobs }).await? {
+    match app.shell.call(|to| Command::Missing { to, blobs }).await? {
         Answer::Missing(missing) => Ok(web::Json(MissingAnswer { missing })),
         other => Err(unexpected(&other)),
     }
@@ -237,14 +241,14 @@ pub(super) async fn missing(
     security(("admin" = []))
 )]
 pub(super) async fn collect(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     _: Admin,
     request: web::Json<CollectRequest>,
 ) -> Result<web::Json<CollectAnswer>, HttpError> {
-    // A task of its own: it comes to its end, though nobody waits for it any more.
+    // A task of its own: it ends even if the client hangs up.
     let collected = actix_web::rt::spawn(async move {
-        let staging = site.keeper.blobs().staging();
-        collect::collect(&site.shell, &site.keeper, &staging, &request).await
+        let staging = app.blobs.store().staging();
+        orphans::collect(&app.shell, &app.blobs, &staging, &request).await
     });
     match collected.await.map_err(|error| HttpError::fault(&error))? {
         Ok(answer) => Ok(web::Json(answer)),

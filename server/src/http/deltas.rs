@@ -1,19 +1,19 @@
-//! Checkpoints that come as their difference from the base that the lease names: received as any upload
-//! is, then decoded, and from there on a whole upload like others.
+//! Checkpoints that are uploaded as their difference from the lease's base. A delta is received as any upload, and decoded.
+//! The checkpoint is then a complete upload as any other.
 //!
 //! ```text
 //!   delta --> spool, as an upload of its own --whole, with base--> checkpoint --> spool, as the lease's
 //! ```
 //!
-//! Whatever keeps a delta from being used is answered so that the host sends the checkpoint whole.
+//! A delta that can't be used is refused, and the host sends the whole checkpoint.
 
 use super::{
-    Site,
+    AppState,
     auth::Host,
-    bytes::{Offset, declared_bytes, declared_digest, drain, number, receive, sha256},
+    complete_uploads,
     error::HttpError,
-    finished,
-    openapi::Bytes,
+    schema::Bytes,
+    uploads::{Offset, declared_bytes, declared_digest, drain, number, receive, sha256},
 };
 use actix_web::{HttpRequest, web};
 use sojourn_blobs::{BlobError, UploadError, UploadName};
@@ -27,12 +27,11 @@ use sojourn_protocol::{
 };
 use tokio::sync::Semaphore;
 
-/// Bytes of checkpoints that are decoded at once; as many are held for their bases, and about as many
-/// again for deltas and what is between.
-static DECODED_AT_ONCE: Semaphore = Semaphore::const_new(ROOM_KIB);
-const ROOM_KIB: usize = 256 << 10;
+/// KiB of checkpoints that are decoded at once. Their bases take as much memory again, and so do deltas and buffers.
+static DECODING: Semaphore = Semaphore::const_new(MAX_DECODING_KIB);
+const MAX_DECODING_KIB: usize = 256 << 10;
 
-/// What a delta's request declares.
+/// The declarations in the headers of a delta's request.
 #[derive(Debug, Clone, Copy)]
 struct Declared {
     delta: BlobRef,
@@ -73,7 +72,7 @@ impl Declared {
     security(("host" = []))
 )]
 pub(super) async fn put(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     Host(host): Host,
     path: web::Path<u64>,
     query: web::Query<Offset>,
@@ -81,28 +80,28 @@ pub(super) async fn put(
     mut body: web::Payload,
 ) -> Result<web::Json<UploadState>, HttpError> {
     let lease = LeaseId(path.into_inner());
-    let declared = match allowed(&site, host, lease, &request).await {
+    let declared = match allowed(&app, host, lease, &request).await {
         Ok(declared) => declared,
         Err(error) => {
             drain(&mut body).await;
             return Err(error);
         }
     };
-    site.traffic.uploaded();
+    app.traffic.uploaded();
     let name = UploadName::Delta(lease);
-    let state = receive(&site, name, declared.delta, query.offset, &request, body).await?;
+    let state = receive(&app, name, declared.delta, query.offset, &request, body).await?;
     if state.complete {
-        // A task of its own: what has come must be decoded even where nobody waits for it any more.
-        let decoded = actix_web::rt::spawn(complete(site.clone(), lease, declared)).await;
+        // A task of its own: a complete delta is decoded even if the client hangs up.
+        let decoded = actix_web::rt::spawn(complete(app.clone(), lease, declared)).await;
         decoded.map_err(|error| HttpError::fault(&error))??;
-        finished::stage(&site, lease, declared.result).await?;
+        complete_uploads::stage(&app, lease, declared.result).await?;
     }
     Ok(web::Json(state))
 }
 
-/// What the request declares, where it can be taken.
+/// The request's declarations, if it can be accepted.
 async fn allowed(
-    site: &Site,
+    app: &AppState,
     host: HostId,
     lease: LeaseId,
     request: &HttpRequest,
@@ -110,17 +109,17 @@ async fn allowed(
     let declared = Declared::read(request)?;
     let Declared { delta, base, result } = declared;
     let bytes = result.bytes;
-    site.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    app.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
     if delta.bytes >= bytes || bytes > LARGEST_BY_DELTA {
         let message = format!("a delta of {} bytes isn't taken for {bytes}", delta.bytes);
         return Err(HttpError::new(ErrorKind::TooLarge, message));
     }
-    site.shell.call(|to| Command::AuthorizeRead { to, host, blob: base }).await?;
-    match site.keeper.blobs().size(base).await {
+    app.shell.call(|to| Command::AuthorizeRead { to, host, blob: base }).await?;
+    match app.blobs.store().size(base).await {
         Ok(Some(size)) if size == bytes => Ok(declared),
         Ok(Some(_)) => Err(HttpError::new(ErrorKind::Conflict, "the base has another size")),
         Ok(None) => Err(gone(base)),
-        Err(error) => Err(unread(site, base, error).await),
+        Err(error) => Err(unread(app, base, error).await),
     }
 }
 
@@ -129,35 +128,35 @@ fn gone(base: Digest) -> HttpError {
     HttpError::new(ErrorKind::Conflict, message)
 }
 
-async fn unread(site: &Site, base: Digest, error: BlobError) -> HttpError {
+async fn unread(app: &AppState, base: Digest, error: BlobError) -> HttpError {
     match error {
         BlobError::Missing(_) | BlobError::Altered { .. } | BlobError::Shortened(_) => {
-            site.keeper.missed(base).await;
+            app.blobs.report_missing(base).await;
             gone(base)
         }
         error => error.into(),
     }
 }
 
-/// Makes the lease's checkpoint of a delta that is there as a whole. A delta that can't be used is thrown
-/// away.
+/// Decodes a complete delta to the lease's checkpoint. A delta that can't be used is deleted.
 async fn complete(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     lease: LeaseId,
     declared: Declared,
 ) -> Result<(), HttpError> {
     let Declared { delta, base, result } = declared;
-    let kib = usize::try_from(result.bytes >> 10).unwrap_or(ROOM_KIB).clamp(1, ROOM_KIB);
-    // Nobody closes it.
-    let _room = DECODED_AT_ONCE.acquire_many(u32::try_from(kib).unwrap_or(u32::MAX)).await;
-    let bytes = match site.keeper.blobs().bytes(base).await {
+    let kib =
+        usize::try_from(result.bytes >> 10).unwrap_or(MAX_DECODING_KIB).clamp(1, MAX_DECODING_KIB);
+    // The semaphore is never closed.
+    let _room = DECODING.acquire_many(u32::try_from(kib).unwrap_or(u32::MAX)).await;
+    let bytes = match app.blobs.store().bytes(base).await {
         Ok(bytes) => bytes,
-        Err(error) => return Err(unread(&site, base, error).await),
+        Err(error) => return Err(unread(&app, base, error).await),
     };
-    let uploads = site.uploads.clone();
+    let uploads = app.uploads.clone();
     let made = web::block(move || -> Result<Result<(), DeltaError>, UploadError> {
         if uploads.complete(UploadName::Lease(lease), result).is_ok() {
-            // Another request has done it.
+            // Another request has decoded it.
             return Ok(Ok(()));
         }
         let encoded = uploads.read(UploadName::Delta(lease), delta)?;
@@ -200,12 +199,12 @@ fn decode(base: Named<'_>, encoded: &[u8], result: BlobRef) -> Result<Vec<u8>, D
     security(("host" = []))
 )]
 pub(super) async fn state(
-    site: web::Data<Site>,
+    app: web::Data<AppState>,
     Host(host): Host,
     path: web::Path<u64>,
 ) -> Result<web::Json<UploadState>, HttpError> {
     let lease = LeaseId(path.into_inner());
-    let uploads = site.uploads.clone();
+    let uploads = app.uploads.clone();
     let found = web::block(move || {
         let state = |name| uploads.state(name);
         (state(UploadName::Lease(lease)), state(UploadName::Delta(lease)))
@@ -213,13 +212,13 @@ pub(super) async fn state(
     let nothing = UploadState { offset: 0, complete: false };
     let (whole, state) = match found.await? {
         (Some((blob, state)), _) if state.complete => (Some(blob), state),
-        // Its last byte may have come before it could be decoded: that is for the next request to do.
+        // It may have been received whole and not decoded yet: the next request does that.
         (_, Some((_, state))) => (None, UploadState { complete: false, ..state }),
         (_, None) => (None, nothing),
     };
     let Some(whole) = whole else { return Ok(web::Json(state)) };
     let bytes = whole.bytes;
-    site.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
-    finished::stage(&site, lease, whole).await?;
+    app.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    complete_uploads::stage(&app, lease, whole).await?;
     Ok(web::Json(state))
 }

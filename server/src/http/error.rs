@@ -1,6 +1,6 @@
-//! Every error as an answer: one table from cause to kind; the cause of a fault is logged, not sent.
+//! Errors as answers: one table from cause to kind. The cause of a fault is logged, and not sent.
 
-use crate::keeper::PublishError;
+use crate::blob_lifecycle::PublishError;
 use actix_web::{
     HttpResponse, HttpResponseBuilder, ResponseError,
     error::JsonPayloadError,
@@ -10,7 +10,7 @@ use sojourn_blobs::{BlobError, UploadError};
 use sojourn_protocol::error::{ApiError, ErrorKind};
 use std::fmt;
 
-/// When to ask a server again that can't decide just now, in seconds.
+/// The `Retry-After` of an unavailable server, in seconds.
 const RETRY_AFTER_S: u32 = 1;
 
 /// An [`ApiError`] on its way out.
@@ -26,7 +26,7 @@ impl HttpError {
         ApiError::new(kind, message).into()
     }
 
-    /// A fault of the server, told to the log alone.
+    /// A fault of the server. The cause goes to the log alone.
     pub(crate) fn fault(cause: &(dyn std::error::Error + 'static)) -> Self {
         tracing::error!(error = cause, "a request failed");
         Self::new(ErrorKind::Internal, "the server failed; its log says why")
@@ -84,7 +84,7 @@ impl From<ApiError> for HttpError {
     }
 }
 
-/// What a client hears of an upload's error; `None` where it is the server's fault.
+/// The answer for an upload's error; `None` if it is the server's fault.
 fn upload_api_error(error: &UploadError) -> Option<ApiError> {
     let kind = match error {
         UploadError::WrongOffset { held, .. } => {

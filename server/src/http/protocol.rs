@@ -1,7 +1,7 @@
 //! The version of the protocol, checked in every request that says one and said in every answer, with what
 //! the server understands beyond it.
 
-use super::{Site, error::HttpError};
+use super::{AppState, error::HttpError};
 use actix_web::{
     Error, ResponseError as _,
     body::{BoxBody, MessageBody},
@@ -16,19 +16,19 @@ use actix_web::{
 use sojourn_blobs::Staging;
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER, error::ErrorKind};
 
-/// What every server understands beyond the first version.
+/// The features of every server beyond the first version.
 const FEATURES: &str = "awaiting-shards, delta-uploads, made-checkpoints, upload-progress";
-/// What one understands whose blobs lie in a store that takes uploads.
+/// The features of a server whose store takes uploads.
 const WITH_STORE: &str =
     "awaiting-shards, delta-uploads, direct-uploads, made-checkpoints, upload-progress";
 
-/// A middleware: another version is refused before anything else is looked at.
+/// Middleware that refuses another version before anything else.
 pub(crate) async fn check(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let site = request.app_data::<web::Data<Site>>();
-    let staging = site.and_then(|site| site.staging.as_ref());
+    let app = request.app_data::<web::Data<AppState>>();
+    let staging = app.and_then(|app| app.staging.as_ref());
     let has_store = staging.is_some_and(Staging::takes_uploads);
     let said = request.headers().get(PROTOCOL_HEADER);
     let said = said.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -41,7 +41,7 @@ pub(crate) async fn check(
         }
         None => next.call(request).await?.map_into_boxed_body(),
     };
-    // The framework's own refusal of a method has no body; every refusal here has one.
+    // The framework's own refusal of a method has no body. Every refusal of this server has one.
     if answer.status() == StatusCode::METHOD_NOT_ALLOWED {
         let message = format!("this address doesn't take `{}`", answer.request().method());
         let error = HttpError::new(ErrorKind::Invalid, message);
@@ -64,7 +64,7 @@ mod tests {
     };
 
     #[test]
-    fn the_features_are_those_that_clients_look_for() {
+    fn the_features_are_those_that_the_protocol_names() {
         assert_eq!(
             FEATURES,
             [AWAITING_SHARDS, DELTA_UPLOADS, MADE_CHECKPOINTS, UPLOAD_PROGRESS].join(", ")

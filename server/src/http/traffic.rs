@@ -1,4 +1,4 @@
-//! What has gone in and out since the server started: bytes of blobs, and hosts' transfers.
+//! Counts transfers since the server started: bytes of blobs, uploads and downloads of hosts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,12 +31,12 @@ impl Traffic {
         self.sent.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Counts a request that brought a host's checkpoint.
+    /// Counts a host's upload of a checkpoint.
     pub(super) fn uploaded(&self) {
         self.uploads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a request that got a host a blob.
+    /// Counts a host's download of a blob.
     pub(super) fn downloaded(&self) {
         self.downloads.fetch_add(1, Ordering::Relaxed);
     }

@@ -24,8 +24,7 @@ use std::path::Path;
 
 /// A server that leaves assimilation to others, their token, and a host's.
 async fn start(data: &Path) -> (World, String, String) {
-    let mut config = ServeConfig::new(data.to_owned(), "127.0.0.1:0".parse().unwrap());
-    config.assimilators = 0..=0;
+    let config = ServeConfig::new(data.to_owned(), "127.0.0.1:0".parse().unwrap());
     let world = World::with(config).await;
     let (token, host) = (world.assimilator_token(data), world.enrol("one").await.token);
     (world, token, host)

@@ -3,6 +3,7 @@
 use crate::{
     folder,
     s3::{BUCKET, Fault, StandIn},
+    serve::AssimilatorConfig,
     world::{Answer, World, blob, hop, send, trained},
 };
 use reqwest::{Client, StatusCode};
@@ -22,7 +23,7 @@ fn config(data: &Path, store: &StandIn) -> ServeConfig {
     ServeConfig {
         blobs: Some(format!("s3://{BUCKET}/blobs")),
         store: store.settings(),
-        ..ServeConfig::new(data.to_owned(), "127.0.0.1:0".parse().unwrap())
+        ..World::config(data, AssimilatorConfig::default())
     }
 }
 

@@ -10,8 +10,12 @@ mod document;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]
 #[path = "../../blobs/tests/contract/s3.rs"]
 mod s3;
+// The server with its own assimilators, joined as the command does it.
+#[path = "../../../src/serve/mod.rs"]
+mod serve;
 mod world;
 
+use serve::AssimilatorConfig;
 use sojourn_blobs::FullDisk;
 use sojourn_protocol::{
     PROTOCOL_HEADER, PROTOCOL_VERSION,
@@ -113,9 +117,9 @@ async fn losses_are_looked_at_where_there_is_a_trainer() {
     assert!(said.message.contains("needs a trainer on the server's machine"), "{said:?}");
     world.server.stop().await;
 
-    let mut config = ServeConfig::new(folder.path().to_owned(), "127.0.0.1:0".parse().unwrap());
-    config.trainer = Some(SlotConfig::new("never started".into()));
-    let world = World::with(config).await;
+    let trainer = Some(SlotConfig::new("never started".into()));
+    let assimilators = AssimilatorConfig { trainer, ..AssimilatorConfig::default() };
+    let world = World::with(World::config(folder.path(), assimilators)).await;
     world.submit_with(canary).await.json::<SubmitAnswer>();
     world.server.stop().await;
 }
@@ -344,7 +348,7 @@ async fn checkpoints_that_are_none_are_rejected_with_the_reason() {
 async fn a_full_disk_is_told_and_what_was_sent_goes_on_later() {
     let folder = folder();
     let disk = Arc::new(FullDisk::with_left(4));
-    let mut config = ServeConfig::new(folder.path().to_owned(), "127.0.0.1:0".parse().unwrap());
+    let mut config = World::config(folder.path(), AssimilatorConfig::default());
     config.disk = disk.clone();
     let world = World::with(config).await;
     let declared = blob(b"0123456789");
@@ -416,7 +420,7 @@ async fn a_damaged_journal_is_refused_with_the_position() {
 async fn a_journal_that_fails_is_told_as_unavailable_and_then_it_goes_on() {
     let folder = folder();
     let journal = MemoryJournal::default();
-    let mut config = ServeConfig::new(folder.path().to_owned(), "127.0.0.1:0".parse().unwrap());
+    let mut config = World::config(folder.path(), AssimilatorConfig::default());
     let same = journal.clone();
     let open = move || -> Result<Box<dyn Journal>, JournalError> { Ok(Box::new(same.clone())) };
     config.journal = Some(Arc::new(open));

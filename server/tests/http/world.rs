@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use crate::serve::AssimilatorConfig;
 use serde::{Serialize, de::DeserializeOwned};
 use sojourn_codec::{Tensor, encode};
 use sojourn_model::{Lineage, initial_checkpoint};
@@ -94,7 +95,14 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start(data: &Path) -> Self {
-        Self::with(ServeConfig::new(data.to_owned(), "127.0.0.1:0".parse().unwrap())).await
+        Self::with(Self::config(data, AssimilatorConfig::default())).await
+    }
+
+    /// A server on a free port with threads that assimilate.
+    pub(crate) fn config(data: &Path, assimilators: AssimilatorConfig) -> ServeConfig {
+        let mut config = ServeConfig::new(data.to_owned(), "127.0.0.1:0".parse().unwrap());
+        config.assimilators = assimilators.local();
+        config
     }
 
     pub(crate) async fn with(config: ServeConfig) -> Self {

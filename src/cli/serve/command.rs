@@ -1,11 +1,14 @@
 //! `sojourn serve`: the server of this machine. Everything that it does is in `sojourn-server`.
 
-use crate::cli::{
-    serve::journal_url::JournalArgs,
-    terminal::{
-        exit::{Failure, with_sources},
-        local, output,
+use crate::{
+    cli::{
+        serve::journal_url::JournalArgs,
+        terminal::{
+            exit::{Failure, with_sources},
+            local, output,
+        },
     },
+    serve::AssimilatorConfig,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sojourn_client::limits::Size;
@@ -120,7 +123,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     config.advertise.clone_from(&args.advertise);
     config.blobs.clone_from(&args.blobs);
     config.store = StoreSettings::from_env();
-    config.trainer = SlotConfig::find().ok();
+    let mut assimilators =
+        AssimilatorConfig { trainer: SlotConfig::find().ok(), ..AssimilatorConfig::default() };
     if let Some(Assimilators { least, most }) = args.assimilators {
         if most == 0 && args.blobs.is_none() {
             return Err(Failure::call(
@@ -128,11 +132,12 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
                  where they are to lie by `--blobs`",
             ));
         }
-        config.assimilators = least..=most;
+        assimilators.threads = least..=most;
     }
     if let Some(Size(bytes)) = args.split_over {
-        config.split_over = bytes;
+        assimilators.split_over = bytes;
     }
+    config.assimilators = assimilators.local();
     config.tls = args
         .tls_cert
         .clone()

@@ -60,7 +60,7 @@ pub(super) fn of(operation: &str, secured: bool, json_body: bool) -> Vec<ErrorKi
     kinds
 }
 
-/// Where the answer of a kind's status is described.
+/// Refers to the description of a kind's answer.
 pub(super) fn reference(kind: ErrorKind) -> Value {
     json!({ "$ref": format!("#/components/responses/{}", name(kind.status())) })
 }
@@ -69,33 +69,34 @@ fn name(status: u16) -> String {
     format!("Error{status}")
 }
 
-/// All of them, by name.
-pub(super) fn responses() -> Value {
+/// The descriptions of all error answers, by name.
+pub(super) fn responses() -> Result<Value, serde_json::Error> {
     let statuses: BTreeSet<u16> = ErrorKind::ALL.into_iter().map(ErrorKind::status).collect();
-    let described = statuses.into_iter().map(|status| (name(status), response(status)));
-    Value::Object(described.collect())
+    let described = statuses.into_iter().map(|status| Ok((name(status), response(status)?)));
+    Ok(Value::Object(described.collect::<Result<_, _>>()?))
 }
 
-fn response(status: u16) -> Value {
-    let kinds: Vec<ErrorKind> =
-        ErrorKind::ALL.into_iter().filter(|kind| kind.status() == status).collect();
-    let words = kinds.iter().map(|kind| format!("`{}`: {}", word(*kind), meaning(*kind)));
-    let examples: Map<String, Value> =
-        kinds.iter().map(|kind| (word(*kind), json!({ "value": example(*kind) }))).collect();
-    json!({
-        "description": words.collect::<Vec<_>>().join("; "),
+fn response(status: u16) -> Result<Value, serde_json::Error> {
+    let mut descriptions = Vec::new();
+    let mut examples = Map::new();
+    for kind in ErrorKind::ALL.into_iter().filter(|kind| kind.status() == status) {
+        let word = word(kind)?;
+        descriptions.push(format!("`{word}`: {}", meaning(kind)));
+        examples.insert(word, json!({ "value": example(kind) }));
+    }
+    Ok(json!({
+        "description": descriptions.join("; "),
         "headers": { (PROTOCOL_HEADER): { "$ref": "#/components/headers/Protocol" } },
         "content": { "application/json": {
             "schema": { "$ref": "#/components/schemas/ApiError" },
             "examples": examples,
         } },
-    })
+    }))
 }
 
-/// The kind as it is written.
-fn word(kind: ErrorKind) -> String {
-    let value = serde_json::to_value(kind).unwrap_or_default();
-    value.as_str().unwrap_or_default().to_owned()
+/// The kind as it is serialised.
+fn word(kind: ErrorKind) -> Result<String, serde_json::Error> {
+    serde_json::from_value(serde_json::to_value(kind)?)
 }
 
 fn example(kind: ErrorKind) -> ApiError {

@@ -1,18 +1,20 @@
 //! The document that describes the API (OpenAPI 3.1), generated from handlers and wire types.
 //!
-//! What every operation has in common (the protocol header, the error answers, the examples) is put in
-//! here; what is its own stands at its handler. Anyone may read the document: it says nothing about this
-//! server's jobs or hosts.
+//! The parts that all operations share (protocol header, error answers, examples) are added here. Each handler has the
+//! rest. Anyone may read the document: it says nothing about this server's jobs or hosts.
 
 mod errors;
 
-use super::{assimilations, blobs, deltas, finished, hosts, jobs};
+use super::{
+    assimilations, blobs, checkpoints, deltas, direct, error::HttpError, events, health, hosts,
+    jobs, trials, work,
+};
 use actix_web::{HttpResponse, http::header::ContentType};
 use serde_json::{Map, Value, json};
 use sojourn_protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION, api::FEATURES_HEADER};
 use std::sync::LazyLock;
 use utoipa::{
-    Modify, OpenApi, ToSchema,
+    Modify, OpenApi,
     openapi::{
         self as model,
         security::{Http, HttpAuthScheme, SecurityScheme},
@@ -21,12 +23,6 @@ use utoipa::{
 
 /// One example for each type of a body, by the type's name.
 const EXAMPLES: &str = include_str!("examples.json");
-
-/// Bytes as they are.
-#[derive(ToSchema)]
-#[schema(value_type = String, format = Binary)]
-#[expect(dead_code, reason = "it is there for its schema")]
-pub(super) struct Bytes(Vec<u8>);
 
 #[derive(OpenApi)]
 #[openapi(
@@ -42,17 +38,17 @@ pub(super) struct Bytes(Vec<u8>);
     ),
     paths(
         document_route,
-        jobs::health,
+        health::health,
         hosts::enrol,
-        hosts::work,
-        hosts::heartbeat,
-        hosts::release,
-        hosts::report,
-        hosts::put_checkpoint,
-        hosts::checkpoint_state,
+        work::work,
+        work::heartbeat,
+        work::release,
+        work::report,
+        checkpoints::put_checkpoint,
+        checkpoints::checkpoint_state,
         deltas::put,
         deltas::state,
-        finished::direct,
+        direct::direct,
         blobs::missing,
         blobs::collect,
         blobs::get,
@@ -67,11 +63,11 @@ pub(super) struct Bytes(Vec<u8>);
         jobs::extend,
         jobs::place,
         jobs::rollback,
-        jobs::trials,
-        jobs::events,
-        jobs::history,
-        jobs::evaluate,
-        jobs::evaluations,
+        trials::trials,
+        events::events,
+        trials::history,
+        trials::evaluate,
+        trials::evaluations,
         assimilations::view,
         assimilations::take,
         assimilations::renew,
@@ -88,7 +84,7 @@ pub(super) struct Bytes(Vec<u8>);
 )]
 struct Document;
 
-/// Who calls: each sort of token opens its own doors.
+/// The kinds of tokens, as security schemes.
 struct Tokens;
 
 impl Modify for Tokens {
@@ -107,10 +103,12 @@ impl Modify for Tokens {
     }
 }
 
-/// The document. A fault in it is a fault of the program, which its tests find: it is empty then.
-pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
-    let mut document = serde_json::to_value(Document::openapi()).unwrap_or_default();
-    let examples: Map<String, Value> = serde_json::from_str(EXAMPLES).unwrap_or_default();
+/// The document. It can't be made only by a fault of the program, which tests find.
+pub(crate) static DOCUMENT: LazyLock<Result<Value, serde_json::Error>> = LazyLock::new(document);
+
+fn document() -> Result<Value, serde_json::Error> {
+    let mut document = serde_json::to_value(Document::openapi())?;
+    let examples: Map<String, Value> = serde_json::from_str(EXAMPLES)?;
     relax_tagged(&mut document);
     if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
         components.insert("parameters".to_owned(), json!({ "Protocol": protocol_parameter() }));
@@ -127,13 +125,13 @@ pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
         });
         let headers = json!({ "Protocol": header, "Features": features });
         components.insert("headers".to_owned(), headers);
-        components.insert("responses".to_owned(), errors::responses());
+        components.insert("responses".to_owned(), errors::responses()?);
     }
     for (operation, path) in operations(&mut document) {
         complete(operation, &path, &examples);
     }
-    document
-});
+    Ok(document)
+}
 
 fn protocol_parameter() -> Value {
     json!({
@@ -155,7 +153,7 @@ fn operations(document: &mut Value) -> Vec<(&mut Map<String, Value>, String)> {
     methods.filter_map(|(operation, path)| Some((operation.as_object_mut()?, path))).collect()
 }
 
-/// Puts in what all operations have.
+/// Adds the parts that all operations share.
 fn complete(operation: &mut Map<String, Value>, path: &str, examples: &Map<String, Value>) {
     let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
     if let Some(parameters) = parameters.as_array_mut() {
@@ -190,7 +188,7 @@ fn complete(operation: &mut Map<String, Value>, path: &str, examples: &Map<Strin
     }
 }
 
-/// Puts an example beside each schema that names a type, or is a list of one.
+/// Adds an example to each schema that names a type, or is a list of one.
 fn exemplify(content: &mut Value, examples: &Map<String, Value>) {
     let Some(body) = content.get_mut("application/json").and_then(Value::as_object_mut) else {
         return;
@@ -206,8 +204,7 @@ fn exemplify(content: &mut Value, examples: &Map<String, Value>) {
     }
 }
 
-/// A variant that has its tag beside its own fields is written as both together; its own schema then may
-/// not refuse the tag.
+/// An internally tagged variant is serialised as one object with its tag, so its own schema must allow the tag.
 fn relax_tagged(document: &mut Value) {
     let mut tagged = Vec::new();
     collect_tagged(document, &mut tagged);
@@ -240,6 +237,7 @@ fn collect_tagged(value: &Value, tagged: &mut Vec<String>) {
     operation_id = "openapi",
     responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object))
 )]
-pub(super) async fn document_route() -> HttpResponse {
-    HttpResponse::Ok().content_type(ContentType::json()).body(DOCUMENT.to_string())
+pub(super) async fn document_route() -> Result<HttpResponse, HttpError> {
+    let document = DOCUMENT.as_ref().map_err(|error| HttpError::fault(error))?;
+    Ok(HttpResponse::Ok().content_type(ContentType::json()).body(document.to_string()))
 }

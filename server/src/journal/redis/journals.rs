@@ -8,7 +8,7 @@ use super::{
     lease::{Holder, Lease, Taken, release, take},
 };
 use crate::{
-    folder::new_token,
+    data_folder::new_token,
     journal::{Journal, JournalError, OpenJournal, reached::Reached},
 };
 use redis::cmd;

@@ -1,13 +1,13 @@
-//! Blobs go into the store and out of it here, so that the core never takes for stored what isn't.
+//! The life of a blob: it is published and deleted here, so that the core never counts a missing blob as stored.
 //!
 //! ```text
 //!   publish: hold [ may it be put there? -> put -> Published ]
 //!   delete:  hold [ is it still doomed?  -> unlink -> Deleted ]
-//!   missed:  hold [ is it still missing or altered? -> Lost ]
+//!   missing: hold [ is it still missing or altered? -> Lost ]
 //! ```
 //!
-//! Each is done under a hold of the blob ([`BlobStore::hold`]), as an assimilator's publish and offer
-//! are. What becomes of a blob, the core decides.
+//! Each is done under a hold of the blob ([`BlobStore::hold`]), and so are an assimilator's publish and offer. The core
+//! decides what happens to a blob.
 
 use crate::shell::ShellHandle;
 use sojourn_blobs::{BlobError, BlobStore};
@@ -24,8 +24,8 @@ use std::{
     time::Duration,
 };
 
-/// Pause before a deletion that failed is tried again.
-const DELETE_AGAIN: Duration = Duration::from_secs(30);
+/// The pause before a failed deletion is retried.
+const DELETE_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Why a blob was not published.
 #[derive(Debug, thiserror::Error)]
@@ -40,50 +40,50 @@ pub(crate) enum PublishError {
 
 /// The store together with the core; cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Keeper {
+pub(crate) struct BlobLifecycle {
     shell: ShellHandle,
-    blobs: BlobStore,
-    /// Blobs that somebody is going to look at and delete: one is enough, however often it is asked for.
+    store: BlobStore,
+    /// Blobs with a pending deletion: one task is enough, however often a deletion is asked for.
     deleting: Arc<Mutex<BTreeSet<Digest>>>,
 }
 
-impl Keeper {
-    pub(crate) fn new(shell: ShellHandle, blobs: BlobStore) -> Self {
-        Self { shell, blobs, deleting: Arc::default() }
+impl BlobLifecycle {
+    pub(crate) fn new(shell: ShellHandle, store: BlobStore) -> Self {
+        Self { shell, store, deleting: Arc::default() }
     }
 
-    pub(crate) const fn blobs(&self) -> &BlobStore {
-        &self.blobs
+    pub(crate) const fn store(&self) -> &BlobStore {
+        &self.store
     }
 
-    /// Puts a verified file into the store as a blob that the core knows. Not to be dropped half-way:
-    /// the store may go on with what it was given, no longer held.
+    /// Publishes a verified file as a blob that the core knows. The future must not be dropped before it ends: the store
+    /// would go on without the hold.
     pub(crate) async fn publish(&self, blob: BlobRef, file: &Path) -> Result<(), PublishError> {
-        let _hold = self.blobs.hold(blob.sha256).await;
+        let _hold = self.store.hold(blob.sha256).await;
         self.shell.call(|to| Command::AuthorizePublish { to, blob }).await?;
-        self.blobs.publish(blob, file).await?;
+        self.store.publish(blob, file).await?;
         self.shell.call(|to| Command::Published { to, blob }).await?;
         Ok(())
     }
 
-    /// Deletes a blob that the core has doomed; tries until that is done, or not wanted any more.
+    /// Deletes a blob that the core has doomed. Retries until it is deleted, or the core wants it again.
     pub(crate) async fn delete(&self, blob: Digest) {
         if !self.deleting().insert(blob) {
             return;
         }
         while !self.try_delete(blob).await {
-            tokio::time::sleep(DELETE_AGAIN).await;
+            tokio::time::sleep(DELETE_RETRY_INTERVAL).await;
         }
     }
 
-    /// Whether there is nothing more to do here.
+    /// Tries once. Gives whether nothing more is to do.
     async fn try_delete(&self, blob: Digest) -> bool {
-        let _hold = self.blobs.hold(blob).await;
-        // Whoever is asked to delete it from now on waits for the hold and looks again.
+        let _hold = self.store.hold(blob).await;
+        // A later request to delete it waits for the hold and looks again.
         self.deleting().remove(&blob);
         let query = Query::BlobStatus { blob };
         let deleted = match self.shell.call(|to| Command::Query { to, query }).await {
-            Ok(Answer::BlobStatus(Some(BlobStatus::Doomed))) => self.blobs.delete(blob).await,
+            Ok(Answer::BlobStatus(Some(BlobStatus::Doomed))) => self.store.delete(blob).await,
             // It was published again, or is gone already.
             Ok(_) => return true,
             Err(error) => {
@@ -99,17 +99,17 @@ impl Keeper {
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%blob, error, "a blob could not be deleted; trying again");
-                // Somebody else who waits for the hold does that.
+                // Another task that waits for the hold may do it.
                 self.deleting().insert(blob).not()
             }
         }
     }
 
-    /// A blob was to be read and wasn't there, or was altered: where that is so, the core is told.
-    /// Gives what whoever wanted to read it should hear.
-    pub(crate) async fn missed(&self, blob: Digest) -> ApiError {
-        let _hold = self.blobs.hold(blob).await;
-        let found = self.blobs.size_of_whole(blob).await;
+    /// Verifies that a blob is missing or altered, after a read has failed, and tells the core. Gives the answer for the
+    /// reader.
+    pub(crate) async fn report_missing(&self, blob: Digest) -> ApiError {
+        let _hold = self.store.hold(blob).await;
+        let found = self.store.size_of_whole(blob).await;
         let what = match found {
             Ok(Some(_)) => {
                 let message = format!("blob `{blob}` was just put in the store; try again");
@@ -135,5 +135,5 @@ impl Keeper {
 }
 
 #[cfg(test)]
-#[path = "keeper_tests.rs"]
+#[path = "blob_lifecycle_tests.rs"]
 mod tests;

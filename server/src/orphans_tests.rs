@@ -21,7 +21,7 @@ impl Clock for NoClock {
 
 struct World {
     shell: Shell,
-    keeper: Keeper,
+    blobs: BlobLifecycle,
     known: BlobRef,
     unknown: BlobRef,
 }
@@ -32,30 +32,30 @@ impl World {
         let open =
             Arc::new(move || -> Result<Box<dyn Journal>, _> { Ok(Box::new(journal.clone())) });
         let (shell, _) = Shell::start(open, ShellConfig::default(), Arc::new(NoClock)).unwrap();
-        let keeper = Keeper::new(shell.handle().clone(), BlobStore::in_memory());
+        let blobs = BlobLifecycle::new(shell.handle().clone(), BlobStore::in_memory());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, b"known").unwrap();
         let known = Named::of(b"known".as_slice().into()).blob();
-        keeper.publish(known, &file).await.unwrap();
+        blobs.publish(known, &file).await.unwrap();
         let unknown = Named::of(b"unknown".as_slice().into());
-        keeper.blobs().publish_named(unknown.clone()).await.unwrap();
-        let staging = keeper.blobs().staging();
+        blobs.store().publish_named(unknown.clone()).await.unwrap();
+        let staging = blobs.store().staging();
         staging.stage_named(LeaseId(0), unknown.clone()).await.unwrap();
         staging.stage_named(LeaseId(7), unknown.clone()).await.unwrap();
-        Self { shell, keeper, known, unknown: unknown.blob() }
+        Self { shell, blobs, known, unknown: unknown.blob() }
     }
 
     async fn collect(&self, dry_run: bool, grace: Millis) -> CollectAnswer {
         let request = CollectRequest { dry_run, grace };
-        let staging = self.keeper.blobs().staging();
-        collect(self.shell.handle(), &self.keeper, &staging, &request).await.unwrap()
+        let staging = self.blobs.store().staging();
+        collect(self.shell.handle(), &self.blobs, &staging, &request).await.unwrap()
     }
 
     /// Waits until what is there is older than the store's now.
     async fn age(&self) {
-        let last = self.keeper.blobs().now().await.unwrap();
-        while self.keeper.blobs().now().await.unwrap() <= last {}
+        let last = self.blobs.store().now().await.unwrap();
+        while self.blobs.store().now().await.unwrap() <= last {}
     }
 }
 
@@ -69,11 +69,11 @@ async fn what_is_unknown_and_old_is_named_and_then_deleted() {
     let (one, known) = (Found { objects: 1, bytes: 7 }, Found { objects: 1, bytes: 5 });
     // Lease 7 may be granted yet.
     assert_eq!((dry.unknown, dry.uploads, dry.kept), (one, one, known));
-    assert_eq!(world.keeper.blobs().list().await.unwrap().len(), 2, "a dry run deletes nothing");
+    assert_eq!(world.blobs.store().list().await.unwrap().len(), 2, "a dry run deletes nothing");
     let done = world.collect(false, Millis(0)).await;
     assert_eq!(CollectAnswer { dry_run: true, ..done }, dry, "it does what the dry run said");
-    assert_eq!(world.keeper.blobs().list().await.unwrap(), [world.known]);
-    let left = world.keeper.blobs().staging().list().await.unwrap();
+    assert_eq!(world.blobs.store().list().await.unwrap(), [world.known]);
+    let left = world.blobs.store().staging().list().await.unwrap();
     assert_eq!(left.iter().map(|staged| staged.lease).collect::<Vec<_>>(), [LeaseId(7)]);
     let again = world.collect(false, Millis(0)).await;
     assert_eq!((again.unknown, again.uploads), (NONE, NONE));
@@ -93,18 +93,18 @@ async fn what_is_young_stays_for_who_is_about_to_offer_it() {
 async fn what_becomes_known_or_young_between_mark_and_sweep_stays() {
     let world = World::new().await;
     world.age().await;
-    let (shell, keeper, blob) = (world.shell.handle(), &world.keeper, world.unknown);
-    let before = keeper.blobs().now().await.unwrap();
+    let (shell, blobs, blob) = (world.shell.handle(), &world.blobs, world.unknown);
+    let before = blobs.store().now().await.unwrap();
     // Somebody puts it there once more.
     world.age().await;
-    keeper.blobs().publish_named(Named::of(b"unknown".as_slice().into())).await.unwrap();
-    assert!(!sweep(shell, keeper, blob, before).await.unwrap());
+    blobs.store().publish_named(Named::of(b"unknown".as_slice().into())).await.unwrap();
+    assert!(!sweep(shell, blobs, blob, before).await.unwrap());
     // The core hears of it.
     world.age().await;
-    let before = keeper.blobs().now().await.unwrap();
+    let before = blobs.store().now().await.unwrap();
     shell.call(|to| Command::Published { to, blob }).await.unwrap();
-    assert!(!sweep(shell, keeper, blob, before).await.unwrap());
-    assert_eq!(keeper.blobs().size(blob.sha256).await.unwrap(), Some(blob.bytes));
+    assert!(!sweep(shell, blobs, blob, before).await.unwrap());
+    assert_eq!(blobs.store().size(blob.sha256).await.unwrap(), Some(blob.bytes));
     world.shell.stop().await;
 }
 
@@ -112,10 +112,10 @@ async fn what_becomes_known_or_young_between_mark_and_sweep_stays() {
 async fn a_sweep_waits_for_who_holds_the_blob() {
     let world = World::new().await;
     world.age().await;
-    let (shell, keeper, blob) = (world.shell.handle(), &world.keeper, world.unknown);
-    let before = keeper.blobs().now().await.unwrap();
-    let hold = keeper.blobs().hold(blob.sha256).await;
-    let mut sweeping = Box::pin(sweep(shell, keeper, blob, before));
+    let (shell, blobs, blob) = (world.shell.handle(), &world.blobs, world.unknown);
+    let before = blobs.store().now().await.unwrap();
+    let hold = blobs.store().hold(blob.sha256).await;
+    let mut sweeping = Box::pin(sweep(shell, blobs, blob, before));
     assert!(futures::poll!(&mut sweeping).is_pending());
     shell.call(|to| Command::Published { to, blob }).await.unwrap();
     drop(hold);

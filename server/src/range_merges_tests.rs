@@ -69,72 +69,72 @@ fn made(taking: u64, range: u32) -> MadeRequest {
 }
 
 /// What a leader of the first round gets: ranges that were made, and its own.
-fn leads(boards: &Boards, left: &[u32], now: Instant) -> (Vec<u32>, Option<u32>) {
-    let (answer, _) = boards.lead(&request(1, RangeTask::Squares, left), now);
+fn leads(merges: &RangeMerges, left: &[u32], now: Instant) -> (Vec<u32>, Option<u32>) {
+    let (answer, _) = merges.lead(&request(1, RangeTask::Squares, left), now);
     (answer.made.iter().map(|done| done.range).collect(), answer.own)
 }
 
-fn taken(boards: &Boards, now: Instant) -> Option<u32> {
-    boards.take(now).map(|work| work.left.range)
+fn taken(merges: &RangeMerges, now: Instant) -> Option<u32> {
+    merges.take(now).map(|work| work.left.range)
 }
 
 #[test]
 fn each_range_is_done_by_one() {
-    let (boards, now) = (Boards::default(), Instant::now());
-    assert_eq!(boards.take(now), None);
-    let (answer, news) = boards.lead(&request(1, RangeTask::Squares, &[0, 1, 2]), now);
+    let (merges, now) = (RangeMerges::default(), Instant::now());
+    assert_eq!(merges.take(now), None);
+    let (answer, news) = merges.lead(&request(1, RangeTask::Squares, &[0, 1, 2]), now);
     assert_eq!((answer.own, answer.made.len(), news), (Some(0), 0, News::Ranges));
-    let work = boards.take(now).unwrap();
+    let work = merges.take(now).unwrap();
     assert_eq!((work.left.range, work.least, work.task), (1, 7, RangeTask::Squares));
-    assert_eq!(taken(&boards, now), Some(2));
-    assert_eq!(taken(&boards, now), None, "all are being done");
-    assert_eq!(boards.made(LEASE, made(1, 2), now), Offer::Taken);
-    assert_eq!(boards.made(LEASE, made(1, 2), now), Offer::Stale, "it is done");
-    let (answer, news) = boards.lead(&request(1, RangeTask::Squares, &[1, 2]), now);
+    assert_eq!(taken(&merges, now), Some(2));
+    assert_eq!(taken(&merges, now), None, "all are being done");
+    assert_eq!(merges.made(LEASE, made(1, 2), now), Offer::Taken);
+    assert_eq!(merges.made(LEASE, made(1, 2), now), Offer::Stale, "it is done");
+    let (answer, news) = merges.lead(&request(1, RangeTask::Squares, &[1, 2]), now);
     assert_eq!(answer.made, [made(1, 2).done]);
     assert_eq!((answer.own, news), (None, News::None));
-    assert_eq!(boards.made(LEASE, made(1, 1), now), Offer::Taken);
+    assert_eq!(merges.made(LEASE, made(1, 1), now), Offer::Taken);
     // An answer that was lost on its way: what it said is left is done again.
-    assert_eq!(leads(&boards, &[1, 2], now), (vec![1], Some(2)));
-    assert_eq!(leads(&boards, &[], now), (vec![], None));
-    assert_eq!(boards.made(LEASE, made(1, 2), now), Offer::Stale);
-    assert_eq!(taken(&boards, now), None);
+    assert_eq!(leads(&merges, &[1, 2], now), (vec![1], Some(2)));
+    assert_eq!(leads(&merges, &[], now), (vec![], None));
+    assert_eq!(merges.made(LEASE, made(1, 2), now), Offer::Stale);
+    assert_eq!(taken(&merges, now), None);
 }
 
 #[test]
 fn a_range_comes_again_where_its_taker_is_silent() {
-    let (boards, now) = (Boards::default(), Instant::now());
-    assert_eq!(leads(&boards, &[0, 1], now), (vec![], Some(0)));
-    assert_eq!(taken(&boards, now), Some(1));
-    let soon = now + STRAGGLES;
-    assert_eq!(taken(&boards, soon), None);
-    assert_eq!(leads(&boards, &[1], soon), (vec![], Some(1)), "its leader has nothing to do");
-    assert_eq!(leads(&boards, &[1], soon), (vec![], None), "it is at it");
-    let later = soon + TERM;
-    assert_eq!(taken(&boards, later), Some(1));
+    let (merges, now) = (RangeMerges::default(), Instant::now());
+    assert_eq!(leads(&merges, &[0, 1], now), (vec![], Some(0)));
+    assert_eq!(taken(&merges, now), Some(1));
+    let soon = now + LEADER_TAKEOVER_TIMEOUT;
+    assert_eq!(taken(&merges, soon), None);
+    assert_eq!(leads(&merges, &[1], soon), (vec![], Some(1)), "its leader has nothing to do");
+    assert_eq!(leads(&merges, &[1], soon), (vec![], None), "it is at it");
+    let later = soon + RANGE_TIMEOUT;
+    assert_eq!(taken(&merges, later), Some(1));
     // Whoever is first.
-    assert_eq!(boards.made(LEASE, made(1, 1), later), Offer::Taken);
-    assert_eq!(boards.made(LEASE, made(1, 1), later), Offer::Stale);
+    assert_eq!(merges.made(LEASE, made(1, 1), later), Offer::Taken);
+    assert_eq!(merges.made(LEASE, made(1, 1), later), Offer::Stale);
 }
 
 #[test]
 fn a_board_ends_with_its_round_its_taking_and_its_leader() {
-    let (boards, now) = (Boards::default(), Instant::now());
-    assert_eq!(leads(&boards, &[0, 1], now), (vec![], Some(0)));
-    assert_eq!(taken(&boards, now), Some(1));
-    let (answer, news) = boards.lead(&request(1, merging(), &[0, 1]), now);
+    let (merges, now) = (RangeMerges::default(), Instant::now());
+    assert_eq!(leads(&merges, &[0, 1], now), (vec![], Some(0)));
+    assert_eq!(taken(&merges, now), Some(1));
+    let (answer, news) = merges.lead(&request(1, merging(), &[0, 1]), now);
     assert_eq!((answer.own, news), (Some(0), News::Ranges), "all anew");
-    assert_eq!(boards.made(LEASE, made(1, 1), now), Offer::Stale, "of the round before");
+    assert_eq!(merges.made(LEASE, made(1, 1), now), Offer::Stale, "of the round before");
 
     // Another has taken the unit: the one before is left to itself.
-    let (answer, _) = boards.lead(&request(2, RangeTask::Squares, &[0, 1]), now);
+    let (answer, _) = merges.lead(&request(2, RangeTask::Squares, &[0, 1]), now);
     assert_eq!(answer.own, Some(0));
-    let (answer, news) = boards.lead(&request(1, merging(), &[1]), now);
+    let (answer, news) = merges.lead(&request(1, merging(), &[1]), now);
     assert_eq!((answer.own, news), (Some(1), News::None));
-    assert_eq!(boards.made(LEASE, made(1, 1), now), Offer::Stale);
-    assert_eq!(boards.take(now).unwrap().unit.taking, ClaimId(2));
+    assert_eq!(merges.made(LEASE, made(1, 1), now), Offer::Stale);
+    assert_eq!(merges.take(now).unwrap().unit.taking, ClaimId(2));
 
-    let gone = now + LEADS;
-    assert_eq!(taken(&boards, gone), None);
-    assert_eq!(boards.made(LEASE, made(2, 1), gone), Offer::Stale);
+    let gone = now + LEADER_TIMEOUT;
+    assert_eq!(taken(&merges, gone), None);
+    assert_eq!(merges.made(LEASE, made(2, 1), gone), Offer::Stale);
 }

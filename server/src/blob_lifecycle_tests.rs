@@ -27,7 +27,7 @@ struct World {
     clock: Arc<SetClock>,
     shell: Shell,
     errands: UnboundedReceiver<Errand>,
-    keeper: Keeper,
+    blobs: BlobLifecycle,
 }
 
 const BYTES: &[u8] = b"some bytes";
@@ -50,8 +50,8 @@ impl World {
             Arc::new(move || -> Result<Box<dyn Journal>, _> { Ok(Box::new(journal.clone())) });
         let (shell, errands) = Shell::start(open, config, clock.clone()).unwrap();
         let blobs = BlobStore::open(&folder.path().join("blobs")).unwrap();
-        let keeper = Keeper::new(shell.handle().clone(), blobs);
-        Self { folder, clock, shell, errands, keeper }
+        let blobs = BlobLifecycle::new(shell.handle().clone(), blobs);
+        Self { folder, clock, shell, errands, blobs }
     }
 
     fn file(&self) -> PathBuf {
@@ -64,7 +64,7 @@ impl World {
     }
 
     async fn publish(&self) {
-        self.keeper.publish(blob(), &self.file()).await.unwrap();
+        self.blobs.publish(blob(), &self.file()).await.unwrap();
     }
 
     async fn status(&self) -> Option<BlobStatus> {
@@ -102,11 +102,11 @@ async fn a_blob_that_is_doomed_while_it_is_published_again_is_refused_and_then_d
     world.publish().await;
     assert_eq!(world.later().await, Some(BlobStatus::Condemned));
     // A publish, as far as its bytes in the store.
-    let hold = world.keeper.blobs.hold(blob().sha256).await;
-    world.keeper.blobs.publish(blob(), &world.file()).await.unwrap();
+    let hold = world.blobs.store.hold(blob().sha256).await;
+    world.blobs.store.publish(blob(), &world.file()).await.unwrap();
     assert_eq!(world.later().await, Some(BlobStatus::Doomed));
     assert_eq!(world.errands.recv().await, Some(Errand::Delete(blob().sha256)));
-    let mut deletion = Box::pin(world.keeper.delete(blob().sha256));
+    let mut deletion = Box::pin(world.blobs.delete(blob().sha256));
     world.waits(&mut deletion).await;
     assert!(world.stored().exists());
     let refused = world.shell.handle().call(|to| Command::Published { to, blob: blob() }).await;
@@ -126,10 +126,10 @@ async fn a_publish_waits_for_the_end_of_a_deletion() {
     world.publish().await;
     world.doom().await;
     // A deletion, as far as the unlinked file.
-    let hold = world.keeper.blobs.hold(blob().sha256).await;
-    world.keeper.blobs.delete(blob().sha256).await.unwrap();
+    let hold = world.blobs.store.hold(blob().sha256).await;
+    world.blobs.store.delete(blob().sha256).await.unwrap();
     let file = world.file();
-    let mut publish = Box::pin(world.keeper.publish(blob(), &file));
+    let mut publish = Box::pin(world.blobs.publish(blob(), &file));
     world.waits(&mut publish).await;
     world.shell.handle().tell(Command::Deleted { blob: blob().sha256 });
     drop(hold);
@@ -143,11 +143,11 @@ async fn a_deletion_that_comes_late_spares_what_was_published_again() {
     let mut world = World::new();
     world.publish().await;
     world.doom().await;
-    world.keeper.delete(blob().sha256).await;
+    world.blobs.delete(blob().sha256).await;
     assert_eq!(world.status().await, None);
     world.publish().await;
     // An older one, whose pause after a failure ends only now.
-    world.keeper.delete(blob().sha256).await;
+    world.blobs.delete(blob().sha256).await;
     assert!(world.stored().exists());
     assert_eq!(world.status().await, Some(BlobStatus::Published));
 }
@@ -157,11 +157,11 @@ async fn of_deletions_of_one_blob_one_is_enough() {
     let mut world = World::new();
     world.publish().await;
     world.doom().await;
-    let hold = world.keeper.blobs.hold(blob().sha256).await;
-    let mut first = Box::pin(world.keeper.delete(blob().sha256));
+    let hold = world.blobs.store.hold(blob().sha256).await;
+    let mut first = Box::pin(world.blobs.delete(blob().sha256));
     world.waits(&mut first).await;
     // The second has nothing to do, and doesn't wait for the first.
-    world.keeper.delete(blob().sha256).await;
+    world.blobs.delete(blob().sha256).await;
     assert!(world.stored().exists());
     drop(hold);
     first.await;
@@ -176,7 +176,7 @@ async fn what_is_lost_on_disk_is_told_and_can_be_sent_again() {
         world.publish().await;
         assert_eq!(world.status().await, Some(BlobStatus::Published));
         // There after all: somebody was quicker.
-        let error = world.keeper.missed(blob().sha256).await;
+        let error = world.blobs.report_missing(blob().sha256).await;
         assert_eq!(error.kind, ErrorKind::Unavailable);
         match damage {
             None => std::fs::remove_file(world.stored()).unwrap(),
@@ -186,7 +186,7 @@ async fn what_is_lost_on_disk_is_told_and_can_be_sent_again() {
                 std::fs::rename(&other, world.stored()).unwrap();
             }
         }
-        let error = world.keeper.missed(blob().sha256).await;
+        let error = world.blobs.report_missing(blob().sha256).await;
         assert_eq!(error.kind, ErrorKind::NotFound);
         let missing = world.shell.handle().call(|to| Command::Missing { to, blobs: vec![blob()] });
         match missing.await.unwrap() {

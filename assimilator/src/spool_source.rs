@@ -1,19 +1,24 @@
-//! Where this process's own assimilators read uploads: in the spool folder, or else in the store, which has
-//! what hosts put there themselves and what came through a server before this one.
+//! The uploads that assimilators of the server's own process read.
+//!
+//! An upload is in the spool folder, or else in the object store: there are those that hosts put there themselves, and
+//! those that came through a server before this one.
 
+use crate::source::{SourceError, StagedUploads, UploadSource};
 use bytes::Bytes;
-use sojourn_assimilator::{SourceError, StagedUploads, UploadSource};
 use sojourn_blobs::{BlobError, Named, Uploads};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
 use std::ops::Range;
 
+/// Uploads in the spool folder, or else in the object store.
 #[derive(Debug)]
-pub(crate) struct Spooled {
-    pub(crate) uploads: Uploads,
-    pub(crate) staged: Option<StagedUploads>,
+pub struct SpooledOrStaged {
+    /// The spool folder.
+    pub uploads: Uploads,
+    /// The object store, where the blobs are in one.
+    pub staged: Option<StagedUploads>,
 }
 
-impl Spooled {
+impl SpooledOrStaged {
     /// From the spool folder, or else from the store.
     fn either<T>(
         &self,
@@ -26,7 +31,7 @@ impl Spooled {
     }
 }
 
-impl UploadSource for Spooled {
+impl UploadSource for SpooledOrStaged {
     fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
         self.either(|source| source.read(lease, checkpoint))
     }

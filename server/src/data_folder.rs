@@ -1,4 +1,4 @@
-//! The server's data folder: who may use it, and what lies where in it.
+//! The server's data folder: its lock and its files.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -10,7 +10,7 @@ use std::{
 /// Why the data folder can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FolderError {
+pub enum DataFolderError {
     /// Another server has it.
     #[error("another server uses the data folder `{}`", .0.display())]
     InUse(PathBuf),
@@ -28,23 +28,23 @@ pub enum FolderError {
     Chance(#[source] getrandom::Error),
 }
 
-/// A data folder that this process has for itself, until it is dropped.
+/// A data folder that this process has locked, until it is dropped.
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
-    /// Locked as long as it is open; the system frees it even when the process is killed.
+    /// Locked while it is open. The system unlocks it even if the process is killed.
     _lock: File,
 }
 
 impl DataFolder {
-    /// Takes the folder, making it where it isn't there.
+    /// Locks the folder, and makes it if it is missing.
     ///
     /// # Errors
-    /// [`FolderError::InUse`], or where it can't be made or written.
-    pub fn take(root: &Path) -> Result<Self, FolderError> {
+    /// [`DataFolderError::InUse`], or where it can't be made or written.
+    pub fn take(root: &Path) -> Result<Self, DataFolderError> {
         let error = |path: &Path| {
             let path = path.to_owned();
-            |source| FolderError::File { path, source }
+            |source| DataFolderError::File { path, source }
         };
         fs::create_dir_all(root).map_err(error(root))?;
         let path = root.join("lock");
@@ -52,14 +52,14 @@ impl DataFolder {
         let lock = lock.map_err(error(&path))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(FolderError::InUse(root.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(FolderError::File { path, source }),
+            Err(TryLockError::WouldBlock) => return Err(DataFolderError::InUse(root.to_owned())),
+            Err(TryLockError::Error(source)) => return Err(DataFolderError::File { path, source }),
         }
         let folder = Self { root: root.to_owned(), _lock: lock };
-        // An address of an earlier run must not be taken for this one's.
+        // An address of an earlier run must not pass for this one's.
         match fs::remove_file(folder.address_file()) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(FolderError::File { path: folder.address_file(), source })
+                Err(DataFolderError::File { path: folder.address_file(), source })
             }
             _ => Ok(folder),
         }
@@ -107,42 +107,42 @@ impl DataFolder {
         self.root.join("address")
     }
 
-    /// Says where the server listens: the address and a newline, all at once.
+    /// Writes the server's address and a newline, atomically.
     ///
     /// # Errors
     /// Where the file can't be written.
-    pub fn write_address(&self, address: SocketAddr) -> Result<(), FolderError> {
+    pub fn write_address(&self, address: SocketAddr) -> Result<(), DataFolderError> {
         self.write_whole(&self.address_file(), &format!("{address}\n"))
     }
 
-    /// The token in a file, made at the first start and readable to its owner alone.
+    /// The token in a file. It is made at the first start, and only its owner can read it.
     ///
     /// # Errors
     /// Where the file can't be read or written.
-    pub fn token(&self, file: &Path) -> Result<String, FolderError> {
+    pub fn token(&self, file: &Path) -> Result<String, DataFolderError> {
         match fs::read_to_string(file) {
             Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(FolderError::File { path: file.to_owned(), source })
+                Err(DataFolderError::File { path: file.to_owned(), source })
             }
             _ => {
-                let token = new_token().map_err(FolderError::Chance)?;
+                let token = new_token().map_err(DataFolderError::Chance)?;
                 self.set_token(file, &token)?;
                 Ok(token)
             }
         }
     }
 
-    /// Puts a token that others have settled on into a file.
+    /// Writes a token that the servers share to a file.
     ///
     /// # Errors
     /// Where the file can't be written.
-    pub(crate) fn set_token(&self, file: &Path, token: &str) -> Result<(), FolderError> {
+    pub(crate) fn set_token(&self, file: &Path, token: &str) -> Result<(), DataFolderError> {
         self.write_whole(file, &format!("{token}\n"))
     }
 
-    /// Writes a file that is there whole or not at all, readable to its owner alone.
-    fn write_whole(&self, path: &Path, text: &str) -> Result<(), FolderError> {
+    /// Writes a file atomically. Only its owner can read it.
+    fn write_whole(&self, path: &Path, text: &str) -> Result<(), DataFolderError> {
         let temporary = path.with_extension("new");
         let write = || -> io::Result<()> {
             let mut options = File::options();
@@ -155,18 +155,18 @@ impl DataFolder {
             fs::rename(&temporary, path)?;
             File::open(&self.root)?.sync_all()
         };
-        write().map_err(|source| FolderError::File { path: path.to_owned(), source })
+        write().map_err(|source| DataFolderError::File { path: path.to_owned(), source })
     }
 }
 
 impl Drop for DataFolder {
     fn drop(&mut self) {
-        // Nothing listens any more; a leftover would only be out of date.
+        // Nothing listens any more.
         let _ = fs::remove_file(self.address_file());
     }
 }
 
-/// A token that nobody can guess: 256 random bits in hex.
+/// A token of 256 random bits, in hex.
 ///
 /// # Errors
 /// Where the system gives no random numbers.

@@ -1,17 +1,17 @@
-//! What lies in the store and nobody knows of: looked for, and thrown away once it is old.
+//! Orphans: blobs in the store that the core doesn't know. They are deleted once they are old.
 //!
 //! ```text
 //!   mark:   what the store has, older than the grace period, and the core doesn't know
 //!   sweep:  hold [ does the core still not know it, and is it still old? -> delete ]
 //! ```
 //!
-//! Pieces that belong to no blob are what is left of versions that were never made; old ones go.
+//! Pieces that belong to no blob are left of versions that were never completed; old ones are deleted too.
 //!
-//! Others put blobs in the store before the core hears of them, with no hold that is seen here: the grace
-//! period is for those. Should one be put there at the very moment at which it is deleted, whoever offers it
-//! is told that it isn't there, and puts it there again. Times are the store's own.
+//! Assimilators put blobs in the store before the core hears of them, and their holds aren't seen here. The grace period
+//! protects these blobs. If one is put at the moment at which it is deleted, the offer is answered that it is missing, and
+//! the assimilator puts it again. Times are the store's own.
 
-use crate::{keeper::Keeper, shell::ShellHandle};
+use crate::{blob_lifecycle::BlobLifecycle, shell::ShellHandle};
 use sojourn_blobs::{BlobError, Staging};
 use sojourn_core::{Answer, Command, Query};
 use sojourn_protocol::{
@@ -21,7 +21,7 @@ use sojourn_protocol::{
     time::UnixMillis,
 };
 
-/// Why a collection broke off; what it had thrown away is gone.
+/// Why a collection stopped. Orphans that it had deleted are gone.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CollectError {
     #[error(transparent)]
@@ -30,27 +30,27 @@ pub(crate) enum CollectError {
     Store(#[from] BlobError),
 }
 
-/// Looks through the store, and throws away what nobody knows of, unless it is to say only what that is.
+/// Lists the store, and deletes its orphans. A dry run only says what they are.
 pub(crate) async fn collect(
     shell: &ShellHandle,
-    keeper: &Keeper,
+    lifecycle: &BlobLifecycle,
     staging: &Staging,
     request: &CollectRequest,
 ) -> Result<CollectAnswer, CollectError> {
-    let blobs = keeper.blobs();
-    let before = UnixMillis(blobs.now().await?.0.saturating_sub(request.grace.0));
+    let store = lifecycle.store();
+    let before = UnixMillis(store.now().await?.0.saturating_sub(request.grace.0));
     let (mut kept, mut unknown, mut uploads) =
         (Found::default(), Found::default(), Found::default());
-    for (blob, at) in blobs.list_aged().await? {
+    for (blob, at) in store.list_aged().await? {
         if at >= before || is_known(shell, blob.sha256).await? {
             add(&mut kept, blob.bytes);
-        } else if request.dry_run || sweep(shell, keeper, blob, before).await? {
+        } else if request.dry_run || sweep(shell, lifecycle, blob, before).await? {
             add(&mut unknown, blob.bytes);
         } else {
             add(&mut kept, blob.bytes);
         }
     }
-    // Asked before the list: what is granted from then on is wanted.
+    // Asked before the list: uploads of leases that are granted later are kept.
     let wanted = shell.wanted_uploads().await?;
     for staged in staging.list().await? {
         if staged.at < before && !wanted.wants(staged.lease) {
@@ -60,14 +60,14 @@ pub(crate) async fn collect(
             add(&mut uploads, staged.bytes);
         }
     }
-    for bytes in blobs.sweep_pieces(before, request.dry_run, |lease| wanted.wants(lease)).await? {
+    for bytes in store.sweep_pieces(before, request.dry_run, |lease| wanted.wants(lease)).await? {
         add(&mut unknown, bytes);
     }
     if !request.dry_run {
-        blobs.sweep_trials(before).await?;
+        store.sweep_trials(before).await?;
     }
     let answer = CollectAnswer { dry_run: request.dry_run, unknown, uploads, kept };
-    tracing::info!(?answer, "the store was looked through");
+    tracing::info!(?answer, "the store was searched for orphans");
     Ok(answer)
 }
 
@@ -76,20 +76,20 @@ fn add(found: &mut Found, bytes: u64) {
     found.bytes = found.bytes.saturating_add(bytes);
 }
 
-/// Deletes a blob if all is still as it was found. False where it isn't.
+/// Deletes a blob if it is still unknown and old. Gives whether it did.
 async fn sweep(
     shell: &ShellHandle,
-    keeper: &Keeper,
+    lifecycle: &BlobLifecycle,
     blob: BlobRef,
     before: UnixMillis,
 ) -> Result<bool, CollectError> {
-    let blobs = keeper.blobs();
-    let _hold = blobs.hold(blob.sha256).await;
-    let is_old = blobs.stored_at(blob.sha256).await?.is_some_and(|at| at < before);
+    let store = lifecycle.store();
+    let _hold = store.hold(blob.sha256).await;
+    let is_old = store.stored_at(blob.sha256).await?.is_some_and(|at| at < before);
     if !is_old || is_known(shell, blob.sha256).await? {
         return Ok(false);
     }
-    blobs.delete(blob.sha256).await?;
+    store.delete(blob.sha256).await?;
     Ok(true)
 }
 
@@ -100,5 +100,5 @@ async fn is_known(shell: &ShellHandle, blob: Digest) -> Result<bool, ApiError> {
 }
 
 #[cfg(test)]
-#[path = "collect_tests.rs"]
+#[path = "orphans_tests.rs"]
 mod tests;

@@ -1,8 +1,8 @@
-//! Merges that are shared out by ranges: what is left of each, who is at it, and what has come of it.
+//! Merges that are shared out by ranges: the open ranges of each merge, their workers and their results.
 //!
-//! Nothing here lasts, and nothing here decides: each leader says all that is left whenever it asks, so that a server
-//! that has just started knows as much. A leader that isn't heard of any more has its board taken down; its unit comes
-//! again by its own term.
+//! Nothing here is stored, and nothing is decided: a leader names all open ranges with each request, so that a server that
+//! has just started knows them too. The merge of a silent leader is dropped; its unit is assimilated again when its claim
+//! expires.
 
 use sojourn_protocol::{
     assimilation::{AssimilationUnit, Offer},
@@ -18,26 +18,26 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// A leader that is silent for so long is gone, or does its merge alone.
-const LEADS: Duration = Duration::from_secs(60);
-/// A range is given to another after so long,
-const TERM: Duration = Duration::from_secs(30);
-/// and to its leader, who has nothing else to do, after so long.
-const STRAGGLES: Duration = Duration::from_secs(3);
+/// A leader that is silent for so long has ended, or does its merge alone.
+const LEADER_TIMEOUT: Duration = Duration::from_secs(60);
+/// A range goes to another worker after so long.
+const RANGE_TIMEOUT: Duration = Duration::from_secs(30);
+/// A range goes to its leader, which has nothing else to do, after so long.
+const LEADER_TAKEOVER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// All of them.
+/// The merges of all leaders that were heard of lately.
 #[derive(Debug)]
-pub(crate) struct Boards {
-    boards: Mutex<BTreeMap<LeaseId, Board>>,
+pub(crate) struct RangeMerges {
+    merges: Mutex<BTreeMap<LeaseId, RangeMerge>>,
     done: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
-struct Board {
+struct RangeMerge {
     unit: AssimilationUnit,
     least: u64,
     task: RangeTask,
-    /// When its leader was heard of.
+    /// When the leader last asked.
     heard: Instant,
     ranges: BTreeMap<u32, Posted>,
 }
@@ -55,68 +55,68 @@ enum State {
     Made(RangeMade),
 }
 
-/// Whether there is more to do for others than before.
+/// Whether a request added ranges for others.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum News {
     Ranges,
     None,
 }
 
-impl Default for Boards {
+impl Default for RangeMerges {
     fn default() -> Self {
-        Self { boards: Mutex::default(), done: watch::Sender::new(0) }
+        Self { merges: Mutex::default(), done: watch::Sender::new(0) }
     }
 }
 
-impl Boards {
-    /// Hears when a range has been done, from now on.
-    pub(crate) fn listen(&self) -> watch::Receiver<u64> {
+impl RangeMerges {
+    /// Sees each completed range from now on.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.done.subscribe()
     }
 
-    /// What a leader gets for what it says is left.
+    /// Answers a leader that names its open ranges: results of others, and a range to do itself.
     pub(crate) fn lead(&self, request: &LeadRequest, now: Instant) -> (LeadAnswer, News) {
         let LeadRequest { unit, task, left, .. } = request;
-        let mut boards = self.all(now);
-        let known = boards.get(&unit.lease);
-        if left.is_empty() || known.is_some_and(|board| board.unit.taking > unit.taking) {
-            // There is nothing to share, or another leads by now: whoever is first offers.
-            boards.retain(|_, board| {
-                (board.unit.lease, board.unit.taking) != (unit.lease, unit.taking)
+        let mut merges = self.all(now);
+        let known = merges.get(&unit.lease);
+        if left.is_empty() || known.is_some_and(|merge| merge.unit.taking > unit.taking) {
+            // Nothing is open, or a later claim leads by now. The first offer counts.
+            merges.retain(|_, merge| {
+                (merge.unit.lease, merge.unit.taking) != (unit.lease, unit.taking)
             });
             let own = left.first().map(|left| left.range);
             return (LeadAnswer { made: Vec::new(), own }, News::None);
         }
-        let goes_on = |board: &Board| board.unit.taking == unit.taking && board.task == *task;
+        let goes_on = |merge: &RangeMerge| merge.unit.taking == unit.taking && merge.task == *task;
         if !known.is_some_and(goes_on) {
-            boards.insert(unit.lease, Board::new(request, now));
+            merges.insert(unit.lease, RangeMerge::new(request, now));
         }
-        match boards.get_mut(&unit.lease) {
-            Some(board) => board.lead(left, now),
+        match merges.get_mut(&unit.lease) {
+            Some(merge) => merge.lead(left, now),
             None => (LeadAnswer::default(), News::None),
         }
     }
 
-    /// A range for whoever asks, of the merge that leads the list.
+    /// A range to do, of the first merge that has one.
     pub(crate) fn take(&self, now: Instant) -> Option<RangeWork> {
-        self.all(now).values_mut().find_map(|board| {
-            let range = board.next(now, TERM)?;
-            let left = board.ranges.get(&range)?.left;
-            let (unit, task) = (board.unit.clone(), board.task.clone());
-            Some(RangeWork { unit, least: board.least, left, task })
+        self.all(now).values_mut().find_map(|merge| {
+            let range = merge.next(now, RANGE_TIMEOUT)?;
+            let left = merge.ranges.get(&range)?.left;
+            let (unit, task) = (merge.unit.clone(), merge.task.clone());
+            Some(RangeWork { unit, least: merge.least, left, task })
         })
     }
 
-    /// Somebody has done a range.
+    /// Takes the result of a range.
     pub(crate) fn made(&self, lease: LeaseId, request: MadeRequest, now: Instant) -> Offer {
         let MadeRequest { taking, done: RangeDone { range, made } } = request;
-        let mut boards = self.all(now);
-        let board = boards.get_mut(&lease).filter(|board| board.unit.taking == taking);
-        let board = board.filter(|board| board.task.fits(&made));
-        match board.and_then(|board| board.ranges.get_mut(&range)) {
+        let mut merges = self.all(now);
+        let merge = merges.get_mut(&lease).filter(|merge| merge.unit.taking == taking);
+        let merge = merge.filter(|merge| merge.task.fits(&made));
+        match merge.and_then(|merge| merge.ranges.get_mut(&range)) {
             Some(Posted { state: state @ (State::Waiting | State::Taken(_)), .. }) => {
                 *state = State::Made(made);
-                drop(boards);
+                drop(merges);
                 self.done.send_modify(|times| *times = times.wrapping_add(1));
                 Offer::Taken
             }
@@ -124,15 +124,15 @@ impl Boards {
         }
     }
 
-    /// Those whose leaders were heard of lately.
-    fn all(&self, now: Instant) -> MutexGuard<'_, BTreeMap<LeaseId, Board>> {
-        let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
-        boards.retain(|_, board| now.saturating_duration_since(board.heard) < LEADS);
-        boards
+    /// The merges of leaders that were heard of lately.
+    fn all(&self, now: Instant) -> MutexGuard<'_, BTreeMap<LeaseId, RangeMerge>> {
+        let mut merges = self.merges.lock().unwrap_or_else(PoisonError::into_inner);
+        merges.retain(|_, merge| now.saturating_duration_since(merge.heard) < LEADER_TIMEOUT);
+        merges
     }
 }
 
-impl Board {
+impl RangeMerge {
     fn new(request: &LeadRequest, now: Instant) -> Self {
         let LeadRequest { unit, least, task, .. } = request.clone();
         Self { unit, least, task, heard: now, ranges: BTreeMap::new() }
@@ -153,10 +153,10 @@ impl Board {
         });
         let made = made.collect();
         let news = if self.ranges.len() > before { News::Ranges } else { News::None };
-        (LeadAnswer { made, own: self.next(now, STRAGGLES) }, news)
+        (LeadAnswer { made, own: self.next(now, LEADER_TAKEOVER_TIMEOUT) }, news)
     }
 
-    /// Takes the first range that nobody is at, or else one that somebody has been at for too long.
+    /// Takes the first range without a worker, or else the one whose worker has been slow for longest.
     fn next(&mut self, now: Instant, too_long: Duration) -> Option<u32> {
         let mut ranges = self.ranges.iter();
         let waiting = ranges.find(|(_, posted)| matches!(posted.state, State::Waiting));
@@ -172,5 +172,5 @@ impl Board {
 }
 
 #[cfg(test)]
-#[path = "boards_tests.rs"]
+#[path = "range_merges_tests.rs"]
 mod tests;

@@ -1,6 +1,6 @@
-//! Bytes of uploads on their way from a request into the spool, and byte ranges.
+//! Uploads: a request's body is streamed into the spool. Also byte ranges of downloads.
 
-use super::{Site, error::HttpError};
+use super::{AppState, error::HttpError};
 use actix_web::{
     HttpRequest,
     http::header::{self, HeaderMap},
@@ -16,10 +16,10 @@ use sojourn_protocol::{
 };
 use std::ops::Range;
 
-/// Bytes given to the disk at once.
-const GROUP: usize = 256 << 10;
-/// After a refusal this much more of the body is read and dropped, so that the refusal gets through.
-const DRAIN: usize = 8 << 20;
+/// Bytes written to the disk at once.
+const WRITE_BYTES: usize = 256 << 10;
+/// Most bytes that are read and dropped after a refusal, so that the client reads the answer.
+const MAX_DRAINED_BYTES: usize = 8 << 20;
 
 /// `?offset=N`.
 #[derive(Debug, serde::Deserialize)]
@@ -70,7 +70,7 @@ fn encoding(request: &HttpRequest) -> Result<Encoding, HttpError> {
 
 /// Streams a request's body into the spool.
 pub(super) async fn receive(
-    site: &Site,
+    app: &AppState,
     name: UploadName,
     declared: BlobRef,
     offset: u64,
@@ -79,9 +79,9 @@ pub(super) async fn receive(
 ) -> Result<UploadState, HttpError> {
     let taken = match encoding(request) {
         Ok(encoding) => {
-            let uploads = site.uploads.clone();
+            let uploads = app.uploads.clone();
             let begin = move || uploads.begin(name, declared, offset, encoding);
-            feed(site, begin, &mut body).await
+            feed(app, begin, &mut body).await
         }
         Err(error) => Err(error),
     };
@@ -91,24 +91,24 @@ pub(super) async fn receive(
     taken
 }
 
-/// Reads on after a refusal.
+/// Reads and drops the rest of a refused body.
 pub(super) async fn drain(body: &mut web::Payload) {
     let mut drained = 0;
     while let Some(Ok(chunk)) = body.next().await {
         drained += chunk.len();
-        if drained > DRAIN {
+        if drained > MAX_DRAINED_BYTES {
             break;
         }
     }
 }
 
-/// How a group of bytes ended.
+/// Why a group of bytes ended.
 enum End {
-    /// It is full.
+    /// The group is full.
     More,
-    /// With the body.
+    /// The body ended.
     Whole,
-    /// With the connection, or worse.
+    /// The connection broke, or the body is invalid.
     Broken(HttpError),
 }
 
@@ -118,36 +118,36 @@ enum Fed {
     Ended(UploadState),
 }
 
-/// Each group is one trip to the threads that may block; most bodies are one group.
+/// Writes the body in groups: each is one call on a blocking thread. Most bodies are one group.
 async fn feed(
-    site: &Site,
+    app: &AppState,
     begin: impl FnOnce() -> Result<Upload, UploadError> + Send + 'static,
     body: &mut web::Payload,
 ) -> Result<UploadState, HttpError> {
-    let (mut group, mut end) = gather(site, body).await;
+    let (mut group, mut end) = gather(app, body).await;
     let mut whole = matches!(end, End::Whole);
     let mut fed =
         web::block(move || begin().and_then(|upload| write(upload, &group, whole))).await??;
     loop {
         let upload = match (fed, end) {
             (Fed::Ended(state), _) => return Ok(state),
-            // What came before a break is kept: the upload goes on there.
+            // Bytes before the break are kept: the upload goes on there.
             (Fed::Upload(_), End::Broken(error)) => return Err(error),
             (Fed::Upload(upload), End::More | End::Whole) => upload,
         };
-        (group, end) = gather(site, body).await;
+        (group, end) = gather(app, body).await;
         whole = matches!(end, End::Whole);
         fed = web::block(move || write(upload, &group, whole)).await??;
     }
 }
 
 /// The next bytes of a body, as many as are given to the disk at once.
-async fn gather(site: &Site, body: &mut web::Payload) -> (BytesMut, End) {
+async fn gather(app: &AppState, body: &mut web::Payload) -> (BytesMut, End) {
     let mut group = BytesMut::new();
-    while group.len() < GROUP {
+    while group.len() < WRITE_BYTES {
         match body.next().await {
             Some(Ok(chunk)) => {
-                site.traffic.received(chunk.len());
+                app.traffic.received(chunk.len());
                 group.extend_from_slice(&chunk);
             }
             Some(Err(error)) => {
@@ -164,7 +164,7 @@ fn write(mut upload: Upload, bytes: &[u8], whole: bool) -> Result<Fed, UploadErr
     if whole { upload.finish().map(Fed::Ended) } else { Ok(Fed::Upload(upload)) }
 }
 
-/// What of a blob is asked for.
+/// The part of a blob that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Whole,

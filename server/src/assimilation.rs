@@ -1,0 +1,151 @@
+//! The queue of results that wait to be assimilated, for threads of this process and for requests of other processes.
+//!
+//! Commands go to the core, which decides; ranges of large merges are shared out by [`crate::assimilators`].
+
+use crate::{
+    assimilators::{AssimilationThreads, Assimilators},
+    shell::ShellHandle,
+};
+use sojourn_blobs::{BlobStore, Staging, Uploads};
+use sojourn_core::{self as core, Answer, Command, MergeOffer, Offered, ReplyTo};
+use sojourn_protocol::{
+    assimilation::{AssimilationUnit, Fault, Made, Merged, Offer},
+    digest::Digest,
+    error::{ApiError, ErrorKind},
+    ids::{ClaimId, LeaseId},
+    ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeWork},
+};
+use std::{fmt, io, sync::Arc};
+
+/// The server, as its own process' assimilators see it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct AssimilationHandle {
+    pub(crate) shell: ShellHandle,
+    pub(crate) assimilators: Arc<Assimilators>,
+    pub(crate) blobs: BlobStore,
+    pub(crate) uploads: Uploads,
+    pub(crate) staging: Option<Staging>,
+}
+
+/// How the threads of the server's process are started that assimilate.
+pub struct LocalAssimilators {
+    /// Starts them, within a Tokio runtime.
+    pub start: Box<StartAssimilators>,
+    /// Whether they can evaluate the loss of a result, for jobs that ask for that before it is merged.
+    pub has_trainer: bool,
+}
+
+/// Starts threads that work for a server.
+pub type StartAssimilators =
+    dyn FnOnce(AssimilationHandle) -> io::Result<Arc<dyn AssimilationThreads>> + Send;
+
+impl fmt::Debug for LocalAssimilators {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalAssimilators")
+            .field("has_trainer", &self.has_trainer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AssimilationHandle {
+    /// The store of all blobs.
+    #[must_use]
+    pub const fn blobs(&self) -> &BlobStore {
+        &self.blobs
+    }
+
+    /// Uploads in the spool folder.
+    #[must_use]
+    pub const fn uploads(&self) -> &Uploads {
+        &self.uploads
+    }
+
+    /// Uploads in the object store, where the blobs are in one.
+    #[must_use]
+    pub const fn staging(&self) -> Option<&Staging> {
+        self.staging.as_ref()
+    }
+
+    /// A range of a merge that somebody else leads, if there is one.
+    #[must_use]
+    pub fn take_range(&self) -> Option<RangeWork> {
+        self.assimilators.take_range()
+    }
+
+    /// A result to assimilate, if one waits; with `losses` also one whose loss must be evaluated.
+    ///
+    /// # Errors
+    /// The core's refusal, or [`ErrorKind::Unavailable`]: with `active` where this server stands by for another.
+    pub async fn take_unit(&self, losses: bool) -> Result<Option<Box<AssimilationUnit>>, ApiError> {
+        match self.shell.call(|to| Command::TakeAssimilation { to, losses }).await? {
+            Answer::Assimilation(unit) => Ok(unit),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// A claimed unit is still worked at: its claim's term begins anew.
+    ///
+    /// # Errors
+    /// The core's refusal, or [`ErrorKind::Unavailable`].
+    pub async fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, ApiError> {
+        self.offer(|to| Command::RenewAssimilation { to, lease, taking }).await
+    }
+
+    /// Offers what was made of a result. The caller holds the blobs that it names, and has put them in the store.
+    ///
+    /// # Errors
+    /// The core's refusal, or [`ErrorKind::Unavailable`].
+    pub async fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, ApiError> {
+        let Made { version, checkpoint, merged } = made;
+        let merged =
+            merged.map(|Merged { state, flush, in_flight }| MergeOffer { state, flush, in_flight });
+        self.offer(|to| Command::OfferAssimilated { to, lease, version, checkpoint, merged }).await
+    }
+
+    /// Refuses a result, for this reason.
+    ///
+    /// # Errors
+    /// The core's refusal, or [`ErrorKind::Unavailable`].
+    pub async fn rejected(
+        &self,
+        lease: LeaseId,
+        fault: Fault,
+        reason: String,
+    ) -> Result<Offer, ApiError> {
+        let fault = match fault {
+            Fault::Host => core::Fault::Host,
+            Fault::Server => core::Fault::Server,
+        };
+        self.offer(|to| Command::OfferRejected { to, lease, reason, fault }).await
+    }
+
+    /// Tells the core that the store has lost a blob.
+    pub fn lost(&self, blob: Digest) {
+        self.shell.tell(Command::Lost { blob });
+    }
+
+    /// Shares out what is left of a merge, and gives what others have done of it.
+    pub async fn lead(&self, request: &LeadRequest) -> LeadAnswer {
+        self.assimilators.lead(request).await
+    }
+
+    /// Takes what came of a range.
+    #[must_use]
+    pub fn range_made(&self, lease: LeaseId, made: MadeRequest) -> Offer {
+        self.assimilators.range_made(lease, made)
+    }
+
+    async fn offer(&self, command: impl FnOnce(ReplyTo) -> Command) -> Result<Offer, ApiError> {
+        match self.shell.call(command).await? {
+            Answer::Offered(Offered::Taken) => Ok(Offer::Taken),
+            Answer::Offered(Offered::Stale) => Ok(Offer::Stale),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// The core answered another question than was asked: a fault of the program.
+pub(crate) fn unexpected(answer: &Answer) -> ApiError {
+    tracing::error!(?answer, "the core gave an answer of another kind");
+    ApiError::new(ErrorKind::Internal, "the server failed; its log says why")
+}

@@ -1,0 +1,185 @@
+//! The settings of a server, why it can't start, and what it says once it has.
+
+use crate::{
+    assimilation::LocalAssimilators,
+    data_folder::DataFolderError,
+    journal::OpenJournal,
+    shell::{Clock, ShellConfig, ShellError, SteadyClock},
+    tls::{TlsError, TlsFiles},
+    tokens::TokensError,
+};
+use sojourn_blobs::{BlobError, ConnectError, Disk, RealDisk, StoreSettings, UploadError};
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+};
+
+/// The settings of a server.
+pub struct ServeConfig {
+    /// The data folder, which one server at a time uses.
+    pub data: PathBuf,
+    /// The address to listen on; port 0 takes a free port.
+    pub listen: SocketAddr,
+    /// Certificate and key; `None` serves without encryption.
+    pub tls: Option<TlsFiles>,
+    /// The shell's and the core's settings.
+    pub shell: ShellConfig,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Opens the journal; `None` is the SQLite file in the data folder.
+    pub journal: Option<Arc<dyn OpenJournal>>,
+    /// The URL under which clients and other servers reach this one; `None` is the address that it listens on.
+    pub advertise: Option<String>,
+    /// The disk that uploads are written to.
+    pub disk: Arc<dyn Disk>,
+    /// The URL of the object store that has the blobs; `None` is a folder in the data folder.
+    pub blobs: Option<String>,
+    /// Keys and endpoints of the object store.
+    pub store: StoreSettings,
+    /// The threads of this process that assimilate; `None` where processes of their own do it.
+    pub assimilators: Option<LocalAssimilators>,
+}
+
+impl fmt::Debug for ServeConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { data, listen, .. } = self;
+        f.debug_struct("ServeConfig").field("data", data).field("listen", listen).finish()
+    }
+}
+
+impl ServeConfig {
+    /// The defaults for a folder and an address.
+    #[must_use]
+    pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
+        let clock = Arc::new(SteadyClock::machine());
+        let (shell, disk) = (ShellConfig::default(), Arc::new(RealDisk));
+        Self {
+            data,
+            listen,
+            tls: None,
+            shell,
+            clock,
+            journal: None,
+            advertise: None,
+            disk,
+            blobs: None,
+            store: StoreSettings::default(),
+            assimilators: None,
+        }
+    }
+}
+
+/// Why the server can't start or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The data folder can't be used.
+    #[error(transparent)]
+    Folder(#[from] DataFolderError),
+    /// The state can't be recovered.
+    #[error("can't go on from the data folder's journal")]
+    Shell(#[from] ShellError),
+    /// The tokens can't be read or written.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+    /// The blobs can't be used.
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+    /// The object store can't be used.
+    #[error(transparent)]
+    Store(#[from] ConnectError),
+    /// The certificate can't be served.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The uploads can't be used.
+    #[error(transparent)]
+    Uploads(#[from] UploadError),
+    /// Something listens there already.
+    #[error("another program listens on {0}: give another address or port")]
+    AddressInUse(SocketAddr),
+    /// The address can't be listened on.
+    #[error("can't listen on {address}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The system gives no threads or signals.
+    #[error("the system refused")]
+    System(#[source] io::Error),
+    /// The core's thread has ended by a fault of the program.
+    #[error("the core has ended; its log says why")]
+    CoreEnded,
+}
+
+/// How connections are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// Not encrypted.
+    Http,
+    /// Over TLS.
+    Https {
+        /// A name of the certificate; the address itself, where the certificate has it.
+        name: Option<String>,
+        /// The certificate's file, where it is self-signed: clients must trust it.
+        own_authority: Option<PathBuf>,
+    },
+}
+
+/// What a server that has started says to people: where it is and how to join.
+#[derive(Debug, Clone)]
+pub struct ServeReady {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// How connections are made.
+    pub transport: Transport,
+    /// The token with which machines become hosts.
+    pub enrol_token: String,
+    /// The file with the token of users.
+    pub admin_token_file: PathBuf,
+    /// Whether this is the active server; otherwise it stands by for that one.
+    pub active: bool,
+    /// What a power cut could lose of the journal, where the durability was chosen.
+    pub journal: Option<String>,
+}
+
+impl ServeReady {
+    /// The server's URL for people on this machine. Over TLS it has a name of the certificate, where there is one.
+    #[must_use]
+    pub fn url(&self) -> String {
+        url(self.address, &self.transport)
+    }
+
+    /// The line that starts a client on this machine.
+    #[must_use]
+    pub fn client_line(&self) -> String {
+        let line = format!("sojourn client --server {} --token {}", self.url(), self.enrol_token);
+        match &self.transport {
+            Transport::Https { own_authority: Some(file), .. } => {
+                format!("{line} --ca {}", file.display())
+            }
+            _ => line,
+        }
+    }
+}
+
+pub(crate) fn url(mut address: SocketAddr, transport: &Transport) -> String {
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    match transport {
+        Transport::Http => format!("http://{address}"),
+        Transport::Https { name: Some(name), .. } if name.parse::<IpAddr>().is_err() => {
+            format!("https://{name}:{}", address.port())
+        }
+        Transport::Https { .. } => format!("https://{address}"),
+    }
+}

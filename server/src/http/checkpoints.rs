@@ -1,0 +1,93 @@
+//! The checkpoints of leases, uploaded through the server.
+
+use super::{
+    AppState,
+    auth::Host,
+    complete_uploads,
+    error::HttpError,
+    schema::Bytes,
+    uploads::{Offset, declared_bytes, declared_digest, receive},
+};
+use actix_web::{HttpRequest, web};
+use sojourn_blobs::UploadName;
+use sojourn_core::Command;
+use sojourn_protocol::{
+    api::UploadState,
+    digest::{BlobRef, Digest},
+    error::ErrorKind,
+    ids::LeaseId,
+};
+
+/// Uploads a lease's checkpoint, or goes on with it; the body is what follows `offset`.
+#[utoipa::path(
+    put,
+    path = "/v1/leases/{lease}/checkpoint",
+    tag = "hosts",
+    operation_id = "putCheckpoint",
+    params(
+        ("lease" = LeaseId, Path, description = "The lease."),
+        ("offset" = Option<u64>, Query, description = "Bytes that the server holds already; 0 if left out."),
+        ("sojourn-sha256" = Digest, Header, description = "SHA-256 of the whole decoded content."),
+        ("sojourn-bytes" = u64, Header, description = "Size of the whole decoded content."),
+        ("content-encoding" = Option<String>, Header, description = "`zstd`, where the body is compressed."),
+    ),
+    request_body(content = Bytes, content_type = "application/octet-stream"),
+    responses((status = 200, description = "How far the upload is.", body = UploadState)),
+    security(("host" = []))
+)]
+pub(super) async fn put_checkpoint(
+    app: web::Data<AppState>,
+    Host(host): Host,
+    path: web::Path<u64>,
+    query: web::Query<Offset>,
+    request: HttpRequest,
+    body: web::Payload,
+) -> Result<web::Json<UploadState>, HttpError> {
+    let lease = LeaseId(path.into_inner());
+    let blob = BlobRef { sha256: declared_digest(&request)?, bytes: declared_bytes(&request)? };
+    let bytes = blob.bytes;
+    app.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    app.traffic.uploaded();
+    let name = UploadName::Lease(lease);
+    let state = receive(&app, name, blob, query.offset, &request, body).await?;
+    if state.complete {
+        complete_uploads::stage(&app, lease, blob).await?;
+    }
+    Ok(web::Json(state))
+}
+
+/// How far the upload of a lease's checkpoint is.
+#[utoipa::path(
+    get,
+    path = "/v1/leases/{lease}/checkpoint",
+    tag = "hosts",
+    operation_id = "checkpointState",
+    params(
+        ("lease" = LeaseId, Path, description = "The lease."),
+    ),
+    responses((status = 200, description = "How far the upload is.", body = UploadState)),
+    security(("host" = []))
+)]
+pub(super) async fn checkpoint_state(
+    app: web::Data<AppState>,
+    Host(host): Host,
+    path: web::Path<u64>,
+) -> Result<web::Json<UploadState>, HttpError> {
+    let lease = LeaseId(path.into_inner());
+    let uploads = app.uploads.clone();
+    let state = web::block(move || uploads.state(UploadName::Lease(lease))).await?;
+    let bytes = state.map_or(0, |(blob, _)| blob.bytes);
+    let may = app.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await;
+    match (state, may) {
+        (Some((blob, state)), may) => {
+            may?;
+            if state.complete {
+                complete_uploads::stage(&app, lease, blob).await?;
+            }
+            Ok(web::Json(state))
+        }
+        (None, Err(error)) if error.kind == ErrorKind::Unauthorized => Err(error.into()),
+        // Nothing has come: whatever is wrong with the lease, the upload will say.
+        (None, _) => Ok(web::Json(UploadState { offset: 0, complete: false })),
+    }
+}

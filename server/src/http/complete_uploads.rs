@@ -1,0 +1,43 @@
+//! Complete uploads of leases, in the spool folder or in the object store.
+//!
+//! Where there is a store, every server and assimilator reads them there. An upload that came through this server is put
+//! there before anybody hears that it is complete.
+
+use super::{AppState, error::HttpError};
+use actix_web::web;
+use sojourn_blobs::UploadName;
+use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
+
+/// Copies a lease's complete upload from the spool folder to the store, if there is one.
+pub(super) async fn stage(
+    app: &web::Data<AppState>,
+    lease: LeaseId,
+    blob: BlobRef,
+) -> Result<(), HttpError> {
+    let Some(staging) = app.staging.clone() else { return Ok(()) };
+    let uploads = app.uploads.clone();
+    // A task of its own: a copy that was begun ends even if the client hangs up.
+    let staged = actix_web::rt::spawn(async move {
+        if staging.is_staged(lease, blob).await? {
+            return Ok(());
+        }
+        let file = web::block(move || uploads.complete(UploadName::Lease(lease), blob)).await??;
+        Ok(staging.stage(lease, blob, &file).await?)
+    });
+    staged.await.map_err(|error| HttpError::fault(&error))?
+}
+
+/// Whether assimilators can read this upload. Copies it to the store if it is only in the spool folder.
+pub(super) async fn is_whole(
+    app: &web::Data<AppState>,
+    lease: LeaseId,
+    blob: BlobRef,
+) -> Result<bool, HttpError> {
+    let uploads = app.uploads.clone();
+    let spooled = web::block(move || uploads.complete(UploadName::Lease(lease), blob)).await?;
+    match (&app.staging, spooled) {
+        (_, Ok(_)) => stage(app, lease, blob).await.map(|()| true),
+        (Some(staging), Err(_)) => Ok(staging.is_staged(lease, blob).await?),
+        (None, Err(_)) => Ok(false),
+    }
+}

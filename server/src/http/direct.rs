@@ -1,0 +1,71 @@
+//! URLs of the object store, with which hosts reach it themselves.
+
+use super::{AppState, auth::Host, error::HttpError};
+use actix_web::web;
+use sojourn_blobs::{SignedPut, Staging};
+use sojourn_core::Command;
+use sojourn_protocol::{
+    digest::BlobRef,
+    direct::{DirectAnswer, DirectRequest},
+    ids::LeaseId,
+    time::UnixMillis,
+};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A signed URL is valid for at most so long.
+const MAX_URL_TERM: Duration = Duration::from_secs(15 * 60);
+
+/// How long a URL for a host is valid: no longer than the host's leases live without a heartbeat.
+pub(super) fn url_term(app: &AppState) -> Duration {
+    app.lease_term.min(MAX_URL_TERM)
+}
+
+/// Asks for a way to put a lease's checkpoint in the store, past the server.
+#[utoipa::path(
+    post,
+    path = "/v1/leases/{lease}/checkpoint/direct",
+    tag = "hosts",
+    operation_id = "directCheckpoint",
+    params(
+        ("lease" = LeaseId, Path, description = "The lease."),
+    ),
+    request_body = DirectRequest,
+    responses((status = 200, description = "The way.", body = DirectAnswer)),
+    security(("host" = []))
+)]
+pub(super) async fn direct(
+    app: web::Data<AppState>,
+    Host(host): Host,
+    path: web::Path<u64>,
+    request: web::Json<DirectRequest>,
+) -> Result<web::Json<DirectAnswer>, HttpError> {
+    let lease = LeaseId(path.into_inner());
+    let DirectRequest { checkpoint } = request.into_inner();
+    let bytes = checkpoint.bytes;
+    app.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    let Some(staging) = app.staging.as_ref().filter(|staging| staging.takes_uploads()) else {
+        return Ok(web::Json(DirectAnswer::Through));
+    };
+    Ok(web::Json(upload_route(staging, lease, checkpoint, url_term(&app)).await?))
+}
+
+async fn upload_route(
+    staging: &Staging,
+    lease: LeaseId,
+    checkpoint: BlobRef,
+    term: Duration,
+) -> Result<DirectAnswer, HttpError> {
+    if staging.is_staged(lease, checkpoint).await? {
+        return Ok(DirectAnswer::There);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ends = u64::try_from(now.saturating_add(term).as_millis()).unwrap_or(u64::MAX);
+    Ok(match staging.upload_url(lease, checkpoint, term).await? {
+        Some(SignedPut { url, headers }) => DirectAnswer::Put {
+            url: url.into(),
+            headers: headers.into_iter().collect(),
+            expires_at: UnixMillis(ends),
+        },
+        None => DirectAnswer::Through,
+    })
+}

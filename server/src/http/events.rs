@@ -1,0 +1,63 @@
+//! A job's events, as the journal has them.
+
+use super::{AppState, auth::Admin, error::HttpError, jobs::query};
+use actix_web::web;
+use sojourn_core::{JournalPosition, Query, Record};
+use sojourn_protocol::{error::ErrorKind, ids::JobId, view::EventView};
+
+/// Events in one answer, where the request says nothing.
+const DEFAULT_EVENTS: usize = 1_000;
+/// Events in one answer at most.
+const MAX_EVENTS: usize = 10_000;
+
+/// `?after=N&limit=M`.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Page {
+    #[serde(default)]
+    after: u64,
+    limit: Option<usize>,
+}
+
+/// A job's history, a page at a time.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs/{job}/events",
+    tag = "jobs",
+    operation_id = "events",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+        ("after" = Option<u64>, Query, description = "Only events after this journal position."),
+        ("limit" = Option<u64>, Query, description = "Events at most; 1,000 if left out, 10,000 at most."),
+    ),
+    responses((status = 200, description = "Events in the order of the journal.", body = Vec<EventView>)),
+    security(("admin" = []))
+)]
+pub(super) async fn events(
+    app: web::Data<AppState>,
+    _: Admin,
+    path: web::Path<u64>,
+    page: web::Query<Page>,
+) -> Result<web::Json<Vec<EventView>>, HttpError> {
+    let job = JobId(path.into_inner());
+    // A job that isn't there is told from one without events.
+    query(&app, Query::Job { job }).await?;
+    let limit = page.limit.unwrap_or(DEFAULT_EVENTS).min(MAX_EVENTS);
+    let records = app.shell.events(job, JournalPosition(page.after), limit).await?;
+    Ok(web::Json(records.into_iter().map(view).collect::<Result<_, _>>()?))
+}
+
+/// An event is serialised as `{"kind": {...}}`.
+fn view(record: Record) -> Result<EventView, HttpError> {
+    let position = record.position.0;
+    let value = serde_json::to_value(&record.event).map_err(|error| HttpError::fault(&error))?;
+    let entry = match value {
+        serde_json::Value::Object(object) => object.into_iter().next(),
+        _ => None,
+    };
+    let (kind, event) = entry.ok_or_else(|| {
+        tracing::error!(position, "an event is serialised without its kind");
+        HttpError::new(ErrorKind::Internal, "the server failed; its log says why")
+    })?;
+    Ok(EventView { position, at: record.at, kind, event })
+}

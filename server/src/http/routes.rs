@@ -1,0 +1,131 @@
+//! Every address of the API and the handler that answers it.
+
+use super::{
+    assimilations, blobs, checkpoints, deltas, direct, error::HttpError, events, health, hosts,
+    jobs, openapi, trials, work,
+};
+use actix_web::web::{self, JsonConfig, PathConfig, QueryConfig, ServiceConfig};
+use sojourn_protocol::error::ErrorKind;
+
+/// Most bytes of a body that grows with a job's shards or a host's cache: a job's manifest, the blobs that a submission
+/// asks for, the list of a host's cache.
+const MAX_JOB_BODY: usize = 16 << 20;
+/// Most bytes of any other JSON body.
+const MAX_BODY: usize = 1 << 20;
+
+fn json(limit: usize) -> JsonConfig {
+    JsonConfig::default()
+        .limit(limit)
+        .content_type_required(false)
+        .error_handler(|error, _| HttpError::json(&error).into())
+}
+
+/// All routes.
+pub(crate) fn routes(service: &mut ServiceConfig) {
+    let path = PathConfig::default()
+        .error_handler(|error, _| HttpError::new(ErrorKind::Invalid, error.to_string()).into());
+    let query = QueryConfig::default()
+        .error_handler(|error, _| HttpError::new(ErrorKind::Invalid, error.to_string()).into());
+    let resource = web::resource::<&str>;
+    service
+        .app_data(json(MAX_BODY))
+        .app_data(path)
+        .app_data(query)
+        .service(resource("/v1/openapi.json").route(web::get().to(openapi::document_route)))
+        .service(resource("/v1/health").route(web::get().to(health::health)))
+        .service(resource("/v1/enrol").route(web::post().to(hosts::enrol)))
+        .service(
+            resource("/v1/work").app_data(json(MAX_JOB_BODY)).route(web::post().to(work::work)),
+        )
+        .service(resource("/v1/heartbeat").route(web::post().to(work::heartbeat)))
+        .service(resource("/v1/release").route(web::post().to(work::release)))
+        .service(resource("/v1/results").route(web::post().to(work::report)))
+        .service(
+            resource("/v1/leases/{lease}/checkpoint")
+                .route(web::put().to(checkpoints::put_checkpoint))
+                .route(web::get().to(checkpoints::checkpoint_state)),
+        )
+        .service(
+            resource("/v1/leases/{lease}/checkpoint/delta")
+                .route(web::put().to(deltas::put))
+                .route(web::get().to(deltas::state)),
+        )
+        .service(
+            resource("/v1/leases/{lease}/checkpoint/direct").route(web::post().to(direct::direct)),
+        )
+        .service(
+            resource("/v1/blobs/missing")
+                .app_data(json(MAX_JOB_BODY))
+                .route(web::post().to(blobs::missing)),
+        )
+        .service(resource("/v1/blobs/collect").route(web::post().to(blobs::collect)))
+        .service(
+            resource("/v1/blobs/{sha256}")
+                .route(web::get().to(blobs::get))
+                .route(web::put().to(blobs::put)),
+        )
+        .service(resource("/v1/uploads/{sha256}").route(web::get().to(blobs::upload_state)))
+        .service(
+            resource("/v1/jobs")
+                .app_data(json(MAX_JOB_BODY))
+                .route(web::post().to(jobs::submit))
+                .route(web::get().to(jobs::all)),
+        )
+        .service(resource("/v1/jobs/{job}").route(web::get().to(jobs::one)))
+        .service(resource("/v1/jobs/{job}/cancel").route(web::post().to(jobs::cancel)))
+        .service(resource("/v1/jobs/{job}/pause").route(web::post().to(jobs::pause)))
+        .service(resource("/v1/jobs/{job}/resume").route(web::post().to(jobs::resume)))
+        .service(resource("/v1/jobs/{job}/extend").route(web::post().to(jobs::extend)))
+        .service(resource("/v1/jobs/{job}/placement").route(web::post().to(jobs::place)))
+        .service(resource("/v1/jobs/{job}/rollback").route(web::post().to(jobs::rollback)))
+        .service(resource("/v1/jobs/{job}/trials").route(web::get().to(trials::trials)))
+        .service(resource("/v1/jobs/{job}/events").route(web::get().to(events::events)))
+        .service(
+            resource("/v1/jobs/{job}/trials/{trial}/history").route(web::get().to(trials::history)),
+        )
+        .service(
+            resource("/v1/jobs/{job}/trials/{trial}/evaluate")
+                .route(web::post().to(trials::evaluate)),
+        )
+        .service(
+            resource("/v1/jobs/{job}/trials/{trial}/evaluations")
+                .route(web::get().to(trials::evaluations)),
+        )
+        .service(
+            resource("/v1/assimilations")
+                .route(web::get().to(assimilations::view))
+                .route(web::post().to(assimilations::take)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/renew").route(web::post().to(assimilations::renew)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/lead")
+                .app_data(json(MAX_JOB_BODY))
+                .route(web::post().to(assimilations::lead)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/range")
+                .app_data(json(MAX_JOB_BODY))
+                .route(web::post().to(assimilations::range_made)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/assimilated")
+                .route(web::post().to(assimilations::assimilated)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/rejected")
+                .route(web::post().to(assimilations::rejected)),
+        )
+        .service(
+            resource("/v1/assimilations/{lease}/lost").route(web::post().to(assimilations::lost)),
+        )
+        .service(resource("/v1/hosts").route(web::get().to(hosts::all)))
+        .service(resource("/v1/hosts/{host}/revoke").route(web::post().to(hosts::revoke)))
+        .default_service(web::to(|| async {
+            Err::<String, _>(HttpError::new(
+                ErrorKind::NotFound,
+                "there is nothing at this address",
+            ))
+        }));
+}

@@ -1,0 +1,9 @@
+//! Types that only the API's document needs.
+
+use utoipa::ToSchema;
+
+/// A body of bytes, as they are.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "it is there for its schema")]
+pub(super) struct Bytes(Vec<u8>);

@@ -1,0 +1,116 @@
+//! A job's trials: their state, their history, and evaluations outside the search.
+
+use super::{
+    AppState,
+    auth::Admin,
+    error::HttpError,
+    jobs::{query, unexpected},
+};
+use actix_web::web;
+use sojourn_core::{Answer, Command, Query};
+use sojourn_protocol::{
+    api::EvaluateRequest,
+    ids::{JobId, TrialId},
+    view::{EvaluationView, TrialHistory, TrialView},
+};
+
+/// A job's trials.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs/{job}/trials",
+    tag = "jobs",
+    operation_id = "trials",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+    ),
+    responses((status = 200, description = "All its trials.", body = Vec<TrialView>)),
+    security(("admin" = []))
+)]
+pub(super) async fn trials(
+    app: web::Data<AppState>,
+    _: Admin,
+    path: web::Path<u64>,
+) -> Result<web::Json<Vec<TrialView>>, HttpError> {
+    match query(&app, Query::Trials { job: JobId(path.into_inner()) }).await? {
+        Answer::Trials(trials) => Ok(web::Json(trials)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// All that is needed to train a trial again.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs/{job}/trials/{trial}/history",
+    tag = "jobs",
+    operation_id = "history",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+        ("trial" = TrialId, Path, description = "The trial."),
+    ),
+    responses((status = 200, description = "The trial's history.", body = TrialHistory)),
+    security(("admin" = []))
+)]
+pub(super) async fn history(
+    app: web::Data<AppState>,
+    _: Admin,
+    path: web::Path<(u64, u32)>,
+) -> Result<web::Json<TrialHistory>, HttpError> {
+    let (job, trial) = path.into_inner();
+    match query(&app, Query::History { job: JobId(job), trial: TrialId(trial) }).await? {
+        Answer::History(history) => Ok(web::Json(*history)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Evaluates a trial's best checkpoint outside the search; what is open or done already is given again.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{job}/trials/{trial}/evaluate",
+    tag = "jobs",
+    operation_id = "evaluate",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+        ("trial" = TrialId, Path, description = "The trial."),
+    ),
+    request_body = EvaluateRequest,
+    responses((status = 200, description = "How far it is.", body = EvaluationView)),
+    security(("admin" = []))
+)]
+pub(super) async fn evaluate(
+    app: web::Data<AppState>,
+    _: Admin,
+    path: web::Path<(u64, u32)>,
+    request: web::Json<EvaluateRequest>,
+) -> Result<web::Json<EvaluationView>, HttpError> {
+    let (job, trial) = path.into_inner();
+    let (job, trial, split) = (JobId(job), TrialId(trial), request.split);
+    match app.shell.call(|to| Command::Evaluate { to, job, trial, split }).await? {
+        Answer::Evaluation(view) => Ok(web::Json(*view)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Evaluations of a trial outside the search.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs/{job}/trials/{trial}/evaluations",
+    tag = "jobs",
+    operation_id = "evaluations",
+    params(
+        ("job" = JobId, Path, description = "The job."),
+        ("trial" = TrialId, Path, description = "The trial."),
+    ),
+    responses((status = 200, description = "All of them.", body = Vec<EvaluationView>)),
+    security(("admin" = []))
+)]
+pub(super) async fn evaluations(
+    app: web::Data<AppState>,
+    _: Admin,
+    path: web::Path<(u64, u32)>,
+) -> Result<web::Json<Vec<EvaluationView>>, HttpError> {
+    let (job, trial) = path.into_inner();
+    match query(&app, Query::Evaluations { job: JobId(job), trial: TrialId(trial) }).await? {
+        Answer::Evaluations(evaluations) => Ok(web::Json(evaluations)),
+        other => Err(unexpected(&other)),
+    }
+}

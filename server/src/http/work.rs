@@ -1,0 +1,108 @@
+//! Requests of hosts: work, heartbeats, releases, results.
+
+use super::{AppState, auth::Host, complete_uploads, error::HttpError, jobs::unexpected};
+use actix_web::web;
+use sojourn_core::{Answer, Command};
+use sojourn_protocol::{
+    api::{
+        HeartbeatAnswer, HeartbeatRequest, ReleaseAnswer, ReleaseRequest, ReportAnswer, WorkAnswer,
+        WorkRequest,
+    },
+    report::{Outcome, Report},
+};
+
+/// Asks for work. Held open up to `wait` where there is none. Live leases that the request doesn't hold are
+/// given again, and new ones beside them, up to `wanted` in all.
+#[utoipa::path(
+    post,
+    path = "/v1/work",
+    tag = "hosts",
+    operation_id = "work",
+    request_body = WorkRequest,
+    responses((status = 200, description = "Leases, and what else the host must hear.", body = WorkAnswer)),
+    security(("host" = []))
+)]
+pub(super) async fn work(
+    app: web::Data<AppState>,
+    Host(host): Host,
+    request: web::Json<WorkRequest>,
+) -> Result<web::Json<WorkAnswer>, HttpError> {
+    let request = request.into_inner();
+    match app.shell.call(|to| Command::Ask { to, host, request }).await? {
+        Answer::Work(answer) => Ok(web::Json(*answer)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// A sign of life for the leases that a host holds.
+#[utoipa::path(
+    post,
+    path = "/v1/heartbeat",
+    tag = "hosts",
+    operation_id = "heartbeat",
+    request_body = HeartbeatRequest,
+    responses((status = 200, description = "Leases to drop, and ends of reports.", body = HeartbeatAnswer)),
+    security(("host" = []))
+)]
+pub(super) async fn heartbeat(
+    app: web::Data<AppState>,
+    Host(host): Host,
+    request: web::Json<HeartbeatRequest>,
+) -> Result<web::Json<HeartbeatAnswer>, HttpError> {
+    let HeartbeatRequest { holding, reported } = request.into_inner();
+    match app.shell.call(|to| Command::Heartbeat { to, host, holding, reported }).await? {
+        Answer::Heartbeat(answer) => Ok(web::Json(answer)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Gives leases back unfinished.
+#[utoipa::path(
+    post,
+    path = "/v1/release",
+    tag = "hosts",
+    operation_id = "release",
+    request_body = ReleaseRequest,
+    responses((status = 200, description = "The leases that were given back.", body = ReleaseAnswer)),
+    security(("host" = []))
+)]
+pub(super) async fn release(
+    app: web::Data<AppState>,
+    Host(host): Host,
+    request: web::Json<ReleaseRequest>,
+) -> Result<web::Json<ReleaseAnswer>, HttpError> {
+    let ReleaseRequest { leases, reason } = request.into_inner();
+    match app.shell.call(|to| Command::Release { to, host, leases, reason }).await? {
+        Answer::Released(answer) => Ok(web::Json(answer)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Reports the end of a lease; a checkpoint has been uploaded before. The same report again gets the same answer.
+#[utoipa::path(
+    post,
+    path = "/v1/results",
+    tag = "hosts",
+    operation_id = "report",
+    request_body = Report,
+    responses((status = 200, description = "The report is journalled.", body = ReportAnswer)),
+    security(("host" = []))
+)]
+pub(super) async fn report(
+    app: web::Data<AppState>,
+    Host(host): Host,
+    request: web::Json<Report>,
+) -> Result<web::Json<ReportAnswer>, HttpError> {
+    let report = request.into_inner();
+    let uploaded = match &report.outcome {
+        Outcome::Trained(trained) => {
+            let blob = trained.checkpoint;
+            complete_uploads::is_whole(&app, report.lease, blob).await?.then_some(blob)
+        }
+        Outcome::Evaluated(_) | Outcome::Failed(_) => None,
+    };
+    match app.shell.call(|to| Command::Report { to, host, report, uploaded }).await? {
+        Answer::Report(answer) => Ok(web::Json(answer)),
+        other => Err(unexpected(&other)),
+    }
+}

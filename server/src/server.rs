@@ -1,0 +1,247 @@
+//! The whole server: folder, journal, core, blobs, assimilators, HTTP. They are started and stopped in order.
+
+use crate::{
+    assimilation::{AssimilationHandle, LocalAssimilators},
+    blob_lifecycle::BlobLifecycle,
+    config::{ServeConfig, ServeError, ServeReady, Transport, url},
+    data_folder::DataFolder,
+    errands,
+    http::{self, AppState, Tokens},
+    journal::{Journal, JournalError, SqliteJournal},
+    shell::{Errand, Shell, ShellHandle},
+    tls::Certificates,
+    tokens::{SharedTokens, settle_tokens},
+};
+use actix_web::{App, HttpServer, dev::ServerHandle, middleware::from_fn, web};
+use rustls::ServerConfig;
+use sojourn_blobs::{BlobStore, Uploads};
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc::UnboundedReceiver,
+    task::JoinHandle,
+};
+
+/// Connections of one worker: so many that other limits come first.
+const MAX_CONNECTIONS: usize = 1 << 20;
+
+/// A running server. [`Server::stop`] ends it.
+#[derive(Debug)]
+pub struct Server {
+    ready: ServeReady,
+    admin_token: String,
+    shell: Shell,
+    http: ServerHandle,
+    http_task: JoinHandle<io::Result<()>>,
+    errands: JoinHandle<()>,
+    _folder: DataFolder,
+}
+
+impl Server {
+    /// Starts a server; it answers when this returns. Must be called within a Tokio runtime.
+    ///
+    /// # Errors
+    /// Where folder, journal, blobs or address can't be used; nothing is left running then.
+    pub async fn start(config: ServeConfig) -> Result<Self, ServeError> {
+        let folder = DataFolder::take(&config.data)?;
+        let certificates = config.tls.map(Certificates::open).transpose()?.map(Arc::new);
+        let tls = certificates.as_ref().map(Certificates::config).transpose()?;
+        let listener = listen(config.listen)?;
+        let address = listener.local_addr().map_err(ServeError::System)?;
+        let transport = match certificates {
+            Some(certificates) => Transport::Https {
+                name: certificates.name(address.ip()),
+                own_authority: certificates.own_authority(),
+            },
+            None => Transport::Http,
+        };
+        let blobs = match &config.blobs {
+            Some(url) => BlobStore::connect(url, &config.store).await?,
+            None => BlobStore::open(&folder.blobs())?,
+        };
+        let staging = config.blobs.is_some().then(|| blobs.staging());
+        let lease_term = Duration::from_millis(config.shell.core.lease_term.0);
+        let uploads = Uploads::with_disk(&folder.uploads(), config.disk)?;
+
+        let path = folder.journal();
+        let journals = config.journal.unwrap_or_else(|| {
+            Arc::new(move || -> Result<Box<dyn Journal>, JournalError> {
+                Ok(Box::new(SqliteJournal::open(&path)?))
+            })
+        });
+        let (settings, clock, local) = (config.shell, config.clock, config.assimilators);
+        let url = config.advertise.unwrap_or_else(|| url(address, &transport));
+        let started = tokio::task::spawn_blocking(move || -> Result<_, ServeError> {
+            let tokens = settle_tokens(&folder, &*journals)?;
+            journals.stand_at(&url);
+            let shell = Shell::start(Arc::clone(&journals), settings, clock)?;
+            let standing = journals.standing().map(str::to_owned);
+            Ok((folder, tokens, shell, (journals.is_ours(), standing)))
+        });
+        let started = started.await.map_err(|error| ServeError::System(io::Error::other(error)))?;
+        let (folder, tokens, (shell, errands), (active, journal)) = started?;
+        if active {
+            errands::sweep(shell.handle().clone(), uploads.clone()).await;
+        }
+
+        let lifecycle = BlobLifecycle::new(shell.handle().clone(), blobs.clone());
+        let assimilation = AssimilationHandle {
+            shell: shell.handle().clone(),
+            assimilators: Arc::default(),
+            blobs,
+            uploads: uploads.clone(),
+            staging: staging.clone(),
+        };
+        let assimilators = Arc::clone(&assimilation.assimilators);
+        let app = AppState {
+            shell: shell.handle().clone(),
+            blobs: lifecycle,
+            assimilation,
+            uploads,
+            staging,
+            lease_term,
+            tokens: Tokens::of(&tokens.enrol, &tokens.admin, &tokens.assimilator),
+            token_cache: Arc::default(),
+            traffic: Arc::default(),
+            blobs_url: config.blobs,
+            has_trainer: local.as_ref().is_none_or(|local| local.has_trainer),
+        };
+        let started = start_services(app, errands, listener, tls, local);
+        let started = started.and_then(|services| {
+            folder.write_address(address)?;
+            Ok(services)
+        });
+        let Services { http, http_task, errands } = match started {
+            Ok(services) => services,
+            Err(error) => {
+                // Nobody else may have the folder while the core's thread ends.
+                shell.stop().await;
+                // It has no more work for them: they end at once.
+                assimilators.stop();
+                return Err(error);
+            }
+        };
+        let admin_token_file = folder.admin_token_file();
+        let SharedTokens { enrol: enrol_token, admin: admin_token, .. } = tokens;
+        let ready =
+            ServeReady { address, transport, enrol_token, admin_token_file, active, journal };
+        tracing::info!(address = ready.url(), active, "serving");
+        Ok(Self { ready, admin_token, shell, http, http_task, errands, _folder: folder })
+    }
+
+    /// Where the server listens, and how machines join.
+    #[must_use]
+    pub const fn ready(&self) -> &ServeReady {
+        &self.ready
+    }
+
+    /// The token of users.
+    #[must_use]
+    pub fn admin_token(&self) -> &str {
+        &self.admin_token
+    }
+
+    /// Gives commands to the core, as requests over HTTP do.
+    #[must_use]
+    pub const fn shell(&self) -> &ShellHandle {
+        self.shell.handle()
+    }
+
+    /// Answers the requests that wait, writes a snapshot, and ends.
+    pub async fn stop(self) {
+        // The core ends first: requests that it holds open would delay the rest.
+        self.shell.stop().await;
+        self.http.stop(true).await;
+        let _ = self.http_task.await;
+        let _ = self.errands.await;
+        tracing::info!("stopped");
+    }
+}
+
+/// The tasks that run beside the core.
+struct Services {
+    http: ServerHandle,
+    http_task: JoinHandle<io::Result<()>>,
+    errands: JoinHandle<()>,
+}
+
+/// Starts assimilators, errands and HTTP.
+fn start_services(
+    app: AppState,
+    errands: UnboundedReceiver<Errand>,
+    listener: TcpListener,
+    tls: Option<ServerConfig>,
+    local: Option<LocalAssimilators>,
+) -> Result<Services, ServeError> {
+    let address = listener.local_addr().map_err(ServeError::System)?;
+    if let Some(local) = local {
+        let threads = (local.start)(app.assimilation.clone()).map_err(ServeError::System)?;
+        app.assimilation.assimilators.attach(threads);
+    }
+    let errands = errands::run(errands, app.clone());
+
+    let app = web::Data::new(app);
+    let server = HttpServer::new(move || {
+        App::new().app_data(app.clone()).wrap(from_fn(http::protocol)).configure(http::routes)
+    })
+    .disable_signals()
+    // Without it the second write of an answer waits up to 40 ms for the first one's acknowledgement.
+    .tcp_nodelay(true)
+    // The server must notice a host that hangs up while it waits for work.
+    .h1_allow_half_closed(false)
+    // Each host that waits has a connection open: the limit on files, or memory, comes first.
+    .max_connections(MAX_CONNECTIONS)
+    .shutdown_timeout(2);
+    let server = match tls {
+        Some(tls) => server.listen_rustls_0_23(listener, tls),
+        None => server.listen(listener),
+    };
+    let server = server.map_err(|source| ServeError::Listen { address, source })?.run();
+    let (http, errands) = (server.handle(), tokio::spawn(errands));
+    Ok(Services { http, http_task: tokio::spawn(server), errands })
+}
+
+/// Serves until the process gets SIGTERM or SIGINT. Then it finishes replies and writes a snapshot.
+///
+/// # Errors
+/// As [`Server::start`], and [`ServeError::CoreEnded`].
+pub async fn serve(
+    config: ServeConfig,
+    on_ready: impl FnOnce(&ServeReady),
+) -> Result<(), ServeError> {
+    let mut server = Server::start(config).await?;
+    // Before anybody hears of the server: a signal may come at once.
+    let told_to_end = told_to_end().map_err(ServeError::System)?;
+    on_ready(server.ready());
+    tokio::select! {
+        () = told_to_end => {
+            server.stop().await;
+            Ok(())
+        }
+        () = server.shell.ended() => Err(ServeError::CoreEnded),
+    }
+}
+
+/// Ends when the process gets SIGTERM or SIGINT, at any time from now on.
+fn told_to_end() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => ServeError::AddressInUse(address),
+        _ => ServeError::Listen { address, source },
+    })
+}

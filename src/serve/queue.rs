@@ -1,0 +1,64 @@
+//! The server's queue, as an assimilator's thread of the same process sees it.
+
+use sojourn_assimilator::{Fault, Made, Offer, Queue, QueueError, Work};
+use sojourn_protocol::{
+    digest::Digest,
+    error::ApiError,
+    ids::{ClaimId, LeaseId},
+    ranges::{LeadAnswer, LeadRequest, MadeRequest},
+};
+use sojourn_server::AssimilationHandle;
+use tokio::runtime::Handle;
+
+/// The server of this process.
+#[derive(Debug)]
+pub(crate) struct CoreQueue {
+    pub(crate) server: AssimilationHandle,
+    pub(crate) runtime: Handle,
+}
+
+impl CoreQueue {
+    fn wait<T>(&self, answer: impl Future<Output = Result<T, ApiError>>) -> Result<T, QueueError> {
+        self.runtime.block_on(answer).map_err(|error| QueueError(error.message))
+    }
+}
+
+impl Queue for CoreQueue {
+    fn take(&self, losses: bool) -> Result<Option<Work>, QueueError> {
+        // A merge that was begun comes first.
+        if let Some(range) = self.server.take_range() {
+            return Ok(Some(Work::Range(Box::new(range))));
+        }
+        match self.runtime.block_on(self.server.take_unit(losses)) {
+            Ok(unit) => Ok(unit.map(Work::Unit)),
+            // It stands by: once it is active, whoever waits for work is woken.
+            Err(error) if error.active.is_some() => Ok(None),
+            Err(error) => Err(QueueError(error.message)),
+        }
+    }
+
+    fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, QueueError> {
+        self.wait(self.server.renew(lease, taking))
+    }
+
+    fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
+        self.wait(self.server.assimilated(lease, made))
+    }
+
+    fn lost(&self, _: LeaseId, blob: Digest) -> Result<Offer, QueueError> {
+        self.server.lost(blob);
+        Ok(Offer::Taken)
+    }
+
+    fn rejected(&self, lease: LeaseId, fault: Fault, reason: &str) -> Result<Offer, QueueError> {
+        self.wait(self.server.rejected(lease, fault, reason.to_owned()))
+    }
+
+    fn lead(&self, request: &LeadRequest) -> Result<LeadAnswer, QueueError> {
+        Ok(self.runtime.block_on(self.server.lead(request)))
+    }
+
+    fn range_made(&self, lease: LeaseId, made: &MadeRequest) -> Result<Offer, QueueError> {
+        Ok(self.server.range_made(lease, made.clone()))
+    }
+}
