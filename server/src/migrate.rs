@@ -1,7 +1,7 @@
-//! A journal is copied into another place, and found to be the same there.
+//! Copies a journal to another place, and verifies the copy.
 
 use crate::{
-    journal::{Ends, Journal, JournalError},
+    journal::{Journal, JournalError, Marks},
     shell::{ShellError, recover},
 };
 use sojourn_core::{CoreConfig, JournalPosition};
@@ -16,18 +16,18 @@ pub enum MigrateError {
     /// One of the two was refused.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// One of the two makes no state.
+    /// One of the two can't be replayed.
     #[error("the state can't be brought back from the journal")]
     State(#[from] ShellError),
-    /// There is something where the copy is to be.
+    /// The target isn't empty.
     #[error("there is a journal already, up to position {}: name an empty place", .0.0)]
     NotEmpty(JournalPosition),
-    /// The copy isn't what was copied: its storage is at fault.
+    /// The copy differs from the original: its storage is at fault.
     #[error("the copy differs from what was copied: {0}; don't use it")]
     Differs(&'static str),
 }
 
-/// What was copied.
+/// The size of a copied journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migrated {
     /// Events.
@@ -36,14 +36,14 @@ pub struct Migrated {
     pub tail: JournalPosition,
     /// The position of the snapshot that was copied with them.
     pub snapshot: Option<JournalPosition>,
-    /// Jobs in the state that both make.
+    /// Jobs in the state.
     pub jobs: usize,
-    /// Hosts in it.
+    /// Hosts in the state.
     pub hosts: usize,
 }
 
-/// Copies all that a journal holds into an empty one, and replays both: chains and states are the same then.
-/// `progress` is told how many events of how many are copied.
+/// Copies a journal into an empty one, and replays both: their chains and states are the same then. `progress` gets the
+/// number of copied events and of all events.
 ///
 /// # Errors
 /// Where either is refused, or the copy isn't the same.
@@ -52,27 +52,27 @@ pub fn migrate(
     to: &mut dyn Journal,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Migrated, MigrateError> {
-    let Ends { anchor, tail } = from.ends();
+    let Marks { anchor, tail } = from.marks();
     if to.tail().0 > 0 {
         return Err(MigrateError::NotEmpty(to.tail()));
     }
     let snapshot = from.load_snapshot()?;
-    if anchor.0.0 > 0 {
+    if anchor.position.0 > 0 {
         to.begin_after(anchor)?;
     }
-    let all = tail.0.0 - anchor.0.0;
-    let mut position = anchor.0;
-    while position < tail.0 {
+    let all = tail.position.0 - anchor.position.0;
+    let mut position = anchor.position;
+    while position < tail.position {
         let records = from.read(position, BATCH)?;
         let Some(last) = records.last() else { break };
         position = last.position;
         to.append(&records)?;
-        progress(position.0 - anchor.0.0, all);
+        progress(position.0 - anchor.position.0, all);
     }
     if let Some(snapshot) = &snapshot {
         to.save_snapshot(snapshot)?;
     }
-    if from.ends() != to.ends() {
+    if from.marks() != to.marks() {
         return Err(MigrateError::Differs("their chains have different ends"));
     }
     let config = CoreConfig::default();
@@ -83,7 +83,7 @@ pub fn migrate(
     let state = after.state();
     Ok(Migrated {
         events: all,
-        tail: tail.0,
+        tail: tail.position,
         snapshot: snapshot.map(|snapshot| snapshot.position),
         jobs: state.jobs.len(),
         hosts: state.hosts.len(),
@@ -133,7 +133,7 @@ mod tests {
         let (tail, snapshot) = (JournalPosition(10), Some(JournalPosition(6)));
         assert_eq!(done, Migrated { events: 6, tail, snapshot, jobs: 0, hosts: 10 });
         assert_eq!(told, [(6, 6)]);
-        assert_eq!(copy.ends(), trimmed().ends());
+        assert_eq!(copy.marks(), trimmed().marks());
         // It goes on as the other would have.
         copy.append(&enrolled(11..=11)).unwrap();
     }

@@ -15,7 +15,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
 };
 use sojourn_server::{
-    journal::{Check, Ends, Fault, Journal, JournalError, MemoryJournal, OpenJournal, Snapshot},
+    journal::{Fault, Journal, JournalError, Mark, Marks, MemoryJournal, OpenJournal, Snapshot},
     shell::{Clock, Shell, ShellConfig, ShellHandle, SteadyClock},
 };
 use std::{
@@ -164,14 +164,17 @@ impl Journal for Gated {
     fn read(&mut self, after: JournalPosition, limit: usize) -> Result<Vec<Record>, JournalError> {
         self.journal.read(after, limit)
     }
-    fn ends(&self) -> Ends {
-        self.journal.ends()
+    fn marks(&self) -> Marks {
+        self.journal.marks()
     }
-    fn begin_after(&mut self, anchor: (JournalPosition, Check)) -> Result<(), JournalError> {
+    fn begin_after(&mut self, anchor: Mark) -> Result<(), JournalError> {
         self.journal.begin_after(anchor)
     }
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
         self.journal.save_snapshot(snapshot)
+    }
+    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError> {
+        self.journal.load_snapshot()
     }
     fn load_snapshot_below(
         &mut self,

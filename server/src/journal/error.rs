@@ -1,4 +1,4 @@
-//! What can go wrong with a journal.
+//! Errors of a journal.
 
 use sojourn_core::JournalPosition;
 
@@ -9,11 +9,11 @@ pub enum JournalError {
     /// Another version of the program wrote it.
     #[error("the journal has {what} `{found}`, but this program knows only `{known}`")]
     UnknownVersion {
-        /// What differs.
+        /// The thing that has the version.
         what: &'static str,
-        /// What the journal has.
+        /// The journal's version.
         found: String,
-        /// What this program has.
+        /// The versions that this program knows.
         known: String,
     },
     /// Records or the chain between them are not as they were written.
@@ -21,26 +21,26 @@ pub enum JournalError {
     Corrupt {
         /// The first position that can't be trusted.
         position: JournalPosition,
-        /// What is wrong there.
+        /// The reason.
         reason: String,
     },
-    /// It is no journal at all, or its storage is damaged.
+    /// It is no journal, or its storage is damaged.
     #[error("the journal can't be read")]
     Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// An append that doesn't go on from the tail.
     #[error("expected an event at position {}, was given one at {}", expected.0, given.0)]
     OutOfOrder {
-        /// The tail's next.
+        /// The position after the tail.
         expected: JournalPosition,
-        /// What came.
+        /// The position that was given.
         given: JournalPosition,
     },
-    /// An event that could not be read again once it is written: a fault of the program.
+    /// An event that could not be read again: a fault of the program.
     #[error("the event at position {} can't be written so that it reads back: {reason}", position.0)]
     Unwritable {
-        /// Where it was to be.
+        /// Its position.
         position: JournalPosition,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A snapshot of events that aren't in the journal.
@@ -54,22 +54,22 @@ pub enum JournalError {
     /// A trim without a verified snapshot.
     #[error("events below position {} can't be dropped: no verified snapshot covers them", below.0)]
     NotCovered {
-        /// Where the trim was to end.
+        /// The first position that was to be kept.
         below: JournalPosition,
     },
-    /// The storage failed; what was being written may or may not be there.
+    /// The storage failed. The records of an append may or may not be there.
     #[error("the journal's storage failed")]
     Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Another server has it, and writes.
+    /// Another server is active.
     #[error("another server is active{}", at(active))]
     Standby {
-        /// Where that one can be reached; empty where it didn't say.
+        /// The URL of the active server; empty if it set none.
         active: String,
     },
-    /// Another server has taken over: nothing more can be written here.
+    /// Another server has taken over: this one can't write any more.
     #[error("another server has taken over the journal")]
     Fenced,
-    /// The program that keeps it doesn't answer.
+    /// The program that stores it doesn't answer.
     #[error("`{place}` can't be reached")]
     Unreachable {
         /// Which.
@@ -78,7 +78,7 @@ pub enum JournalError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The program that keeps it can't keep what was chosen.
+    /// The program that stores it isn't set up for the chosen durability.
     #[error("Redis can't keep the journal as was asked: {0}")]
     Weak(String),
 }

@@ -1,11 +1,16 @@
 //! A journal in memory that can be made to fail, for tests and simulations.
 
-use super::{Check, Ends, Journal, JournalError, Snapshot, decode, encode, in_order, owner};
+use super::{
+    EventJob, Journal, JournalError, Mark, Marks, Snapshot,
+    chained::{ChainedJournal, Verify},
+    storage::{NewRow, Row, Storage, StoredSnapshot, Versions},
+};
 use sojourn_core::{JournalPosition, Record};
 use sojourn_protocol::ids::{JobId, LeaseId};
 use std::{
     collections::{BTreeMap, VecDeque},
     io,
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -20,170 +25,80 @@ pub enum Fault {
     Torn,
 }
 
-/// A journal in memory; clones are the same journal, as if opened again.
+/// A journal in memory. Clones are the same journal: each call opens it anew.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryJournal {
+    storage: MemoryStorage,
+}
+
+/// Rows in memory; clones share them.
+#[derive(Debug, Clone, Default)]
+struct MemoryStorage {
     shared: Arc<Mutex<Shared>>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Position and check before the first record that is kept.
-    anchor: (JournalPosition, Check),
-    records: Vec<Kept>,
-    snapshots: BTreeMap<JournalPosition, Vec<u8>>,
+    versions: Option<Versions>,
+    marks: Marks,
+    rows: BTreeMap<JournalPosition, (Row, Option<JobId>)>,
+    snapshots: BTreeMap<JournalPosition, StoredSnapshot>,
     lease_jobs: BTreeMap<LeaseId, JobId>,
     faults: VecDeque<Fault>,
 }
 
-#[derive(Debug)]
-struct Kept {
-    payload: Vec<u8>,
-    check: Check,
-    job: Option<JobId>,
-}
-
 impl MemoryJournal {
-    /// Makes one of the next appends go wrong; faults are used in the order they were given.
+    /// Makes one of the next appends go wrong. Faults are used in the order in which they were given.
     pub fn inject(&self, fault: Fault) {
-        self.shared().faults.push_back(fault);
+        self.storage.shared().faults.push_back(fault);
     }
 
     /// Changes the payload at `position` behind the journal's back.
     pub fn alter(&self, position: JournalPosition, change: impl FnOnce(&mut Vec<u8>)) {
-        let mut shared = self.shared();
-        let index = index(&shared, position);
-        if let Some(kept) = shared.records.get_mut(index) {
-            change(&mut kept.payload);
+        if let Some((row, _)) = self.storage.shared().rows.get_mut(&position) {
+            change(&mut row.payload);
         }
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The index of the record at a position that isn't before the anchor.
-fn index(shared: &Shared, position: JournalPosition) -> usize {
-    let index = position.0.saturating_sub(shared.anchor.0.0).saturating_sub(1);
-    usize::try_from(index).unwrap_or(usize::MAX)
-}
-
-impl Shared {
-    fn tail(&self) -> (JournalPosition, Check) {
-        let check = self.records.last().map_or(self.anchor.1, |kept| kept.check);
-        (JournalPosition(self.anchor.0.0 + self.records.len() as u64), check)
-    }
-
-    fn write(&mut self, records: &[Record]) -> Result<(), JournalError> {
-        for record in records {
-            let payload = encode(record)?;
-            let check = self.tail().1.then(record.position, &payload);
-            let job = match owner::owner(&record.event) {
-                owner::Owner::Job(job) => Some(job),
-                owner::Owner::Grants(lease, job) => {
-                    self.lease_jobs.insert(lease, job);
-                    Some(job)
-                }
-                owner::Owner::Lease(lease) => self.lease_jobs.get(&lease).copied(),
-                owner::Owner::Nobody => None,
-            };
-            self.records.push(Kept { payload, check, job });
-        }
-        Ok(())
+    fn opened(&self) -> Result<ChainedJournal<MemoryStorage>, JournalError> {
+        ChainedJournal::over(self.storage.clone(), None, Verify::Tail)
     }
 }
 
 impl Journal for MemoryJournal {
     fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
-        let mut shared = self.shared();
-        in_order(shared.tail().0, records)?;
-        let injected = || Err(JournalError::Storage(io::Error::other("injected").into()));
-        match shared.faults.pop_front() {
-            None => shared.write(records),
-            Some(Fault::Fails) => injected(),
-            Some(Fault::Unknown) => shared.write(records).and_then(|()| injected()),
-            Some(Fault::Torn) => {
-                let (half, _) = records.split_at(records.len() / 2);
-                shared.write(half).and_then(|()| injected())
-            }
-        }
+        self.opened()?.append(records)
     }
 
     fn read(&mut self, after: JournalPosition, limit: usize) -> Result<Vec<Record>, JournalError> {
-        let shared = self.shared();
-        let (anchor, anchor_check) = shared.anchor;
-        if after < anchor {
-            let position = JournalPosition(after.0 + 1);
-            let reason = "it is missing".to_owned();
-            return Err(JournalError::Corrupt { position, reason });
-        }
-        let first = index(&shared, JournalPosition(after.0 + 1));
-        let before = first.checked_sub(1).and_then(|before| shared.records.get(before));
-        let mut check = before.map_or(anchor_check, |kept| kept.check);
-        let mut position = after;
-        let mut records = Vec::new();
-        for Kept { payload, check: stored, .. } in shared.records.iter().skip(first).take(limit) {
-            position = JournalPosition(position.0 + 1);
-            check = check.then(position, payload);
-            if check != *stored {
-                let reason = "it was altered".to_owned();
-                return Err(JournalError::Corrupt { position, reason });
-            }
-            records.push(decode(position, payload)?);
-        }
-        Ok(records)
+        self.opened()?.read(after, limit)
     }
 
-    fn ends(&self) -> Ends {
-        let shared = self.shared();
-        Ends { anchor: shared.anchor, tail: shared.tail() }
+    fn marks(&self) -> Marks {
+        self.storage.shared().marks
     }
 
-    fn begin_after(&mut self, anchor: (JournalPosition, Check)) -> Result<(), JournalError> {
-        self.ends().empty()?;
-        self.shared().anchor = anchor;
-        Ok(())
+    fn begin_after(&mut self, anchor: Mark) -> Result<(), JournalError> {
+        self.opened()?.begin_after(anchor)
     }
 
     fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
-        let mut shared = self.shared();
-        let tail = shared.tail().0;
-        if snapshot.position > tail {
-            return Err(JournalError::BeyondTail { position: snapshot.position, tail });
-        }
-        shared.snapshots.insert(snapshot.position, snapshot.bytes.clone());
-        while shared.snapshots.len() > 2 {
-            shared.snapshots.pop_first();
-        }
-        Ok(())
+        self.opened()?.save_snapshot(snapshot)
+    }
+
+    fn load_snapshot(&mut self) -> Result<Option<Snapshot>, JournalError> {
+        self.opened()?.load_snapshot()
     }
 
     fn load_snapshot_below(
         &mut self,
         below: JournalPosition,
     ) -> Result<Option<Snapshot>, JournalError> {
-        let shared = self.shared();
-        let newest = shared.snapshots.range(..below).next_back();
-        Ok(newest.map(|(position, bytes)| Snapshot { position: *position, bytes: bytes.clone() }))
+        self.opened()?.load_snapshot_below(below)
     }
 
     fn trim(&mut self, below: JournalPosition) -> Result<(), JournalError> {
-        let mut shared = self.shared();
-        let covered = shared.snapshots.keys().any(|position| position.0 + 1 >= below.0);
-        if !covered {
-            return Err(JournalError::NotCovered { below });
-        }
-        let count = index(&shared, below).min(shared.records.len());
-        let dropped: Vec<Kept> = shared.records.drain(..count).collect();
-        for Kept { payload, check, .. } in dropped {
-            let position = JournalPosition(shared.anchor.0.0 + 1);
-            shared.anchor = (position, check);
-            if let Some(lease) = owner::ended(&decode(position, &payload)?.event) {
-                shared.lease_jobs.remove(&lease);
-            }
-        }
-        Ok(())
+        self.opened()?.trim(below)
     }
 
     fn events(
@@ -192,13 +107,101 @@ impl Journal for MemoryJournal {
         after: JournalPosition,
         limit: usize,
     ) -> Result<Vec<Record>, JournalError> {
-        let after = after.max(self.shared().anchor.0);
-        let records = self.read(after, usize::MAX)?;
-        let shared = self.shared();
-        let belongs = |record: &Record| {
-            let kept = shared.records.get(index(&shared, record.position));
-            kept.is_some_and(|kept| kept.job == Some(job))
+        self.opened()?.events(job, after, limit)
+    }
+}
+
+impl MemoryStorage {
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn write(&mut self, rows: &[NewRow]) {
+        for NewRow { row, job } in rows {
+            let job = match *job {
+                EventJob::Job(job) => Some(job),
+                EventJob::Grants(lease, job) => {
+                    self.lease_jobs.insert(lease, job);
+                    Some(job)
+                }
+                EventJob::Lease(lease) => self.lease_jobs.get(&lease).copied(),
+                EventJob::None => None,
+            };
+            self.marks.tail = Mark { position: row.position, hash: row.hash };
+            self.rows.insert(row.position, (row.clone(), job));
+        }
+    }
+}
+
+impl Storage for MemoryStorage {
+    const FORMAT: u32 = 1;
+
+    fn versions(&mut self) -> Result<Option<Versions>, JournalError> {
+        Ok(self.shared().versions.clone())
+    }
+
+    fn marks(&mut self) -> Result<Marks, JournalError> {
+        Ok(self.shared().marks)
+    }
+
+    fn set_marks(&mut self, versions: &Versions, marks: Marks) -> Result<(), JournalError> {
+        let mut shared = self.shared();
+        shared.versions = Some(versions.clone());
+        shared.marks = marks;
+        Ok(())
+    }
+
+    fn append(&mut self, rows: &[NewRow], _: Mark) -> Result<(), JournalError> {
+        let mut shared = self.shared();
+        let injected = Err(JournalError::Storage(io::Error::other("injected").into()));
+        let (written, answer) = match shared.faults.pop_front() {
+            None => (rows.len(), Ok(())),
+            Some(Fault::Fails) => (0, injected),
+            Some(Fault::Unknown) => (rows.len(), injected),
+            Some(Fault::Torn) => (rows.len() / 2, injected),
         };
-        Ok(records.into_iter().filter(belongs).take(limit).collect())
+        shared.write(rows.get(..written).unwrap_or_default());
+        answer
+    }
+
+    fn rows(
+        &mut self,
+        of: Option<JobId>,
+        after: JournalPosition,
+        limit: usize,
+    ) -> Result<Vec<Row>, JournalError> {
+        let shared = self.shared();
+        let rows = shared.rows.range((Bound::Excluded(after), Bound::Unbounded));
+        let rows = rows.filter(|(_, (_, job))| of.is_none() || *job == of);
+        Ok(rows.take(limit).map(|(_, (row, _))| row.clone()).collect())
+    }
+
+    fn put_snapshot(&mut self, snapshot: &StoredSnapshot, keep: u32) -> Result<(), JournalError> {
+        let mut shared = self.shared();
+        shared.snapshots.insert(snapshot.position, snapshot.clone());
+        while shared.snapshots.len() > keep as usize {
+            shared.snapshots.pop_first();
+        }
+        Ok(())
+    }
+
+    fn newest_snapshot(
+        &mut self,
+        below: Option<JournalPosition>,
+    ) -> Result<Option<StoredSnapshot>, JournalError> {
+        let end = below.map_or(Bound::Unbounded, Bound::Excluded);
+        let shared = self.shared();
+        let newest = shared.snapshots.range((Bound::Unbounded, end)).next_back();
+        Ok(newest.map(|(_, snapshot)| snapshot.clone()))
+    }
+
+    fn drop_before(&mut self, anchor: Mark, ended: &[LeaseId]) -> Result<(), JournalError> {
+        let mut shared = self.shared();
+        shared.rows.retain(|position, _| *position > anchor.position);
+        shared.lease_jobs.retain(|lease, _| !ended.contains(lease));
+        shared.marks.anchor = anchor;
+        Ok(())
     }
 }

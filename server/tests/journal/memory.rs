@@ -29,9 +29,9 @@ fn faults_of_the_fake_leave_what_they_say() {
 }
 
 #[test]
-fn a_check_changes_with_every_part() {
-    use sojourn_server::journal::Check;
-    let zero = Check::default();
+fn a_chain_hash_covers_the_hash_before_position_and_payload() {
+    use sojourn_server::journal::ChainHash;
+    let zero = ChainHash::default();
     let one = zero.then(at(1), b"payload");
     assert_eq!(one, zero.then(at(1), b"payload"));
     assert_ne!(one, zero.then(at(2), b"payload"));

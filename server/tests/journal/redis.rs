@@ -8,7 +8,7 @@ use crate::{
 use sojourn_core::JournalPosition;
 use sojourn_protocol::ids::JobId;
 use sojourn_server::journal::{
-    JournalError, OpenJournal, RedisJournals, RedisPlace, RedisSettings, Snapshot,
+    JournalError, OpenJournal, RedisJournals, RedisSettings, RedisUrl, Snapshot,
 };
 use std::{path::PathBuf, time::Duration};
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ struct Server {
 
 pub(crate) fn settings(url: &str, durability: &str, note: PathBuf) -> RedisSettings {
     RedisSettings {
-        place: RedisPlace::of(url).unwrap(),
+        url: RedisUrl::of(url).unwrap(),
         durability: durability.parse().unwrap(),
         lease: LEASE,
         note,

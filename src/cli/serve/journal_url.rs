@@ -2,7 +2,7 @@
 
 use crate::cli::terminal::exit::{Failure, with_sources};
 use sojourn_server::journal::{
-    Durability, Journal, JournalError, OpenJournal, RedisJournals, RedisPlace, RedisSettings,
+    Durability, Journal, JournalError, OpenJournal, RedisJournals, RedisSettings, RedisUrl,
     SqliteJournal,
 };
 use std::{
@@ -49,9 +49,7 @@ impl FromStr for Place {
                 Ok(Self::Sqlite(file.into()))
             };
         }
-        RedisPlace::of(text)
-            .map(|_| Self::Redis(text.to_owned()))
-            .map_err(|error| error.to_string())
+        RedisUrl::of(text).map(|_| Self::Redis(text.to_owned())).map_err(|error| error.to_string())
     }
 }
 
@@ -72,14 +70,14 @@ impl Place {
             }
             Self::Redis(url) => {
                 let call = |error: &dyn std::error::Error| Failure::call(with_sources(error));
-                let place = RedisPlace::of(url).map_err(|error| call(&error))?;
+                let url = RedisUrl::of(url).map_err(|error| call(&error))?;
                 std::fs::create_dir_all(folder).map_err(|error| {
                     Failure::call(format!("can't use `{}`: {error}", folder.display()))
                 })?;
                 let settings = RedisSettings {
-                    place,
+                    url,
                     durability,
-                    lease: RedisSettings::LEASE,
+                    lease: RedisSettings::DEFAULT_LEASE,
                     note: folder.join("redis.reached"),
                 };
                 let journals = RedisJournals::connect(settings).map_err(|error| call(&error))?;

@@ -1,6 +1,6 @@
 -- Appends a group of events, all or none.
--- KEYS: meta, events, jobs, lease-jobs. ARGV: fencing token, the tail's position and check as the caller knows them,
--- the prefix of jobs' indexes; then for each event: payload, check, how it names its job (`job`, `grant`, `lease`,
+-- KEYS: meta, events, jobs, lease-jobs. ARGV: fencing token, the tail's position and hash as the caller knows them,
+-- the prefix of jobs' indexes; then for each event: payload, hash, how it names its job (`job`, `grant`, `lease`,
 -- `none`), job, lease.
 -- Gives 0; 1 where another server has the fencing token; 2 where the tail is another.
 local meta = redis.call('HMGET', KEYS[1], 'fence', 'tail', 'tail-check')

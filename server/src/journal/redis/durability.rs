@@ -1,26 +1,25 @@
-//! When an event counts as durable in Redis: chosen by whoever starts the server, and held against what Redis
-//! says of itself.
+//! The durability of events in Redis: chosen by the operator, and verified against the settings that Redis reports.
 
-use super::link::Link;
+use super::connection::RedisConnection;
 use crate::journal::JournalError;
 use redis::{Value, cmd};
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-/// How much Redis' own disk must have of an event before it is acknowledged.
+/// When Redis' own disk must have an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Disk {
-    /// Nothing: it lives in memory, and perhaps in a dump made now and then.
+    /// Never: it is in memory, and perhaps in a dump that is made at times.
     Nothing,
-    /// It is written once a second (`appendfsync everysec`).
+    /// Within about a second (`appendfsync everysec`).
     Everysec,
-    /// It is on the disk (`appendfsync always`).
+    /// Before it is acknowledged (`appendfsync always`).
     Always,
 }
 
-/// What must be so before an event counts as durable.
+/// The conditions for an event to count as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Durability {
-    /// What Redis' own disk must do.
+    /// When Redis' own disk must have the event.
     pub disk: Disk,
     /// Replicas that must have the event (`WAIT`).
     pub replicas: u32,
@@ -32,7 +31,7 @@ impl Default for Durability {
     }
 }
 
-/// A word that says no durability.
+/// A word that names no durability.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is none of always, everysec, none, wait:N (e.g. `always` or `everysec,wait:1`)")]
 pub struct DurabilityError(String);
@@ -79,7 +78,7 @@ impl fmt::Display for Durability {
     }
 }
 
-/// What a Redis says that it does; `None` where it doesn't say.
+/// The settings that a Redis reports; `None` where it doesn't report one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Configured {
     disk: Option<Disk>,
@@ -88,21 +87,22 @@ pub(super) struct Configured {
 }
 
 impl Configured {
-    /// Asks it. Many hosted ones don't say how they are configured.
-    pub(super) fn read(link: &mut Link) -> Result<Self, JournalError> {
+    /// Asks Redis. Many hosted ones don't report their settings.
+    pub(super) fn read(connection: &mut RedisConnection) -> Result<Self, JournalError> {
         let mut settings = BTreeMap::new();
         for name in ["appendonly", "appendfsync", "maxmemory-policy"] {
-            // What isn't allowed is told from a connection that broke.
-            let found = link.ask::<Vec<(String, String)>>(cmd("CONFIG").arg("GET").arg(name));
+            // A command that isn't allowed leaves the connection open.
+            let found =
+                connection.query::<Vec<(String, String)>>(cmd("CONFIG").arg("GET").arg(name));
             match found {
                 Ok(found) => settings.extend(found),
-                Err(_) if link.is_open() => {}
+                Err(_) if connection.is_open() => {}
                 Err(error) => return Err(error),
             }
         }
-        let role: Option<Vec<Value>> = match link.ask(&cmd("ROLE")) {
+        let role: Option<Vec<Value>> = match connection.query(&cmd("ROLE")) {
             Ok(role) => Some(role),
-            Err(_) if link.is_open() => None,
+            Err(_) if connection.is_open() => None,
             Err(error) => return Err(error),
         };
         let replicas = role.and_then(|role| match role.get(2) {
@@ -118,7 +118,7 @@ impl Configured {
         Ok(Self { disk, policy: settings.remove("maxmemory-policy"), replicas })
     }
 
-    /// Refuses a Redis that can't keep what was chosen.
+    /// Refuses a Redis that isn't set up for the chosen durability.
     pub(super) fn check(&self, chosen: Durability) -> Result<(), JournalError> {
         let refuse = |reason: String| Err(JournalError::Weak(reason));
         if let Some(disk) = self.disk.filter(|disk| *disk < chosen.disk) {
@@ -145,7 +145,7 @@ impl Configured {
         }
     }
 
-    /// What a power cut could lose, for people.
+    /// The losses that a power cut or a failover could cause, for people.
     pub(super) fn words(&self, chosen: Durability) -> String {
         let unsaid = match self.disk {
             None => {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redis_that_keeps_less_than_was_chosen_is_refused() {
+    fn a_redis_that_is_less_durable_than_was_chosen_is_refused() {
         let redis = |disk, policy: &str, replicas| Configured {
             disk,
             policy: Some(policy.to_owned()),

@@ -1,10 +1,9 @@
-//! What lies under which key. All keys of a deployment carry its name as their hash tag, so that a script may
-//! use them together wherever Redis keeps them.
+//! The keys of a deployment. All carry its name as their hash tag, so that a script may use them together in a cluster.
 //!
 //! ```text
 //! {NAME}:meta          hash    format, event-version, fence; anchor, anchor-check, tail, tail-check of the chain
-//! {NAME}:events        stream  id POSITION-0; p = payload, c = check
-//! {NAME}:lease         string  `HOLDER URL`, which ends by itself unless it is renewed
+//! {NAME}:events        stream  id POSITION-0; p = payload, c = hash  
+//! {NAME}:lease         string  `HOLDER URL`, which expires unless it is renewed
 //! {NAME}:jobs          set     jobs with events
 //! {NAME}:job:N         sorted set of the positions of job N's events
 //! {NAME}:lease-jobs    hash    lease -> job, dropped with a lease's end
@@ -47,7 +46,7 @@ impl Keys {
         self.key("jobs")
     }
 
-    /// Of a job's index, without the job's number: for scripts that find the job themselves.
+    /// The prefix of the key of a job's index, for scripts that find the job themselves.
     pub(super) fn job_prefix(&self) -> String {
         self.key("job:")
     }

@@ -1,8 +1,9 @@
-//! Who may write: one server at a time has the lease, and with each taking comes a higher fencing token, which
-//! every write shows. A server that was stopped over its lease thus can't change anything when it goes on, whatever it
-//! believes; that it also stops answering is what [`Lease::holds`] is for.
+//! The lease of a journal: the one server that has it may write.
+//!
+//! Each time the lease is taken, the fencing token grows, and every write shows the token. So a server that was stopped
+//! beyond its lease can't change anything when it goes on. [`Lease::holds`] makes it stop answering too.
 
-use super::{keys::Keys, link::Link, place::RedisPlace};
+use super::{connection::RedisConnection, keys::Keys, url::RedisUrl};
 use crate::journal::JournalError;
 use redis::Script;
 use std::{
@@ -12,14 +13,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Who wants the lease.
+/// A server that asks for the lease.
 #[derive(Debug, Clone)]
 pub(super) struct Holder {
-    /// Nobody else's, in this process or another.
+    /// Unique, in this process and others.
     pub(super) id: String,
-    /// Where it can be reached.
+    /// The URL under which it can be reached.
     pub(super) url: String,
-    /// How long the lease lasts unless it is renewed.
+    /// How long the lease is valid unless it is renewed.
     pub(super) term: Duration,
 }
 
@@ -29,20 +30,24 @@ impl Holder {
     }
 }
 
-/// How a try to take the lease ended.
+/// The answer to a request for the lease.
 #[derive(Debug)]
 pub(super) enum Taken {
-    /// It was taken; until when it lasts at least, and the token.
+    /// It was granted, at least until this time, with this token.
     Ours { token: u64, until: Instant },
     /// Another server has it; its URL.
     Other(String),
 }
 
-/// Takes the lease where nobody else has it.
-pub(super) fn take(link: &mut Link, keys: &Keys, holder: &Holder) -> Result<Taken, JournalError> {
+/// Takes the lease if no other server has it.
+pub(super) fn take(
+    connection: &mut RedisConnection,
+    keys: &Keys,
+    holder: &Holder,
+) -> Result<Taken, JournalError> {
     let begun = Instant::now();
     let script = Script::new(include_str!("take.lua"));
-    let (taken, word, _left): (u8, String, i64) = link.run(
+    let (taken, word, _left): (u8, String, i64) = connection.run(
         &script,
         &[&keys.lease(), &keys.meta()],
         &[holder.id.as_bytes(), holder.url.as_bytes(), holder.term_ms().as_bytes()],
@@ -57,7 +62,7 @@ pub(super) fn take(link: &mut Link, keys: &Keys, holder: &Holder) -> Result<Take
     Ok(Taken::Ours { token, until: begun + holder.term })
 }
 
-/// A lease that a thread of its own renews, each third of its term, until this is dropped.
+/// A lease that its own thread renews, every third of its term, until this is dropped.
 pub(super) struct Lease {
     shared: Arc<Shared>,
     stop: Option<mpsc::Sender<()>>,
@@ -71,24 +76,24 @@ impl fmt::Debug for Lease {
 }
 
 struct Shared {
-    place: Arc<RedisPlace>,
+    url: Arc<RedisUrl>,
     keys: Keys,
     holder: Holder,
     token: u64,
-    /// It lasts until then, whatever becomes of the connection.
+    /// It is valid until then, whatever becomes of the connection.
     until: Mutex<Instant>,
 }
 
 impl Lease {
-    /// Keeps what was taken.
+    /// Keeps a granted lease.
     pub(super) fn keep(
-        place: Arc<RedisPlace>,
+        url: Arc<RedisUrl>,
         keys: Keys,
         holder: Holder,
         token: u64,
         until: Instant,
     ) -> Result<Self, JournalError> {
-        let shared = Arc::new(Shared { place, keys, holder, token, until: Mutex::new(until) });
+        let shared = Arc::new(Shared { url, keys, holder, token, until: Mutex::new(until) });
         let (stop, stopped) = mpsc::channel();
         let renewed = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -103,8 +108,8 @@ impl Lease {
         self.shared.token
     }
 
-    /// Whether nobody else can have it now. A clock that stands still while the machine sleeps makes
-    /// this say yes for too long; the token doesn't depend on it.
+    /// Whether no other server can have it now. A clock that stops while the machine sleeps makes this true for too long;
+    /// the token doesn't depend on a clock.
     pub(super) fn holds(&self) -> bool {
         Instant::now() < *self.shared.until()
     }
@@ -126,13 +131,13 @@ impl Shared {
         self.until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until it is to stop, or another has the lease.
+    /// Renews until it is stopped or another server has the lease.
     fn renew(&self, stopped: &mpsc::Receiver<()>) {
         let script = Script::new(include_str!("renew.lua"));
-        let mut link = None;
+        let mut connection = None;
         while stopped.recv_timeout(self.holder.term / 3) == Err(mpsc::RecvTimeoutError::Timeout) {
             let begun = Instant::now();
-            match self.renew_once(&mut link, &script) {
+            match self.renew_once(&mut connection, &script) {
                 Ok(true) => *self.until() = begun + self.holder.term,
                 Ok(false) => {
                     tracing::warn!("another server has taken over");
@@ -140,7 +145,7 @@ impl Shared {
                     return;
                 }
                 Err(error) => {
-                    link = None;
+                    connection = None;
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(error, "the lease in Redis could not be renewed; trying again");
                 }
@@ -148,12 +153,16 @@ impl Shared {
         }
     }
 
-    fn renew_once(&self, link: &mut Option<Link>, script: &Script) -> Result<bool, JournalError> {
-        let link = match link {
-            Some(link) => link,
-            none => none.insert(self.place.connect(self.holder.term)?),
+    fn renew_once(
+        &self,
+        connection: &mut Option<RedisConnection>,
+        script: &Script,
+    ) -> Result<bool, JournalError> {
+        let connection = match connection {
+            Some(connection) => connection,
+            none => none.insert(self.url.connect(self.holder.term)?),
         };
-        let renewed: u8 = link.run(
+        let renewed: u8 = connection.run(
             script,
             &[&self.keys.lease(), &self.keys.meta()],
             &[
@@ -167,8 +176,12 @@ impl Shared {
     }
 }
 
-/// Gives the lease back, so that another needn't wait for its end.
-pub(super) fn release(link: &mut Link, keys: &Keys, holder: &Holder) -> Result<(), JournalError> {
+/// Releases the lease, so that another server needn't wait for its expiry.
+pub(super) fn release(
+    connection: &mut RedisConnection,
+    keys: &Keys,
+    holder: &Holder,
+) -> Result<(), JournalError> {
     let script = Script::new(include_str!("release.lua"));
-    link.run(&script, &[&keys.lease()], &[holder.id.as_bytes()])
+    connection.run(&script, &[&keys.lease()], &[holder.id.as_bytes()])
 }

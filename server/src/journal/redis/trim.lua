@@ -1,6 +1,6 @@
 -- Drops events below a position.
 -- KEYS: meta, events, jobs, lease-jobs. ARGV: fencing token, the prefix of jobs' indexes, the last position to drop, its
--- check, the first to keep; then leases that have ended in what is dropped.
+-- hash, the first to keep; then leases that have ended in what is dropped.
 -- Gives 0, or 1 where another server has the fencing token.
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 1 end
 redis.call('HSET', KEYS[1], 'anchor', ARGV[3], 'anchor-check', ARGV[4])

@@ -1,15 +1,20 @@
-//! The journal's place in Redis, for one server: it takes the lease, opens the journal, and says whether it may
-//! still speak.
+//! Opening a deployment's journal in Redis, for one server: it takes the lease, opens the journal, and says whether the
+//! lease is still held.
 
 use super::{
-    Durability, RedisJournal, RedisPlace,
+    Disk, Durability, RedisUrl,
     durability::Configured,
     keys::Keys,
     lease::{Holder, Lease, Taken, release, take},
+    storage::RedisStorage,
 };
 use crate::{
     data_folder::new_token,
-    journal::{Journal, JournalError, OpenJournal, reached::Reached},
+    journal::{
+        Journal, JournalError, OpenJournal,
+        chained::{ChainedJournal, Verify},
+        high_water::{HighWaterMark, OnLoss},
+    },
 };
 use redis::cmd;
 use std::{
@@ -19,14 +24,14 @@ use std::{
     time::Duration,
 };
 
-/// The longest wait for an answer of Redis; then it counts as gone.
-const ANSWER: Duration = Duration::from_secs(5);
+/// Redis counts as gone when it hasn't answered for so long.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a journal in Redis is used.
 #[derive(Debug)]
 pub struct RedisSettings {
     /// Where it is.
-    pub place: RedisPlace,
+    pub url: RedisUrl,
     /// When an event counts as durable.
     pub durability: Durability,
     /// How long a server that has died keeps others from taking over.
@@ -37,16 +42,16 @@ pub struct RedisSettings {
 
 impl RedisSettings {
     /// The lease's usual term: a standby takes over in less than 5 s.
-    pub const LEASE: Duration = Duration::from_secs(3);
+    pub const DEFAULT_LEASE: Duration = Duration::from_secs(3);
 }
 
-/// A deployment's journal in Redis, which several servers may want.
+/// A deployment's journal in Redis, which several servers may share.
 pub struct RedisJournals {
-    place: Arc<RedisPlace>,
+    url: Arc<RedisUrl>,
     keys: Keys,
     durability: Durability,
     note: PathBuf,
-    /// What a power cut could lose, for people.
+    /// The losses that a power cut could cause, for people.
     standing: String,
     state: Mutex<State>,
 }
@@ -58,26 +63,26 @@ struct State {
 
 impl fmt::Debug for RedisJournals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisJournals").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("RedisJournals").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
 impl RedisJournals {
-    /// Connects, and holds what was chosen against what Redis says of itself. Nothing is written.
+    /// Connects, and verifies that Redis is set up for the chosen durability. Nothing is written.
     ///
     /// # Errors
     /// Where Redis can't be reached, or can't keep what was chosen.
     pub fn connect(settings: RedisSettings) -> Result<Self, JournalError> {
-        let RedisSettings { place, durability, lease, note } = settings;
-        let mut link = place.connect(ANSWER)?;
-        let configured = Configured::read(&mut link)?;
+        let RedisSettings { url, durability, lease, note } = settings;
+        let mut connection = url.connect(ANSWER_TIMEOUT)?;
+        let configured = Configured::read(&mut connection)?;
         configured.check(durability)?;
         let standing = configured.words(durability);
         let id = new_token().map_err(|error| JournalError::Storage(error.to_string().into()))?;
         let holder = Holder { id, url: String::new(), term: lease };
-        let keys = Keys::of(&place.deployment);
+        let keys = Keys::of(&url.deployment);
         let state = Mutex::new(State { holder, lease: None });
-        Ok(Self { place: Arc::new(place), keys, durability, note, standing, state })
+        Ok(Self { url: Arc::new(url), keys, durability, note, standing, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -88,22 +93,24 @@ impl RedisJournals {
 impl OpenJournal for RedisJournals {
     fn open(&self) -> Result<Box<dyn Journal>, JournalError> {
         let mut state = self.state();
-        // Whoever still writes for an earlier lease of this process is shut out by the next token.
+        // A writer of an earlier lease of this process is shut out by the next token.
         state.lease = None;
-        let mut link = self.place.connect(ANSWER)?;
-        let (token, until) = match take(&mut link, &self.keys, &state.holder)? {
+        let mut connection = self.url.connect(ANSWER_TIMEOUT)?;
+        let (token, until) = match take(&mut connection, &self.keys, &state.holder)? {
             Taken::Ours { token, until } => (token, until),
             Taken::Other(active) => return Err(JournalError::Standby { active }),
         };
-        let (place, keys) = (Arc::clone(&self.place), self.keys.clone());
-        let lease = Arc::new(Lease::keep(place, keys.clone(), state.holder.clone(), token, until)?);
+        let (url, keys) = (Arc::clone(&self.url), self.keys.clone());
+        let lease = Arc::new(Lease::keep(url, keys.clone(), state.holder.clone(), token, until)?);
         state.lease = Some(Arc::clone(&lease));
         drop(state);
         // Redis may have been set up anew, or be another one since a failover.
-        Configured::read(&mut link)?.check(self.durability)?;
-        let reached = Reached::at(self.note.clone());
-        let journal = RedisJournal::open(link, keys, lease, self.durability, reached)?;
-        Ok(Box::new(journal))
+        Configured::read(&mut connection)?.check(self.durability)?;
+        let storage = RedisStorage::open(connection, keys, lease, self.durability)?;
+        let may_lose = self.durability.disk < Disk::Always && self.durability.replicas == 0;
+        let on_loss = if may_lose { OnLoss::Report } else { OnLoss::Refuse };
+        let high_water = HighWaterMark::at(self.note.clone(), on_loss);
+        Ok(Box::new(ChainedJournal::over(storage, Some(high_water), Verify::Tail)?))
     }
 
     fn is_ours(&self) -> bool {
@@ -119,10 +126,10 @@ impl OpenJournal for RedisJournals {
     }
 
     fn secret(&self, name: &str, mine: &str) -> Result<String, JournalError> {
-        let mut link = self.place.connect(ANSWER)?;
+        let mut connection = self.url.connect(ANSWER_TIMEOUT)?;
         let key = self.keys.secrets();
-        let _: u8 = link.ask(cmd("HSETNX").arg(&key).arg(name).arg(mine))?;
-        link.ask(cmd("HGET").arg(&key).arg(name))
+        let _: u8 = connection.query(cmd("HSETNX").arg(&key).arg(name).arg(mine))?;
+        connection.query(cmd("HGET").arg(&key).arg(name))
     }
 
     fn leave(&self) {
@@ -131,12 +138,12 @@ impl OpenJournal for RedisJournals {
             return;
         }
         let released = self
-            .place
-            .connect(ANSWER)
-            .and_then(|mut link| release(&mut link, &self.keys, &state.holder));
+            .url
+            .connect(ANSWER_TIMEOUT)
+            .and_then(|mut connection| release(&mut connection, &self.keys, &state.holder));
         if let Err(error) = released {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "the lease could not be given back; it ends by itself");
+            tracing::warn!(error, "the lease could not be released; it expires by itself");
         }
     }
 }

@@ -4,29 +4,29 @@ use crate::journal::JournalError;
 use redis::{Connection, ConnectionLike, FromRedisValue, Pipeline, RedisError, Script};
 
 /// A connection. After an error it isn't used again: what was asked may or may not have been done.
-pub(super) struct Link {
+pub(super) struct RedisConnection {
     connection: Connection,
 }
 
-impl std::fmt::Debug for Link {
+impl std::fmt::Debug for RedisConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Link")
+        f.write_str("RedisConnection")
     }
 }
 
-impl Link {
+impl RedisConnection {
     pub(super) const fn new(connection: Connection) -> Self {
         Self { connection }
     }
 
-    pub(super) fn ask<T: FromRedisValue>(
+    pub(super) fn query<T: FromRedisValue>(
         &mut self,
         command: &redis::Cmd,
     ) -> Result<T, JournalError> {
         Ok(command.query(&mut self.connection)?)
     }
 
-    pub(super) fn ask_all<T: FromRedisValue>(
+    pub(super) fn query_pipeline<T: FromRedisValue>(
         &mut self,
         pipe: &Pipeline,
     ) -> Result<T, JournalError> {

@@ -1,12 +1,12 @@
-//! Where a Redis is: one server by URL, or whichever a Sentinel says.
+//! The URL of a Redis: one server, or the one that a Sentinel names.
 //!
 //! ```text
-//! redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?name=DEPLOYMENT]          rediss:// over TLS
-//! redis+unix:///PATH[?db=DATABASE&user=USER&pass=PASSWORD&name=DEPLOYMENT]
-//! redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT].../SERVICE[/DATABASE][?name=DEPLOYMENT]
+//! redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?name=DEFAULT_DEPLOYMENT]          rediss:// over TLS
+//! redis+unix:///PATH[?db=DATABASE&user=USER&pass=PASSWORD&name=DEFAULT_DEPLOYMENT]
+//! redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT].../SERVICE[/DATABASE][?name=DEFAULT_DEPLOYMENT]
 //! ```
 
-use super::link::Link;
+use super::connection::RedisConnection;
 use crate::journal::JournalError;
 use redis::{
     Client, ConnectionAddr, IntoConnectionInfo as _, RedisError, TlsMode,
@@ -18,25 +18,25 @@ use std::{
     time::Duration,
 };
 
-/// The name of a deployment whose URL gives none.
-const DEPLOYMENT: &str = "sojourn";
-/// Where Sentinels listen.
-const SENTINEL_PORT: u16 = 26_379;
-/// The longest wait for a connection.
-const CONNECT: Duration = Duration::from_secs(2);
+/// The name of a deployment if the URL has none.
+const DEFAULT_DEPLOYMENT: &str = "sojourn";
+/// The port that Sentinels listen on.
+const DEFAULT_SENTINEL_PORT: u16 = 26_379;
+/// How long a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A URL that names no Redis.
+/// Why a URL names no Redis.
 #[derive(Debug, thiserror::Error)]
 #[error("`{url}` names no Redis: {reason}")]
-pub struct PlaceError {
-    /// What was given, without its password.
+pub struct RedisUrlError {
+    /// The URL that was given, without its password.
     url: String,
     reason: String,
 }
 
-/// Where a deployment's journal lies.
-pub struct RedisPlace {
-    /// Without the password, for people.
+/// The Redis of a deployment's journal.
+pub struct RedisUrl {
+    /// The URL without the password, for people.
     shown: String,
     pub(super) deployment: String,
     servers: Servers,
@@ -47,28 +47,28 @@ enum Servers {
     Sentinel(Box<Mutex<SentinelClient>>),
 }
 
-impl fmt::Debug for RedisPlace {
+impl fmt::Debug for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RedisPlace").field(&self.shown).finish()
+        f.debug_tuple("RedisUrl").field(&self.shown).finish()
     }
 }
 
-impl fmt::Display for RedisPlace {
+impl fmt::Display for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
 }
 
-impl RedisPlace {
-    /// Reads a URL; nothing is connected yet.
+impl RedisUrl {
+    /// Parses a URL. Nothing is connected yet.
     ///
     /// # Errors
     /// Where it names no Redis.
-    pub fn of(url: &str) -> Result<Self, PlaceError> {
+    pub fn of(url: &str) -> Result<Self, RedisUrlError> {
         let shown = shown(url);
-        let refuse = |reason: String| PlaceError { url: shown.clone(), reason };
+        let refuse = |reason: String| RedisUrlError { url: shown.clone(), reason };
         let (url, deployment) = split_name(url);
-        let deployment = deployment.unwrap_or(DEPLOYMENT).to_owned();
+        let deployment = deployment.unwrap_or(DEFAULT_DEPLOYMENT).to_owned();
         let plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_.".contains(symbol);
         if deployment.is_empty() || !deployment.chars().all(plain) {
             let reason = "a deployment's name has letters, digits, `-`, `_` and `.`";
@@ -91,8 +91,8 @@ impl RedisPlace {
         Ok(Self { shown, deployment, servers })
     }
 
-    /// A connection to the server that takes writes; waits no longer than `answer` for any one answer.
-    pub(super) fn connect(&self, answer: Duration) -> Result<Link, JournalError> {
+    /// A connection to the server that takes writes. An answer may take as long as `answer`.
+    pub(super) fn connect(&self, answer: Duration) -> Result<RedisConnection, JournalError> {
         let connect = || -> Result<_, RedisError> {
             let client = match &self.servers {
                 Servers::One(client) => Client::clone(client),
@@ -100,12 +100,12 @@ impl RedisPlace {
                     sentinel.lock().unwrap_or_else(PoisonError::into_inner).get_client()?
                 }
             };
-            let connection = client.get_connection_with_timeout(CONNECT)?;
+            let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT)?;
             connection.set_read_timeout(Some(answer))?;
             connection.set_write_timeout(Some(answer))?;
             Ok(connection)
         };
-        connect().map(Link::new).map_err(|error| JournalError::Unreachable {
+        connect().map(RedisConnection::new).map_err(|error| JournalError::Unreachable {
             place: self.shown.clone(),
             source: Box::new(error),
         })
@@ -124,7 +124,8 @@ fn sentinel_of(rest: &str, tls: Option<TlsMode>) -> Result<Servers, Box<dyn std:
     let address = |host: &str| -> Result<ConnectionAddr, Box<dyn std::error::Error>> {
         let last = host.rsplit(':').next().unwrap_or(host);
         let has_port = !host.ends_with(']') && host.contains(':') && last.parse::<u16>().is_ok();
-        let host = if has_port { host.to_owned() } else { format!("{host}:{SENTINEL_PORT}") };
+        let host =
+            if has_port { host.to_owned() } else { format!("{host}:{DEFAULT_SENTINEL_PORT}") };
         Ok(format!("redis://{host}").into_connection_info()?.addr().clone())
     };
     let hosts = hosts.split(',').map(address).collect::<Result<Vec<_>, _>>()?;
@@ -146,7 +147,7 @@ fn sentinel_of(rest: &str, tls: Option<TlsMode>) -> Result<Servers, Box<dyn std:
     Ok(Servers::Sentinel(Box::new(Mutex::new(builder.build()?))))
 }
 
-/// The URL without `name=`, which Redis' own URLs don't have, and what that says.
+/// The URL without `name=`, which Redis' own URLs don't have, and the name.
 fn split_name(url: &str) -> (String, Option<&str>) {
     let Some((before, query)) = url.split_once('?') else { return (url.to_owned(), None) };
     let name = query.split('&').find_map(|part| part.strip_prefix("name="));
@@ -156,7 +157,7 @@ fn split_name(url: &str) -> (String, Option<&str>) {
     (url, name)
 }
 
-/// Without what lets somebody in.
+/// The URL without user and password.
 fn shown(url: &str) -> String {
     let (before, query) = url.split_once('?').unwrap_or((url, ""));
     let before = match before.split_once("://") {
@@ -197,9 +198,9 @@ mod tests {
             ),
             ("rediss+sentinel://a/main", "rediss+sentinel://a/main", "sojourn"),
         ] {
-            let place = RedisPlace::of(url).unwrap();
+            let redis = RedisUrl::of(url).unwrap();
             assert_eq!(
-                (place.to_string().as_str(), place.deployment.as_str()),
+                (redis.to_string().as_str(), redis.deployment.as_str()),
                 (shown, deployment)
             );
         }
@@ -218,7 +219,7 @@ mod tests {
             "redis://db?name=a:b",
             "sqlite:x",
         ] {
-            let error = RedisPlace::of(url).unwrap_err().to_string();
+            let error = RedisUrl::of(url).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }
     }
