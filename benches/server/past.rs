@@ -119,7 +119,7 @@ impl Past {
             let position = self.core.position();
             if position.0 >= snapshot_at {
                 self.write();
-                let bytes = self.core.snapshot();
+                let bytes = self.core.snapshot().unwrap();
                 self.journal.save_snapshot(&Snapshot { position, bytes }).unwrap();
                 snapshot_at += every;
             }
@@ -197,7 +197,8 @@ impl Past {
 
     fn step(&mut self, command: Command) -> Vec<Effect> {
         self.at += STEP;
-        self.core.apply(Envelope { at: UnixMillis(self.at), seed: self.at, command })
+        let input = Envelope { at: UnixMillis(self.at), seed: self.at, command };
+        self.core.apply(input).unwrap()
     }
 
     fn write(&mut self) {

@@ -119,7 +119,7 @@ mod tests {
         for record in enrolled(1..=6) {
             core.fold(&record).unwrap();
         }
-        let snapshot = Snapshot { position: JournalPosition(6), bytes: core.snapshot() };
+        let snapshot = Snapshot { position: JournalPosition(6), bytes: core.snapshot().unwrap() };
         journal.save_snapshot(&snapshot).unwrap();
         journal.trim(JournalPosition(5)).unwrap();
         journal

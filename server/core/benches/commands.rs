@@ -100,7 +100,7 @@ impl Bench {
     fn take(&mut self, own: ReplyTo, command: Command) -> Option<Answer> {
         let (at, seed) = (UnixMillis(self.at), self.next);
         let (mut answered, mut plans) = (None, Vec::new());
-        for effect in self.core.apply(Envelope { at, seed, command }) {
+        for effect in self.core.apply(Envelope { at, seed, command }).unwrap() {
             match effect {
                 Effect::Persist(record) => {
                     self.encoded += serde_json::to_vec(&record).unwrap().len();

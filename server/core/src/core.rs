@@ -5,8 +5,9 @@ use crate::{
     config::CoreConfig,
     effect::{Answer, Effect, JournalPosition},
     event::{EVENT_VERSION, Event, READ_VERSIONS, Record},
+    fault::{CoreFault, SnapshotError},
     soft::Soft,
-    state::State,
+    state::{FoldError, State},
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -27,6 +28,8 @@ pub struct Core {
     pub(crate) chance: ChaCha8Rng,
     pub(crate) policy: Box<dyn Policy>,
     effects: Vec<Effect>,
+    /// The first fault, after which it answers nothing more.
+    fault: Option<CoreFault>,
 }
 
 /// Why recovery can't go on.
@@ -49,6 +52,9 @@ pub enum RecoverError {
         /// The event that came.
         found: u64,
     },
+    /// An event doesn't fit the state.
+    #[error("the journal can't be replayed")]
+    Fold(#[from] FoldError),
 }
 
 #[derive(Serialize)]
@@ -69,11 +75,11 @@ struct Snapshot {
 }
 
 /// A state as [`Core::snapshot`] writes it.
-#[must_use]
-pub fn snapshot_of(state: &State) -> Vec<u8> {
-    let snapshot = SnapshotRef { version: EVENT_VERSION, state };
-    // The state holds nothing that JSON can't: finite numbers and text keys.
-    serde_json::to_vec(&snapshot).unwrap_or_default()
+///
+/// # Errors
+/// [`SnapshotError`] where it holds what JSON can't.
+pub fn snapshot_of(state: &State) -> Result<Vec<u8>, SnapshotError> {
+    serde_json::to_vec(&SnapshotRef { version: EVENT_VERSION, state }).map_err(SnapshotError)
 }
 
 impl Core {
@@ -115,25 +121,28 @@ impl Core {
             policy: config.policy.policy(),
             config,
             effects: Vec::new(),
+            fault: None,
         }
     }
 
     /// The durable state, as bytes for [`Core::from_snapshot`].
-    #[must_use]
-    pub fn snapshot(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// [`SnapshotError`] where it can't be written.
+    pub fn snapshot(&self) -> Result<Vec<u8>, SnapshotError> {
         snapshot_of(&self.state)
     }
 
     /// Takes a journalled event in, at recovery.
     ///
     /// # Errors
-    /// [`RecoverError::Gap`] where it isn't the next one.
+    /// [`RecoverError::Gap`] where it isn't the next one, [`RecoverError::Fold`] where it doesn't fit the state.
     pub fn fold(&mut self, record: &Record) -> Result<(), RecoverError> {
         let (last, found) = (self.state.position.0, record.position.0);
         if found != last + 1 {
             return Err(RecoverError::Gap { last, found });
         }
-        self.state.fold(record);
+        self.state.fold(record)?;
         self.soft.recovering = true;
         self.now = self.now.max(self.state.at);
         Ok(())
@@ -159,7 +168,12 @@ impl Core {
 
     /// Takes one step: first expires all that is due, then does as the command says, then answers
     /// hosts that waited for what has changed.
-    pub fn apply(&mut self, input: Envelope) -> Vec<Effect> {
+    ///
+    /// # Errors
+    /// [`CoreFault`] where it can't go on: nothing of the step may be carried out, and each later step fails
+    /// with the same fault.
+    pub fn apply(&mut self, input: Envelope) -> Result<Vec<Effect>, CoreFault> {
+        self.usable()?;
         self.now = self.now.max(input.at);
         self.chance = ChaCha8Rng::seed_from_u64(input.seed);
         self.expire();
@@ -172,8 +186,20 @@ impl Core {
         self.tell_new_homes();
         self.answer_parked();
         self.give_copies();
+        let effects = std::mem::take(&mut self.effects);
+        self.usable()?;
         debug_assert_eq!(self.check_cheap_invariants(), Ok(()));
-        std::mem::take(&mut self.effects)
+        Ok(effects)
+    }
+
+    /// Fails where the core has had a fault.
+    fn usable(&self) -> Result<(), CoreFault> {
+        self.fault.clone().map_or(Ok(()), Err)
+    }
+
+    /// Has the step under way met a fault? Then whoever repeats something until it is done stops.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.fault.is_some()
     }
 
     fn handle(&mut self, command: Command) {
@@ -287,14 +313,21 @@ impl Core {
         .min()
     }
 
-    /// Decides an event: folds it and has it journalled.
+    /// Decides an event: folds it and has it journalled. Where that fails, and after it has, nothing more
+    /// comes of the step.
     pub(crate) fn emit(&mut self, event: Event) {
+        if self.has_failed() {
+            return;
+        }
         let position = JournalPosition(self.state.position.0 + 1);
         let record = Record { position, at: self.now, event };
-        let concern = self.state.take_in(&record);
+        let changes = match self.state.fold(&record) {
+            Ok(changes) => changes,
+            Err(fault) => return self.fault = Some(fault.into()),
+        };
         self.break_promises(&record.event);
         self.renew_wall_times(&record.event);
-        self.renew_schedule(concern);
+        self.renew_schedule(&changes);
         self.effects.push(Effect::Persist(record));
     }
 

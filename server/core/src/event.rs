@@ -71,6 +71,24 @@ impl UnitKey {
     }
 }
 
+/// A unit that is a hop, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HopUnit {
+    pub(crate) job: JobId,
+    pub(crate) trial: TrialId,
+    pub(crate) shard: ShardId,
+}
+
+impl UnitKey {
+    /// The hop, where the unit is one.
+    pub(crate) const fn hop(&self) -> Option<HopUnit> {
+        match *self {
+            UnitKey::Train { job, trial, shard, .. } => Some(HopUnit { job, trial, shard }),
+            UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,
+        }
+    }
+}
+
 /// Why a lease ended without a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -231,6 +249,46 @@ pub enum Event {
     ExtraEvaluated { lease: LeaseId, sums: Sums },
     /// Such an evaluation ended with an error.
     ExtraFailed { job: JobId, name: RequestedEvaluation, error: String },
+}
+
+impl Event {
+    /// The event's kind, as journals and `sojourn events` name it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Event::HostEnrolled { .. } => "host-enrolled",
+            Event::HostRevoked { .. } => "host-revoked",
+            Event::BlobPublished { .. } => "blob-published",
+            Event::BlobCondemned { .. } => "blob-condemned",
+            Event::BlobDoomed { .. } => "blob-doomed",
+            Event::BlobDeleted { .. } => "blob-deleted",
+            Event::BlobLost { .. } => "blob-lost",
+            Event::JobSubmitted { .. } => "job-submitted",
+            Event::JobCancelled { .. } => "job-cancelled",
+            Event::JobPaused { .. } => "job-paused",
+            Event::JobResumed { .. } => "job-resumed",
+            Event::JobTimeUp { .. } => "job-time-up",
+            Event::JobExtended { .. } => "job-extended",
+            Event::JobPlaced { .. } => "job-placed",
+            Event::LeaseGranted { .. } => "lease-granted",
+            Event::LeaseEnded { .. } => "lease-ended",
+            Event::ReportAcknowledged { .. } => "report-acknowledged",
+            Event::Assimilated { .. } => "assimilated",
+            Event::Evaluated { .. } => "evaluated",
+            Event::Rejected { .. } => "rejected",
+            Event::Superseded { .. } => "superseded",
+            Event::UnitFailed { .. } => "unit-failed",
+            Event::Challenged { .. } => "challenged",
+            Event::Verified { .. } => "verified",
+            Event::Unverified { .. } => "unverified",
+            Event::TrialRolledBack { .. } => "trial-rolled-back",
+            Event::TrialOrdered { .. } => "trial-ordered",
+            Event::TrialFailed { .. } => "trial-failed",
+            Event::ExtraAsked { .. } => "extra-asked",
+            Event::ExtraEvaluated { .. } => "extra-evaluated",
+            Event::ExtraFailed { .. } => "extra-failed",
+        }
+    }
 }
 
 fn does_nothing(at_end: &AtEnd) -> bool {

@@ -20,6 +20,7 @@ mod contact;
 mod core;
 mod effect;
 mod event;
+mod fault;
 mod handle;
 mod invariants;
 mod parked;
@@ -38,5 +39,8 @@ pub use config::CoreConfig;
 pub use core::{Core, RecoverError, snapshot_of};
 pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, JournalPosition, Offered};
 pub use event::{EVENT_VERSION, Event, Fault, LeaseEnd, MergeMode, READ_VERSIONS, Record, UnitKey};
+pub use fault::{CoreFault, SnapshotError};
 pub use invariants::Violation;
-pub use state::{AtEnd, BlobStatus, RequestedEvaluation, State, Trust};
+pub use state::{
+    AtEnd, BlobStatus, Change, Changes, FoldError, FoldFault, RequestedEvaluation, State, Trust,
+};

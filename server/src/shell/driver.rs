@@ -5,7 +5,7 @@ use super::{
     Clock, Errand, ShellConfig,
     error::ShellError,
     gather::Gathering,
-    handle::{standing_by, unavailable},
+    handle::{core_failed, standing_by, unavailable},
     planner::{Planner, Task},
     recover::{Recovered, recover},
     snapshot,
@@ -13,7 +13,9 @@ use super::{
     writer::{EventsSender, Item, ReplySender, UploadsSender, Writer},
 };
 use crate::journal::{Journal, JournalError, OpenJournal};
-use sojourn_core::{Command, Core, Effect, Envelope, JournalPosition, ReplyTo};
+use sojourn_core::{
+    Command, Core, CoreFault, Effect, Envelope, FoldError, JournalPosition, ReplyTo,
+};
 use sojourn_http::Backoff;
 use sojourn_protocol::{error::ApiError, ids::JobId, time::UnixMillis};
 use std::{
@@ -39,6 +41,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// that it holds up a hundredth of all.
 const LONG_COPY: Duration = Duration::from_millis(100);
 const COPIES_APART: u32 = 100;
+/// A core that went on for so long after a fault has got over it.
+const FAULT_IS_OVER: Duration = Duration::from_secs(60);
 /// Pause between looks at whether the active server is gone.
 const STANDBY_PAUSE: Duration = Duration::from_millis(250);
 
@@ -77,6 +81,10 @@ pub(super) struct Driver {
     snapshot_after: Instant,
     /// The last snapshot's thread.
     snapshot: Option<JoinHandle<()>>,
+    /// When the core had its last fault, and the pause after it.
+    last_fault: Option<(Instant, Duration)>,
+    /// The last event that was passed to the writer.
+    passed: JournalPosition,
 }
 
 struct RunningWriter {
@@ -114,6 +122,8 @@ impl Driver {
             snapshot_at: 0,
             snapshot_after: Instant::now(),
             snapshot: None,
+            last_fault: None,
+            passed: JournalPosition(0),
         };
         match driver.start_over() {
             // It waits for its turn once it runs.
@@ -131,9 +141,18 @@ impl Driver {
         // From the last one on, however often it is started in between.
         self.snapshot_at = snapshot.0 + self.config.snapshot_every;
         self.core = core;
+        let (decided, kept) = (self.passed, self.core.position());
+        if decided > kept {
+            // An append that failed: nobody was told of what it held.
+            tracing::warn!(decided = decided.0, kept = kept.0, "the last events were not kept");
+        }
+        self.passed = kept;
         self.start_writer(journal, snapshot)?;
-        self.step(Command::Started);
-        Ok(())
+        let started = self.step(Command::Started);
+        if started.is_err() {
+            self.end_writer();
+        }
+        Ok(started?)
     }
 
     fn start_writer(
@@ -166,21 +185,20 @@ impl Driver {
 
     /// Until it is told to stop.
     pub(super) fn run(mut self) {
-        let mut next = if self.writer.is_some() { Next::Run } else { self.mend() };
+        let mut next = if self.writer.is_some() { Next::Run } else { self.recover_journal() };
         while next == Next::Run {
             let input = self.inbox.recv_timeout(self.wait());
             next = match input {
                 Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => Next::Stop,
                 Ok(input) if !self.journals.is_ours() => {
                     refuse(input, &unavailable());
-                    self.mend()
+                    self.recover_journal()
                 }
-                Err(RecvTimeoutError::Timeout) if !self.journals.is_ours() => self.mend(),
+                Err(RecvTimeoutError::Timeout) if !self.journals.is_ours() => {
+                    self.recover_journal()
+                }
                 Ok(input) => self.take(input),
-                Err(RecvTimeoutError::Timeout) => {
-                    self.step(Command::Tick);
-                    Next::Run
-                }
+                Err(RecvTimeoutError::Timeout) => self.step_or_reload(Command::Tick),
             };
         }
         // Those who wait find their reply dropped.
@@ -212,7 +230,7 @@ impl Driver {
                 if let Command::Hangup { to } = &*command {
                     self.waiting.remove(to);
                 }
-                self.step(*command);
+                return self.step_or_reload(*command);
             }
             Input::Events { job, after, limit, reply } => {
                 self.pass(vec![Item::Events { job, after, limit, reply }]);
@@ -223,7 +241,7 @@ impl Driver {
             }
             Input::Broken { number } => {
                 if self.writer.as_ref().is_some_and(|writer| writer.number == number) {
-                    return self.mend();
+                    return self.recover_journal();
                 }
             }
             Input::Stop => return Next::Stop,
@@ -231,27 +249,67 @@ impl Driver {
         Next::Run
     }
 
+    /// Applies one command; where the core has a fault, begins again with what is in the journal.
+    fn step_or_reload(&mut self, command: Command) -> Next {
+        match self.step(command) {
+            Ok(()) => Next::Run,
+            Err(fault) => self.reload(&fault),
+        }
+    }
+
+    /// The core has a fault: nothing of that step is journalled, everyone who waits hears of an internal error, and
+    /// the state is read anew from the journal. Faults that come again soon are followed by longer and longer pauses.
+    fn reload(&mut self, fault: &CoreFault) -> Next {
+        let error = fault as &dyn std::error::Error;
+        match fault {
+            CoreFault::Fold(FoldError { event, position, .. }) => {
+                tracing::error!(error, event, position = position.0, "the core failed; reloading");
+            }
+            _ => tracing::error!(error, "the core failed; reloading"),
+        }
+        for reply in std::mem::take(&mut self.waiting).into_values() {
+            // Whoever asked may have gone.
+            drop(reply.send(Err(core_failed())));
+        }
+        // What was decided before is appended first.
+        self.end_writer();
+        let pause = match self.last_fault {
+            Some((at, pause)) if at.elapsed() < FAULT_IS_OVER => (pause * 2).min(LONGEST_PAUSE),
+            _ => FIRST_PAUSE,
+        };
+        self.last_fault = Some((Instant::now(), pause));
+        match self.refuse_for(pause, &unavailable()) {
+            Next::Stop => Next::Stop,
+            Next::Run => self.recover_journal(),
+        }
+    }
+
     /// Applies one command and passes its effects on.
-    fn step(&mut self, command: Command) {
+    ///
+    /// # Errors
+    /// The core's fault. Nothing of the step has been passed on.
+    fn step(&mut self, command: Command) -> Result<(), CoreFault> {
         // Without chance from the system nothing may be decided; it has none only when it is broken.
         let seed = match getrandom::u64() {
             Ok(seed) => seed,
             Err(error) => {
                 tracing::error!(%error, "the system gives no random numbers");
                 self.waiting.clear();
-                return;
+                return Ok(());
             }
         };
         self.previous = self.previous.max(self.clock.now());
-        let effects = self.core.apply(Envelope { at: self.previous, seed, command });
+        let effects = self.core.apply(Envelope { at: self.previous, seed, command })?;
         let mut items = Vec::with_capacity(effects.len());
         for effect in effects {
             items.extend(self.item(effect));
         }
         self.pass(items);
+        self.passed = self.core.position();
         if self.core.position().0 >= self.snapshot_at && Instant::now() >= self.snapshot_after {
             self.begin_snapshot();
         }
+        Ok(())
     }
 
     fn item(&mut self, effect: Effect) -> Option<Item> {
@@ -335,7 +393,7 @@ impl Driver {
 
     /// The journal has failed: what it holds is unknown, so everything since is given up, everyone
     /// who waits is refused, and the state is read anew until that works.
-    fn mend(&mut self) -> Next {
+    fn recover_journal(&mut self) -> Next {
         self.waiting.clear();
         self.end_writer();
         let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);

@@ -1,7 +1,7 @@
 //! Why the shell can't start.
 
 use crate::journal::JournalError;
-use sojourn_core::{JournalPosition, RecoverError};
+use sojourn_core::{CoreFault, JournalPosition, RecoverError, SnapshotError};
 
 /// Why the state could not be brought back.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,12 @@ pub enum ShellError {
     /// The journal's snapshot or events don't make a state.
     #[error(transparent)]
     Recover(#[from] RecoverError),
+    /// The core can't go on.
+    #[error(transparent)]
+    Core(#[from] CoreFault),
+    /// A snapshot can't be made.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// A snapshot is of another position than it says.
     #[error("the snapshot at position {} holds the state at {}", position.0, holds.0)]
     Misplaced {

@@ -25,6 +25,11 @@ pub(super) fn unavailable() -> ApiError {
     ApiError::new(ErrorKind::Unavailable, "the server can't decide just now; try again")
 }
 
+/// The answer to all who wait when the core has failed.
+pub(super) fn core_failed() -> ApiError {
+    ApiError::new(ErrorKind::Internal, "the server failed; its log says why")
+}
+
 /// The same of a server that isn't the active one; `active` is where that one is, where it is known.
 pub(super) fn standing_by(active: &str) -> ApiError {
     let at =

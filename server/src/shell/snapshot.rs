@@ -21,7 +21,8 @@ const LEVEL: i32 = 1;
 /// # Errors
 /// Where it can't: it must not take the place of one that can.
 pub fn make(state: &State, config: CoreConfig) -> Result<Snapshot, ShellError> {
-    let bytes = zstd::encode_all(snapshot_of(state).as_slice(), LEVEL).map_err(ShellError::Pack)?;
+    let plain = snapshot_of(state)?;
+    let bytes = zstd::encode_all(plain.as_slice(), LEVEL).map_err(ShellError::Pack)?;
     let snapshot = Snapshot { position: state.position, bytes };
     read_snapshot(&snapshot, config)?;
     Ok(snapshot)
@@ -68,7 +69,7 @@ mod tests {
         assert_eq!(made.bytes[..4], PACKED);
         assert_eq!(read_snapshot(&made, config).unwrap().state(), core.state());
         // As it was written before there was packing.
-        let plain = Snapshot { position: JournalPosition(0), bytes: core.snapshot() };
+        let plain = Snapshot { position: JournalPosition(0), bytes: core.snapshot().unwrap() };
         assert_eq!(read_snapshot(&plain, config).unwrap().state(), core.state());
     }
 

@@ -51,17 +51,20 @@ impl Core {
     }
 
     fn expire_blobs(&mut self) {
-        while let Some((since, blob)) = self.state.blobs.oldest_idle()
+        while !self.has_failed()
+            && let Some((since, blob)) = self.state.blobs.oldest_idle()
             && since + self.config.condemn_after <= self.now
         {
             self.emit(Event::BlobCondemned { blob });
         }
-        while let Some((since, blob)) = self.state.blobs.oldest_awaited()
+        while !self.has_failed()
+            && let Some((since, blob)) = self.state.blobs.oldest_awaited()
             && since + self.config.awaited_for <= self.now
         {
             self.emit(Event::BlobCondemned { blob });
         }
-        while let Some((since, blob)) = self.state.blobs.oldest_condemned()
+        while !self.has_failed()
+            && let Some((since, blob)) = self.state.blobs.oldest_condemned()
             && since + self.config.delete_after <= self.now
         {
             self.emit(Event::BlobDoomed { blob });

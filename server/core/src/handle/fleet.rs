@@ -4,7 +4,7 @@ use crate::{
     contact::Slots,
     core::Core,
     schedule::{FleetPlace, Left, PACE_ONE, PlaceName, SPEED_ONE, look_after},
-    state::Concern,
+    state::{Change, Changes},
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
@@ -71,11 +71,20 @@ impl Core {
     }
 
     /// Takes in what an event, just folded, has changed of what is left.
-    pub(crate) fn renew_schedule(&mut self, concern: Concern) {
-        match concern {
-            Concern::Nothing => {}
-            Concern::Job(job) => self.rank_job(job),
-            Concern::Trial(job, trial, _) => self.rank_trial(job, trial),
+    pub(crate) fn renew_schedule(&mut self, changes: &Changes) {
+        for change in changes.iter() {
+            match change {
+                Change::Work { job, trial: None, .. } => self.rank_job(job),
+                Change::Work { job, trial: Some(trial), .. } => self.rank_trial(job, trial),
+                Change::LeaseGranted(_)
+                | Change::LeaseClosed { .. }
+                | Change::ResultSettled { .. }
+                | Change::TrialEnded(..)
+                | Change::Job(_)
+                | Change::Host(_)
+                | Change::Blob(_)
+                | Change::WallTime => {}
+            }
         }
     }
 

@@ -33,7 +33,7 @@ const ALL: u32 = 1000;
 impl Core {
     /// A trial has a result that waits: has the first one taken in, or checked before.
     pub(crate) fn take_up(&mut self, job: JobId, trial: TrialId) {
-        loop {
+        while !self.has_failed() {
             let Some(known) = self.state.trial(job, trial) else { return };
             let Some(first) = known.awaiting.front().copied() else { return };
             if known.check.is_some() {

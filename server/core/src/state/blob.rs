@@ -7,6 +7,7 @@
 //!
 //! A blob that nothing has referred to yet waits longer: its job's other data is still being sent.
 
+use super::FoldFault;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -131,61 +132,75 @@ impl Blobs {
         }
     }
 
-    pub(super) fn condemn(&mut self, digest: Digest, at: UnixMillis) {
-        self.forget_place(&digest);
-        if let Some(blob) = self.blobs.get_mut(&digest) {
-            blob.status = BlobStatus::Condemned;
-            blob.since = at;
-            self.condemned.insert((at, digest));
-        }
+    pub(super) fn condemn(&mut self, digest: Digest, at: UnixMillis) -> Result<(), FoldFault> {
+        self.set_status(digest, BlobStatus::Condemned, at)?;
+        self.condemned.insert((at, digest));
+        Ok(())
     }
 
-    pub(super) fn doom(&mut self, digest: Digest, at: UnixMillis) {
-        self.forget_place(&digest);
-        if let Some(blob) = self.blobs.get_mut(&digest) {
-            blob.status = BlobStatus::Doomed;
-            blob.since = at;
-        }
+    pub(super) fn doom(&mut self, digest: Digest, at: UnixMillis) -> Result<(), FoldFault> {
+        self.set_status(digest, BlobStatus::Doomed, at)
     }
 
-    pub(super) fn lost(&mut self, digest: Digest, at: UnixMillis) {
-        self.forget_place(&digest);
-        if let Some(blob) = self.blobs.get_mut(&digest) {
-            blob.status = BlobStatus::Lost;
-            blob.since = at;
-            if blob.references == 0 {
-                self.blobs.remove(&digest);
-            } else {
-                self.lost.insert(digest);
-            }
+    pub(super) fn lost(&mut self, digest: Digest, at: UnixMillis) -> Result<(), FoldFault> {
+        self.set_status(digest, BlobStatus::Lost, at)?;
+        if self.references(&digest) == 0 {
+            self.blobs.remove(&digest);
+        } else {
+            self.lost.insert(digest);
         }
+        Ok(())
     }
 
-    pub(super) fn deleted(&mut self, digest: Digest) {
+    pub(super) fn deleted(&mut self, digest: Digest) -> Result<(), FoldFault> {
+        self.known(&digest)?;
         self.forget_place(&digest);
         self.blobs.remove(&digest);
+        Ok(())
     }
 
-    pub(super) fn retain(&mut self, digest: Digest) {
-        if let Some(blob) = self.blobs.get_mut(&digest) {
-            if blob.references == 0 && !self.awaited.remove(&(blob.since, digest)) {
-                self.idle.remove(&(blob.since, digest));
-            }
-            blob.references += 1;
-        }
+    /// Fails where the store hasn't got the blob.
+    pub(super) fn known(&self, digest: &Digest) -> Result<(), FoldFault> {
+        let known = self.blobs.contains_key(digest);
+        known.then_some(()).ok_or(FoldFault::UnknownBlob(*digest))
     }
 
-    pub(super) fn release(&mut self, digest: Digest, at: UnixMillis) {
-        if let Some(blob) = self.blobs.get_mut(&digest) {
-            blob.references = blob.references.saturating_sub(1);
-            if blob.references == 0 && blob.status == BlobStatus::Lost {
-                self.blobs.remove(&digest);
-                self.lost.remove(&digest);
-            } else if blob.references == 0 {
-                blob.since = at;
-                self.idle.insert((at, digest));
-            }
+    fn set_status(
+        &mut self,
+        digest: Digest,
+        status: BlobStatus,
+        at: UnixMillis,
+    ) -> Result<(), FoldFault> {
+        self.known(&digest)?;
+        self.forget_place(&digest);
+        let blob = self.blobs.get_mut(&digest).ok_or(FoldFault::UnknownBlob(digest))?;
+        (blob.status, blob.since) = (status, at);
+        Ok(())
+    }
+
+    /// One more reference to a blob.
+    pub(super) fn retain(&mut self, digest: Digest) -> Result<(), FoldFault> {
+        let blob = self.blobs.get_mut(&digest).ok_or(FoldFault::UnknownBlob(digest))?;
+        if blob.references == 0 && !self.awaited.remove(&(blob.since, digest)) {
+            self.idle.remove(&(blob.since, digest));
         }
+        blob.references += 1;
+        Ok(())
+    }
+
+    /// One reference less.
+    pub(super) fn release(&mut self, digest: Digest, at: UnixMillis) -> Result<(), FoldFault> {
+        let blob = self.blobs.get_mut(&digest).ok_or(FoldFault::UnknownBlob(digest))?;
+        let below_zero = FoldFault::CountBelowZero("references to a blob");
+        blob.references = blob.references.checked_sub(1).ok_or(below_zero)?;
+        if blob.references == 0 && blob.status == BlobStatus::Lost {
+            self.blobs.remove(&digest);
+            self.lost.remove(&digest);
+        } else if blob.references == 0 {
+            blob.since = at;
+            self.idle.insert((at, digest));
+        }
+        Ok(())
     }
 
     fn forget_place(&mut self, digest: &Digest) {

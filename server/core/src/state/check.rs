@@ -3,12 +3,12 @@
 //! Units are exact: hosts of one numeric class that train the same batches from the same version come to the same
 //! bytes. So equal digests of different hosts confirm each other, and the odd one is refuted.
 
-use super::{Lease, State, Trial};
-use crate::event::UnitKey;
+use super::{FoldFault, Lease, State, Trial};
+use crate::event::{HopUnit, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
-    ids::{HostId, LeaseId, ShardId},
+    ids::{LeaseId, ShardId},
     position::Position,
     view::Verification,
 };
@@ -102,24 +102,24 @@ impl Trial {
         }
     }
 
-    /// Begins a check, or ends one.
-    fn set_check(&mut self, unit: UnitKey, check: Option<Check>) {
-        let UnitKey::Train { shard, .. } = unit else { return };
+    /// Begins a hop's check, or ends it.
+    pub(super) fn set_check(&mut self, hop: HopUnit, check: Option<Check>) {
         match &mut self.merging {
             None => self.check = check,
-            Some(merging) => merging.units.entry(shard).or_default().check = check,
+            Some(merging) => merging.units.entry(hop.shard).or_default().check = check,
         }
-    }
-
-    pub(super) fn end_check_of(&mut self, unit: UnitKey) {
-        self.set_check(unit, None);
     }
 
     /// A result was acknowledged and waits: it counts where it is of the unit that is checked. True where it waits
     /// for nothing else.
-    pub(super) fn joins_check(&mut self, lease: &Lease, end: Position, made: Digest) -> bool {
-        let UnitKey::Train { shard, .. } = lease.unit else { return false };
-        let check = self.check_mut(shard).filter(|check| check.concerns(lease, end));
+    pub(super) fn joins_check(
+        &mut self,
+        hop: HopUnit,
+        lease: &Lease,
+        end: Position,
+        made: Digest,
+    ) -> bool {
+        let check = self.check_mut(hop.shard).filter(|check| check.concerns(lease, end));
         check.is_some_and(|check| check.results.insert(lease.id, made).is_none())
     }
 
@@ -154,54 +154,83 @@ impl Trial {
 
 impl State {
     /// Others are to come to a result as well before it is taken in.
-    pub(super) fn challenged(&mut self, id: LeaseId) {
-        let Some((lease, trained)) = self.trained(id) else { return };
+    pub(super) fn challenged(&mut self, id: LeaseId) -> Result<(), FoldFault> {
+        let (lease, hop, trained) = self.trained(id)?;
         let (unit, end, made) = (lease.unit, trained.end, trained.checkpoint.sha256);
-        let results = BTreeMap::from([(id, made)]);
-        if let Some(trial) = self.trial_mut(unit.job(), unit.trial()) {
-            trial.awaiting.retain(|waiting| *waiting != id);
-            trial.set_check(unit, Some(Check { first: id, unit, end, results }));
+        let trial = self.known_trial_mut(hop.job, hop.trial)?;
+        if !trial.awaiting.contains(&id) {
+            return Err(FoldFault::NotAcknowledged(id));
         }
+        trial.awaiting.retain(|waiting| *waiting != id);
+        let results = BTreeMap::from([(id, made)]);
+        trial.set_check(hop, Some(Check { first: id, unit, end, results }));
+        Ok(())
     }
 
     /// A check has ended: these came to the same, and those didn't.
-    pub(super) fn verified(&mut self, confirmed: &[LeaseId], refuted: &[LeaseId]) {
+    pub(super) fn verified(
+        &mut self,
+        confirmed: &[LeaseId],
+        refuted: &[LeaseId],
+    ) -> Result<(), FoldFault> {
+        for lease in confirmed.iter().chain(refuted) {
+            self.known_host(self.known_lease(*lease)?.host)?;
+        }
+        let waiting = match confirmed.first() {
+            Some(first) => self.waiting_hop(*first)?,
+            None => None,
+        };
         for lease in confirmed {
-            if let Some(trust) = self.trust_of(*lease) {
-                trust.confirmed += 1;
-                trust.in_row = trust.in_row.saturating_add(1);
-                trust.last_confirmed = trust.last_confirmed.max(*lease);
-            }
+            let trust = self.trust_of(*lease)?;
+            trust.confirmed += 1;
+            trust.in_row = trust.in_row.saturating_add(1);
+            trust.last_confirmed = trust.last_confirmed.max(*lease);
         }
         for lease in refuted {
-            if let Some(trust) = self.trust_of(*lease) {
-                trust.refuted += 1;
-                trust.in_row = 0;
-            }
+            let trust = self.trust_of(*lease)?;
+            trust.refuted += 1;
+            trust.in_row = 0;
         }
-        if let Some(first) = confirmed.first() {
-            self.end_check(*first, Verification::Confirmed);
+        // A result that was taken in or given up before doesn't wait: then only the hosts' trust changes.
+        match (confirmed.first(), waiting) {
+            (Some(first), Some(hop)) => self.end_check(*first, hop, Verification::Confirmed),
+            _ => Ok(()),
         }
     }
 
+    /// A check was given up: nobody is there to ask.
+    pub(super) fn unverified(&mut self, lease: LeaseId) -> Result<(), FoldFault> {
+        let hop = self.waiting_hop(lease)?.ok_or(FoldFault::NotAcknowledged(lease))?;
+        self.end_check(lease, hop, Verification::Unverified)
+    }
+
+    /// The hop of a lease whose result waits to be taken in, or is being checked; `None` where it doesn't.
+    fn waiting_hop(&self, lease: LeaseId) -> Result<Option<HopUnit>, FoldFault> {
+        let hop = self.known_lease(lease)?.unit.hop().ok_or(FoldFault::WrongUnit(lease))?;
+        let trial = self.known_trial(hop.job, hop.trial)?;
+        Ok(trial.waiting().any(|waiting| waiting == lease).then_some(hop))
+    }
+
     /// A check has ended, for better or worse: this result is to be taken in, the next one in hop order.
-    pub(super) fn end_check(&mut self, lease: LeaseId, verdict: Verification) {
-        let Some(unit) = self.lease(lease).map(|lease| lease.unit) else { return };
-        let Some(trial) = self.trial_mut(unit.job(), unit.trial()) else { return };
-        if !trial.waiting().any(|waiting| waiting == lease) {
-            return;
-        }
-        trial.set_check(unit, None);
+    fn end_check(
+        &mut self,
+        lease: LeaseId,
+        hop: HopUnit,
+        verdict: Verification,
+    ) -> Result<(), FoldFault> {
+        let trial = self.known_trial_mut(hop.job, hop.trial)?;
+        trial.set_check(hop, None);
         trial.verdicts.insert(lease, verdict);
         trial.awaiting.retain(|waiting| *waiting != lease);
         match trial.merging {
             None => trial.awaiting.push_front(lease),
             Some(_) => trial.awaiting.push_back(lease),
         }
+        Ok(())
     }
 
-    fn trust_of(&mut self, lease: LeaseId) -> Option<&mut Trust> {
-        let host: HostId = self.lease(lease)?.host;
-        self.hosts.get_mut(&host).map(|host| &mut host.trust)
+    fn trust_of(&mut self, lease: LeaseId) -> Result<&mut Trust, FoldFault> {
+        let host = self.known_lease(lease)?.host;
+        Ok(&mut self.known_host_mut(host)?.trust)
     }
 }

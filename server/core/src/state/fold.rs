@@ -1,79 +1,74 @@
 //! How each event changes the state.
 
-use super::{ExtraEnd, Host, Job, Lease, Open, PastState, State, Trial, TrialEnd, trial::marks};
-use crate::event::{Event, Fault, Record, UnitKey};
+use super::{Change, Changes, FoldError, FoldFault, Host, Job, Lease, Open, State};
+use crate::event::{Event, Record, UnitKey};
 use sojourn_protocol::{
     ids::{Epoch, JobId, TrialId},
-    report::ReportEnd,
-    view::Verification,
+    time::UnixMillis,
 };
 
-/// Whose open units an event may have changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Concern {
-    /// Nobody's.
-    Nothing,
-    /// Those of any trial of the job.
-    Job(JobId),
-    /// A trial's next hop, or its evaluation of this epoch.
-    Trial(JobId, TrialId, Epoch),
-}
-
 impl State {
-    /// Takes one event in. It must be the one after [`State::position`].
-    pub fn fold(&mut self, record: &Record) {
-        self.take_in(record);
+    /// Folds one event in, which must be the one after [`State::position`], and says what has changed.
+    ///
+    /// # Errors
+    /// [`FoldError`] where the event doesn't fit the state, which is unchanged then.
+    pub fn fold(&mut self, record: &Record) -> Result<Changes, FoldError> {
+        let at = self.at.max(record.at);
+        let mut changes = Changes::none();
+        self.take_in(&record.event, at, &mut changes).map_err(|source| FoldError {
+            position: record.position,
+            event: record.event.name(),
+            source,
+        })?;
+        (self.position, self.at) = (record.position, at);
+        if let Some((job, of)) = self.work_of_event(&record.event) {
+            self.renew_open(job, of);
+            let (trial, epoch) = (of.map(|(trial, _)| trial), of.map(|(_, epoch)| epoch));
+            changes.push(Change::Work { job, trial, epoch });
+        }
+        self.forget_old_leases();
+        Ok(changes)
     }
 
-    /// The same, and says whose open units may be others now.
-    pub(crate) fn take_in(&mut self, record: &Record) -> Concern {
-        self.position = record.position;
-        self.at = self.at.max(record.at);
-        let at = self.at;
-        match &record.event {
+    /// Changes what an event says. Each of the functions looks everything up before it changes anything.
+    fn take_in(
+        &mut self,
+        event: &Event,
+        at: UnixMillis,
+        changes: &mut Changes,
+    ) -> Result<(), FoldFault> {
+        match event {
             Event::HostEnrolled { host, name, token_sha256 } => {
                 self.tokens.insert(*token_sha256, *host);
                 self.hosts.insert(*host, Host::new(*host, name.clone(), *token_sha256, at));
+                changes.push(Change::Host(*host));
             }
             Event::HostRevoked { host } => {
-                if let Some(host) = self.hosts.get_mut(host) {
-                    host.revoked = true;
-                    self.tokens.remove(&host.token_sha256);
-                }
+                let known = self.known_host_mut(*host)?;
+                known.revoked = true;
+                let token = known.token_sha256;
+                self.tokens.remove(&token);
+                changes.push(Change::Host(*host));
             }
-            Event::BlobPublished { blob } => self.blobs.published(*blob, at),
-            Event::BlobCondemned { blob } => self.blobs.condemn(*blob, at),
-            Event::BlobDoomed { blob } => self.blobs.doom(*blob, at),
-            Event::BlobDeleted { blob } => self.blobs.deleted(*blob),
-            Event::BlobLost { blob } => self.blobs.lost(*blob, at),
-            Event::JobSubmitted { job, spec, data, key, nonce, at_end } => {
-                let (spec, data) = (spec.as_ref().clone(), data.as_ref().clone());
-                let new = Job::new(*job, spec, data, *key, *at_end, at);
-                for blob in new.blobs() {
-                    self.blobs.retain(blob.sha256);
-                }
-                self.jobs.insert(*job, new);
-                self.job_keys.insert(*key, *job);
-                if let Some(nonce) = nonce {
-                    self.job_nonces.insert(nonce.clone(), *job);
-                }
+            Event::BlobPublished { blob } => {
+                self.blobs.published(*blob, at);
+                changes.push(Change::Blob(blob.sha256));
             }
-            Event::JobCancelled { job } => self.cancel(*job, at),
-            Event::JobPaused { job } => self.pause(*job, at),
-            Event::JobResumed { job } => self.resume(*job, at),
-            Event::JobTimeUp { job } => self.stop(*job, at),
-            Event::JobExtended { job, trials, epochs } => {
-                let until = self.last_lease;
-                if let Some(job) = self.jobs.get_mut(job) {
-                    job.extend(trials, *epochs, until, at);
-                }
+            Event::BlobCondemned { blob } => {
+                self.blobs.condemn(*blob, at)?;
+                changes.push(Change::Blob(*blob));
             }
-            Event::JobPlaced { job, priority, share, max_hosts } => {
-                if let Some(job) = self.jobs.get_mut(job) {
-                    let placement = &mut job.spec.placement;
-                    (placement.priority, placement.share) = (*priority, *share);
-                    placement.max_hosts = *max_hosts;
-                }
+            Event::BlobDoomed { blob } => {
+                self.blobs.doom(*blob, at)?;
+                changes.push(Change::Blob(*blob));
+            }
+            Event::BlobDeleted { blob } => {
+                self.blobs.deleted(*blob)?;
+                changes.push(Change::Blob(*blob));
+            }
+            Event::BlobLost { blob } => {
+                self.blobs.lost(*blob, at)?;
+                changes.push(Change::Blob(*blob));
             }
             Event::LeaseGranted {
                 lease,
@@ -98,83 +93,152 @@ impl State {
                     class: *class,
                     copy_of: *copy_of,
                     granted_at: at,
-                });
+                })?;
+                changes.push(Change::LeaseGranted(*lease));
             }
-            Event::LeaseEnded { lease, end } => self.lease_ended(*lease, end, at),
-            Event::ReportAcknowledged { report, host: _ } => self.acknowledged(report, at),
+            Event::LeaseEnded { lease, end } => {
+                let host = self.lease_ended(*lease, end, at)?;
+                changes.push(Change::LeaseClosed { lease: *lease, host });
+            }
+            Event::ReportAcknowledged { report, host: _ } => {
+                let (host, was_live) = self.acknowledged(report, at)?;
+                if was_live {
+                    changes.push(Change::LeaseClosed { lease: report.lease, host });
+                }
+            }
             Event::Assimilated { lease, version, checkpoint, merged } => {
-                self.assimilated(*lease, *version, *checkpoint, *merged, at);
+                let host = self.assimilated(*lease, *version, *checkpoint, *merged, at)?;
+                changes.push(Change::ResultSettled { lease: *lease, host });
             }
             Event::Evaluated { lease, epoch, valid, f1 } => {
-                self.evaluated(*lease, *epoch, *valid, *f1, at);
+                let host = self.evaluated(*lease, *epoch, *valid, *f1, at)?;
+                changes.push(Change::ResultSettled { lease: *lease, host });
+                let unit = self.known_lease(*lease)?.unit;
+                self.ended_of(unit.job(), &[unit.trial()], changes)?;
+            }
+            Event::ExtraEvaluated { lease, sums } => {
+                let host = self.extra_evaluated(*lease, *sums, at)?;
+                changes.push(Change::ResultSettled { lease: *lease, host });
+                changes.push(Change::Job(self.known_lease(*lease)?.unit.job()));
             }
             Event::Rejected { lease, reason, fault } => {
-                let host = self.end_report(
-                    *lease,
-                    PastState::Ended(ReportEnd::Rejected { reason: reason.clone() }),
-                    at,
-                );
-                self.count(*lease, |counters| counters.rejected += 1);
-                if *fault == Fault::Host {
-                    self.host_failed(host, reason);
-                }
+                let host = self.rejected(*lease, reason, *fault, at)?;
+                changes.push(Change::ResultSettled { lease: *lease, host });
             }
             Event::Superseded { lease } => {
-                self.end_report(*lease, PastState::Ended(ReportEnd::Superseded), at);
-                self.count(*lease, |counters| counters.superseded += 1);
+                let host = self.superseded(*lease, at)?;
+                changes.push(Change::ResultSettled { lease: *lease, host });
             }
-            Event::UnitFailed { lease, failure } => self.unit_failed(*lease, failure, at),
-            Event::Challenged { lease } => self.challenged(*lease),
-            Event::Verified { confirmed, refuted } => self.verified(confirmed, refuted),
-            Event::Unverified { lease } => self.end_check(*lease, Verification::Unverified),
+            Event::UnitFailed { lease, failure } => {
+                let host = self.unit_failed(*lease, failure, at)?;
+                changes.push(Change::ResultSettled { lease: *lease, host });
+            }
+            Event::Challenged { lease } => self.challenged(*lease)?,
+            Event::Verified { confirmed, refuted } => self.verified(confirmed, refuted)?,
+            Event::Unverified { lease } => self.unverified(*lease)?,
+            Event::JobSubmitted { job, spec, data, key, nonce, at_end } => {
+                let (spec, data) = (spec.as_ref().clone(), data.as_ref().clone());
+                let new = Job::new(*job, spec, data, *key, *at_end, at);
+                for blob in new.blobs() {
+                    self.blobs.known(&blob.sha256)?;
+                }
+                for blob in new.blobs() {
+                    self.blobs.retain(blob.sha256)?;
+                }
+                self.jobs.insert(*job, new);
+                self.job_keys.insert(*key, *job);
+                if let Some(nonce) = nonce {
+                    self.job_nonces.insert(nonce.clone(), *job);
+                }
+                changes.extend([Change::Job(*job), Change::WallTime]);
+            }
+            Event::JobCancelled { job } => {
+                let running = self.running_trials(*job)?;
+                self.cancel(*job, at)?;
+                self.ended_of(*job, &running, changes)?;
+            }
+            Event::JobTimeUp { job } => {
+                let running = self.running_trials(*job)?;
+                self.stop(*job, at)?;
+                self.ended_of(*job, &running, changes)?;
+            }
+            Event::JobPaused { job } => {
+                self.known_job_mut(*job)?.paused_at = Some(at);
+                changes.extend([Change::Job(*job), Change::WallTime]);
+            }
+            Event::JobResumed { job } => {
+                self.known_job_mut(*job)?.resume(at);
+                changes.extend([Change::Job(*job), Change::WallTime]);
+            }
+            Event::JobExtended { job, trials, epochs } => {
+                for trial in trials {
+                    self.known_trial(*job, *trial)?;
+                }
+                let until = self.last_lease;
+                self.known_job_mut(*job)?.extend(trials, *epochs, until, at);
+                changes.extend([Change::Job(*job), Change::WallTime]);
+            }
+            Event::JobPlaced { job, priority, share, max_hosts } => {
+                let placement = &mut self.known_job_mut(*job)?.spec.placement;
+                (placement.priority, placement.share) = (*priority, *share);
+                placement.max_hosts = *max_hosts;
+                changes.push(Change::Job(*job));
+            }
             Event::TrialRolledBack { job, trial, epochs } => {
-                self.rolled_back(*job, *trial, *epochs, at);
+                self.rolled_back(*job, *trial, *epochs, at)?;
+                changes.push(Change::Job(*job));
             }
-            Event::TrialOrdered { job, trial, order } => self.ordered(*job, *trial, *order, at),
+            Event::TrialOrdered { job, trial, order } => {
+                self.ordered(*job, *trial, *order, at)?;
+            }
             Event::TrialFailed { job, trial, error } => {
-                let failures = self.trial(*job, *trial).map(Trial::all_failures);
-                self.pardon(&failures.unwrap_or_default());
-                self.end_trial(*job, *trial, TrialEnd::Failed(error.clone()), at);
+                self.trial_failed(*job, *trial, error, at)?;
+                changes.extend([Change::TrialEnded(*job, *trial), Change::Job(*job)]);
             }
             Event::ExtraAsked { job, name } => {
-                let job = self.jobs.get_mut(job);
-                if let Some(checkpoint) = job.and_then(|job| job.open_extra(*name)) {
-                    self.blobs.retain(checkpoint.sha256);
-                }
+                self.extra_asked(*job, *name)?;
+                changes.push(Change::Job(*job));
             }
-            Event::ExtraEvaluated { lease, sums } => self.extra_evaluated(*lease, *sums, at),
             Event::ExtraFailed { job, name, error } => {
-                let unit = UnitKey::Extra { job: *job, name: *name };
-                let failures = self.jobs.get(job).and_then(|job| job.failures_of(&unit));
-                self.pardon(&marks(failures));
-                self.end_extra(*job, *name, ExtraEnd::Failed { error: error.clone() }, at);
+                self.extra_failed(*job, *name, error, at)?;
+                changes.push(Change::Job(*job));
             }
         }
-        let concern = self.concern(&record.event);
-        self.renew_open(concern);
-        self.forget_old_leases();
-        concern
+        Ok(())
     }
 
-    /// Keeps the index of open units, after an event that concerned one.
-    fn renew_open(&mut self, concern: Concern) {
-        match concern {
-            Concern::Nothing => {}
-            Concern::Job(job) => {
-                if let Some(job) = self.jobs.get_mut(&job) {
-                    job.open = Open::of(&job.trials);
-                }
-            }
-            Concern::Trial(job, trial, epoch) => {
-                if let Some(job) = self.jobs.get_mut(&job) {
-                    job.renew_open(trial, epoch);
-                }
+    fn running_trials(&self, job: JobId) -> Result<Vec<TrialId>, FoldFault> {
+        let trials = self.known_job(job)?.trials.iter();
+        Ok(trials.filter(|trial| trial.is_running()).map(|trial| trial.id).collect())
+    }
+
+    /// Says which of these trials, which were running before, have ended.
+    fn ended_of(
+        &self,
+        job: JobId,
+        before: &[TrialId],
+        changes: &mut Changes,
+    ) -> Result<(), FoldFault> {
+        let known = self.known_job(job)?;
+        let ended = |id: &&TrialId| known.trial(**id).is_some_and(|trial| !trial.is_running());
+        changes.extend(before.iter().filter(ended).map(|trial| Change::TrialEnded(job, *trial)));
+        changes.push(Change::Job(job));
+        Ok(())
+    }
+
+    /// Keeps the index of open units: of a job's trials, or of one trial's hops and its evaluation of an epoch.
+    fn renew_open(&mut self, job: JobId, of: Option<(TrialId, Epoch)>) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            match of {
+                None => job.open = Open::of(&job.trials),
+                Some((trial, epoch)) => job.renew_open(trial, epoch),
             }
         }
     }
 
-    /// Whose open units may be others after an event that was just folded in.
-    fn concern(&self, event: &Event) -> Concern {
+    /// Whose open units may be others after an event that was just folded in: those of a job, or of one of its
+    /// trials.
+    fn work_of_event(&self, event: &Event) -> Option<(JobId, Option<(TrialId, Epoch)>)> {
         let lease = match event {
             Event::TrialFailed { job, .. }
             | Event::TrialOrdered { job, .. }
@@ -182,7 +246,7 @@ impl State {
             | Event::JobSubmitted { job, .. }
             | Event::JobCancelled { job }
             | Event::JobTimeUp { job }
-            | Event::JobExtended { job, .. } => return Concern::Job(*job),
+            | Event::JobExtended { job, .. } => return Some((*job, None)),
             Event::LeaseGranted { lease, .. }
             | Event::LeaseEnded { lease, .. }
             | Event::Assimilated { lease, .. }
@@ -191,9 +255,9 @@ impl State {
             | Event::Challenged { lease }
             | Event::Unverified { lease }
             | Event::UnitFailed { lease, .. } => *lease,
-            Event::Verified { confirmed, .. } => confirmed.first().copied().unwrap_or_default(),
+            Event::Verified { confirmed, .. } => *confirmed.first()?,
             Event::Evaluated { lease, .. } => match self.stopped_by(*lease) {
-                Some(job) => return Concern::Job(job),
+                Some(job) => return Some((job, None)),
                 None => *lease,
             },
             Event::ReportAcknowledged { report, .. } => report.lease,
@@ -209,15 +273,13 @@ impl State {
             | Event::JobPlaced { .. }
             | Event::ExtraAsked { .. }
             | Event::ExtraEvaluated { .. }
-            | Event::ExtraFailed { .. } => return Concern::Nothing,
+            | Event::ExtraFailed { .. } => return None,
         };
-        let past = || self.past.get(&lease).map(|past| past.lease.unit);
-        let unit = self.leases.get(&lease).map(|lease| lease.unit).or_else(past);
-        match unit {
-            Some(unit @ (UnitKey::Train { epoch, .. } | UnitKey::Evaluate { epoch, .. })) => {
-                Concern::Trial(unit.job(), unit.trial(), epoch)
+        match self.lease(lease)?.unit {
+            UnitKey::Train { job, trial, epoch, .. } | UnitKey::Evaluate { job, trial, epoch } => {
+                Some((job, Some((trial, epoch))))
             }
-            Some(UnitKey::Extra { .. }) | None => Concern::Nothing,
+            UnitKey::Extra { .. } => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One job: its trials and its counts.
 
 use super::{
-    AtEnd, ExtraEvaluation, Lease, Merging, RequestedEvaluation,
+    AtEnd, ExtraEvaluation, FoldFault, Lease, Merging, RequestedEvaluation,
     open::Open,
     trial::{Best, Trial, TrialEnd, is_better},
 };
@@ -203,12 +203,19 @@ impl Job {
         of_trials.fold(0, u64::saturating_add)
     }
 
-    /// A shard has had one of its visits.
-    pub(super) fn visited(&mut self, shard: ShardId) {
-        let index = sojourn_protocol::unit::shard_index(shard);
-        if let Some(load) = self.load.get_mut(index) {
-            *load -= 1;
+    /// The visits that are left after these shards have had one of theirs each.
+    pub(super) fn load_after(
+        &self,
+        visited: impl IntoIterator<Item = ShardId>,
+    ) -> Result<Vec<u64>, FoldFault> {
+        let below_zero = FoldFault::CountBelowZero("visits to a shard");
+        let mut load = self.load.clone();
+        for shard in visited {
+            let left = load.get_mut(sojourn_protocol::unit::shard_index(shard));
+            let left = left.ok_or_else(|| below_zero.clone())?;
+            *left = left.checked_sub(1).ok_or_else(|| below_zero.clone())?;
         }
+        Ok(load)
     }
 
     /// The best trial, ties to the lower id.
@@ -285,14 +292,12 @@ impl Job {
         until: LeaseId,
         at: UnixMillis,
     ) {
-        for id in trials {
-            let index = usize::try_from(id.0).unwrap_or(usize::MAX);
-            let Some(trial) = self.trials.get_mut(index) else { continue };
+        for trial in self.trials.iter_mut().filter(|trial| trials.contains(&trial.id)) {
             let batch_size = trial.context.config.training.batch_size;
             trial.extend(epochs, self.data.steps_per_epoch(batch_size), until);
-            if let Some((_, ended)) = self.end.take() {
-                self.stood_since(ended, at);
-            }
+        }
+        if let Some((_, ended)) = self.end.take_if(|_| !trials.is_empty()) {
+            self.stood_since(ended, at);
         }
         self.recount_load();
     }

@@ -1,142 +1,180 @@
 //! How leases come, live and end in the state.
 
-use super::{Lease, Past, PastState, State, Trial};
-use crate::event::{LeaseEnd, UnitKey};
+use super::{FoldFault, Lease, Past, PastState, State, Trial};
+use crate::event::{HopUnit, LeaseEnd};
 use sojourn_protocol::{
-    ids::LeaseId,
+    ids::{HostId, LeaseId},
     report::{Outcome, Report},
     time::UnixMillis,
 };
 use std::sync::Arc;
 
 impl State {
-    pub(super) fn granted(&mut self, lease: Lease) {
+    pub(super) fn granted(&mut self, lease: Lease) -> Result<(), FoldFault> {
+        let (job, unit, at) = (lease.unit.job(), lease.unit, lease.granted_at);
+        self.known_host(lease.host)?;
+        self.known_trial(job, unit.trial())?;
+        let known = self.known_job_mut(job)?;
+        let (live, _) = known.attempts_mut(&unit).ok_or(FoldFault::UnknownEvaluation(unit))?;
+        live.insert(lease.id);
+        known.counters.leases_live += 1;
+        if lease.copy_of.is_some() {
+            let work = known.work_of(&lease);
+            known.counters.copies += 1;
+            known.counters.copied = known.counters.copied.saturating_add(work);
+        }
+        known.employs(lease.host);
+        self.known_host_mut(lease.host)?.live.insert(lease.id);
+        self.change_hop(&lease, at, |trial, _| trial.hop_granted(&lease))?;
         self.last_lease = self.last_lease.max(lease.id);
-        if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
-            job.counters.leases_live += 1;
-            if lease.copy_of.is_some() {
-                let work = job.work_of(&lease);
-                job.counters.copies += 1;
-                job.counters.copied = job.counters.copied.saturating_add(work);
-            }
-            job.employs(lease.host);
-            if let Some((live, _)) = job.attempts_mut(&lease.unit) {
-                live.insert(lease.id);
-            }
-        }
-        if let Some(host) = self.hosts.get_mut(&lease.host) {
-            host.live.insert(lease.id);
-        }
-        self.change_hop(&lease, |trial| trial.hop_granted(&lease));
         self.leases.insert(lease.id, Arc::new(lease));
+        Ok(())
     }
 
-    /// Changes the trial of a hop's lease.
-    fn change_hop(&mut self, lease: &Lease, change: impl FnOnce(&mut Trial)) {
-        let UnitKey::Train { job, trial, .. } = lease.unit else { return };
-        if self.trial(job, trial).is_some_and(|trial| trial.merging.is_some()) {
-            self.change_trial(job, trial, self.at, change);
-        } else if let Some(trial) = self.trial_mut(job, trial) {
-            // No blob is referred to otherwise than before.
-            change(trial);
+    /// Changes the trial of a hop's lease. Of another lease no trial has anything to keep.
+    fn change_hop(
+        &mut self,
+        lease: &Lease,
+        at: UnixMillis,
+        change: impl FnOnce(&mut Trial, HopUnit),
+    ) -> Result<(), FoldFault> {
+        let Some(hop) = lease.unit.hop() else { return Ok(()) };
+        let trial = self.known_trial_mut(hop.job, hop.trial)?;
+        if trial.merging.is_some() {
+            return self.change_trial(hop.job, hop.trial, at, |trial| change(trial, hop));
         }
+        // No blob is referred to otherwise than before.
+        change(trial, hop);
+        Ok(())
     }
 
     /// Nothing more of a hop's lease is to come.
-    pub(super) fn hop_over(&mut self, lease: &Lease) {
-        self.change_hop(lease, |trial| trial.hop_over(lease));
+    pub(super) fn hop_over(&mut self, lease: &Lease, at: UnixMillis) -> Result<(), FoldFault> {
+        self.change_hop(lease, at, |trial, hop| trial.hop_over(hop, lease))
     }
 
-    /// Takes a lease out of the live ones; its state is for the caller to say.
-    fn unlive(&mut self, lease: LeaseId) -> Option<Arc<Lease>> {
-        let lease = self.leases.remove(&lease)?;
-        if let Some(host) = self.hosts.get_mut(&lease.host) {
-            host.live.remove(&lease.id);
+    /// A live lease that can be taken out of the live ones.
+    fn live(&self, lease: LeaseId) -> Result<&Arc<Lease>, FoldFault> {
+        let live = self.leases.get(&lease).ok_or_else(|| match self.past.contains_key(&lease) {
+            true => FoldFault::NotLive(lease),
+            false => FoldFault::UnknownLease(lease),
+        })?;
+        self.known_host(live.host)?;
+        self.known_trial(live.unit.job(), live.unit.trial())?;
+        match self.known_job(live.unit.job())?.counters.leases_live {
+            0 => Err(FoldFault::CountBelowZero("live leases")),
+            _ => Ok(live),
         }
-        if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
-            job.counters.leases_live -= 1;
-            job.dismisses(lease.host);
-            if let Some((live, _)) = job.attempts_mut(&lease.unit) {
-                live.remove(&lease.id);
-            }
-        }
-        Some(lease)
     }
 
-    pub(super) fn lease_ended(&mut self, id: LeaseId, end: &LeaseEnd, at: UnixMillis) {
-        let Some(lease) = self.unlive(id) else { return };
+    /// Takes a live lease out of the live ones; its state is for the caller to say.
+    fn unlive(&mut self, lease: &Lease) -> Result<(), FoldFault> {
+        self.leases.remove(&lease.id);
+        self.known_host_mut(lease.host)?.live.remove(&lease.id);
+        let job = self.known_job_mut(lease.unit.job())?;
+        let below_zero = FoldFault::CountBelowZero("live leases");
+        job.counters.leases_live = job.counters.leases_live.checked_sub(1).ok_or(below_zero)?;
+        job.dismisses(lease.host);
+        // A unit that was settled, or whose trial has ended, has no attempts any more.
+        if let Some((live, _)) = job.attempts_mut(&lease.unit) {
+            live.remove(&lease.id);
+        }
+        Ok(())
+    }
+
+    pub(super) fn lease_ended(
+        &mut self,
+        id: LeaseId,
+        end: &LeaseEnd,
+        at: UnixMillis,
+    ) -> Result<HostId, FoldFault> {
+        let lease = Arc::clone(self.live(id)?);
+        self.unlive(&lease)?;
         if *end != LeaseEnd::Revoked {
-            self.lost_beside_a_copy(&lease);
+            self.lost_beside_a_copy(&lease)?;
         }
         let ran_out = matches!(end, LeaseEnd::Silent | LeaseEnd::Overdue);
-        self.change_hop(&lease, |trial| match ran_out {
-            true => trial.hop_late(&lease),
-            false => trial.hop_over(&lease),
-        });
-        if let Some(host) = self.hosts.get_mut(&lease.host) {
-            host.expired += u64::from(ran_out);
-            if ran_out {
-                host.reliability.break_one(at);
-            }
+        self.change_hop(&lease, at, |trial, hop| match ran_out {
+            true => trial.hop_late(hop, &lease),
+            false => trial.hop_over(hop, &lease),
+        })?;
+        let (host, job) = (lease.host, lease.unit.job());
+        let of = self.known_host_mut(host)?;
+        of.expired += u64::from(ran_out);
+        if ran_out {
+            of.reliability.break_one(at);
         }
         let forget_at = at + self.remember;
         self.past_order.insert((forget_at, id));
         self.past.insert(id, Past { lease, state: PastState::Lapsed(end.clone()), forget_at });
-        self.count(id, |counters| {
-            counters.leases_expired += u64::from(ran_out);
-            counters.leases_returned += u64::from(!ran_out);
-        });
+        let counters = &mut self.known_job_mut(job)?.counters;
+        counters.leases_expired += u64::from(ran_out);
+        counters.leases_returned += u64::from(!ran_out);
+        Ok(host)
     }
 
-    pub(super) fn acknowledged(&mut self, report: &Report, at: UnixMillis) {
+    /// A report was acknowledged; says whether its lease was live.
+    pub(super) fn acknowledged(
+        &mut self,
+        report: &Report,
+        at: UnixMillis,
+    ) -> Result<(HostId, bool), FoldFault> {
         let id = report.lease;
-        let lease = match self.unlive(id) {
-            Some(lease) => {
-                self.kept_deadline(&lease, &report.outcome, at);
-                lease
-            }
-            None => match self.past.remove(&id) {
-                Some(past) => {
-                    self.past_order.remove(&(past.forget_at, id));
-                    past.lease
-                }
-                None => return,
-            },
+        let is_live = self.leases.contains_key(&id);
+        let lease = match self.past.get(&id) {
+            _ if is_live => Arc::clone(self.live(id)?),
+            Some(past) if matches!(past.state, PastState::Lapsed(_)) => Arc::clone(&past.lease),
+            Some(_) => return Err(FoldFault::NotLive(id)),
+            None => return Err(FoldFault::UnknownLease(id)),
         };
+        let host = lease.host;
+        self.known_host(host)?;
+        self.known_trial(lease.unit.job(), lease.unit.trial())?;
+        if is_live {
+            self.unlive(&lease)?;
+            self.kept_deadline(&lease, &report.outcome, at)?;
+        } else if let Some(past) = self.past.remove(&id) {
+            self.past_order.remove(&(past.forget_at, id));
+        }
         let wanted = self.is_wanted(&lease);
-        self.change_hop(&lease, |trial| match &report.outcome {
-            Outcome::Trained(trained) if wanted => trial.hop_reported(&lease, trained),
-            _ => trial.hop_over(&lease),
-        });
+        self.change_hop(&lease, at, |trial, hop| match &report.outcome {
+            Outcome::Trained(trained) if wanted => trial.hop_reported(hop, &lease, trained),
+            _ => trial.hop_over(hop, &lease),
+        })?;
         let state = PastState::Acknowledged(Box::new(report.outcome.clone()));
         // Open until it ends; nothing forgets it before that.
         self.past.insert(id, Past { lease, state, forget_at: at });
+        Ok((host, is_live))
     }
 
     /// A live lease was reported. Trainer errors are counted elsewhere.
-    fn kept_deadline(&mut self, lease: &Lease, outcome: &Outcome, at: UnixMillis) {
+    fn kept_deadline(
+        &mut self,
+        lease: &Lease,
+        outcome: &Outcome,
+        at: UnixMillis,
+    ) -> Result<(), FoldFault> {
         if let Outcome::Failed(_) = outcome {
-            self.lost_beside_a_copy(lease);
-        } else if let Some(host) = self.hosts.get_mut(&lease.host) {
-            host.reliability.keep(at);
+            return self.lost_beside_a_copy(lease);
         }
+        self.known_host_mut(lease.host)?.reliability.keep(at);
+        Ok(())
     }
 
     /// A lease came to nothing. Its copy, where it has one, repeats nothing any more: it is the only one.
-    fn lost_beside_a_copy(&mut self, lost: &Lease) {
-        let Some(job) = self.jobs.get(&lost.unit.job()) else { return };
+    fn lost_beside_a_copy(&mut self, lost: &Lease) -> Result<(), FoldFault> {
+        let job = self.jobs.get_mut(&lost.unit.job());
+        let job = job.ok_or(FoldFault::UnknownJob(lost.unit.job()))?;
         let live = job.live_of(&lost.unit).into_iter().flatten().copied();
-        let copies: Vec<LeaseId> = live
-            .filter(|id| self.leases.get(id).is_some_and(|lease| lease.copy_of == Some(lost.id)))
-            .collect();
-        for copy in copies {
-            let Some(lease) = self.leases.get_mut(&copy) else { continue };
-            Arc::make_mut(lease).copy_of = None;
-            if let Some(job) = self.jobs.get_mut(&lost.unit.job()) {
+        for id in live.collect::<Vec<LeaseId>>() {
+            let lease = self.leases.get_mut(&id).ok_or(FoldFault::NotLive(id))?;
+            if lease.copy_of == Some(lost.id) {
+                Arc::make_mut(lease).copy_of = None;
                 let work = job.work_of(lease);
                 job.counters.copied = job.counters.copied.saturating_sub(work);
             }
         }
+        Ok(())
     }
 
     pub(super) fn forget_old_leases(&mut self) {

@@ -11,7 +11,7 @@
 //! but where nothing is out any more and the rule has something gathered: then one more hop, whose result uses that.
 
 use super::{Check, FailedBy, Lease, Trial};
-use crate::event::UnitKey;
+use crate::event::{HopUnit, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::BlobRef,
@@ -146,10 +146,8 @@ impl Merging {
     }
 
     /// A lease is listened to no more.
-    fn release(&mut self, lease: &Lease) {
-        if let UnitKey::Train { shard, .. } = lease.unit
-            && let Some(unit) = self.units.get_mut(&shard)
-        {
+    fn release(&mut self, hop: HopUnit, lease: &Lease) {
+        if let Some(unit) = self.units.get_mut(&hop.shard) {
             unit.live.remove(&lease.id);
             unit.late.remove(&lease.id);
             unit.reported.remove(&lease.id);
@@ -283,24 +281,23 @@ impl Trial {
 
     /// A hop's lease was granted.
     pub(super) fn hop_granted(&mut self, lease: &Lease) {
-        let (checkpoint, step) = (self.checkpoint, self.chain.step());
-        let Some(merging) = &mut self.merging else { return };
-        merging.refer(lease, checkpoint, step);
-        merging.renew(&self.chain);
-        if self.history.is_empty() && self.class.is_none() {
-            // The others must calculate alike.
-            self.class = lease.class;
+        if let Some(merging) = &mut self.merging {
+            merging.refer(lease, self.checkpoint, self.chain.step());
+            merging.renew(&self.chain);
+            if self.history.is_empty() && self.class.is_none() {
+                // The others must calculate alike.
+                self.class = lease.class;
+            }
         }
     }
 
     /// A hop's lease ran out; it is listened to while its result could still be used.
-    pub(super) fn hop_late(&mut self, lease: &Lease) {
-        let UnitKey::Train { shard, .. } = lease.unit else { return };
+    pub(super) fn hop_late(&mut self, hop: HopUnit, lease: &Lease) {
         if !self.wants_hop(lease) {
-            return self.hop_over(lease);
+            return self.hop_over(hop, lease);
         }
         if let Some(merging) = &mut self.merging {
-            let unit = merging.units.entry(shard).or_default();
+            let unit = merging.units.entry(hop.shard).or_default();
             unit.live.remove(&lease.id);
             unit.late.insert(lease.id);
             merging.renew(&self.chain);
@@ -308,13 +305,12 @@ impl Trial {
     }
 
     /// The result of a hop's lease waits.
-    pub(super) fn hop_reported(&mut self, lease: &Lease, trained: &Trained) {
-        if !self.joins_check(lease, trained.end, trained.checkpoint.sha256) {
+    pub(super) fn hop_reported(&mut self, hop: HopUnit, lease: &Lease, trained: &Trained) {
+        if !self.joins_check(hop, lease, trained.end, trained.checkpoint.sha256) {
             self.awaiting.push_back(lease.id);
         }
-        let UnitKey::Train { shard, .. } = lease.unit else { return };
         if let Some(merging) = &mut self.merging {
-            let unit = merging.units.entry(shard).or_default();
+            let unit = merging.units.entry(hop.shard).or_default();
             unit.live.remove(&lease.id);
             unit.late.remove(&lease.id);
             unit.reported.insert(lease.id);
@@ -323,21 +319,20 @@ impl Trial {
     }
 
     /// A hop's lease is over: nothing of it is to come, or it was taken in.
-    pub(super) fn hop_over(&mut self, lease: &Lease) {
+    pub(super) fn hop_over(&mut self, hop: HopUnit, lease: &Lease) {
         self.awaiting.retain(|waiting| *waiting != lease.id);
-        if let UnitKey::Train { shard, .. } = lease.unit
-            && let Some(check) = self.check_mut(shard)
-        {
+        if let Some(check) = self.check_mut(hop.shard) {
             check.results.remove(&lease.id);
             if check.results.is_empty() {
-                self.end_check_of(lease.unit);
+                self.set_check(hop, None);
             }
         }
-        let Some(merging) = &mut self.merging else { return };
-        merging.release(lease);
-        merging.renew(&self.chain);
-        if self.history.is_empty() && merging.bases.is_empty() {
-            self.class = None;
+        if let Some(merging) = &mut self.merging {
+            merging.release(hop, lease);
+            merging.renew(&self.chain);
+            if self.history.is_empty() && merging.bases.is_empty() {
+                self.class = None;
+            }
         }
     }
 
@@ -350,18 +345,19 @@ impl Trial {
         flush: Flush,
         epoch_ended: bool,
     ) {
-        let Some(merging) = &mut self.merging else { return };
-        merging.flushed = flush == Flush::Now;
-        // Nothing follows the last one that could go on from it.
-        merging.state = Some(state).filter(|_| !self.chain.is_done());
-        if let Some(unit) = merging.units.get_mut(&shard) {
-            unit.failures.clear();
+        if let Some(merging) = &mut self.merging {
+            merging.flushed = flush == Flush::Now;
+            // Nothing follows the last one that could go on from it.
+            merging.state = Some(state).filter(|_| !self.chain.is_done());
+            if let Some(unit) = merging.units.get_mut(&shard) {
+                unit.failures.clear();
+            }
+            merging.forget_late(self.version, |of| of == shard || epoch_ended);
+            if epoch_ended {
+                merging.in_flight = 0;
+            }
+            merging.renew(&self.chain);
         }
-        merging.forget_late(self.version, |of| of == shard || epoch_ended);
-        if epoch_ended {
-            merging.in_flight = 0;
-        }
-        merging.renew(&self.chain);
     }
 
     /// It goes back to hop order.
@@ -379,15 +375,14 @@ impl Trial {
     }
 
     /// From now on results are merged: those of live leases too.
-    pub(super) fn begin_merging(&mut self, live: &[Arc<Lease>]) {
+    pub(super) fn begin_merging(&mut self, live: &[(HopUnit, Arc<Lease>)]) {
         if let Some(merging) = &mut self.merging {
             merging.draining = false;
             return;
         }
         let mut merging = Merging::new(&self.chain);
-        for lease in live {
-            let UnitKey::Train { shard, .. } = lease.unit else { continue };
-            merging.units.entry(shard).or_default().live.insert(lease.id);
+        for (hop, lease) in live {
+            merging.units.entry(hop.shard).or_default().live.insert(lease.id);
             merging.refer(lease, self.checkpoint, self.chain.step());
         }
         for unit in merging.units.values_mut() {

@@ -1,18 +1,22 @@
 //! The durable state: the fold of all events, and nothing else.
 //!
 //! [`State::fold`] is the only way in which durable state changes, in the running server and at
-//! recovery alike. Events were valid when they were decided, so folding never refuses; what an event
-//! implies (a trial's end, a job's end, references to blobs) is derived here and not journalled twice.
+//! recovery alike. An event that doesn't fit the state is refused with a [`FoldError`], and the state stays
+//! as it was: lookups and checks come before changes. What an event implies (a trial's end, a job's end,
+//! references to blobs) is derived here and not journalled twice.
 
 mod blob;
+mod change;
 mod check;
 mod ends;
 mod extra;
+mod fault;
 mod fold;
 mod host;
 mod job;
 mod lease;
 mod leases;
+mod lookup;
 mod merging;
 mod open;
 mod reliability;
@@ -23,9 +27,10 @@ mod trial;
 mod units;
 
 pub use blob::{BlobStatus, Blobs};
+pub use change::{Change, Changes};
 pub use check::{Check, Trust};
 pub use extra::{AtEnd, ExtraEnd, ExtraEvaluation, ExtraResult, RequestedEvaluation};
-pub(crate) use fold::Concern;
+pub use fault::{FoldError, FoldFault};
 pub use host::Host;
 pub(crate) use job::context;
 pub use job::{Counters, Job, JobEnd};
@@ -125,10 +130,6 @@ impl State {
     #[must_use]
     pub fn trial(&self, job: JobId, trial: TrialId) -> Option<&Trial> {
         self.jobs.get(&job)?.trial(trial)
-    }
-
-    fn trial_mut(&mut self, job: JobId, trial: TrialId) -> Option<&mut Trial> {
-        self.jobs.get_mut(&job)?.trial_mut(trial)
     }
 
     /// Does this lease's unit still need a result like it: for a hop, is its base the trial's current

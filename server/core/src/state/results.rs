@@ -1,43 +1,80 @@
 //! What reported results change: versions, evaluations, failures, and what hosts have done.
 
 use super::{
-    Best, ExtraEnd, FailedBy, Lease, PastState, PendingEvaluation, State, Trial, TrialEnd,
-    trial::is_better,
+    Best, Counters, ExtraEnd, FailedBy, FoldFault, Lease, PastState, PendingEvaluation, State,
+    Trial, TrialEnd, trial::is_better,
 };
-use crate::event::UnitKey;
+use crate::event::{Fault, HopUnit, UnitKey};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
     metrics::ByClass,
-    report::{Failure, Outcome, ReportEnd, Sums, Trained},
+    position::Position,
+    report::{Evaluated, Failure, Outcome, ReportEnd, Sums, Trained},
     time::{Millis, UnixMillis},
     view::{CurvePoint, HopRecord, MergeRecord},
 };
-use sojourn_workgen::Advance;
+use sojourn_workgen::{Advance, Chain, ChainError, Through};
 use std::sync::Arc;
 
 /// A reported lease is forgotten this many times sooner than one that may yet be reported.
 const REPORTED: u64 = 24;
 
+/// A trained part, found to be what comes next in its trial's chain.
+struct NextPart {
+    start: Position,
+    end: Position,
+    /// The chain with the part taken in.
+    chain: Chain,
+    through: Through,
+    /// The shards that it goes through after its first.
+    then: Vec<ShardId>,
+    /// The visits that shards still get after it.
+    load: Vec<u64>,
+}
+
 impl State {
-    /// Ends an acknowledged report, and says whose it was.
-    pub(super) fn end_report(
+    /// Ends an acknowledged report, and gives its lease.
+    fn end_report(
         &mut self,
         id: LeaseId,
         state: PastState,
         at: UnixMillis,
-    ) -> Option<HostId> {
+    ) -> Result<Arc<Lease>, FoldFault> {
+        let (lease, _) = self.reported(id)?;
+        let lease = Arc::clone(lease);
+        let (job, trial) = (lease.unit.job(), lease.unit.trial());
+        self.known_host(lease.host)?;
+        self.known_trial(job, trial)?;
         let forget_at = at + Millis(self.remember.0 / REPORTED);
-        let past = self.past.get_mut(&id)?;
-        past.state = state;
-        past.forget_at = forget_at;
-        let lease = past.lease.clone();
+        let past = self.past.get_mut(&id).ok_or(FoldFault::UnknownLease(id))?;
+        (past.state, past.forget_at) = (state, forget_at);
         self.past_order.insert((forget_at, id));
-        self.hop_over(&lease);
-        if let Some(trial) = self.trial_mut(lease.unit.job(), lease.unit.trial()) {
-            trial.verdicts.remove(&id);
+        self.hop_over(&lease, at)?;
+        self.known_trial_mut(job, trial)?.verdicts.remove(&id);
+        Ok(lease)
+    }
+
+    pub(super) fn rejected(
+        &mut self,
+        id: LeaseId,
+        reason: &str,
+        fault: Fault,
+        at: UnixMillis,
+    ) -> Result<HostId, FoldFault> {
+        let end = ReportEnd::Rejected { reason: reason.to_owned() };
+        let lease = self.end_report(id, PastState::Ended(end), at)?;
+        self.count(&lease, |counters| counters.rejected += 1)?;
+        if fault == Fault::Host {
+            self.host_failed(lease.host, reason)?;
         }
-        Some(lease.host)
+        Ok(lease.host)
+    }
+
+    pub(super) fn superseded(&mut self, id: LeaseId, at: UnixMillis) -> Result<HostId, FoldFault> {
+        let lease = self.end_report(id, PastState::Ended(ReportEnd::Superseded), at)?;
+        self.count(&lease, |counters| counters.superseded += 1)?;
+        Ok(lease.host)
     }
 
     pub(super) fn assimilated(
@@ -47,24 +84,28 @@ impl State {
         checkpoint: BlobRef,
         merged: Option<MergeRecord>,
         at: UnixMillis,
-    ) {
-        let Some((lease, trained)) = self.trained(id) else { return };
-        let Lease { host, unit, class, .. } = *lease;
-        let (way, trained) = (lease.then.clone(), trained.clone());
-        let verified = self.trial(unit.job(), unit.trial()).and_then(|trial| trial.verdict_of(id));
-        self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at);
-        self.host_used(host, unit.job(), trained.train_micros);
-        let UnitKey::Train { job, trial, shard, .. } = unit else { return };
-        let keeps = self.jobs.get(&job).is_some_and(|job| job.spec.placement.verify.is_some());
-        let visited = self.change_trial(job, trial, at, |trial| {
-            let start = trial.chain.next(shard)?;
-            let mut end = trained.end;
-            if merged.is_some() {
-                // Its own steps count from its base.
-                end.step = start.step + u64::from(end.batch.saturating_sub(start.batch));
-            }
-            let through = trial.chain.advance_through(start, &way, end).ok()?;
-            let then: Vec<ShardId> = way.into_iter().take(through.further).collect();
+    ) -> Result<HostId, FoldFault> {
+        let (lease, hop, trained) = self.trained(id)?;
+        let part = self.next_part(lease, hop, trained, merged.is_some())?;
+        let (train_micros, sums) = (trained.train_micros, trained.sums);
+        let Lease { host, class, .. } = **lease;
+        let HopUnit { job, trial, shard } = hop;
+        self.known_host(host)?;
+        for blob in std::iter::once(checkpoint).chain(merged.map(|merged| merged.state)) {
+            self.blobs.known(&blob.sha256)?;
+        }
+        let known = self.known_trial(job, trial)?;
+        let verified = known.verdict_of(id);
+        if merged.is_some() && known.merging.is_none() {
+            return Err(FoldFault::NotMerging(id));
+        }
+        let keeps = self.known_job(job)?.spec.placement.verify.is_some();
+        // Nothing was changed before, and nothing fails from here on.
+        let NextPart { start, end, chain, through, then, load } = part;
+        self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at)?;
+        self.host_used(host, job, train_micros)?;
+        self.change_trial(job, trial, at, |trial| {
+            trial.chain = chain;
             trial.history.push(HopRecord {
                 version,
                 lease: id,
@@ -72,7 +113,7 @@ impl State {
                 start,
                 end,
                 checkpoint,
-                then: then.clone(),
+                then,
                 merged,
                 verified,
             });
@@ -83,7 +124,7 @@ impl State {
             trial.version = version;
             trial.checkpoint = Some(checkpoint);
             trial.failures.clear();
-            trial.train_sums = trial.train_sums.plus(trained.sums);
+            trial.train_sums = trial.train_sums.plus(sums);
             if let Some(MergeRecord { state, flush, .. }) = merged {
                 let epoch_ended = matches!(through.last, Advance::Epoch(_));
                 trial.merged(shard, state, flush, epoch_ended);
@@ -104,15 +145,36 @@ impl State {
                     },
                 );
             }
-            Some((then, through.last))
-        });
-        let Some(Some((then, last))) = visited else { return };
-        let ended = usize::from(last != Advance::Part);
-        let whole = std::iter::once(shard).chain(then.iter().copied()).take(then.len() + ended);
-        let Some(job) = self.jobs.get_mut(&job) else { return };
-        for shard in whole {
-            job.visited(shard);
+        })?;
+        self.known_job_mut(job)?.load = load;
+        Ok(host)
+    }
+
+    /// Where a trained part goes on from its trial's chain, and what it leaves.
+    fn next_part(
+        &self,
+        lease: &Lease,
+        hop: HopUnit,
+        trained: &Trained,
+        is_merged: bool,
+    ) -> Result<NextPart, FoldFault> {
+        let trial = self.known_trial(hop.job, hop.trial)?;
+        let start = trial.chain.next(hop.shard).ok_or_else(|| {
+            let start = Position { batch: 0, shard: hop.shard, ..trained.end };
+            FoldFault::Chain(ChainError::NotNext { start, expected: None })
+        })?;
+        let mut end = trained.end;
+        if is_merged {
+            // Its own steps count from its base.
+            end.step = start.step + u64::from(end.batch.saturating_sub(start.batch));
         }
+        let mut chain = trial.chain.clone();
+        let through = chain.advance_through(start, &lease.then, end).map_err(FoldFault::Chain)?;
+        let then: Vec<ShardId> = lease.then.iter().copied().take(through.further).collect();
+        let ended = usize::from(through.last != Advance::Part);
+        let all = std::iter::once(hop.shard).chain(then.iter().copied());
+        let load = self.known_job(hop.job)?.load_after(all.take(then.len() + ended))?;
+        Ok(NextPart { start, end, chain, through, then, load })
     }
 
     pub(super) fn evaluated(
@@ -122,13 +184,23 @@ impl State {
         valid: Sums,
         f1: Option<f64>,
         at: UnixMillis,
-    ) {
-        let Some((lease, _)) = self.take_evaluation(id, at) else { return };
-        self.count(id, |counters| counters.evaluations += 1);
-        let Some(job) = self.jobs.get(&lease.unit.job()) else { return };
-        let search = job.spec.search.clone();
-        self.change_trial(lease.unit.job(), lease.unit.trial(), at, |trial| {
-            let Some(done) = trial.evaluations.remove(&epoch) else { return };
+    ) -> Result<HostId, FoldFault> {
+        let (lease, _) = self.evaluation(id)?;
+        let (host, unit) = (lease.host, lease.unit);
+        let (job, trial) = (unit.job(), unit.trial());
+        if !matches!(unit, UnitKey::Evaluate { epoch: of, .. } if of == epoch) {
+            return Err(FoldFault::WrongUnit(id));
+        }
+        if !self.known_trial(job, trial)?.evaluations.contains_key(&epoch) {
+            return Err(FoldFault::UnknownEvaluation(unit));
+        }
+        self.take_evaluation(id, at)?;
+        let job_of = self.known_job_mut(job)?;
+        job_of.counters.evaluations += 1;
+        let search = job_of.spec.search.clone();
+        let stopped = self.change_trial(job, trial, at, |trial| {
+            let done = trial.evaluations.remove(&epoch);
+            let done = done.ok_or(FoldFault::UnknownEvaluation(unit))?;
             let place = trial.curve.partition_point(|point| point.epoch < epoch);
             trial.curve.insert(place, CurvePoint { epoch, train: done.train, valid, f1 });
             let value = search.metric.value(&valid, f1);
@@ -141,9 +213,25 @@ impl State {
                 trial.end = Some(TrialEnd::Finished);
             }
             trial.stop_at_target(&search, epoch, value);
-        });
-        self.recount_if_stopped(id);
-        self.settle(lease.unit.job(), at);
+            Ok(trial.stopped.is_some())
+        })??;
+        if stopped {
+            // Visits to shards that the trial still owed are owed no more.
+            self.known_job_mut(job)?.recount_load();
+        }
+        self.settle(job, at)?;
+        Ok(host)
+    }
+
+    /// An acknowledged evaluation that waits for its end.
+    fn evaluation(&self, id: LeaseId) -> Result<(&Arc<Lease>, &Evaluated), FoldFault> {
+        match self.reported(id)? {
+            (lease, Outcome::Evaluated(evaluated)) => {
+                self.known_host(lease.host)?;
+                Ok((lease, evaluated))
+            }
+            (_, Outcome::Trained(_) | Outcome::Failed(_)) => Err(FoldFault::WrongUnit(id)),
+        }
     }
 
     /// Ends an acknowledged evaluation as one that was used; says what was counted by class.
@@ -151,49 +239,60 @@ impl State {
         &mut self,
         id: LeaseId,
         at: UnixMillis,
-    ) -> Option<(Arc<Lease>, Option<ByClass>)> {
-        let past = self.past.get(&id)?;
-        let lease = past.lease.clone();
-        let (micros, by_class) = match &past.state {
-            PastState::Acknowledged(outcome) => match outcome.as_ref() {
-                Outcome::Evaluated(evaluated) => {
-                    (evaluated.train_micros, evaluated.by_class.clone())
-                }
-                Outcome::Trained(_) | Outcome::Failed(_) => (0, None),
-            },
-            PastState::Lapsed(_) | PastState::Failed(_) | PastState::Ended(_) => (0, None),
-        };
+    ) -> Result<Option<ByClass>, FoldFault> {
+        let (lease, evaluated) = self.evaluation(id)?;
+        let (micros, by_class) = (evaluated.train_micros, evaluated.by_class.clone());
         let end = ReportEnd::Assimilated { version: lease.base };
-        self.end_report(id, PastState::Ended(end), at);
-        self.host_used(lease.host, lease.unit.job(), micros);
-        Some((lease, by_class))
+        let lease = self.end_report(id, PastState::Ended(end), at)?;
+        self.host_used(lease.host, lease.unit.job(), micros)?;
+        Ok(by_class)
     }
 
-    pub(super) fn extra_evaluated(&mut self, id: LeaseId, sums: Sums, at: UnixMillis) {
-        let Some((lease, by_class)) = self.take_evaluation(id, at) else { return };
-        let UnitKey::Extra { job, name } = lease.unit else { return };
-        self.end_extra(job, name, ExtraEnd::Evaluated { sums, by_class }, at);
+    pub(super) fn extra_evaluated(
+        &mut self,
+        id: LeaseId,
+        sums: Sums,
+        at: UnixMillis,
+    ) -> Result<HostId, FoldFault> {
+        let (lease, _) = self.evaluation(id)?;
+        let host = lease.host;
+        let UnitKey::Extra { job, name } = lease.unit else {
+            return Err(FoldFault::WrongUnit(id));
+        };
+        if self.known_job(job)?.extra(&name).is_none() {
+            return Err(FoldFault::UnknownEvaluation(lease.unit));
+        }
+        let by_class = self.take_evaluation(id, at)?;
+        self.end_extra(job, name, ExtraEnd::Evaluated { sums, by_class }, at)?;
+        Ok(host)
     }
 
-    pub(super) fn unit_failed(&mut self, id: LeaseId, failure: &Failure, at: UnixMillis) {
-        let Some(unit) = self.past.get(&id).map(|past| past.lease.unit) else { return };
-        let host = self.end_report(id, PastState::Failed(failure.clone()), at);
-        self.host_failed(host, &failure.message);
-        let Some(host) = host else { return };
-        if !failure.kind.blames_host()
-            && let Some(host) = self.hosts.get_mut(&host)
-        {
+    pub(super) fn unit_failed(
+        &mut self,
+        id: LeaseId,
+        failure: &Failure,
+        at: UnixMillis,
+    ) -> Result<HostId, FoldFault> {
+        let (lease, _) = self.reported(id)?;
+        let unit = lease.unit;
+        if self.known_job(unit.job())?.failures_of(&unit).is_none() && unit.hop().is_none() {
+            return Err(FoldFault::UnknownEvaluation(unit));
+        }
+        let lease = self.end_report(id, PastState::Failed(failure.clone()), at)?;
+        self.host_failed(lease.host, &failure.message)?;
+        if !failure.kind.blames_host() {
             // The unit's doing, whoever computes it.
+            let host = self.known_host_mut(lease.host)?;
             host.failures_in_a_row = host.failures_in_a_row.saturating_sub(1);
         }
-        let job = self.jobs.get_mut(&unit.job());
-        if let Some((_, failures)) = job.and_then(|job| job.attempts_mut(&unit)) {
-            let entry = failures
-                .entry(host)
-                .or_insert_with(|| FailedBy { count: 0, last: failure.clone() });
-            entry.count += 1;
-            entry.last = failure.clone();
-        }
+        let attempts = self.known_job_mut(unit.job())?.attempts_mut(&unit);
+        let (_, failures) = attempts.ok_or(FoldFault::UnknownEvaluation(unit))?;
+        let entry = failures
+            .entry(lease.host)
+            .or_insert_with(|| FailedBy { count: 0, last: failure.clone() });
+        entry.count += 1;
+        entry.last = failure.clone();
+        Ok(lease.host)
     }
 
     /// Changes a trial and keeps the blob references with it.
@@ -203,8 +302,8 @@ impl State {
         trial: TrialId,
         at: UnixMillis,
         change: impl FnOnce(&mut Trial) -> T,
-    ) -> Option<T> {
-        let trial = self.jobs.get_mut(&job)?.trial_mut(trial)?;
+    ) -> Result<T, FoldFault> {
+        let trial = self.known_trial_mut(job, trial)?;
         let mut before: Vec<Digest> = trial.blobs().collect();
         let out = change(trial);
         let mut after: Vec<Digest> = trial.blobs().collect();
@@ -214,48 +313,38 @@ impl State {
             same.map(|index| after.swap_remove(index)).is_none()
         });
         for blob in after {
-            self.blobs.retain(blob);
+            self.blobs.retain(blob)?;
         }
         for blob in before {
-            self.blobs.release(blob, at);
+            self.blobs.release(blob, at)?;
         }
-        Some(out)
+        Ok(out)
     }
 
-    pub(super) fn trained(&self, id: LeaseId) -> Option<(&Lease, &Trained)> {
-        let past = self.past.get(&id)?;
-        match &past.state {
-            PastState::Acknowledged(outcome) => match outcome.as_ref() {
-                Outcome::Trained(trained) => Some((&past.lease, trained)),
-                Outcome::Evaluated(_) | Outcome::Failed(_) => None,
-            },
-            PastState::Lapsed(_) | PastState::Failed(_) | PastState::Ended(_) => None,
-        }
+    fn host_used(&mut self, host: HostId, job: JobId, micros: u64) -> Result<(), FoldFault> {
+        let host = self.known_host_mut(host)?;
+        host.used += 1;
+        host.failures_in_a_row = 0;
+        host.train_micros = host.train_micros.saturating_add(micros);
+        let counters = &mut self.known_job_mut(job)?.counters;
+        counters.train_micros = counters.train_micros.saturating_add(micros);
+        Ok(())
     }
 
-    fn host_used(&mut self, host: HostId, job: JobId, micros: u64) {
-        if let Some(host) = self.hosts.get_mut(&host) {
-            host.used += 1;
-            host.failures_in_a_row = 0;
-            host.train_micros = host.train_micros.saturating_add(micros);
-        }
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.counters.train_micros = job.counters.train_micros.saturating_add(micros);
-        }
+    fn host_failed(&mut self, host: HostId, error: &str) -> Result<(), FoldFault> {
+        let host = self.known_host_mut(host)?;
+        host.failures += 1;
+        host.failures_in_a_row += 1;
+        host.last_error = Some(error.to_owned());
+        Ok(())
     }
 
-    pub(super) fn host_failed(&mut self, host: Option<HostId>, error: &str) {
-        if let Some(host) = host.and_then(|host| self.hosts.get_mut(&host)) {
-            host.failures += 1;
-            host.failures_in_a_row += 1;
-            host.last_error = Some(error.to_owned());
-        }
-    }
-
-    pub(super) fn count(&mut self, id: LeaseId, change: impl FnOnce(&mut super::Counters)) {
-        let job = self.past.get(&id).map(|past| past.lease.unit.job());
-        if let Some(job) = job.and_then(|job| self.jobs.get_mut(&job)) {
-            change(&mut job.counters);
-        }
+    fn count(
+        &mut self,
+        lease: &Lease,
+        change: impl FnOnce(&mut Counters),
+    ) -> Result<(), FoldFault> {
+        change(&mut self.known_job_mut(lease.unit.job())?.counters);
+        Ok(())
     }
 }

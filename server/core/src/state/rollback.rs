@@ -1,6 +1,6 @@
-//! ClaimId a trial back to the end of an epoch, as if nothing had been trained since (`sojourn rollback`).
+//! Takes a trial back to the end of an epoch, as if nothing had been trained since (`sojourn rollback`).
 
-use super::{Best, Job, Merging, State, Trial, TrialEnd, trial::is_better};
+use super::{Best, FoldFault, Job, Merging, State, Trial, TrialEnd, trial::is_better};
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{Epoch, JobId, LeaseId, TrialId, Version},
@@ -9,7 +9,7 @@ use sojourn_protocol::{
     spec::{OrderChoice, SearchSpec},
     time::UnixMillis,
 };
-use sojourn_workgen::Chain;
+use sojourn_workgen::{Chain, ChainError};
 
 /// Ends of epochs that are kept for it.
 const KEPT: usize = 3;
@@ -30,14 +30,18 @@ impl Trial {
         kept.map_or(0, |(epoch, _)| epoch.0 + 1)
     }
 
-    /// Has only so many epochs trained. Leases up to `until` were granted before.
-    fn roll_back(&mut self, epochs: u32, shards: &[Shard], search: &SearchSpec, until: LeaseId) {
-        self.history.retain(|record| record.epoch().0 < epochs);
+    /// Its chain when it had trained so many epochs.
+    fn chain_after(&self, epochs: u32, shards: &[Shard]) -> Result<Chain, ChainError> {
         let mut chain = Chain::new(self.epochs(), self.context.config.training.batch_size, shards);
-        for record in &self.history {
-            // It was taken in before, so it fits now.
-            let _ = chain.advance_through(record.start, &record.then, record.end);
+        for record in self.history.iter().filter(|record| record.epoch().0 < epochs) {
+            chain.advance_through(record.start, &record.then, record.end)?;
         }
+        Ok(chain)
+    }
+
+    /// Has only so many epochs trained, as `chain` says. Leases up to `until` were granted before.
+    fn roll_back(&mut self, epochs: u32, chain: Chain, search: &SearchSpec, until: LeaseId) {
+        self.history.retain(|record| record.epoch().0 < epochs);
         self.chain = chain;
         self.version = self.history.last().map_or(Version(0), |record| record.version);
         self.checkpoint = self.history.last().map(|record| record.checkpoint);
@@ -87,17 +91,27 @@ impl Job {
 
 impl State {
     /// Takes a trial back to where it had trained so many epochs.
-    pub(super) fn rolled_back(&mut self, job: JobId, id: TrialId, epochs: u32, at: UnixMillis) {
+    pub(super) fn rolled_back(
+        &mut self,
+        job: JobId,
+        id: TrialId,
+        epochs: u32,
+        at: UnixMillis,
+    ) -> Result<(), FoldFault> {
         let until = self.last_lease;
-        let Some(known) = self.jobs.get(&job) else { return };
-        let (shards, search) = (known.data.train.clone(), known.spec.search.clone());
+        let (known, trial) = (self.known_job(job)?, self.known_trial(job, id)?);
+        if trial.kept_after(epochs) != epochs {
+            let epoch = Epoch(epochs.saturating_sub(1));
+            return Err(FoldFault::NotKept { job, trial: id, epoch });
+        }
+        let chain = trial.chain_after(epochs, &known.data.train).map_err(FoldFault::Chain)?;
+        let search = known.spec.search.clone();
         let merges = known.spec.placement.order == OrderChoice::Merge;
         self.change_trial(job, id, at, |trial| {
-            trial.roll_back(epochs, &shards, &search, until);
+            trial.roll_back(epochs, chain, &search, until);
             trial.merging = merges.then(|| Merging::new(&trial.chain));
-        });
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.reopen();
-        }
+        })?;
+        self.known_job_mut(job)?.reopen();
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! How trials end before they have trained all their epochs: at their target, or when their job's wall time is
 //! over.
 
-use super::{Job, State, Trial, TrialEnd};
+use super::{FoldFault, Job, State, Trial, TrialEnd};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     ids::{Epoch, JobId, LeaseId, TrialId},
@@ -90,17 +90,9 @@ impl State {
         trial.stopped.map(|_| unit.job())
     }
 
-    /// Visits to shards that such a trial still owed are owed no more.
-    pub(super) fn recount_if_stopped(&mut self, evaluation: LeaseId) {
-        let job = self.stopped_by(evaluation);
-        if let Some(job) = job.and_then(|job| self.jobs.get_mut(&job)) {
-            job.recount_load();
-        }
-    }
-
     /// A job's wall time is over: trials of which an epoch has been evaluated have finished, the others failed.
-    pub(super) fn stop(&mut self, job: JobId, at: UnixMillis) {
-        let Some(known) = self.jobs.get(&job) else { return };
+    pub(super) fn stop(&mut self, job: JobId, at: UnixMillis) -> Result<(), FoldFault> {
+        let known = self.known_job(job)?;
         let length = known.spec.search.wall_time.unwrap_or_default();
         let running = known.trials.iter().filter(|trial| trial.is_running());
         let running: Vec<(TrialId, bool)> =
@@ -108,14 +100,12 @@ impl State {
         for (trial, is_new) in running {
             if is_new {
                 let error = format!("stopped after {length}, before an epoch was evaluated");
-                self.end_trial(job, trial, TrialEnd::Failed(error), at);
+                self.end_trial(job, trial, TrialEnd::Failed(error), at)?;
             } else {
-                self.change_trial(job, trial, at, |trial| trial.stop(Stopped::WallTime));
+                self.change_trial(job, trial, at, |trial| trial.stop(Stopped::WallTime))?;
             }
         }
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.recount_load();
-        }
-        self.settle(job, at);
+        self.known_job_mut(job)?.recount_load();
+        self.settle(job, at)
     }
 }

@@ -110,7 +110,7 @@ fn what_nobody_heard_that_he_had_taken_is_handed_out_at_once() {
 fn a_server_that_starts_hands_all_out_again_and_takes_what_was_taken_before() {
     let mut bench = Bench::with_results(2);
     let before = bench.take().unwrap();
-    let snapshot = bench.core.snapshot();
+    let snapshot = bench.core.snapshot().unwrap();
     bench.core = Core::from_snapshot(&snapshot, *bench.core.config()).unwrap();
     bench.now += 1;
     let effects = bench.apply(Command::Started);

@@ -82,7 +82,8 @@ fn a_paused_job_hands_nothing_out_and_takes_what_runs() {
     assert_eq!(bench.job().waiting.unwrap(), "it is paused: resume it, and it goes on");
     assert_eq!(bench.trials()[0].waiting.as_deref(), Some("its job is paused"));
     // A start changes nothing about it.
-    bench.core = Core::from_snapshot(&bench.core.snapshot(), *bench.core.config()).unwrap();
+    bench.core =
+        Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config()).unwrap();
     bench.apply(Command::Started);
     assert_eq!(bench.job().state, JobState::Paused);
     bench.ask(HOST, request(0, Vec::new()));

@@ -411,7 +411,7 @@ fn a_start_knows_what_was_asked_for() {
     let (mut bench, lease) = tested();
     ask(&mut bench, 0, DataSplit::Valid).unwrap();
     let config = *bench.core.config();
-    let core = Core::from_snapshot(&bench.core.snapshot(), config).unwrap();
+    let core = Core::from_snapshot(&bench.core.snapshot().unwrap(), config).unwrap();
     assert_eq!(core.state(), bench.core.state());
     bench.core = core;
     bench.now += 3_600_000;

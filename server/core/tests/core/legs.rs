@@ -222,7 +222,8 @@ fn its_time_is_that_of_all_its_hops() {
 fn a_start_keeps_it() {
     let mut bench = Bench::with_long_leases(3, 1, 1);
     let lease = bench.lease(HOST);
-    bench.core = Core::from_snapshot(&bench.core.snapshot(), *bench.core.config()).unwrap();
+    bench.core =
+        Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config()).unwrap();
     bench.apply(Command::Started);
     bench.ask(HOST, request(0, vec![(lease.id, HeldState::Waiting)]));
     let again = bench.lease(HOST);

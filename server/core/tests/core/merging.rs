@@ -276,7 +276,7 @@ fn what_is_merged_is_the_same_after_a_restart() {
     bench.finish(HOST, &leases[0]);
     report(&mut bench, HOST, &leases[1]);
     let config = *bench.core.config();
-    let again = Core::from_snapshot(&bench.core.snapshot(), config).unwrap();
+    let again = Core::from_snapshot(&bench.core.snapshot().unwrap(), config).unwrap();
     assert_eq!(again.state(), bench.core.state());
     bench.core = again;
     bench.events(Command::Started);

@@ -107,7 +107,7 @@ fn it_is_kept_over_a_restart() {
     let mut bench = Bench::with_job(1, 1);
     let request = PlacementRequest { priority: Some(7), share: Some(2), max_hosts: Some(3) };
     bench.apply(place(JOB, request));
-    let again = Core::from_snapshot(&bench.core.snapshot(), *bench.core.config()).unwrap();
+    let again = Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config()).unwrap();
     let placement = &again.state().jobs[&JOB].spec.placement;
     assert_eq!((placement.priority, placement.share, placement.max_hosts), (7, 2, Some(3)));
 }

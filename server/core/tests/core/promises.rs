@@ -213,7 +213,8 @@ fn a_new_server_gives_no_other_lease_the_id_of_a_promise() {
     let mut bench = bench();
     let (first, report, next) = promised(&mut bench);
     let config = *bench.core.config();
-    let mut core = sojourn_core::Core::from_snapshot(&bench.core.snapshot(), config).unwrap();
+    let mut core =
+        sojourn_core::Core::from_snapshot(&bench.core.snapshot().unwrap(), config).unwrap();
     std::mem::swap(&mut bench.core, &mut core);
     bench.apply(Command::Started);
     bench.report(HOST, report).unwrap();

@@ -19,7 +19,8 @@ fn a_start_gives_live_leases_a_full_term_and_says_open_work_again() {
     let reported = bench.lease(HOST);
     bench.report(HOST, done(&reported)).unwrap();
     let live = bench.lease(OTHER);
-    let mut core = Core::from_snapshot(&bench.core.snapshot(), *bench.core.config()).unwrap();
+    let mut core =
+        Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config()).unwrap();
     assert_eq!(core.state(), bench.core.state());
     // Hours later: nothing is thrown away.
     std::mem::swap(&mut bench.core, &mut core);
@@ -37,7 +38,7 @@ fn a_start_gives_live_leases_a_full_term_and_says_open_work_again() {
 #[test]
 fn a_snapshot_of_another_version_and_a_gap_in_the_journal_are_refused() {
     let config = CoreConfig::default();
-    let snapshot = String::from_utf8(Core::new(config).snapshot()).unwrap();
+    let snapshot = String::from_utf8(Core::new(config).snapshot().unwrap()).unwrap();
     let of_version = |n: u32| {
         let written = format!("\"version\":{EVENT_VERSION}");
         let text = snapshot.replacen(&written, &format!("\"version\":{n}"), 1);

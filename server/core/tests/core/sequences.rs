@@ -186,7 +186,7 @@ impl Run {
         let ends: String = target.into_iter().chain(wall_time).collect();
         let search = format!("[search]\n{ends}");
         let bench = Bench::with_all(policy, most, (3, 2), placement, &search);
-        let start = bench.core.snapshot();
+        let start = bench.core.snapshot().unwrap();
         let mut run = Self {
             bench,
             leases: Vec::new(),
@@ -203,7 +203,7 @@ impl Run {
     }
 
     fn restart(&mut self) {
-        self.start = self.bench.core.snapshot();
+        self.start = self.bench.core.snapshot().unwrap();
         let config = *self.bench.core.config();
         self.bench.core = Core::from_snapshot(&self.start, config).unwrap();
         self.inputs.clear();
@@ -214,7 +214,7 @@ impl Run {
     fn apply(&mut self, command: Command) {
         let at = UnixMillis(self.bench.now);
         let input = Envelope { at, seed: self.bench.now, command };
-        let effects = self.bench.core.apply(input.clone());
+        let effects = self.bench.core.apply(input.clone()).unwrap();
         for effect in &effects {
             if let Effect::Persist(record) = effect {
                 self.journal.push(record.clone());
@@ -451,7 +451,7 @@ impl Run {
         let config: CoreConfig = *self.bench.core.config();
         let mut again = Core::from_snapshot(&self.start, config).unwrap();
         let mut inputs = self.inputs.iter().zip(&self.outputs);
-        inputs.all(|(input, output)| again.apply(input.clone()) == *output)
+        inputs.all(|(input, output)| again.apply(input.clone()).as_ref() == Ok(output))
             && again.state() == self.bench.core.state()
     }
 }
@@ -497,7 +497,7 @@ proptest! {
             }
         }
         prop_assert!(run.does_the_same_again(), "D1");
-        let bytes = run.bench.core.snapshot();
+        let bytes = run.bench.core.snapshot().unwrap();
         let read = Core::from_snapshot(&bytes, *run.bench.core.config()).unwrap();
         prop_assert_eq!(read.state(), run.bench.core.state());
     }

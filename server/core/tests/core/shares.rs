@@ -109,7 +109,8 @@ impl Fleet {
     /// Without the invariants, whose cost grows with the history.
     fn answer(&mut self, command: Command) -> Answer {
         let at = UnixMillis(self.bench.now);
-        let effects = self.bench.core.apply(Envelope { at, seed: self.bench.now, command });
+        let effects =
+            self.bench.core.apply(Envelope { at, seed: self.bench.now, command }).unwrap();
         let mut replies = effects.into_iter().filter_map(|effect| match effect {
             Effect::Reply { to: TO, answer, .. } => Some(*answer.unwrap()),
             _ => None,

@@ -302,10 +302,12 @@ fn time_in_which_a_job_stands_still_does_not_count() {
     bench.now += 3_600_000;
     assert!(tick(&mut bench).is_empty(), "a paused job has time");
     // Nor is it forgotten by a server that starts again.
-    bench.core = Core::from_snapshot(&bench.core.snapshot(), *bench.core.config()).unwrap();
+    bench.core =
+        Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config()).unwrap();
     bench.apply(Command::Started);
     bench.apply(Command::Resume { to: TO, job: JOB });
-    bench.core = Core::from_snapshot(&bench.core.snapshot(), *bench.core.config()).unwrap();
+    bench.core =
+        Core::from_snapshot(&bench.core.snapshot().unwrap(), *bench.core.config()).unwrap();
     bench.apply(Command::Started);
     let over = bench.now + 1_000;
     assert_eq!(wait(&mut bench), [Event::JobTimeUp { job: JOB }]);

@@ -165,7 +165,7 @@ impl Bench {
 
     pub(crate) fn apply(&mut self, command: Command) -> Vec<Effect> {
         let at = UnixMillis(self.now);
-        let effects = self.core.apply(Envelope { at, seed: self.now, command });
+        let effects = self.core.apply(Envelope { at, seed: self.now, command }).unwrap();
         self.core.check_invariants().unwrap();
         let plans = effects.iter().filter(|effect| matches!(effect, Effect::Plan { .. }));
         self.plans.extend(plans.cloned());

@@ -207,7 +207,8 @@ fn a_share_of_results_is_checked_and_what_is_checked_survives_a_restart() {
         }
         if n % 10 == 9 {
             let config = *bench.core.config();
-            bench.core = sojourn_core::Core::from_snapshot(&bench.core.snapshot(), config).unwrap();
+            bench.core =
+                sojourn_core::Core::from_snapshot(&bench.core.snapshot().unwrap(), config).unwrap();
             bench.events(Command::Started);
             for host in [HOST, OTHER, THIRD] {
                 bench.ask(host, request(0, Vec::new()));

@@ -1,5 +1,6 @@
 //! The server of a world: the core, a journal that syncs now and then, and replies that wait for it.
 
+use crate::error_chain;
 use sojourn_core::{
     Answer, Command, Core, CoreConfig, Effect, Envelope, JournalPosition, Record, ReplyTo,
 };
@@ -54,11 +55,20 @@ impl Server {
         &self.durable
     }
 
-    pub(crate) fn apply(&mut self, at: UnixMillis, seed: u64, command: Command) {
-        let Some(core) = &mut self.core else { return };
+    /// Has the core take a command in, and keeps what it wants done.
+    ///
+    /// # Errors
+    /// The core's fault: no world has one.
+    pub(crate) fn apply(
+        &mut self,
+        at: UnixMillis,
+        seed: u64,
+        command: Command,
+    ) -> Result<(), String> {
+        let Some(core) = &mut self.core else { return Ok(()) };
         let envelope = Envelope { at, seed, command };
         self.inputs.push(envelope.clone());
-        let effects = core.apply(envelope);
+        let effects = core.apply(envelope).map_err(|fault| error_chain(&fault))?;
         self.outputs.push(effects.clone());
         for effect in effects {
             match effect {
@@ -74,6 +84,7 @@ impl Server {
                 Effect::Assimilate | Effect::DropUpload(_) => {}
             }
         }
+        Ok(())
     }
 
     /// Plans that were made meanwhile.
@@ -111,9 +122,9 @@ impl Server {
         let mut snapshot = None;
         for (n, record) in self.durable.iter().enumerate() {
             if n == middle {
-                snapshot = Some(whole.snapshot());
+                snapshot = Some(whole.snapshot().map_err(|error| error_chain(&error))?);
             }
-            whole.fold(record).map_err(|error| error.to_string())?;
+            whole.fold(record).map_err(|error| error_chain(&error))?;
         }
         let core = match snapshot {
             None => whole,
@@ -121,7 +132,7 @@ impl Server {
                 let mut core =
                     Core::from_snapshot(&bytes, self.config).map_err(|error| error.to_string())?;
                 for record in self.durable.iter().skip(middle) {
-                    core.fold(record).map_err(|error| error.to_string())?;
+                    core.fold(record).map_err(|error| error_chain(&error))?;
                 }
                 if core.state() != whole.state() {
                     return Err("snapshot and journal disagree with the journal alone".into());
@@ -133,8 +144,7 @@ impl Server {
         self.started_with = self.durable.len();
         self.inputs.clear();
         self.outputs.clear();
-        self.apply(at, seed, Command::Started);
-        Ok(())
+        self.apply(at, seed, Command::Started)
     }
 
     /// D1: the same envelopes give the same effects and the same state.
@@ -145,10 +155,10 @@ impl Server {
         let Some(core) = &self.core else { return Ok(()) };
         let mut again = Core::new(self.config);
         for record in self.durable.iter().take(self.started_with) {
-            again.fold(record).map_err(|error| error.to_string())?;
+            again.fold(record).map_err(|error| error_chain(&error))?;
         }
         for (input, output) in self.inputs.iter().zip(&self.outputs) {
-            if again.apply(input.clone()) != *output {
+            if again.apply(input.clone()).as_ref() != Ok(output) {
                 return Err(format!("D1: other effects for {input:?}"));
             }
         }

@@ -245,7 +245,7 @@ impl World {
 
     fn apply(&mut self, command: Command) -> Result<(), String> {
         let seed = u64::from(self.below(u32::MAX));
-        self.server.apply(self.now, seed, command);
+        self.server.apply(self.now, seed, command)?;
         self.outcome.steps += 1;
         self.check()
     }

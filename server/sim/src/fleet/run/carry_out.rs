@@ -1,7 +1,10 @@
 //! What is asked of the core, and what it wants done.
 
 use super::{NOBODY, Run};
-use crate::fleet::{quantity::float, queue::Event, training::Score};
+use crate::{
+    error_chain,
+    fleet::{quantity::float, queue::Event, training::Score},
+};
 use rand_core::Rng as _;
 use sojourn_core::{
     Answer, Command, Effect, Envelope, Event as Decided, MergeMode, Record, ReplyTo,
@@ -30,6 +33,7 @@ impl Run<'_> {
         self.tally.is_told(&command);
         let before = self.watch.clock();
         let effects = self.core.apply(Envelope { at, seed, command });
+        let effects = effects.map_err(|fault| error_chain(&fault))?;
         self.tally.in_core += self.watch.clock() - before;
         self.answer = None;
         for effect in effects {
