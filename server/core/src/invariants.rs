@@ -5,8 +5,7 @@
 use crate::{
     core::Core,
     event::UnitKey,
-    handle::visits,
-    schedule::Ranks,
+    index::RemainingWorkIndex,
     state::{BlobStatus, Job, Lease, Open, PastState, Trial},
 };
 use sojourn_protocol::{
@@ -62,8 +61,8 @@ impl Core {
             })?;
         }
         let first = self.state.jobs.values().filter_map(Job::time_up_at).min();
-        let known = self.soft.recovering
-            || first.is_none_or(|first| self.soft.time_up.is_some_and(|at| at <= first));
+        let known = self.clock.is_recovering()
+            || first.is_none_or(|first| self.index.wall_time().is_some_and(|at| at <= first));
         holds("L3", known, || format!("the first wall time is over at {first:?}, unnoticed"))?;
         self.exclusive()?;
         self.promises()?;
@@ -76,16 +75,17 @@ impl Core {
 
     /// Those that cost no more than the leases: for debug builds, after each step.
     pub(crate) fn check_cheap_invariants(&self) -> Result<(), Violation> {
-        if self.soft.recovering {
+        if self.clock.is_recovering() {
             return Ok(());
         }
-        let terms: BTreeSet<_> =
-            self.soft.terms.iter().map(|(lease, term)| (term.ends(), *lease)).collect();
-        holds("L2", terms == self.soft.expiry, || "terms and expiry index differ".into())?;
-        let live = self.state.leases.keys();
-        holds("L2", live.eq(self.soft.terms.keys()), || "live leases and terms differ".into())?;
-        for (lease, term) in &self.soft.terms {
-            let granted = self.state.leases.get(lease).map(|lease| lease.granted_at);
+        let deadlines = self.leases.deadlines();
+        holds("L2", deadlines.is_indexed(), || "deadlines and their index by time differ".into())?;
+        let live = self.state.leases.keys().copied();
+        holds("L2", live.eq(deadlines.all().map(|(lease, _)| lease)), || {
+            "live leases and deadlines differ".into()
+        })?;
+        for (lease, term) in deadlines.all() {
+            let granted = self.state.leases.get(&lease).map(|lease| lease.granted_at);
             let after = granted.is_some_and(|at| term.renew_by > at && term.due > at);
             holds("L2", after, || format!("lease {lease} is due before its grant"))?;
         }
@@ -94,14 +94,14 @@ impl Core {
 
     /// A2: whatever could be assimilated now waits for an assimilator, or one has it.
     fn handed_out(&self) -> Result<(), Violation> {
-        let assimilations = &self.soft.assimilations;
+        let assimilations = &self.queue;
         holds("A2", assimilations.agree(), || "the assimilators' line differs".into())?;
-        if self.soft.recovering {
+        if self.clock.is_recovering() {
             return Ok(());
         }
         let trials = self.state.jobs.values().flat_map(|job| &job.trials);
         for lease in trials.filter_map(|trial| trial.awaiting.front().copied()) {
-            let known = !self.is_to_assimilate(lease) || assimilations.since(lease).is_some();
+            let known = !self.state.is_to_assimilate(lease) || assimilations.since(lease).is_some();
             holds("A2", known, || format!("no assimilator will ever be given lease {lease}"))?;
         }
         Ok(())
@@ -158,7 +158,7 @@ impl Core {
             for lease in live.chain(past) {
                 let sound = lease.is_some_and(|lease| {
                     let base = merging.bases.get(&lease.base);
-                    visits(lease).eq([*shard])
+                    lease.visits().eq([*shard])
                         && out.insert(lease.id)
                         && base.is_some_and(|base| base.leases.contains(&lease.id))
                         && self.state.is_wanted(lease)
@@ -183,17 +183,20 @@ impl Core {
 
     /// Are the trials that are ranked as open those whose next hop could be granted?
     fn ranks_agree(&self, job: &Job) -> bool {
-        let ranked = self.soft.schedule.ranks.get(&job.id);
-        let ranked: BTreeSet<TrialId> =
-            ranked.into_iter().flat_map(Ranks::open).map(|(trial, ..)| trial).collect();
-        self.soft.recovering || job.open.hops().eq(ranked)
+        let ranked = self.index.remaining(job.id);
+        let ranked: BTreeSet<TrialId> = ranked
+            .into_iter()
+            .flat_map(RemainingWorkIndex::open)
+            .map(|(trial, ..)| trial)
+            .collect();
+        self.clock.is_recovering() || job.open.hops().eq(ranked)
     }
 
     /// H3: no more started leases than slots.
     fn exclusive(&self) -> Result<(), Violation> {
-        for (host, contact) in &self.soft.contacts {
-            let started = self.started_leases(*host);
-            let slots = usize::try_from(contact.slots).unwrap_or(usize::MAX);
+        for (host, session) in self.hosts.sessions() {
+            let started = self.eligibility().running_leases(host);
+            let slots = usize::try_from(session.slots).unwrap_or(usize::MAX);
             holds("H3", started <= slots, || {
                 format!("host {host} runs {started} units in {slots} slots")
             })?;
@@ -204,7 +207,7 @@ impl Core {
     /// L4: what is promised goes on from a lease that its trial has in hand, of the same host and device, and has an
     /// id that no lease has.
     fn promises(&self) -> Result<(), Violation> {
-        let promises = &self.soft.promises;
+        let promises = &self.leases.provisional();
         holds("L4", promises.all().count() == promises.len(), || {
             "promises and the leases that they go on from differ in number".into()
         })?;

@@ -1,46 +1,55 @@
 //! The state machine of jobs, hosts, leases, versions and blob references.
 //!
-//! It decides and does nothing else (DESIGN section 5): no clock, no randomness, no I/O, no threads.
-//! A shell feeds [`Envelope`]s to [`Core::apply`] and carries out the [`Effect`]s.
+//! It decides and does nothing else: no clock, no randomness, no I/O, no threads. A shell feeds [`Envelope`]s to
+//! [`Core::apply`] and carries out the [`Effect`]s.
 //!
 //! ```text
-//!   Envelope --> Core::apply --> handle/* decide Events --> State::fold
-//!   (time, seed,    |                    |
-//!    command)       '-- Soft (terms,     '--> Effects: Persist, Reply{after}, Assimilate, Delete...
-//!                       contacts, who waits)
+//!   Envelope --> Core::apply --> handlers --record(Event)--> Ledger --> State::fold
+//!   (time, seed,                    |                          |           | Changes
+//!    command)                       | views read               |           v
+//!                                   '--> Effects <-------------'        index, leases, plans, wake-ups
+//!                                        Persist, Reply{after}, Assimilate, Delete...
 //! ```
 //!
-//! [`State`] is durable and is the fold of the events alone; [`soft`](crate::Core) state comes back by
-//! itself after a restart.
+//! [`State`] is durable and is the fold of the events alone. All other parts are soft state: they come back by
+//! themselves after a restart. How the parts, views and handlers fit together says `docs/internals/state-machine.md`.
 
-mod assimilations;
+mod apply;
+mod assimilation;
+mod blobs;
+mod clock;
 mod command;
 mod config;
-mod contact;
 mod core;
+mod cost;
+mod data;
+mod dispatch;
 mod effect;
 mod event;
 mod fault;
-mod handle;
+mod hosts;
+mod index;
 mod invariants;
-mod parked;
-mod promises;
-mod round;
+mod jobs;
+mod leases;
+mod ledger;
+mod memo;
+mod query;
+mod reply;
+mod results;
 mod schedule;
-mod shares;
-mod soft;
+mod snapshot;
 pub mod state;
-mod view;
-mod view_extra;
-mod waits;
+mod text;
 
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::CoreConfig;
-pub use core::{Core, RecoverError, snapshot_of};
+pub use core::Core;
 pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, JournalPosition, Offered};
 pub use event::{EVENT_VERSION, Event, Fault, LeaseEnd, MergeMode, READ_VERSIONS, Record, UnitKey};
 pub use fault::{CoreFault, SnapshotError};
 pub use invariants::Violation;
+pub use snapshot::{RecoverError, snapshot_of};
 pub use state::{
     AtEnd, BlobStatus, Change, Changes, FoldError, FoldFault, RequestedEvaluation, State, Trust,
 };

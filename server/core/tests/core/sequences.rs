@@ -531,7 +531,7 @@ fn journal_of(sequence: &Sequence) -> String {
     }
     let mut journal: String =
         run.journal.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();
-    journal += &String::from_utf8(run.bench.core.snapshot()).unwrap();
+    journal += &String::from_utf8(run.bench.core.snapshot().unwrap()).unwrap();
     journal
 }
 

@@ -1,0 +1,263 @@
+//! One step of the core: what is due, the command, what follows from both, answers to waiting hosts.
+
+use crate::{
+    command::{Command, Envelope, ReplyTo},
+    core::Core,
+    dispatch::Wake,
+    effect::{Answer, Effect},
+    fault::CoreFault,
+    query::Views,
+    reply::{Refusal, Reply},
+};
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+use sojourn_protocol::{
+    error::ApiError,
+    ids::{JobId, LeaseId},
+};
+
+impl Core {
+    /// Takes one step: first expires all that is due, then carries out the command, then answers hosts that waited for
+    /// what has changed.
+    ///
+    /// # Errors
+    /// [`CoreFault`] where it can't go on: nothing of the step may be carried out, and each later step fails
+    /// with the same fault.
+    pub fn apply(&mut self, input: Envelope) -> Result<Vec<Effect>, CoreFault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        self.clock.advance(input.at);
+        self.rng = ChaCha8Rng::seed_from_u64(input.seed);
+        let step = self
+            .expire()
+            .and_then(|()| self.execute(input.command))
+            .and_then(|()| self.settle())
+            .and_then(|()| self.dispatch());
+        let effects = self.output.take();
+        if let Err(fault) = step {
+            self.fault = Some(fault.clone());
+            return Err(fault);
+        }
+        debug_assert_eq!(self.check_cheap_invariants(), Ok(()));
+        Ok(effects)
+    }
+
+    /// Expires all that is due by the clock.
+    fn expire(&mut self) -> Result<(), CoreFault> {
+        self.leases().expire()?;
+        self.jobs().stop_overdue()?;
+        self.hosts().check_presence();
+        self.dispatcher().expire_polls()?;
+        self.assimilation().expire_claims();
+        self.blobs().collect()?;
+        self.forget_silent_hosts();
+        self.waiters.expire_delays(self.clock.now());
+        self.hosts().expire_cooldowns();
+        Ok(())
+    }
+
+    /// Now and then, forgets hosts that were silent for long, and finds cached blobs that nobody needs.
+    fn forget_silent_hosts(&mut self) {
+        if !self.hosts.is_silent_sweep_due(self.clock.now()) {
+            return;
+        }
+        let silent = self.hosts().forget_silent();
+        self.data.forget_hosts(&silent);
+        self.placement().find_unneeded_blobs();
+        let past = &self.state.past;
+        self.leases.forget_dropped_uploads(|lease| past.contains_key(&lease));
+    }
+
+    /// Takes decisions that follow from others. Each begins with its own cheap test.
+    fn settle(&mut self) -> Result<(), CoreFault> {
+        self.results().fail_lost_evaluations()?;
+        self.results().close_unanswerable()?;
+        self.merge_modes().switch()?;
+        self.placement().reassign_replicas();
+        self.plans().request_due();
+        Ok(())
+    }
+
+    /// Answers waiting hosts.
+    fn dispatch(&mut self) -> Result<(), CoreFault> {
+        let mut dispatcher = self.dispatcher();
+        dispatcher.announce_replicas()?;
+        dispatcher.answer_waiting_hosts()?;
+        dispatcher.speculate()
+    }
+
+    /// The server has started: live leases get a full term, and what was in flight is asked for again.
+    fn start(&mut self) -> Result<(), CoreFault> {
+        self.clock.start();
+        let now = self.clock.now();
+        self.index.update_all(&self.state, self.planner.estimates_mut(), now);
+        self.index.update_wall_time(&self.state);
+        let leases: Vec<LeaseId> = self.state.leases.keys().copied().collect();
+        for lease in leases {
+            let deadline = self.eligibility().new_deadline(lease);
+            self.leases.deadlines_mut().set(lease, deadline);
+        }
+        for (job, trial) in self.state.trials_with_results() {
+            self.results().process_next(job, trial)?;
+        }
+        self.blobs().resume_deletions();
+        self.waiters.wake(Wake::All);
+        Ok(())
+    }
+
+    /// Carries out a command.
+    fn execute(&mut self, command: Command) -> Result<(), CoreFault> {
+        match command {
+            Command::Tick => Ok(()),
+            Command::Started => self.start(),
+            Command::Enrol { to, name, token_sha256 } => {
+                let reply = self.hosts().enrol(&name, token_sha256);
+                self.answer(to, reply.map(Answer::Enrolled))
+            }
+            Command::RevokeHost { to, host } => {
+                let reply = self.hosts().revoke(host);
+                self.answer_view(to, reply, |views, ()| {
+                    views.host(host).map(|host| Answer::Host(Box::new(host)))
+                })
+            }
+            Command::Ask { to, host, request } => {
+                match self.dispatcher().poll(to, host, request).transpose() {
+                    Some(reply) => {
+                        self.answer(to, reply.map(|answer| Answer::Work(Box::new(answer))))
+                    }
+                    None => Ok(()),
+                }
+            }
+            Command::Hangup { to } => {
+                self.dispatcher().hang_up(to);
+                self.assimilation().hang_up(to);
+                Ok(())
+            }
+            Command::Heartbeat { to, host, holding, reported } => {
+                let reply = self.leases().heartbeat(host, &holding, &reported);
+                self.answer(to, reply.map(Answer::Heartbeat))
+            }
+            Command::Release { to, host, leases, reason } => {
+                let reply = self.leases().release(host, &leases, &reason);
+                self.answer(to, reply.map(Answer::Released))
+            }
+            Command::AuthorizeUpload { to, host, lease, bytes } => {
+                let reply = self.leases().authorize_upload(host, lease, bytes);
+                self.answer(to, reply.map(|()| Answer::UploadAuthorized))
+            }
+            Command::AuthorizeRead { to, host, blob } => {
+                let prefetch = self.data.is_prefetch(host, blob);
+                let reply = self.leases().authorize_read(host, blob, prefetch);
+                self.answer(to, reply.map(|()| Answer::ReadAuthorized))
+            }
+            Command::Report { to, host, report, uploaded } => {
+                let reply = self.results().report(host, report, uploaded);
+                self.answer(to, reply.map(Answer::Report))
+            }
+            Command::TakeAssimilation { to, losses } => {
+                let unit = self.assimilation().claim(to, losses);
+                self.answer(to, Ok(Answer::Assimilation(unit)))
+            }
+            Command::RenewAssimilation { to, lease, taking } => {
+                let offered = self.assimilation().renew(lease, taking);
+                self.answer(to, Ok(Answer::Offered(offered)))
+            }
+            Command::OfferAssimilated { to, lease, version, checkpoint, merged } => {
+                let reply =
+                    self.assimilation().offer_assimilated(lease, version, checkpoint, merged);
+                self.answer(to, reply.map(Answer::Offered))
+            }
+            Command::OfferRejected { to, lease, reason, fault } => {
+                let reply = self.assimilation().offer_rejected(lease, &reason, fault);
+                self.answer(to, reply.map(Answer::Offered))
+            }
+            Command::Missing { to, blobs } => {
+                let reply = self.blobs().missing(&blobs);
+                self.answer(to, reply.map(Answer::Missing))
+            }
+            Command::AuthorizePublish { to, blob } => {
+                let reply = self.blobs().authorize_publish(blob);
+                self.answer(to, reply.map(|()| Answer::PublishAuthorized))
+            }
+            Command::Published { to, blob } => {
+                let reply = self.blobs().published(blob);
+                self.answer(to, reply.map(|()| Answer::Published))
+            }
+            Command::Deleted { blob } => self.blobs().deleted(blob),
+            Command::Lost { blob } => self.blobs().lost(blob),
+            Command::Submit { to, spec, data, again, nonce } => {
+                let reply = self.jobs().submit(spec, data, again, nonce);
+                self.answer(to, reply.map(Answer::Submitted))
+            }
+            Command::Cancel { to, job } => {
+                let reply = self.jobs().cancel(job);
+                self.answer_job(to, job, reply)
+            }
+            Command::Evaluate { to, job, trial, split } => {
+                let reply = self.jobs().evaluate(job, trial, split);
+                self.answer_view(to, reply, |views, name| {
+                    let view = views.requested_evaluation(job, &name);
+                    view.map(|view| Answer::Evaluation(Box::new(view)))
+                })
+            }
+            Command::Pause { to, job, now } => {
+                let reply = self.jobs().pause(job, now);
+                self.answer_job(to, job, reply)
+            }
+            Command::Resume { to, job } => {
+                let reply = self.jobs().resume(job);
+                self.answer_job(to, job, reply)
+            }
+            Command::Extend { to, job, epochs, trial } => {
+                let reply = self.jobs().extend(job, epochs, trial);
+                self.answer_job(to, job, reply)
+            }
+            Command::Place { to, job, placement } => {
+                let reply = self.jobs().place(job, placement);
+                self.answer_job(to, job, reply)
+            }
+            Command::Rollback { to, job, request } => {
+                let reply = self.jobs().rollback(job, request);
+                self.answer(to, reply.map(Answer::RolledBack))
+            }
+            Command::PlanReady { job, version, schedule } => {
+                self.plans().ready(job, version, schedule.as_deref());
+                Ok(())
+            }
+            Command::Query { to, query } => {
+                let answer = self.views().answer(query);
+                self.answer(to, answer.map_err(Refusal::from))
+            }
+        }
+    }
+
+    /// Answers a command, once everything so far is durable.
+    fn answer(&mut self, to: ReplyTo, reply: Reply<Answer>) -> Result<(), CoreFault> {
+        let answer = match reply {
+            Ok(answer) => Ok(Box::new(answer)),
+            Err(Refusal::Declined(error)) => Err(error),
+            Err(Refusal::Fault(fault)) => return Err(fault),
+        };
+        self.output.push(Effect::Reply { to, after: self.state.position, answer });
+        Ok(())
+    }
+
+    /// Answers with what a reading command would see now.
+    fn answer_view<T>(
+        &mut self,
+        to: ReplyTo,
+        reply: Reply<T>,
+        view: impl FnOnce(Views<'_>, T) -> Result<Answer, ApiError>,
+    ) -> Result<(), CoreFault> {
+        let reply = reply.and_then(|done| Ok(view(self.views(), done)?));
+        self.answer(to, reply)
+    }
+
+    /// Answers with a job as it is now.
+    fn answer_job(&mut self, to: ReplyTo, job: JobId, reply: Reply<()>) -> Result<(), CoreFault> {
+        self.answer_view(to, reply, |views, ()| {
+            views.job_summary(job).map(|job| Answer::JobSummary(Box::new(job)))
+        })
+    }
+}

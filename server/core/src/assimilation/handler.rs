@@ -1,0 +1,162 @@
+//! Assimilators claim results, and offer back what they made of them.
+
+use crate::{
+    command::{MergeOffer, ReplyTo},
+    dispatch::Wake,
+    effect::{Effect, Offered},
+    event::{Event, Fault},
+    fault::CoreFault,
+    reply::{Refusal, Reply},
+    results::ResultHandler,
+    state::{BlobStatus, InFlight},
+};
+use sojourn_protocol::{
+    assimilation::AssimilationUnit,
+    digest::BlobRef,
+    error::ErrorKind,
+    ids::{ClaimId, JobId, LeaseId, TrialId, Version},
+};
+
+/// Characters of a rejection's reason that are kept.
+const MAX_REASON_CHARS: usize = 1000;
+
+/// Claims and offers of assimilators.
+pub(crate) struct AssimilationHandler<'a> {
+    pub(crate) results: ResultHandler<'a>,
+}
+
+impl AssimilationHandler<'_> {
+    /// Gives out the first result that the assimilator can do, if there is one. `losses`: it can also do those for which
+    /// losses are compared.
+    pub(crate) fn claim(&mut self, to: ReplyTo, losses: bool) -> Option<Box<AssimilationUnit>> {
+        let (state, queue) = (&*self.results.ledger.state, &mut *self.results.queue);
+        let now = self.results.ledger.clock.now();
+        let term = self.results.ledger.config.assimilation_term;
+        let mut behind = None;
+        while let Some((place, lease)) = queue.first_behind(behind) {
+            behind = Some(place);
+            let Some(mut unit) = state.assimilation_unit(lease, term) else {
+                // It has ended otherwise, or waits for something again.
+                queue.forget(lease);
+                continue;
+            };
+            let compares = unit.merge.as_ref().is_some_and(|merge| merge.canary.is_some());
+            if compares && !losses {
+                continue;
+            }
+            if let Some(claim) = queue.claim(lease, to, now, term) {
+                unit.taking = claim;
+                return Some(Box::new(unit));
+            }
+        }
+        None
+    }
+
+    /// An assimilator is still at what it has claimed.
+    pub(crate) fn renew(&mut self, lease: LeaseId, claim: ClaimId) -> Offered {
+        let ledger = &self.results.ledger;
+        let until = ledger.clock.now() + ledger.config.assimilation_term;
+        let lives =
+            ledger.state.is_to_assimilate(lease) && self.results.queue.renew(lease, claim, until);
+        if lives { Offered::Taken } else { Offered::Stale }
+    }
+
+    /// Puts claims back into the queue that are over.
+    pub(crate) fn expire_claims(&mut self) {
+        let released = self.results.queue.expire(self.results.ledger.clock.now());
+        self.wake_assimilators(released);
+    }
+
+    /// The connection of a request is gone: what it claimed goes back into the queue.
+    pub(crate) fn hang_up(&mut self, to: ReplyTo) {
+        let released = self.results.queue.hang_up(to);
+        self.wake_assimilators(released);
+    }
+
+    fn wake_assimilators(&mut self, released: usize) {
+        for _ in 0..released {
+            self.results.ledger.effect(Effect::Assimilate);
+        }
+    }
+
+    /// An assimilator has checked, and perhaps merged, a result, and published its blobs.
+    pub(crate) fn offer_assimilated(
+        &mut self,
+        lease: LeaseId,
+        version: Version,
+        checkpoint: BlobRef,
+        merged: Option<MergeOffer>,
+    ) -> Reply<Offered> {
+        let ledger = &mut self.results.ledger;
+        let state = &*ledger.state;
+        let next = state.next_version(lease).filter(|_| state.is_to_assimilate(lease));
+        let Some((job, trial, next, trained)) = next else { return Ok(Offered::Stale) };
+        let record = state.merge_record(lease, trained, checkpoint, merged);
+        let Some(merged) = record.filter(|_| version == next) else {
+            let message = format!("lease {lease} can't make version {version} of that checkpoint");
+            return Err(Refusal::new(ErrorKind::Invalid, message));
+        };
+        let blobs = || std::iter::once(checkpoint).chain(merged.map(|merged| merged.state));
+        let doomed = |blob: BlobRef| state.blobs.status(&blob.sha256) == Some(BlobStatus::Doomed);
+        if blobs().any(doomed) {
+            let message = "the checkpoint's blob is being deleted: publish it again";
+            return Err(Refusal::new(ErrorKind::Unavailable, message));
+        }
+        self.results.queue.end(lease, ledger.clock.now());
+        for blob in blobs() {
+            if !ledger.state.blobs.is_published(&blob) {
+                ledger.record(Event::BlobPublished { blob })?;
+            }
+        }
+        ledger.record(Event::Assimilated { lease, version, checkpoint, merged })?;
+        ledger.effect(Effect::DropUpload(lease));
+        self.results.wake_host_of(lease);
+        self.end_unwanted(job, trial)?;
+        self.results.leases().confirm(lease)?;
+        if merged.is_some() {
+            // Its shard may be runnable again, and with a new epoch all of them.
+            self.results.ledger.waiters.wake(Wake::All);
+            self.results.process_next(job, trial)?;
+        }
+        self.results.ledger.waiters.wake(Wake::Trial(job, trial));
+        Ok(Offered::Taken)
+    }
+
+    /// Ends leases and results of a trial's hops that can't be taken in any more.
+    fn end_unwanted(&mut self, job: JobId, trial: TrialId) -> Result<(), CoreFault> {
+        let state = &*self.results.ledger.state;
+        let Some(known) = state.trial(job, trial) else { return Ok(()) };
+        let unwanted =
+            |lease: &LeaseId| state.lease(*lease).is_none_or(|lease| !state.is_wanted(lease));
+        let live: Vec<LeaseId> = known.live_hops().filter(unwanted).collect();
+        let awaiting: Vec<LeaseId> = known.waiting().filter(unwanted).collect();
+        self.results.abandon(InFlight { live, awaiting })
+    }
+
+    /// An assimilator rejects a result.
+    pub(crate) fn offer_rejected(
+        &mut self,
+        lease: LeaseId,
+        reason: &str,
+        fault: Fault,
+    ) -> Reply<Offered> {
+        let ledger = &mut self.results.ledger;
+        if !ledger.state.is_to_assimilate(lease) {
+            return Ok(Offered::Stale);
+        }
+        self.results.queue.end(lease, ledger.clock.now());
+        let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
+        let past = ledger.state.past.get(&lease).map(|past| past.lease.clone());
+        ledger.record(Event::Rejected { lease, reason, fault })?;
+        ledger.effect(Effect::DropUpload(lease));
+        self.results.wake_host_of(lease);
+        if let Some(past) = past {
+            if fault == Fault::Host {
+                self.results.cool_down_if_failing(past.host);
+            }
+            self.results.process_next(past.unit.job(), past.unit.trial())?;
+        }
+        self.results.ledger.waiters.wake(Wake::All);
+        Ok(Offered::Taken)
+    }
+}

@@ -1,0 +1,164 @@
+//! How results are taken in where the server chooses: in hop order while that keeps the hosts busy, else merged
+//! (DESIGN section 7).
+//!
+//! Trials merge while fewer of them can go on than a share of the live slots: as many as fill the slots that the others
+//! leave idle, the most remaining work first. They go back when there are half as many trials again, so that no single
+//! host that comes and goes makes them change their ways.
+
+use crate::{
+    cost::Occupancy,
+    dispatch::Wake,
+    event::{Event, MergeMode},
+    fault::CoreFault,
+    hosts::Hosts,
+    index::RemainingWorkIndex,
+    ledger::Ledger,
+    state::{Merging, Trial},
+};
+use sojourn_protocol::{
+    ids::{JobId, TrialId},
+    spec::OrderChoice,
+};
+use std::cmp::Reverse;
+
+/// Slots, and trials that can go on.
+struct Balance {
+    slots: u64,
+    trials: u64,
+    /// Slots that have nothing to do, beside what is decided so far.
+    idle: u64,
+}
+
+impl Balance {
+    /// Are there fewer trials than such a share of the slots, in thousandths?
+    fn is_below(&self, share: u32) -> bool {
+        u128::from(self.trials) * 1000 < u128::from(self.slots) * u128::from(share)
+    }
+}
+
+/// What a trial does next about its merge mode.
+enum NextMode {
+    /// It switches to this mode.
+    Switch(MergeMode),
+    /// It can't switch yet.
+    Later,
+}
+
+/// Chooses the merge mode of trials.
+pub(crate) struct MergeModeHandler<'a> {
+    pub(crate) ledger: Ledger<'a>,
+    pub(crate) hosts: &'a Hosts,
+}
+
+impl MergeModeHandler<'_> {
+    fn occupancy(&self) -> Occupancy<'_> {
+        Occupancy::new(&self.ledger, self.hosts)
+    }
+
+    /// Chooses anew where the fleet or the number of trials has changed, or a switch could not be made yet.
+    pub(crate) fn switch(&mut self) -> Result<(), CoreFault> {
+        let fleet = self.hosts.fleet();
+        let inputs = (fleet.version(), self.ledger.index.running_trials());
+        if fleet.slots() == 0 || !self.ledger.planner.merge_modes().changed(inputs) {
+            return Ok(());
+        }
+        let mut balance = self.balance();
+        let jobs: Vec<JobId> = self.ledger.index.jobs().collect();
+        for job in jobs {
+            for (trial, merges) in self.to_merge(job, &mut balance) {
+                self.switch_trial(job, trial, merges)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a trial's results merged from now on, or not, as soon as that can be.
+    fn switch_trial(&mut self, job: JobId, trial: TrialId, merges: bool) -> Result<(), CoreFault> {
+        let Some(order) = self.next_mode(job, trial, merges) else { return Ok(()) };
+        let order = match order {
+            NextMode::Switch(order) => order,
+            NextMode::Later => {
+                self.ledger.planner.merge_modes().invalidate();
+                return Ok(());
+            }
+        };
+        if order == MergeMode::Draining {
+            self.ledger.planner.merge_modes().invalidate();
+        }
+        self.ledger.record(Event::TrialOrdered { job, trial, order })?;
+        self.ledger.planner.outdate_plan(job);
+        self.ledger.waiters.wake(Wake::All);
+        Ok(())
+    }
+
+    /// The mode that a trial goes to next; `None` where it has the right one.
+    fn next_mode(&self, job: JobId, trial: TrialId, merges: bool) -> Option<NextMode> {
+        let known = self.ledger.state.jobs.get(&job)?;
+        let gathers = known.spec.placement.merging().rule.gathers();
+        let of = known.trial(trial)?;
+        let is_warming_up = self.ledger.clock.is_warming_up(self.ledger.config.lease_term);
+        Some(match (&of.merging, merges) {
+            (None, false) => return None,
+            (Some(merging), true) if !merging.draining => return None,
+            (Some(_), true) => NextMode::Switch(MergeMode::Merging),
+            (None, true) if self.can_begin(of) => NextMode::Switch(MergeMode::Merging),
+            // Right after a start nobody knows the fleet.
+            (Some(_), false) if is_warming_up => NextMode::Later,
+            (Some(merging), false) if is_drained(merging, gathers) => {
+                NextMode::Switch(MergeMode::Hop)
+            }
+            (Some(merging), false) if !merging.draining => NextMode::Switch(MergeMode::Draining),
+            // When the units in flight have ended.
+            (None, true) | (Some(_), false) => NextMode::Later,
+        })
+    }
+
+    fn balance(&self) -> Balance {
+        let slots = self.hosts.fleet().slots();
+        let open = self.ledger.state.jobs.values().filter(|job| job.is_open());
+        let trials = open.filter_map(|job| self.ledger.index.remaining(job.id));
+        let trials = trials.map(RemainingWorkIndex::count).sum::<usize>();
+        let trials = u64::try_from(trials).unwrap_or(u64::MAX);
+        Balance { slots, trials, idle: slots.saturating_sub(trials) }
+    }
+
+    /// The trials of a job where the server chooses, and which of them merge: as many as fill what is idle. For those
+    /// that do there may be half as many trials again.
+    fn to_merge(&self, job: JobId, balance: &mut Balance) -> Vec<(TrialId, bool)> {
+        let Some(job) = self.ledger.state.jobs.get(&job) else { return Vec::new() };
+        let Some(ranks) = self.ledger.index.remaining(job.id) else { return Vec::new() };
+        if job.spec.placement.order != OrderChoice::Auto || !job.is_open() {
+            return Vec::new();
+        }
+        let mut trials: Vec<&Trial> =
+            ranks.running().filter_map(|(trial, _)| job.trial(trial)).collect();
+        trials.sort_by_key(|of| {
+            (Reverse(of.merging.is_some()), Reverse(ranks.left_of(of.id)), of.id)
+        });
+        let more = u64::try_from(job.data.train.len()).unwrap_or(u64::MAX).saturating_sub(1);
+        let share = job.spec.placement.merge_below;
+        let merges = trials.iter().map(|trial| {
+            let share = if trial.merging.is_some() { share + share / 2 } else { share };
+            let merges = balance.idle > 0 && more > 0 && balance.is_below(share);
+            if merges {
+                balance.idle = balance.idle.saturating_sub(more);
+            }
+            (trial.id, merges)
+        });
+        merges.collect()
+    }
+
+    /// Is nothing under way of a trial but single hops, that nobody has been promised to go on from?
+    fn can_begin(&self, trial: &Trial) -> bool {
+        trial.waiting().next().is_none()
+            && self.occupancy().provisional_of(trial).is_none()
+            && trial.live.iter().all(|lease| {
+                self.ledger.state.leases.get(lease).is_some_and(|lease| lease.then.is_empty())
+            })
+    }
+}
+
+/// Is nothing out of it, nor anything gathered that hasn't been used?
+fn is_drained(merging: &Merging, gathers: bool) -> bool {
+    merging.in_flight().next().is_none() && (merging.flushed || !gathers)
+}

@@ -1,0 +1,171 @@
+//! Results that wait for an assimilator, or are with one; and how fast they end.
+
+use crate::command::ReplyTo;
+use sojourn_protocol::{
+    ids::{ClaimId, LeaseId},
+    time::{Millis, UnixMillis},
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+};
+
+/// Over how many seconds the rate is taken.
+const RATE_SECONDS: u64 = 60;
+
+/// A unit that an assimilator has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// The taking's number.
+    id: ClaimId,
+    /// Who was to be told.
+    to: ReplyTo,
+    /// It is given to another then.
+    until: UnixMillis,
+    /// Since when it is a unit.
+    since: UnixMillis,
+}
+
+/// All of them. Each is in the line or taken, not both.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct AssimilationQueue {
+    /// In the order in which they are handed out.
+    queue: BTreeMap<u64, LeaseId>,
+    /// Their places in the line, and since when they are units.
+    places: BTreeMap<LeaseId, (u64, UnixMillis)>,
+    /// The next one's place.
+    next: u64,
+    claims: BTreeMap<LeaseId, Claim>,
+    last: ClaimId,
+    ended: u64,
+    /// Ends by second, of the last ones.
+    recent: VecDeque<(u64, u32)>,
+}
+
+impl AssimilationQueue {
+    /// At the end of the line, unless it is there already or somebody has it; whether nobody has.
+    pub(crate) fn push(&mut self, lease: LeaseId, now: UnixMillis) -> bool {
+        let free = !self.claims.contains_key(&lease);
+        if free {
+            self.enqueue(lease, now);
+        }
+        free
+    }
+
+    fn enqueue(&mut self, lease: LeaseId, since: UnixMillis) {
+        if !self.places.contains_key(&lease) {
+            self.queue.insert(self.next, lease);
+            self.places.insert(lease, (self.next, since));
+            self.next += 1;
+        }
+    }
+
+    /// The first that waits behind a place, or of all; with its own place.
+    pub(crate) fn first_behind(&self, place: Option<u64>) -> Option<(u64, LeaseId)> {
+        let from = place.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut line = self.queue.range((from, Bound::Unbounded));
+        line.next().map(|(place, lease)| (*place, *lease))
+    }
+
+    /// Those that wait, in order.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = LeaseId> + '_ {
+        self.queue.values().copied()
+    }
+
+    /// Those that assimilators have.
+    pub(crate) fn claimed(&self) -> impl ExactSizeIterator<Item = LeaseId> + '_ {
+        self.claims.keys().copied()
+    }
+
+    /// Since when a result is a unit.
+    pub(crate) fn since(&self, lease: LeaseId) -> Option<UnixMillis> {
+        let waiting = self.places.get(&lease).map(|(_, since)| *since);
+        waiting.or_else(|| self.claims.get(&lease).map(|claim| claim.since))
+    }
+
+    /// Gives one that waits to whoever asked, for a term. Numbers of takings go on where another server's ended: they
+    /// follow the clock.
+    pub(crate) fn claim(
+        &mut self,
+        lease: LeaseId,
+        to: ReplyTo,
+        now: UnixMillis,
+        term: Millis,
+    ) -> Option<ClaimId> {
+        let (place, since) = self.places.remove(&lease)?;
+        self.queue.remove(&place);
+        self.last = self.last.next().max(ClaimId(now.0));
+        let claim = self.last;
+        self.claims.insert(lease, Claim { id: claim, to, until: now + term, since });
+        Some(claim)
+    }
+
+    /// Begins a taking's term anew; whether it lives.
+    pub(crate) fn renew(&mut self, lease: LeaseId, claim: ClaimId, until: UnixMillis) -> bool {
+        let known = self.claims.get_mut(&lease).filter(|known| known.id == claim);
+        known.map(|known| known.until = until).is_some()
+    }
+
+    /// It is no unit any more.
+    pub(crate) fn forget(&mut self, lease: LeaseId) {
+        self.claims.remove(&lease);
+        if let Some((place, _)) = self.places.remove(&lease) {
+            self.queue.remove(&place);
+        }
+    }
+
+    /// An offer has ended it.
+    pub(crate) fn end(&mut self, lease: LeaseId, now: UnixMillis) {
+        self.forget(lease);
+        self.ended += 1;
+        let second = now.0 / 1000;
+        match self.recent.back_mut().filter(|(at, _)| *at == second) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None => self.recent.push_back((second, 1)),
+        }
+        while self.recent.front().is_some_and(|(at, _)| at + RATE_SECONDS <= second) {
+            self.recent.pop_front();
+        }
+    }
+
+    /// Puts those back into the line whose term is over; how many.
+    pub(crate) fn expire(&mut self, now: UnixMillis) -> usize {
+        self.give_back(|claim| claim.until <= now)
+    }
+
+    /// Nobody hears the answer to a request: what it took goes back into the line; how many that are.
+    pub(crate) fn hang_up(&mut self, to: ReplyTo) -> usize {
+        self.give_back(|claim| claim.to == to)
+    }
+
+    fn give_back(&mut self, which: impl Fn(&Claim) -> bool) -> usize {
+        let back: Vec<_> = self.claims.extract_if(.., |_, claim| which(claim)).collect();
+        for (lease, claim) in &back {
+            self.enqueue(*lease, claim.since);
+        }
+        back.len()
+    }
+
+    /// Is each in the line or taken, and in its place?
+    pub(crate) fn agree(&self) -> bool {
+        let places = self.queue.iter().map(|(place, lease)| (*lease, *place));
+        let waiting = self.places.iter().map(|(lease, (place, _))| (*lease, *place));
+        places.collect::<BTreeMap<_, _>>() == waiting.collect()
+            && self.queue.len() == self.places.len()
+            && self.claims.keys().all(|lease| !self.places.contains_key(lease))
+    }
+
+    /// When the first term is over.
+    pub(crate) fn first_claim_end(&self) -> Option<UnixMillis> {
+        self.claims.values().map(|claim| claim.until).min()
+    }
+
+    /// How many have ended, and in each of the last seconds, on average.
+    pub(crate) fn ended(&self, started_at: UnixMillis, now: UnixMillis) -> (u64, f64) {
+        let second = now.0 / 1000;
+        let counts = self.recent.iter().filter(|(at, _)| at + RATE_SECONDS > second);
+        let recent: f64 = counts.map(|(_, count)| f64::from(*count)).sum();
+        let seconds = ((now - started_at).0 / 1000).clamp(1, RATE_SECONDS);
+        (self.ended, recent / f64::from(u32::try_from(seconds).unwrap_or(u32::MAX)))
+    }
+}

@@ -1,0 +1,99 @@
+//! What an assimilator gets to do with a result, and what its offer must fit.
+
+use crate::{command::MergeOffer, state::State};
+use sojourn_protocol::{
+    assimilation::AssimilationUnit,
+    digest::BlobRef,
+    ids::{ClaimId, JobId, LeaseId, TrialId, Version},
+    report::Trained,
+    time::Millis,
+    unit::{Canary, Hop, Merge},
+    view::MergeRecord,
+};
+use sojourn_workgen::Advance;
+
+impl State {
+    pub(crate) fn assimilation_unit(
+        &self,
+        lease: LeaseId,
+        term: Millis,
+    ) -> Option<AssimilationUnit> {
+        if !self.is_to_assimilate(lease) {
+            return None;
+        }
+        let (hop, trained) = self.trained_hop(lease)?;
+        let stretch = hop.stretches().find(|stretch| stretch.start.shard == trained.end.shard)?;
+        Some(AssimilationUnit {
+            lease,
+            taking: ClaimId::default(),
+            term,
+            expected_end: stretch.position_at(trained.end.batch)?,
+            version: self.trial(hop.job, hop.trial)?.version.next(),
+            merge: self.merge_of(lease, &trained),
+            hop,
+            trained,
+        })
+    }
+
+    /// How a result is to be merged, where its trial's are.
+    fn merge_of(&self, lease: LeaseId, trained: &Trained) -> Option<Merge> {
+        let lease = self.lease(lease)?;
+        let job = self.jobs.get(&lease.unit.job())?;
+        let trial = job.trial(lease.unit.trial())?;
+        let merging = trial.merging.as_ref()?;
+        let position = trial.end_in_chain(lease, trained.end)?;
+        let mut chain = trial.chain.clone();
+        let spec = job.spec.placement.merging();
+        let canary = spec.canary.zip(job.data.valid.first());
+        let advance = chain.advance(chain.next(position.shard)?, position).ok()?;
+        Some(Merge {
+            spec,
+            current: trial.base(),
+            state: merging.state,
+            staleness: trial.staleness(lease),
+            in_flight: merging.in_flight.max(1),
+            position,
+            flush: trial.flush_with(lease, matches!(advance, Advance::Epoch(_))),
+            canary: canary.map(|(most, shard)| Canary { shard: *shard, most }),
+        })
+    }
+
+    /// What an offer says of a merge, as it is remembered; `None` where it isn't what was to be done.
+    pub(crate) fn merge_record(
+        &self,
+        lease: LeaseId,
+        trained: BlobRef,
+        checkpoint: BlobRef,
+        offer: Option<MergeOffer>,
+    ) -> Option<Option<MergeRecord>> {
+        let (known, report) = self.trained_result(lease)?;
+        let Some(merge) = self.merge_of(lease, report) else {
+            return (offer.is_none() && checkpoint == trained).then_some(None);
+        };
+        let MergeOffer { state, flush, in_flight } = offer?;
+        (checkpoint.bytes == trained.bytes).then_some(Some(MergeRecord {
+            base: known.base,
+            staleness: merge.staleness,
+            in_flight,
+            flush,
+            from: merge.state,
+            state,
+        }))
+    }
+
+    fn trained_hop(&self, lease: LeaseId) -> Option<(Hop, Trained)> {
+        let (past, trained) = self.trained_result(lease)?;
+        Some((self.hop_message(past)?, trained.clone()))
+    }
+
+    /// The trial of a result that waits, the version that it would make, and its checkpoint.
+    pub(crate) fn next_version(
+        &self,
+        lease: LeaseId,
+    ) -> Option<(JobId, TrialId, Version, BlobRef)> {
+        let (past, trained) = self.trained_result(lease)?;
+        let (job, trial) = (past.unit.job(), past.unit.trial());
+        let known = self.trial(job, trial)?;
+        Some((job, trial, known.version.next(), trained.checkpoint))
+    }
+}

@@ -1,0 +1,328 @@
+//! How long units take: measured by place and workload; guessed before that.
+//!
+//! A guess is what the model's FLOPs and the place's benchmark say, times two ratios: how this workload's
+//! times compare with such guesses wherever it was measured, and how this place's do whatever it trained. A
+//! workload that wasn't measured yet compares as others do: else it would seem shorter than all that were.
+//! So one measurement anywhere makes the guesses for everything else better.
+//!
+//! ```text
+//!   time(place, workload) = measured there, or
+//!                           3 x FLOPs / FLOP/s  x  ratio(workload)  x  ratio(place)
+//! ```
+//!
+//! All in whole nanoseconds per row, so that what they decide is the same on any machine.
+
+mod error;
+mod figure;
+mod ratio;
+
+pub(crate) use error::EstimateError;
+pub(crate) use figure::SmoothedTime;
+
+use crate::state::{Job, Trial};
+use ratio::Ratio;
+use sojourn_protocol::{
+    ids::{HostId, JobId, TrialId},
+    inventory::{CPU, Device, Workload},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Forward and backward together cost about three forward passes.
+const PASSES: u64 = 3;
+/// Operations per second of a host that has said nothing.
+const UNKNOWN_FLOPS: u64 = 1_000_000_000;
+/// The speed at which work is counted: a FLOP a nanosecond.
+const REFERENCE_FLOPS: u64 = 1_000_000_000;
+/// The pace of a place of the reference speed; slower ones have a larger one.
+pub(crate) const PACE_ONE: u64 = 1 << 32;
+
+/// The ratio of workloads on the whole forgets what it was, once it is of so many.
+const TYPICAL_OF: u64 = 16;
+
+/// Workloads of which hosts' word is taken: beyond that, one that makes them up would fill the memory.
+const MAX_REPORTED: usize = 10_000;
+/// Hosts that may tell of each of them.
+const MAX_REPORTERS: usize = 10;
+
+/// Names a workload among those that are known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WorkloadId(usize);
+
+/// What was measured so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Estimates {
+    ids: BTreeMap<Workload, WorkloadId>,
+    workloads: Vec<WorkloadFigures>,
+    /// The ratio of workloads on the whole, and of how many.
+    typical: (Ratio, u64),
+    /// The same when work was last told to have changed.
+    announced: Ratio,
+    /// By trial.
+    jobs: BTreeMap<JobId, Vec<WorkloadId>>,
+    devices: BTreeMap<HostId, BTreeMap<String, DeviceFigures>>,
+    /// Entries of all places together.
+    entries: usize,
+    /// The least bytes of memory that units took as their most: on processors, and on GPUs.
+    least_peaks: BTreeMap<bool, BTreeMap<Workload, u64>>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct WorkloadFigures {
+    /// Nanoseconds per row at the reference speed; none before a job has this workload.
+    guess: Option<u64>,
+    ratio: Ratio,
+    measured: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct DeviceFigures {
+    ratio: Ratio,
+    measured: bool,
+    by_workload: BTreeMap<WorkloadId, SmoothedTime>,
+    error: EstimateError,
+}
+
+/// What a place is, for an estimate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeviceKey<'a> {
+    pub(crate) host: HostId,
+    /// Its device.
+    pub(crate) device: &'a str,
+    /// What the device says that it computes a second.
+    pub(crate) flops: f64,
+}
+
+impl Estimates {
+    /// Takes a job's trials in. Again, where it is known: nothing changes.
+    pub(crate) fn register(&mut self, job: &Job) {
+        if self.jobs.contains_key(&job.id) {
+            return;
+        }
+        let trials = job.trials.iter().map(|trial| {
+            let id = self.id_of(&Workload::of(&trial.context));
+            if let Some(known) = self.workloads.get_mut(id.0) {
+                known.guess.get_or_insert(trial.flops_per_row.saturating_mul(PASSES).max(1));
+            }
+            id
+        });
+        let trials: Vec<WorkloadId> = trials.collect();
+        self.jobs.insert(job.id, trials);
+    }
+
+    fn id_of(&mut self, workload: &Workload) -> WorkloadId {
+        if let Some(id) = self.ids.get(workload) {
+            return *id;
+        }
+        let id = WorkloadId(self.workloads.len());
+        self.workloads.push(WorkloadFigures::default());
+        self.ids.insert(workload.clone(), id);
+        id
+    }
+
+    fn workload(&self, job: JobId, trial: TrialId) -> Option<WorkloadId> {
+        let trials = self.jobs.get(&job)?;
+        trials.get(usize::try_from(trial.0).ok()?).copied()
+    }
+
+    /// Takes a measurement: a hop of `rows` took `micros` of training at a place.
+    pub(crate) fn measured(
+        &mut self,
+        device: DeviceKey<'_>,
+        (job, trial): (JobId, TrialId),
+        rows: u64,
+        micros: u64,
+    ) {
+        let Some(per_row) = micros.saturating_mul(1000).checked_div(rows) else { return };
+        let Some(workload) = self.workload(job, trial) else { return };
+        let expected = self.nanos_per_row(device, workload);
+        self.learn(device, workload, per_row);
+        let figures = self.figures(device);
+        match figures.by_workload.get_mut(&workload) {
+            Some(figure) => figure.take(per_row),
+            None => {
+                figures.by_workload.insert(workload, SmoothedTime::first(per_row));
+                self.entries += 1;
+            }
+        }
+        self.figures(device).error.take(expected, per_row);
+    }
+
+    /// What was measured once says something of everything else at that place, and of that workload elsewhere.
+    fn learn(&mut self, device: DeviceKey<'_>, workload: WorkloadId, per_row: u64) {
+        let Some(guess) = self.guess(device, workload) else { return };
+        let Some(of_workload) = self.workloads.get(workload.0).copied() else { return };
+        let (ratio, placed) =
+            self.figures_of(device).map_or((Ratio::default(), false), |of| (of.ratio, of.measured));
+        let before = self.ratio(of_workload);
+        let error = Ratio::of(per_row, before.and(ratio).times(guess));
+        // A workload that is new takes all of the error on itself: places that weren't measured must not seem
+        // faster than one that was. Of one that is known the place takes half, the workload a little.
+        let (of_place, of_work) = match (placed, of_workload.measured) {
+            (_, false) => (None, Some(1)),
+            (false, true) => (Some(2), None),
+            (true, true) => (Some(4), Some(8)),
+        };
+        let figures = self.figures(device);
+        figures.ratio = of_place.map_or(ratio, |part| ratio.corrected(error, part));
+        figures.measured = true;
+        if let Some(known) = self.workloads.get_mut(workload.0) {
+            known.ratio = of_work.map_or(before, |part| before.corrected(error, part));
+            let is_new = !std::mem::replace(&mut known.measured, true);
+            let (typical, of) = self.typical;
+            if is_new {
+                let part = (of + 1).min(TYPICAL_OF);
+                self.typical = (typical.corrected(known.ratio.over(typical), part), of + 1);
+            }
+        }
+    }
+
+    fn ratio(&self, workload: WorkloadFigures) -> Ratio {
+        if workload.measured { workload.ratio } else { self.typical.0 }
+    }
+
+    /// Have guesses of what wasn't measured changed by much since this was asked last?
+    pub(crate) fn have_changed(&mut self) -> bool {
+        let (typical, _) = self.typical;
+        let much = typical.is_far_from(self.announced);
+        if much {
+            self.announced = typical;
+        }
+        much
+    }
+
+    fn figures(&mut self, device: DeviceKey<'_>) -> &mut DeviceFigures {
+        let of_host = self.devices.entry(device.host).or_default();
+        if !of_host.contains_key(device.device) {
+            of_host.insert(device.device.to_owned(), DeviceFigures::default());
+        }
+        of_host.entry(device.device.to_owned()).or_default()
+    }
+
+    fn figures_of(&self, device: DeviceKey<'_>) -> Option<&DeviceFigures> {
+        self.devices.get(&device.host)?.get(device.device)
+    }
+
+    /// Takes what a host measured before this server knew it: what was seen here goes over it.
+    pub(crate) fn reported(&mut self, host: HostId, device: &Device) {
+        let key = DeviceKey { host, device: &device.name, flops: device.flops };
+        for measured in &device.measured {
+            if let Some(peak) = measured.peak_memory {
+                let peaks = self.least_peaks.entry(device.name == CPU).or_default();
+                if peaks.len() < MAX_REPORTED {
+                    let least = peaks.entry(measured.workload.clone()).or_insert(peak);
+                    *least = peak.min(*least);
+                }
+            }
+            if self.ids.len().max(self.entries / MAX_REPORTERS) >= MAX_REPORTED {
+                continue;
+            }
+            let Some(per_row) = measured.nanos_per_row else { continue };
+            let workload = self.id_of(&measured.workload);
+            let known = self.figures_of(key).and_then(|of| of.by_workload.get(&workload));
+            if known.is_none() {
+                self.learn(key, workload, per_row);
+                self.figures(key).by_workload.insert(workload, SmoothedTime::first(per_row));
+                self.entries += 1;
+            }
+        }
+    }
+
+    /// The least memory that units are known to take on such a device: what one host says can't keep them from
+    /// all others.
+    #[must_use]
+    pub(crate) fn least_peak(&self, device: &str, workload: &Workload) -> Option<u64> {
+        self.least_peaks.get(&(device == CPU))?.get(workload).copied()
+    }
+
+    /// Forgets what was measured on hosts; what is known of workloads stays.
+    pub(crate) fn forget(&mut self, hosts: &BTreeSet<HostId>) {
+        for host in hosts {
+            let of_host = self.devices.remove(host);
+            let gone: usize =
+                of_host.iter().flatten().map(|(_, figures)| figures.by_workload.len()).sum();
+            self.entries -= gone;
+        }
+    }
+
+    /// What FLOPs alone say.
+    fn guess(&self, device: DeviceKey<'_>, workload: WorkloadId) -> Option<u64> {
+        let work = self.workloads.get(workload.0)?.guess?;
+        Some(at_speed(work, device.flops))
+    }
+
+    fn nanos_per_row(&self, device: DeviceKey<'_>, workload: WorkloadId) -> u64 {
+        let of_place = self.figures_of(device);
+        if let Some(figure) = of_place.and_then(|of| of.by_workload.get(&workload)) {
+            return figure.mean;
+        }
+        let guess = self.guess(device, workload).unwrap_or(1);
+        let of_workload =
+            self.workloads.get(workload.0).map_or(self.typical.0, |of| self.ratio(*of));
+        of_place.map_or(of_workload, |of| of_workload.and(of.ratio)).times(guess).max(1)
+    }
+
+    /// Microseconds that a place should take for `rows` of a trial.
+    #[must_use]
+    pub(crate) fn micros(
+        &self,
+        device: DeviceKey<'_>,
+        job: JobId,
+        trial: TrialId,
+        rows: u64,
+    ) -> u64 {
+        let Some(workload) = self.workload(job, trial) else { return 0 };
+        self.nanos_per_row(device, workload).saturating_mul(rows) / 1000
+    }
+
+    /// By how much a unit may take longer there than it should, as a share of that in thousandths: four mean
+    /// deviations (Jacobson's), or nine times, while it was measured fewer than four times.
+    #[must_use]
+    pub(crate) fn spread(&self, device: DeviceKey<'_>, job: JobId, trial: TrialId) -> u64 {
+        const UNKNOWN: u64 = 9_000;
+        let workload = self.workload(job, trial);
+        let figures = self.figures_of(device).map(|of| &of.by_workload);
+        let figure = workload.and_then(|workload| figures?.get(&workload));
+        let Some(figure) = figure.filter(|figure| figure.samples >= 4) else { return UNKNOWN };
+        (figure.deviation.saturating_mul(4_000) / figure.mean.max(1)).clamp(1_000, UNKNOWN)
+    }
+
+    /// Microseconds of work that a trial has left, at the reference speed.
+    #[must_use]
+    pub(crate) fn work_left(&self, job: JobId, trial: &Trial) -> u64 {
+        let Some(workload) = self.workload(job, trial.id) else { return 0 };
+        let Some(known) = self.workloads.get(workload.0) else { return 0 };
+        let batch = u64::from(trial.context.config.training.batch_size);
+        let per_row = self.ratio(*known).times(known.guess.unwrap_or(1));
+        trial.chain.left().saturating_mul(batch).saturating_mul(per_row) / 1000
+    }
+
+    /// How long a place takes for what takes [`PACE_ONE`] at the reference speed.
+    #[must_use]
+    pub(crate) fn pace(&self, device: DeviceKey<'_>) -> u64 {
+        let ratio = self.figures_of(device).map_or(Ratio::default(), |of| of.ratio);
+        ratio.times(at_speed(PACE_ONE, device.flops)).max(1)
+    }
+
+    /// How far estimates were off at a place.
+    #[must_use]
+    pub(crate) fn error_of(&self, host: HostId, device: &str) -> EstimateError {
+        let of_host = self.devices.get(&host);
+        of_host.and_then(|of| of.get(device)).map(|of| of.error).unwrap_or_default()
+    }
+}
+
+/// What takes `work` at the reference speed, at this one.
+fn at_speed(work: u64, flops: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to a sane range"
+    )]
+    let flops =
+        if flops.is_finite() && flops >= 1e6 { flops.min(1e18) as u64 } else { UNKNOWN_FLOPS };
+    let scaled = u128::from(work) * u128::from(REFERENCE_FLOPS) / u128::from(flops);
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

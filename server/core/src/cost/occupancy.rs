@@ -1,0 +1,157 @@
+//! When running work ends: the remaining time of a lease, when each slot of a device becomes free, when a trial's next
+//! version arrives.
+
+use super::Cost;
+use crate::{
+    hosts::Hosts,
+    leases::{Leases, ProvisionalLease},
+    ledger::Ledger,
+    state::Trial,
+};
+use sojourn_protocol::{
+    ids::{HostId, LeaseId},
+    time::{Millis, UnixMillis},
+};
+use std::ops::Deref;
+
+/// When running work ends. It reads, and changes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Occupancy<'a> {
+    pub(crate) cost: Cost<'a>,
+    pub(crate) leases: &'a Leases,
+}
+
+impl<'a> Deref for Occupancy<'a> {
+    type Target = Cost<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.cost
+    }
+}
+
+impl<'a> Occupancy<'a> {
+    /// The view of a handler.
+    pub(crate) fn new(ledger: &'a Ledger<'_>, hosts: &'a Hosts) -> Self {
+        Self { cost: Cost::new(ledger, hosts), leases: ledger.leases }
+    }
+}
+
+impl Occupancy<'_> {
+    /// Microseconds that a live lease's unit should still be in its slot, from when it starts there: by its pace so far,
+    /// where that is known.
+    pub(crate) fn remaining_time(&self, lease: LeaseId) -> u64 {
+        let (Some(known), Some(deadline)) =
+            (self.state.leases.get(&lease), self.leases.deadline(lease))
+        else {
+            return 0;
+        };
+        if deadline.finished {
+            return 0;
+        }
+        let estimate = self.lease_time(lease);
+        let to_do = u128::from(deadline.of.saturating_sub(deadline.done));
+        if let Some((so_far, gained)) = deadline.pace() {
+            let left = u128::from(so_far) * to_do / u128::from(gained);
+            let left = u64::try_from(left).unwrap_or(u64::MAX);
+            return left.saturating_sub(self.elapsed(deadline.done_at));
+        }
+        if deadline.started && deadline.of > 0 {
+            let left = u128::from(estimate) * to_do / u128::from(deadline.of);
+            let left = u64::try_from(left).unwrap_or(u64::MAX);
+            return left.saturating_sub(self.elapsed(deadline.done_at));
+        }
+        let begun = self.is_next_in_slot(lease).then_some(known.granted_at);
+        estimate.saturating_sub(begun.map_or(0, |at| self.elapsed(at)))
+    }
+
+    /// Microseconds until a live lease's unit should have ended.
+    pub(crate) fn ends_in(&self, lease: LeaseId) -> u64 {
+        let waits = self.leases.deadline(lease).is_some_and(|deadline| !deadline.started);
+        let before = if waits { self.queue_time(lease) } else { 0 };
+        before.saturating_add(self.remaining_time(lease))
+    }
+
+    /// Microseconds until each slot of a host's device should be free. Units that wait there go to the first free one.
+    pub(crate) fn slots_free_at(&self, host: HostId, device: &str, slots: u32) -> Vec<u64> {
+        let leases = self.leases_on(host, device);
+        let mut free = vec![0u64; usize::try_from(slots).unwrap_or(0)];
+        let provisional = self.leases.provisional().of(host).filter(|of| of.lease.device == device);
+        let provisional: Vec<u64> = provisional.map(|of| self.provisional_time(of)).collect();
+        for left in leases.map(|lease| self.remaining_time(lease)).chain(provisional) {
+            if let Some(first) = free.iter_mut().min() {
+                *first = first.saturating_add(left);
+            }
+        }
+        free
+    }
+
+    /// Microseconds that other leases of the same slots should still take, where one must wait for them.
+    pub(crate) fn queue_time(&self, lease: LeaseId) -> u64 {
+        let Some(known) = self.state.leases.get(&lease) else { return 0 };
+        let older = self.leases_on(known.host, &known.device).filter(|other| *other < lease);
+        let session = self.hosts.session(known.host);
+        let slots = session.and_then(|session| session.devices.get(&known.device));
+        let slots = u64::from(slots.map_or(1, |slots| slots.count).max(1));
+        let (count, left) = older.fold((0u64, 0u64), |(count, left), other| {
+            (count + 1, left.saturating_add(self.remaining_time(other)))
+        });
+        if count < slots { 0 } else { left / slots }
+    }
+
+    /// Microseconds that a provisional lease's unit should still be in its slot.
+    fn provisional_time(&self, provisional: &ProvisionalLease) -> u64 {
+        provisional.takes.saturating_sub(self.elapsed(provisional.lease.granted_at))
+    }
+
+    /// Microseconds until a trial's next hop could begin somewhere: the running one has ended, and is uploaded.
+    pub(crate) fn next_version_in(&self, trial: &Trial, send: u64) -> u64 {
+        if let Some(provisional) = self.provisional_of(trial) {
+            return self.provisional_time(provisional).saturating_add(send);
+        }
+        let live = trial.live.iter().map(|lease| {
+            let sent = self.leases.deadline(*lease).filter(|deadline| deadline.finished);
+            let sent = sent.map_or(0, |deadline| deadline.uploaded.min(trial.checkpoint_bytes));
+            let part = u128::from(trial.checkpoint_bytes - sent) * u128::from(send);
+            let upload = part / u128::from(trial.checkpoint_bytes.max(1));
+            self.ends_in(*lease).saturating_add(u64::try_from(upload).unwrap_or(send))
+        });
+        // Of two leases of one hop the first that ends counts.
+        live.min().unwrap_or(0)
+    }
+
+    /// Does no other lease of the same device come before it?
+    fn is_next_in_slot(&self, lease: LeaseId) -> bool {
+        let Some(known) = self.state.leases.get(&lease) else { return false };
+        let older = self.leases_on(known.host, &known.device).filter(|other| *other < lease);
+        let session = self.hosts.session(known.host);
+        let slots = session.and_then(|session| session.devices.get(&known.device));
+        let slots = slots.map_or(1, |slots| slots.count).max(1);
+        let running = |other: &LeaseId| {
+            self.leases.deadline(*other).is_some_and(|deadline| !deadline.finished)
+        };
+        u32::try_from(older.filter(running).count()).is_ok_and(|older| older < slots)
+    }
+
+    fn leases_on(&self, host: HostId, device: &str) -> impl Iterator<Item = LeaseId> {
+        let live = self.state.hosts.get(&host).map(|host| &host.live);
+        let live = live.into_iter().flatten();
+        live.copied().filter(move |lease| {
+            self.state.leases.get(lease).is_some_and(|lease| lease.device == device)
+        })
+    }
+
+    fn elapsed(&self, since: UnixMillis) -> u64 {
+        micros(self.now - since)
+    }
+
+    /// How many leases the host runs in its slots, as far as it has reported.
+    pub(crate) fn running_leases(&self, host: HostId) -> usize {
+        let Some(host) = self.state.hosts.get(&host) else { return 0 };
+        let deadlines = host.live.iter().filter_map(|lease| self.leases.deadline(*lease));
+        deadlines.filter(|deadline| deadline.is_running()).count()
+    }
+}
+
+const fn micros(time: Millis) -> u64 {
+    time.0.saturating_mul(1000)
+}

@@ -1,0 +1,107 @@
+//! The time of a unit and of a lease, and how long to wait for it.
+
+use super::Cost;
+use crate::{
+    cost::DeviceKey,
+    event::UnitKey,
+    leases::{Deadline, StopRequest},
+    state::Lease,
+};
+use sojourn_protocol::{
+    ids::{LeaseId, ShardId},
+    manifest::DataSplit,
+    time::Millis,
+    unit,
+};
+
+/// Bytes per millisecond of a link on which a host may still deliver: 100 kB/s.
+const MIN_UPLOAD_SPEED: u64 = 100;
+
+impl Cost<'_> {
+    /// The deadline of a lease that has just been granted, or whose server has just started.
+    pub(crate) fn new_deadline(&self, lease: LeaseId) -> Deadline {
+        self.deadline_for(lease, self.lease_estimate(lease))
+    }
+
+    /// The same, where it is known how long its unit should take.
+    pub(crate) fn deadline_for(&self, lease: LeaseId, estimate: Millis) -> Deadline {
+        Deadline {
+            renew_by: self.now + self.config.lease_term,
+            due: self.now + self.config.start_grace + self.patience(lease, estimate),
+            started: false,
+            since: self.now,
+            first: 0,
+            finished: false,
+            produced: None,
+            sent_at: self.now,
+            fetched: 0,
+            done: 0,
+            of: 0,
+            done_at: self.now,
+            uploaded: 0,
+            stop: StopRequest::None,
+        }
+    }
+
+    /// How long a host may take to upload a result. One that never arrives must not hold its unit for ever: there are
+    /// proxies that let no large request through.
+    pub(crate) fn delivery_time(&self, lease: LeaseId) -> Millis {
+        let lease = self.state.leases.get(&lease);
+        let bytes = lease.and_then(|lease| self.state.upload_bytes(lease));
+        let upload = bytes.unwrap_or(0) / MIN_UPLOAD_SPEED;
+        Millis(self.config.start_grace.0.saturating_add(upload))
+    }
+
+    /// Microseconds that a lease's unit should take on its host.
+    pub(crate) fn lease_time(&self, lease: LeaseId) -> u64 {
+        let Some(lease) = self.state.leases.get(&lease) else { return 0 };
+        self.unit_time(self.device_of(lease), lease.unit, &lease.then)
+    }
+
+    /// Microseconds that a unit, with hops that follow, should take on a device.
+    pub(crate) fn unit_time(&self, device: DeviceKey<'_>, unit: UnitKey, then: &[ShardId]) -> u64 {
+        let Some(job) = self.state.jobs.get(&unit.job()) else { return 0 };
+        let evaluated =
+            |split| job.data.split(split).iter().map(|shard| u64::from(shard.rows)).sum();
+        let rows_of = |shard| {
+            job.data.train.get(unit::shard_index(shard)).map_or(0, |shard| u64::from(shard.rows))
+        };
+        let rows = match unit {
+            UnitKey::Train { shard, .. } => {
+                rows_of(shard) + then.iter().map(|shard| rows_of(*shard)).sum::<u64>()
+            }
+            UnitKey::Evaluate { .. } => evaluated(DataSplit::Valid),
+            UnitKey::Extra { name, .. } => evaluated(name.split),
+        };
+        self.estimates.micros(device, job.id, unit.trial(), rows)
+    }
+
+    /// How long a lease's unit should take on its host.
+    pub(crate) fn lease_estimate(&self, lease: LeaseId) -> Millis {
+        Millis(self.lease_time(lease) / 1000)
+    }
+
+    /// The device that a lease's unit runs on.
+    pub(crate) fn device_of<'l>(&self, lease: &'l Lease) -> DeviceKey<'l> {
+        let session = self.hosts.session(lease.host);
+        let device = session.and_then(|session| session.device(&lease.device));
+        let flops = device.map_or(0.0, |device| device.flops);
+        DeviceKey { host: lease.host, device: &lease.device, flops }
+    }
+
+    /// By how much a lease's unit may take longer than estimated, in thousandths of that.
+    pub(crate) fn spread(&self, lease: &Lease) -> u64 {
+        let (job, trial) = (lease.unit.job(), lease.unit.trial());
+        self.estimates.spread(self.device_of(lease), job, trial)
+    }
+
+    /// How long to wait for progress of a lease's unit, whose remaining time is `estimate`: longer by the spread of the
+    /// estimate. A host that breaks deadlines gets less of that spread, but no less than half.
+    pub(crate) fn patience(&self, lease: LeaseId, estimate: Millis) -> Millis {
+        let spread = self.state.leases.get(&lease).map_or(0, |lease| {
+            self.spread(lease).saturating_mul(self.reliability(lease.host).max(500)) / 1000
+        });
+        let patience = estimate.0.saturating_mul(1000 + spread) / 1000;
+        Millis(patience.max(self.config.least_due.0))
+    }
+}

@@ -1,0 +1,183 @@
+//! Assigns replicas of shards to hosts, for jobs that fix their number: again whenever hosts come or go.
+
+use super::{
+    DataPlacement,
+    replicas::{ReplicaHost, ReplicaMap},
+};
+use crate::{
+    dispatch::Wake,
+    hosts::{DevicePool, Hosts},
+    ledger::Ledger,
+    schedule::Eligibility,
+    state::{Job, Trial},
+};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{HostId, JobId, ShardId},
+    spec::Replicas,
+    unit::shard_index,
+};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+/// Assigns replicas, prefetches and evictions.
+pub(crate) struct PlacementHandler<'a> {
+    pub(crate) ledger: Ledger<'a>,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) data: &'a mut DataPlacement,
+}
+
+impl PlacementHandler<'_> {
+    pub(super) fn eligibility(&self) -> Eligibility<'_> {
+        Eligibility::new(&self.ledger, self.hosts, self.data)
+    }
+
+    /// Assigns replicas anew where the fleet or its cool-downs have changed, and those of jobs that have none yet.
+    pub(crate) fn reassign_replicas(&mut self) {
+        let cooling = self.hosts.cooldowns().map(|(host, _)| host).collect();
+        let changed = self.data.assigned_for.changed((self.hosts.fleet().version(), cooling));
+        let state = &*self.ledger.state;
+        let due = self.ledger.index.jobs().filter_map(|job| {
+            let Replicas::Fixed(copies) = state.jobs.get(&job)?.spec.placement.replicas else {
+                return None;
+            };
+            (changed || !self.data.has_replicas(job)).then_some((job, copies))
+        });
+        let due: Vec<(JobId, u32)> = due.collect();
+        for (job, copies) in due {
+            let mut replicas = self.data.replicas.remove(&job).unwrap_or_default();
+            if let Some(known) = self.ledger.state.jobs.get(&job) {
+                replicas = self.eligibility().assign_replicas(known, copies, replicas);
+            }
+            self.data.replicas.insert(job, replicas);
+            self.ledger.waiters.wake(Wake::All);
+            self.data.changed = true;
+        }
+        let index = &*self.ledger.index;
+        self.data.replicas.retain(|job, _| index.has_work(*job));
+    }
+
+    /// Hosts that wait and lack a shard that they are to keep, if replicas were assigned since this was asked last.
+    pub(crate) fn take_hosts_to_tell(&mut self) -> Vec<HostId> {
+        if !std::mem::take(&mut self.data.changed) {
+            return Vec::new();
+        }
+        let jobs = self.data.replicas.keys().filter_map(|job| self.ledger.state.jobs.get(job));
+        let jobs: Vec<&Job> = jobs.filter(|job| job.is_open()).collect();
+        let eligibility = self.eligibility();
+        let lacks = |host: &HostId| {
+            jobs.iter().any(|job| !eligibility.missing_replicas(job, *host).is_empty())
+        };
+        self.ledger.waiters.polls().fastest().filter(lacks).collect()
+    }
+}
+
+impl<'a> Eligibility<'a> {
+    /// Assigns a job's shards to the hosts in session that don't cool down.
+    fn assign_replicas(&self, job: &Job, copies: u32, mut replicas: ReplicaMap) -> ReplicaMap {
+        let ids: BTreeMap<Digest, ShardId> = job
+            .data
+            .train
+            .iter()
+            .map(|shard| shard.blob.sha256)
+            .zip((0u32..).map(ShardId))
+            .collect();
+        let mut candidates: BTreeMap<Option<Digest>, Vec<ReplicaHost>> = BTreeMap::new();
+        let fleet = self.hosts.fleet().hosts();
+        for (host, pools) in fleet.filter(|(host, _)| self.hosts.cooldown(*host).is_none()) {
+            let cached = self.hosts.session(host).map(|session| &session.cached);
+            let cached = cached.into_iter().flatten().filter_map(|blob| ids.get(blob)).copied();
+            let cached: BTreeSet<ShardId> = cached.collect();
+            let mut speeds: BTreeMap<Option<Digest>, u64> = BTreeMap::new();
+            for pool in pools.iter().filter(|pool| self.fits_all_trials(job, host, pool)) {
+                *speeds.entry(replica_class(job, pool.class)).or_default() += pool.speed;
+            }
+            let room = self.free_cache(job, host);
+            for (class, speed) in speeds {
+                let candidate = ReplicaHost { host, speed, room, cached: cached.clone() };
+                candidates.entry(class).or_default().push(candidate);
+            }
+        }
+        for (class, candidates) in &mut candidates {
+            candidates.sort_by_key(|of| (Reverse(of.speed), of.host));
+            if let Some(most) = job.spec.placement.max_hosts {
+                candidates.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+            }
+            replicas.assign(*class, &job.data.train, copies, candidates);
+        }
+        replicas.keep(&candidates.into_keys().collect());
+        replicas
+    }
+
+    /// Bytes of a job's shards that fit a host's cache beside its replicas for other jobs and one checkpoint. `None`
+    /// where no limit is known.
+    fn free_cache(&self, job: &Job, host: HostId) -> Option<u64> {
+        let cache = self.hosts.session(host)?.cache?;
+        let replicas = self.data.all_replicas().filter(|(other, _)| *other != job.id);
+        let kept = replicas.filter_map(|(other, replicas)| {
+            let train = &self.state.jobs.get(&other)?.data.train;
+            let shards = replicas.all_of(host).filter_map(|shard| train.get(shard_index(shard)));
+            Some(shards.map(|shard| shard.blob.bytes).sum::<u64>())
+        });
+        let checkpoint = job.trials.iter().map(|trial| trial.checkpoint_bytes).max().unwrap_or(0);
+        Some(kept.fold(cache.saturating_sub(checkpoint), u64::saturating_sub))
+    }
+
+    /// A shard for which no host has room, of a job that fixes its replicas.
+    pub(crate) fn unplaced_shard(&self, job: &Job, trial: &Trial) -> Option<ShardId> {
+        let replicas = self.data.replicas(job.id)?;
+        let class = self.state.required_class(job, trial).or_else(|| {
+            // A trial that hasn't begun may go to any class.
+            let reproducible = job.spec.placement.reproducible;
+            replicas.first_class().filter(|_| reproducible)
+        });
+        replicas.unplaced_shard(class)
+    }
+
+    /// Could a device train every running trial? One that lacks the memory for some would keep shards from them.
+    fn fits_all_trials(&self, job: &Job, host: HostId, pool: &DevicePool) -> bool {
+        let session = self.hosts.session(host);
+        let Some(slots) = session.and_then(|session| session.devices.get(&pool.device)) else {
+            return false;
+        };
+        let unlimited = slots.device.memory.is_none() && slots.ran_out.is_empty();
+        let mut running = job.trials.iter().filter(|trial| trial.is_running());
+        unlimited || running.all(|trial| self.fits_memory(slots, trial))
+    }
+
+    /// May a host train this shard on a device of this class?
+    pub(crate) fn keeps_replica(
+        &self,
+        job: &Job,
+        class: Digest,
+        shard: ShardId,
+        host: HostId,
+    ) -> bool {
+        let replicas = self.data.replicas(job.id);
+        replicas.is_none_or(|replicas| replicas.keeps(replica_class(job, class), shard, host))
+    }
+
+    /// Does the job fix where its shards are kept?
+    pub(crate) fn has_replicas(&self, job: &Job) -> bool {
+        self.data.has_replicas(job.id)
+    }
+
+    /// Shards that a host is to keep and doesn't have.
+    pub(crate) fn missing_replicas(&self, job: &Job, host: HostId) -> Vec<BlobRef> {
+        let Some(replicas) = self.data.replicas(job.id) else { return Vec::new() };
+        let cached = self.hosts.session(host).map(|session| &session.cached);
+        let pools = self.hosts.fleet().pools(host).iter();
+        let classes: BTreeSet<_> = pools.map(|pool| replica_class(job, pool.class)).collect();
+        let kept = classes.into_iter().flat_map(|class| replicas.of(class, host));
+        let blobs = kept.filter_map(|shard| job.data.train.get(shard_index(*shard)));
+        let blobs = blobs.map(|shard| shard.blob);
+        blobs.filter(|blob| cached.is_none_or(|has| !has.contains(&blob.sha256))).collect()
+    }
+}
+
+/// The numeric class whose hosts keep all shards of a job among them; `None` where that is all hosts.
+pub(crate) fn replica_class(job: &Job, class: Digest) -> Option<Digest> {
+    job.spec.placement.reproducible.then_some(class)
+}

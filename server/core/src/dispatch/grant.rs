@@ -1,0 +1,189 @@
+//! Leases for a host that asks: what is picked for its slots, and which job's share it counts towards.
+
+use super::Dispatcher;
+use crate::{
+    cost::DeviceKey,
+    event::{Event, UnitKey},
+    fault::CoreFault,
+    hosts::DeviceRef,
+    leases::{LeaseHandler, ProvisionalLease, ResultBefore},
+    schedule::{Assignment, Explanation, Pick, PlannedHop, Scheduler, consider_speculation},
+    state::Lease,
+};
+use sojourn_protocol::{ids::HostId, inventory::Demand, time::Millis, unit};
+
+impl Dispatcher<'_> {
+    /// Grants units for each device, up to as many as are wanted there. Those for idle slots come first. The others are
+    /// granted ahead, and only while the idle slots of other hosts don't need them.
+    pub(super) fn grant(
+        &mut self,
+        host: HostId,
+        demand: &[Demand],
+        leases: &mut Vec<unit::Lease>,
+    ) -> Result<(), CoreFault> {
+        let mut filled = Vec::new();
+        for Demand { device, idle, wanted, .. } in demand {
+            let idle = *idle.min(wanted);
+            let mut given = 0;
+            while given < idle
+                && let Some(lease) = self.grant_one(host, device, false)?
+            {
+                given += 1;
+                leases.push(lease);
+            }
+            filled.push(given == idle);
+        }
+        for (Demand { device, idle, wanted, .. }, filled) in demand.iter().zip(filled) {
+            let ahead = if filled { wanted.saturating_sub(*idle) } else { 0 };
+            for _ in 0..ahead {
+                let ledger = &self.leases.ledger;
+                if ledger.state.supply() <= ledger.waiters.polls.idle_beside(host) {
+                    return Ok(());
+                }
+                let Some(lease) = self.grant_one(host, device, true)? else { break };
+                leases.push(lease);
+            }
+        }
+        Ok(())
+    }
+
+    fn grant_one(
+        &mut self,
+        host: HostId,
+        device: &str,
+        ahead: bool,
+    ) -> Result<Option<unit::Lease>, CoreFault> {
+        match self.pick(host, device, ahead) {
+            Some(assignment) => self.give(host, device, assignment),
+            None => Ok(None),
+        }
+    }
+
+    /// Picks a unit for a slot, and remembers what the slot leaves to others.
+    fn pick(&mut self, host: HostId, device: &str, ahead: bool) -> Option<Assignment> {
+        let LeaseHandler { ledger, hosts } = &mut self.leases;
+        if !Scheduler::new(ledger, hosts, self.data, self.policy).has_work_for(host) {
+            return None;
+        }
+        hosts.session_mut(host)?.index_cache(&ledger.state.jobs);
+        let slots = hosts.device(host, device)?;
+        let scheduler = Scheduler::new(ledger, hosts, self.data, self.policy);
+        let pick = scheduler.pick(DeviceRef { host, slots, ahead }, self.rng);
+        let (assignment, evaluations) = match pick {
+            Pick::Assign(assignment, evaluations) => (Some(*assignment), evaluations),
+            Pick::Defer { until, evaluations } => {
+                ledger.waiters.offer_again(host, until);
+                (None, evaluations)
+            }
+            Pick::Nothing => (None, Vec::new()),
+        };
+        let (state, now) = (&*ledger.state, ledger.clock.now());
+        let is_open = |unit: &UnitKey| {
+            let job = state.jobs.get(&unit.job());
+            job.and_then(|job| job.live_of(unit)).is_some_and(|live| live.is_empty())
+        };
+        for unit in evaluations {
+            ledger.waiters.defer_evaluation(unit, now, is_open);
+        }
+        assignment
+    }
+
+    /// Grants what was picked for a host's device; where the result before it isn't taken in yet, provisionally.
+    pub(crate) fn give(
+        &mut self,
+        host: HostId,
+        device: &str,
+        assignment: Assignment,
+    ) -> Result<Option<unit::Lease>, CoreFault> {
+        let Some(session) = self.leases.hosts.session(host) else { return Ok(None) };
+        let known = session.device(device);
+        let key = DeviceKey { host, device, flops: known.map_or(0.0, |device| device.flops) };
+        let class = known.map(|device| device.numeric_class);
+        let takes = self.leases.cost().unit_time(key, assignment.unit, &assignment.then);
+        let why = Explanation {
+            reason: assignment.why,
+            hops: assignment.then.len() + 1,
+            takes,
+            others: self.leases.ledger.waiters.polls.idle_beside(host),
+        };
+        let why = why.text();
+        let granted_at = self.leases.ledger.clock.now();
+        let lease = Lease {
+            id: self.leases.occupancy().next_lease_id(),
+            host,
+            device: device.to_owned(),
+            unit: assignment.unit,
+            then: assignment.then,
+            until: assignment.until,
+            base: assignment.base,
+            class,
+            copy_of: assignment.copy_of,
+            granted_at,
+        };
+        match assignment.after {
+            Some(after) if class.is_some() => {
+                Ok(self.give_provisionally(lease, assignment.planned, after, takes, why))
+            }
+            Some(_) => Ok(None),
+            None => self.give_now(lease, assignment.planned, takes, why),
+        }
+    }
+
+    fn give_now(
+        &mut self,
+        lease: Lease,
+        planned: Option<PlannedHop>,
+        takes: u64,
+        why: String,
+    ) -> Result<Option<unit::Lease>, CoreFault> {
+        let (id, job, copy_of) = (lease.id, lease.unit.job(), lease.copy_of);
+        let is_hop = matches!(lease.unit, UnitKey::Train { .. });
+        let ledger = &mut self.leases.ledger;
+        ledger.planner.pass_over_before(ledger.state, job);
+        ledger.record(Event::LeaseGranted {
+            lease: id,
+            host: lease.host,
+            device: lease.device,
+            unit: lease.unit,
+            then: lease.then,
+            until: lease.until,
+            base: lease.base,
+            class: lease.class,
+            copy_of,
+            why,
+        })?;
+        if let Some(granted) = self.leases.ledger.state.leases.get(&id).cloned() {
+            self.leases.expect_shards(&granted);
+            if copy_of.is_none() {
+                self.follow_plan(&granted, planned);
+            }
+        }
+        if is_hop {
+            consider_speculation(&mut self.leases.ledger);
+        }
+        let deadline = self.leases.cost().deadline_for(id, Millis(takes / 1000));
+        let ledger = &mut self.leases.ledger;
+        ledger.leases.deadlines_mut().set(id, deadline);
+        ledger.planner.charge(ledger.state, job, id, takes);
+        Ok(self.leases.occupancy().lease_message(id))
+    }
+
+    /// Gives a host a lease that is granted when the result before it was taken in.
+    fn give_provisionally(
+        &mut self,
+        lease: Lease,
+        planned: Option<PlannedHop>,
+        after: ResultBefore,
+        takes: u64,
+        why: String,
+    ) -> Option<unit::Lease> {
+        let provisional =
+            ProvisionalLease { lease, start: after.start, base: after.produced, takes, why };
+        let message = self.leases.occupancy().provisional_message(&provisional)?;
+        let lease = provisional.lease.clone();
+        self.leases.ledger.leases.provisional_mut().insert(after.lease, provisional);
+        self.leases.expect_shards(&lease);
+        self.follow_plan(&lease, planned);
+        Some(message)
+    }
+}

@@ -1,0 +1,242 @@
+//! A host asks for work: what it should hold, what it shouldn't, what is new; or it waits.
+
+use super::Dispatcher;
+use crate::{
+    command::ReplyTo, cost::Occupancy, event::LeaseEnd, fault::CoreFault, hosts::HostHandler,
+    leases::LeaseHandler, reply::Reply, schedule::consider_speculation, state::Lease,
+};
+use sojourn_protocol::{
+    api::{WorkAnswer, WorkRequest},
+    digest::BlobRef,
+    ids::{HostId, LeaseId},
+    inventory::Demand,
+    time::Millis,
+    unit,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Slots that one device of a host may have.
+const MAX_SLOTS: u32 = 1024;
+/// Devices that one host may ask for.
+const MAX_DEVICES: usize = 16;
+/// Requests are paced by holding them open, so a host that was answered may ask again at once.
+const ASK_AGAIN: Millis = Millis(0);
+
+impl Dispatcher<'_> {
+    /// A host asks for work. It is answered at once where there is something to say, or it doesn't want to wait; else
+    /// its request is held open.
+    pub(crate) fn poll(
+        &mut self,
+        to: ReplyTo,
+        host: HostId,
+        mut request: WorkRequest,
+    ) -> Reply<Option<WorkAnswer>> {
+        self.leases.ledger.state.check_host(host)?;
+        for demand in &mut request.demand {
+            demand.slots = demand.slots.min(MAX_SLOTS);
+            demand.idle = demand.idle.min(demand.slots);
+            demand.wanted = demand.wanted.min(demand.slots.saturating_mul(2));
+        }
+        request.demand.truncate(MAX_DEVICES);
+        if let Some(older) = self.leases.ledger.waiters.polls.take(host) {
+            let nothing = self.nothing(host);
+            self.answer(&older, nothing);
+        }
+        self.take_in_session(host, &request);
+        self.leases.mark_present(host, &request.holding)?;
+        self.host_handler().update_fleet(host);
+        self.placement().reassign_replicas();
+        let wait = request.wait.0.min(self.leases.ledger.config.longest_wait.0);
+        let answer = self.work(host, &request)?;
+        if wait == 0 || answer.send_inventory || says_something(&answer) {
+            return Ok(Some(answer));
+        }
+        let until = self.leases.ledger.clock.now() + Millis(wait);
+        let speed = self.leases.hosts.fleet().speed(host);
+        let waiters = &mut *self.leases.ledger.waiters;
+        waiters.forget_wakeup(host);
+        waiters.polls.hold(host, to, request, until, speed);
+        consider_speculation(&mut self.leases.ledger);
+        Ok(None)
+    }
+
+    fn host_handler(&mut self) -> HostHandler<'_> {
+        HostHandler { ledger: self.leases.ledger.reborrow(), hosts: self.leases.hosts }
+    }
+
+    /// Takes in what a host says of its devices, its cache and its demand.
+    fn take_in_session(&mut self, host: HostId, request: &WorkRequest) {
+        let LeaseHandler { ledger, hosts } = &mut self.leases;
+        let session = hosts.open_session(host);
+        let cache = session.cache;
+        if let Some(inventory) = &request.inventory
+            && session.set_inventory(inventory)
+        {
+            for device in session.devices() {
+                ledger.planner.estimates_mut().reported(host, device);
+            }
+        }
+        let became_idle = session.set_demand(&request.demand, ledger.clock.now());
+        if session.cache != cache {
+            self.data.invalidate();
+        }
+        if became_idle {
+            ledger.planner.resume_plans();
+        }
+        // A slot that is to go is there until its unit has ended.
+        let running = Occupancy::new(ledger, hosts).running_leases(host);
+        let running = u32::try_from(running).unwrap_or(u32::MAX);
+        let session = hosts.open_session(host);
+        session.slots = session.slots.max(running);
+    }
+
+    /// The connection of a request is gone: it is held open no more.
+    pub(crate) fn hang_up(&mut self, to: ReplyTo) {
+        self.leases.ledger.waiters.polls.forget(to);
+    }
+
+    /// Answers a waiting host with blobs to fetch, and with what else there is to say.
+    pub(crate) fn answer_with(
+        &mut self,
+        host: HostId,
+        fetch: Vec<BlobRef>,
+    ) -> Result<(), CoreFault> {
+        let Some(poll) = self.leases.ledger.waiters.polls.take(host) else { return Ok(()) };
+        let answer = WorkAnswer { fetch, ..self.work(host, &poll.request)? };
+        self.answer(&poll, answer);
+        Ok(())
+    }
+
+    /// Answers a waiting host where there is something to say, else it goes on waiting. True where it was answered.
+    pub(super) fn answer_if_possible(&mut self, host: HostId) -> Result<bool, CoreFault> {
+        let Some(poll) = self.leases.ledger.waiters.polls.take(host) else { return Ok(false) };
+        let answer = self.work(host, &poll.request)?;
+        let answered = says_something(&answer);
+        if answered {
+            self.answer(&poll, answer);
+        } else {
+            self.leases.ledger.waiters.polls.put_back(host, poll);
+        }
+        Ok(answered)
+    }
+
+    /// Answers hosts that have waited for as long as they wanted.
+    pub(crate) fn expire_polls(&mut self) -> Result<(), CoreFault> {
+        let now = self.leases.ledger.clock.now();
+        while let Some((host, poll)) = self.leases.ledger.waiters.polls.take_due(now) {
+            // It was connected all the time.
+            self.leases.mark_present(host, &[])?;
+            let fetch = self.placement().prefetch(host);
+            let answer = WorkAnswer { fetch, ..self.nothing(host) };
+            self.answer(&poll, answer);
+        }
+        Ok(())
+    }
+
+    /// What there is to say to a host: leases to drop and to stop, reports that have ended, blobs to evict, leases that
+    /// it should hold and doesn't, new leases.
+    pub(crate) fn work(
+        &mut self,
+        host: HostId,
+        request: &WorkRequest,
+    ) -> Result<WorkAnswer, CoreFault> {
+        let mut answer = self.nothing(host);
+        answer.drop = self.leases.drop_unwanted(host, &request.holding);
+        answer.reports = self.leases.ledger.state.ended_reports(host, &request.reported);
+        answer.stop = self.leases.take_stop_requests(host);
+        answer.evict = self.data.take_evictions(host);
+        let held: BTreeSet<LeaseId> = request.holding.iter().map(|held| held.lease).collect();
+        let mut resent: BTreeMap<String, u32> = BTreeMap::new();
+        self.resend(host, &held, &mut resent, &mut answer.leases)?;
+        let demand = self.remaining_demand(host, &request.demand, &resent);
+        self.grant(host, &demand, &mut answer.leases)?;
+        Ok(answer)
+    }
+
+    /// Sends the leases again that a host should hold and doesn't. `resent`: how many for each device.
+    fn resend(
+        &mut self,
+        host: HostId,
+        held: &BTreeSet<LeaseId>,
+        resent: &mut BTreeMap<String, u32>,
+        leases: &mut Vec<unit::Lease>,
+    ) -> Result<(), CoreFault> {
+        let state = &*self.leases.ledger.state;
+        let live = state.hosts.get(&host).map(|host| &host.live).into_iter().flatten();
+        let lacking: Vec<LeaseId> = live.filter(|id| !held.contains(id)).copied().collect();
+        for id in lacking {
+            let Some(lease) = self.leases.ledger.state.leases.get(&id).cloned() else { continue };
+            if self.is_misplaced(&lease) || self.leases.ledger.state.is_paused(id) {
+                // The host has restarted, with other devices or for a job that is paused.
+                self.leases.close(id, LeaseEnd::Revoked)?;
+                continue;
+            }
+            let deadline = self.leases.cost().new_deadline(id);
+            self.leases.ledger.leases.deadlines_mut().set(id, deadline);
+            leases.extend(self.leases.occupancy().lease_message(id));
+            *resent.entry(lease.device.clone()).or_default() += 1;
+        }
+        for lease in self.leases.occupancy().missing_provisional(host, held) {
+            *resent.entry(lease.device.clone()).or_default() += 1;
+            leases.push(lease);
+        }
+        Ok(())
+    }
+
+    /// Was the lease granted for a device that its host doesn't have any more, or that calculates otherwise now?
+    fn is_misplaced(&self, lease: &Lease) -> bool {
+        let session = self.leases.hosts.session(lease.host).filter(|session| session.is_known());
+        session.is_some_and(|session| {
+            let device = session.device(&lease.device);
+            device.is_none_or(|device| lease.class != Some(device.numeric_class))
+        })
+    }
+
+    /// What the slots could do with beside the leases that are sent again: no more than twice their number in all.
+    fn remaining_demand(
+        &self,
+        host: HostId,
+        demand: &[Demand],
+        resent: &BTreeMap<String, u32>,
+    ) -> Vec<Demand> {
+        let state = &*self.leases.ledger.state;
+        let live = state.hosts.get(&host).map(|host| &host.live);
+        let live = live.into_iter().flatten().filter_map(|lease| state.leases.get(lease));
+        let live: Vec<&str> = live.map(|lease| lease.device.as_str()).collect();
+        let remaining = demand.iter().map(|demand| {
+            let again = resent.get(&demand.device).copied().unwrap_or(0);
+            let has = live.iter().filter(|device| **device == demand.device).count();
+            let has = u32::try_from(has).unwrap_or(u32::MAX);
+            let most = demand.slots.saturating_mul(2).saturating_sub(has);
+            Demand {
+                idle: demand.idle.saturating_sub(again),
+                wanted: demand.wanted.saturating_sub(again).min(most),
+                ..demand.clone()
+            }
+        });
+        remaining.collect()
+    }
+
+    fn nothing(&self, host: HostId) -> WorkAnswer {
+        let session = self.leases.hosts.session(host);
+        WorkAnswer {
+            leases: Vec::new(),
+            drop: Vec::new(),
+            reports: Vec::new(),
+            ask_again: ASK_AGAIN,
+            send_inventory: session.is_none_or(|session| !session.is_known()),
+            stop: Vec::new(),
+            fetch: Vec::new(),
+            evict: Vec::new(),
+        }
+    }
+}
+
+fn says_something(answer: &WorkAnswer) -> bool {
+    let WorkAnswer { leases, drop, reports, stop, evict, fetch: _, .. } = answer;
+    !(leases.is_empty()
+        && drop.is_empty()
+        && reports.is_empty()
+        && stop.is_empty()
+        && evict.is_empty())
+}

@@ -1,0 +1,253 @@
+//! The hosts in contact and what they can do: kept from event to event.
+//!
+//! A host comes with its first inventory and slots, and goes when it wasn't heard of for a lease's term, when it
+//! has no slots any more, or when it is revoked. Every change has a number, so that what was planned for
+//! another fleet is known to be stale.
+
+use sojourn_protocol::{
+    digest::Digest,
+    ids::HostId,
+    time::{Millis, UnixMillis},
+};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+/// The speed of a place that takes exactly its work: a place of twice the speed takes half of it.
+pub(crate) const SPEED_ONE: u64 = 1 << 16;
+
+/// The slots of one device of a host in contact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DevicePool {
+    /// Its device's name.
+    pub(crate) device: String,
+    /// How many slots, at least one.
+    pub(crate) slots: u32,
+    /// The numeric class of each.
+    pub(crate) class: Digest,
+    /// How fast each is, beside [`SPEED_ONE`].
+    pub(crate) speed: u64,
+}
+
+/// All hosts in contact.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Fleet {
+    hosts: BTreeMap<HostId, Vec<DevicePool>>,
+    /// Places by speed, the fastest first, of each numeric class.
+    by_speed: BTreeMap<Digest, BTreeSet<(Reverse<u64>, HostId)>>,
+    /// When to look whether a host is still there.
+    check_at: BTreeSet<(UnixMillis, HostId)>,
+    /// Speeds of all slots together.
+    capacity: u64,
+    /// All slots.
+    slots: u64,
+    /// Grows with every host that comes, goes or has other slots.
+    version: u64,
+}
+
+impl Fleet {
+    /// A host has these places now; speeds alone don't make another fleet. True where it is another one.
+    pub(crate) fn set(
+        &mut self,
+        host: HostId,
+        pools: Vec<DevicePool>,
+        check_at: UnixMillis,
+    ) -> bool {
+        if pools.is_empty() {
+            return self.leave(host);
+        }
+        let same = self.hosts.get(&host).is_some_and(|known| {
+            let kind = |pool: &DevicePool| (pool.slots, pool.class);
+            known.len() == pools.len()
+                && known
+                    .iter()
+                    .zip(&pools)
+                    .all(|(known, pool)| known.device == pool.device && kind(known) == kind(pool))
+        });
+        let is_new = self.uncount(host).is_none();
+        self.capacity = self.capacity.saturating_add(capacity(&pools));
+        self.slots += slots(&pools);
+        for pool in &pools {
+            self.by_speed.entry(pool.class).or_default().insert((Reverse(pool.speed), host));
+        }
+        self.hosts.insert(host, pools);
+        if is_new {
+            self.check_at.insert((check_at, host));
+        }
+        self.version += u64::from(!same);
+        !same
+    }
+
+    /// A host's places, in order, are this fast now; speeds alone don't make another fleet.
+    pub(crate) fn set_speeds(&mut self, host: HostId, speeds: impl Iterator<Item = u64>) {
+        let Some(pools) = self.hosts.get_mut(&host) else { return };
+        self.capacity = self.capacity.saturating_sub(capacity(pools));
+        for pool in pools.iter() {
+            if let Some(of_class) = self.by_speed.get_mut(&pool.class) {
+                of_class.remove(&(Reverse(pool.speed), host));
+            }
+        }
+        for (pool, speed) in pools.iter_mut().zip(speeds) {
+            pool.speed = speed;
+        }
+        for pool in pools.iter() {
+            self.by_speed.entry(pool.class).or_default().insert((Reverse(pool.speed), host));
+        }
+        self.capacity = self.capacity.saturating_add(capacity(pools));
+    }
+
+    /// A host is gone. True where it was there.
+    pub(crate) fn leave(&mut self, host: HostId) -> bool {
+        let there = self.uncount(host).is_some();
+        self.version += u64::from(there);
+        there
+    }
+
+    fn uncount(&mut self, host: HostId) -> Option<Vec<DevicePool>> {
+        let pools = self.hosts.remove(&host)?;
+        self.capacity = self.capacity.saturating_sub(capacity(&pools));
+        self.slots -= slots(&pools);
+        for pool in &pools {
+            if let Some(of_class) = self.by_speed.get_mut(&pool.class) {
+                of_class.remove(&(Reverse(pool.speed), host));
+                if of_class.is_empty() {
+                    self.by_speed.remove(&pool.class);
+                }
+            }
+        }
+        Some(pools)
+    }
+
+    /// Hosts that may be gone, by `now`; each is to be said to be there until some time, or to have left.
+    pub(crate) fn due_for_check(&mut self, now: UnixMillis) -> Vec<HostId> {
+        let mut due = Vec::new();
+        while let Some((at, host)) = self.check_at.first().copied().filter(|(at, _)| *at <= now) {
+            self.check_at.remove(&(at, host));
+            if self.hosts.contains_key(&host) {
+                due.push(host);
+            }
+        }
+        due
+    }
+
+    /// A host is there; look again then.
+    pub(crate) fn present_until(&mut self, host: HostId, at: UnixMillis) {
+        self.check_at.insert((at, host));
+    }
+
+    /// When to look next.
+    #[must_use]
+    pub(crate) fn next_check(&self) -> Option<UnixMillis> {
+        self.check_at.first().map(|(at, _)| *at)
+    }
+
+    /// How many slots there are.
+    #[must_use]
+    pub(crate) fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// Every host with its places.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = (HostId, &[DevicePool])> + '_ {
+        self.hosts.iter().map(|(host, pools)| (*host, pools.as_slice()))
+    }
+
+    /// A host's places; none where it isn't there.
+    #[must_use]
+    pub(crate) fn pools(&self, host: HostId) -> &[DevicePool] {
+        self.hosts.get(&host).map_or(&[], Vec::as_slice)
+    }
+
+    /// The speed of a host's fastest place; 0 where it isn't there.
+    #[must_use]
+    pub(crate) fn speed(&self, host: HostId) -> u64 {
+        self.pools(host).iter().map(|pool| pool.speed).max().unwrap_or(0)
+    }
+
+    /// The speed of the fastest place, of a numeric class where one is asked for; 0 where there is none.
+    #[must_use]
+    pub(crate) fn fastest(&self, class: Option<Digest>) -> u64 {
+        let first = |of_class: &BTreeSet<(Reverse<u64>, HostId)>| {
+            of_class.first().map_or(0, |(Reverse(speed), _)| *speed)
+        };
+        match class {
+            Some(class) => self.by_speed.get(&class).map_or(0, first),
+            None => self.by_speed.values().map(first).max().unwrap_or(0),
+        }
+    }
+
+    /// The hosts of so many of the fastest places, of a numeric class where one is asked for; one that has several
+    /// comes several times.
+    #[must_use]
+    pub(crate) fn by_speed(&self, class: Option<Digest>, most: usize) -> Vec<HostId> {
+        let classes = self.by_speed.iter().filter(|(of, _)| class.is_none_or(|c| c == **of));
+        let mut pools: Vec<&(Reverse<u64>, HostId)> =
+            classes.flat_map(|(_, of_class)| of_class.iter().take(most)).collect();
+        pools.sort_unstable();
+        pools.into_iter().take(most).map(|(_, host)| *host).collect()
+    }
+
+    /// The speeds of all slots together.
+    #[must_use]
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Its number.
+    #[must_use]
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+fn slots(pools: &[DevicePool]) -> u64 {
+    pools.iter().map(|pool| u64::from(pool.slots)).sum()
+}
+
+fn capacity(pools: &[DevicePool]) -> u64 {
+    pools
+        .iter()
+        .fold(0, |all, pool| all.saturating_add(pool.speed.saturating_mul(u64::from(pool.slots))))
+}
+
+/// Microseconds for work at a speed.
+#[must_use]
+pub(crate) fn training_time(work: u64, speed: u64) -> u64 {
+    let micros = u128::from(work) * u128::from(SPEED_ONE) / u128::from(speed.max(1));
+    u64::try_from(micros).unwrap_or(u64::MAX)
+}
+
+/// When to look at a host that was heard of at `seen_at`.
+#[must_use]
+pub(crate) fn next_presence_check(seen_at: UnixMillis, term: Millis) -> UnixMillis {
+    seen_at + Millis(term.0.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(slots: u32, speed: u64) -> DevicePool {
+        DevicePool { device: "cpu".into(), slots, class: Digest([0; 32]), speed }
+    }
+
+    #[test]
+    fn it_counts_who_is_there() {
+        let mut fleet = Fleet::default();
+        assert!(fleet.set(HostId(1), vec![pool(2, 10)], UnixMillis(50)));
+        assert!(fleet.set(HostId(2), vec![pool(1, 30)], UnixMillis(60)));
+        assert_eq!((fleet.capacity(), fleet.fastest(None), fleet.version()), (50, 30, 2));
+        assert_eq!(fleet.by_speed(None, 9), [HostId(2), HostId(1)]);
+        assert_eq!(fleet.by_speed(Some(Digest([0; 32])), 1), [HostId(2)]);
+        assert!(!fleet.set(HostId(2), vec![pool(1, 40)], UnixMillis(70)), "a speed alone");
+        assert_eq!((fleet.capacity(), fleet.fastest(None), fleet.version()), (60, 40, 2));
+        assert_eq!(fleet.due_for_check(UnixMillis(60)), [HostId(1), HostId(2)]);
+        fleet.present_until(HostId(2), UnixMillis(90));
+        assert!(fleet.leave(HostId(1)) && !fleet.leave(HostId(1)));
+        assert_eq!((fleet.capacity(), fleet.next_check()), (40, Some(UnixMillis(90))));
+        assert!(fleet.set(HostId(2), Vec::new(), UnixMillis(0)), "no slots: gone");
+        assert_eq!((fleet.capacity(), fleet.fastest(None), fleet.version()), (0, 0, 4));
+        assert_eq!(training_time(1_000, 2 * SPEED_ONE), 500);
+    }
+}

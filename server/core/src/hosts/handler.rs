@@ -1,0 +1,146 @@
+//! Hosts come, show themselves and go: enrolment, revocation, presence, the fleet.
+
+use super::{
+    Hosts,
+    fleet::{DevicePool, SPEED_ONE, next_presence_check},
+    session::DeviceSlots,
+};
+use crate::{
+    cost::{Cost, DeviceKey, PACE_ONE},
+    dispatch::Wake,
+    event::Event,
+    leases::LeaseHandler,
+    ledger::Ledger,
+    reply::{Refusal, Reply},
+};
+use sojourn_protocol::{
+    digest::Digest,
+    error::{ApiError, ErrorKind},
+    ids::{HostId, LeaseId},
+    time::UnixMillis,
+};
+use std::collections::BTreeSet;
+
+/// Characters of a host's name that are kept.
+const MAX_NAME_CHARS: usize = 80;
+
+/// Enrolment, presence and cool-downs of hosts.
+pub(crate) struct HostHandler<'a> {
+    pub(crate) ledger: Ledger<'a>,
+    pub(crate) hosts: &'a mut Hosts,
+}
+
+impl HostHandler<'_> {
+    /// Enrols a host with the hash of its token.
+    pub(crate) fn enrol(&mut self, name: &str, token_sha256: Digest) -> Reply<HostId> {
+        if self.ledger.state.tokens.contains_key(&token_sha256) {
+            return Err(Refusal::new(ErrorKind::Conflict, "that token is taken"));
+        }
+        let last = self.ledger.state.hosts.keys().next_back().copied();
+        let host = last.unwrap_or_default().next();
+        let name = name.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
+        self.ledger.record(Event::HostEnrolled { host, name, token_sha256 })?;
+        Ok(host)
+    }
+
+    /// Revokes a host: its token opens nothing any more, its leases end, its open request is refused.
+    pub(crate) fn revoke(&mut self, host: HostId) -> Reply<()> {
+        let known = self.ledger.state.hosts.get(&host);
+        let known =
+            known.ok_or_else(|| ApiError::new(ErrorKind::NotFound, format!("no host {host}")))?;
+        let leases: Vec<LeaseId> = known.live.iter().copied().collect();
+        if !known.revoked {
+            self.ledger.record(Event::HostRevoked { host })?;
+            self.update_fleet(host);
+        }
+        LeaseHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }.revoke(leases)?;
+        if let Some(poll) = self.ledger.waiters.polls_mut().take(host) {
+            let message = format!("host {host} is revoked");
+            self.ledger.reply(poll.to, Err(ApiError::new(ErrorKind::Unauthorized, message)));
+        }
+        Ok(())
+    }
+
+    /// A host was heard of, and may have other slots than before.
+    pub(crate) fn update_fleet(&mut self, host: HostId) {
+        let now = self.ledger.clock.now();
+        let look_at = next_presence_check(now, self.ledger.config.lease_term);
+        let reliability = Cost::new(&self.ledger, self.hosts).reliability(host);
+        let Hosts { sessions, fleet, .. } = &mut *self.hosts;
+        let Some(session) = sessions.get(&host) else { return };
+        let revoked = self.ledger.state.hosts.get(&host).is_none_or(|host| host.revoked);
+        let estimates = self.ledger.planner.estimates();
+        let with_slots = session.devices.values().filter(|slots| slots.count > 0 && !revoked);
+        let speed = |slots: &DeviceSlots| {
+            let device = &slots.device;
+            let key = DeviceKey { host, device: &device.name, flops: device.flops };
+            reliable_speed(estimates.pace(key), reliability)
+        };
+        let known = fleet.pools(host);
+        let is_known = |(slots, known): (&DeviceSlots, &DevicePool)| {
+            known.device == slots.device.name
+                && (known.slots, known.class) == (slots.count, slots.device.numeric_class)
+        };
+        if with_slots.clone().count() == known.len() && with_slots.clone().zip(known).all(is_known)
+        {
+            let mut speeds = with_slots.clone().map(speed).zip(known);
+            if speeds.any(|(speed, known)| speed != known.speed) {
+                fleet.set_speeds(host, with_slots.map(speed));
+            }
+            return;
+        }
+        let pools = with_slots.map(|slots| DevicePool {
+            device: slots.device.name.clone(),
+            slots: slots.count,
+            class: slots.device.numeric_class,
+            speed: speed(slots),
+        });
+        let pools: Vec<DevicePool> = pools.collect();
+        if fleet.set(host, pools, look_at) {
+            self.ledger.waiters.wake(Wake::All);
+        }
+    }
+
+    /// Takes the hosts out of the fleet that haven't been heard of for a lease's term.
+    pub(crate) fn check_presence(&mut self) {
+        let (now, term) = (self.ledger.clock.now(), self.ledger.config.lease_term);
+        for host in self.hosts.fleet.due_for_check(now) {
+            let seen = self.hosts.session(host).map_or(UnixMillis(0), |session| session.seen_at);
+            let seen = if self.ledger.waiters.waits(host) { now } else { seen };
+            let next = next_presence_check(seen, term);
+            if next > now {
+                self.hosts.fleet.present_until(host, next);
+            } else if self.hosts.fleet.leave(host) {
+                self.ledger.waiters.wake(Wake::All);
+            }
+        }
+    }
+
+    /// Ends the cool-downs that are over.
+    pub(crate) fn expire_cooldowns(&mut self) {
+        if self.hosts.expire_cooldowns(self.ledger.clock.now()) {
+            self.ledger.waiters.wake(Wake::All);
+        }
+    }
+
+    /// Forgets hosts that were silent for as long as ended leases are remembered. They are returned.
+    pub(crate) fn forget_silent(&mut self) -> BTreeSet<HostId> {
+        let now = self.ledger.clock.now();
+        let before = UnixMillis(now.0.saturating_sub(self.ledger.config.remember_leases.0));
+        let waiters = &*self.ledger.waiters;
+        let silent = self.hosts.forget_silent(before, |host| waiters.waits(host));
+        self.ledger.planner.forget_hosts(&silent);
+        silent
+    }
+}
+
+/// The speed of a device of this pace. A host that breaks deadlines counts as slower by the share of those that it breaks:
+/// as often its units are done again.
+pub(crate) fn reliable_speed(pace: u64, reliability: u64) -> u64 {
+    (speed_of(pace).saturating_mul(reliability) / 1000).max(1)
+}
+
+fn speed_of(pace: u64) -> u64 {
+    let speed = u128::from(PACE_ONE) * u128::from(SPEED_ONE) / u128::from(pace.max(1));
+    u64::try_from(speed).unwrap_or(u64::MAX).clamp(1, 1 << 44)
+}

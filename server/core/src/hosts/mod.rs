@@ -1,0 +1,160 @@
+//! Hosts as the server hears of them: sessions, the fleet, cool-downs, release histories.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `session.rs` | what one host has said since the server started |
+//! | `fleet.rs` | the hosts in contact with their devices and speeds |
+//! | `handler.rs` | enrolment, revocation, presence |
+//!
+//! All of it is soft state: it is lost with the server, and hosts say it again.
+
+mod fleet;
+mod handler;
+mod session;
+
+pub(crate) use fleet::{DevicePool, Fleet, SPEED_ONE, training_time};
+pub(crate) use handler::{HostHandler, reliable_speed};
+pub(crate) use session::{DeviceRef, DeviceSlots, Session};
+
+use sojourn_protocol::{
+    ids::HostId,
+    time::{Millis, UnixMillis},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often the sessions of hosts are looked for that were silent for long.
+const SILENT_SWEEP_INTERVAL: Millis = Millis::from_secs(3600);
+
+/// What a host has released without reporting anything in between.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ReleaseHistory {
+    /// Calls that released leases since the last report.
+    pub(crate) count: u32,
+    /// Why the last time.
+    pub(crate) last_reason: String,
+}
+
+/// All hosts that were heard of since the server started.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Hosts {
+    sessions: BTreeMap<HostId, Session>,
+    /// Hosts that get no work, and until when.
+    cooldowns: BTreeMap<HostId, UnixMillis>,
+    releases: BTreeMap<HostId, ReleaseHistory>,
+    fleet: Fleet,
+    /// When to look for silent hosts next.
+    next_silent_sweep: UnixMillis,
+}
+
+impl Hosts {
+    /// What a host has said, if it was heard of.
+    pub(crate) fn session(&self, host: HostId) -> Option<&Session> {
+        self.sessions.get(&host)
+    }
+
+    /// The same, to change it.
+    pub(crate) fn session_mut(&mut self, host: HostId) -> Option<&mut Session> {
+        self.sessions.get_mut(&host)
+    }
+
+    /// The session of a host that has just been heard of.
+    pub(crate) fn open_session(&mut self, host: HostId) -> &mut Session {
+        self.sessions.entry(host).or_default()
+    }
+
+    /// All sessions, by host.
+    pub(crate) fn sessions(&self) -> impl ExactSizeIterator<Item = (HostId, &Session)> {
+        self.sessions.iter().map(|(host, session)| (*host, session))
+    }
+
+    /// The slots of a host's device.
+    pub(crate) fn device(&self, host: HostId, device: &str) -> Option<&DeviceSlots> {
+        self.session(host)?.devices.get(device)
+    }
+
+    /// Does the host get no work just now?
+    pub(crate) fn is_cooling_down(&self, host: HostId, now: UnixMillis) -> bool {
+        self.cooldown(host).is_some_and(|until| until > now)
+    }
+
+    /// Until when a host gets no work.
+    pub(crate) fn cooldown(&self, host: HostId) -> Option<UnixMillis> {
+        self.cooldowns.get(&host).copied()
+    }
+
+    /// Hosts with a cool-down, and until when it lasts.
+    pub(crate) fn cooldowns(&self) -> impl Iterator<Item = (HostId, UnixMillis)> {
+        self.cooldowns.iter().map(|(host, until)| (*host, *until))
+    }
+
+    /// Gives a host no work until then.
+    pub(crate) fn cool_down(&mut self, host: HostId, until: UnixMillis) {
+        self.cooldowns.insert(host, until);
+    }
+
+    /// Ends a host's cool-down at once.
+    pub(crate) fn end_cooldown(&mut self, host: HostId) {
+        self.cooldowns.remove(&host);
+    }
+
+    /// Ends the cool-downs that are over by `now`. True where there were some.
+    pub(crate) fn expire_cooldowns(&mut self, now: UnixMillis) -> bool {
+        let before = self.cooldowns.len();
+        self.cooldowns.retain(|_, until| *until > now);
+        self.cooldowns.len() != before
+    }
+
+    /// When the first cool-down ends.
+    pub(crate) fn first_cooldown_end(&self) -> Option<UnixMillis> {
+        self.cooldowns.values().copied().min()
+    }
+
+    /// What a host has released since its last report.
+    pub(crate) fn releases(&self, host: HostId) -> Option<&ReleaseHistory> {
+        self.releases.get(&host)
+    }
+
+    /// Counts a release. The number of them since the last report.
+    pub(crate) fn count_release(&mut self, host: HostId, reason: String) -> u32 {
+        let history = self.releases.entry(host).or_default();
+        history.count += 1;
+        history.last_reason = reason;
+        history.count
+    }
+
+    /// Forgets a host's releases: it has reported.
+    pub(crate) fn clear_releases(&mut self, host: HostId) {
+        self.releases.remove(&host);
+    }
+
+    /// The hosts in contact.
+    pub(crate) fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// Is it time to look for silent hosts? Then the next time is set.
+    pub(crate) fn is_silent_sweep_due(&mut self, now: UnixMillis) -> bool {
+        let due = self.next_silent_sweep <= now;
+        if due {
+            self.next_silent_sweep = now + SILENT_SWEEP_INTERVAL;
+        }
+        due
+    }
+
+    /// Forgets hosts that were silent since `before` and don't wait for an answer. They are returned.
+    pub(crate) fn forget_silent(
+        &mut self,
+        before: UnixMillis,
+        waits: impl Fn(HostId) -> bool,
+    ) -> BTreeSet<HostId> {
+        let silent = |(host, session): (&HostId, &Session)| {
+            (session.seen_at < before && !waits(*host)).then_some(*host)
+        };
+        let silent: BTreeSet<HostId> = self.sessions.iter().filter_map(silent).collect();
+        for host in &silent {
+            self.sessions.remove(host);
+            self.releases.remove(host);
+        }
+        silent
+    }
+}

@@ -1,0 +1,177 @@
+//! What a host has said of itself since the server started: devices, slots, links, cache.
+
+use crate::state::Job;
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{HostId, JobId},
+    inventory::{Demand, Device, Inventory, Links, Measured, Workload},
+    manifest::Shard,
+    time::UnixMillis,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Kinds of processor that one host may have.
+const MAX_DEVICES: usize = 16;
+/// Workloads of one device that are remembered.
+const MAX_MEASURED: usize = 256;
+
+/// A host since the server started.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Session {
+    /// When it was last heard of.
+    pub(crate) seen_at: UnixMillis,
+    /// Slots in all.
+    pub(crate) slots: u32,
+    /// Since when it says that a slot of it is idle.
+    pub(crate) idle_since: Option<UnixMillis>,
+    /// How fast bytes go to it and from it.
+    pub(crate) links: Links,
+    /// Bytes that its cache may hold, where it says so.
+    pub(crate) cache: Option<u64>,
+    /// Digests in its cache.
+    pub(crate) cached: BTreeSet<Digest>,
+    /// Of jobs that it was chosen for: which shards are among them.
+    shards: BTreeMap<JobId, Vec<bool>>,
+    /// What its slots compute on, by name; none until its inventory came.
+    pub(crate) devices: BTreeMap<String, DeviceSlots>,
+}
+
+/// A device of a host that asks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeviceRef<'a> {
+    pub(crate) host: HostId,
+    pub(crate) slots: &'a DeviceSlots,
+    /// Its slots are busy: what is chosen waits there.
+    pub(crate) ahead: bool,
+}
+
+impl DeviceRef<'_> {
+    /// Its numeric class.
+    pub(crate) fn class(self) -> Digest {
+        self.slots.device.numeric_class
+    }
+}
+
+/// The slots of one device.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct DeviceSlots {
+    /// How many, as the host said last.
+    pub(crate) count: u32,
+    /// What they compute on.
+    pub(crate) device: Device,
+    /// The most bytes of memory that units took there.
+    pub(crate) peaks: BTreeMap<Workload, u64>,
+    /// Units for which the memory wasn't enough.
+    pub(crate) ran_out: BTreeSet<Workload>,
+}
+
+impl Session {
+    /// Takes in what a host has; how many slots it has it says with what they could do with. True where its
+    /// devices are others than before, or took something else.
+    pub(crate) fn set_inventory(&mut self, inventory: &Inventory) -> bool {
+        let cached = inventory.cached.iter().copied().collect();
+        if self.cached != cached {
+            self.cached = cached;
+            self.shards.clear();
+        }
+        self.links = inventory.links;
+        self.cache = inventory.cache;
+        let devices = inventory.devices.get(..MAX_DEVICES).unwrap_or(&inventory.devices);
+        let known = |device: &Device| {
+            self.devices.get(&device.name).is_some_and(|slots| slots.device == *device)
+        };
+        if devices.len() == self.devices.len() && devices.iter().all(known) {
+            return false;
+        }
+        let count = |name: &str| self.devices.get(name).map_or(0, |slots| slots.count);
+        let devices = devices.iter().map(|device| {
+            let count = count(&device.name);
+            (device.name.clone(), DeviceSlots::of(device.clone(), count))
+        });
+        self.devices = devices.collect();
+        true
+    }
+
+    /// Takes in what its slots could do with now. True where one is idle and none was.
+    pub(crate) fn set_demand(&mut self, demand: &[Demand], now: UnixMillis) -> bool {
+        let idle = demand.iter().any(|demand| demand.idle > 0);
+        let is_new = idle && self.idle_since.is_none();
+        self.idle_since = idle.then(|| self.idle_since.unwrap_or(now));
+        self.slots = demand.iter().fold(0, |all, demand| all.saturating_add(demand.slots));
+        for slots in self.devices.values_mut() {
+            slots.count = 0;
+        }
+        for demand in demand {
+            if let Some(slots) = self.devices.get_mut(&demand.device) {
+                slots.count = demand.slots;
+            }
+        }
+        is_new
+    }
+
+    /// Finds the shards of open jobs in its cache, where that isn't known yet.
+    pub(crate) fn index_cache(&mut self, jobs: &BTreeMap<JobId, Job>) {
+        self.shards.retain(|job, _| jobs.get(job).is_some_and(Job::is_open));
+        let cached = &self.cached;
+        for job in jobs.values().filter(|job| job.is_open()) {
+            self.shards.entry(job.id).or_insert_with(|| {
+                let train = job.data.train.iter();
+                train.map(|shard| cached.contains(&shard.blob.sha256)).collect()
+            });
+        }
+    }
+
+    /// By shard of a job, is it in its cache? Where that is worked out.
+    #[must_use]
+    pub(crate) fn shards_of(&self, job: JobId) -> Option<&[bool]> {
+        self.shards.get(&job).map(Vec::as_slice)
+    }
+
+    /// Is a blob in its cache?
+    #[must_use]
+    pub(crate) fn has_blob(&self, blob: &Digest) -> bool {
+        self.cached.contains(blob)
+    }
+
+    /// A shard of a job will be in its cache.
+    pub(crate) fn will_have(&mut self, job: JobId, train: &[Shard], blob: Digest) {
+        if self.cached.insert(blob) {
+            // Other jobs may have the same one.
+            self.shards.retain(|other, _| *other == job);
+            let known = self.shards.values_mut().flatten().zip(train);
+            known.filter(|(_, shard)| shard.blob.sha256 == blob).for_each(|(has, _)| *has = true);
+        }
+    }
+
+    /// Is the host known well enough to be given work?
+    #[must_use]
+    pub(crate) fn is_known(&self) -> bool {
+        !self.devices.is_empty()
+    }
+
+    /// The device of that name.
+    #[must_use]
+    pub(crate) fn device(&self, name: &str) -> Option<&Device> {
+        self.devices.get(name).map(|slots| &slots.device)
+    }
+
+    /// Its devices.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &Device> {
+        self.devices.values().map(|slots| &slots.device)
+    }
+}
+
+impl DeviceSlots {
+    fn of(mut device: Device, count: u32) -> Self {
+        device.measured.truncate(MAX_MEASURED);
+        let measured = || device.measured.iter();
+        let peak = |of: &Measured| Some((of.workload.clone(), of.peak_memory?));
+        let ran_out = measured().filter(|of| of.out_of_memory).map(|of| of.workload.clone());
+        Self {
+            count,
+            peaks: measured().filter_map(peak).collect(),
+            ran_out: ran_out.collect(),
+            device,
+        }
+    }
+}

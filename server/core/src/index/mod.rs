@@ -1,0 +1,104 @@
+//! What is derived from the durable state, and kept up to date with each event.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `remaining_work.rs` | the running trials of a job by the work that they have left |
+
+mod remaining_work;
+
+pub(crate) use remaining_work::{RemainingWork, RemainingWorkIndex};
+
+use crate::{
+    cost::Estimates,
+    state::{Job, State, Trial},
+};
+use sojourn_protocol::{
+    ids::{JobId, TrialId},
+    time::UnixMillis,
+};
+use std::collections::BTreeMap;
+
+/// The derived index. It can be made anew from the state and the estimates at any time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct DerivedIndex {
+    /// By job, of those that have something left to train.
+    remaining: BTreeMap<JobId, RemainingWorkIndex>,
+    /// When the first wall-time limit of a job is reached. The job may have ended by then.
+    wall_time: Option<UnixMillis>,
+}
+
+impl DerivedIndex {
+    /// The remaining work of a job's trials, if some is left.
+    pub(crate) fn remaining(&self, job: JobId) -> Option<&RemainingWorkIndex> {
+        self.remaining.get(&job)
+    }
+
+    /// Jobs that have something left to train, in order.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.remaining.keys().copied()
+    }
+
+    /// Has the job something left to train?
+    pub(crate) fn has_work(&self, job: JobId) -> bool {
+        self.remaining.contains_key(&job)
+    }
+
+    /// How many trials are running, of all jobs.
+    pub(crate) fn running_trials(&self) -> usize {
+        self.remaining.values().map(RemainingWorkIndex::count).sum()
+    }
+
+    /// When the first wall-time limit is reached.
+    pub(crate) fn wall_time(&self) -> Option<UnixMillis> {
+        self.wall_time
+    }
+
+    /// Finds the first wall-time limit of all jobs.
+    pub(crate) fn update_wall_time(&mut self, state: &State) {
+        self.wall_time = state.jobs.values().filter_map(Job::time_up_at).min();
+    }
+
+    /// Updates all trials of all jobs: the estimates have changed.
+    pub(crate) fn update_all(&mut self, state: &State, estimates: &mut Estimates, now: UnixMillis) {
+        for job in state.jobs.values() {
+            self.update_job(job, estimates, now);
+        }
+    }
+
+    /// Updates all trials of a job.
+    pub(crate) fn update_job(&mut self, job: &Job, estimates: &mut Estimates, now: UnixMillis) {
+        estimates.register(job);
+        for trial in &job.trials {
+            self.update_trial(job.id, trial, estimates, now);
+        }
+    }
+
+    /// Updates a trial, after an event that concerned it.
+    pub(crate) fn update_trial(
+        &mut self,
+        job: JobId,
+        trial: &Trial,
+        estimates: &Estimates,
+        now: UnixMillis,
+    ) {
+        if trial.is_running() && !trial.chain.is_done() {
+            let work = estimates.work_left(job, trial);
+            let at_once = match trial.merging {
+                None => 1,
+                Some(_) => u64::try_from(trial.hops_in_flight() + 1).unwrap_or(u64::MAX),
+            };
+            let of_job = self.remaining.entry(job).or_default();
+            of_job.set(trial.id, RemainingWork { work, at_once }, trial.is_runnable(), now);
+        } else {
+            self.remove(job, trial.id);
+        }
+    }
+
+    fn remove(&mut self, job: JobId, trial: TrialId) {
+        let Some(of_job) = self.remaining.get_mut(&job) else { return };
+        of_job.remove(trial);
+        if of_job.is_empty() {
+            self.remaining.remove(&job);
+        }
+    }
+}

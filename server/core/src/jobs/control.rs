@@ -1,0 +1,138 @@
+//! What a user does with a running job: pauses it, resumes it, has it train for longer, cancels it.
+
+use super::JobHandler;
+use crate::{
+    event::Event,
+    reply::{Refusal, Reply},
+    state::{Job, JobEnd, Trial, TrialEnd, running_in_flight},
+};
+use sojourn_protocol::{
+    error::{ApiError, ErrorKind},
+    ids::{JobId, LeaseId, TrialId},
+    spec::MOST_EPOCHS,
+    time::UnixMillis,
+};
+
+impl JobHandler<'_> {
+    /// Pauses a job. `now`: its running hops end after their current batch.
+    pub(crate) fn pause(&mut self, job: JobId, now: bool) -> Reply<()> {
+        let known = self.state().find_running_job(job, "pause")?;
+        let of_trials = known.trials.iter().flat_map(Trial::live_leases);
+        let of_extras = known.extras.iter().flat_map(|extra| extra.live.iter().copied());
+        let live: Vec<LeaseId> = of_trials.chain(of_extras).collect();
+        if known.paused_at.is_none() {
+            self.record(Event::JobPaused { job })?;
+        }
+        for lease in live.into_iter().filter(|_| now) {
+            self.results.leases().stop(lease)?;
+        }
+        Ok(())
+    }
+
+    /// Resumes a paused job.
+    pub(crate) fn resume(&mut self, job: JobId) -> Reply<()> {
+        let known = self.state().find_running_job(job, "resume")?;
+        if known.paused_at.is_some() {
+            let live = known.trials.iter().flat_map(Trial::live_leases).collect();
+            self.results.leases().cancel_stops(live);
+            self.record(Event::JobResumed { job })?;
+            self.enter_fair_share(job);
+            self.wake_all();
+        }
+        Ok(())
+    }
+
+    /// Has a trial, or every trial that can, train for so many epochs in all.
+    pub(crate) fn extend(&mut self, job: JobId, epochs: u32, trial: Option<TrialId>) -> Reply<()> {
+        let known = self.state().find_job(job)?;
+        let trials = to_extend(known, epochs, trial, self.results.ledger.clock.now())?;
+        if !trials.is_empty() {
+            self.record(Event::JobExtended { job, trials: trials.clone(), epochs })?;
+            for trial in trials {
+                self.results.drop_verifications(job, trial)?;
+            }
+            self.enter_fair_share(job);
+            self.wake_all();
+        }
+        Ok(())
+    }
+
+    /// Ends a job, and everything in flight of it.
+    pub(crate) fn cancel(&mut self, job: JobId) -> Reply<()> {
+        let known = self.state().find_job(job)?;
+        if known.is_running() || !known.extras.is_empty() {
+            let in_flight = running_in_flight(known);
+            let extras: Vec<LeaseId> =
+                known.extras.iter().flat_map(|extra| &extra.live).copied().collect();
+            self.record(Event::JobCancelled { job })?;
+            self.results.leases().revoke(extras)?;
+            for of_trial in in_flight {
+                self.results.abandon(of_trial)?;
+            }
+        } else if !matches!(known.end, Some((JobEnd::Cancelled, _))) {
+            let message = format!("job {job} has ended: there is nothing to cancel");
+            return Err(Refusal::new(ErrorKind::Conflict, message));
+        }
+        Ok(())
+    }
+}
+
+/// The trials that are to train for longer; none where all that are meant do so already.
+fn to_extend(
+    job: &Job,
+    epochs: u32,
+    trial: Option<TrialId>,
+    now: UnixMillis,
+) -> Result<Vec<TrialId>, ApiError> {
+    if epochs > MOST_EPOCHS {
+        let message = format!("{epochs} epochs are too many: {MOST_EPOCHS} is the most");
+        return Err(ApiError::new(ErrorKind::Invalid, message));
+    }
+    let conflict = |message: String| Err(ApiError::new(ErrorKind::Conflict, message));
+    let id = job.id;
+    if matches!(job.end, Some((JobEnd::Cancelled, _))) {
+        return conflict(format!("job {id} was cancelled: submit it again"));
+    }
+    if let Some(length) = job.spec.search.wall_time.filter(|_| job.is_time_up(now)) {
+        return conflict(format!(
+            "job {id} has had its {length}: submit it again with a longer `search.wall_time`"
+        ));
+    }
+    let meant: Vec<&Trial> = match trial {
+        None => job.trials.iter().collect(),
+        Some(trial) => {
+            let known = job.trial(trial).ok_or_else(|| {
+                ApiError::new(ErrorKind::NotFound, format!("job {id} has no trial {trial}"))
+            })?;
+            vec![known]
+        }
+    };
+    // One that has reached its target would end again after its next epoch.
+    let can = |trial: &&Trial| match trial.end {
+        None | Some(TrialEnd::Finished) => trial.stopped.is_none(),
+        Some(TrialEnd::Failed(_) | TrialEnd::Cancelled) => false,
+    };
+    let search = &job.spec.search;
+    let reached = meant.iter().find_map(|trial| trial.stopped_because(search));
+    let able: Vec<&Trial> = meant.into_iter().filter(can).collect();
+    let Some(most) = able.iter().map(|trial| trial.epochs()).max() else {
+        return conflict(match (trial, reached) {
+            (Some(trial), Some(why)) => format!("trial {trial} of job {id} {why}: that is its end"),
+            (Some(trial), None) => format!("trial {trial} of job {id} has failed: it can't go on"),
+            (None, Some(_)) => {
+                format!("all trials of job {id} have failed or reached the target: none goes on")
+            }
+            (None, None) => format!("all trials of job {id} have failed: none can go on"),
+        });
+    };
+    if able.iter().all(|trial| trial.epochs() > epochs) {
+        let what = match trial {
+            Some(trial) => format!("trial {trial} of job {id}"),
+            None => format!("job {id}"),
+        };
+        let message = format!("{what} trains for {most} epochs already: {epochs} in all are fewer");
+        return Err(ApiError::new(ErrorKind::Invalid, message));
+    }
+    let shorter = able.iter().filter(|trial| trial.epochs() < epochs);
+    Ok(shorter.map(|trial| trial.id).collect())
+}

@@ -1,0 +1,46 @@
+//! Jobs as users and operators act on them: submission, control, placement, rollback, ends.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `submit.rs` | submission, and what is checked before |
+//! | `control.rs` | pause, resume, extend, cancel |
+//! | `placement.rs` | priority, share and number of hosts |
+//! | `evaluations.rs` | evaluations that users ask for |
+//! | `rollback.rs` | taking trials back to an earlier version |
+//! | `stopping.rs` | the end of a job's wall time |
+
+mod control;
+mod evaluations;
+mod placement;
+mod rollback;
+mod stopping;
+mod submit;
+
+use crate::{dispatch::Wake, event::Event, fault::CoreFault, results::ResultHandler, state::State};
+use sojourn_protocol::ids::JobId;
+
+/// What users and operators do with jobs.
+pub(crate) struct JobHandler<'a> {
+    pub(crate) results: ResultHandler<'a>,
+}
+
+impl JobHandler<'_> {
+    fn state(&self) -> &State {
+        self.results.ledger.state
+    }
+
+    fn record(&mut self, event: Event) -> Result<(), CoreFault> {
+        self.results.ledger.record(event)
+    }
+
+    /// Units may have become runnable.
+    fn wake_all(&mut self) {
+        self.results.ledger.waiters.wake(Wake::All);
+    }
+
+    /// A job that stood still goes on: it isn't owed what others got meanwhile.
+    fn enter_fair_share(&mut self, job: JobId) {
+        let ledger = &mut self.results.ledger;
+        ledger.planner.enter(ledger.state, job);
+    }
+}

@@ -1,0 +1,50 @@
+//! What a user changes of a running job's placement: its priority, its share, and on how many hosts it may be.
+
+use super::JobHandler;
+use crate::{event::Event, reply::Reply, state::Job};
+use sojourn_protocol::{
+    api::PlacementRequest,
+    error::{ApiError, ErrorKind},
+    ids::JobId,
+    spec::{HIGHEST_PRIORITY, LARGEST_SHARE},
+};
+
+impl JobHandler<'_> {
+    /// Changes a job's placement. Running units end as usual, wherever they are.
+    pub(crate) fn place(&mut self, job: JobId, request: PlacementRequest) -> Reply<()> {
+        let known = self.state().find_running_job(job, "change")?;
+        let priority = known.spec.placement.priority;
+        if let Some(event) = changed(known, request)? {
+            self.record(event)?;
+            let ledger = &mut self.results.ledger;
+            ledger.planner.change_priority(ledger.state, job, priority);
+            // Other hosts may keep its shards, and a plan may have become possible or worthless.
+            ledger.planner.forget_plan(job);
+            self.results.data.forget_job(job);
+            self.wake_all();
+        }
+        Ok(())
+    }
+}
+
+/// What a request changes; nothing where all is so already.
+fn changed(job: &Job, request: PlacementRequest) -> Result<Option<Event>, ApiError> {
+    let is = &job.spec.placement;
+    let invalid = |message: String| Err(ApiError::new(ErrorKind::Invalid, message));
+    let PlacementRequest { priority, share, max_hosts } = request;
+    if priority.is_some_and(|priority| !(-HIGHEST_PRIORITY..=HIGHEST_PRIORITY).contains(&priority))
+    {
+        return invalid(format!("a priority is -{HIGHEST_PRIORITY} to {HIGHEST_PRIORITY}"));
+    }
+    if share.is_some_and(|share| !(1..=LARGEST_SHARE).contains(&share)) {
+        return invalid(format!("a share is 1 to {LARGEST_SHARE}"));
+    }
+    let (priority, share) = (priority.unwrap_or(is.priority), share.unwrap_or(is.share));
+    let max_hosts = match max_hosts {
+        Some(0) => None,
+        Some(most) => Some(most),
+        None => is.max_hosts,
+    };
+    let same = (priority, share, max_hosts) == (is.priority, is.share, is.max_hosts);
+    Ok((!same).then_some(Event::JobPlaced { job: job.id, priority, share, max_hosts }))
+}

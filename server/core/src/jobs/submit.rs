@@ -1,0 +1,129 @@
+//! Submission of a job, and what is checked before.
+
+use super::JobHandler;
+use crate::{
+    event::Event,
+    reply::{Refusal, Reply},
+    state::{AtEnd, Job, JobEnd},
+};
+use sojourn_model::CheckpointLayout;
+use sojourn_protocol::{
+    api::{SubmitAnswer, Submitted},
+    digest::Digest,
+    error::{ApiError, ErrorKind},
+    manifest::{DataManifest, Labels, MOST_EVALUATION_SHARDS},
+    spec::{JobSpec, Loss},
+};
+
+/// Characters of a call's name that are kept.
+const MAX_NONCE_CHARS: usize = 64;
+
+impl JobHandler<'_> {
+    /// Submits a job whose blobs are published. The same job again is the one that is there, unless `again` is set or it
+    /// failed. `nonce` names the call: repeated, it has no other effect.
+    pub(crate) fn submit(
+        &mut self,
+        spec: Box<JobSpec>,
+        data: Box<DataManifest>,
+        again: bool,
+        nonce: Option<String>,
+    ) -> Reply<SubmitAnswer> {
+        let trials = check_submission(&spec, &data)?;
+        let bytes = serde_json::to_vec(&(&spec, &data))
+            .map_err(|_| ApiError::new(ErrorKind::Invalid, "the job can't be written as JSON"))?;
+        let key = Digest::of(&bytes);
+        let nonce = nonce.map(|nonce| nonce.chars().take(MAX_NONCE_CHARS).collect::<String>());
+        let state = self.state();
+        let same_call = nonce.as_ref().and_then(|nonce| state.job_nonces.get(nonce));
+        let existing = state.job_keys.get(&key).and_then(|job| state.jobs.get(job));
+        let existing = existing.filter(|job| !again && is_of_use(job)).map(|job| job.id);
+        if let Some(job) = same_call.copied().or(existing) {
+            return Ok(SubmitAnswer { job, trials, submitted: Submitted::Existing });
+        }
+        let mut blobs = data.blobs().chain(spec.blobs());
+        if let Some(missing) = blobs.find(|blob| !state.blobs.is_published(blob)) {
+            let message = format!("blob {} of the job isn't here: upload it first", missing.sha256);
+            return Err(Refusal::new(ErrorKind::Conflict, message));
+        }
+        drop(blobs);
+        let job = state.jobs.keys().next_back().copied().unwrap_or_default().next();
+        let at_end = if data.test.is_empty() { AtEnd::Nothing } else { AtEnd::Test };
+        self.record(Event::JobSubmitted { job, spec, data, key, nonce, at_end })?;
+        let ledger = &mut self.results.ledger;
+        let jobs = &ledger.state.jobs;
+        ledger.planner.keep_shares(|job| jobs.get(&job).is_some_and(Job::is_running));
+        self.wake_all();
+        Ok(SubmitAnswer { job, trials, submitted: Submitted::New })
+    }
+}
+
+/// The number of trials, where the job can be run.
+fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError> {
+    let invalid = |message: String| ApiError::new(ErrorKind::Invalid, message);
+    if data.train.is_empty() || data.valid.is_empty() {
+        return Err(invalid("the job has no training or no validation shards".into()));
+    }
+    let shards = data.train.iter().chain(&data.valid).chain(&data.test);
+    if shards.clone().any(|shard| shard.rows == 0) {
+        return Err(invalid("a shard has no rows".into()));
+    }
+    if data.valid.len().max(data.test.len()) > MOST_EVALUATION_SHARDS as usize {
+        return Err(invalid(format!(
+            "more than {MOST_EVALUATION_SHARDS} validation or test shards"
+        )));
+    }
+    if spec.placement.threads == 0 {
+        return Err(invalid("`placement.threads` is 0".into()));
+    }
+    spec.placement.check_merging().map_err(invalid)?;
+    match (&data.labels, spec.training.loss) {
+        (Labels::Classes(_), Loss::CrossEntropy) | (Labels::Number, Loss::Mse) => {}
+        (Labels::Classes(_), Loss::Mse) => {
+            return Err(invalid("loss `mse` needs labels that are numbers".into()));
+        }
+        (Labels::Number, Loss::CrossEntropy) => {
+            return Err(invalid("loss `cross-entropy` needs labels that are classes".into()));
+        }
+    }
+    spec.search.check(&data.labels).map_err(invalid)?;
+    for (n, init) in spec.init.iter().enumerate() {
+        let model = usize::try_from(init.model).ok().and_then(|at| spec.models.get(at));
+        if model.is_none() {
+            return Err(invalid(format!("`init` names model {}, which isn't there", init.model)));
+        }
+        if spec.init.iter().take(n).any(|earlier| earlier.model == init.model) {
+            return Err(invalid(format!("`init` names model {} twice", init.model)));
+        }
+    }
+    let trials = sojourn_workgen::trials(spec).map_err(|error| invalid(error.to_string()))?;
+    for (n, trial) in trials.iter().enumerate() {
+        sojourn_model::validate(&trial.config, &data.shape, data.labels.outputs())
+            .map_err(|error| invalid(format!("trial {n}: {error}")))?;
+        trial.config.check().map_err(|error| invalid(format!("trial {n}: {error}")))?;
+        check_given(spec, data, trial).map_err(|error| invalid(format!("trial {n}: {error}")))?;
+    }
+    u32::try_from(trials.len()).map_err(|_| invalid("too many trials".into()))
+}
+
+/// Has the blob that the trial starts from the size of its model's parameters? What is in it the
+/// trainer sees.
+fn check_given(
+    spec: &JobSpec,
+    data: &DataManifest,
+    trial: &sojourn_workgen::Trial,
+) -> Result<(), String> {
+    let Some(given) = spec.given(trial.model) else { return Ok(()) };
+    let context = crate::state::context(spec, data, trial.config.clone());
+    let layout = CheckpointLayout::of(&context).and_then(|layout| layout.given_layout());
+    let expected = layout.map_err(|error| error.to_string())?.file_bytes();
+    if given.bytes == expected {
+        return Ok(());
+    }
+    let actual = given.bytes;
+    Err(format!("`init` has {actual} bytes, the parameters of its model take {expected}"))
+}
+
+/// A job that failed or was cancelled doesn't stand in the way of the same job again.
+fn is_of_use(job: &Job) -> bool {
+    !matches!(job.end, Some((JobEnd::Failed | JobEnd::Cancelled, _)))
+}

@@ -1,0 +1,108 @@
+//! Ending a lease without a report, or a unit before its time.
+
+use super::{LeaseHandler, deadline::StopRequest};
+use crate::{
+    dispatch::Wake,
+    effect::Effect,
+    event::{Event, LeaseEnd, UnitKey},
+    fault::CoreFault,
+};
+use sojourn_protocol::ids::{HostId, LeaseId};
+
+/// What a host is told to have done when a lease runs out that it never began.
+const NOT_BEGUN: &str = "let a lease run out that it had not begun";
+
+impl LeaseHandler<'_> {
+    /// Closes the leases that run out by now.
+    pub(crate) fn expire(&mut self) -> Result<(), CoreFault> {
+        let now = self.ledger.clock.now();
+        while let Some((at, lease)) = self.ledger.leases.deadlines.first()
+            && at <= now
+        {
+            let deadline = self.ledger.leases.deadline(lease);
+            let silent = deadline.is_some_and(|deadline| deadline.renew_by <= now);
+            self.close(lease, if silent { LeaseEnd::Silent } else { LeaseEnd::Overdue })?;
+        }
+        Ok(())
+    }
+
+    /// Ends a live lease without a report.
+    pub(crate) fn close(&mut self, lease: LeaseId, end: LeaseEnd) -> Result<(), CoreFault> {
+        let known = self.ledger.state.leases.get(&lease).cloned();
+        let begun = self.ledger.leases.deadline(lease).is_some_and(|deadline| deadline.started);
+        self.ledger.leases.deadlines.clear(lease);
+        let Some(known) = known else { return Ok(()) };
+        let host = known.host;
+        let now = self.ledger.clock.now();
+        self.ledger.planner.settle_held(self.ledger.state, &known, now);
+        if end != LeaseEnd::Revoked {
+            self.ledger.planner.outdate_plan(known.unit.job());
+        }
+        if matches!(end, LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) {
+            self.ledger.effect(Effect::DropUpload(lease));
+        }
+        if end == LeaseEnd::Overdue && !begun {
+            self.count_release(host, NOT_BEGUN);
+        }
+        self.ledger.record(Event::LeaseEnded { lease, end })?;
+        self.ledger.waiters.wake(Wake::Host(host));
+        self.ledger.waiters.wake(Wake::All);
+        Ok(())
+    }
+
+    /// Closes leases whose unit is settled.
+    pub(crate) fn revoke(
+        &mut self,
+        leases: impl IntoIterator<Item = LeaseId>,
+    ) -> Result<(), CoreFault> {
+        leases.into_iter().try_for_each(|lease| self.close(lease, LeaseEnd::Revoked))
+    }
+
+    /// Ends a unit before its time: a hop in a slot comes back as far as it is, anything else is revoked.
+    pub(crate) fn stop(&mut self, lease: LeaseId) -> Result<(), CoreFault> {
+        let Some(known) = self.ledger.state.leases.get(&lease) else { return Ok(()) };
+        let host = known.host;
+        let is_hop = matches!(known.unit, UnitKey::Train { .. });
+        match self.ledger.leases.deadline(lease) {
+            Some(deadline) if is_hop && deadline.started => {
+                if !deadline.finished && !deadline.is_to_stop() {
+                    self.ledger.leases.deadlines.set_stop(lease, StopRequest::Wanted);
+                    self.ledger.waiters.wake(Wake::Host(host));
+                }
+                Ok(())
+            }
+            _ => self.close(lease, LeaseEnd::Revoked),
+        }
+    }
+
+    /// Hops that a host runs and is to end early.
+    pub(crate) fn leases_to_stop(&self, host: HostId) -> Vec<LeaseId> {
+        let live = self.ledger.state.hosts.get(&host).map(|host| &host.live);
+        let stops = |lease: &&LeaseId| {
+            let deadline = self.ledger.leases.deadline(**lease);
+            deadline.is_some_and(|deadline| deadline.is_to_stop() && !deadline.finished)
+        };
+        live.into_iter().flatten().filter(stops).copied().collect()
+    }
+
+    /// Those of them that the host hasn't been told of. From now on it has.
+    pub(crate) fn take_stop_requests(&mut self, host: HostId) -> Vec<LeaseId> {
+        let mut stop = self.leases_to_stop(host);
+        let deadlines = &mut self.ledger.leases.deadlines;
+        stop.retain(|lease| {
+            let wanted = deadlines.get(*lease).is_some_and(|of| of.stop == StopRequest::Wanted);
+            if wanted {
+                deadlines.set_stop(*lease, StopRequest::Sent);
+            }
+            wanted
+        });
+        stop
+    }
+
+    /// A paused job goes on: its hops needn't end early. A host that was told ends one nevertheless, which is harmless.
+    pub(crate) fn cancel_stops(&mut self, leases: Vec<LeaseId>) {
+        for lease in leases {
+            self.ledger.leases.deadlines.set_stop(lease, StopRequest::None);
+        }
+    }
+}

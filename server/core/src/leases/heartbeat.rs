@@ -1,0 +1,190 @@
+//! Heartbeats: a host is present, its leases make progress, some are of no use any more.
+
+use super::{LeaseHandler, deadline::Deadline};
+use crate::{effect::Effect, event::LeaseEnd, fault::CoreFault, reply::Reply, state::PastState};
+use sojourn_protocol::{
+    api::{HeartbeatAnswer, Held, HeldState},
+    ids::{HostId, LeaseId},
+    time::Millis,
+};
+
+/// Overrun leases are dropped after this many times [`CoreConfig::least_due`] without progress.
+const OVERRUN_PATIENCE: u64 = 10;
+
+impl LeaseHandler<'_> {
+    /// A host is present. The answer: leases to drop, reports that have ended, hops to end early.
+    pub(crate) fn heartbeat(
+        &mut self,
+        host: HostId,
+        held: &[Held],
+        reported: &[LeaseId],
+    ) -> Reply<HeartbeatAnswer> {
+        self.ledger.state.check_host(host)?;
+        self.mark_present(host, held)?;
+        let drop = self.drop_unwanted(host, held);
+        let reports = self.ledger.state.ended_reports(host, reported);
+        Ok(HeartbeatAnswer { drop, reports, stop: self.leases_to_stop(host) })
+    }
+
+    /// The host is present, and so are the leases that it holds: their deadlines move.
+    pub(crate) fn mark_present(&mut self, host: HostId, held: &[Held]) -> Result<(), CoreFault> {
+        self.revoke(self.paused_before_start(host, held))?;
+        let now = self.ledger.clock.now();
+        let session = self.hosts.open_session(host);
+        session.seen_at = now;
+        let mut slots = SlotCount {
+            slots: usize::try_from(session.slots).unwrap_or(usize::MAX),
+            running: self.occupancy().running_leases(host),
+            busy: held.iter().any(|held| held.state.progress().is_some()),
+        };
+        for held in held {
+            let live = self.ledger.state.leases.get(&held.lease);
+            let own = live.is_some_and(|lease| lease.host == host);
+            let deadline = self.ledger.leases.deadline(held.lease).copied();
+            let Some(deadline) = deadline.filter(|_| own) else {
+                self.watch_overrun(held);
+                let last = self.ledger.state.last_lease;
+                self.ledger.leases.provisional.was_provisional(held.lease, last);
+                continue;
+            };
+            let deadline = self.progressed(deadline, held, &mut slots);
+            self.ledger.leases.deadlines.set(held.lease, deadline);
+        }
+        Ok(())
+    }
+
+    /// The deadline of a live lease, after its host has reported how far it is.
+    fn progressed(&self, mut deadline: Deadline, held: &Held, slots: &mut SlotCount) -> Deadline {
+        let (now, config) = (self.ledger.clock.now(), self.ledger.config);
+        deadline.renew_by = now + config.lease_term;
+        let grace = now + config.start_grace;
+        match held.state {
+            HeldState::Waiting => {
+                // It starts when the unit before it ends, however long that takes. Where none runs, it should have
+                // started.
+                if !deadline.started && slots.busy {
+                    deadline.due = deadline.due.max(grace);
+                }
+            }
+            HeldState::Fetching { fetched } => deadline.fetched_more(fetched, grace),
+            HeldState::Running { done, of } | HeldState::Awaiting { done, of, .. } => {
+                let starts = !deadline.started && slots.running < slots.slots;
+                if starts {
+                    (deadline.since, deadline.first) = (now, done);
+                    deadline.started = true;
+                    slots.running += 1;
+                }
+                if starts || (deadline.started && done > deadline.done) {
+                    (deadline.done, deadline.of, deadline.done_at) = (done, of, now);
+                    let cost = self.cost();
+                    let whole = cost.lease_estimate(held.lease);
+                    let remaining = u64::from(of.saturating_sub(done));
+                    let remaining = whole.0.saturating_mul(remaining) / u64::from(of.max(1));
+                    deadline.due = now + cost.patience(held.lease, Millis(remaining));
+                }
+                // The bytes that it waits for arrive, if slowly.
+                if let HeldState::Awaiting { fetched, .. } = held.state {
+                    deadline.fetched_more(fetched, grace);
+                }
+            }
+            HeldState::Finished | HeldState::Sending { .. } => {
+                // Its slot is free. The upload remains.
+                if deadline.is_running() {
+                    slots.running = slots.running.saturating_sub(1);
+                }
+                deadline.produced = held.made;
+                if !deadline.finished {
+                    deadline.finished = true;
+                    deadline.due = now + self.cost().delivery_time(held.lease);
+                }
+                // More than ever before: a slow link, but it works.
+                if let HeldState::Sending { sent } = held.state
+                    && sent > deadline.uploaded
+                {
+                    deadline.uploaded = sent;
+                    deadline.due = deadline.due.max(grace);
+                }
+            }
+        }
+        deadline
+    }
+
+    /// Leases of paused jobs that a host holds and hasn't started.
+    fn paused_before_start(&self, host: HostId, held: &[Held]) -> Vec<LeaseId> {
+        let state = &*self.ledger.state;
+        let own = |id: LeaseId| state.leases.get(&id).is_some_and(|lease| lease.host == host);
+        let paused = held.iter().filter(|held| match held.state {
+            HeldState::Waiting | HeldState::Fetching { .. } => {
+                own(held.lease) && state.is_paused(held.lease)
+            }
+            HeldState::Running { .. }
+            | HeldState::Awaiting { .. }
+            | HeldState::Finished
+            | HeldState::Sending { .. } => false,
+        });
+        paused.map(|held| held.lease).collect()
+    }
+
+    /// A lease that ran out may still bring a result. One that makes no progress hangs.
+    fn watch_overrun(&mut self, held: &Held) {
+        let past = self.ledger.state.past.get(&held.lease);
+        let ran_out = past.is_some_and(|past| matches!(past.state, PastState::Lapsed(_)));
+        if let (HeldState::Running { done, .. }, true) = (held.state, ran_out) {
+            self.ledger.leases.watch_overrun(held.lease, done, self.ledger.clock.now());
+        } else {
+            self.ledger.leases.end_overrun(held.lease);
+        }
+    }
+
+    /// Has a lease that ran out made no progress for as long as a slow unit may take?
+    fn is_hung(&self, lease: LeaseId) -> bool {
+        let patience = Millis(self.ledger.config.least_due.0.saturating_mul(OVERRUN_PATIENCE));
+        let since = self.ledger.leases.overrun_since(lease);
+        since.is_some_and(|since| since + patience < self.ledger.clock.now())
+    }
+
+    /// Takes out the held leases that are of no use any more, with what was uploaded under them.
+    pub(crate) fn drop_unwanted(&mut self, host: HostId, held: &[Held]) -> Vec<LeaseId> {
+        let unwanted = |held: &&Held| self.is_unwanted(host, held);
+        let dropped: Vec<LeaseId> = held.iter().filter(unwanted).map(|held| held.lease).collect();
+        for lease in &dropped {
+            self.ledger.leases.end_overrun(*lease);
+            let past = self.ledger.state.past.get(lease);
+            if past.is_some_and(|past| past.lease.host == host) {
+                self.ledger.leases.drop_upload(*lease);
+                self.ledger.effect(Effect::DropUpload(*lease));
+            }
+        }
+        dropped
+    }
+
+    /// Is a held lease of no use any more: not this host's, revoked, settled, or hung?
+    fn is_unwanted(&self, host: HostId, held: &Held) -> bool {
+        let state = &*self.ledger.state;
+        if let Some(lease) = state.leases.get(&held.lease) {
+            return lease.host != host || !state.is_wanted(lease);
+        }
+        if self.ledger.leases.provisional.has(host, held.lease) {
+            return false;
+        }
+        let Some(past) = state.past.get(&held.lease) else { return true };
+        let is_useless = past.lease.host != host || !state.is_wanted(&past.lease);
+        match &past.state {
+            PastState::Lapsed(LeaseEnd::Silent) => is_useless || self.is_hung(held.lease),
+            // A unit that hung is to be stopped. One that is trained may still be of use.
+            PastState::Lapsed(LeaseEnd::Overdue) => is_useless || !held.state.is_finished(),
+            PastState::Lapsed(LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) => true,
+            PastState::Acknowledged(_) | PastState::Failed(_) | PastState::Ended(_) => {
+                past.lease.host != host
+            }
+        }
+    }
+}
+
+/// The slots of a host, while its held leases are gone through.
+struct SlotCount {
+    slots: usize,
+    running: usize,
+    /// Does any unit run there?
+    busy: bool,
+}

@@ -1,0 +1,136 @@
+//! A lease as its host gets it.
+
+use super::provisional::ProvisionalLease;
+use crate::{
+    cost::Occupancy,
+    event::UnitKey,
+    state::{Job, Lease, State},
+};
+use sojourn_protocol::{
+    ids::{Epoch, HostId, LeaseId, ShardId, TrialId},
+    manifest::DataSplit,
+    position::Position,
+    seeds,
+    unit::{self, Base, Evaluation, Hop, Leg, Unit},
+};
+use std::collections::BTreeSet;
+
+impl Occupancy<'_> {
+    /// A live lease as it goes over the wire.
+    pub(crate) fn lease_message(&self, lease: LeaseId) -> Option<unit::Lease> {
+        let known = self.state.leases.get(&lease)?;
+        let deadline = self.leases.deadline(lease);
+        Some(unit::Lease {
+            id: lease,
+            unit: self.state.unit_message(known)?,
+            device: known.device.clone(),
+            renew_by: deadline
+                .map_or(self.now + self.config.lease_term, |deadline| deadline.renew_by),
+            heartbeat_every: self.config.heartbeat_every,
+            upload_bytes: match known.unit {
+                UnitKey::Train { job, trial, .. } => self.state.trial(job, trial)?.checkpoint_bytes,
+                UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => 0,
+            },
+        })
+    }
+
+    /// A promised lease as it goes over the wire.
+    pub(crate) fn provisional_message(
+        &self,
+        provisional: &ProvisionalLease,
+    ) -> Option<unit::Lease> {
+        let lease = &provisional.lease;
+        let base = Base::Checkpoint { version: lease.base, blob: provisional.base };
+        let hop = self.state.hop_from(lease, base, provisional.start.step)?;
+        Some(unit::Lease {
+            id: lease.id,
+            unit: Unit::Train(hop),
+            device: lease.device.clone(),
+            renew_by: self.now + self.config.lease_term,
+            heartbeat_every: self.config.heartbeat_every,
+            upload_bytes: provisional.base.bytes,
+        })
+    }
+
+    /// What was promised to a host that doesn't hold it: the answer was lost, or the host began anew.
+    pub(crate) fn missing_provisional(
+        &self,
+        host: HostId,
+        held: &BTreeSet<LeaseId>,
+    ) -> Vec<unit::Lease> {
+        let promised = self.leases.provisional().of(host);
+        let missing = promised.filter(|provisional| !held.contains(&provisional.lease.id));
+        missing.filter_map(|provisional| self.provisional_message(provisional)).collect()
+    }
+}
+
+impl State {
+    fn unit_message(&self, lease: &Lease) -> Option<Unit> {
+        let job = self.jobs.get(&lease.unit.job())?;
+        let trial = job.trial(lease.unit.trial())?;
+        Some(match lease.unit {
+            UnitKey::Train { .. } => Unit::Train(self.hop_message(lease)?),
+            UnitKey::Evaluate { epoch, .. } => {
+                let evaluation = trial.evaluations.get(&epoch)?;
+                Unit::Evaluate(Evaluation {
+                    job: job.id,
+                    trial: trial.id,
+                    epoch,
+                    version: evaluation.version,
+                    checkpoint: evaluation.checkpoint,
+                    shards: job.data.valid.clone(),
+                    split: DataSplit::Valid,
+                    counting: job.spec.search.counting(&job.data.labels),
+                    context: trial.context_of(lease.id),
+                })
+            }
+            UnitKey::Extra { name, .. } => {
+                let extra = job.extra(&name)?;
+                Unit::Evaluate(Evaluation {
+                    job: job.id,
+                    trial: trial.id,
+                    epoch: name.epoch,
+                    version: extra.version,
+                    checkpoint: extra.checkpoint,
+                    shards: job.data.split(name.split).to_vec(),
+                    split: name.split,
+                    counting: job.spec.search.full_counting(&job.data.labels),
+                    context: trial.context_of(lease.id),
+                })
+            }
+        })
+    }
+
+    /// The hop of a lease whose result would be taken in, with those that follow it.
+    pub(crate) fn hop_message(&self, lease: &Lease) -> Option<Hop> {
+        let trial = self.trial(lease.unit.job(), lease.unit.trial())?;
+        let (base, step) = trial.base_of(lease)?;
+        self.hop_from(lease, base, step)
+    }
+
+    /// The hop of a lease, with those that follow it, from a base and a step.
+    pub(crate) fn hop_from(&self, lease: &Lease, base: Base, step: u64) -> Option<Hop> {
+        let UnitKey::Train { job, trial, epoch, shard, from } = lease.unit else { return None };
+        let job = self.jobs.get(&job)?;
+        let trial = job.trial(trial)?;
+        let leg = |shard: ShardId| leg(job, trial.id, epoch, shard);
+        let Leg { shard_id, shard, seed } = leg(shard)?;
+        Some(Hop {
+            job: job.id,
+            trial: trial.id,
+            base,
+            start: Position { epoch, shard: shard_id, batch: from, step },
+            shard,
+            seed,
+            context: trial.context_of(lease.id),
+            then: lease.then.iter().copied().map(leg).collect::<Option<_>>()?,
+            until: lease.until,
+        })
+    }
+}
+
+/// A hop over a shard that follows under the same lease.
+fn leg(job: &Job, trial: TrialId, epoch: Epoch, shard_id: ShardId) -> Option<Leg> {
+    let shard = *job.data.train.get(unit::shard_index(shard_id))?;
+    Some(Leg { shard_id, shard, seed: seeds::hop(job.spec.seed, trial, epoch, shard_id) })
+}

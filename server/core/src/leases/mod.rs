@@ -1,0 +1,128 @@
+//! Live leases: their deadlines, and those that hosts hold before they are granted.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `deadline.rs` | when each live lease runs out, and how far it is |
+//! | `provisional.rs` | leases that are granted when the result before them was taken in |
+//! | `heartbeat.rs` | presence and progress |
+//! | `release.rs`, `close.rs` | ends without a report |
+//! | `access.rs` | what a host may upload and read |
+//! | `confirm.rs` | how a provisional lease becomes a granted one |
+//! | `message.rs` | a lease as its host gets it |
+
+mod access;
+mod close;
+mod confirm;
+mod deadline;
+mod heartbeat;
+mod message;
+mod provisional;
+mod release;
+
+pub(crate) use confirm::{ContinuedTrial, ResultBefore};
+pub(crate) use deadline::{Deadline, Deadlines, StopRequest};
+pub(crate) use provisional::{ProvisionalLease, ProvisionalLeases};
+pub(crate) use release::FREE_RELEASES;
+
+use crate::{
+    cost::{Cost, Occupancy},
+    hosts::Hosts,
+    ledger::Ledger,
+};
+use sojourn_protocol::{ids::LeaseId, time::UnixMillis};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of leases beside the durable state.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Leases {
+    deadlines: Deadlines,
+    provisional: ProvisionalLeases,
+    /// Leases that ran out and that their host still runs: batches done, and since when.
+    overrunning: BTreeMap<LeaseId, (u32, UnixMillis)>,
+    /// Leases that ran out and that their host was told to drop: what was uploaded under them is gone.
+    dropped_uploads: BTreeSet<LeaseId>,
+}
+
+impl Leases {
+    /// When live leases run out.
+    pub(crate) fn deadlines(&self) -> &Deadlines {
+        &self.deadlines
+    }
+
+    /// The same, to change them.
+    pub(crate) fn deadlines_mut(&mut self) -> &mut Deadlines {
+        &mut self.deadlines
+    }
+
+    /// The deadline of a live lease.
+    pub(crate) fn deadline(&self, lease: LeaseId) -> Option<&Deadline> {
+        self.deadlines.get(lease)
+    }
+
+    /// Leases that hosts hold before they are granted.
+    pub(crate) fn provisional(&self) -> &ProvisionalLeases {
+        &self.provisional
+    }
+
+    /// The same, to change them.
+    pub(crate) fn provisional_mut(&mut self) -> &mut ProvisionalLeases {
+        &mut self.provisional
+    }
+
+    /// A host runs a lease that ran out, and has done so many batches of it.
+    pub(crate) fn watch_overrun(&mut self, lease: LeaseId, done: u32, now: UnixMillis) {
+        let seen = self.overrunning.entry(lease).or_insert((done, now));
+        if done > seen.0 {
+            *seen = (done, now);
+        }
+    }
+
+    /// No host runs a lease any more that ran out.
+    pub(crate) fn end_overrun(&mut self, lease: LeaseId) {
+        self.overrunning.remove(&lease);
+    }
+
+    /// Since when a lease that ran out has made no progress.
+    pub(crate) fn overrun_since(&self, lease: LeaseId) -> Option<UnixMillis> {
+        self.overrunning.get(&lease).map(|(_, since)| *since)
+    }
+
+    /// What was uploaded under a lease is thrown away.
+    pub(crate) fn drop_upload(&mut self, lease: LeaseId) {
+        self.dropped_uploads.insert(lease);
+    }
+
+    /// A lease was reported: what is uploaded under it now counts.
+    pub(crate) fn reported(&mut self, lease: LeaseId) {
+        self.end_overrun(lease);
+        self.dropped_uploads.remove(&lease);
+    }
+
+    /// Was what had been uploaded under a lease thrown away?
+    pub(crate) fn was_upload_dropped(&self, lease: LeaseId) -> bool {
+        self.dropped_uploads.contains(&lease)
+    }
+
+    /// Forgets dropped uploads of leases that are forgotten themselves.
+    pub(crate) fn forget_dropped_uploads(&mut self, is_known: impl Fn(LeaseId) -> bool) {
+        self.dropped_uploads.retain(|lease| is_known(*lease));
+    }
+}
+
+/// Grants, deadlines and ends of leases.
+pub(crate) struct LeaseHandler<'a> {
+    pub(crate) ledger: Ledger<'a>,
+    pub(crate) hosts: &'a mut Hosts,
+}
+
+impl LeaseHandler<'_> {
+    /// How long things take.
+    pub(crate) fn cost(&self) -> Cost<'_> {
+        Cost::new(&self.ledger, self.hosts)
+    }
+
+    /// When running work ends.
+    pub(crate) fn occupancy(&self) -> Occupancy<'_> {
+        Occupancy::new(&self.ledger, self.hosts)
+    }
+}

@@ -1,0 +1,126 @@
+//! Provisional leases: a host that has trained a trial's hops goes on with the trial while their result is uploaded.
+//!
+//! ```text
+//!   host      [ train A ][ train B ............................ ]
+//!   link                 [ A's checkpoint ]
+//!   server               ^ B is given      ^ A is assimilated: B is granted, on the version that A produced
+//!                          provisionally
+//! ```
+//!
+//! A provisional lease is soft state: nothing durable knows of it. Where A's result isn't taken in, the host is told to
+//! drop B.
+
+use crate::state::Lease;
+use sojourn_protocol::{
+    digest::BlobRef,
+    ids::{HostId, JobId, LeaseId},
+    position::Position,
+};
+use std::collections::BTreeMap;
+
+/// An id that a host names counts as promised before the server started, where it is no further than this beyond
+/// those that are known.
+const MAX_UNKNOWN_IDS: u64 = 1 << 16;
+
+/// A lease that is granted when the result that it goes on from is taken in.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ProvisionalLease {
+    /// As it will be.
+    pub(crate) lease: Lease,
+    /// Where it begins.
+    pub(crate) start: Position,
+    /// What it begins with: what the lease before it has made, as its host says.
+    pub(crate) base: BlobRef,
+    /// Microseconds that it should take.
+    pub(crate) takes: u64,
+    /// Why it was chosen, in words.
+    pub(crate) why: String,
+}
+
+/// All promises that are open.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ProvisionalLeases {
+    by_host: BTreeMap<(HostId, LeaseId), ProvisionalLease>,
+    /// By the lease whose result is awaited.
+    after: BTreeMap<LeaseId, (HostId, LeaseId)>,
+    /// The last id that was promised.
+    last: LeaseId,
+}
+
+impl ProvisionalLeases {
+    /// The last id that was promised.
+    pub(crate) fn last(&self) -> LeaseId {
+        self.last
+    }
+
+    /// Promises a lease, which goes on from the result of another.
+    pub(crate) fn insert(&mut self, after: LeaseId, provisional: ProvisionalLease) {
+        let key = (provisional.lease.host, provisional.lease.id);
+        self.last = self.last.max(provisional.lease.id);
+        self.after.insert(after, key);
+        self.by_host.insert(key, provisional);
+    }
+
+    /// What goes on from a lease's result.
+    pub(crate) fn after(&self, lease: LeaseId) -> Option<&ProvisionalLease> {
+        self.by_host.get(self.after.get(&lease)?)
+    }
+
+    /// Takes it out.
+    pub(crate) fn take_after(&mut self, lease: LeaseId) -> Option<ProvisionalLease> {
+        let key = self.after.remove(&lease)?;
+        self.by_host.remove(&key)
+    }
+
+    /// Takes a host's promise out.
+    pub(crate) fn take(&mut self, host: HostId, lease: LeaseId) -> Option<ProvisionalLease> {
+        let provisional = self.by_host.remove(&(host, lease))?;
+        self.after.retain(|_, key| *key != (host, lease));
+        Some(provisional)
+    }
+
+    /// Each with the lease whose result is awaited.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (LeaseId, Option<&ProvisionalLease>)> {
+        self.after.iter().map(|(after, key)| (*after, self.by_host.get(key)))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_host.len()
+    }
+
+    /// Takes those of a job out.
+    pub(crate) fn take_of(&mut self, job: JobId) -> Vec<ProvisionalLease> {
+        let of_job = |(_, key): &(&LeaseId, &(HostId, LeaseId))| {
+            self.by_host.get(key).is_some_and(|provisional| provisional.lease.unit.job() == job)
+        };
+        let after: Vec<LeaseId> =
+            self.after.iter().filter(of_job).map(|(after, _)| *after).collect();
+        after.into_iter().filter_map(|after| self.take_after(after)).collect()
+    }
+
+    /// Was it promised to that host?
+    pub(crate) fn has(&self, host: HostId, lease: LeaseId) -> bool {
+        self.by_host.contains_key(&(host, lease))
+    }
+
+    /// What was promised to a host.
+    pub(crate) fn of(&self, host: HostId) -> impl Iterator<Item = &ProvisionalLease> {
+        let all = (host, LeaseId(0))..=(host, LeaseId(u64::MAX));
+        self.by_host.range(all).map(|(_, provisional)| provisional)
+    }
+
+    /// All ids.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = LeaseId> {
+        self.by_host.keys().map(|(_, lease)| *lease)
+    }
+
+    /// A host names an id that nobody knows: a server may have promised it before it ended. No other lease is to
+    /// have it, as the host would take that for the one that it has.
+    pub(crate) fn was_provisional(&mut self, lease: LeaseId, last_lease: LeaseId) {
+        let known = self.last.max(last_lease);
+        if lease > known && lease.0 - known.0 <= MAX_UNKNOWN_IDS {
+            self.last = lease;
+        }
+    }
+}

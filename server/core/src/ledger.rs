@@ -1,0 +1,143 @@
+//! The ledger: the one way in which events are decided and effects are asked for.
+//!
+//! ```text
+//!   handler --record(event)--> State::fold --changes--> index, provisional leases, plans, wake-ups
+//!                                   '------> Output: Persist(record), and the effects of the handler
+//! ```
+
+use crate::{
+    clock::Clock,
+    command::ReplyTo,
+    config::CoreConfig,
+    dispatch::{Waiters, Wake},
+    effect::{Answer, Effect, JournalPosition},
+    event::{Event, Record},
+    fault::CoreFault,
+    index::DerivedIndex,
+    leases::{Leases, ProvisionalLease},
+    schedule::Planner,
+    state::{Change, State},
+};
+use sojourn_protocol::error::ApiError;
+
+/// The effects of the step under way.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    effects: Vec<Effect>,
+}
+
+impl Output {
+    /// Takes the effects out.
+    pub(crate) fn take(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Asks for an effect.
+    pub(crate) fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+}
+
+/// The durable state with what is derived from it. Every handler holds one.
+pub(crate) struct Ledger<'a> {
+    pub(crate) clock: &'a Clock,
+    pub(crate) config: &'a CoreConfig,
+    /// To read. Only [`Ledger::record`] changes it.
+    pub(crate) state: &'a mut State,
+    pub(crate) index: &'a mut DerivedIndex,
+    pub(crate) leases: &'a mut Leases,
+    pub(crate) planner: &'a mut Planner,
+    pub(crate) waiters: &'a mut Waiters,
+    pub(crate) output: &'a mut Output,
+}
+
+impl Ledger<'_> {
+    /// Decides an event: folds it into the state, updates what is derived, and has it journalled.
+    pub(crate) fn record(&mut self, event: Event) -> Result<(), CoreFault> {
+        let position = JournalPosition(self.state.position.0 + 1);
+        let record = Record { position, at: self.clock.now(), event };
+        let changes = self.state.fold(&record)?;
+        for change in changes.iter() {
+            self.apply(change);
+        }
+        self.withdraw_provisional(&record.event);
+        self.output.push(Effect::Persist(record));
+        Ok(())
+    }
+
+    /// Has the shell do something, in the order of the step's effects.
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.output.push(effect);
+    }
+
+    /// Answers, once everything so far is durable.
+    pub(crate) fn reply(&mut self, to: ReplyTo, answer: Result<Answer, ApiError>) {
+        let after = self.state.position;
+        self.output.push(Effect::Reply { to, after, answer: answer.map(Box::new) });
+    }
+
+    /// The same for a shorter time, to be passed on.
+    pub(crate) fn reborrow(&mut self) -> Ledger<'_> {
+        Ledger {
+            clock: self.clock,
+            config: self.config,
+            state: self.state,
+            index: self.index,
+            leases: self.leases,
+            planner: self.planner,
+            waiters: self.waiters,
+            output: self.output,
+        }
+    }
+
+    /// Updates what is derived from the state.
+    fn apply(&mut self, change: Change) {
+        let now = self.clock.now();
+        match change {
+            Change::Work { job, trial: None, .. } => {
+                if let Some(job) = self.state.jobs.get(&job) {
+                    self.index.update_job(job, self.planner.estimates_mut(), now);
+                }
+            }
+            Change::Work { job, trial: Some(trial), .. } => {
+                if let Some(trial) = self.state.trial(job, trial) {
+                    self.index.update_trial(job, trial, self.planner.estimates(), now);
+                }
+            }
+            Change::WallTime => self.index.update_wall_time(self.state),
+            Change::LeaseGranted(_)
+            | Change::LeaseClosed { .. }
+            | Change::ResultSettled { .. }
+            | Change::TrialEnded(..)
+            | Change::Job(_)
+            | Change::Host(_)
+            | Change::Blob(_) => {}
+        }
+    }
+
+    /// Withdraws provisional leases whose result before them won't be taken in.
+    fn withdraw_provisional(&mut self, event: &Event) {
+        let provisional = self.leases.provisional_mut();
+        let withdrawn = match event {
+            Event::LeaseEnded { lease, .. }
+            | Event::Rejected { lease, .. }
+            | Event::Superseded { lease }
+            | Event::UnitFailed { lease, .. } => {
+                provisional.take_after(*lease).into_iter().collect()
+            }
+            Event::JobCancelled { job }
+            | Event::JobPaused { job }
+            | Event::JobExtended { job, .. } => provisional.take_of(*job),
+            _ => Vec::new(),
+        };
+        for lease in withdrawn {
+            self.withdrawn(&lease);
+        }
+    }
+
+    /// A provisional lease isn't granted: its host is to hear so, and its hops go to somebody else.
+    pub(crate) fn withdrawn(&mut self, provisional: &ProvisionalLease) {
+        self.waiters.wake(Wake::Host(provisional.lease.host));
+        self.planner.outdate_plan(provisional.lease.unit.job());
+    }
+}

@@ -1,0 +1,119 @@
+//! What reading commands see of hosts.
+
+use super::Views;
+use crate::{
+    event::UnitKey,
+    hosts::{DeviceSlots, Session},
+    state::{Host, Job, Lease},
+};
+use sojourn_protocol::{
+    api::ReleaseRequest,
+    error::{ApiError, ErrorKind},
+    ids::HostId,
+    inventory::Device,
+    view::{DeviceView, Doubtful, HeldView, HostState, HostView},
+};
+
+impl Views<'_> {
+    /// One host.
+    pub(crate) fn host(&self, host: HostId) -> Result<HostView, ApiError> {
+        self.known_host(host)
+            .ok_or_else(|| ApiError::new(ErrorKind::NotFound, format!("no host {host}")))
+    }
+
+    pub(crate) fn hosts(&self) -> Vec<HostView> {
+        self.state.hosts.keys().filter_map(|host| self.known_host(*host)).collect()
+    }
+
+    pub(crate) fn known_host(&self, host: HostId) -> Option<HostView> {
+        let host = self.state.hosts.get(&host)?;
+        let session = self.hosts.session(host.id);
+        let leases = host.live.iter().filter_map(|lease| self.state.leases.get(lease));
+        Some(HostView {
+            host: host.id,
+            name: host.name.clone(),
+            state: self.host_state(host),
+            seen_at: session.map(|session| session.seen_at),
+            slots: session.map_or(0, |session| session.slots),
+            devices: session.map(|session| self.devices_of(host.id, session)).unwrap_or_default(),
+            cached: session.map_or(0, |c| u64::try_from(c.cached.len()).unwrap_or(u64::MAX)),
+            cache: session.and_then(|session| session.cache),
+            links: session.map(|session| session.links).unwrap_or_default(),
+            leases: leases.map(|lease| self.held_view(lease)).collect(),
+            used: host.used,
+            expired: host.expired,
+            reliability: host.reliability.is_known().then(|| host.reliability.share(self.now)),
+            confirmed: host.trust.confirmed,
+            confirmed_in_row: host.trust.in_row,
+            refuted: host.trust.refuted,
+            doubtful: self.suspect_hops_of(host.id),
+            failures: host.failures,
+            last_error: match self.hosts.releases(host.id).map(|history| &history.last_reason) {
+                Some(reason) if !ReleaseRequest::is_wished(reason) => {
+                    Some(format!("gave work back: {reason}"))
+                }
+                _ => host.last_error.clone(),
+            },
+            train_micros: host.train_micros,
+        })
+    }
+
+    /// What a refuted host has delivered, in any job, since its last confirmed result.
+    fn suspect_hops_of(&self, host: HostId) -> Vec<Doubtful> {
+        let of_job = |job: &Job| {
+            let job_id = job.id;
+            let doubtful = self.state.suspect_hops(host, job).map(move |(trial, hop)| {
+                let (version, epoch) = (hop.version, hop.epoch());
+                Doubtful { job: job_id, trial: trial.id, version, epoch }
+            });
+            doubtful.collect::<Vec<_>>()
+        };
+        self.state.jobs.values().flat_map(of_job).collect()
+    }
+
+    fn devices_of(&self, host: HostId, session: &Session) -> Vec<DeviceView> {
+        let estimates = self.estimates;
+        let view = |slots: &DeviceSlots| {
+            let Device { name, numeric_class, flops, memory, measured } = slots.device.clone();
+            let estimate_error = estimates.error_of(host, &name).thousandths();
+            let slots = slots.count;
+            DeviceView { name, slots, numeric_class, flops, memory, measured, estimate_error }
+        };
+        session.devices.values().map(view).collect()
+    }
+
+    fn host_state(&self, host: &Host) -> HostState {
+        if host.revoked {
+            HostState::Revoked
+        } else if let Some(until) = self.hosts.cooldown(host.id).filter(|until| *until > self.now) {
+            HostState::Resting { until }
+        } else if self.is_live(host.id) {
+            HostState::Live
+        } else {
+            HostState::Away
+        }
+    }
+
+    fn held_view(&self, lease: &Lease) -> HeldView {
+        let unit = match lease.unit {
+            UnitKey::Train { epoch, shard, from, .. } => {
+                let from = if from == 0 { String::new() } else { format!(" from batch {from}") };
+                let then: String = lease.then.iter().map(|shard| format!(", {shard}")).collect();
+                format!("train epoch {epoch} shard {shard}{from}{then}")
+            }
+            UnitKey::Evaluate { epoch, .. } => format!("evaluate epoch {epoch}"),
+            UnitKey::Extra { name, .. } => {
+                format!("evaluate epoch {} on the {} data", name.epoch, name.split.name())
+            }
+        };
+        let deadline = self.leases.deadline(lease.id);
+        HeldView {
+            lease: lease.id,
+            job: lease.unit.job(),
+            trial: lease.unit.trial(),
+            unit,
+            running: deadline.is_some_and(|deadline| deadline.started && !deadline.finished),
+            age: self.now - lease.granted_at,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What reading commands see of jobs and trials.
+
+use super::Views;
+use crate::state::{Job, JobEnd, Trial, TrialEnd};
+use sojourn_protocol::{
+    error::ApiError,
+    ids::{JobId, TrialId},
+    view::{
+        BestView, EvaluationView, JobDetail, JobState, JobView, TrialHistory, TrialState, TrialView,
+    },
+};
+
+impl Views<'_> {
+    pub(crate) fn jobs(&self) -> Vec<JobView> {
+        self.state.jobs.values().map(|job| self.summary(job)).collect()
+    }
+
+    /// One job, in short.
+    pub(crate) fn job_summary(&self, job: JobId) -> Result<JobView, ApiError> {
+        Ok(self.summary(self.state.find_job(job)?))
+    }
+
+    pub(crate) fn job(&self, job: JobId) -> Result<JobDetail, ApiError> {
+        let job = self.state.find_job(job)?;
+        let mut summary = self.summary(job);
+        summary.test = job.test_of_best().and_then(|test| self.evaluation_of(job, &test));
+        Ok(JobDetail { summary, spec: job.spec.clone(), data: job.data.clone() })
+    }
+
+    pub(crate) fn trials(&self, job: JobId) -> Result<Vec<TrialView>, ApiError> {
+        let job = self.state.find_job(job)?;
+        Ok(job.trials.iter().map(|trial| self.trial(job, trial)).collect())
+    }
+
+    pub(crate) fn history(&self, job: JobId, trial: TrialId) -> Result<TrialHistory, ApiError> {
+        let (job, trial) = self.state.find_trial(job, trial)?;
+        Ok(TrialHistory {
+            job: job.id,
+            trial: trial.id,
+            job_seed: job.spec.seed,
+            context: trial.context.clone(),
+            former: trial.former.clone(),
+            data: job.data.clone(),
+            // Arithmetic that nothing pinned has no class.
+            numeric_class: trial.class.filter(|_| !trial.mixed && job.spec.placement.reproducible),
+            given: trial.given,
+            merge: trial
+                .history
+                .iter()
+                .any(|hop| hop.merged.is_some())
+                .then(|| job.spec.placement.merging()),
+            hops: trial.history.clone(),
+        })
+    }
+
+    pub(crate) fn summary(&self, job: &Job) -> JobView {
+        let trials = u32::try_from(job.trials.len()).unwrap_or(u32::MAX);
+        let shards = u64::try_from(job.data.train.len()).unwrap_or(u64::MAX);
+        let epochs: u64 = job.trials.iter().map(|trial| u64::from(trial.epochs())).sum();
+        let ended = |wanted: fn(&TrialEnd) -> bool| {
+            let ends = job.trials.iter().filter_map(|trial| trial.end.as_ref());
+            u32::try_from(ends.filter(|end| wanted(end)).count()).unwrap_or(u32::MAX)
+        };
+        let counters = job.counters;
+        JobView {
+            job: job.id,
+            name: job.spec.name.clone(),
+            state: match job.end {
+                None if job.paused_at.is_some() => JobState::Paused,
+                None => JobState::Running,
+                Some((JobEnd::Finished, _)) => JobState::Finished,
+                Some((JobEnd::Failed, _)) => JobState::Failed,
+                Some((JobEnd::Cancelled, _)) => JobState::Cancelled,
+            },
+            submitted_at: job.submitted_at,
+            ended_at: job.end.map(|(_, at)| at),
+            metric: job.spec.search.metric.name().into(),
+            trials,
+            trials_finished: ended(|end| matches!(end, TrialEnd::Finished)),
+            trials_failed: ended(|end| matches!(end, TrialEnd::Failed(_))),
+            hops: job.trials.iter().map(|trial| trial.chain.hops()).sum(),
+            hops_expected: epochs * shards,
+            evaluations: counters.evaluations,
+            evaluations_expected: epochs,
+            leases_live: counters.leases_live,
+            leases_expired: counters.leases_expired,
+            leases_returned: counters.leases_returned,
+            copies: counters.copies,
+            superseded: counters.superseded,
+            rejected: counters.rejected,
+            train_micros: counters.train_micros,
+            best: job.best().map(|(trial, best)| BestView {
+                trial,
+                epoch: best.epoch,
+                value: best.value,
+                checkpoint: best.checkpoint,
+            }),
+            test: job
+                .test_of_best()
+                .and_then(|test| self.evaluation_of(job, &test))
+                .map(EvaluationView::brief),
+            waiting: self.job_waits(job),
+        }
+    }
+
+    fn trial(&self, job: &Job, trial: &Trial) -> TrialView {
+        TrialView {
+            trial: trial.id,
+            state: match &trial.end {
+                None => TrialState::Running,
+                Some(TrialEnd::Finished) => TrialState::Finished,
+                Some(TrialEnd::Cancelled) => TrialState::Cancelled,
+                Some(TrialEnd::Failed(error)) => TrialState::Failed { error: error.clone() },
+            },
+            arch: trial.context.config.model.name().into(),
+            choices: trial.choices.clone(),
+            epoch: trial.chain.epoch(),
+            epochs: trial.epochs(),
+            hops: trial.chain.hops(),
+            version: trial.version,
+            checkpoint: trial.checkpoint,
+            numeric_class: trial.class,
+            curve: trial.curve.clone(),
+            stopped: trial.stopped_because(&job.spec.search),
+            best: trial.best.map(|best| BestView {
+                trial: trial.id,
+                epoch: best.epoch,
+                value: best.value,
+                checkpoint: best.checkpoint,
+            }),
+            test: self.test_of(job, trial).map(EvaluationView::brief),
+            waiting: self.trial_waits(job, trial),
+        }
+    }
+}

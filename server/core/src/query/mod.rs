@@ -1,0 +1,58 @@
+//! What reading commands see of the state.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `jobs.rs` | jobs and trials |
+//! | `evaluations.rs` | evaluations outside the search |
+//! | `hosts.rs` | hosts and their devices |
+//! | `assimilation.rs` | the assimilators' queue |
+//! | `waiting.rs` | why jobs and trials wait, in words |
+
+mod assimilation;
+mod evaluations;
+mod hosts;
+mod jobs;
+mod waiting;
+
+use crate::{
+    assimilation::AssimilationQueue, clock::Clock, command::Query, effect::Answer,
+    schedule::Eligibility,
+};
+use sojourn_protocol::error::ApiError;
+use std::ops::Deref;
+
+/// All that can be read.
+#[derive(Clone, Copy)]
+pub(crate) struct Views<'a> {
+    pub(crate) eligible: Eligibility<'a>,
+    pub(crate) queue: &'a AssimilationQueue,
+    pub(crate) clock: &'a Clock,
+}
+
+impl<'a> Deref for Views<'a> {
+    type Target = Eligibility<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.eligible
+    }
+}
+
+impl Views<'_> {
+    /// The answer to a query.
+    pub(crate) fn answer(&self, query: Query) -> Result<Answer, ApiError> {
+        Ok(match query {
+            Query::Jobs => Answer::Jobs(self.jobs()),
+            Query::Job { job } => Answer::Job(Box::new(self.job(job)?)),
+            Query::Trials { job } => Answer::Trials(self.trials(job)?),
+            Query::History { job, trial } => Answer::History(Box::new(self.history(job, trial)?)),
+            Query::Evaluations { job, trial } => Answer::Evaluations(self.evaluations(job, trial)?),
+            Query::Hosts => Answer::Hosts(self.hosts()),
+            Query::HostByToken { token_sha256 } => {
+                Answer::HostByToken(self.state.tokens.get(&token_sha256).copied())
+            }
+            Query::BlobStatus { blob } => Answer::BlobStatus(self.state.blobs.status(&blob)),
+            Query::Assimilations => Answer::Assimilations(self.assimilations()),
+            Query::Position => Answer::Position(self.state.position),
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! Errors of trainers: whose fault they are, and what they end.
+//!
+//! The rule of three failures: a unit that has failed on three hosts is the job's fault, and ends its trial. A host that
+//! fails three times in a row cools down, each time for longer.
+
+use super::ResultHandler;
+use crate::{
+    dispatch::Wake,
+    effect::Effect,
+    event::{Event, UnitKey},
+    fault::CoreFault,
+    state::{InFlight, Lease, RequestedEvaluation, Trial, marks},
+};
+use sojourn_protocol::{
+    ids::{HostId, JobId, LeaseId, TrialId},
+    inventory::Workload,
+    report::{Failure, FailureKind},
+    time::Millis,
+};
+
+/// Trainer errors that count against the host, in a row, or against the job, on as many hosts.
+const MAX_FAILURES: u32 = 3;
+/// The longest cool-down of a host that fails.
+const MAX_FAILURE_COOLDOWN: Millis = Millis::from_secs(3600);
+/// Doublings of the cool-down of a host that fails.
+const MAX_DOUBLINGS: u32 = 20;
+/// Hosts that a loss which isn't finite must occur on, before it is the model's.
+const MIN_NON_FINITE_HOSTS: usize = 2;
+
+impl ResultHandler<'_> {
+    /// A trainer has failed: it ends the trial or the evaluation, or counts against the host.
+    pub(super) fn unit_failed(&mut self, lease: &Lease, failure: Failure) -> Result<(), CoreFault> {
+        let (job, trial) = (lease.unit.job(), lease.unit.trial());
+        self.ledger.record(Event::UnitFailed { lease: lease.id, failure: failure.clone() })?;
+        self.ledger.effect(Effect::DropUpload(lease.id));
+        if failure.kind == FailureKind::OutOfMemory {
+            self.ran_out_of_memory(lease);
+        }
+        let ends = self.ends_unit(lease, failure.kind);
+        match lease.unit {
+            UnitKey::Extra { name, .. } if ends => self.fail_evaluation(job, name, failure.message),
+            _ if ends => self.fail_trial(job, trial, failure.message),
+            _ => {
+                self.cool_down_if_failing(lease.host);
+                Ok(())
+            }
+        }
+    }
+
+    /// Is the failure of a unit the job's fault, by what hosts have reported of it?
+    fn ends_unit(&self, lease: &Lease, kind: FailureKind) -> bool {
+        let job = self.ledger.state.jobs.get(&lease.unit.job());
+        let failures = job.and_then(|job| job.failures_of(&lease.unit));
+        let hosts = failures.map_or(0, |failures| failures.len());
+        let on_many = u32::try_from(hosts).is_ok_and(|hosts| hosts >= MAX_FAILURES);
+        match kind {
+            FailureKind::NonFinite => {
+                let non_finite = failures.map_or(0, |failures| {
+                    let last = failures.values().map(|failed| failed.last.kind);
+                    last.filter(|kind| *kind == FailureKind::NonFinite).count()
+                });
+                non_finite >= MIN_NON_FINITE_HOSTS || !self.has_other_host(lease)
+            }
+            // It waits for a host with more memory. Where many had too little, it is the job.
+            FailureKind::OutOfMemory => on_many && self.unit_fits_nowhere(lease),
+            FailureKind::Trainer
+            | FailureKind::Died
+            | FailureKind::Stalled
+            | FailureKind::Damaged => match lease.unit {
+                // Nothing is lost with it, and somebody waits: so whoever's fault it is.
+                UnitKey::Extra { .. } => {
+                    let count: u32 = failures
+                        .map_or(0, |failures| failures.values().map(|failed| failed.count).sum());
+                    count >= MAX_FAILURES
+                }
+                UnitKey::Train { .. } | UnitKey::Evaluate { .. } => on_many,
+            },
+        }
+    }
+
+    /// The unit's workload isn't given to that device again.
+    fn ran_out_of_memory(&mut self, lease: &Lease) {
+        let trial = self.ledger.state.trial(lease.unit.job(), lease.unit.trial());
+        let Some(trial) = trial else { return };
+        let workload = Workload::of(&trial.context);
+        let session = self.hosts.session_mut(lease.host);
+        if let Some(slots) = session.and_then(|session| session.devices.get_mut(&lease.device)) {
+            slots.ran_out.insert(workload);
+            // Its shards may need another replica.
+            self.data.invalidate();
+        }
+    }
+
+    fn unit_fits_nowhere(&self, lease: &Lease) -> bool {
+        let Some(job) = self.ledger.state.jobs.get(&lease.unit.job()) else { return false };
+        let trial = job.trial(lease.unit.trial());
+        trial.is_some_and(|trial| self.eligibility().fits_nowhere(job, trial))
+    }
+
+    fn has_other_host(&self, lease: &Lease) -> bool {
+        let state = &*self.ledger.state;
+        let Some(job) = state.jobs.get(&lease.unit.job()) else { return false };
+        let class =
+            job.trial(lease.unit.trial()).and_then(|trial| state.required_class(job, trial));
+        if self.eligibility().live_hosts(class).any(|host| host != lease.host) {
+            return true;
+        }
+        // Right after a start the others have not had the time to show themselves.
+        self.ledger.clock.is_warming_up(self.ledger.config.lease_term)
+            && state.hosts.values().any(|host| host.id != lease.host && !host.revoked)
+    }
+
+    /// Ends a trial with an error. Hosts that have failed it don't cool down for that.
+    pub(super) fn fail_trial(
+        &mut self,
+        job: JobId,
+        trial: TrialId,
+        error: String,
+    ) -> Result<(), CoreFault> {
+        let known = self.ledger.state.trial(job, trial);
+        for host in known.map(Trial::all_failures).unwrap_or_default().into_keys() {
+            self.hosts.end_cooldown(host);
+        }
+        let in_flight = self.ledger.state.in_flight(job, trial);
+        self.ledger.record(Event::TrialFailed { job, trial, error })?;
+        // Its hops are planned beside others'.
+        self.ledger.planner.outdate_plan(job);
+        self.abandon(in_flight)
+    }
+
+    /// Ends an open evaluation outside the search with an error, and its leases.
+    pub(crate) fn fail_evaluation(
+        &mut self,
+        job: JobId,
+        name: RequestedEvaluation,
+        error: String,
+    ) -> Result<(), CoreFault> {
+        let unit = UnitKey::Extra { job, name };
+        let known = self.ledger.state.jobs.get(&job);
+        for host in marks(known.and_then(|job| job.failures_of(&unit))).into_keys() {
+            self.hosts.end_cooldown(host);
+        }
+        let live = self.ledger.state.live_leases_of(&unit);
+        self.ledger.record(Event::ExtraFailed { job, name, error })?;
+        self.leases().revoke(live)
+    }
+
+    /// Fails evaluations whose checkpoint the store has lost: it won't come back.
+    pub(crate) fn fail_lost_evaluations(&mut self) -> Result<(), CoreFault> {
+        let state = &*self.ledger.state;
+        if !state.blobs.any_lost() {
+            return Ok(());
+        }
+        let open = state.jobs.values().flat_map(|job| {
+            let lost = |checkpoint| state.blobs.is_lost(checkpoint);
+            let extras = job.extras.iter().filter(move |e| lost(&e.checkpoint.sha256));
+            extras.map(|extra| (job.id, extra.name))
+        });
+        let lost: Vec<(JobId, RequestedEvaluation)> = open.collect();
+        lost.into_iter().try_for_each(|(job, name)| {
+            self.fail_evaluation(job, name, "the server's store has lost the checkpoint".into())
+        })
+    }
+
+    /// Ends the leases and the waiting results of a trial that has ended.
+    pub(crate) fn abandon(&mut self, in_flight: InFlight) -> Result<(), CoreFault> {
+        self.leases().revoke(in_flight.live)?;
+        in_flight.awaiting.into_iter().try_for_each(|lease| self.supersede(lease))
+    }
+
+    /// Ends an acknowledged report that isn't wanted any more.
+    pub(crate) fn supersede(&mut self, lease: LeaseId) -> Result<(), CoreFault> {
+        self.queue.forget(lease);
+        self.wake_host_of(lease);
+        self.ledger.record(Event::Superseded { lease })?;
+        self.ledger.effect(Effect::DropUpload(lease));
+        Ok(())
+    }
+
+    /// The host of a past lease is to hear what has become of its report.
+    pub(crate) fn wake_host_of(&mut self, lease: LeaseId) {
+        if let Some(past) = self.ledger.state.past.get(&lease) {
+            self.ledger.waiters.wake(Wake::Host(past.lease.host));
+        }
+    }
+
+    /// A host that fails again and again gets no work for a while, longer each time.
+    pub(crate) fn cool_down_if_failing(&mut self, host: HostId) {
+        let in_a_row = self.ledger.state.hosts.get(&host).map_or(0, |host| host.failures_in_a_row);
+        if in_a_row == 0 || !in_a_row.is_multiple_of(MAX_FAILURES) {
+            return;
+        }
+        let doublings = (in_a_row / MAX_FAILURES - 1).min(MAX_DOUBLINGS);
+        let cooldown = self.ledger.config.first_rest.0.saturating_mul(1 << doublings);
+        let cooldown = Millis(cooldown.min(MAX_FAILURE_COOLDOWN.0));
+        self.hosts.cool_down(host, self.ledger.clock.now() + cooldown);
+    }
+}

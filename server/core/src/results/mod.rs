@@ -1,0 +1,40 @@
+//! Results of hosts: reports, trainer errors, verification by other hosts.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `report.rs` | a report is acknowledged once, and ended once |
+//! | `validate.rs` | what can't be the result of a lease |
+//! | `failures.rs` | trainer errors: whose fault they are, and what they end |
+//! | `verification.rs` | results that other hosts are asked to reproduce |
+
+mod failures;
+mod report;
+mod validate;
+mod verification;
+
+use crate::{
+    assimilation::AssimilationQueue, data::DataPlacement, hosts::Hosts, leases::LeaseHandler,
+    ledger::Ledger, schedule::Eligibility,
+};
+use rand_chacha::ChaCha8Rng;
+
+/// Reports, failures and verification.
+pub(crate) struct ResultHandler<'a> {
+    pub(crate) ledger: Ledger<'a>,
+    pub(crate) hosts: &'a mut Hosts,
+    pub(crate) data: &'a mut DataPlacement,
+    pub(crate) queue: &'a mut AssimilationQueue,
+    pub(crate) rng: &'a mut ChaCha8Rng,
+}
+
+impl ResultHandler<'_> {
+    /// Grants, deadlines and ends of leases.
+    pub(crate) fn leases(&mut self) -> LeaseHandler<'_> {
+        LeaseHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }
+    }
+
+    /// Who may do a unit.
+    pub(crate) fn eligibility(&self) -> Eligibility<'_> {
+        Eligibility::new(&self.ledger, self.hosts, self.data)
+    }
+}

@@ -1,0 +1,233 @@
+//! A host reports: the report is acknowledged once, ended once, and answered alike each time.
+
+use super::{ResultHandler, validate::mismatch};
+use crate::{
+    cost::Cost,
+    dispatch::Wake,
+    effect::Effect,
+    event::{Event, Fault, LeaseEnd, UnitKey},
+    fault::CoreFault,
+    hosts::HostHandler,
+    reply::{Refusal, Reply},
+    state::{Lease, Past, PastState},
+    text::plain_text,
+};
+use sojourn_protocol::{
+    api::ReportAnswer,
+    digest::BlobRef,
+    error::ErrorKind,
+    ids::{HostId, LeaseId},
+    metrics::ByClass,
+    report::{Evaluated, Outcome, Report, ReportState, Trained},
+    time::Millis,
+};
+
+/// The clocks of a slot and of the server may differ by this much over one unit.
+const MAX_CLOCK_SKEW: Millis = Millis(1000);
+/// Characters of an error message that are kept.
+const MAX_MESSAGE_CHARS: usize = 8_000;
+
+impl ResultHandler<'_> {
+    /// Acknowledges a report. `uploaded`: the blob that the shell holds under the lease, whole and with that digest.
+    pub(crate) fn report(
+        &mut self,
+        host: HostId,
+        mut report: Report,
+        uploaded: Option<BlobRef>,
+    ) -> Reply<ReportAnswer> {
+        let state = &*self.ledger.state;
+        state.check_host(host)?;
+        let id = report.lease;
+        let (lease, ended) = match (state.leases.get(&id), state.past.get(&id)) {
+            (Some(lease), _) => (lease.clone(), None),
+            (None, Some(past)) => (past.lease.clone(), past.report_state()),
+            (None, None) => return Err(self.leases().unknown_lease(host, id)),
+        };
+        if lease.host != host {
+            let message = format!("lease {id} is another host's");
+            return Err(Refusal::new(ErrorKind::Forbidden, message));
+        }
+        if let Some(state) = ended {
+            return Ok(ReportAnswer { lease: id, state });
+        }
+        let wanted = state.is_wanted(&lease)
+            && !self.was_upload_dropped(id)
+            && !self.is_overtaken(&lease, &report.outcome);
+        let refusal = if wanted { mismatch(state, &lease, &report.outcome) } else { None };
+        if let Outcome::Trained(trained) = &report.outcome
+            && wanted
+            && refusal.is_none()
+            && uploaded != Some(trained.checkpoint)
+        {
+            let message = format!("upload the checkpoint of lease {id} first");
+            return Err(Refusal::new(ErrorKind::Conflict, message));
+        }
+        self.credit(&lease, &mut report.outcome);
+        trim(&mut report.outcome, wanted);
+        self.ledger.leases.deadlines_mut().clear(id);
+        self.ledger.leases.reported(id);
+        self.hosts.clear_releases(host);
+        if self.ledger.state.leases.contains_key(&id) {
+            self.charge(&lease, &report.outcome);
+        }
+        let outcome = report.outcome.clone();
+        self.ledger.record(Event::ReportAcknowledged { report: Box::new(report), host })?;
+        let trained = wanted && refusal.is_none() && matches!(outcome, Outcome::Trained(_));
+        match refusal {
+            Some(reason) => {
+                self.ledger.record(Event::Rejected { lease: id, reason, fault: Fault::Host })?;
+                self.ledger.effect(Effect::DropUpload(id));
+                self.cool_down_if_failing(host);
+            }
+            None => self.end_or_queue(&lease, outcome, wanted)?,
+        }
+        let job = self.ledger.state.jobs.get(&lease.unit.job());
+        let capped = job.is_some_and(|job| job.spec.placement.max_hosts.is_some());
+        // A trained hop makes nothing runnable before it is taken in, unless the job's hosts are counted.
+        if !trained || capped {
+            self.ledger.waiters.wake(Wake::All);
+        }
+        let state = self.ledger.state.past.get(&id).and_then(|past| past.report_state());
+        Ok(ReportAnswer { lease: id, state: state.unwrap_or(ReportState::Acknowledged) })
+    }
+
+    /// Was the upload under this lease thrown away? Then whoever reports it may have seen the upload a moment before.
+    fn was_upload_dropped(&self, lease: LeaseId) -> bool {
+        let revoked = |past: &Past| {
+            let end = &past.state;
+            matches!(end, PastState::Lapsed(LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }))
+        };
+        self.ledger.leases.was_upload_dropped(lease)
+            || self.ledger.state.past.get(&lease).is_some_and(revoked)
+    }
+
+    /// Is it a mere part of hops that another host is at? To use it would end the other's attempt. So it isn't used
+    /// where this host had lost its lease, nor where the other is further.
+    fn is_overtaken(&self, lease: &Lease, outcome: &Outcome) -> bool {
+        let (Outcome::Trained(trained), UnitKey::Train { .. }) = (outcome, lease.unit) else {
+            return false;
+        };
+        let state = &*self.ledger.state;
+        let Some(trial) = state.trial(lease.unit.job(), lease.unit.trial()) else { return false };
+        let whole: u64 = lease.visits().map(|shard| u64::from(trial.chain.left_of(shard))).sum();
+        let Some((_, first)) = trial.base_of(lease) else { return false };
+        let done = trained.end.step.saturating_sub(first);
+        let is_part = done < whole;
+        let is_live = state.leases.contains_key(&lease.id);
+        let is_further = |live: LeaseId| {
+            let other = state.leases.get(&live).is_some_and(|live| live.host != lease.host);
+            let theirs = self.ledger.leases.deadline(live).map_or(0, |of| u64::from(of.done));
+            other && (!is_live || theirs >= done)
+        };
+        is_part && state.live_leases_of(&lease.unit).into_iter().any(is_further)
+    }
+
+    /// Counts the slot time of a unit towards its job's share.
+    fn charge(&mut self, lease: &Lease, outcome: &Outcome) {
+        let (state, now) = (&*self.ledger.state, self.ledger.clock.now());
+        match outcome {
+            Outcome::Trained(Trained { train_micros, .. })
+            | Outcome::Evaluated(Evaluated { train_micros, .. }) => {
+                self.ledger.planner.settle(state, lease, *train_micros);
+            }
+            Outcome::Failed(_) => self.ledger.planner.settle_held(state, lease, now),
+        }
+    }
+
+    fn end_or_queue(
+        &mut self,
+        lease: &Lease,
+        outcome: Outcome,
+        wanted: bool,
+    ) -> Result<(), CoreFault> {
+        match outcome {
+            Outcome::Failed(failure) if wanted => self.unit_failed(lease, failure),
+            Outcome::Evaluated(evaluated) if wanted => match lease.unit {
+                UnitKey::Extra { .. } => self.requested_evaluation_done(lease, &evaluated),
+                UnitKey::Train { .. } | UnitKey::Evaluate { .. } => {
+                    self.evaluation_done(lease, &evaluated)
+                }
+            },
+            Outcome::Trained(trained) if wanted => {
+                self.measure(lease, trained.sums.rows, trained.train_micros);
+                self.result_arrived(lease)
+            }
+            Outcome::Failed(_) | Outcome::Evaluated(_) | Outcome::Trained(_) => {
+                self.ledger.record(Event::Superseded { lease: lease.id })?;
+                self.ledger.effect(Effect::DropUpload(lease.id));
+                Ok(())
+            }
+        }
+    }
+
+    /// No host is credited with more training than the time for which it has had the unit.
+    fn credit(&self, lease: &Lease, outcome: &mut Outcome) {
+        let deadline = self.ledger.leases.deadline(lease.id);
+        let sent_at = deadline.map_or(lease.granted_at, |deadline| deadline.sent_at);
+        let had = (self.ledger.clock.now() - sent_at).0.saturating_add(MAX_CLOCK_SKEW.0);
+        let micros = match outcome {
+            Outcome::Trained(trained) => &mut trained.train_micros,
+            Outcome::Evaluated(evaluated) => &mut evaluated.train_micros,
+            Outcome::Failed(_) => return,
+        };
+        *micros = (*micros).min(had.saturating_mul(1000));
+    }
+
+    /// Takes the sums of a wanted evaluation of the search, which may end its trial.
+    fn evaluation_done(&mut self, lease: &Lease, evaluated: &Evaluated) -> Result<(), CoreFault> {
+        let UnitKey::Evaluate { job, trial, epoch } = lease.unit else { return Ok(()) };
+        let others = self.ledger.state.live_leases_of(&lease.unit);
+        let in_flight = self.ledger.state.in_flight(job, trial);
+        let valid = evaluated.sums();
+        let f1 = evaluated.by_class.as_ref().map(ByClass::macro_f1);
+        self.ledger.record(Event::Evaluated { lease: lease.id, epoch, valid, f1 })?;
+        self.leases().revoke(others)?;
+        let trial = self.ledger.state.trial(job, trial);
+        if trial.is_some_and(|trial| trial.stopped.is_some()) {
+            // Its hops are planned beside others'.
+            self.ledger.planner.outdate_plan(job);
+            self.abandon(in_flight)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the sums of a wanted evaluation outside the search.
+    fn requested_evaluation_done(
+        &mut self,
+        lease: &Lease,
+        evaluated: &Evaluated,
+    ) -> Result<(), CoreFault> {
+        let others = self.ledger.state.live_leases_of(&lease.unit);
+        let sums = evaluated.sums();
+        self.ledger.record(Event::ExtraEvaluated { lease: lease.id, sums })?;
+        self.leases().revoke(others)
+    }
+
+    /// Takes the time of a hop into the estimates.
+    fn measure(&mut self, lease: &Lease, rows: u64, micros: u64) {
+        let unit = (lease.unit.job(), lease.unit.trial());
+        let device = Cost::new(&self.ledger, self.hosts).device_of(lease);
+        let estimates = self.ledger.planner.estimates_mut();
+        estimates.measured(device, unit, rows, micros);
+        if estimates.have_changed() {
+            let now = self.ledger.clock.now();
+            self.ledger.index.update_all(self.ledger.state, estimates, now);
+            self.ledger.planner.outdate_plans_but(None);
+        }
+        HostHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }.update_fleet(lease.host);
+    }
+}
+
+/// Cuts what nobody reads, so that no host can fill the journal with it.
+fn trim(outcome: &mut Outcome, wanted: bool) {
+    match outcome {
+        Outcome::Failed(failure) => {
+            failure.message = plain_text(&failure.message, MAX_MESSAGE_CHARS);
+        }
+        Outcome::Evaluated(evaluated) if !wanted => {
+            evaluated.shards.clear();
+            evaluated.by_class = None;
+        }
+        Outcome::Evaluated(_) | Outcome::Trained(_) => {}
+    }
+}

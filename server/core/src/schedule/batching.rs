@@ -1,0 +1,60 @@
+//! How many hops of a trial go to a host under one lease, and over which shards.
+
+use sojourn_protocol::ids::ShardId;
+use sojourn_workgen::{Chain, DataLocality};
+
+/// The shards whose hops follow that over `first`, in order: of those that the trial hasn't begun in this
+/// epoch and the host may have, first what is in its cache, then the others. With the first no more than
+/// `most`.
+pub(crate) fn batch_hops(
+    chain: &Chain,
+    first: ShardId,
+    locality: impl Fn(ShardId) -> DataLocality,
+    most: u32,
+) -> Vec<ShardId> {
+    let further = usize::try_from(most.saturating_sub(1)).unwrap_or(usize::MAX);
+    if further == 0 {
+        return Vec::new();
+    }
+    // What was begun goes on where it ended, under a lease of its own.
+    let fresh = |shard: &ShardId| chain.next(*shard).is_some_and(|start| start.batch == 0);
+    let others = chain.open().filter(|shard| *shard != first && fresh(shard));
+    let with_standing = others.map(|shard| (locality(shard), shard));
+    let (held, to_fetch): (Vec<_>, Vec<_>) = with_standing
+        .filter(|(locality, _)| *locality != DataLocality::Excluded)
+        .partition(|(locality, _)| *locality == DataLocality::Local);
+    held.into_iter().chain(to_fetch).map(|(_, shard)| shard).take(further).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_protocol::{
+        digest::{BlobRef, Digest},
+        manifest::Shard,
+        position::Position,
+    };
+
+    /// Of a host that holds the last two of five shards.
+    fn last(shard: ShardId) -> DataLocality {
+        if shard >= ShardId(3) { DataLocality::Local } else { DataLocality::Remote }
+    }
+
+    #[test]
+    fn what_the_host_has_goes_first_and_what_was_begun_not_at_all() {
+        let shard = Shard { blob: BlobRef { sha256: Digest::of(b""), bytes: 0 }, rows: 16 };
+        let mut chain = Chain::new(2, 8, &[shard; 5]);
+        let of = |chain: &Chain, first, most| -> Vec<u32> {
+            batch_hops(chain, ShardId(first), last, most).into_iter().map(|shard| shard.0).collect()
+        };
+        assert_eq!(of(&chain, 0, 0), Vec::<u32>::new());
+        assert_eq!(of(&chain, 0, 1), Vec::<u32>::new());
+        assert_eq!(of(&chain, 1, 3), [3, 4]);
+        assert_eq!(of(&chain, 3, 9), [4, 0, 1, 2]);
+        let start = chain.next(ShardId(4)).unwrap();
+        let part = Position { batch: 1, step: 1, ..start };
+        chain.advance(start, part).unwrap();
+        assert_eq!(of(&chain, 3, 9), [0, 1, 2]);
+        assert_eq!(of(&chain, 4, 3), [3, 0], "the rest of it may be the first");
+    }
+}

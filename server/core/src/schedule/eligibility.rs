@@ -1,0 +1,122 @@
+//! Who may do a unit: the numeric class that its trial keeps to, the memory that it takes, and who has failed it.
+
+use crate::{
+    cost::Occupancy,
+    data::DataPlacement,
+    dispatch::Waiters,
+    hosts::{DeviceRef, DeviceSlots, Hosts, Session},
+    ledger::Ledger,
+    state::{FailedBy, Job, Trial},
+};
+use sojourn_protocol::{digest::Digest, ids::HostId, inventory::Workload};
+use std::{collections::BTreeMap, ops::Deref};
+
+/// Who may do a unit. It reads, and changes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Eligibility<'a> {
+    pub(crate) occupancy: Occupancy<'a>,
+    pub(crate) data: &'a DataPlacement,
+    pub(crate) waiters: &'a Waiters,
+}
+
+impl<'a> Deref for Eligibility<'a> {
+    type Target = Occupancy<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.occupancy
+    }
+}
+
+impl<'a> Eligibility<'a> {
+    /// The view of a handler.
+    pub(crate) fn new(ledger: &'a Ledger<'_>, hosts: &'a Hosts, data: &'a DataPlacement) -> Self {
+        Self { occupancy: Occupancy::new(ledger, hosts), data, waiters: ledger.waiters }
+    }
+
+    /// Was the host heard of within a lease's term, or does it wait for an answer?
+    pub(crate) fn is_live(&self, host: HostId) -> bool {
+        let heard = |session: &Session| session.seen_at + self.config.lease_term >= self.now;
+        self.waiters.waits(host) || self.hosts.session(host).is_some_and(heard)
+    }
+
+    /// Has the host a device whose arithmetic some trial of the job may use?
+    pub(crate) fn could_train(&self, job: &Job, host: HostId) -> bool {
+        let Some(session) = self.hosts.session(host) else { return false };
+        let mut trials = job.trials.iter().filter(|trial| trial.is_running());
+        trials.any(|trial| {
+            let kept = self.state.required_class(job, trial);
+            session.devices().any(|device| kept.is_none_or(|kept| kept == device.numeric_class))
+        })
+    }
+
+    /// May the trial be trained there, but for memory?
+    pub(crate) fn may_train(&self, job: &Job, trial: &Trial, at: DeviceRef<'_>) -> bool {
+        let kept = self.state.required_class(job, trial);
+        kept.is_none_or(|kept| kept == at.class())
+            && !(self.state.blobs.any_lost()
+                && trial.blobs().any(|blob| self.state.blobs.is_lost(&blob)))
+            // Nobody else could do what a replica's host failed to do, until that cools down and another is assigned.
+            && (self.has_replicas(job) || self.may_retry(kept, &trial.hop_failures(), at.host))
+    }
+
+    /// A host that failed a unit gets it again only when every other live host has failed it as often.
+    pub(crate) fn may_retry(
+        &self,
+        class: Option<Digest>,
+        failures: &BTreeMap<HostId, FailedBy>,
+        host: HostId,
+    ) -> bool {
+        let count = |host: HostId| failures.get(&host).map_or(0, |failed| failed.count);
+        let own = count(host);
+        let mut others = self
+            .live_hosts(class)
+            .filter(|other| *other != host && !self.hosts.is_cooling_down(*other, self.now));
+        own == 0 || others.all(|other| count(other) >= own)
+    }
+
+    /// Has a slot the memory for the trial's units? Where nobody has reported what they take, it is at least their
+    /// checkpoint.
+    pub(crate) fn fits_memory(&self, slots: &DeviceSlots, trial: &Trial) -> bool {
+        if slots.device.memory.is_none() && slots.ran_out.is_empty() {
+            return true;
+        }
+        let workload = Workload::of(&trial.context);
+        if slots.ran_out.contains(&workload) {
+            return false;
+        }
+        let Some(memory) = slots.device.memory else { return true };
+        let own = slots.peaks.get(&workload).copied();
+        let takes = own.or_else(|| self.estimates.least_peak(&slots.device.name, &workload));
+        takes.unwrap_or(0).max(trial.checkpoint_bytes) <= memory
+    }
+
+    /// Has no device in contact that could train the trial the memory for it, though there are some?
+    pub(crate) fn fits_nowhere(&self, job: &Job, trial: &Trial) -> bool {
+        let class = self.state.required_class(job, trial);
+        let sessions = self.live_hosts(class).filter_map(|host| self.hosts.session(host));
+        let of_class = |slots: &&DeviceSlots| {
+            slots.count > 0 && class.is_none_or(|class| slots.device.numeric_class == class)
+        };
+        let mut slots = sessions.flat_map(|session| session.devices.values().filter(of_class));
+        let mut any = false;
+        let fits = slots.any(|slots| {
+            any = true;
+            self.fits_memory(slots, trial)
+        });
+        any && !fits
+    }
+
+    /// Hosts in contact, with a device of the class where one is asked for; those that cool down too.
+    pub(crate) fn live_hosts(&self, class: Option<Digest>) -> impl Iterator<Item = HostId> {
+        let sessions = self.hosts.sessions().filter(move |(host, session)| {
+            // A host without slots has announced that it ends.
+            let of_class = |slots: &DeviceSlots| {
+                slots.count > 0 && class.is_none_or(|class| slots.device.numeric_class == class)
+            };
+            session.devices.values().any(of_class)
+                && self.is_live(*host)
+                && self.state.hosts.get(host).is_some_and(|host| !host.revoked)
+        });
+        sessions.map(|(host, _)| host)
+    }
+}

@@ -1,0 +1,199 @@
+//! Which evaluation a device gets.
+//!
+//! The host that produced a checkpoint still holds it, as a rule, and needn't fetch it. So it gets evaluations of that
+//! checkpoint first. Other hosts leave them to it where it would be free before they had fetched what they lack. They do so
+//! for no longer than half of that fetch, from when the first of them did.
+
+use super::{
+    explain::GrantReason,
+    scheduler::Scheduler,
+    select::{Assignment, Deferred},
+};
+use crate::{
+    event::UnitKey,
+    hosts::DeviceRef,
+    state::{FailedBy, Job, Trial},
+};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::{HostId, Version},
+    manifest::DataSplit,
+};
+use std::collections::BTreeMap;
+
+/// Evaluations that are looked at for a device: so many of the oldest that it could do.
+const MAX_CANDIDATES: usize = 64;
+/// Microseconds. Where a fetch takes no longer, the evaluation is not left to another host.
+const MIN_DEFERRED_FETCH: u64 = 200_000;
+
+/// An evaluation that could be granted.
+#[derive(Clone, Copy)]
+struct OpenEvaluation<'a> {
+    unit: UnitKey,
+    trial: &'a Trial,
+    version: Version,
+    checkpoint: BlobRef,
+    split: DataSplit,
+    failures: &'a BTreeMap<HostId, FailedBy>,
+}
+
+impl OpenEvaluation<'_> {
+    /// The host that produced the checkpoint.
+    fn producer(&self) -> Option<HostId> {
+        let history = &self.trial.history;
+        let at = history.binary_search_by_key(&self.version, |hop| hop.version).ok()?;
+        history.get(at).map(|hop| hop.host)
+    }
+
+    fn assignment(&self, why: GrantReason) -> Assignment {
+        Assignment {
+            unit: self.unit,
+            then: Vec::new(),
+            until: None,
+            base: self.version,
+            why,
+            planned: None,
+            copy_of: None,
+            after: None,
+        }
+    }
+}
+
+impl Scheduler<'_> {
+    /// An evaluation outside the search that the host may do: somebody waits for it.
+    pub(super) fn requested_evaluation_for(
+        &self,
+        job: &Job,
+        at: DeviceRef<'_>,
+        deferred: &mut Deferred,
+    ) -> Option<Assignment> {
+        let open = job.extras.iter().filter(|extra| extra.live.is_empty());
+        let wanted = open.filter_map(|extra| {
+            Some(OpenEvaluation {
+                unit: UnitKey::Extra { job: job.id, name: extra.name },
+                trial: job.trial(extra.name.trial)?,
+                version: extra.version,
+                checkpoint: extra.checkpoint,
+                split: extra.name.split,
+                failures: &extra.failures,
+            })
+        });
+        let best = self.best_of(job, wanted, at, Some(deferred))?;
+        Some(best.assignment(GrantReason::Requested(best.split)))
+    }
+
+    /// An evaluation of the search, where more of them wait than twice the slots.
+    pub(super) fn backlog_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<Assignment> {
+        let waiting = job.open.evaluations().len();
+        if waiting == 0 || !self.is_backlog(waiting) {
+            return None;
+        }
+        let best = self.best_of(job, self.wanted(job), at, None)?;
+        Some(best.assignment(GrantReason::Backlog(waiting)))
+    }
+
+    /// An evaluation of the search, for a device that gets no hop.
+    pub(super) fn evaluation_for(
+        &self,
+        job: &Job,
+        at: DeviceRef<'_>,
+        deferred: &mut Deferred,
+    ) -> Option<Assignment> {
+        let best = self.best_of(job, self.wanted(job), at, Some(deferred))?;
+        Some(best.assignment(GrantReason::NoHop))
+    }
+
+    /// The search's open evaluations, the oldest first.
+    fn wanted<'j>(&self, job: &'j Job) -> impl Iterator<Item = OpenEvaluation<'j>> {
+        job.open.evaluations().filter_map(|(epoch, id)| {
+            let trial = job.trial(id)?;
+            let evaluation = trial.evaluations.get(&epoch)?;
+            let lost = self.state.blobs.is_lost(&evaluation.checkpoint.sha256);
+            (!lost).then_some(OpenEvaluation {
+                unit: UnitKey::Evaluate { job: job.id, trial: id, epoch },
+                trial,
+                version: evaluation.version,
+                checkpoint: evaluation.checkpoint,
+                split: DataSplit::Valid,
+                failures: &evaluation.failures,
+            })
+        })
+    }
+
+    /// The first whose checkpoint the device's host produced; else the first of all. Where some may be left to others,
+    /// those are passed over.
+    fn best_of<'a>(
+        &self,
+        job: &Job,
+        wanted: impl Iterator<Item = OpenEvaluation<'a>>,
+        at: DeviceRef<'_>,
+        mut deferred: Option<&mut Deferred>,
+    ) -> Option<OpenEvaluation<'a>> {
+        let may = |wanted: &OpenEvaluation<'_>| {
+            self.may_retry(None, wanted.failures, at.host)
+                && self.fits_memory(at.slots, wanted.trial)
+        };
+        let mut first = None;
+        for wanted in wanted.filter(may).take(MAX_CANDIDATES) {
+            if wanted.producer() == Some(at.host) {
+                return Some(wanted);
+            }
+            if first.is_some() {
+                continue;
+            }
+            match (&mut deferred, self.deferral(job, wanted, at)) {
+                (Some(deferred), Some(micros)) => deferred.leave_evaluation(wanted.unit, micros),
+                _ => first = Some(wanted),
+            }
+        }
+        first
+    }
+
+    /// Would the host that produced the checkpoint begin before this one had fetched what it lacks? Then for so many
+    /// microseconds the evaluation is left to it.
+    fn deferral(&self, job: &Job, wanted: OpenEvaluation<'_>, at: DeviceRef<'_>) -> Option<u64> {
+        let producer = wanted.producer()?;
+        let here = self.fetch_time(at.host, self.missing_bytes(job, wanted, at.host));
+        if here <= MIN_DEFERRED_FETCH
+            || self.hosts.is_cooling_down(producer, self.now)
+            || !self.state.admits_host(job, producer)
+        {
+            return None;
+        }
+        let session = self.hosts.session(producer)?;
+        let has_room = |device: &str| {
+            let slots = session.devices.get(device);
+            slots.is_some_and(|slots| self.fits_memory(slots, wanted.trial))
+        };
+        let pools = self.hosts.fleet().pools(producer).iter();
+        let free = pools
+            .filter(|of| has_room(&of.device))
+            .flat_map(|of| self.slots_free_at(producer, &of.device, of.slots));
+        let free_in = free.min().filter(|_| self.may_retry(None, wanted.failures, producer))?;
+        let there = self
+            .fetch_time(producer, self.missing_bytes(job, wanted, producer))
+            .saturating_add(free_in);
+        let since = self.waiters.deferred_since(wanted.unit).unwrap_or(self.now);
+        let waited = (self.now - since).0.saturating_mul(1000);
+        let patience = (here / 2).checked_sub(waited).filter(|patience| *patience > 0)?;
+        // A host that is free takes it at once, or has a reason not to.
+        let look_in = if free_in > 0 { free_in.min(patience) } else { patience };
+        (there < here).then_some(look_in)
+    }
+
+    /// Bytes that a host would have to fetch for an evaluation.
+    fn missing_bytes(&self, job: &Job, wanted: OpenEvaluation<'_>, host: HostId) -> u64 {
+        let session = self.hosts.session(host);
+        let has = |digest: &Digest| session.is_some_and(|session| session.cached.contains(digest));
+        let shards = job.data.split(wanted.split).iter().map(|shard| shard.blob);
+        let lacking = shards.filter(|blob| !has(&blob.sha256)).map(|blob| blob.bytes);
+        let checkpoint = if wanted.producer() == Some(host) { 0 } else { wanted.checkpoint.bytes };
+        lacking.fold(checkpoint, u64::saturating_add)
+    }
+
+    /// Are these more evaluations than twice the slots of the fleet?
+    fn is_backlog(&self, evaluations: usize) -> bool {
+        let twice = self.hosts.fleet().slots().saturating_mul(2);
+        u64::try_from(evaluations).is_ok_and(|evaluations| evaluations > twice)
+    }
+}

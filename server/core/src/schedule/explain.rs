@@ -1,0 +1,144 @@
+//! Why a unit went where it did: kept as figures while it is decided, put into words for the grant.
+
+use sojourn_protocol::{
+    ids::{HostId, LeaseId},
+    manifest::DataSplit,
+};
+use sojourn_workgen::{DataLocality, Time, Why, shard_words};
+use std::fmt::{self, Write as _};
+
+/// Bytes that the words of most grants take.
+const USUAL_BYTES: usize = 160;
+
+/// Why a unit was chosen for a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GrantReason {
+    /// A policy chose it.
+    Policy(Why),
+    /// It was planned there.
+    Planned(PlannedStep),
+    /// An evaluation: more of them wait than twice the slots.
+    Backlog(usize),
+    /// An evaluation: there is no hop for the place.
+    NoHop,
+    /// A second copy of a running hop.
+    Speculation(Speculation),
+    /// A result is checked: the host is to come to the same.
+    Check(LeaseId),
+    /// Somebody asked for this evaluation, outside the search.
+    Requested(DataSplit),
+}
+
+/// A hop of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlannedStep {
+    /// Its place among the plan's hops, from 1.
+    pub(crate) step: u64,
+    /// How many these are.
+    pub(crate) steps: u64,
+    /// Microseconds from its planned start to now, and from now to it: one of them is 0.
+    pub(crate) late: u64,
+    pub(crate) early: u64,
+    /// How the place stands to its shard.
+    pub(crate) standing: DataLocality,
+}
+
+/// What a second copy goes beside, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Speculation {
+    pub(crate) lease: LeaseId,
+    pub(crate) host: HostId,
+    /// Microseconds until that one should end.
+    pub(crate) ends: u64,
+    pub(crate) straggler: Straggler,
+}
+
+/// What is the matter with a running hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Straggler {
+    /// Its host hasn't been heard of for so many microseconds.
+    Silent(u64),
+    /// It should have ended so many microseconds ago.
+    Late(u64),
+    /// Its host is slower, or breaks deadlines.
+    Slow,
+}
+
+impl fmt::Display for Speculation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lease, host, ends, straggler } = *self;
+        write!(f, "second copy of lease {lease}, for which its trial waits: host {host} ")?;
+        match straggler {
+            Straggler::Silent(micros) => write!(f, "hasn't been heard of for {}", Time(micros)),
+            Straggler::Late(micros) => write!(f, "is late by {}", Time(micros)),
+            Straggler::Slow => write!(f, "should take another {}", Time(ends)),
+        }
+    }
+}
+
+impl fmt::Display for GrantReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GrantReason::Policy(why) => why.fmt(f),
+            GrantReason::Planned(PlannedStep { step, steps, late, early, standing }) => {
+                write!(f, "rollout: step {step} of the plan's {steps}, planned here")?;
+                match (late, early) {
+                    (0..1_000, 0..1_000) => write!(f, " for now")?,
+                    (0, early) => write!(f, " for {} from now", Time(*early))?,
+                    (late, _) => write!(f, " for {} ago", Time(*late))?,
+                }
+                write!(f, "; {}", shard_words(*standing))
+            }
+            GrantReason::Backlog(waiting) => {
+                write!(f, "evaluation: {waiting} wait, more than twice the slots")
+            }
+            GrantReason::NoHop => write!(f, "evaluation: there is no hop for this place"),
+            GrantReason::Speculation(speculation) => speculation.fmt(f),
+            GrantReason::Check(lease) => {
+                write!(
+                    f,
+                    "check of lease {lease}: another host of the class is to come to the same result"
+                )
+            }
+            GrantReason::Requested(split) => {
+                write!(f, "evaluation on the {} data, which was asked for", split.name())
+            }
+        }
+    }
+}
+
+/// A reason, and what of the place goes with it.
+pub(crate) struct Explanation {
+    pub(crate) reason: GrantReason,
+    /// Hops under the lease.
+    pub(crate) hops: usize,
+    /// Microseconds that it should take.
+    pub(crate) takes: u64,
+    /// Idle slots of other hosts that wait.
+    pub(crate) others: usize,
+}
+
+impl Explanation {
+    /// The words, in memory that is taken once: every grant has some.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::with_capacity(USUAL_BYTES);
+        // A string takes whatever is written to it.
+        let _ = write!(text, "{self}");
+        text
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)?;
+        if self.hops > 1 {
+            write!(f, "; {} hops in a row", self.hops)?;
+        }
+        write!(f, "; should take {}", Time(self.takes))?;
+        match self.others {
+            0 => Ok(()),
+            1 => write!(f, "; 1 slot of another host was idle, too"),
+            others => write!(f, "; {others} slots of other hosts were idle, too"),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a fetch costs, and which other devices need none.
+
+use super::eligibility::Eligibility;
+use crate::{
+    hosts::{DeviceRef, training_time},
+    state::{Job, Trial},
+};
+use sojourn_protocol::{
+    digest::Digest,
+    ids::{HostId, ShardId},
+    unit::shard_index,
+};
+use sojourn_workgen::Sooner;
+use std::{collections::BTreeSet, ops::Deref};
+
+/// Hosts that are looked at: the fastest.
+const MAX_HOSTS: usize = 64;
+/// Bytes. Smaller shards are fetched by the fastest host, whoever holds them.
+const MIN_LARGE_SHARD: u64 = 1 << 20;
+
+/// Microseconds a lease for a busy slot is granted before the slot is free, in transfers of the checkpoint.
+const LEAD_TRANSFERS: u64 = 2;
+
+/// What a fetch costs, and who holds what. It reads, and changes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Locality<'a> {
+    pub(crate) eligible: Eligibility<'a>,
+}
+
+impl<'a> Deref for Locality<'a> {
+    type Target = Eligibility<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.eligible
+    }
+}
+
+impl<'a> Locality<'a> {
+    /// Is it too early to grant a unit for a busy slot? A unit that waits there can't go elsewhere. Then for so many
+    /// microseconds.
+    pub(crate) fn is_early(&self, job: &Job, at: DeviceRef<'_>) -> Option<u64> {
+        if !at.ahead {
+            return None;
+        }
+        let trial = job.trials.iter().find(|trial| trial.is_running())?;
+        let transfer = self.transfer_time(trial, at.host);
+        if transfer.is_negligible() {
+            return None;
+        }
+        let slots = self.slots_free_at(at.host, &at.slots.device.name, at.slots.count);
+        let free_at = slots.into_iter().min()?;
+        let lead = transfer.send.saturating_add(transfer.fetch).saturating_mul(LEAD_TRANSFERS);
+        free_at.checked_sub(lead).filter(|early| *early > 0)
+    }
+
+    /// Microseconds until a host would have fetched a shard of a job. Twice as many where another shard would have to be
+    /// evicted for it that is needed again: that one is fetched again then.
+    pub(crate) fn fetch_cost(&self, job: &Job, host: HostId, shard: ShardId) -> u64 {
+        let Some(shard) = job.data.train.get(shard_index(shard)) else { return 0 };
+        let micros = self.fetch_time(host, shard.blob.bytes);
+        let times = if self.has_cache_for(job, host, shard.blob.bytes) { 1 } else { 2 };
+        micros.saturating_mul(times)
+    }
+
+    /// Has a host's cache room for so many bytes, and for the shards of the job there that are needed again?
+    fn has_cache_for(&self, job: &Job, host: HostId, bytes: u64) -> bool {
+        let Some(session) = self.hosts.session(host) else { return true };
+        let Some(cache) = session.cache else { return true };
+        let needed = job.data.train.iter().zip(&job.load);
+        let needed = needed
+            .filter(|(shard, load)| **load > 0 && session.cached.contains(&shard.blob.sha256));
+        needed.fold(bytes, |all, (shard, _)| all.saturating_add(shard.blob.bytes)) <= cache
+    }
+
+    /// Other devices that hold a shard which the trial may visit next, and would complete so much work within so many
+    /// microseconds. Slower ones don't count: they leave it to faster ones themselves.
+    pub(crate) fn sooner(
+        &self,
+        job: &Job,
+        trial: &Trial,
+        beside: DeviceRef<'_>,
+        (work, within): (u64, u64),
+        enough: u32,
+    ) -> Option<Sooner> {
+        let class = job.spec.placement.reproducible.then(|| beside.class());
+        let open = open_blobs(job, trial);
+        let fleet = &self.hosts.fleet();
+        let own = fleet.pools(beside.host).iter();
+        let own = own.filter(|pool| pool.device == beside.slots.device.name);
+        let least = own.map(|pool| pool.speed).max().unwrap_or(0);
+        let mut seen = BTreeSet::from([beside.host]);
+        let mut sooner: Option<Sooner> = None;
+        for host in fleet.by_speed(class, MAX_HOSTS) {
+            if sooner.is_some_and(|found| found.places >= enough) {
+                break;
+            }
+            let new = seen.insert(host);
+            let may =
+                !self.hosts.is_cooling_down(host, self.now) && self.state.admits_host(job, host);
+            let Some(session) = self.hosts.session(host).filter(|_| new && may) else {
+                continue;
+            };
+            if !open.iter().any(|blob| session.cached.contains(blob)) {
+                continue;
+            }
+            for pool in fleet.pools(host).iter().filter(|pool| pool.speed >= least) {
+                let may = session.devices.get(&pool.device).is_some_and(|slots| {
+                    self.may_train(job, trial, DeviceRef { host, slots, ahead: false })
+                        && self.fits_memory(slots, trial)
+                });
+                let free = self.slots_free_at(host, &pool.device, pool.slots);
+                let trains = training_time(work, pool.speed);
+                for free_in in
+                    free.into_iter().filter(|free| may && free.saturating_add(trains) < within)
+                {
+                    let all = sooner.get_or_insert(Sooner { places: 0, free_in });
+                    all.places += 1;
+                    all.free_in = all.free_in.min(free_in);
+                }
+            }
+        }
+        sooner
+    }
+
+    /// Hosts that wait and hold a shard which the trial may visit next, where shards aren't small.
+    pub(crate) fn waiting_holders(&self, job: &Job, trial: &Trial) -> impl Iterator<Item = HostId> {
+        let large = job.data.train.first().is_some_and(|shard| shard.blob.bytes > MIN_LARGE_SHARD);
+        let open = if large { open_blobs(job, trial) } else { Vec::new() };
+        let waiting = self.waiters.polls().fastest().take(if large { MAX_HOSTS } else { 0 });
+        waiting.filter(move |host| {
+            let session = self.hosts.session(*host);
+            session.is_some_and(|session| open.iter().any(|blob| session.cached.contains(blob)))
+        })
+    }
+}
+
+/// The shards that a trial may visit next.
+fn open_blobs(job: &Job, trial: &Trial) -> Vec<Digest> {
+    let open = trial.open_chain().open().filter_map(|shard| job.data.train.get(shard_index(shard)));
+    open.map(|shard| shard.blob.sha256).collect()
+}

@@ -1,0 +1,253 @@
+//! A plan that is followed: each trial's hops and each device's, in order, and what they say of an idle device.
+//!
+//! Where the transfer of a checkpoint is negligible, devices keep to the order of the plan. Each takes the first hop of its
+//! list whose trial is free and has nothing else planned before it. It waits for one that isn't only while that is about to
+//! be. Where transfers take time, the plan says who trains which trial: a device takes the first of its own that is free.
+
+use super::job_plan::{NO_CONTENTION, PlanRequest};
+use sojourn_protocol::{
+    ids::{Epoch, HostId, ShardId, TrialId},
+    time::UnixMillis,
+};
+use sojourn_workgen::plan::Schedule;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Trials of a place's list that are looked at for one decision.
+const MAX_LOOKED_AT: usize = 32;
+/// A hop may be late by so much of its length before others go before it.
+const LATE_PART: u64 = 8;
+/// And by this much in any case: microseconds.
+const MIN_LATE: u64 = 20_000;
+
+/// A plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct FollowedPlan {
+    /// When it was asked for.
+    pub(super) at: UnixMillis,
+    /// Moving a checkpoint takes time.
+    pub(super) migrates: bool,
+    /// How many hops were planned.
+    pub(super) hops: u64,
+    /// When the last one ends, in microseconds of the server's clock.
+    pub(super) ends: u64,
+    /// Each trial's hops, in order.
+    trials: BTreeMap<TrialId, VecDeque<PlannedHop>>,
+    /// Each place's hops, in order.
+    lists: BTreeMap<HostId, BTreeMap<String, VecDeque<PlannedHop>>>,
+}
+
+/// A hop at its place, in microseconds of the server's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlannedHop {
+    /// Its place among all of them, by their start, from 1.
+    pub(crate) step: u64,
+    pub(crate) trial: TrialId,
+    pub(crate) epoch: Epoch,
+    pub(crate) shard: ShardId,
+    pub(crate) host: HostId,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Microseconds that it takes where no other job trains anything.
+    pub(crate) alone: u64,
+}
+
+/// What a plan says of an idle place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlanAdvice {
+    /// It gets this hop, and with it so many more of the same trial's epoch.
+    Take(PlannedHop, u32),
+    /// What comes next for it is about to be open: it waits, at the most until then.
+    Wait(UnixMillis),
+    /// It goes on with the trial that it is at.
+    GoesOn,
+    /// The plan says nothing of it.
+    Nothing,
+}
+
+/// How a planned hop stands now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HopStatus {
+    /// It can be granted.
+    Open,
+    /// Its trial is at this very place, which goes on with it.
+    GoesOn,
+    /// Its trial is elsewhere, or not so far yet.
+    Later,
+    /// It is trained, or will never be.
+    Over,
+}
+
+impl PlannedHop {
+    /// Is the other one of the same trial's epoch?
+    fn is_in_a_row_with(&self, next: &Self) -> bool {
+        self.trial == next.trial && self.epoch == next.epoch
+    }
+
+    /// So long others wait for it, in microseconds of the server's clock.
+    fn patience_until(&self) -> u64 {
+        let patience = self.end.saturating_sub(self.start) / LATE_PART + MIN_LATE;
+        self.start.saturating_add(patience)
+    }
+}
+
+impl FollowedPlan {
+    /// What was asked for, as it was planned.
+    pub(super) fn new(request: &PlanRequest, schedule: &Schedule) -> Self {
+        let begin = request.at.0.saturating_mul(1000);
+        let mut followed = Self {
+            at: request.at,
+            migrates: request.migrates,
+            hops: u64::try_from(schedule.steps.len()).unwrap_or(u64::MAX),
+            ends: begin.saturating_add(schedule.makespan),
+            ..Self::default()
+        };
+        for (n, step) in (1..).zip(&schedule.steps) {
+            let trial = usize::try_from(step.trial).ok().and_then(|n| request.trials.get(n));
+            let place = usize::try_from(step.place).ok().and_then(|n| request.devices.get(n));
+            let (Some((trial, epoch)), Some((host, device))) = (trial, place) else { continue };
+            let slowdown = usize::try_from(step.place).ok().and_then(|n| request.contention.get(n));
+            let takes = step.end.saturating_sub(step.start);
+            let hop = PlannedHop {
+                step: n,
+                trial: *trial,
+                epoch: Epoch(epoch.0 + step.epoch),
+                shard: ShardId(step.shard),
+                host: *host,
+                start: begin + step.start,
+                end: begin + step.end,
+                alone: takes.saturating_mul(NO_CONTENTION)
+                    / slowdown.copied().unwrap_or(NO_CONTENTION).max(1),
+            };
+            followed.trials.entry(*trial).or_default().push_back(hop);
+            let of_host = followed.lists.entry(*host).or_default();
+            of_host.entry(device.clone()).or_default().push_back(hop);
+        }
+        followed
+    }
+
+    /// Microseconds of the hops that are left at each place, as they would take alone.
+    pub(super) fn loads(&self) -> impl Iterator<Item = ((HostId, &str), u64)> {
+        let lists = self.lists.iter().flat_map(|(host, of_host)| {
+            of_host.iter().map(move |(device, list)| ((*host, device.as_str()), list))
+        });
+        lists.map(|(place, list)| (place, list.iter().map(|hop| hop.alone).sum()))
+    }
+
+    /// What it says of an idle place at `now`; `standing` of each hop is asked for in their order.
+    pub(super) fn advise(
+        &self,
+        (host, device): (HostId, &str),
+        now: UnixMillis,
+        standing: impl Fn(&PlannedHop) -> HopStatus,
+    ) -> PlanAdvice {
+        let lists = self.lists.get(&host);
+        let Some(list) = lists.and_then(|lists| lists.get(device)) else {
+            return PlanAdvice::Nothing;
+        };
+        let micros = now.0.saturating_mul(1000);
+        let left = || list.iter().filter(|hop| standing(hop) != HopStatus::Over);
+        let is_next = |hop: &PlannedHop| {
+            let next = self.next(hop.trial, &standing);
+            let gone_by = |next: &PlannedHop| !self.migrates && next.patience_until() <= micros;
+            next.is_none_or(|next| next == hop || gone_by(next))
+        };
+        let mut looked = 0;
+        let mut before: Option<&PlannedHop> = None;
+        for (n, hop) in left().enumerate() {
+            if before.is_some_and(|before| before.is_in_a_row_with(hop)) {
+                // What holds for the first of several in a row holds for all.
+                continue;
+            }
+            before = Some(hop);
+            looked += 1;
+            if looked > MAX_LOOKED_AT {
+                break;
+            }
+            let stands = standing(hop);
+            if self.migrates && stands == HopStatus::GoesOn && is_next(hop) {
+                return PlanAdvice::GoesOn;
+            }
+            if stands == HopStatus::Open && is_next(hop) {
+                let further = left().skip(n + 1).take_while(|next| hop.is_in_a_row_with(next));
+                return PlanAdvice::Take(*hop, u32::try_from(further.count()).unwrap_or(u32::MAX));
+            }
+            let until = hop.patience_until();
+            if !self.migrates && micros < until {
+                return PlanAdvice::Wait(UnixMillis(until.div_ceil(1000)));
+            }
+        }
+        PlanAdvice::Nothing
+    }
+
+    /// A trial's first hop that isn't over.
+    pub(super) fn next(
+        &self,
+        trial: TrialId,
+        standing: impl Fn(&PlannedHop) -> HopStatus,
+    ) -> Option<&PlannedHop> {
+        self.trials.get(&trial)?.iter().find(|hop| standing(hop) != HopStatus::Over)
+    }
+
+    /// Instead of a planned hop, and those of the same epoch that are planned after it at its place, its trial visits
+    /// these shards there: the hops that were planned for them visit the others, so that each place has as many
+    /// hops of the trial as before.
+    pub(super) fn exchange(
+        &mut self,
+        device: &str,
+        hop: &PlannedHop,
+        shards: impl Iterator<Item = ShardId>,
+    ) {
+        let list = self.lists.get(&hop.host).and_then(|of_host| of_host.get(device));
+        let here = list
+            .into_iter()
+            .flatten()
+            .filter(|of| (of.trial, of.epoch) == (hop.trial, hop.epoch) && of.step >= hop.step);
+        let here: Vec<u64> = here.map(|of| of.step).collect();
+        let Some(of_trial) = self.trials.get_mut(&hop.trial) else { return };
+        let of_epoch = of_trial.iter_mut().skip_while(|of| of.epoch < hop.epoch);
+        let mut of_epoch: Vec<&mut PlannedHop> =
+            of_epoch.take_while(|of| of.epoch == hop.epoch).collect();
+        let mut changed: Vec<PlannedHop> = Vec::new();
+        for (own, shard) in here.into_iter().zip(shards) {
+            let theirs = of_epoch.iter().find(|of| of.shard == shard).map(|of| of.step);
+            let left = of_epoch.iter().find(|of| of.step == own).map(|of| of.shard);
+            let (Some(theirs), Some(left)) = (theirs, left) else { continue };
+            for of in of_epoch.iter_mut().filter(|_| theirs != own) {
+                let shard = match of.step {
+                    step if step == own => shard,
+                    step if step == theirs => left,
+                    _ => continue,
+                };
+                of.shard = shard;
+                changed.push(**of);
+            }
+        }
+        for hop in changed {
+            let lists = self.lists.get_mut(&hop.host).into_iter();
+            for list in lists.flat_map(BTreeMap::values_mut) {
+                if let Ok(at) = list.binary_search_by_key(&hop.step, |of| of.step)
+                    && let Some(same) = list.get_mut(at)
+                {
+                    same.shard = hop.shard;
+                }
+            }
+        }
+    }
+
+    /// Takes hops out of a place's and a trial's lists that are over.
+    pub(super) fn clear(
+        &mut self,
+        (host, device): (HostId, &str),
+        trial: TrialId,
+        standing: impl Fn(&PlannedHop) -> HopStatus,
+    ) {
+        let of_host = self.lists.get_mut(&host);
+        let list = of_host.and_then(|lists| lists.get_mut(device));
+        let of_trial = self.trials.get_mut(&trial);
+        for hops in list.into_iter().chain(of_trial) {
+            while hops.front().is_some_and(|hop| standing(hop) == HopStatus::Over) {
+                hops.pop_front();
+            }
+        }
+    }
+}

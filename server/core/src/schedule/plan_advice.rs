@@ -1,0 +1,155 @@
+//! What a job's plan says of a device that asks.
+
+use super::{
+    batching::batch_hops,
+    explain::{GrantReason, PlannedStep},
+    hops::HopPick,
+    plan::{HopStatus, PlanAdvice, PlannedHop},
+    plan_problem::has_planned_work,
+    residency::Residency,
+    scheduler::Scheduler,
+    select::Assignment,
+};
+use crate::{
+    event::UnitKey,
+    hosts::DeviceRef,
+    leases::{ContinuedTrial, ResultBefore},
+    state::{Job, Trial},
+};
+use sojourn_protocol::{
+    ids::{HostId, ShardId},
+    time::{Millis, UnixMillis},
+};
+use sojourn_workgen::{Chain, DataLocality};
+
+/// So long devices wait for the first plan of a job.
+const FIRST_PLAN_TIMEOUT: Millis = Millis::from_secs(1);
+/// So long an idle device waits for a plan that knows of it.
+const NEXT_PLAN_TIMEOUT: Millis = Millis::from_secs(2);
+
+impl Scheduler<'_> {
+    /// What a job's plan has for a device; `None` where it says nothing.
+    pub(crate) fn planned_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<HopPick> {
+        let plan = self.planner.plan(job.id)?;
+        let device = &at.slots.device.name;
+        let status = |hop: &PlannedHop| self.hop_status(job, hop, at);
+        let wait = |until: UnixMillis| HopPick::Defer((until - self.now).0.saturating_mul(1000));
+        match plan.advise((at.host, device), self.now, status) {
+            PlanAdvice::Take(hop, further) => {
+                let trial = job.trial(hop.trial)?;
+                let continued = if trial.merging.is_none() && trial.is_runnable() {
+                    ContinuedTrial { chain: trial.chain.clone(), after: None }
+                } else {
+                    self.continued_on(trial, at)?
+                };
+                let chain = &continued.chain;
+                let residency = self.residency(job, at);
+                let shard = self.planned_shard(job, chain, &hop, &residency);
+                let start = chain.next(shard)?;
+                let unit = UnitKey::Train {
+                    job: job.id,
+                    trial: hop.trial,
+                    epoch: start.epoch,
+                    shard,
+                    from: start.batch,
+                };
+                let now = self.now.0.saturating_mul(1000);
+                let why = GrantReason::Planned(PlannedStep {
+                    step: hop.step,
+                    steps: plan.steps(),
+                    late: now.saturating_sub(hop.start),
+                    early: hop.start.saturating_sub(now),
+                    standing: residency.standing(shard),
+                });
+                let most = self.hops_per_lease(job, trial, shard, at).min(further + 1);
+                let then = batch_hops(chain, shard, |shard| residency.standing(shard), most);
+                let after = continued.after.map(|(lease, produced)| ResultBefore {
+                    lease,
+                    produced,
+                    start,
+                });
+                let planned = Some(hop);
+                let base = if after.is_some() { trial.version.next() } else { trial.version };
+                let (until, copy_of) = (None, None);
+                let chosen = Assignment { unit, then, until, base, why, planned, copy_of, after };
+                Some(HopPick::Assign(Box::new(chosen)))
+            }
+            PlanAdvice::GoesOn => Some(HopPick::Nothing),
+            PlanAdvice::Wait(until) => Some(wait(until)),
+            PlanAdvice::Nothing => {
+                let idle_since = self.hosts.session(at.host)?.idle_since;
+                let renewed = || plan.renewed_until(idle_since?, self.now, NEXT_PLAN_TIMEOUT);
+                plan.awaited_until(self.now, FIRST_PLAN_TIMEOUT).or_else(renewed).map(wait)
+            }
+        }
+    }
+
+    /// The shard to begin with: the planned one, or where any may be trained here, one that needn't be fetched.
+    fn planned_shard(
+        &self,
+        job: &Job,
+        chain: &Chain,
+        hop: &PlannedHop,
+        residency: &Residency<'_>,
+    ) -> ShardId {
+        let is_cached = |shard: &ShardId| residency.standing(*shard) == DataLocality::Local;
+        if self.has_replicas(job) || is_cached(&hop.shard) {
+            return hop.shard;
+        }
+        chain.open().find(is_cached).unwrap_or(hop.shard)
+    }
+
+    /// The host that a trial's plan names next.
+    pub(crate) fn planned_host(&self, job: &Job, trial: &Trial) -> Option<HostId> {
+        let plan = self.planner.plan(job.id)?;
+        let status = |hop: &PlannedHop| {
+            if self.is_hop_over(trial, hop) { HopStatus::Over } else { HopStatus::Later }
+        };
+        plan.next_host(trial.id, status)
+    }
+
+    /// Is a planned hop trained, running, or of a trial that has ended?
+    fn is_hop_over(&self, trial: &Trial, hop: &PlannedHop) -> bool {
+        let at = trial.chain.epoch();
+        let past = !has_planned_work(trial) || at > hop.epoch;
+        let done = || {
+            trial.chain.next(hop.shard).is_none() || self.state.is_shard_in_hand(trial, hop.shard)
+        };
+        past || (at == hop.epoch && done()) || self.is_hop_provisional(trial, hop)
+    }
+
+    /// Is it part of a provisional lease?
+    fn is_hop_provisional(&self, trial: &Trial, hop: &PlannedHop) -> bool {
+        self.provisional_of(trial).is_some_and(|provisional| {
+            provisional.start.epoch == hop.epoch
+                && provisional.lease.visits().any(|of| of == hop.shard)
+        })
+    }
+
+    /// How a planned hop stands for a device.
+    pub(super) fn hop_status(&self, job: &Job, hop: &PlannedHop, at: DeviceRef<'_>) -> HopStatus {
+        let Some(trial) = job.trial(hop.trial) else { return HopStatus::Over };
+        if self.is_hop_over(trial, hop) {
+            return HopStatus::Over;
+        }
+        let may = self.may_train(job, trial, at)
+            && self.fits_memory(at.slots, trial)
+            && self.keeps_replica(job, at.class(), hop.shard, at.host);
+        if trial.is_runnable() {
+            let open = may && trial.chain.epoch() == hop.epoch;
+            return if open { HopStatus::Open } else { HopStatus::Later };
+        }
+        // Where the transfer of a checkpoint is negligible, nothing is gained by it.
+        let continued = Some(trial).filter(|_| self.planner.pins_trials(job.id));
+        let continued =
+            continued.and_then(|trial| self.continued_on(trial, at)).filter(|continued| {
+                let chain = &continued.chain;
+                may && chain.epoch() == hop.epoch && chain.next(hop.shard).is_some()
+            });
+        match continued {
+            Some(ContinuedTrial { after: Some(_), .. }) if !at.ahead => HopStatus::Open,
+            Some(_) if at.ahead => HopStatus::GoesOn,
+            Some(_) | None => HopStatus::Later,
+        }
+    }
+}

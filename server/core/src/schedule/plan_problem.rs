@@ -1,0 +1,240 @@
+//! A job's remaining work as a problem for the planner.
+
+use super::{
+    job_plan::{DeviceId, JobPlan, NO_CONTENTION, PlanRequest},
+    scheduler::Scheduler,
+};
+use crate::{
+    cost::{Cost, DeviceKey},
+    state::{Job, Trial},
+};
+use sojourn_protocol::{
+    ids::{Epoch, HostId, JobId, ShardId, TrialId},
+    spec::Replicas,
+};
+use sojourn_workgen::plan::{Machine, PACE_ONE, PlanTrial, Problem};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
+
+/// Hops of one plan: of longer jobs the next epochs are planned.
+const MAX_HOPS: u64 = 50_000;
+/// Rows for which times are compared.
+const SAMPLE_ROWS: u64 = 1_000_000;
+/// A place is so many times slower at the most for what jobs of higher priority have planned there.
+const MAX_PRIORITY_CONTENTION: u64 = 64;
+
+/// A slot: whose it is, and what it says that it computes a second.
+type Slot = (DeviceId, f64);
+
+impl Scheduler<'_> {
+    /// What is left of a job, on the hosts that are there. None where a plan couldn't be followed: hosts of
+    /// several numeric classes between which trials mustn't move, or fewer hosts wanted than there are. None where
+    /// there is nothing to plan either: where any place may train any shard, trials go from one to the other in no
+    /// time, and there are more places than trials, whichever trial comes free has a place to go to.
+    pub(crate) fn plan_problem(&self, job: &Job) -> Option<(Problem, PlanRequest)> {
+        let fleet = &self.hosts.fleet();
+        let placement = &job.spec.placement;
+        let classes = fleet.hosts().flat_map(|(_, places)| places).map(|place| place.class);
+        let classes: BTreeSet<_> = classes.collect();
+        if (placement.reproducible && classes.len() > 1) || placement.max_hosts.is_some() {
+            return None;
+        }
+        if placement.replicas == Replicas::Demand && self.has_place_for_each(job) {
+            return None;
+        }
+        let (slots, places) = self.plan_machines();
+        let rows: Vec<u64> = job.data.train.iter().map(|shard| u64::from(shard.rows)).collect();
+        let (trials, of) = self.plan_trials(job, &slots, &rows);
+        let shards = (0u32..).map(ShardId).take(rows.len());
+        let holders = match placement.replicas {
+            Replicas::Demand => vec![None; rows.len()],
+            Replicas::Fixed(_) => {
+                shards.map(|shard| Some(self.holders(job, shard, &slots))).collect()
+            }
+        };
+        let alone = Problem { trials, places, holders };
+        if alone.trials.is_empty() || alone.check().is_err() {
+            return None;
+        }
+        let contention = self.contention(job, &slots, &alone);
+        let (problem, contention) = match contended(&alone, &contention) {
+            Some(contended) => (contended, contention),
+            None => (alone, vec![NO_CONTENTION; slots.len()]),
+        };
+        let asked = PlanRequest {
+            at: self.now,
+            fleet: self.hosts.fleet().version() + self.planner.sharing_version(),
+            migrates: problem.trials.iter().any(PlanTrial::moves),
+            trials: of,
+            devices: slots.into_iter().map(|(place, _)| place).collect(),
+            contention,
+        };
+        Some((problem, asked))
+    }
+
+    /// By slot: how much slower it is for this job, beside [`NO_CONTENTION`], since other jobs have planned hops there. While
+    /// both have some, they get their shares of it; so what the others have planned counts as the part of this job's
+    /// length that it takes, up to their share.
+    fn contention(&self, job: &Job, slots: &[Slot], problem: &Problem) -> Vec<u64> {
+        let mut contention = vec![NO_CONTENTION; slots.len()];
+        let planner = self.planner;
+        let others = planner.active_jobs().iter().filter(|other| **other != job.id);
+        let planned =
+            others.filter_map(|other| Some((self.state.jobs.get(other)?, planner.plan(*other)?)));
+        let planned: Vec<(&Job, &JobPlan)> = planned.collect();
+        if planned.is_empty() {
+            return contention;
+        }
+        let length = problem.lower_bound();
+        let mut counts: BTreeMap<(HostId, &str), u64> = BTreeMap::new();
+        for ((host, device), _) in slots {
+            *counts.entry((*host, device)).or_default() += 1;
+        }
+        for (other, planning) in planned {
+            let (own, theirs) = (&job.spec.placement, &other.spec.placement);
+            let most = match theirs.priority.cmp(&own.priority) {
+                Ordering::Less => continue,
+                Ordering::Equal => scaled(NO_CONTENTION, theirs.share.into(), own.share.into()),
+                Ordering::Greater => MAX_PRIORITY_CONTENTION * NO_CONTENTION,
+            };
+            let loads: BTreeMap<(HostId, &str), u64> = planning.loads().collect();
+            for (slowdown, ((host, device), _)) in contention.iter_mut().zip(slots) {
+                let place = (*host, device.as_str());
+                let count = counts.get(&place).copied().unwrap_or(1);
+                let load = loads.get(&place).copied().unwrap_or(0) / count;
+                *slowdown += scaled(load, NO_CONTENTION, length).min(most);
+            }
+        }
+        contention
+    }
+
+    /// Are there more slots than trials that go on, and takes no trial any time to move?
+    fn has_place_for_each(&self, job: &Job) -> bool {
+        let mut running = job.trials.iter().filter(|trial| has_planned_work(trial));
+        let hosts = self.hosts.fleet().hosts();
+        let awake = hosts.filter(|(host, _)| !self.hosts.is_cooling_down(*host, self.now));
+        let slots = awake.flat_map(|(_, places)| places).map(|place| u64::from(place.slots));
+        let trials = u64::try_from(running.clone().count()).unwrap_or(u64::MAX);
+        let links = self.slowest_links();
+        slots.sum::<u64>() > trials
+            && running.all(|trial| Cost::transfer_over(trial, links).is_negligible())
+    }
+
+    /// One place for each slot, and when it is free.
+    fn plan_machines(&self) -> (Vec<Slot>, Vec<Machine>) {
+        let (mut slots, mut places) = (Vec::new(), Vec::new());
+        let fleet = self.hosts.fleet().hosts();
+        for (host, devices) in
+            fleet.filter(|(host, _)| !self.hosts.is_cooling_down(*host, self.now))
+        {
+            let session = self.hosts.session(host);
+            for place in devices {
+                let device = session.and_then(|session| session.device(&place.device));
+                let flops = device.map_or(0.0, |device| device.flops);
+                for free_at in self.slots_free_at(host, &place.device, place.slots) {
+                    slots.push(((host, place.device.clone()), flops));
+                    places.push(Machine { free_at, ..Machine::default() });
+                }
+            }
+        }
+        (slots, places)
+    }
+
+    fn plan_trials(
+        &self,
+        job: &Job,
+        slots: &[Slot],
+        rows: &[u64],
+    ) -> (Vec<PlanTrial>, Vec<(TrialId, Epoch)>) {
+        let running: Vec<&Trial> =
+            job.trials.iter().filter(|trial| has_planned_work(trial)).collect();
+        let per_epoch = u64::try_from(running.len() * rows.len()).unwrap_or(u64::MAX).max(1);
+        let most_after = u32::try_from(MAX_HOPS / per_epoch).unwrap_or(u32::MAX);
+        let links = self.slowest_links();
+        let (mut trials, mut of) = (Vec::new(), Vec::new());
+        for trial in running {
+            let chain = self.expected_chain(trial);
+            let open: Vec<u32> = chain.open().map(|shard| shard.0).collect();
+            if open.is_empty() {
+                continue;
+            }
+            let epoch = chain.epoch();
+            let after = trial.epochs().saturating_sub(epoch.0 + 1);
+            let transfer = Cost::transfer_over(trial, links);
+            let last = trial.history.last().map(|hop| hop.host);
+            let holder = self.state.in_hand(trial).map(|lease| lease.host).last().or(last);
+            let at = holder.and_then(|host| slots.iter().position(|((of, _), _)| *of == host));
+            trials.push(PlanTrial {
+                free_at: self.next_version_in(trial, transfer.send),
+                at: at.and_then(|slot| u32::try_from(slot).ok()),
+                send: transfer.send,
+                // The host goes on while the checkpoint is on its way.
+                stay: 0,
+                fetch: transfer.fetch,
+                open,
+                epochs_after: after.min(most_after),
+                ..self.plan_times(job.id, trial.id, slots, rows)
+            });
+            of.push((trial.id, epoch));
+        }
+        (trials, of)
+    }
+
+    /// A trial's times: on its fastest place by shard, and how much slower each place is.
+    fn plan_times(&self, job: JobId, trial: TrialId, slots: &[Slot], rows: &[u64]) -> PlanTrial {
+        let estimates = self.estimates;
+        let mut known: BTreeMap<(HostId, &str), u64> = BTreeMap::new();
+        let times = slots.iter().map(|((host, device), flops)| {
+            *known.entry((*host, device)).or_insert_with(|| {
+                let place = DeviceKey { host: *host, device, flops: *flops };
+                let micros = estimates.micros(place, job, trial, SAMPLE_ROWS).max(1);
+                micros.saturating_mul(1000) / self.reliability(*host).max(1)
+            })
+        });
+        let times: Vec<u64> = times.collect();
+        let best = times.iter().copied().min().unwrap_or(1);
+        PlanTrial {
+            work: rows.iter().map(|rows| scaled(best, *rows, SAMPLE_ROWS).max(1)).collect(),
+            pace: times.iter().map(|time| scaled(*time, PACE_ONE, best)).collect(),
+            ..PlanTrial::default()
+        }
+    }
+
+    /// Slots whose hosts keep a shard.
+    fn holders(&self, job: &Job, shard: ShardId, slots: &[Slot]) -> Vec<u32> {
+        let keeps = |host: HostId, device: &str| {
+            let mut places = self.hosts.fleet().pools(host).iter();
+            let place = places.find(|place| place.device == device);
+            place.is_some_and(|place| self.keeps_replica(job, place.class, shard, host))
+        };
+        let homes = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
+        homes.map(|(slot, _)| slot).collect()
+    }
+}
+
+/// The problem where places are so much slower; `None` where none is, or where it is too long then: without the
+/// others it is still of use.
+fn contended(alone: &Problem, contention: &[u64]) -> Option<Problem> {
+    if contention.iter().all(|slowdown| *slowdown == NO_CONTENTION) {
+        return None;
+    }
+    let mut problem = alone.clone();
+    for trial in &mut problem.trials {
+        for (pace, slowdown) in trial.pace.iter_mut().zip(contention) {
+            *pace = scaled(*pace, *slowdown, NO_CONTENTION);
+        }
+    }
+    problem.check().is_ok().then_some(problem)
+}
+
+/// Has it hops in a row, which a plan is for? Those of a trial whose results are merged go to whoever is idle.
+pub(crate) fn has_planned_work(trial: &Trial) -> bool {
+    trial.is_running() && !trial.chain.is_done() && trial.merging.is_none()
+}
+
+fn scaled(value: u64, by: u64, over: u64) -> u64 {
+    let scaled = u128::from(value) * u128::from(by) / u128::from(over.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}

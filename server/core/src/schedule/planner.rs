@@ -1,0 +1,172 @@
+//! What decisions about units rest on: estimates, plans, fair shares, when to speculate.
+
+use super::{job_plan::JobPlan, shares::FairShares};
+use crate::{cost::Estimates, memo::Memo};
+use sojourn_protocol::{
+    ids::{HostId, JobId},
+    time::UnixMillis,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All of it. It is soft state: after a start it comes back by itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Planner {
+    /// How long units take.
+    estimates: Estimates,
+    /// Plans, by job.
+    plans: BTreeMap<JobId, JobPlan>,
+    /// Jobs that have something to train, and how often others had before.
+    active_jobs: (Vec<JobId>, u64),
+    /// Slot time that each job was given, by priority.
+    shares: BTreeMap<i32, FairShares>,
+    /// When to look whether speculative leases are worth while.
+    next_speculation: Option<UnixMillis>,
+    /// When that was done last.
+    last_speculation: UnixMillis,
+    /// The fleet and the number of trials for which merge modes were chosen.
+    merge_modes: Memo<(u64, usize)>,
+}
+
+impl Planner {
+    /// How long units take.
+    pub(crate) fn estimates(&self) -> &Estimates {
+        &self.estimates
+    }
+
+    /// The same, to take measurements in.
+    pub(crate) fn estimates_mut(&mut self) -> &mut Estimates {
+        &mut self.estimates
+    }
+
+    /// Forgets what was measured on hosts.
+    pub(crate) fn forget_hosts(&mut self, hosts: &BTreeSet<HostId>) {
+        self.estimates.forget(hosts);
+    }
+
+    /// A job's plan.
+    pub(crate) fn plan(&self, job: JobId) -> Option<&JobPlan> {
+        self.plans.get(&job)
+    }
+
+    /// The same, to change it.
+    pub(crate) fn plan_mut(&mut self, job: JobId) -> Option<&mut JobPlan> {
+        self.plans.get_mut(&job)
+    }
+
+    /// The plans of all jobs.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = (JobId, &JobPlan)> {
+        self.plans.iter().map(|(job, plan)| (*job, plan))
+    }
+
+    /// Forgets a job's plan.
+    pub(crate) fn forget_plan(&mut self, job: JobId) {
+        self.plans.remove(&job);
+    }
+
+    /// Takes a job's plan out, to be put back.
+    pub(crate) fn take_plan(&mut self, job: JobId) -> Option<JobPlan> {
+        self.plans.remove(&job)
+    }
+
+    /// Puts a job's plan back.
+    pub(crate) fn put_plan(&mut self, job: JobId, plan: JobPlan) {
+        self.plans.insert(job, plan);
+    }
+
+    /// Forgets the plans of jobs that have nothing left to train.
+    pub(crate) fn keep_plans(&mut self, has_work: impl Fn(JobId) -> bool) {
+        self.plans.retain(|job, _| has_work(*job));
+    }
+
+    /// The plan of a job that has something to train.
+    pub(crate) fn plan_entry(&mut self, job: JobId) -> &mut JobPlan {
+        self.plans.entry(job).or_default()
+    }
+
+    /// The plan of a job doesn't fit any more: what it counted on has not happened.
+    pub(crate) fn outdate_plan(&mut self, job: JobId) {
+        if let Some(plan) = self.plans.get_mut(&job) {
+            plan.outdate();
+        }
+    }
+
+    /// No plan fits any more, but perhaps this one.
+    pub(crate) fn outdate_plans_but(&mut self, kept: Option<JobId>) {
+        let others = self.plans.iter_mut().filter(|(job, _)| kept != Some(**job));
+        others.for_each(|(_, plan)| plan.outdate());
+    }
+
+    /// A device is idle that wasn't: plans may go on there.
+    pub(crate) fn resume_plans(&mut self) {
+        self.plans.values_mut().for_each(JobPlan::resume);
+    }
+
+    /// Does a plan say who trains which of a job's trials?
+    pub(crate) fn pins_trials(&self, job: JobId) -> bool {
+        self.plan(job).is_some_and(JobPlan::pins_trials)
+    }
+
+    /// Jobs that share the fleet.
+    pub(crate) fn active_jobs(&self) -> &[JobId] {
+        &self.active_jobs.0
+    }
+
+    /// These jobs share the fleet from now on.
+    pub(crate) fn set_active_jobs<I: Iterator<Item = JobId>>(&mut self, jobs: impl Fn() -> I) {
+        if !jobs().eq(self.active_jobs.0.iter().copied()) {
+            self.active_jobs = (jobs().collect(), self.active_jobs.1 + 1);
+        }
+    }
+
+    /// How often other jobs have come to share the fleet: what was planned for others is stale.
+    pub(crate) fn sharing_version(&self) -> u64 {
+        self.active_jobs.1
+    }
+
+    /// Slot time of the jobs of a priority, if one of them was given some.
+    pub(crate) fn shares(&self, priority: i32) -> Option<&FairShares> {
+        self.shares.get(&priority)
+    }
+
+    /// The same, to count slot time.
+    pub(crate) fn shares_mut(&mut self, priority: i32) -> &mut FairShares {
+        self.shares.entry(priority).or_default()
+    }
+
+    /// Forgets the slot time of jobs that don't run any more.
+    pub(crate) fn keep_shares(&mut self, runs: impl Fn(JobId) -> bool) {
+        for shares in self.shares.values_mut() {
+            shares.keep(&runs);
+        }
+    }
+
+    /// When to look whether speculative leases are worth while.
+    pub(crate) fn next_speculation(&self) -> Option<UnixMillis> {
+        self.next_speculation
+    }
+
+    /// When that was done last.
+    pub(crate) fn last_speculation(&self) -> UnixMillis {
+        self.last_speculation
+    }
+
+    /// Has it looked at then, or sooner where that was decided before.
+    pub(crate) fn speculate_at(&mut self, at: UnixMillis) {
+        self.next_speculation = Some(self.next_speculation.map_or(at, |before| before.min(at)));
+    }
+
+    /// Is it the time to look? Then it counts as done.
+    pub(crate) fn begin_speculation(&mut self, now: UnixMillis) -> bool {
+        let due = self.next_speculation.is_some_and(|at| at <= now);
+        if due {
+            self.next_speculation = None;
+            self.last_speculation = now;
+        }
+        due
+    }
+
+    /// The fleet and the number of trials for which merge modes were chosen.
+    pub(crate) fn merge_modes(&mut self) -> &mut Memo<(u64, usize)> {
+        &mut self.merge_modes
+    }
+}

@@ -1,0 +1,143 @@
+//! Plans: when one is requested, and what happens when it is ready or a lease was granted.
+
+use super::{job_plan::PlanRequest, plan::PlannedHop, scheduler::Scheduler};
+use crate::{
+    data::DataPlacement,
+    dispatch::{Dispatcher, Wake},
+    effect::Effect,
+    event::UnitKey,
+    hosts::{DeviceRef, Hosts},
+    ledger::Ledger,
+    state::{Job, Lease},
+};
+use rand_chacha::ChaCha8Rng;
+use sojourn_protocol::{
+    ids::JobId,
+    seeds,
+    time::{Millis, UnixMillis},
+};
+use sojourn_workgen::{Policy, plan::Schedule};
+
+/// Plans of a job are requested at least this far apart.
+const PLAN_INTERVAL: Millis = Millis::from_secs(1);
+/// Forward simulations for one plan, times its hops.
+const PLANNING_EFFORT: u64 = 1 << 19;
+/// The fewest forward simulations for one plan.
+const MIN_ITERATIONS: u64 = 16;
+/// The most forward simulations for one plan.
+const MAX_ITERATIONS: u64 = 4_000;
+
+/// Requests plans, and takes them in.
+pub(crate) struct PlanHandler<'a> {
+    pub(crate) ledger: Ledger<'a>,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) data: &'a DataPlacement,
+    pub(crate) policy: &'a dyn Policy,
+    pub(crate) rng: &'a mut ChaCha8Rng,
+}
+
+impl PlanHandler<'_> {
+    fn scheduler(&self) -> Scheduler<'_> {
+        Scheduler::new(&self.ledger, self.hosts, self.data, self.policy)
+    }
+
+    /// Requests the plans that are due.
+    pub(crate) fn request_due(&mut self) {
+        if !self.ledger.config.policy.plans() {
+            return;
+        }
+        let Ledger { clock, state, index, planner, .. } = &mut self.ledger;
+        let is_open = |job: &JobId| state.jobs.get(job).is_some_and(Job::is_open);
+        planner.set_active_jobs(|| index.jobs().filter(|job| is_open(job)));
+        let fleet = self.hosts.fleet().version() + planner.sharing_version();
+        planner.keep_plans(|job| index.has_work(job));
+        let mut due = Vec::new();
+        for job in index.jobs() {
+            let plan = planner.plan_entry(job);
+            plan.for_fleet(fleet);
+            if plan.is_due(clock.now(), PLAN_INTERVAL) {
+                due.push(job);
+            }
+        }
+        for job in due {
+            self.request(job);
+        }
+    }
+
+    fn request(&mut self, job: JobId) {
+        if !self.scheduler().can_be_planned(job) {
+            return;
+        }
+        let known = self.ledger.state.jobs.get(&job);
+        let problem = known.and_then(|job| self.scheduler().plan_problem(job));
+        let seed = u64::from(seeds::below(self.rng, u32::MAX));
+        let fleet = self.hosts.fleet().version() + self.ledger.planner.sharing_version();
+        let Some(plan) = self.ledger.planner.plan_mut(job) else { return };
+        let Some((problem, request)) = problem else {
+            // There will be none for this fleet.
+            let version = plan.request(PlanRequest::empty(self.ledger.clock.now(), fleet));
+            plan.ready(version, &Schedule::default());
+            return;
+        };
+        let iterations = PLANNING_EFFORT / problem.hops().max(1);
+        let iterations = iterations.clamp(MIN_ITERATIONS, MAX_ITERATIONS);
+        let version = plan.request(request);
+        let problem = Box::new(problem);
+        self.ledger.effect(Effect::Plan { job, version, problem, seed, iterations });
+    }
+
+    /// A plan is ready: it is followed, if it is the one that was requested last and better than the one before.
+    pub(crate) fn ready(&mut self, job: JobId, version: u64, schedule: Option<&Schedule>) {
+        let Some(plan) = self.ledger.planner.plan_mut(job) else { return };
+        let is_first = !plan.is_followed();
+        if plan.ready(version, schedule.unwrap_or(&Schedule::default())) {
+            self.ledger.waiters.wake(Wake::All);
+            if is_first {
+                // The other jobs were planned as if this one had nothing to do.
+                self.ledger.planner.outdate_plans_but(Some(job));
+            }
+        }
+    }
+}
+
+impl Dispatcher<'_> {
+    /// A lease was granted, by the plan or without it.
+    pub(crate) fn follow_plan(&mut self, lease: &Lease, planned: Option<PlannedHop>) {
+        let UnitKey::Train { job, trial, .. } = lease.unit else { return };
+        let Some(mut plan) = self.leases.ledger.planner.take_plan(job) else { return };
+        match planned {
+            Some(hop) => {
+                // A shard with replicas is trained on their hosts alone: devices can't exchange it.
+                if !self.data.has_replicas(job) {
+                    plan.exchange(&lease.device, &hop, lease.visits());
+                }
+                plan.granted(&hop, self.leases.ledger.clock.now());
+            }
+            None if plan.is_followed() => plan.outdate(),
+            None => {}
+        }
+        if let Some(known) = self.leases.ledger.state.jobs.get(&job)
+            && let Some(slots) = self.leases.hosts.device(lease.host, &lease.device)
+        {
+            let at = DeviceRef { host: lease.host, slots, ahead: false };
+            let scheduler = self.scheduler();
+            let status = |hop: &PlannedHop| scheduler.hop_status(known, hop, at);
+            plan.clear((lease.host, &lease.device), trial, status);
+        }
+        self.leases.ledger.planner.put_plan(job, plan);
+    }
+}
+
+impl Scheduler<'_> {
+    /// When the next plan is due that somebody could follow.
+    pub(crate) fn next_plan(&self) -> Option<UnixMillis> {
+        let plans = self.planner.plans();
+        let due = plans.filter_map(|(job, plan)| Some((job, plan.due_at(PLAN_INTERVAL)?)));
+        due.filter(|(job, _)| self.can_be_planned(*job)).map(|(_, at)| at).min()
+    }
+
+    fn can_be_planned(&self, job: JobId) -> bool {
+        let open = self.state.jobs.get(&job).is_some_and(Job::is_open);
+        open && self.hosts.fleet().capacity() > 0
+    }
+}

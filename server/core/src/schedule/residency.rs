@@ -1,0 +1,59 @@
+//! How a job's shards stand to a device: kept, cached, or to be fetched.
+//!
+//! A policy asks for many shards at a time, so what the answer rests on is looked up once.
+
+use super::locality::Locality;
+use crate::{
+    data::replica_class,
+    hosts::{DeviceRef, Session},
+    state::Job,
+};
+use sojourn_protocol::{ids::ShardId, unit::shard_index};
+use sojourn_workgen::{DataLocality, Shards};
+
+/// A job's shards as a device's host has them.
+pub(crate) struct Residency<'a> {
+    job: &'a Job,
+    /// The shards that the host keeps, in order, where the job fixes its replicas; elsewhere it may have any.
+    kept: Option<&'a [ShardId]>,
+    session: Option<&'a Session>,
+    /// By shard, is it in the cache? Where the cache is indexed.
+    cached: Option<&'a [bool]>,
+}
+
+impl<'a> Locality<'a> {
+    /// A job's shards as a device has them.
+    pub(crate) fn residency(&self, job: &'a Job, at: DeviceRef<'_>) -> Residency<'a> {
+        let replicas = self.data.replicas(job.id);
+        let session = self.hosts.session(at.host);
+        Residency {
+            job,
+            kept: replicas.map(|of| of.of(replica_class(job, at.class()), at.host)),
+            session,
+            cached: session.and_then(|session| session.shards_of(job.id)),
+        }
+    }
+}
+
+impl<'a> Residency<'a> {
+    /// The same as plain tables, of a host whose cache is indexed.
+    pub(crate) fn shards(&self) -> Shards<'a> {
+        let Self { job, kept, cached, .. } = *self;
+        Shards { own: kept, cached: cached.unwrap_or_default(), load: &job.load }
+    }
+
+    /// How one shard stands to the device, whether the host's cache is indexed or not.
+    pub(crate) fn standing(&self, shard: ShardId) -> DataLocality {
+        match self.shards().standing(shard) {
+            DataLocality::Remote if self.cached.is_none() && self.has_blob_of(shard) => {
+                DataLocality::Local
+            }
+            standing => standing,
+        }
+    }
+
+    fn has_blob_of(&self, shard: ShardId) -> bool {
+        let blob = self.job.data.train.get(shard_index(shard)).map(|shard| &shard.blob.sha256);
+        self.session.zip(blob).is_some_and(|(session, blob)| session.has_blob(blob))
+    }
+}

@@ -1,0 +1,114 @@
+//! Which unit a slot gets: jobs in the order of their fair shares, hops by the policy, evaluations where they fit.
+
+use super::{explain::GrantReason, hops::HopPick, plan::PlannedHop, scheduler::Scheduler};
+use crate::{event::UnitKey, hosts::DeviceRef, leases::ResultBefore, state::Job};
+use rand_chacha::ChaCha8Rng;
+use sojourn_protocol::{
+    ids::{HostId, LeaseId, ShardId, Version},
+    time::{Millis, UnixMillis},
+};
+
+/// A unit for a device.
+pub(crate) struct Assignment {
+    pub(crate) unit: UnitKey,
+    /// Shards whose hops follow under the same lease.
+    pub(crate) then: Vec<ShardId>,
+    /// The batch of the last shard before which it ends, where that isn't the shard's end.
+    pub(crate) until: Option<u32>,
+    pub(crate) base: Version,
+    /// The live lease of the same unit beside which it is a speculative one.
+    pub(crate) copy_of: Option<LeaseId>,
+    /// The result that it goes on from, while that is uploaded: the lease is provisional.
+    pub(crate) after: Option<ResultBefore>,
+    pub(crate) why: GrantReason,
+    /// The hop of the plan that it is.
+    pub(crate) planned: Option<PlannedHop>,
+}
+
+/// What a slot gets.
+pub(crate) enum Pick {
+    /// This unit. The evaluations are left to others.
+    Assign(Box<Assignment>, Vec<UnitKey>),
+    /// Nothing yet: others are likely to be done sooner.
+    Defer {
+        /// When to look again.
+        until: UnixMillis,
+        /// Evaluations that are left to others meanwhile.
+        evaluations: Vec<UnitKey>,
+    },
+    /// Nothing.
+    Nothing,
+}
+
+/// What a slot had better leave to others for a while.
+#[derive(Debug, Default)]
+pub(super) struct Deferred {
+    /// Microseconds after which to look again.
+    wait: Option<u64>,
+    /// Evaluations that are left to the host that produced their checkpoint.
+    evaluations: Vec<UnitKey>,
+}
+
+impl Deferred {
+    fn wait(&mut self, micros: u64) {
+        self.wait = Some(self.wait.map_or(micros, |before| before.min(micros)));
+    }
+
+    /// An evaluation is left to the host that produced its checkpoint, for so many microseconds.
+    pub(super) fn leave_evaluation(&mut self, unit: UnitKey, micros: u64) {
+        self.wait(micros);
+        self.evaluations.push(unit);
+    }
+}
+
+impl<'a> Scheduler<'a> {
+    /// Can anything be assigned to a host: a unit that is open, or one that a plan has it go on with?
+    pub(crate) fn has_work_for(&self, host: HostId) -> bool {
+        !self.hosts.is_cooling_down(host, self.now)
+            && (self.state.supply() > 0 || self.planner.plans().any(|(_, plan)| plan.is_followed()))
+    }
+
+    /// The unit that a slot gets, or what it goes on with when it has ended its own. It decides and changes nothing.
+    pub(crate) fn pick(&self, at: DeviceRef<'_>, rng: &mut ChaCha8Rng) -> Pick {
+        let mut deferred = Deferred::default();
+        let mut jobs = self.by_fair_share().into_iter().filter(|job| {
+            self.state.lost_data(job).is_none() && self.state.admits_host(job, at.host)
+        });
+        let assignment = jobs.find_map(|job| self.pick_of(job, at, rng, &mut deferred));
+        match (assignment, deferred.wait) {
+            (Some(assignment), _) => Pick::Assign(Box::new(assignment), deferred.evaluations),
+            (None, Some(micros)) => Pick::Defer {
+                until: self.now + Millis(micros.div_ceil(1000).max(1)),
+                evaluations: deferred.evaluations,
+            },
+            (None, None) => Pick::Nothing,
+        }
+    }
+
+    /// The unit of a job that a slot gets.
+    fn pick_of(
+        &self,
+        job: &Job,
+        at: DeviceRef<'_>,
+        rng: &mut ChaCha8Rng,
+        deferred: &mut Deferred,
+    ) -> Option<Assignment> {
+        let requested = self.requested_evaluation_for(job, at, deferred);
+        if requested.is_some() || !job.is_running() {
+            return requested;
+        }
+        if let Some(micros) = self.is_early(job, at) {
+            deferred.wait(micros);
+            return None;
+        }
+        if let Some(first) = self.check_for(job, at).or_else(|| self.backlog_for(job, at)) {
+            return Some(first);
+        }
+        match self.hop_for(job, at, rng) {
+            HopPick::Assign(assignment) => return Some(*assignment),
+            HopPick::Defer(micros) => deferred.wait(micros),
+            HopPick::Nothing => {}
+        }
+        self.evaluation_for(job, at, deferred)
+    }
+}

@@ -1,0 +1,135 @@
+//! Fair shares of slot time: which job's turn it is.
+//!
+//! Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2) with equal weights, over many
+//! slots at once as SFQ(D) does it (Jin, Chase and Kaur, SIGMETRICS 2004). Every job has a tag: the slot
+//! time that it was given. A free slot goes to the job with the lowest tag that can use it, whose tag then
+//! grows by what the unit should take; when the unit has ended, by what it did take instead. Virtual time
+//! is the tag at which the last slot was given.
+//!
+//! ```text
+//!   job 1  ----[ unit of 4 s ]--------------------->|            its turn comes at 4 s
+//!   job 2  ----[ 1 s ][ 1 s ][ 1 s ]->|                          its turn is now, at 3 s
+//!   job 3                             '- has just come: begins at virtual time
+//! ```
+//!
+//! While two jobs both have units to hand out, the slot time that they got differs by no more than the
+//! units that are under way and one more of each, however long the units are. Slot time that a job
+//! couldn't use is not owed to it.
+
+use sojourn_protocol::ids::{JobId, LeaseId};
+use std::collections::BTreeMap;
+
+/// The least that a unit counts: handing it out is not for nothing. Microseconds.
+const LEAST: u64 = 1_000;
+/// A job that has units, but none for the machines at hand, is owed no more than this. Microseconds.
+const MOST_OWED: u64 = 600_000_000;
+
+/// Who was given how much. Soft: after a start all jobs begin alike.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FairShares {
+    /// Virtual time, in microseconds of slot time. It never goes back.
+    now: u64,
+    /// Each job's tag, on the same scale.
+    tags: BTreeMap<JobId, u64>,
+    /// What live leases were counted as; those from before a start are not here.
+    counted: BTreeMap<LeaseId, u64>,
+}
+
+impl FairShares {
+    /// A job's place: the lowest goes first.
+    #[must_use]
+    pub(crate) fn tag(&self, job: JobId) -> u64 {
+        self.tags.get(&job).copied().unwrap_or(self.now)
+    }
+
+    /// A slot goes to a job for about `micros`.
+    pub(crate) fn give(&mut self, job: JobId, lease: LeaseId, micros: u64) {
+        let (tag, micros) = (self.tag(job), micros.max(LEAST));
+        self.now = self.now.max(tag);
+        self.tags.insert(job, tag.saturating_add(micros));
+        self.counted.insert(lease, micros);
+    }
+
+    /// A slot went to a job with the tag `to`, though this one's turn was before: it had nothing to hand
+    /// out, or (`has_units`) nothing for that machine.
+    pub(crate) fn pass_over(&mut self, job: JobId, to: u64, has_units: bool) {
+        let least = if has_units { to.saturating_sub(MOST_OWED) } else { to };
+        let tag = self.tag(job).max(least);
+        self.tags.insert(job, tag);
+    }
+
+    /// What a live lease was counted as.
+    #[must_use]
+    pub(crate) fn counted(&self, lease: LeaseId) -> u64 {
+        self.counted.get(&lease).copied().unwrap_or(0)
+    }
+
+    /// A live lease has ended; its unit took `micros` of a slot.
+    pub(crate) fn settle(&mut self, job: JobId, lease: LeaseId, micros: u64) {
+        let counted = self.counted.remove(&lease).unwrap_or(0);
+        let tag = self.tag(job).saturating_add(micros.max(LEAST)).saturating_sub(counted);
+        self.tags.insert(job, tag);
+    }
+
+    /// A job goes on that stood still: what passed meanwhile is not owed to it.
+    pub(crate) fn enter(&mut self, job: JobId) {
+        let tag = self.tag(job).max(self.now);
+        self.tags.insert(job, tag);
+    }
+
+    /// A job leaves for another priority, and so do its live leases, uncounted.
+    pub(crate) fn leave(&mut self, job: JobId, leases: impl Iterator<Item = LeaseId>) {
+        self.tags.remove(&job);
+        for lease in leases {
+            self.counted.remove(&lease);
+        }
+    }
+
+    /// Forgets jobs that have ended.
+    pub(crate) fn keep(&mut self, runs: impl Fn(JobId) -> bool) {
+        self.tags.retain(|job, _| runs(*job));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: JobId = JobId(1);
+    const B: JobId = JobId(2);
+
+    #[test]
+    fn a_unit_counts_as_what_it_took() {
+        let mut shares = FairShares::default();
+        shares.give(A, LeaseId(1), 50_000);
+        assert_eq!((shares.tag(A), shares.tag(B)), (50_000, 0));
+        shares.settle(A, LeaseId(1), 80_000);
+        assert_eq!(shares.tag(A), 80_000);
+        shares.give(A, LeaseId(2), 0);
+        shares.settle(A, LeaseId(2), 0);
+        assert_eq!(shares.tag(A), 80_000 + LEAST, "nothing is for nothing");
+        // From before a start: nothing was counted yet.
+        shares.settle(B, LeaseId(3), 7_000);
+        assert_eq!(shares.tag(B), 80_000 + 7_000, "it begins at virtual time");
+    }
+
+    #[test]
+    fn what_could_not_be_used_is_not_owed() {
+        let mut shares = FairShares::default();
+        let hour = 3_600_000_000;
+        shares.settle(A, LeaseId(1), 1_000);
+        shares.give(B, LeaseId(2), hour);
+        shares.give(B, LeaseId(3), hour);
+        shares.pass_over(A, hour, true);
+        assert_eq!(shares.tag(A), hour - MOST_OWED);
+        shares.pass_over(A, hour, false);
+        assert_eq!(shares.tag(A), hour);
+        shares.give(B, LeaseId(4), hour);
+        shares.enter(A);
+        assert_eq!(shares.tag(A), 2 * hour, "where the last slot was given");
+        shares.enter(B);
+        assert_eq!(shares.tag(B), 3 * hour, "what it has had stays");
+        shares.keep(|job| job == A);
+        assert_eq!(shares.tag(B), 2 * hour);
+    }
+}

@@ -1,0 +1,230 @@
+//! Questions to the state that several modules ask.
+
+use super::{
+    State,
+    check::Trust,
+    job::{Job, JobEnd},
+    lease::{Lease, PastState},
+    trial::Trial,
+};
+use crate::event::UnitKey;
+use sojourn_protocol::{
+    api::ReportAnswer,
+    digest::Digest,
+    error::{ApiError, ErrorKind},
+    ids::{HostId, JobId, LeaseId, ShardId, TrialId},
+    report::{Outcome, ReportEnd, ReportState, Trained},
+    spec::Verify,
+    view::{HopRecord, Verification},
+};
+use std::sync::Arc;
+
+impl State {
+    /// Running trials with results that wait for nothing but to be taken in.
+    pub(crate) fn trials_with_results(&self) -> Vec<(JobId, TrialId)> {
+        let trials = self.jobs.values().flat_map(|job| {
+            let trials =
+                job.trials.iter().filter(|trial| trial.is_running() && !trial.awaiting.is_empty());
+            trials.map(|trial| (job.id, trial.id))
+        });
+        trials.collect()
+    }
+
+    /// Is there a result of this lease that waits to be assimilated, first in its trial's line?
+    pub(crate) fn is_to_assimilate(&self, lease: LeaseId) -> bool {
+        let Some(past) = self.past.get(&lease) else { return false };
+        let unit = past.lease.unit;
+        matches!(past.state, PastState::Acknowledged(_))
+            && self.trial(unit.job(), unit.trial()).is_some_and(|trial| {
+                trial.awaiting.front() == Some(&lease) && trial.check.is_none()
+            })
+    }
+
+    pub(crate) fn trained_result(&self, lease: LeaseId) -> Option<(&Lease, &Trained)> {
+        let past = self.past.get(&lease)?;
+        let PastState::Acknowledged(outcome) = &past.state else { return None };
+        let Outcome::Trained(trained) = outcome.as_ref() else { return None };
+        Some((&past.lease, trained))
+    }
+
+    /// Units that could be granted to somebody.
+    pub(crate) fn supply(&self) -> usize {
+        self.jobs.values().map(Job::supply).sum()
+    }
+
+    /// Is it a live lease of a paused job?
+    pub(crate) fn is_paused(&self, lease: LeaseId) -> bool {
+        let lease = self.leases.get(&lease);
+        let job = lease.and_then(|lease| self.jobs.get(&lease.unit.job()));
+        job.is_some_and(|job| job.paused_at.is_some())
+    }
+
+    pub(crate) fn find_running_job(&self, job: JobId, what: &str) -> Result<&Job, ApiError> {
+        let known = self.find_job(job)?;
+        let Some((end, _)) = known.end else { return Ok(known) };
+        let ended = match end {
+            JobEnd::Finished => "has finished",
+            JobEnd::Failed => "has failed",
+            JobEnd::Cancelled => "was cancelled",
+        };
+        let message = format!("job {job} {ended}: there is nothing to {what}");
+        Err(ApiError::new(ErrorKind::Conflict, message))
+    }
+
+    /// The live leases of an open unit.
+    pub(crate) fn live_leases_of(&self, unit: &UnitKey) -> Vec<LeaseId> {
+        let live = self.jobs.get(&unit.job()).and_then(|job| job.live_of(unit));
+        live.map(|live| live.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// What is in flight of a trial: to be abandoned if the trial ends.
+    pub(crate) fn in_flight(&self, job: JobId, trial: TrialId) -> InFlight {
+        self.trial(job, trial).map(InFlight::of).unwrap_or_default()
+    }
+
+    /// How results of a lease's job are checked, where they are, and how far its host is trusted.
+    pub(crate) fn verification_of(&self, lease: LeaseId) -> Option<(Verify, Trust)> {
+        let lease = self.lease(lease)?;
+        let job = self.jobs.get(&lease.unit.job())?;
+        let placement = &job.spec.placement;
+        let verify = placement.verify.filter(|_| placement.reproducible)?;
+        Some((verify, self.hosts.get(&lease.host)?.trust))
+    }
+
+    pub(crate) fn has_lost_trust(&self, host: HostId) -> bool {
+        self.hosts.get(&host).is_some_and(|host| host.trust.is_lost())
+    }
+
+    /// What a host whose trust is lost has delivered to a job's trials since its last confirmed result.
+    pub(crate) fn suspect_hops<'a>(
+        &'a self,
+        host: HostId,
+        job: &'a Job,
+    ) -> impl Iterator<Item = (&'a Trial, &'a HopRecord)> + 'a {
+        let since = self.hosts.get(&host).map(|host| host.trust.last_confirmed);
+        let since = since.filter(|_| self.has_lost_trust(host));
+        let hops = |trial: &'a Trial| trial.history.iter().map(move |hop| (trial, hop));
+        job.trials.iter().flat_map(hops).filter(move |(_, hop)| {
+            since.is_some_and(|since| hop.host == host && hop.lease > since)
+                && hop.verified != Some(Verification::Confirmed)
+        })
+    }
+
+    /// The numeric class that the trial must stay in.
+    pub(crate) fn required_class(&self, job: &Job, trial: &Trial) -> Option<Digest> {
+        trial.class.filter(|_| job.spec.placement.reproducible)
+    }
+
+    /// May one more unit of the job go to that host?
+    pub(crate) fn admits_host(&self, job: &Job, host: HostId) -> bool {
+        let Some(most) = job.spec.placement.max_hosts else { return true };
+        job.hosts.contains_key(&host) || u32::try_from(job.hosts.len()).is_ok_and(|has| has < most)
+    }
+
+    pub(crate) fn priority(&self, job: JobId) -> i32 {
+        self.jobs.get(&job).map_or(0, |job| job.spec.placement.priority)
+    }
+
+    /// Does somebody train the trial on that shard, or wait for the result to be taken in?
+    pub(crate) fn is_shard_in_hand(&self, trial: &Trial, shard: ShardId) -> bool {
+        self.in_hand(trial).any(|lease| lease.visits().any(|other| other == shard))
+    }
+
+    /// Leases of a trial's next hop, live ones and those whose results wait.
+    pub(crate) fn in_hand<'a>(&'a self, trial: &'a Trial) -> impl Iterator<Item = &'a Arc<Lease>> {
+        trial.in_hand().filter_map(|lease| self.lease(lease))
+    }
+
+    /// A blob of the job's data, or one that its trials start from, that the store has lost.
+    pub(crate) fn lost_data(&self, job: &Job) -> Option<Digest> {
+        if !self.blobs.any_lost() {
+            return None;
+        }
+        self.blobs.first_lost(job.blobs().map(|blob| blob.sha256))
+    }
+
+    pub(crate) fn find_trial(
+        &self,
+        job: JobId,
+        trial: TrialId,
+    ) -> Result<(&Job, &Trial), ApiError> {
+        let job = self.find_job(job)?;
+        let known = job.trial(trial);
+        let trial = known.ok_or_else(|| no_such(format!("job {} has no trial {trial}", job.id)))?;
+        Ok((job, trial))
+    }
+
+    pub(crate) fn find_job(&self, job: JobId) -> Result<&Job, ApiError> {
+        self.jobs.get(&job).ok_or_else(|| no_such(format!("no job {job}")))
+    }
+
+    /// Is this an enrolled host that wasn't revoked?
+    pub(crate) fn check_host(&self, host: HostId) -> Result<(), ApiError> {
+        match self.hosts.get(&host) {
+            Some(known) if !known.revoked => Ok(()),
+            _ => {
+                let message = format!("host {host} is revoked or unknown");
+                Err(ApiError::new(ErrorKind::Unauthorized, message))
+            }
+        }
+    }
+
+    /// Those of a host's reports that have ended. A report that is forgotten has ended long ago.
+    pub(crate) fn ended_reports(&self, host: HostId, reported: &[LeaseId]) -> Vec<ReportAnswer> {
+        let answers = reported.iter().filter_map(|lease| {
+            let state = match self.past.get(lease) {
+                Some(past) if past.lease.host == host => past.report_state()?,
+                _ if self.leases.contains_key(lease) => return None,
+                _ => ReportState::Ended(ReportEnd::Superseded),
+            };
+            Some(ReportAnswer { lease: *lease, state })
+        });
+        answers.filter(|answer| matches!(answer.state, ReportState::Ended(_))).collect()
+    }
+
+    /// Bytes of the checkpoint that a lease's result comes with.
+    pub(crate) fn upload_bytes(&self, lease: &Lease) -> Option<u64> {
+        match lease.unit {
+            UnitKey::Train { job, trial, .. } => {
+                self.trial(job, trial).map(|trial| trial.checkpoint_bytes)
+            }
+            UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,
+        }
+    }
+}
+
+impl Lease {
+    /// The shards that it visits, in order; none for an evaluation.
+    pub(crate) fn visits(&self) -> impl Iterator<Item = ShardId> + '_ {
+        let first = match self.unit {
+            UnitKey::Train { shard, .. } => Some(shard),
+            UnitKey::Evaluate { .. } | UnitKey::Extra { .. } => None,
+        };
+        first.into_iter().chain(self.then.iter().copied())
+    }
+}
+
+/// What is in flight of a trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct InFlight {
+    /// Its live leases.
+    pub(crate) live: Vec<LeaseId>,
+    /// Its results that wait to be taken in.
+    pub(crate) awaiting: Vec<LeaseId>,
+}
+
+impl InFlight {
+    /// What is in flight of this trial.
+    pub(crate) fn of(trial: &Trial) -> Self {
+        Self { live: trial.live_leases(), awaiting: trial.waiting().collect() }
+    }
+}
+
+/// What is in flight of a job's running trials.
+pub(crate) fn running_in_flight(job: &Job) -> Vec<InFlight> {
+    job.trials.iter().filter(|trial| trial.is_running()).map(InFlight::of).collect()
+}
+
+fn no_such(what: String) -> ApiError {
+    ApiError::new(ErrorKind::NotFound, what)
+}
