@@ -36,6 +36,7 @@ mod ledger;
 mod memo;
 mod query;
 mod reply;
+pub mod request;
 mod results;
 mod schedule;
 mod snapshot;
@@ -49,6 +50,7 @@ pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, JournalPo
 pub use event::{EVENT_VERSION, Event, Fault, LeaseEnd, MergeMode, READ_VERSIONS, Record, UnitKey};
 pub use fault::{CoreFault, SnapshotError};
 pub use invariants::Violation;
+pub use request::Request;
 pub use snapshot::{RecoverError, snapshot_of};
 pub use state::{
     AtEnd, BlobStatus, Change, Changes, FoldError, FoldFault, RequestedEvaluation, State, Trust,

@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `estimate/` | how long units take, measured and guessed |
+//! | `view.rs` | what every estimate of time rests on |
 //! | `unit_time.rs` | the time of a unit and of a lease, and how long to wait for it |
 //! | `transfer.rs` | the time of checkpoints and shards between server and hosts |
 //! | `occupancy.rs` | when running work ends |
@@ -11,37 +12,8 @@ mod estimate;
 mod occupancy;
 mod transfer;
 mod unit_time;
+mod view;
 
 pub(crate) use estimate::{DeviceKey, Estimates, PACE_ONE};
 pub(crate) use occupancy::Occupancy;
-
-use crate::{config::CoreConfig, hosts::Hosts, ledger::Ledger, state::State};
-use sojourn_protocol::{ids::HostId, time::UnixMillis};
-
-/// How long things take. It reads, and changes nothing.
-#[derive(Clone, Copy)]
-pub(crate) struct Cost<'a> {
-    pub(crate) state: &'a State,
-    pub(crate) hosts: &'a Hosts,
-    pub(crate) estimates: &'a Estimates,
-    pub(crate) config: &'a CoreConfig,
-    pub(crate) now: UnixMillis,
-}
-
-impl<'a> Cost<'a> {
-    /// The view of a handler.
-    pub(crate) fn new(ledger: &'a Ledger<'_>, hosts: &'a Hosts) -> Self {
-        Self {
-            state: ledger.state,
-            hosts,
-            estimates: ledger.planner.estimates(),
-            config: ledger.config,
-            now: ledger.clock.now(),
-        }
-    }
-
-    /// The share of deadlines that a host may be expected to keep, in thousandths.
-    pub(crate) fn reliability(&self, host: HostId) -> u64 {
-        self.state.hosts.get(&host).map_or(1000, |host| host.reliability.share(self.now))
-    }
-}
+pub(crate) use view::Cost;

@@ -1,7 +1,7 @@
 //! When running work ends: the remaining time of a lease, when each slot of a device becomes free, when a trial's next
 //! version arrives.
 
-use super::Cost;
+use super::view::Cost;
 use crate::{
     hosts::Hosts,
     leases::{Leases, ProvisionalLease},

@@ -1,6 +1,6 @@
 //! How long bytes take between the server and its hosts, and how many hops a lease should cover for that.
 
-use super::Cost;
+use super::view::Cost;
 use crate::state::Trial;
 use sojourn_protocol::{ids::HostId, inventory::Links};
 

@@ -1,6 +1,6 @@
 //! The time of a unit and of a lease, and how long to wait for it.
 
-use super::Cost;
+use super::view::Cost;
 use crate::{
     cost::DeviceKey,
     event::UnitKey,

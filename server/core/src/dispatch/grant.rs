@@ -1,6 +1,6 @@
 //! Leases for a host that asks: what is picked for its slots, and which job's share it counts towards.
 
-use super::Dispatcher;
+use super::dispatcher::Dispatcher;
 use crate::{
     cost::DeviceKey,
     event::{Event, UnitKey},

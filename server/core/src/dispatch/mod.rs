@@ -10,6 +10,7 @@
 //! | `grant.rs` | leases for the slots of a host |
 
 mod delay;
+mod dispatcher;
 mod grant;
 mod long_polls;
 mod poll;
@@ -17,23 +18,15 @@ mod sweep;
 mod wake;
 
 pub(crate) use delay::DelayTimers;
-pub(crate) use long_polls::{LongPoll, LongPolls};
+pub(crate) use dispatcher::Dispatcher;
+pub(crate) use long_polls::LongPolls;
 pub(crate) use sweep::Sweep;
 
-use crate::{
-    data::{DataPlacement, PlacementHandler},
-    effect::Answer,
-    event::UnitKey,
-    leases::LeaseHandler,
-    schedule::Scheduler,
-};
-use rand_chacha::ChaCha8Rng;
+use crate::event::UnitKey;
 use sojourn_protocol::{
-    api::WorkAnswer,
     ids::{HostId, JobId, TrialId},
     time::UnixMillis,
 };
-use sojourn_workgen::Policy;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which waiting hosts may have something to hear.
@@ -125,30 +118,5 @@ impl Waiters {
     pub(crate) fn next_deadline(&self) -> Option<UnixMillis> {
         let times = [self.polls.first_until(), self.delays.first(), self.sweep.next_batch()];
         times.into_iter().flatten().min()
-    }
-}
-
-/// Answers hosts that ask for work, or wait for it.
-pub(crate) struct Dispatcher<'a> {
-    pub(crate) leases: LeaseHandler<'a>,
-    pub(crate) data: &'a mut DataPlacement,
-    pub(crate) policy: &'a dyn Policy,
-    pub(crate) rng: &'a mut ChaCha8Rng,
-}
-
-impl Dispatcher<'_> {
-    /// Who gets which unit.
-    pub(crate) fn scheduler(&self) -> Scheduler<'_> {
-        Scheduler::new(&self.leases.ledger, self.leases.hosts, self.data, self.policy)
-    }
-
-    /// Replicas, prefetches and evictions.
-    fn placement(&mut self) -> PlacementHandler<'_> {
-        let LeaseHandler { ledger, hosts } = &mut self.leases;
-        PlacementHandler { ledger: ledger.reborrow(), hosts, data: self.data }
-    }
-
-    fn answer(&mut self, poll: &LongPoll, answer: WorkAnswer) {
-        self.leases.ledger.reply(poll.to, Ok(Answer::Work(Box::new(answer))));
     }
 }

@@ -1,6 +1,6 @@
 //! A host asks for work: what it should hold, what it shouldn't, what is new; or it waits.
 
-use super::Dispatcher;
+use super::dispatcher::Dispatcher;
 use crate::{
     command::ReplyTo, cost::Occupancy, event::LeaseEnd, fault::CoreFault, hosts::HostHandler,
     leases::LeaseHandler, reply::Reply, schedule::consider_speculation, state::Lease,

@@ -3,7 +3,7 @@
 //! What has become runnable of one trial is offered at once to the hosts that it fits. After other changes all waiting
 //! hosts are looked at: in one step where they are few, else in batches (`sweep.rs`).
 
-use super::{Dispatcher, Waiters, Wake, WakeUps, long_polls::Rank, sweep::SWEEP_BATCH};
+use super::{Waiters, Wake, WakeUps, dispatcher::Dispatcher, long_polls::Rank, sweep::SWEEP_BATCH};
 use crate::{fault::CoreFault, schedule::Scheduler};
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},

@@ -1,6 +1,6 @@
 //! What a host may upload and read under its leases.
 
-use super::LeaseHandler;
+use super::handler::LeaseHandler;
 use crate::reply::{Refusal, Reply};
 use sojourn_protocol::{
     digest::Digest,

@@ -1,6 +1,6 @@
 //! Ending a lease without a report, or a unit before its time.
 
-use super::{LeaseHandler, deadline::StopRequest};
+use super::{deadline::StopRequest, handler::LeaseHandler};
 use crate::{
     dispatch::Wake,
     effect::Effect,

@@ -2,7 +2,7 @@
 //!
 //! The lease is provisional until the result before it was taken in. Then it is granted, or else withdrawn.
 
-use super::{LeaseHandler, deadline::Deadline, provisional::ProvisionalLease};
+use super::{deadline::Deadline, handler::LeaseHandler, provisional::ProvisionalLease};
 use crate::{
     cost::Occupancy,
     event::{Event, UnitKey},

@@ -1,6 +1,6 @@
 //! Heartbeats: a host is present, its leases make progress, some are of no use any more.
 
-use super::{LeaseHandler, deadline::Deadline};
+use super::{deadline::Deadline, handler::LeaseHandler};
 use crate::{effect::Effect, event::LeaseEnd, fault::CoreFault, reply::Reply, state::PastState};
 use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState},

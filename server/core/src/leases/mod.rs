@@ -14,6 +14,7 @@ mod access;
 mod close;
 mod confirm;
 mod deadline;
+mod handler;
 mod heartbeat;
 mod message;
 mod provisional;
@@ -21,14 +22,10 @@ mod release;
 
 pub(crate) use confirm::{ContinuedTrial, ResultBefore};
 pub(crate) use deadline::{Deadline, Deadlines, StopRequest};
+pub(crate) use handler::LeaseHandler;
 pub(crate) use provisional::{ProvisionalLease, ProvisionalLeases};
 pub(crate) use release::FREE_RELEASES;
 
-use crate::{
-    cost::{Cost, Occupancy},
-    hosts::Hosts,
-    ledger::Ledger,
-};
 use sojourn_protocol::{ids::LeaseId, time::UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,23 +103,5 @@ impl Leases {
     /// Forgets dropped uploads of leases that are forgotten themselves.
     pub(crate) fn forget_dropped_uploads(&mut self, is_known: impl Fn(LeaseId) -> bool) {
         self.dropped_uploads.retain(|lease| is_known(*lease));
-    }
-}
-
-/// Grants, deadlines and ends of leases.
-pub(crate) struct LeaseHandler<'a> {
-    pub(crate) ledger: Ledger<'a>,
-    pub(crate) hosts: &'a mut Hosts,
-}
-
-impl LeaseHandler<'_> {
-    /// How long things take.
-    pub(crate) fn cost(&self) -> Cost<'_> {
-        Cost::new(&self.ledger, self.hosts)
-    }
-
-    /// When running work ends.
-    pub(crate) fn occupancy(&self) -> Occupancy<'_> {
-        Occupancy::new(&self.ledger, self.hosts)
     }
 }

@@ -1,6 +1,6 @@
 //! Hosts release leases; those that release again and again cool down.
 
-use super::LeaseHandler;
+use super::handler::LeaseHandler;
 use crate::{event::LeaseEnd, reply::Reply, text::plain_text};
 use sojourn_protocol::{
     api::ReleaseAnswer,

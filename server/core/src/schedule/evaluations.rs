@@ -4,11 +4,7 @@
 //! checkpoint first. Other hosts leave them to it where it would be free before they had fetched what they lack. They do so
 //! for no longer than half of that fetch, from when the first of them did.
 
-use super::{
-    explain::GrantReason,
-    scheduler::Scheduler,
-    select::{Assignment, Deferred},
-};
+use super::{assignment::Assignment, explain::GrantReason, scheduler::Scheduler, select::Deferred};
 use crate::{
     event::UnitKey,
     hosts::DeviceRef,

@@ -1,8 +1,8 @@
 //! Which hop of a job a device gets: what the policy sees, and what it chooses.
 
 use super::{
-    batching::batch_hops, explain::GrantReason, residency::Residency, scheduler::Scheduler,
-    select::Assignment,
+    assignment::Assignment, batching::batch_hops, explain::GrantReason, residency::Residency,
+    scheduler::Scheduler,
 };
 use crate::{
     cost::DeviceKey,

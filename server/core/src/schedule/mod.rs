@@ -11,6 +11,7 @@
 //! | `speculation.rs` | second leases of hops that everything waits for |
 //! | `explain.rs` | why a unit went where it did |
 
+mod assignment;
 mod batching;
 mod eligibility;
 mod evaluations;
@@ -22,6 +23,7 @@ mod locality;
 mod plan;
 mod plan_advice;
 mod plan_problem;
+mod plan_request;
 mod planner;
 mod plans;
 mod residency;
@@ -30,6 +32,7 @@ mod select;
 mod shares;
 mod speculation;
 
+pub(crate) use assignment::{Assignment, Pick};
 pub(crate) use eligibility::Eligibility;
 pub(crate) use explain::{Explanation, GrantReason};
 pub(crate) use locality::Locality;
@@ -37,5 +40,4 @@ pub(crate) use plan::PlannedHop;
 pub(crate) use planner::Planner;
 pub(crate) use plans::PlanHandler;
 pub(crate) use scheduler::Scheduler;
-pub(crate) use select::{Assignment, Pick};
 pub(crate) use speculation::consider_speculation;

@@ -4,7 +4,7 @@
 //! list whose trial is free and has nothing else planned before it. It waits for one that isn't only while that is about to
 //! be. Where transfers take time, the plan says who trains which trial: a device takes the first of its own that is free.
 
-use super::job_plan::{NO_CONTENTION, PlanRequest};
+use super::plan_request::{NO_CONTENTION, PlanRequest};
 use sojourn_protocol::{
     ids::{Epoch, HostId, ShardId, TrialId},
     time::UnixMillis,

@@ -1,6 +1,7 @@
 //! What a job's plan says of a device that asks.
 
 use super::{
+    assignment::Assignment,
     batching::batch_hops,
     explain::{GrantReason, PlannedStep},
     hops::HopPick,
@@ -8,7 +9,6 @@ use super::{
     plan_problem::has_planned_work,
     residency::Residency,
     scheduler::Scheduler,
-    select::Assignment,
 };
 use crate::{
     event::UnitKey,

@@ -1,18 +1,19 @@
 //! A job's remaining work as a problem for the planner.
 
 use super::{
-    job_plan::{DeviceId, JobPlan, NO_CONTENTION, PlanRequest},
+    job_plan::JobPlan,
+    plan_request::{DeviceId, NO_CONTENTION, PlanRequest},
     scheduler::Scheduler,
 };
 use crate::{
-    cost::{Cost, DeviceKey},
+    cost::{Cost, DeviceKey, PACE_ONE},
     state::{Job, Trial},
 };
 use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, ShardId, TrialId},
     spec::Replicas,
 };
-use sojourn_workgen::plan::{Machine, PACE_ONE, PlanTrial, Problem};
+use sojourn_workgen::plan::{Machine, PlanTrial, Problem};
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},

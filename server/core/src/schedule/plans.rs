@@ -1,6 +1,6 @@
 //! Plans: when one is requested, and what happens when it is ready or a lease was granted.
 
-use super::{job_plan::PlanRequest, plan::PlannedHop, scheduler::Scheduler};
+use super::{plan::PlannedHop, plan_request::PlanRequest, scheduler::Scheduler};
 use crate::{
     data::DataPlacement,
     dispatch::{Dispatcher, Wake},

@@ -1,44 +1,13 @@
 //! Which unit a slot gets: jobs in the order of their fair shares, hops by the policy, evaluations where they fit.
 
-use super::{explain::GrantReason, hops::HopPick, plan::PlannedHop, scheduler::Scheduler};
-use crate::{event::UnitKey, hosts::DeviceRef, leases::ResultBefore, state::Job};
-use rand_chacha::ChaCha8Rng;
-use sojourn_protocol::{
-    ids::{HostId, LeaseId, ShardId, Version},
-    time::{Millis, UnixMillis},
+use super::{
+    assignment::{Assignment, Pick},
+    hops::HopPick,
+    scheduler::Scheduler,
 };
-
-/// A unit for a device.
-pub(crate) struct Assignment {
-    pub(crate) unit: UnitKey,
-    /// Shards whose hops follow under the same lease.
-    pub(crate) then: Vec<ShardId>,
-    /// The batch of the last shard before which it ends, where that isn't the shard's end.
-    pub(crate) until: Option<u32>,
-    pub(crate) base: Version,
-    /// The live lease of the same unit beside which it is a speculative one.
-    pub(crate) copy_of: Option<LeaseId>,
-    /// The result that it goes on from, while that is uploaded: the lease is provisional.
-    pub(crate) after: Option<ResultBefore>,
-    pub(crate) why: GrantReason,
-    /// The hop of the plan that it is.
-    pub(crate) planned: Option<PlannedHop>,
-}
-
-/// What a slot gets.
-pub(crate) enum Pick {
-    /// This unit. The evaluations are left to others.
-    Assign(Box<Assignment>, Vec<UnitKey>),
-    /// Nothing yet: others are likely to be done sooner.
-    Defer {
-        /// When to look again.
-        until: UnixMillis,
-        /// Evaluations that are left to others meanwhile.
-        evaluations: Vec<UnitKey>,
-    },
-    /// Nothing.
-    Nothing,
-}
+use crate::{event::UnitKey, hosts::DeviceRef, state::Job};
+use rand_chacha::ChaCha8Rng;
+use sojourn_protocol::{ids::HostId, time::Millis};
 
 /// What a slot had better leave to others for a while.
 #[derive(Debug, Default)]

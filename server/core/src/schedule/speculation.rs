@@ -6,10 +6,10 @@
 //! or its host may have fallen silent.
 
 use super::{
+    assignment::Assignment,
     explain::{GrantReason, Speculation, Straggler},
     hops::HopPick,
     scheduler::Scheduler,
-    select::Assignment,
 };
 use crate::{
     cost::DeviceKey,

@@ -1,0 +1,37 @@
+//! The handler of requests for work: it borrows nearly all parts.
+
+use super::long_polls::LongPoll;
+use crate::{
+    data::{DataPlacement, PlacementHandler},
+    effect::Answer,
+    leases::LeaseHandler,
+    schedule::Scheduler,
+};
+use rand_chacha::ChaCha8Rng;
+use sojourn_protocol::api::WorkAnswer;
+use sojourn_workgen::Policy;
+
+/// Answers hosts that ask for work, or wait for it.
+pub(crate) struct Dispatcher<'a> {
+    pub(crate) leases: LeaseHandler<'a>,
+    pub(crate) data: &'a mut DataPlacement,
+    pub(crate) policy: &'a dyn Policy,
+    pub(crate) rng: &'a mut ChaCha8Rng,
+}
+
+impl Dispatcher<'_> {
+    /// Who gets which unit.
+    pub(crate) fn scheduler(&self) -> Scheduler<'_> {
+        Scheduler::new(&self.leases.ledger, self.leases.hosts, self.data, self.policy)
+    }
+
+    /// Replicas, prefetches and evictions.
+    pub(super) fn placement(&mut self) -> PlacementHandler<'_> {
+        let LeaseHandler { ledger, hosts } = &mut self.leases;
+        PlacementHandler { ledger: ledger.reborrow(), hosts, data: self.data }
+    }
+
+    pub(super) fn answer(&mut self, poll: &LongPoll, answer: WorkAnswer) {
+        self.leases.ledger.reply(poll.to, Ok(Answer::Work(Box::new(answer))));
+    }
+}

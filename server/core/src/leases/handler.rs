@@ -1,0 +1,25 @@
+//! The handler of leases: it borrows the ledger and the hosts.
+
+use crate::{
+    cost::{Cost, Occupancy},
+    hosts::Hosts,
+    ledger::Ledger,
+};
+
+/// Grants, deadlines and ends of leases.
+pub(crate) struct LeaseHandler<'a> {
+    pub(crate) ledger: Ledger<'a>,
+    pub(crate) hosts: &'a mut Hosts,
+}
+
+impl LeaseHandler<'_> {
+    /// How long things take.
+    pub(crate) fn cost(&self) -> Cost<'_> {
+        Cost::new(&self.ledger, self.hosts)
+    }
+
+    /// When running work ends.
+    pub(crate) fn occupancy(&self) -> Occupancy<'_> {
+        Occupancy::new(&self.ledger, self.hosts)
+    }
+}

@@ -1,0 +1,151 @@
+//! Commands with the type of their answer.
+//!
+//! One table ties each command to its answer, so that who asks gets a value of the right type.
+
+use crate::{
+    command::{Command, MergeOffer, Query, ReplyTo},
+    effect::{Answer, AssimilationCounts, AssimilationUnit, JournalPosition, Offered},
+    event::Fault,
+    state::BlobStatus,
+};
+use sojourn_protocol::{
+    api::{
+        HeartbeatAnswer, Held, PlacementRequest, ReleaseAnswer, ReportAnswer, RollbackRequest,
+        RolledBack, SubmitAnswer, WorkAnswer, WorkRequest,
+    },
+    digest::{BlobRef, Digest},
+    ids::{ClaimId, HostId, JobId, LeaseId, TrialId, Version},
+    manifest::{DataManifest, DataSplit},
+    spec::JobSpec,
+    view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
+};
+
+/// A command that is answered with a value of one type.
+pub trait Request {
+    /// What it is answered with.
+    type Answer;
+
+    /// The command, for whom to answer.
+    fn command(self, to: ReplyTo) -> Command;
+
+    /// The value in an answer.
+    ///
+    /// # Errors
+    /// The answer itself, where it is that of another command: a fault of the program.
+    fn value(answer: Answer) -> Result<Self::Answer, Box<Answer>>;
+}
+
+macro_rules! requests {
+    ($($name:ident { $($field:ident: $type:ty),* } => $answer:ty, $pattern:pat => $value:expr;)*) => {$(
+        #[doc = concat!("[`Command::", stringify!($name), "`], with its answer.")]
+        #[derive(Debug, Clone)]
+        #[expect(clippy::empty_structs_with_brackets, missing_docs, reason = "the command says it")]
+        pub struct $name {
+            $(pub $field: $type,)*
+        }
+
+        impl Request for $name {
+            type Answer = $answer;
+
+            fn command(self, to: ReplyTo) -> Command {
+                let Self { $($field),* } = self;
+                Command::$name { to, $($field),* }
+            }
+
+            fn value(answer: Answer) -> Result<$answer, Box<Answer>> {
+                match answer {
+                    $pattern => Ok($value),
+                    other => Err(Box::new(other)),
+                }
+            }
+        }
+    )*};
+}
+
+macro_rules! queries {
+    ($($name:ident { $($field:ident: $type:ty),* } from $query:ident => $answer:ty, $pattern:pat => $value:expr;)*) => {$(
+        #[doc = concat!("[`Query::", stringify!($query), "`], with its answer.")]
+        #[derive(Debug, Clone, Copy)]
+        pub struct $name {
+            $(
+                #[doc = concat!("The ", stringify!($field), ".")]
+                pub $field: $type,
+            )*
+        }
+
+        impl Request for $name {
+            type Answer = $answer;
+
+            fn command(self, to: ReplyTo) -> Command {
+                let Self { $($field),* } = self;
+                let query = Query::$query { $($field),* };
+                Command::Query { to, query }
+            }
+
+            fn value(answer: Answer) -> Result<$answer, Box<Answer>> {
+                match answer {
+                    $pattern => Ok($value),
+                    other => Err(Box::new(other)),
+                }
+            }
+        }
+    )*};
+}
+
+requests! {
+    Enrol { name: String, token_sha256: Digest } => HostId, Answer::Enrolled(host) => host;
+    RevokeHost { host: HostId } => HostView, Answer::Host(host) => *host;
+    Ask { host: HostId, request: WorkRequest } => WorkAnswer, Answer::Work(work) => *work;
+    Heartbeat { host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> } => HeartbeatAnswer,
+        Answer::Heartbeat(answer) => answer;
+    Release { host: HostId, leases: Vec<LeaseId>, reason: String } => ReleaseAnswer,
+        Answer::Released(answer) => answer;
+    AuthorizeUpload { host: HostId, lease: LeaseId, bytes: u64 } => (),
+        Answer::UploadAuthorized => ();
+    AuthorizeRead { host: HostId, blob: Digest } => (), Answer::ReadAuthorized => ();
+    Report { host: HostId, report: sojourn_protocol::report::Report, uploaded: Option<BlobRef> } => ReportAnswer,
+        Answer::Report(answer) => answer;
+    TakeAssimilation { losses: bool } => Option<Box<AssimilationUnit>>,
+        Answer::Assimilation(unit) => unit;
+    RenewAssimilation { lease: LeaseId, taking: ClaimId } => Offered,
+        Answer::Offered(offered) => offered;
+    OfferAssimilated {
+        lease: LeaseId, version: Version, checkpoint: BlobRef, merged: Option<MergeOffer>
+    } => Offered, Answer::Offered(offered) => offered;
+    OfferRejected { lease: LeaseId, reason: String, fault: Fault } => Offered,
+        Answer::Offered(offered) => offered;
+    Missing { blobs: Vec<BlobRef> } => Vec<Digest>, Answer::Missing(blobs) => blobs;
+    AuthorizePublish { blob: BlobRef } => (), Answer::PublishAuthorized => ();
+    Published { blob: BlobRef } => (), Answer::Published => ();
+    Submit {
+        spec: Box<JobSpec>, data: Box<DataManifest>, again: bool, nonce: Option<String>
+    } => SubmitAnswer, Answer::Submitted(answer) => answer;
+    Cancel { job: JobId } => JobView, Answer::JobSummary(job) => *job;
+    Evaluate { job: JobId, trial: TrialId, split: DataSplit } => EvaluationView,
+        Answer::Evaluation(view) => *view;
+    Pause { job: JobId, now: bool } => JobView, Answer::JobSummary(job) => *job;
+    Resume { job: JobId } => JobView, Answer::JobSummary(job) => *job;
+    Extend { job: JobId, epochs: u32, trial: Option<TrialId> } => JobView,
+        Answer::JobSummary(job) => *job;
+    Place { job: JobId, placement: PlacementRequest } => JobView, Answer::JobSummary(job) => *job;
+    Rollback { job: JobId, request: RollbackRequest } => Vec<RolledBack>,
+        Answer::RolledBack(trials) => trials;
+}
+
+queries! {
+    GetJobs {} from Jobs => Vec<JobView>, Answer::Jobs(jobs) => jobs;
+    GetJob { job: JobId } from Job => JobDetail, Answer::Job(job) => *job;
+    GetTrials { job: JobId } from Trials => Vec<TrialView>, Answer::Trials(trials) => trials;
+    GetHistory { job: JobId, trial: TrialId } from History => TrialHistory,
+        Answer::History(history) => *history;
+    GetEvaluations { job: JobId, trial: TrialId } from Evaluations => Vec<EvaluationView>,
+        Answer::Evaluations(evaluations) => evaluations;
+    GetHosts {} from Hosts => Vec<HostView>, Answer::Hosts(hosts) => hosts;
+    GetHostByToken { token_sha256: Digest } from HostByToken => Option<HostId>,
+        Answer::HostByToken(host) => host;
+    GetBlobStatus { blob: Digest } from BlobStatus => Option<BlobStatus>,
+        Answer::BlobStatus(status) => status;
+    GetAssimilations {} from Assimilations => AssimilationCounts,
+        Answer::Assimilations(counts) => counts;
+    GetPosition {} from Position => JournalPosition, Answer::Position(position) => position;
+}

@@ -1,0 +1,33 @@
+//! A plan that is requested: what its numbers stand for.
+
+use sojourn_protocol::{
+    ids::{Epoch, HostId, TrialId},
+    time::UnixMillis,
+};
+
+/// A plan that is being made, and what its numbers stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlanRequest {
+    pub(crate) at: UnixMillis,
+    pub(crate) fleet: u64,
+    /// Moving a checkpoint takes time.
+    pub(crate) migrates: bool,
+    pub(crate) trials: Vec<(TrialId, Epoch)>,
+    pub(crate) devices: Vec<DeviceId>,
+    /// By place: how much slower it is for what other jobs have planned there, beside [`NO_CONTENTION`].
+    pub(crate) contention: Vec<u64>,
+}
+
+/// Nobody else has planned anything for a place.
+pub(crate) const NO_CONTENTION: u64 = 1 << 10;
+
+/// A device of a host: its slots share one list.
+pub(crate) type DeviceId = (HostId, String);
+
+impl PlanRequest {
+    /// The request of a plan that there can't be: for this fleet none is requested again.
+    pub(crate) fn empty(at: UnixMillis, fleet: u64) -> Self {
+        let (trials, devices, contention) = (Vec::new(), Vec::new(), Vec::new());
+        Self { at, fleet, migrates: false, trials, devices, contention }
+    }
+}
