@@ -274,7 +274,7 @@ impl Driver {
         // What was decided before is appended first.
         self.end_writer();
         let pause = match self.last_fault {
-            Some((at, pause)) if at.elapsed() < FAULT_IS_OVER => (pause * 2).min(LONGEST_PAUSE),
+            Some((at, pause)) if at.elapsed() < FAULT_IS_OVER => (pause * 2).min(MAX_PAUSE),
             _ => FIRST_PAUSE,
         };
         self.last_fault = Some((Instant::now(), pause));
