@@ -6,14 +6,14 @@ use super::{
     scheduler::Scheduler,
 };
 use crate::{
-    cost::{Cost, DeviceKey, PACE_ONE},
+    cost::{Cost, DeviceKey},
     state::{Job, Trial},
 };
 use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, ShardId, TrialId},
     spec::Replicas,
 };
-use sojourn_workgen::plan::{Machine, PlanTrial, Problem};
+use sojourn_workgen::plan::{Machine, PACE_ONE, PlanTrial, Problem};
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
