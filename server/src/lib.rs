@@ -6,7 +6,23 @@
 //!     +----------------------replies, once durable-------------------+
 //! ```
 //!
-//! The shell brings time, chance and storage; what is decided, the core decides.
+//! The shell gives the core time, random seeds and storage. The core decides.
+//!
+//! ```
+//! use sojourn_server::{ServeConfig, Server};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let data = folder.path().join("data");
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! // Port 0 takes a free port. Results wait until an assimilator of another process takes them.
+//! let config = ServeConfig::new(data, "127.0.0.1:0".parse()?);
+//! let server = Server::start(config).await?;
+//! println!("a machine joins with: {}", server.ready().client_line());
+//! server.stop().await;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod assimilation;
 mod assimilators;

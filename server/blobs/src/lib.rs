@@ -7,6 +7,22 @@
 //! A large blob may be stored in pieces. Reading it is the same.
 //!
 //! This package knows nothing of jobs, the state of leases, or access rights: those are the core's.
+//!
+//! ```
+//! use sojourn_blobs::{BlobStore, Named};
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let blobs = BlobStore::in_memory();
+//! let named = Named::of("some bytes".into());
+//! let blob = named.blob();
+//! blobs.publish_named(named).await?;
+//!
+//! assert_eq!(blobs.size(blob.sha256).await?, Some(10));
+//! assert_eq!(blobs.bytes(blob.sha256).await?, "some bytes");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod ages;
 mod connect;
