@@ -7,11 +7,11 @@ use crate::{
     shell::ShellHandle,
 };
 use sojourn_blobs::{BlobStore, Staging, Uploads};
-use sojourn_core::{self as core, Answer, Command, MergeOffer, Offered, ReplyTo};
+use sojourn_core::{self as core, Command, MergeOffer, Offered, Request, request};
 use sojourn_protocol::{
     assimilation::{AssimilationUnit, Fault, Made, Merged, Offer},
     digest::Digest,
-    error::{ApiError, ErrorKind},
+    error::ApiError,
     ids::{ClaimId, LeaseId},
     ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeWork},
 };
@@ -75,37 +75,34 @@ impl AssimilationHandle {
     /// A result to assimilate, if one waits; with `losses` also one whose loss must be evaluated.
     ///
     /// # Errors
-    /// The core's refusal, or [`ErrorKind::Unavailable`]: with `active` where this server stands by for another.
+    /// The core's refusal, or [`sojourn_protocol::error::ErrorKind::Unavailable`]: with `active` where this server stands by for another.
     pub async fn take_unit(&self, losses: bool) -> Result<Option<Box<AssimilationUnit>>, ApiError> {
-        match self.shell.call(|to| Command::TakeAssimilation { to, losses }).await? {
-            Answer::Assimilation(unit) => Ok(unit),
-            other => Err(unexpected(&other)),
-        }
+        self.shell.request(request::TakeAssimilation { losses }).await
     }
 
     /// A claimed unit is still worked at: its claim's term begins anew.
     ///
     /// # Errors
-    /// The core's refusal, or [`ErrorKind::Unavailable`].
+    /// The core's refusal, or [`sojourn_protocol::error::ErrorKind::Unavailable`].
     pub async fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, ApiError> {
-        self.offer(|to| Command::RenewAssimilation { to, lease, taking }).await
+        self.offer(request::RenewAssimilation { lease, taking }).await
     }
 
     /// Offers what was made of a result. The caller holds the blobs that it names, and has put them in the store.
     ///
     /// # Errors
-    /// The core's refusal, or [`ErrorKind::Unavailable`].
+    /// The core's refusal, or [`sojourn_protocol::error::ErrorKind::Unavailable`].
     pub async fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, ApiError> {
         let Made { version, checkpoint, merged } = made;
         let merged =
             merged.map(|Merged { state, flush, in_flight }| MergeOffer { state, flush, in_flight });
-        self.offer(|to| Command::OfferAssimilated { to, lease, version, checkpoint, merged }).await
+        self.offer(request::OfferAssimilated { lease, version, checkpoint, merged }).await
     }
 
     /// Refuses a result, for this reason.
     ///
     /// # Errors
-    /// The core's refusal, or [`ErrorKind::Unavailable`].
+    /// The core's refusal, or [`sojourn_protocol::error::ErrorKind::Unavailable`].
     pub async fn rejected(
         &self,
         lease: LeaseId,
@@ -116,7 +113,7 @@ impl AssimilationHandle {
             Fault::Host => core::Fault::Host,
             Fault::Server => core::Fault::Server,
         };
-        self.offer(|to| Command::OfferRejected { to, lease, reason, fault }).await
+        self.offer(request::OfferRejected { lease, reason, fault }).await
     }
 
     /// Tells the core that the store has lost a blob.
@@ -135,17 +132,10 @@ impl AssimilationHandle {
         self.assimilators.range_made(lease, made)
     }
 
-    async fn offer(&self, command: impl FnOnce(ReplyTo) -> Command) -> Result<Offer, ApiError> {
-        match self.shell.call(command).await? {
-            Answer::Offered(Offered::Taken) => Ok(Offer::Taken),
-            Answer::Offered(Offered::Stale) => Ok(Offer::Stale),
-            other => Err(unexpected(&other)),
-        }
+    async fn offer(&self, offer: impl Request<Answer = Offered>) -> Result<Offer, ApiError> {
+        Ok(match self.shell.request(offer).await? {
+            Offered::Taken => Offer::Taken,
+            Offered::Stale => Offer::Stale,
+        })
     }
-}
-
-/// The core answered another question than was asked: a fault of the program.
-pub(crate) fn unexpected(answer: &Answer) -> ApiError {
-    tracing::error!(?answer, "the core gave an answer of another kind");
-    ApiError::new(ErrorKind::Internal, "the server failed; its log says why")
 }

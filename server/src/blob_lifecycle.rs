@@ -11,7 +11,7 @@
 
 use crate::shell::ShellHandle;
 use sojourn_blobs::{BlobError, BlobStore};
-use sojourn_core::{Answer, BlobStatus, Command, Query};
+use sojourn_core::{BlobStatus, Command, request};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
@@ -60,9 +60,9 @@ impl BlobLifecycle {
     /// would go on without the hold.
     pub(crate) async fn publish(&self, blob: BlobRef, file: &Path) -> Result<(), PublishError> {
         let _hold = self.store.hold(blob.sha256).await;
-        self.shell.call(|to| Command::AuthorizePublish { to, blob }).await?;
+        self.shell.request(request::AuthorizePublish { blob }).await?;
         self.store.publish(blob, file).await?;
-        self.shell.call(|to| Command::Published { to, blob }).await?;
+        self.shell.request(request::Published { blob }).await?;
         Ok(())
     }
 
@@ -81,9 +81,8 @@ impl BlobLifecycle {
         let _hold = self.store.hold(blob).await;
         // A later request to delete it waits for the hold and looks again.
         self.deleting().remove(&blob);
-        let query = Query::BlobStatus { blob };
-        let deleted = match self.shell.call(|to| Command::Query { to, query }).await {
-            Ok(Answer::BlobStatus(Some(BlobStatus::Doomed))) => self.store.delete(blob).await,
+        let deleted = match self.shell.request(request::GetBlobStatus { blob }).await {
+            Ok(Some(BlobStatus::Doomed)) => self.store.delete(blob).await,
             // It was published again, or is gone already.
             Ok(_) => return true,
             Err(error) => {

@@ -68,11 +68,8 @@ impl World {
     }
 
     async fn status(&self) -> Option<BlobStatus> {
-        let query = Query::BlobStatus { blob: blob().sha256 };
-        match self.shell.handle().call(|to| Command::Query { to, query }).await.unwrap() {
-            Answer::BlobStatus(status) => status,
-            other => panic!("{other:?}"),
-        }
+        let blob = blob().sha256;
+        self.shell.handle().request(request::GetBlobStatus { blob }).await.unwrap()
     }
 
     /// Time passes until the blob has gone one step further.
@@ -188,10 +185,7 @@ async fn what_is_lost_on_disk_is_told_and_can_be_sent_again() {
         }
         let error = world.blobs.report_missing(blob().sha256).await;
         assert_eq!(error.kind, ErrorKind::NotFound);
-        let missing = world.shell.handle().call(|to| Command::Missing { to, blobs: vec![blob()] });
-        match missing.await.unwrap() {
-            Answer::Missing(missing) => assert_eq!(missing, [blob().sha256], "{damage:?}"),
-            other => panic!("{other:?}"),
-        }
+        let missing = world.shell.handle().request(request::Missing { blobs: vec![blob()] });
+        assert_eq!(missing.await.unwrap(), [blob().sha256], "{damage:?}");
     }
 }

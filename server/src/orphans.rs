@@ -13,7 +13,7 @@
 
 use crate::{blob_lifecycle::BlobLifecycle, shell::ShellHandle};
 use sojourn_blobs::{BlobError, Staging};
-use sojourn_core::{Answer, Command, Query};
+use sojourn_core::request;
 use sojourn_protocol::{
     api::{CollectAnswer, CollectRequest, Found},
     digest::{BlobRef, Digest},
@@ -94,9 +94,7 @@ async fn sweep(
 }
 
 async fn is_known(shell: &ShellHandle, blob: Digest) -> Result<bool, ApiError> {
-    let query = Query::BlobStatus { blob };
-    let answer = shell.call(|to| Command::Query { to, query }).await?;
-    Ok(!matches!(answer, Answer::BlobStatus(None)))
+    Ok(shell.request(request::GetBlobStatus { blob }).await?.is_some())
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ async fn what_becomes_known_or_young_between_mark_and_sweep_stays() {
     // The core hears of it.
     world.age().await;
     let before = blobs.store().now().await.unwrap();
-    shell.call(|to| Command::Published { to, blob }).await.unwrap();
+    shell.request(request::Published { blob }).await.unwrap();
     assert!(!sweep(shell, blobs, blob, before).await.unwrap());
     assert_eq!(blobs.store().size(blob.sha256).await.unwrap(), Some(blob.bytes));
     world.shell.stop().await;
@@ -117,7 +117,7 @@ async fn a_sweep_waits_for_who_holds_the_blob() {
     let hold = blobs.store().hold(blob.sha256).await;
     let mut sweeping = Box::pin(sweep(shell, blobs, blob, before));
     assert!(futures::poll!(&mut sweeping).is_pending());
-    shell.call(|to| Command::Published { to, blob }).await.unwrap();
+    shell.request(request::Published { blob }).await.unwrap();
     drop(hold);
     assert!(!sweeping.await.unwrap());
     world.shell.stop().await;

@@ -8,10 +8,9 @@ use super::{
     AppState,
     auth::{Assimilator, Overseer},
     error::HttpError,
-    jobs::unexpected,
 };
 use actix_web::web;
-use sojourn_core::{Answer, Command, Query};
+use sojourn_core::request;
 use sojourn_protocol::{
     assimilation::{
         AssimilationsView, LostRequest, Made, Offer, OfferAnswer, RejectRequest, RenewRequest,
@@ -233,20 +232,18 @@ pub(super) async fn view(
     app: web::Data<AppState>,
     _: Overseer,
 ) -> Result<web::Json<AssimilationsView>, HttpError> {
-    match app.shell.call(|to| Command::Query { to, query: Query::Assimilations }).await? {
-        Answer::Assimilations(counts) => Ok(web::Json(AssimilationsView {
-            waiting: counts.waiting,
-            behind: counts.behind,
-            taken: counts.taken,
-            lag: counts.lag,
-            ended: counts.ended,
-            per_second: counts.per_second,
-            threads: app.assimilation.assimilators.threads(),
-            assimilators: app.assimilation.assimilators.view(),
-            blobs: app.blobs_url.clone(),
-        })),
-        other => Err(unexpected(&other)),
-    }
+    let counts = app.shell.request(request::GetAssimilations {}).await?;
+    Ok(web::Json(AssimilationsView {
+        waiting: counts.waiting,
+        behind: counts.behind,
+        taken: counts.taken,
+        lag: counts.lag,
+        ended: counts.ended,
+        per_second: counts.per_second,
+        threads: app.assimilation.assimilators.threads(),
+        assimilators: app.assimilation.assimilators.view(),
+        blobs: app.blobs_url.clone(),
+    }))
 }
 
 fn answer(offer: Result<Offer, ApiError>) -> Answered {

@@ -3,7 +3,7 @@
 use super::{AppState, error::HttpError};
 use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
 use futures::future::LocalBoxFuture;
-use sojourn_core::{Answer, Command, Query};
+use sojourn_core::request;
 use sojourn_protocol::{digest::Digest, error::ErrorKind, ids::HostId};
 use std::future::{Ready, ready};
 
@@ -124,14 +124,10 @@ impl FromRequest for Host {
             if let Some(host) = app.token_cache.get(token_sha256) {
                 return Ok(Self(host));
             }
-            let query = Query::HostByToken { token_sha256 };
-            match app.shell.call(|to| Command::Query { to, query }).await? {
-                Answer::HostByToken(Some(host)) => {
-                    app.token_cache.insert(token_sha256, host);
-                    Ok(Self(host))
-                }
-                _ => Err(unknown()),
-            }
+            let host = app.shell.request(request::GetHostByToken { token_sha256 }).await?;
+            let host = host.ok_or_else(unknown)?;
+            app.token_cache.insert(token_sha256, host);
+            Ok(Self(host))
         })
     }
 }

@@ -5,7 +5,6 @@ use super::{
     auth::{Admin, Reader},
     direct::url_term,
     error::HttpError,
-    jobs::unexpected,
     schema::Bytes,
     uploads::{Offset, Wanted, declared_bytes, receive, wanted},
 };
@@ -16,7 +15,7 @@ use crate::{
 use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
 use futures::TryStreamExt as _;
 use sojourn_blobs::{BlobError, UploadName};
-use sojourn_core::{Answer, Command};
+use sojourn_core::request;
 use sojourn_protocol::{
     api::{CollectAnswer, CollectRequest, MissingAnswer, MissingRequest, UploadState},
     digest::{BlobRef, Digest},
@@ -56,7 +55,7 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, HttpError> {
     let blob = digest(&path)?;
     if let Reader::Host(host) = reader {
-        app.shell.call(|to| Command::AuthorizeRead { to, host, blob }).await?;
+        app.shell.request(request::AuthorizeRead { host, blob }).await?;
         app.traffic.downloaded();
     }
     if follows(&request)
@@ -160,7 +159,7 @@ pub(super) async fn put(
 ) -> Result<web::Json<UploadState>, HttpError> {
     let sha256 = digest(&path)?;
     let blob = BlobRef { sha256, bytes: declared_bytes(&request)? };
-    app.shell.call(|to| Command::AuthorizePublish { to, blob }).await?;
+    app.shell.request(request::AuthorizePublish { blob }).await?;
     let name = UploadName::Blob(sha256);
     let state = receive(&app, name, blob, query.offset, &request, body).await?;
     if state.complete {
@@ -225,10 +224,8 @@ pub(super) async fn missing(
     request: web::Json<MissingRequest>,
 ) -> Result<web::Json<MissingAnswer>, HttpError> {
     let blobs = request.into_inner().blobs;
-    match app.shell.call(|to| Command::Missing { to, blobs }).await? {
-        Answer::Missing(missing) => Ok(web::Json(MissingAnswer { missing })),
-        other => Err(unexpected(&other)),
-    }
+    let missing = app.shell.request(request::Missing { blobs }).await?;
+    Ok(web::Json(MissingAnswer { missing }))
 }
 
 /// Throws away what lies in the store and the journal doesn't know, or says what that would be.

@@ -10,7 +10,7 @@ use super::{
 };
 use actix_web::{HttpRequest, web};
 use sojourn_blobs::UploadName;
-use sojourn_core::Command;
+use sojourn_core::request;
 use sojourn_protocol::{
     api::UploadState,
     digest::{BlobRef, Digest},
@@ -46,7 +46,7 @@ pub(super) async fn put_checkpoint(
     let lease = LeaseId(path.into_inner());
     let blob = BlobRef { sha256: declared_digest(&request)?, bytes: declared_bytes(&request)? };
     let bytes = blob.bytes;
-    app.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
     app.traffic.uploaded();
     let name = UploadName::Lease(lease);
     let state = receive(&app, name, blob, query.offset, &request, body).await?;
@@ -77,7 +77,7 @@ pub(super) async fn checkpoint_state(
     let uploads = app.uploads.clone();
     let state = web::block(move || uploads.state(UploadName::Lease(lease))).await?;
     let bytes = state.map_or(0, |(blob, _)| blob.bytes);
-    let may = app.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await;
+    let may = app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await;
     match (state, may) {
         (Some((blob, state)), may) => {
             may?;

@@ -18,7 +18,7 @@ use super::{
 use actix_web::{HttpRequest, web};
 use sojourn_blobs::{BlobError, UploadError, UploadName};
 use sojourn_codec::delta::{self, DeltaError, Head, Named};
-use sojourn_core::Command;
+use sojourn_core::request;
 use sojourn_protocol::{
     api::{BASE_HEADER, LARGEST_BY_DELTA, RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, UploadState},
     digest::{BlobRef, Digest},
@@ -109,12 +109,12 @@ async fn allowed(
     let declared = Declared::read(request)?;
     let Declared { delta, base, result } = declared;
     let bytes = result.bytes;
-    app.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
     if delta.bytes >= bytes || bytes > LARGEST_BY_DELTA {
         let message = format!("a delta of {} bytes isn't taken for {bytes}", delta.bytes);
         return Err(HttpError::new(ErrorKind::TooLarge, message));
     }
-    app.shell.call(|to| Command::AuthorizeRead { to, host, blob: base }).await?;
+    app.shell.request(request::AuthorizeRead { host, blob: base }).await?;
     match app.blobs.store().size(base).await {
         Ok(Some(size)) if size == bytes => Ok(declared),
         Ok(Some(_)) => Err(HttpError::new(ErrorKind::Conflict, "the base has another size")),
@@ -218,7 +218,7 @@ pub(super) async fn state(
     };
     let Some(whole) = whole else { return Ok(web::Json(state)) };
     let bytes = whole.bytes;
-    app.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
     complete_uploads::stage(&app, lease, whole).await?;
     Ok(web::Json(state))
 }

@@ -3,7 +3,7 @@
 use super::{AppState, auth::Host, error::HttpError};
 use actix_web::web;
 use sojourn_blobs::{SignedPut, Staging};
-use sojourn_core::Command;
+use sojourn_core::request;
 use sojourn_protocol::{
     digest::BlobRef,
     direct::{DirectAnswer, DirectRequest},
@@ -42,7 +42,7 @@ pub(super) async fn direct(
     let lease = LeaseId(path.into_inner());
     let DirectRequest { checkpoint } = request.into_inner();
     let bytes = checkpoint.bytes;
-    app.shell.call(|to| Command::AuthorizeUpload { to, host, lease, bytes }).await?;
+    app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
     let Some(staging) = app.staging.as_ref().filter(|staging| staging.takes_uploads()) else {
         return Ok(web::Json(DirectAnswer::Through));
     };

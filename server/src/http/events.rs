@@ -1,8 +1,8 @@
 //! A job's events, as the journal has them.
 
-use super::{AppState, auth::Admin, error::HttpError, jobs::query};
+use super::{AppState, auth::Admin, error::HttpError};
 use actix_web::web;
-use sojourn_core::{JournalPosition, Query, Record};
+use sojourn_core::{JournalPosition, Record, request};
 use sojourn_protocol::{error::ErrorKind, ids::JobId, view::EventView};
 
 /// Events in one answer, where the request says nothing.
@@ -41,7 +41,7 @@ pub(super) async fn events(
 ) -> Result<web::Json<Vec<EventView>>, HttpError> {
     let job = JobId(path.into_inner());
     // A job that isn't there is told from one without events.
-    query(&app, Query::Job { job }).await?;
+    app.shell.request(request::GetJob { job }).await?;
     let limit = page.limit.unwrap_or(DEFAULT_EVENTS).min(MAX_EVENTS);
     let records = app.shell.events(job, JournalPosition(page.after), limit).await?;
     Ok(web::Json(records.into_iter().map(view).collect::<Result<_, _>>()?))

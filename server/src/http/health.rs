@@ -1,8 +1,8 @@
 //! Whether the server lives, and how much it has received and sent.
 
-use super::{AppState, error::HttpError, jobs::unexpected};
+use super::{AppState, error::HttpError};
 use actix_web::web;
-use sojourn_core::{Answer, Command, Query};
+use sojourn_core::request;
 use sojourn_protocol::api::Health;
 
 /// Is the server there?
@@ -15,16 +15,14 @@ use sojourn_protocol::api::Health;
 )]
 pub(super) async fn health(app: web::Data<AppState>) -> Result<web::Json<Health>, HttpError> {
     let totals = app.traffic.totals();
-    match app.shell.call(|to| Command::Query { to, query: Query::Position }).await? {
-        Answer::Position(position) => Ok(web::Json(Health {
-            status: "ready".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            journal_position: position.0,
-            received_bytes: totals.received_bytes,
-            sent_bytes: totals.sent_bytes,
-            checkpoint_uploads: totals.uploads,
-            blob_downloads: totals.downloads,
-        })),
-        other => Err(unexpected(&other)),
-    }
+    let position = app.shell.request(request::GetPosition {}).await?;
+    Ok(web::Json(Health {
+        status: "ready".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        journal_position: position.0,
+        received_bytes: totals.received_bytes,
+        sent_bytes: totals.sent_bytes,
+        checkpoint_uploads: totals.uploads,
+        blob_downloads: totals.downloads,
+    }))
 }

@@ -4,11 +4,10 @@ use super::{
     AppState,
     auth::{Admin, Enroller},
     error::HttpError,
-    jobs::unexpected,
 };
 use crate::data_folder::new_token;
 use actix_web::web;
-use sojourn_core::{Answer, Command, Query};
+use sojourn_core::request;
 use sojourn_protocol::{
     api::{EnrolAnswer, EnrolRequest},
     digest::Digest,
@@ -33,10 +32,8 @@ pub(super) async fn enrol(
     let token = new_token().map_err(|error| HttpError::fault(&error))?;
     let token_sha256 = Digest::of(token.as_bytes());
     let name = request.into_inner().name;
-    match app.shell.call(|to| Command::Enrol { to, name, token_sha256 }).await? {
-        Answer::Enrolled(host) => Ok(web::Json(EnrolAnswer { host, token })),
-        other => Err(unexpected(&other)),
-    }
+    let host = app.shell.request(request::Enrol { name, token_sha256 }).await?;
+    Ok(web::Json(EnrolAnswer { host, token }))
 }
 
 /// Every host.
@@ -51,10 +48,7 @@ pub(super) async fn all(
     app: web::Data<AppState>,
     _: Admin,
 ) -> Result<web::Json<Vec<HostView>>, HttpError> {
-    match app.shell.call(|to| Command::Query { to, query: Query::Hosts }).await? {
-        Answer::Hosts(hosts) => Ok(web::Json(hosts)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::GetHosts {}).await?))
 }
 
 /// Ends a host's right to work; its leases go to others.
@@ -74,8 +68,5 @@ pub(super) async fn revoke(
     path: web::Path<u64>,
 ) -> Result<web::Json<HostView>, HttpError> {
     let host = HostId(path.into_inner());
-    match app.shell.call(|to| Command::RevokeHost { to, host }).await? {
-        Answer::Host(host) => Ok(web::Json(*host)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::RevokeHost { host }).await?))
 }

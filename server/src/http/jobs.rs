@@ -1,9 +1,8 @@
 //! Jobs: submitted, listed and controlled by users.
 
 use super::{AppState, auth::Admin, error::HttpError};
-use crate::assimilation;
 use actix_web::web;
-use sojourn_core::{Answer, Command, Query};
+use sojourn_core::request;
 use sojourn_protocol::{
     api::{
         ExtendRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack, SubmitAnswer,
@@ -16,11 +15,6 @@ use sojourn_protocol::{
 
 const NO_TRAINER: &str = "`placement.merge.canary` needs a trainer on the server's machine: put `sojourn-trainer` beside \
                           the server's program and start it again, or leave `canary` out";
-
-/// The core answered another question than was asked: a fault of the program.
-pub(super) fn unexpected(answer: &Answer) -> HttpError {
-    assimilation::unexpected(answer).into()
-}
 
 /// Starts a job whose blobs have been uploaded.
 #[utoipa::path(
@@ -42,10 +36,7 @@ pub(super) async fn submit(
         return Err(HttpError::new(ErrorKind::Invalid, NO_TRAINER));
     }
     let (spec, data) = (Box::new(spec), Box::new(data));
-    match app.shell.call(|to| Command::Submit { to, spec, data, again, nonce }).await? {
-        Answer::Submitted(answer) => Ok(web::Json(answer)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Submit { spec, data, again, nonce }).await?))
 }
 
 /// Ends a job.
@@ -65,10 +56,7 @@ pub(super) async fn cancel(
     path: web::Path<u64>,
 ) -> Result<web::Json<JobView>, HttpError> {
     let job = JobId(path.into_inner());
-    match app.shell.call(|to| Command::Cancel { to, job }).await? {
-        Answer::JobSummary(job) => Ok(web::Json(*job)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Cancel { job }).await?))
 }
 
 /// Lets a job stand still until it is resumed.
@@ -90,10 +78,7 @@ pub(super) async fn pause(
     request: web::Json<PauseRequest>,
 ) -> Result<web::Json<JobView>, HttpError> {
     let (job, PauseRequest { now }) = (JobId(path.into_inner()), request.into_inner());
-    match app.shell.call(|to| Command::Pause { to, job, now }).await? {
-        Answer::JobSummary(job) => Ok(web::Json(*job)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Pause { job, now }).await?))
 }
 
 /// Lets a paused job go on.
@@ -113,10 +98,7 @@ pub(super) async fn resume(
     path: web::Path<u64>,
 ) -> Result<web::Json<JobView>, HttpError> {
     let job = JobId(path.into_inner());
-    match app.shell.call(|to| Command::Resume { to, job }).await? {
-        Answer::JobSummary(job) => Ok(web::Json(*job)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Resume { job }).await?))
 }
 
 /// Has a job's trials train for longer, also after its end.
@@ -138,10 +120,7 @@ pub(super) async fn extend(
     request: web::Json<ExtendRequest>,
 ) -> Result<web::Json<JobView>, HttpError> {
     let (job, ExtendRequest { epochs, trial }) = (JobId(path.into_inner()), request.into_inner());
-    match app.shell.call(|to| Command::Extend { to, job, epochs, trial }).await? {
-        Answer::JobSummary(job) => Ok(web::Json(*job)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Extend { job, epochs, trial }).await?))
 }
 
 /// Changes whose turn a job is, and on how many hosts it may be.
@@ -163,10 +142,7 @@ pub(super) async fn place(
     request: web::Json<PlacementRequest>,
 ) -> Result<web::Json<JobView>, HttpError> {
     let (job, placement) = (JobId(path.into_inner()), request.into_inner());
-    match app.shell.call(|to| Command::Place { to, job, placement }).await? {
-        Answer::JobSummary(job) => Ok(web::Json(*job)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Place { job, placement }).await?))
 }
 
 /// Takes trials back to an earlier state, as if they had not been trained since.
@@ -188,14 +164,7 @@ pub(super) async fn rollback(
     request: web::Json<RollbackRequest>,
 ) -> Result<web::Json<Vec<RolledBack>>, HttpError> {
     let (job, request) = (JobId(path.into_inner()), request.into_inner());
-    match app.shell.call(|to| Command::Rollback { to, job, request }).await? {
-        Answer::RolledBack(trials) => Ok(web::Json(trials)),
-        other => Err(unexpected(&other)),
-    }
-}
-
-pub(super) async fn query(app: &AppState, query: Query) -> Result<Answer, HttpError> {
-    Ok(app.shell.call(|to| Command::Query { to, query }).await?)
+    Ok(web::Json(app.shell.request(request::Rollback { job, request }).await?))
 }
 
 /// Every job.
@@ -210,10 +179,7 @@ pub(super) async fn all(
     app: web::Data<AppState>,
     _: Admin,
 ) -> Result<web::Json<Vec<JobView>>, HttpError> {
-    match query(&app, Query::Jobs).await? {
-        Answer::Jobs(jobs) => Ok(web::Json(jobs)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::GetJobs {}).await?))
 }
 
 /// A job with all that was submitted.
@@ -232,8 +198,5 @@ pub(super) async fn one(
     _: Admin,
     path: web::Path<u64>,
 ) -> Result<web::Json<JobDetail>, HttpError> {
-    match query(&app, Query::Job { job: JobId(path.into_inner()) }).await? {
-        Answer::Job(job) => Ok(web::Json(*job)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::GetJob { job: JobId(path.into_inner()) }).await?))
 }

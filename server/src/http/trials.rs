@@ -1,13 +1,8 @@
 //! A job's trials: their state, their history, and evaluations outside the search.
 
-use super::{
-    AppState,
-    auth::Admin,
-    error::HttpError,
-    jobs::{query, unexpected},
-};
+use super::{AppState, auth::Admin, error::HttpError};
 use actix_web::web;
-use sojourn_core::{Answer, Command, Query};
+use sojourn_core::request;
 use sojourn_protocol::{
     api::EvaluateRequest,
     ids::{JobId, TrialId},
@@ -31,10 +26,7 @@ pub(super) async fn trials(
     _: Admin,
     path: web::Path<u64>,
 ) -> Result<web::Json<Vec<TrialView>>, HttpError> {
-    match query(&app, Query::Trials { job: JobId(path.into_inner()) }).await? {
-        Answer::Trials(trials) => Ok(web::Json(trials)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::GetTrials { job: JobId(path.into_inner()) }).await?))
 }
 
 /// All that is needed to train a trial again.
@@ -56,10 +48,9 @@ pub(super) async fn history(
     path: web::Path<(u64, u32)>,
 ) -> Result<web::Json<TrialHistory>, HttpError> {
     let (job, trial) = path.into_inner();
-    match query(&app, Query::History { job: JobId(job), trial: TrialId(trial) }).await? {
-        Answer::History(history) => Ok(web::Json(*history)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(
+        app.shell.request(request::GetHistory { job: JobId(job), trial: TrialId(trial) }).await?,
+    ))
 }
 
 /// Evaluates a trial's best checkpoint outside the search; what is open or done already is given again.
@@ -84,10 +75,7 @@ pub(super) async fn evaluate(
 ) -> Result<web::Json<EvaluationView>, HttpError> {
     let (job, trial) = path.into_inner();
     let (job, trial, split) = (JobId(job), TrialId(trial), request.split);
-    match app.shell.call(|to| Command::Evaluate { to, job, trial, split }).await? {
-        Answer::Evaluation(view) => Ok(web::Json(*view)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Evaluate { job, trial, split }).await?))
 }
 
 /// Evaluations of a trial outside the search.
@@ -109,8 +97,9 @@ pub(super) async fn evaluations(
     path: web::Path<(u64, u32)>,
 ) -> Result<web::Json<Vec<EvaluationView>>, HttpError> {
     let (job, trial) = path.into_inner();
-    match query(&app, Query::Evaluations { job: JobId(job), trial: TrialId(trial) }).await? {
-        Answer::Evaluations(evaluations) => Ok(web::Json(evaluations)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(
+        app.shell
+            .request(request::GetEvaluations { job: JobId(job), trial: TrialId(trial) })
+            .await?,
+    ))
 }

@@ -1,8 +1,8 @@
 //! Requests of hosts: work, heartbeats, releases, results.
 
-use super::{AppState, auth::Host, complete_uploads, error::HttpError, jobs::unexpected};
+use super::{AppState, auth::Host, complete_uploads, error::HttpError};
 use actix_web::web;
-use sojourn_core::{Answer, Command};
+use sojourn_core::request;
 use sojourn_protocol::{
     api::{
         HeartbeatAnswer, HeartbeatRequest, ReleaseAnswer, ReleaseRequest, ReportAnswer, WorkAnswer,
@@ -28,10 +28,7 @@ pub(super) async fn work(
     request: web::Json<WorkRequest>,
 ) -> Result<web::Json<WorkAnswer>, HttpError> {
     let request = request.into_inner();
-    match app.shell.call(|to| Command::Ask { to, host, request }).await? {
-        Answer::Work(answer) => Ok(web::Json(*answer)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Ask { host, request }).await?))
 }
 
 /// A sign of life for the leases that a host holds.
@@ -50,10 +47,7 @@ pub(super) async fn heartbeat(
     request: web::Json<HeartbeatRequest>,
 ) -> Result<web::Json<HeartbeatAnswer>, HttpError> {
     let HeartbeatRequest { holding, reported } = request.into_inner();
-    match app.shell.call(|to| Command::Heartbeat { to, host, holding, reported }).await? {
-        Answer::Heartbeat(answer) => Ok(web::Json(answer)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Heartbeat { host, holding, reported }).await?))
 }
 
 /// Gives leases back unfinished.
@@ -72,10 +66,7 @@ pub(super) async fn release(
     request: web::Json<ReleaseRequest>,
 ) -> Result<web::Json<ReleaseAnswer>, HttpError> {
     let ReleaseRequest { leases, reason } = request.into_inner();
-    match app.shell.call(|to| Command::Release { to, host, leases, reason }).await? {
-        Answer::Released(answer) => Ok(web::Json(answer)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Release { host, leases, reason }).await?))
 }
 
 /// Reports the end of a lease; a checkpoint has been uploaded before. The same report again gets the same answer.
@@ -101,8 +92,5 @@ pub(super) async fn report(
         }
         Outcome::Evaluated(_) | Outcome::Failed(_) => None,
     };
-    match app.shell.call(|to| Command::Report { to, host, report, uploaded }).await? {
-        Answer::Report(answer) => Ok(web::Json(answer)),
-        other => Err(unexpected(&other)),
-    }
+    Ok(web::Json(app.shell.request(request::Report { host, report, uploaded }).await?))
 }

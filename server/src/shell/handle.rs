@@ -1,7 +1,7 @@
 //! What the rest of the server holds of the shell: commands in, answers out.
 
 use super::{WantedUploads, driver::Input};
-use sojourn_core::{Answer, Command, JournalPosition, Record, ReplyTo};
+use sojourn_core::{Answer, Command, JournalPosition, Record, ReplyTo, Request};
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::JobId,
@@ -56,6 +56,19 @@ impl ShellHandle {
         let answer = answer.await.unwrap_or_else(|_| Err(unavailable()));
         waiting.answered = true;
         answer
+    }
+
+    /// Gives a command whose answer has one type, and waits for it as [`ShellHandle::call`] does.
+    ///
+    /// # Errors
+    /// The core's refusal, or [`ErrorKind::Unavailable`].
+    pub async fn request<R: Request>(&self, request: R) -> Result<R::Answer, ApiError> {
+        let answer = self.call(|to| request.command(to)).await?;
+        R::value(answer).map_err(|answer| {
+            // A fault of the program.
+            tracing::error!(?answer, "the core gave the answer of another command");
+            ApiError::new(ErrorKind::Internal, "the server failed; its log says why")
+        })
     }
 
     /// As [`ShellHandle::call`], for threads of their own.
