@@ -60,6 +60,7 @@ impl Ledger<'_> {
         for change in changes.iter() {
             self.apply(change);
         }
+        self.waiters.take_note(&record.event, &changes);
         self.withdraw_provisional(&record.event);
         self.output.push(Effect::Persist(record));
         Ok(())

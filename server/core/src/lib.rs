@@ -11,6 +11,25 @@
 //!                                        Persist, Reply{after}, Assimilate, Delete...
 //! ```
 //!
+//! One step: an operator enrols a host. The event is to be journalled before the answer leaves.
+//!
+//! ```
+//! use sojourn_core::{Answer, Command, Core, CoreConfig, CoreFault, Effect, Envelope, ReplyTo};
+//! use sojourn_protocol::{digest::Digest, ids::HostId, time::UnixMillis};
+//!
+//! let mut core = Core::new(CoreConfig::default());
+//! let (to, token_sha256) = (ReplyTo(1), Digest::of(b"the host's token"));
+//! let command = Command::Enrol { to, name: "worker-1".into(), token_sha256 };
+//! let effects = core.apply(Envelope { at: UnixMillis(1_000), seed: 7, command })?;
+//!
+//! let [Effect::Persist(record), Effect::Reply { after, answer, .. }] = &effects[..] else {
+//!     panic!("an event and an answer");
+//! };
+//! assert_eq!(after, &record.position);
+//! assert_eq!(answer, &Ok(Box::new(Answer::Enrolled(HostId(1)))));
+//! # Ok::<(), CoreFault>(())
+//! ```
+//!
 //! [`State`] is durable and is the fold of the events alone. All other parts are soft state: they come back by
 //! themselves after a restart. How the parts, views and handlers fit together says `docs/internals/state-machine.md`.
 

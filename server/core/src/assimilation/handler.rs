@@ -114,8 +114,6 @@ impl AssimilationHandler<'_> {
         self.end_unwanted(job, trial)?;
         self.results.leases().confirm(lease)?;
         if merged.is_some() {
-            // Its shard may be runnable again, and with a new epoch all of them.
-            self.results.ledger.waiters.wake(Wake::All);
             self.results.process_next(job, trial)?;
         }
         self.results.ledger.waiters.wake(Wake::Trial(job, trial));

@@ -7,7 +7,6 @@
 
 use crate::{
     cost::Occupancy,
-    dispatch::Wake,
     event::{Event, MergeMode},
     fault::CoreFault,
     hosts::Hosts,
@@ -87,7 +86,6 @@ impl MergeModeHandler<'_> {
         }
         self.ledger.record(Event::TrialOrdered { job, trial, order })?;
         self.ledger.planner.outdate_plan(job);
-        self.ledger.waiters.wake(Wake::All);
         Ok(())
     }
 

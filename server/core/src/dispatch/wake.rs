@@ -4,7 +4,12 @@
 //! hosts are looked at: in one step where they are few, else in batches (`sweep.rs`).
 
 use super::{Waiters, Wake, WakeUps, dispatcher::Dispatcher, long_polls::Rank, sweep::SWEEP_BATCH};
-use crate::{fault::CoreFault, schedule::Scheduler};
+use crate::{
+    event::Event,
+    fault::CoreFault,
+    schedule::Scheduler,
+    state::{Change, Changes},
+};
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     time::UnixMillis,
@@ -101,6 +106,33 @@ impl Dispatcher<'_> {
 }
 
 impl Waiters {
+    /// Has the waiting hosts looked at for which an event has changed something: units may have become runnable, or a
+    /// host's lease has ended.
+    pub(crate) fn take_note(&mut self, event: &Event, changes: &Changes) {
+        match event {
+            Event::LeaseEnded { .. } => {
+                for change in changes.iter() {
+                    if let Change::LeaseClosed { host, .. } = change {
+                        self.wake(Wake::Host(host));
+                    }
+                }
+                self.wake(Wake::All);
+            }
+            Event::JobSubmitted { .. }
+            | Event::JobResumed { .. }
+            | Event::JobExtended { .. }
+            | Event::JobPlaced { .. }
+            | Event::JobTimeUp { .. }
+            | Event::TrialRolledBack { .. }
+            | Event::TrialOrdered { .. }
+            | Event::ExtraAsked { .. }
+            | Event::Challenged { .. }
+            // The shard may be runnable again, and with a new epoch all of them.
+            | Event::Assimilated { merged: Some(_), .. } => self.wake(Wake::All),
+            _ => {}
+        }
+    }
+
     /// Looks again at hosts that left something to others for as long as that was expected to take.
     pub(crate) fn expire_delays(&mut self, now: UnixMillis) {
         let due = self.delays.take_due(now);

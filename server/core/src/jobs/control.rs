@@ -37,7 +37,6 @@ impl JobHandler<'_> {
             self.results.leases().cancel_stops(live);
             self.record(Event::JobResumed { job })?;
             self.enter_fair_share(job);
-            self.wake_all();
         }
         Ok(())
     }
@@ -52,7 +51,6 @@ impl JobHandler<'_> {
                 self.results.drop_verifications(job, trial)?;
             }
             self.enter_fair_share(job);
-            self.wake_all();
         }
         Ok(())
     }

@@ -27,7 +27,6 @@ impl JobHandler<'_> {
         let open = known.extra(&name).is_some();
         if !open && !matches!(done, Some(ExtraEnd::Evaluated { .. })) {
             self.record(Event::ExtraAsked { job, name })?;
-            self.wake_all();
         }
         Ok(name)
     }

@@ -16,7 +16,7 @@ mod rollback;
 mod stopping;
 mod submit;
 
-use crate::{dispatch::Wake, event::Event, fault::CoreFault, results::ResultHandler, state::State};
+use crate::{event::Event, fault::CoreFault, results::ResultHandler, state::State};
 use sojourn_protocol::ids::JobId;
 
 /// What users and operators do with jobs.
@@ -31,11 +31,6 @@ impl JobHandler<'_> {
 
     fn record(&mut self, event: Event) -> Result<(), CoreFault> {
         self.results.ledger.record(event)
-    }
-
-    /// Units may have become runnable.
-    fn wake_all(&mut self) {
-        self.results.ledger.waiters.wake(Wake::All);
     }
 
     /// A job that stood still goes on: it isn't owed what others got meanwhile.

@@ -21,7 +21,6 @@ impl JobHandler<'_> {
             // Other hosts may keep its shards, and a plan may have become possible or worthless.
             ledger.planner.forget_plan(job);
             self.results.data.forget_job(job);
-            self.wake_all();
         }
         Ok(())
     }

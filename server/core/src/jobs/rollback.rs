@@ -74,7 +74,6 @@ impl JobHandler<'_> {
         self.results.ledger.planner.outdate_plan(job);
         self.results.abandon(in_flight)?;
         self.enter_fair_share(job);
-        self.wake_all();
         Ok(())
     }
 }

@@ -23,7 +23,6 @@ impl JobHandler<'_> {
             for of_trial in in_flight.into_iter().flatten() {
                 self.results.abandon(of_trial)?;
             }
-            self.wake_all();
         }
         let ledger = &mut self.results.ledger;
         ledger.index.update_wall_time(ledger.state);

@@ -52,7 +52,6 @@ impl JobHandler<'_> {
         let ledger = &mut self.results.ledger;
         let jobs = &ledger.state.jobs;
         ledger.planner.keep_shares(|job| jobs.get(&job).is_some_and(Job::is_running));
-        self.wake_all();
         Ok(SubmitAnswer { job, trials, submitted: Submitted::New })
     }
 }

@@ -44,10 +44,7 @@ impl LeaseHandler<'_> {
         if end == LeaseEnd::Overdue && !begun {
             self.count_release(host, NOT_BEGUN);
         }
-        self.ledger.record(Event::LeaseEnded { lease, end })?;
-        self.ledger.waiters.wake(Wake::Host(host));
-        self.ledger.waiters.wake(Wake::All);
-        Ok(())
+        self.ledger.record(Event::LeaseEnded { lease, end })
     }
 
     /// Closes leases whose unit is settled.

@@ -56,7 +56,6 @@ impl ResultHandler<'_> {
                 return Ok(());
             }
             self.ledger.record(Event::Challenged { lease: first })?;
-            self.ledger.waiters.wake(Wake::All);
         }
     }
 

@@ -20,9 +20,9 @@ use sojourn_protocol::ids::{JobId, LeaseId};
 use std::collections::BTreeMap;
 
 /// The least that a unit counts: handing it out is not for nothing. Microseconds.
-const LEAST: u64 = 1_000;
+const MIN_COUNTED: u64 = 1_000;
 /// A job that has units, but none for the machines at hand, is owed no more than this. Microseconds.
-const MOST_OWED: u64 = 600_000_000;
+const MAX_OWED: u64 = 600_000_000;
 
 /// Who was given how much. Soft: after a start all jobs begin alike.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl FairShares {
 
     /// A slot goes to a job for about `micros`.
     pub(crate) fn give(&mut self, job: JobId, lease: LeaseId, micros: u64) {
-        let (tag, micros) = (self.tag(job), micros.max(LEAST));
+        let (tag, micros) = (self.tag(job), micros.max(MIN_COUNTED));
         self.now = self.now.max(tag);
         self.tags.insert(job, tag.saturating_add(micros));
         self.counted.insert(lease, micros);
@@ -53,7 +53,7 @@ impl FairShares {
     /// A slot went to a job with the tag `to`, though this one's turn was before: it had nothing to hand
     /// out, or (`has_units`) nothing for that machine.
     pub(crate) fn pass_over(&mut self, job: JobId, to: u64, has_units: bool) {
-        let least = if has_units { to.saturating_sub(MOST_OWED) } else { to };
+        let least = if has_units { to.saturating_sub(MAX_OWED) } else { to };
         let tag = self.tag(job).max(least);
         self.tags.insert(job, tag);
     }
@@ -67,7 +67,7 @@ impl FairShares {
     /// A live lease has ended; its unit took `micros` of a slot.
     pub(crate) fn settle(&mut self, job: JobId, lease: LeaseId, micros: u64) {
         let counted = self.counted.remove(&lease).unwrap_or(0);
-        let tag = self.tag(job).saturating_add(micros.max(LEAST)).saturating_sub(counted);
+        let tag = self.tag(job).saturating_add(micros.max(MIN_COUNTED)).saturating_sub(counted);
         self.tags.insert(job, tag);
     }
 
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(shares.tag(A), 80_000);
         shares.give(A, LeaseId(2), 0);
         shares.settle(A, LeaseId(2), 0);
-        assert_eq!(shares.tag(A), 80_000 + LEAST, "nothing is for nothing");
+        assert_eq!(shares.tag(A), 80_000 + MIN_COUNTED, "nothing is for nothing");
         // From before a start: nothing was counted yet.
         shares.settle(B, LeaseId(3), 7_000);
         assert_eq!(shares.tag(B), 80_000 + 7_000, "it begins at virtual time");
@@ -121,7 +121,7 @@ mod tests {
         shares.give(B, LeaseId(2), hour);
         shares.give(B, LeaseId(3), hour);
         shares.pass_over(A, hour, true);
-        assert_eq!(shares.tag(A), hour - MOST_OWED);
+        assert_eq!(shares.tag(A), hour - MAX_OWED);
         shares.pass_over(A, hour, false);
         assert_eq!(shares.tag(A), hour);
         shares.give(B, LeaseId(4), hour);

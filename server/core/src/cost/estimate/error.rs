@@ -13,9 +13,9 @@ pub(crate) struct EstimateError {
 impl EstimateError {
     /// A unit took `measured` where `expected` was said before.
     pub(crate) fn take(&mut self, expected: u64, measured: u64) {
-        const MOST: u64 = 1_000_000;
+        const MAX_ERROR: u64 = 1_000_000;
         let off = expected.abs_diff(measured).saturating_mul(1000) / measured.max(1);
-        let off = off.min(MOST);
+        let off = off.min(MAX_ERROR);
         self.thousandths = if self.samples == 0 { off } else { quarter(self.thousandths, off) };
         self.samples += 1;
     }
