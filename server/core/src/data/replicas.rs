@@ -11,8 +11,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-/// The homes of a job's shards. Hosts of each numeric class keep all shards among them where trials are kept
-/// within a class; `None` is the class of all hosts where they aren't.
+/// The hosts that keep a job's shards. Where trials stay within a numeric class, the hosts of each class keep all shards
+/// among them. Where they don't, `None` stands for the class of all hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ReplicaMap {
     by_class: BTreeMap<Option<Digest>, Vec<BTreeSet<HostId>>>,
@@ -32,17 +32,17 @@ pub(crate) struct ReplicaHost {
     pub(crate) cached: BTreeSet<ShardId>,
 }
 
-/// What a host has been given.
+/// The share of the shards that a host has been given.
 struct Part<'a> {
-    host: &'a ReplicaHost,
+    candidate: &'a ReplicaHost,
     shards: usize,
     rows: u64,
     bytes: u64,
 }
 
 impl Part<'_> {
-    fn fits_memory(&self, shard: &Shard) -> bool {
-        self.host.room.is_none_or(|room| self.bytes.saturating_add(shard.blob.bytes) <= room)
+    fn fits(&self, shard: &Shard) -> bool {
+        self.candidate.room.is_none_or(|room| self.bytes.saturating_add(shard.blob.bytes) <= room)
     }
 
     fn give(&mut self, shard: &Shard) {
@@ -51,20 +51,21 @@ impl Part<'_> {
         self.bytes = self.bytes.saturating_add(shard.blob.bytes);
     }
 
-    /// When it would be through with its shards and this one, of which nobody is to keep more than `most`.
+    /// By which hosts are compared: has it more than `most` shards, and when would it be done with them and this one?
     fn through(&self, shard: &Shard, most: usize) -> (bool, u128, Reverse<u64>, HostId) {
-        let speed = self.host.speed.max(1);
+        let speed = self.candidate.speed.max(1);
         let rows = u128::from(self.rows + u64::from(shard.rows)) << 32;
-        (self.shards >= most, rows / u128::from(speed), Reverse(speed), self.host.host)
+        (self.shards >= most, rows / u128::from(speed), Reverse(speed), self.candidate.host)
     }
 }
 
 impl ReplicaMap {
-    /// Gives every shard to `copies` of these hosts, or to all where they are fewer; to fewer where caches have no
-    /// room for more. Every host keeps about as many; larger shards go to faster hosts, so that each would be
-    /// through with its own at about the same time. A further home goes first to the shards whose homes are slow,
-    /// so that every shard has a fast one as far as there are enough. A shard stays where it is cached, or where it
-    /// was, as far as that leaves no host with more than its part.
+    /// Assigns every shard to `copies` of these hosts, or to fewer where there are fewer hosts or caches are too small.
+    ///
+    /// Every host keeps about as many shards. Larger shards go to faster hosts, so that all would be done with theirs at
+    /// about the same time. A further replica goes first to the shards whose hosts are slow, so that every shard has a
+    /// fast host as far as there are enough. A shard stays where it is cached, or where it was, as far as that leaves no
+    /// host with more than its share.
     pub(crate) fn assign(
         &mut self,
         class: Option<Digest>,
@@ -81,13 +82,13 @@ impl ReplicaMap {
         let most = (shards.len() * copies).div_ceil(hosts.len());
         let mut replicas = vec![BTreeSet::new(); shards.len()];
         let mut speeds = vec![0; shards.len()];
-        let part = |host| Part { host, shards: 0, rows: 0, bytes: 0 };
+        let part = |candidate| Part { candidate, shards: 0, rows: 0, bytes: 0 };
         let mut parts: Vec<Part<'_>> = hosts.iter().map(part).collect();
         let is_equal = shards
             .iter()
             .all(|shard| shards.first().is_some_and(|first| first.rows.abs_diff(shard.rows) <= 1));
         let mut give = |may: &dyn Fn(usize, &Part<'_>) -> bool| {
-            // Every shard has one home before any has two.
+            // Every shard has one replica before any has two.
             for copy in 1..=copies {
                 for n in slowest_first(shards, &speeds) {
                     let (Some(replicas), Some(shard)) = (replicas.get_mut(n), shards.get(n)) else {
@@ -97,14 +98,12 @@ impl ReplicaMap {
                         continue;
                     }
                     let free = parts.iter_mut().filter(|part| {
-                        part.fits_memory(shard)
-                            && !replicas.contains(&part.host.host)
-                            && may(n, part)
+                        part.fits(shard) && !replicas.contains(&part.candidate.host) && may(n, part)
                     });
                     if let Some(part) = free.min_by_key(|part| part.through(shard, most)) {
-                        replicas.insert(part.host.host);
+                        replicas.insert(part.candidate.host);
                         if let Some(speed) = speeds.get_mut(n) {
-                            *speed += u128::from(part.host.speed);
+                            *speed += u128::from(part.candidate.speed);
                         }
                         part.give(shard);
                     }
@@ -112,13 +111,13 @@ impl ReplicaMap {
             }
         };
         let is_cached = |n: usize, part: &Part<'_>| {
-            u32::try_from(n).is_ok_and(|n| part.host.cached.contains(&ShardId(n)))
+            u32::try_from(n).is_ok_and(|n| part.candidate.cached.contains(&ShardId(n)))
         };
         let was_there = |n: usize, part: &Part<'_>| {
-            before.get(n).is_some_and(|replicas| replicas.contains(&part.host.host))
+            before.get(n).is_some_and(|replicas| replicas.contains(&part.candidate.host))
         };
         give(&|n, part| part.shards < most && is_cached(n, part));
-        // Where sizes differ, what nobody has yet goes where it belongs.
+        // Where sizes differ, a shard that no host has yet goes to the host that fits it best.
         if is_equal {
             give(&|n, part| part.shards < most && was_there(n, part));
         }
@@ -139,7 +138,7 @@ impl ReplicaMap {
         u32::try_from(n).ok().map(ShardId)
     }
 
-    /// Forgets the classes that aren't among these.
+    /// Forgets all classes but these.
     pub(crate) fn keep(&mut self, classes: &BTreeSet<Option<Digest>>) {
         self.by_class.retain(|class, _| classes.contains(class));
         self.by_host.retain(|(_, class), _| classes.contains(class));
@@ -163,7 +162,7 @@ impl ReplicaMap {
         self.by_host.range(classes).flat_map(|(_, shards)| shards).copied()
     }
 
-    /// One of the classes.
+    /// The first of the classes.
     pub(crate) fn first_class(&self) -> Option<Digest> {
         self.by_class.keys().next().copied().flatten()
     }
@@ -175,8 +174,8 @@ impl ReplicaMap {
     }
 }
 
-/// Shards by what all their homes together take for them, the longest first, and before those the ones that have
-/// none, the largest first; ties by number. `speeds`: of each shard's homes.
+/// Shards in the order in which they get a further replica. Those without any come first, the largest before the others;
+/// then those that their hosts together take longest for. Ties by number. `speeds`: of each shard's hosts together.
 fn slowest_first(shards: &[Shard], speeds: &[u128]) -> Vec<usize> {
     let takes = |(shard, speed): (&Shard, &u128)| {
         let rows = u128::from(shard.rows);

@@ -1,9 +1,9 @@
-//! When an idle place may take what it left to others.
+//! Delay scheduling: when a host is offered again what it left to others (Zaharia et al., EuroSys 2010).
 
 use sojourn_protocol::{ids::HostId, time::UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// By host, the soonest time at which one of its places is to be looked at again.
+/// By host, the soonest time at which it is to be offered work again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DelayTimers {
     at: BTreeMap<HostId, UnixMillis>,
@@ -11,7 +11,7 @@ pub(crate) struct DelayTimers {
 }
 
 impl DelayTimers {
-    /// A host is to be looked at again then, or before.
+    /// Offers a host work again then, or before.
     pub(crate) fn at(&mut self, at: UnixMillis, host: HostId) {
         match self.at.insert(host, at) {
             Some(before) if before <= at => {
@@ -37,7 +37,7 @@ impl DelayTimers {
         due
     }
 
-    /// All are looked at now.
+    /// Forgets all: every host is looked at now.
     pub(crate) fn clear(&mut self) {
         self.at.clear();
         self.by_time.clear();

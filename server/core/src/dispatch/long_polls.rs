@@ -1,5 +1,5 @@
-//! Asks that are held open: by their hosts' speed, then in the order in which they came; and by when they must be
-//! answered.
+//! Requests for work that are held open: ordered by the speed of their hosts, then by arrival, and by the time by which
+//! they must be answered.
 
 use crate::command::ReplyTo;
 use sojourn_protocol::{api::WorkRequest, ids::HostId, inventory::Demand, time::UnixMillis};
@@ -9,16 +9,16 @@ use std::{
     ops::Bound,
 };
 
-/// An ask that is held open.
+/// A request that is held open.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LongPoll {
-    /// Whom to answer.
+    /// The reply that is awaited.
     pub(crate) to: ReplyTo,
-    /// What was asked.
+    /// The request.
     pub(crate) request: WorkRequest,
     /// Answer by then.
     pub(crate) until: UnixMillis,
-    /// Its place among those that wait.
+    /// Its number, by arrival.
     pub(crate) order: u64,
     /// The speed of its host's fastest slots.
     pub(crate) speed: u64,
@@ -30,31 +30,31 @@ impl LongPoll {
     }
 }
 
-/// How an ask stands among all: the fastest first, those of one speed in the order in which they came.
+/// The order of requests: the fastest host first, those of one speed by arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     speed: Reverse<u64>,
     order: u64,
-    /// Who asked.
+    /// The host that waits.
     pub(crate) host: HostId,
 }
 
-/// All of them, one a host.
+/// All open requests, one per host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LongPolls {
-    /// Each goes in and out whenever its host may have something to hear.
+    /// Boxed, as each is taken out and put back whenever its host is looked at.
     polls: BTreeMap<HostId, Box<LongPoll>>,
     by_until: BTreeSet<(UnixMillis, HostId)>,
     by_reply: BTreeMap<ReplyTo, HostId>,
     by_speed: BTreeSet<Rank>,
     /// Idle slots of all of them.
     idle: usize,
-    /// The next one's place.
+    /// The number of the next one.
     next: u64,
 }
 
 impl LongPolls {
-    /// Holds a new ask open, behind all others.
+    /// Holds a new request open, behind all others.
     pub(crate) fn hold(
         &mut self,
         host: HostId,
@@ -68,7 +68,7 @@ impl LongPolls {
         self.put_back(host, Box::new(LongPoll { to, request, until, order, speed }));
     }
 
-    /// Holds an ask open that was taken, in its old place.
+    /// Puts a request back that was taken, in its old order.
     pub(crate) fn put_back(&mut self, host: HostId, poll: Box<LongPoll>) {
         self.take(host);
         self.by_until.insert((poll.until, host));
@@ -78,7 +78,7 @@ impl LongPolls {
         self.polls.insert(host, poll);
     }
 
-    /// Takes a host's ask out.
+    /// Takes a host's request out.
     pub(crate) fn take(&mut self, host: HostId) -> Option<Box<LongPoll>> {
         let poll = self.polls.remove(&host)?;
         self.by_until.remove(&(poll.until, host));
@@ -88,7 +88,7 @@ impl LongPolls {
         Some(poll)
     }
 
-    /// Takes the ask out that must be answered by `now`, if there is one.
+    /// Takes a request out that must be answered by `now`, if there is one.
     pub(crate) fn take_due(&mut self, now: UnixMillis) -> Option<(HostId, Box<LongPoll>)> {
         let (_, host) = self.by_until.first().copied().filter(|(until, _)| *until <= now)?;
         Some((host, self.take(host)?))
@@ -107,7 +107,7 @@ impl LongPolls {
         self.polls.len()
     }
 
-    /// Does an ask of this host wait?
+    /// Does a request of this host wait?
     #[must_use]
     pub(crate) fn waits(&self, host: HostId) -> bool {
         self.polls.contains_key(&host)
@@ -119,20 +119,20 @@ impl LongPolls {
         self.by_until.first().map(|(until, _)| *until)
     }
 
-    /// How a host's ask stands among all.
+    /// The order of a host's request.
     #[must_use]
     pub(crate) fn rank(&self, host: HostId) -> Option<Rank> {
         self.polls.get(&host).map(|poll| poll.rank(host))
     }
 
-    /// The first ask behind this rank, or of all.
+    /// The first request behind this one, or of all.
     #[must_use]
     pub(crate) fn first_behind(&self, rank: Option<Rank>) -> Option<Rank> {
         let from = rank.map_or(Bound::Unbounded, Bound::Excluded);
         self.by_speed.range((from, Bound::Unbounded)).next().copied()
     }
 
-    /// Hosts whose asks wait, the fastest first.
+    /// Hosts that wait, the fastest first.
     pub(crate) fn fastest(&self) -> impl Iterator<Item = HostId> + '_ {
         self.by_speed.iter().map(|rank| rank.host)
     }
@@ -143,7 +143,7 @@ impl LongPolls {
         self.idle > 0
     }
 
-    /// What the slots of a host that waits could do with; nothing where it doesn't wait.
+    /// The demand of a waiting host; nothing where it doesn't wait.
     #[must_use]
     pub(crate) fn demand(&self, host: HostId) -> &[Demand] {
         self.polls.get(&host).map_or(&[], |poll| &poll.request.demand)

@@ -36,7 +36,7 @@ pub(crate) enum Wake {
     All,
     /// Those whom work of this trial fits.
     Trial(JobId, TrialId),
-    /// This one: its leases or reports have changed.
+    /// This host: its leases or reports have changed.
     Host(HostId),
 }
 
@@ -86,7 +86,7 @@ impl Waiters {
         }
     }
 
-    /// A host is answered, or asks again: what it had to hear is said.
+    /// A host has asked again, so it was told all that it had to hear.
     pub(crate) fn forget_wakeup(&mut self, host: HostId) {
         self.wakeups.hosts.remove(&host);
     }

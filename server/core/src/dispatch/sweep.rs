@@ -8,21 +8,21 @@ use sojourn_protocol::time::{Millis, UnixMillis};
 
 /// Hosts that are looked at in one step.
 pub(crate) const SWEEP_BATCH: usize = 256;
-/// From the end of a round to the next one's beginning.
+/// From the end of a sweep to the start of the next one.
 const SWEEP_INTERVAL: Millis = Millis::from_secs(1);
 
-/// How far a round has come.
+/// How far a sweep has come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sweep {
-    /// Behind whom it goes on; none where none is under way.
+    /// Where it goes on; `None` where no sweep is running.
     at: Option<SweepStart>,
-    /// Something has changed since it began: another one follows.
+    /// Another one was requested since it began.
     again: bool,
-    /// When it goes on.
+    /// When its next batch is due.
     next: UnixMillis,
 }
 
-/// Where a round goes on.
+/// Where a sweep goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SweepStart {
     First,
@@ -30,7 +30,7 @@ enum SweepStart {
 }
 
 impl Sweep {
-    /// All are to be looked at, from the first on.
+    /// Requests a sweep through all waiting hosts.
     pub(crate) fn request(&mut self) {
         match self.at {
             None | Some(SweepStart::First) => self.at = Some(SweepStart::First),
@@ -38,7 +38,7 @@ impl Sweep {
         }
     }
 
-    /// Whether a piece is due, and behind whom it begins.
+    /// Where the next batch begins, if it is due.
     pub(crate) fn due(&self, now: UnixMillis) -> Option<Option<Rank>> {
         let at = self.at.filter(|_| self.next <= now)?;
         Some(match at {
@@ -47,23 +47,23 @@ impl Sweep {
         })
     }
 
-    /// A piece was of use, and the round goes on behind its last host once others have been heard.
+    /// Some host of a batch got work: the next batch begins behind its last host.
     pub(crate) fn goes_on(&mut self, last: Rank) {
         self.at = Some(SweepStart::Behind(last));
     }
 
-    /// There is nothing to look for.
+    /// Ends it: there is no work.
     pub(crate) fn cancel(&mut self) {
         (self.at, self.again) = (None, false);
     }
 
-    /// A round has ended without having been of use at last.
+    /// Ends it: no host of the last batch got work.
     pub(crate) fn end(&mut self, now: UnixMillis) {
         self.at = std::mem::take(&mut self.again).then_some(SweepStart::First);
         self.next = now + SWEEP_INTERVAL;
     }
 
-    /// When it goes on, where one is under way.
+    /// When its next batch is due, where a sweep is running.
     pub(crate) fn next_batch(&self) -> Option<UnixMillis> {
         self.at.map(|_| self.next)
     }
@@ -76,7 +76,7 @@ mod tests {
     use sojourn_protocol::{api::WorkRequest, ids::HostId};
 
     #[test]
-    fn a_round_goes_on_behind_its_last_host_and_another_follows_after_a_pause() {
+    fn a_sweep_goes_on_behind_its_last_host_and_another_follows_after_a_pause() {
         let mut polls = LongPolls::default();
         let request = WorkRequest {
             demand: Vec::new(),

@@ -1,4 +1,4 @@
-//! Why a unit went where it did: kept as figures while it is decided, put into words for the grant.
+//! Why a device got a unit: kept as numbers during the decision, and written as text for the grant.
 
 use sojourn_protocol::{
     ids::{HostId, LeaseId},
@@ -7,10 +7,10 @@ use sojourn_protocol::{
 use sojourn_workgen::{DataLocality, Time, Why, shard_words};
 use std::fmt::{self, Write as _};
 
-/// Bytes that the words of most grants take.
+/// Bytes that the text of most grants takes.
 const USUAL_BYTES: usize = 160;
 
-/// Why a unit was chosen for a place.
+/// Why a unit was chosen for a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GrantReason {
     /// A policy chose it.

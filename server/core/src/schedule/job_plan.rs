@@ -16,58 +16,57 @@ use sojourn_protocol::{
 };
 use sojourn_workgen::plan::Schedule;
 
-/// Plans that keep trials to their places are apart by such a part of what they are for.
+/// Plans that pin trials to devices are requested at intervals of this part of their length.
 const PLAN_PART: u64 = 256;
 
-/// What is planned for a job.
+/// The plan of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct JobPlan {
-    /// The number of the last plan that was asked for.
+    /// The number of the last request.
     version: u64,
-    /// It, until it comes.
+    /// The request, until its plan is ready.
     requested: Option<PlanRequest>,
-    /// What is followed.
+    /// The plan that is followed.
     followed: Option<FollowedPlan>,
-    /// When one was asked for last, and for which fleet and jobs beside.
+    /// When a plan was requested last.
     requested_at: Option<UnixMillis>,
     fleet: u64,
-    /// Why the one that was asked for last was wanted.
+    /// Why the last plan was requested.
     requested_for: Replan,
-    /// Why another is, since.
+    /// Why another one is wanted since.
     wanted: Replan,
-    /// Planned hops that were granted since one was asked for last.
+    /// Planned hops that were granted since the last request.
     granted: u64,
-    /// How late the last one of them was, in microseconds.
+    /// Microseconds by which the last one of them was late.
     late: u64,
 }
 
 /// Whether another plan is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Replan {
-    /// It isn't.
+    /// No.
     #[default]
     No,
-    /// One that may be better, now that more is known.
+    /// A plan that may be better, now that more is known.
     Better,
-    /// Any: something has happened that the one which is followed didn't know.
+    /// Any plan: something has happened that the followed one doesn't account for.
     Any,
 }
 
 impl JobPlan {
-    /// Asks for a plan; its number.
+    /// Requests a plan. Its number.
     pub(crate) fn request(&mut self, requested: PlanRequest) -> u64 {
         self.version += 1;
         self.requested_at = Some(requested.at);
         self.fleet = requested.fleet;
         self.requested = Some(requested);
-        // What happens from now on it doesn't know.
+        // It doesn't account for what happens from now on.
         self.requested_for = std::mem::take(&mut self.wanted);
         self.granted = 0;
         self.version
     }
 
-    /// A plan has come; false where it isn't the one that was asked for last, or no better than what is
-    /// followed.
+    /// A plan is ready. False where it isn't the one that was requested last, or is no better than the followed one.
     pub(crate) fn ready(&mut self, version: u64, schedule: &Schedule) -> bool {
         if version != self.version {
             return false;
@@ -85,19 +84,19 @@ impl JobPlan {
         true
     }
 
-    /// What was planned holds no more; it is followed until another comes.
+    /// The plan doesn't fit any more. It is followed until another one is ready.
     pub(crate) fn outdate(&mut self) {
         self.wanted = Replan::Any;
     }
 
-    /// This is the fleet, and who shares it: one that the plan didn't know, perhaps.
+    /// The number of the fleet and of the jobs that share it. Where it has changed, the plan doesn't fit.
     pub(crate) fn for_fleet(&mut self, fleet: u64) {
         if self.fleet != fleet && self.requested_at.is_some() {
             self.wanted = Replan::Any;
         }
     }
 
-    /// A planned hop is granted. Now and then another plan is made from what was measured meanwhile.
+    /// A planned hop is granted. Now and then another plan is requested, from what was measured meanwhile.
     pub(crate) fn granted(&mut self, hop: &PlannedHop, now: UnixMillis) {
         const PLANS_PER_JOB: u64 = 8;
         const MIN_HOPS: u64 = 32;
@@ -110,28 +109,28 @@ impl JobPlan {
         self.resume();
     }
 
-    /// A lease was granted, or a place is idle. Where trials keep to their places that is far between, and each says
-    /// when the others can begin.
+    /// A lease was granted, or a device is idle. Where trials are pinned to devices that is rare, and a better plan may
+    /// be possible each time.
     pub(crate) fn resume(&mut self) {
         if self.pins_trials() {
             self.wanted = self.wanted.max(Replan::Better);
         }
     }
 
-    /// Is a plan followed by which trials keep to their places?
+    /// Does the followed plan pin trials to devices?
     pub(crate) fn pins_trials(&self) -> bool {
         self.followed.as_ref().is_some_and(|followed| followed.migrates)
     }
 
-    /// Is another plan due, at the soonest `every` after the last one was asked for?
+    /// Is another plan due, at the earliest `every` after the last request?
     pub(crate) fn is_due(&self, now: UnixMillis, every: Millis) -> bool {
         self.requested_at.is_none() || self.due_at(every).is_some_and(|at| at <= now)
     }
 
-    /// When it will be, where it is wanted.
+    /// When another plan is due, if it is wanted.
     pub(crate) fn due_at(&self, every: Millis) -> Option<UnixMillis> {
         let wanted = self.wanted > Replan::No && self.requested.is_none();
-        // Where trials keep to their places, a plan is for long: it needn't be made anew for each second of it.
+        // A plan that pins trials is for long: it needn't be made again every second.
         let left =
             self.followed.as_ref().filter(|followed| followed.migrates).map_or(0, |followed| {
                 (followed.ends / 1000).saturating_sub(followed.at.0) / PLAN_PART
@@ -139,7 +138,7 @@ impl JobPlan {
         self.requested_at.filter(|_| wanted).map(|at| at + every.max(Millis(left)))
     }
 
-    /// Microseconds that are left of the plan at each place, which it would take alone.
+    /// Microseconds of the remaining hops of each device, without contention.
     pub(crate) fn loads(&self) -> impl Iterator<Item = ((HostId, &str), u64)> {
         self.followed.iter().flat_map(FollowedPlan::loads)
     }
@@ -154,16 +153,14 @@ impl JobPlan {
         self.followed.is_some()
     }
 
-    /// Is the first plan still to come, asked for no longer than `patience` ago? Then when it is waited for no
-    /// more.
+    /// Until when devices wait for the first plan: for `patience` after its request.
     pub(crate) fn awaited_until(&self, now: UnixMillis, patience: Millis) -> Option<UnixMillis> {
         let requested = self.requested.as_ref().filter(|_| self.followed.is_none())?;
         let until = requested.at + patience;
         (now < until).then_some(until)
     }
 
-    /// Is a plan on its way that knows that a place is idle, as one that is followed doesn't? Then until when it is
-    /// waited for.
+    /// Until when an idle device waits for a plan that accounts for it, as the followed one doesn't.
     pub(crate) fn renewed_until(
         &self,
         idle_since: UnixMillis,
@@ -176,27 +173,27 @@ impl JobPlan {
         (coming && followed.at <= idle_since && now < until).then_some(until)
     }
 
-    /// What the plan says of an idle place at `now`; `standing` of each hop is asked for in their order.
+    /// The advice for an idle device at `now`. The status of the hops is asked for in their order.
     pub(crate) fn advise(
         &self,
-        place: (HostId, &str),
+        device: (HostId, &str),
         now: UnixMillis,
-        standing: impl Fn(&PlannedHop) -> HopStatus,
+        status: impl Fn(&PlannedHop) -> HopStatus,
     ) -> PlanAdvice {
         let followed = self.followed.as_ref();
-        followed.map_or(PlanAdvice::Nothing, |followed| followed.advise(place, now, standing))
+        followed.map_or(PlanAdvice::Nothing, |followed| followed.advise(device, now, status))
     }
 
-    /// Whose turn it is with a trial.
+    /// The host that a trial's next planned hop is on.
     pub(crate) fn next_host(
         &self,
         trial: TrialId,
-        standing: impl Fn(&PlannedHop) -> HopStatus,
+        status: impl Fn(&PlannedHop) -> HopStatus,
     ) -> Option<HostId> {
-        Some(self.followed.as_ref()?.next(trial, standing)?.host)
+        Some(self.followed.as_ref()?.next(trial, status)?.host)
     }
 
-    /// Instead of a planned hop, and those that follow it at its place, a trial visits these shards there.
+    /// Has a trial visit these shards on a device, instead of those of a planned hop and the hops after it there.
     pub(crate) fn exchange(
         &mut self,
         device: &str,
@@ -208,15 +205,15 @@ impl JobPlan {
         }
     }
 
-    /// Takes hops out of a place's and a trial's lists that are over.
+    /// Removes hops that are over from the lists of a device and a trial.
     pub(crate) fn clear(
         &mut self,
-        place: (HostId, &str),
+        device: (HostId, &str),
         trial: TrialId,
-        standing: impl Fn(&PlannedHop) -> HopStatus,
+        status: impl Fn(&PlannedHop) -> HopStatus,
     ) {
         if let Some(followed) = &mut self.followed {
-            followed.clear(place, trial, standing);
+            followed.clear(device, trial, status);
         }
     }
 }

@@ -12,17 +12,17 @@ use sojourn_protocol::{
 use sojourn_workgen::plan::Schedule;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Trials of a place's list that are looked at for one decision.
+/// Trials of a device's list that are looked at for one decision.
 const MAX_LOOKED_AT: usize = 32;
-/// A hop may be late by so much of its length before others go before it.
+/// A hop may be late by this part of its length before others are taken before it.
 const LATE_PART: u64 = 8;
-/// And by this much in any case: microseconds.
+/// Microseconds by which a hop may be late in any case.
 const MIN_LATE: u64 = 20_000;
 
-/// A plan.
+/// A plan that is followed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FollowedPlan {
-    /// When it was asked for.
+    /// When it was requested.
     pub(super) at: UnixMillis,
     /// Moving a checkpoint takes time.
     pub(super) migrates: bool,
@@ -32,14 +32,14 @@ pub(super) struct FollowedPlan {
     pub(super) ends: u64,
     /// Each trial's hops, in order.
     trials: BTreeMap<TrialId, VecDeque<PlannedHop>>,
-    /// Each place's hops, in order.
+    /// Each device's hops, in order.
     lists: BTreeMap<HostId, BTreeMap<String, VecDeque<PlannedHop>>>,
 }
 
-/// A hop at its place, in microseconds of the server's clock.
+/// A planned hop, in microseconds of the server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlannedHop {
-    /// Its place among all of them, by their start, from 1.
+    /// Its number among all hops of the plan, by their start, from 1.
     pub(crate) step: u64,
     pub(crate) trial: TrialId,
     pub(crate) epoch: Epoch,
@@ -51,14 +51,14 @@ pub(crate) struct PlannedHop {
     pub(crate) alone: u64,
 }
 
-/// What a plan says of an idle place.
+/// The advice of a plan for an idle device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanAdvice {
-    /// It gets this hop, and with it so many more of the same trial's epoch.
+    /// Grant this hop, and with it so many more of the same trial's epoch.
     Take(PlannedHop, u32),
-    /// What comes next for it is about to be open: it waits, at the most until then.
+    /// Wait, at most until then: the next hop is about to be runnable.
     Wait(UnixMillis),
-    /// It goes on with the trial that it is at.
+    /// The device goes on with the trial that it trains.
     GoesOn,
     /// The plan says nothing of it.
     Nothing,
@@ -69,11 +69,11 @@ pub(crate) enum PlanAdvice {
 pub(crate) enum HopStatus {
     /// It can be granted.
     Open,
-    /// Its trial is at this very place, which goes on with it.
+    /// Its trial is on this very device, which goes on with it.
     GoesOn,
     /// Its trial is elsewhere, or not so far yet.
     Later,
-    /// It is trained, or will never be.
+    /// It is trained, or never will be.
     Over,
 }
 
@@ -83,7 +83,7 @@ impl PlannedHop {
         self.trial == next.trial && self.epoch == next.epoch
     }
 
-    /// So long others wait for it, in microseconds of the server's clock.
+    /// Until then others wait for it, in microseconds of the server's clock.
     fn patience_until(&self) -> u64 {
         let patience = self.end.saturating_sub(self.start) / LATE_PART + MIN_LATE;
         self.start.saturating_add(patience)
@@ -91,7 +91,7 @@ impl PlannedHop {
 }
 
 impl FollowedPlan {
-    /// What was asked for, as it was planned.
+    /// The plan that was made for a request.
     pub(super) fn new(request: &PlanRequest, schedule: &Schedule) -> Self {
         let begin = request.at.0.saturating_mul(1000);
         let mut followed = Self {
@@ -125,7 +125,7 @@ impl FollowedPlan {
         followed
     }
 
-    /// Microseconds of the hops that are left at each place, as they would take alone.
+    /// Microseconds of the remaining hops of each device, without contention.
     pub(super) fn loads(&self) -> impl Iterator<Item = ((HostId, &str), u64)> {
         let lists = self.lists.iter().flat_map(|(host, of_host)| {
             of_host.iter().map(move |(device, list)| ((*host, device.as_str()), list))
@@ -133,21 +133,21 @@ impl FollowedPlan {
         lists.map(|(place, list)| (place, list.iter().map(|hop| hop.alone).sum()))
     }
 
-    /// What it says of an idle place at `now`; `standing` of each hop is asked for in their order.
+    /// The advice for an idle device at `now`. The status of the hops is asked for in their order.
     pub(super) fn advise(
         &self,
         (host, device): (HostId, &str),
         now: UnixMillis,
-        standing: impl Fn(&PlannedHop) -> HopStatus,
+        status: impl Fn(&PlannedHop) -> HopStatus,
     ) -> PlanAdvice {
         let lists = self.lists.get(&host);
         let Some(list) = lists.and_then(|lists| lists.get(device)) else {
             return PlanAdvice::Nothing;
         };
         let micros = now.0.saturating_mul(1000);
-        let left = || list.iter().filter(|hop| standing(hop) != HopStatus::Over);
+        let left = || list.iter().filter(|hop| status(hop) != HopStatus::Over);
         let is_next = |hop: &PlannedHop| {
-            let next = self.next(hop.trial, &standing);
+            let next = self.next(hop.trial, &status);
             let gone_by = |next: &PlannedHop| !self.migrates && next.patience_until() <= micros;
             next.is_none_or(|next| next == hop || gone_by(next))
         };
@@ -155,7 +155,7 @@ impl FollowedPlan {
         let mut before: Option<&PlannedHop> = None;
         for (n, hop) in left().enumerate() {
             if before.is_some_and(|before| before.is_in_a_row_with(hop)) {
-                // What holds for the first of several in a row holds for all.
+                // Several hops in a row have the same status.
                 continue;
             }
             before = Some(hop);
@@ -163,7 +163,7 @@ impl FollowedPlan {
             if looked > MAX_LOOKED_AT {
                 break;
             }
-            let stands = standing(hop);
+            let stands = status(hop);
             if self.migrates && stands == HopStatus::GoesOn && is_next(hop) {
                 return PlanAdvice::GoesOn;
             }
@@ -183,14 +183,14 @@ impl FollowedPlan {
     pub(super) fn next(
         &self,
         trial: TrialId,
-        standing: impl Fn(&PlannedHop) -> HopStatus,
+        status: impl Fn(&PlannedHop) -> HopStatus,
     ) -> Option<&PlannedHop> {
-        self.trials.get(&trial)?.iter().find(|hop| standing(hop) != HopStatus::Over)
+        self.trials.get(&trial)?.iter().find(|hop| status(hop) != HopStatus::Over)
     }
 
-    /// Instead of a planned hop, and those of the same epoch that are planned after it at its place, its trial visits
-    /// these shards there: the hops that were planned for them visit the others, so that each place has as many
-    /// hops of the trial as before.
+    /// Has a trial visit these shards on a device, instead of those of a planned hop and the hops of the same epoch after
+    /// it there. The hops that were planned for these shards get the others, so that each device keeps its number of
+    /// hops.
     pub(super) fn exchange(
         &mut self,
         device: &str,
@@ -234,18 +234,18 @@ impl FollowedPlan {
         }
     }
 
-    /// Takes hops out of a place's and a trial's lists that are over.
+    /// Removes hops that are over from the lists of a device and a trial.
     pub(super) fn clear(
         &mut self,
         (host, device): (HostId, &str),
         trial: TrialId,
-        standing: impl Fn(&PlannedHop) -> HopStatus,
+        status: impl Fn(&PlannedHop) -> HopStatus,
     ) {
         let of_host = self.lists.get_mut(&host);
         let list = of_host.and_then(|lists| lists.get_mut(device));
         let of_trial = self.trials.get_mut(&trial);
         for hops in list.into_iter().chain(of_trial) {
-            while hops.front().is_some_and(|hop| standing(hop) == HopStatus::Over) {
+            while hops.front().is_some_and(|hop| status(hop) == HopStatus::Over) {
                 hops.pop_front();
             }
         }

@@ -19,30 +19,31 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-/// Hops of one plan: of longer jobs the next epochs are planned.
+/// Hops of one plan. Of longer jobs the next epochs are planned.
 const MAX_HOPS: u64 = 50_000;
-/// Rows for which times are compared.
+/// Rows by which the times of devices are compared.
 const SAMPLE_ROWS: u64 = 1_000_000;
-/// A place is so many times slower at the most for what jobs of higher priority have planned there.
+/// The most that planned hops of jobs of higher priority slow a device down, as a factor.
 const MAX_PRIORITY_CONTENTION: u64 = 64;
 
-/// A slot: whose it is, and what it says that it computes a second.
+/// A slot: its device, and the operations per second that the device reports.
 type Slot = (DeviceId, f64);
 
 impl Scheduler<'_> {
-    /// What is left of a job, on the hosts that are there. None where a plan couldn't be followed: hosts of
-    /// several numeric classes between which trials mustn't move, or fewer hosts wanted than there are. None where
-    /// there is nothing to plan either: where any place may train any shard, trials go from one to the other in no
-    /// time, and there are more places than trials, whichever trial comes free has a place to go to.
+    /// A job's remaining work on the hosts in contact, as a planner sees it.
+    ///
+    /// `None` where a plan couldn't be followed: there are hosts of several numeric classes between which trials mustn't
+    /// migrate, or the job limits its hosts. `None` also where there is nothing to plan: any device may train any shard,
+    /// transfers are negligible, and there are more slots than trials.
     pub(crate) fn plan_problem(&self, job: &Job) -> Option<(Problem, PlanRequest)> {
         let fleet = &self.hosts.fleet();
         let placement = &job.spec.placement;
-        let classes = fleet.hosts().flat_map(|(_, places)| places).map(|place| place.class);
+        let classes = fleet.hosts().flat_map(|(_, pools)| pools).map(|pool| pool.class);
         let classes: BTreeSet<_> = classes.collect();
         if (placement.reproducible && classes.len() > 1) || placement.max_hosts.is_some() {
             return None;
         }
-        if placement.replicas == Replicas::Demand && self.has_place_for_each(job) {
+        if placement.replicas == Replicas::Demand && self.has_slot_for_each(job) {
             return None;
         }
         let (slots, places) = self.plan_machines();
@@ -75,9 +76,10 @@ impl Scheduler<'_> {
         Some((problem, asked))
     }
 
-    /// By slot: how much slower it is for this job, beside [`NO_CONTENTION`], since other jobs have planned hops there. While
-    /// both have some, they get their shares of it; so what the others have planned counts as the part of this job's
-    /// length that it takes, up to their share.
+    /// By slot: how much slower it is for this job, relative to [`NO_CONTENTION`], as other jobs have planned hops there.
+    ///
+    /// While two jobs have hops for a slot, each gets its share of it. So the hops of another job count as the part of
+    /// this job's length that they take, up to that job's share.
     fn contention(&self, job: &Job, slots: &[Slot], problem: &Problem) -> Vec<u64> {
         let mut contention = vec![NO_CONTENTION; slots.len()];
         let planner = self.planner;
@@ -111,19 +113,19 @@ impl Scheduler<'_> {
         contention
     }
 
-    /// Are there more slots than trials that go on, and takes no trial any time to move?
-    fn has_place_for_each(&self, job: &Job) -> bool {
+    /// Are there more slots than running trials, and are all transfers negligible?
+    fn has_slot_for_each(&self, job: &Job) -> bool {
         let mut running = job.trials.iter().filter(|trial| has_planned_work(trial));
         let hosts = self.hosts.fleet().hosts();
         let awake = hosts.filter(|(host, _)| !self.hosts.is_cooling_down(*host, self.now));
-        let slots = awake.flat_map(|(_, places)| places).map(|place| u64::from(place.slots));
+        let slots = awake.flat_map(|(_, pools)| pools).map(|pool| u64::from(pool.slots));
         let trials = u64::try_from(running.clone().count()).unwrap_or(u64::MAX);
         let links = self.slowest_links();
         slots.sum::<u64>() > trials
             && running.all(|trial| Cost::transfer_over(trial, links).is_negligible())
     }
 
-    /// One place for each slot, and when it is free.
+    /// One machine for each slot, and when it is free.
     fn plan_machines(&self) -> (Vec<Slot>, Vec<Machine>) {
         let (mut slots, mut places) = (Vec::new(), Vec::new());
         let fleet = self.hosts.fleet().hosts();
@@ -171,7 +173,7 @@ impl Scheduler<'_> {
                 free_at: self.next_version_in(trial, transfer.send),
                 at: at.and_then(|slot| u32::try_from(slot).ok()),
                 send: transfer.send,
-                // The host goes on while the checkpoint is on its way.
+                // The host goes on while the checkpoint is uploaded.
                 stay: 0,
                 fetch: transfer.fetch,
                 open,
@@ -183,7 +185,7 @@ impl Scheduler<'_> {
         (trials, of)
     }
 
-    /// A trial's times: on its fastest place by shard, and how much slower each place is.
+    /// A trial's times: by shard on its fastest slot, and how much slower each slot is.
     fn plan_times(&self, job: JobId, trial: TrialId, slots: &[Slot], rows: &[u64]) -> PlanTrial {
         let estimates = self.estimates;
         let mut known: BTreeMap<(HostId, &str), u64> = BTreeMap::new();
@@ -215,8 +217,8 @@ impl Scheduler<'_> {
     }
 }
 
-/// The problem where places are so much slower; `None` where none is, or where it is too long then: without the
-/// others it is still of use.
+/// The problem with slots slowed down by contention; `None` where none is, or where it becomes too long. Without
+/// contention it is still of use then.
 fn contended(alone: &Problem, contention: &[u64]) -> Option<Problem> {
     if contention.iter().all(|slowdown| *slowdown == NO_CONTENTION) {
         return None;
@@ -230,7 +232,7 @@ fn contended(alone: &Problem, contention: &[u64]) -> Option<Problem> {
     problem.check().is_ok().then_some(problem)
 }
 
-/// Has it hops in a row, which a plan is for? Those of a trial whose results are merged go to whoever is idle.
+/// Has a trial hops in a row to plan? The hops of a trial whose results are merged go to any idle device.
 pub(crate) fn has_planned_work(trial: &Trial) -> bool {
     trial.is_running() && !trial.chain.is_done() && trial.merging.is_none()
 }

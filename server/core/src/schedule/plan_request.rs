@@ -1,11 +1,11 @@
-//! A plan that is requested: what its numbers stand for.
+//! A plan that is requested: the trials and devices that its numbers stand for.
 
 use sojourn_protocol::{
     ids::{Epoch, HostId, TrialId},
     time::UnixMillis,
 };
 
-/// A plan that is being made, and what its numbers stand for.
+/// A plan that is being made, with the trials and devices that its numbers stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanRequest {
     pub(crate) at: UnixMillis,
@@ -14,11 +14,11 @@ pub(crate) struct PlanRequest {
     pub(crate) migrates: bool,
     pub(crate) trials: Vec<(TrialId, Epoch)>,
     pub(crate) devices: Vec<DeviceId>,
-    /// By place: how much slower it is for what other jobs have planned there, beside [`NO_CONTENTION`].
+    /// By device: how much slower it is, as other jobs have planned hops there, relative to [`NO_CONTENTION`].
     pub(crate) contention: Vec<u64>,
 }
 
-/// Nobody else has planned anything for a place.
+/// The contention of a device for which no other job has planned anything.
 pub(crate) const NO_CONTENTION: u64 = 1 << 10;
 
 /// A device of a host: its slots share one list.

@@ -1,4 +1,4 @@
-//! Fair shares of slot time: which job's turn it is.
+//! Fair shares of slot time: which job gets the next slot.
 //!
 //! Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2) with equal weights, over many
 //! slots at once as SFQ(D) does it (Jin, Chase and Kaur, SIGMETRICS 2004). Every job has a tag: the slot
@@ -7,9 +7,9 @@
 //! is the tag at which the last slot was given.
 //!
 //! ```text
-//!   job 1  ----[ unit of 4 s ]--------------------->|            its turn comes at 4 s
-//!   job 2  ----[ 1 s ][ 1 s ][ 1 s ]->|                          its turn is now, at 3 s
-//!   job 3                             '- has just come: begins at virtual time
+//!   job 1  ----[ unit of 4 s ]--------------------->|            is served at 4 s
+//!   job 2  ----[ 1 s ][ 1 s ][ 1 s ]->|                          is served now, at 3 s
+//!   job 3                             '- is new: begins at virtual time
 //! ```
 //!
 //! While two jobs both have units to hand out, the slot time that they got differs by no more than the
@@ -19,12 +19,12 @@
 use sojourn_protocol::ids::{JobId, LeaseId};
 use std::collections::BTreeMap;
 
-/// The least that a unit counts: handing it out is not for nothing. Microseconds.
+/// Microseconds that a unit counts at least.
 const MIN_COUNTED: u64 = 1_000;
-/// A job that has units, but none for the machines at hand, is owed no more than this. Microseconds.
+/// Microseconds that a job is owed at most, while it has units but none for the hosts that ask.
 const MAX_OWED: u64 = 600_000_000;
 
-/// Who was given how much. Soft: after a start all jobs begin alike.
+/// The slot time that each job was given. It is soft state: after a start all jobs begin alike.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FairShares {
     /// Virtual time, in microseconds of slot time. It never goes back.
@@ -36,13 +36,13 @@ pub(crate) struct FairShares {
 }
 
 impl FairShares {
-    /// A job's place: the lowest goes first.
+    /// A job's tag: the lowest is served first.
     #[must_use]
     pub(crate) fn tag(&self, job: JobId) -> u64 {
         self.tags.get(&job).copied().unwrap_or(self.now)
     }
 
-    /// A slot goes to a job for about `micros`.
+    /// A slot is given to a job for about `micros`.
     pub(crate) fn give(&mut self, job: JobId, lease: LeaseId, micros: u64) {
         let (tag, micros) = (self.tag(job), micros.max(MIN_COUNTED));
         self.now = self.now.max(tag);
@@ -50,8 +50,8 @@ impl FairShares {
         self.counted.insert(lease, micros);
     }
 
-    /// A slot went to a job with the tag `to`, though this one's turn was before: it had nothing to hand
-    /// out, or (`has_units`) nothing for that machine.
+    /// A slot went to a job with the tag `to`, though this one has a lower tag: it had nothing to grant, or (`has_units`)
+    /// nothing for that host.
     pub(crate) fn pass_over(&mut self, job: JobId, to: u64, has_units: bool) {
         let least = if has_units { to.saturating_sub(MAX_OWED) } else { to };
         let tag = self.tag(job).max(least);
@@ -71,7 +71,7 @@ impl FairShares {
         self.tags.insert(job, tag);
     }
 
-    /// A job goes on that stood still: what passed meanwhile is not owed to it.
+    /// A job goes on that stood still: it isn't owed what others got meanwhile.
     pub(crate) fn enter(&mut self, job: JobId) {
         let tag = self.tag(job).max(self.now);
         self.tags.insert(job, tag);
