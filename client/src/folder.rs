@@ -14,10 +14,11 @@
 
 use crate::{control::SOCKET_FILE, error::ClientError, log::LOG_FOLDER};
 use rustix::process::Signal;
+use sojourn_files::{Access, Durability};
 use sojourn_protocol::ids::LeaseId;
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Write},
+    fs::{self, File, TryLockError},
+    io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
@@ -181,45 +182,14 @@ impl Drop for Workbench {
     }
 }
 
-/// Writes a file under a temporary name and renames it: readers see all of it or nothing.
-///
-/// Not synced: whatever is read back after a start is checked first.
+/// Replaces a small file of the data folder. Not synced: whatever is read back after a start is checked first.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_and_rename(path, File::options(), |mut file| file.write_all(bytes))
+    sojourn_files::write(path, bytes, Access::Mask, Durability::Unsynced)
 }
 
-/// As [`write_whole`], readable to its owner alone, and on the disk once this has returned: a power cut
-/// leaves all of it or nothing too.
+/// As [`write_whole`], readable to its owner alone, and synced: it survives a power cut.
 pub(crate) fn write_lasting_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = File::options();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // Before the rename: a file system may write the new name before the bytes.
-    write_and_rename(path, options, |mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    })?;
-    // The name is the folder's.
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-}
-
-fn write_and_rename(
-    path: &Path,
-    mut options: OpenOptions,
-    write: impl FnOnce(File) -> io::Result<()>,
-) -> io::Result<()> {
-    let temporary = path.with_extension("tmp");
-    let written = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&temporary)
-        .and_then(write)
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    sojourn_files::write(path, bytes, Access::Owner, Durability::Synced)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What units took on this machine: time per row and memory, by device and workload. Kept in the data folder,
 //! so that a server hears it however often the client or the server begin anew.
 
+use crate::folder::write_whole;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::inventory::{Measured, Workload};
 use std::{
@@ -133,11 +134,9 @@ fn read(path: &Path) -> io::Result<VecDeque<Entry>> {
     serde_json::from_slice(&fs::read(path)?).map_err(io::Error::other)
 }
 
-/// In one step: a file that is cut off would be measured anew, and nothing worse.
+/// Not synced: where a power cut damages the file, all is measured anew.
 fn write(path: &Path, known: &VecDeque<Entry>) -> io::Result<()> {
-    let half = path.with_extension("half");
-    fs::write(&half, serde_json::to_vec(known)?)?;
-    fs::rename(&half, path)
+    write_whole(path, &serde_json::to_vec(known)?)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The server's data folder: its lock and its files.
 
+use sojourn_files::{Access, Durability};
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Write as _},
+    io,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
@@ -141,21 +142,10 @@ impl DataFolder {
         self.write_whole(file, &format!("{token}\n"))
     }
 
-    /// Writes a file atomically. Only its owner can read it.
+    /// Replaces a file. Only its owner can read it.
     fn write_whole(&self, path: &Path, text: &str) -> Result<(), DataFolderError> {
-        let temporary = path.with_extension("new");
-        let write = || -> io::Result<()> {
-            let mut options = File::options();
-            options.create(true).truncate(true).write(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(&temporary)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&temporary, path)?;
-            File::open(&self.root)?.sync_all()
-        };
-        write().map_err(|source| DataFolderError::File { path: path.to_owned(), source })
+        sojourn_files::write(path, text.as_bytes(), Access::Owner, Durability::Synced)
+            .map_err(|source| DataFolderError::File { path: path.to_owned(), source })
     }
 }
 

@@ -8,16 +8,14 @@ use crate::{
             text,
         },
         submit::workspace::Workspace,
-        terminal::{
-            causes::slot_failure,
-            exit::{Failure, with_sources},
-        },
+        terminal::{causes::slot_failure, exit::Failure},
     },
     replay::{MadeFile, Replayed, replay},
 };
 use sojourn_client::{GpuChoice, gpu_slot};
 use sojourn_protocol::{
     digest::Digest,
+    error::error_chain,
     ids::{JobId, TrialId},
     trainer::CLASS_THREADS,
 };
@@ -57,7 +55,7 @@ async fn slot(gpus: &GpuChoice, class: Option<Digest>) -> Result<Slot, Failure> 
         }
     }
     let gpu = gpu_slot(gpus, &base).await;
-    let gpu = gpu.map_err(|error| Failure::work(with_sources(&error)))?;
+    let gpu = gpu.map_err(|error| Failure::work(error_chain(&error)))?;
     Ok(gpu.unwrap_or(cpu))
 }
 

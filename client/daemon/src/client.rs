@@ -6,7 +6,7 @@
 use crate::{
     ctl,
     terminal::{
-        exit::{Failure, with_sources},
+        exit::Failure,
         local::{self, DEFAULT_SERVER, host_name},
         signals,
         trust::Trust,
@@ -17,6 +17,7 @@ use sojourn_client::{
     limits::{Allowance, Change, Size},
     log::LogChoice,
 };
+use sojourn_protocol::error::error_chain;
 use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 use tokio::{
     runtime::{Builder, Runtime},
@@ -199,7 +200,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
     }));
     limits.extend(args.cache.map(|size| Change::new("disk", &size.to_string())));
     let allowance = Allowance::read(args.config.as_deref(), &data, limits);
-    let allowance = allowance.map_err(|error| Failure::call(with_sources(&error)))?;
+    let allowance = allowance.map_err(|error| Failure::call(error_chain(&error)))?;
     let file = allowance.settings();
     let wrong = |key: &str, why: String| {
         let path = allowance.path().map(|path| path.display().to_string()).unwrap_or_default();
@@ -240,7 +241,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
 
 /// Trouble that passes never ends the daemon; what does is the call's fault or this machine's.
 fn failure(error: &ClientError) -> Failure {
-    let message = with_sources(error);
+    let message = error_chain(error);
     match error {
         ClientError::NoToken => Failure::call(format!(
             "{message}: pass the one that `sojourn serve` prints as --token or SOJOURN_ENROL_TOKEN"

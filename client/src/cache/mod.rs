@@ -8,6 +8,7 @@ pub(crate) use index::Class;
 use index::{Index, Trust, Victim};
 
 use crate::transfer::digest_of_file;
+use sojourn_files::{Access, AtomicFile, Durability};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::{
     collections::BTreeSet,
@@ -306,13 +307,11 @@ impl Cache {
 
 /// Copies a file to a name that never stands for half of it, and never for what it stood for before.
 fn copy_whole(file: &Path, path: &Path) -> io::Result<()> {
-    // No digest: what a kill leaves of it is deleted at the next start.
-    let half = path.with_extension("half");
-    let copied = fs::copy(file, &half).and_then(|_| fs::rename(&half, path));
-    if copied.is_err() {
-        let _ = fs::remove_file(&half);
-    }
-    copied
+    // The temporary name is no digest: what a killed daemon leaves of it is deleted at the next start. Not synced: the
+    // cache checks what it finds after a start.
+    let copy = AtomicFile::create(path, Access::Mask)?;
+    io::copy(&mut fs::File::open(file)?, &mut copy.file())?;
+    copy.commit(Durability::Unsynced)
 }
 
 /// Does the file have the blob's bytes? Blocks.

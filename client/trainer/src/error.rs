@@ -4,6 +4,7 @@ use sojourn_codec::CodecError;
 use sojourn_model::ModelError;
 use sojourn_protocol::{
     digest::Digest,
+    error::error_chain,
     report::{Failure, FailureKind},
 };
 use std::{io, path::PathBuf};
@@ -65,13 +66,7 @@ impl TrainError {
             TrainError::Torch(error) => kind_of(&error.to_string()),
             _ => FailureKind::Trainer,
         };
-        let mut message = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(error) = source {
-            message = format!("{message}: {error}");
-            source = error.source();
-        }
-        Failure { kind, message }
+        Failure { kind, message: error_chain(self) }
     }
 }
 

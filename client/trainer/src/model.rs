@@ -7,6 +7,7 @@
 
 use crate::{error::TrainError, places::Places};
 use sojourn_codec::decode;
+use sojourn_files::{Access, AtomicFile, Durability};
 use sojourn_model::{CheckpointLayout, LINEAGE, LayerKind, Lineage, Network, optimizer_slots};
 use sojourn_protocol::{
     digest::{BlobRef, Hasher},
@@ -14,7 +15,6 @@ use sojourn_protocol::{
     unit::TrialContext,
 };
 use std::{
-    fs,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
@@ -142,20 +142,14 @@ impl Model {
 
     /// Writes the canonical checkpoint and gives its reference. The file appears whole, by a rename.
     pub(crate) fn save(&self, lineage: &Lineage, output: &Path) -> Result<BlobRef, TrainError> {
-        let mut partial = output.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
         let failed = |source| TrainError::File { verb: "write", path: output.to_owned(), source };
-        let write = || {
-            let mut file = BufWriter::new(fs::File::create(&partial).map_err(failed)?);
-            let blob = self.write(lineage, &mut file, &failed)?;
-            file.flush().map_err(failed)?;
-            fs::rename(&partial, output).map_err(failed)?;
-            Ok(blob)
-        };
-        write().inspect_err(|_| {
-            fs::remove_file(&partial).ok();
-        })
+        let file = AtomicFile::create(output, Access::Mask).map_err(failed)?;
+        let mut file = BufWriter::new(file);
+        let blob = self.write(lineage, &mut file, &failed)?;
+        let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+        // Not synced: the daemon checks the file's digest wherever it reads it again.
+        file.commit(Durability::Unsynced).map_err(failed)?;
+        Ok(blob)
     }
 
     /// The reference of the canonical checkpoint, which goes nowhere.

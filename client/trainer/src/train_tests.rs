@@ -87,7 +87,7 @@ fn what_is_trained_passes_the_screening() {
         let found = Digest::of(&bytes);
         sojourn_rules::screen(&layout, &hop, &trained, found, &bytes).unwrap();
         assert_eq!(trained.sums.rows, u64::from(ROWS));
-        assert!(!world.folder.path().join("output.partial").exists());
+        assert!(!world.folder.path().join("output.tmp").exists());
     }
 }
 

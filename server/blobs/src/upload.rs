@@ -1,6 +1,7 @@
 //! One upload: the slot that owns its file, and the request that writes to it.
 
 use crate::{disk::Disk, error::UploadError, lock::lock, upload_name::UploadName};
+use sojourn_files::sync_folder;
 use sojourn_protocol::{
     api::UploadState,
     digest::{BlobRef, Hasher},
@@ -220,7 +221,7 @@ impl Slot {
         let folder = partial.path.parent().unwrap_or(Path::new("."));
         let path = folder.join(format!("{name}.{}.{}.done", blob.sha256, blob.bytes));
         fs::rename(&partial.path, &path).map_err(error)?;
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(error)?;
+        sync_folder(folder).map_err(error)?;
         self.content = Content::Complete { blob, path };
         Ok(())
     }

@@ -1,24 +1,24 @@
-//! A file whose name never stands for half of it: written beside, and renamed at its end. What is there and
-//! is no file (a pipe, a device) is written through.
+//! The file that a command writes: replaced whole, by a rename. A path that is no file (a pipe, a device) is written
+//! through.
 
 use crate::cli::terminal::exit::Failure;
+use sojourn_files::{Access, AtomicFile, Durability};
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{File, OpenOptions},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
-use tempfile::NamedTempFile;
 
-/// The file while it is being written; gone where it is dropped before [`NewFile::finish`].
+/// The file while it is being written. Dropped before [`NewFile::finish`], it leaves nothing.
 pub(crate) struct NewFile {
     to: To,
     path: PathBuf,
 }
 
 enum To {
-    /// To be renamed.
-    Beside(BufWriter<NamedTempFile>),
-    /// What has the name already.
+    /// A new file, which is renamed at its end.
+    Beside(BufWriter<AtomicFile>),
+    /// The pipe or device that has the name already.
     Through(BufWriter<File>),
 }
 
@@ -45,14 +45,8 @@ impl NewFile {
             let file = BufWriter::new(file.map_err(|error| failed(path, &error))?);
             return Ok(Self { to: To::Through(file), path: path.clone() });
         }
-        let mut file = tempfile::Builder::new();
-        #[cfg(unix)]
-        {
-            // Others may read it, as with any file that a person makes; the process's mask still holds.
-            use std::os::unix::fs::PermissionsExt as _;
-            file.permissions(fs::Permissions::from_mode(0o666));
-        }
-        let file = file.prefix(".sojourn-").tempfile_in(folder);
+        // Others may read it, as with any file that a person makes.
+        let file = AtomicFile::create_unique(path, Access::Mask);
         let file = BufWriter::new(file.map_err(|error| failed(path, &error))?);
         Ok(Self { to: To::Beside(file), path: path.clone() })
     }
@@ -72,9 +66,7 @@ impl NewFile {
             To::Through(mut file) => return file.flush().map_err(|error| failed(&path, &error)),
         };
         let file = file.into_inner().map_err(|error| failed(&path, error.error()))?;
-        file.as_file().sync_all().map_err(|error| failed(&path, &error))?;
-        file.persist(&path).map_err(|error| failed(&path, &error.error))?;
-        Ok(())
+        file.commit(Durability::Synced).map_err(|error| failed(&path, &error))
     }
 }
 
@@ -101,6 +93,7 @@ impl Write for NewFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     #[cfg(unix)]

@@ -11,11 +11,7 @@ use crate::{
             progress::{Meter, Unit},
             text,
         },
-        terminal::{
-            connection::Connection,
-            exit::{Failure, with_sources},
-            output,
-        },
+        terminal::{connection::Connection, exit::Failure, output},
     },
 };
 use serde::Serialize;
@@ -26,6 +22,7 @@ use sojourn_model::{
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    error::error_chain,
     ids::{Epoch, JobId, TrialId},
     manifest::Scaling,
     unit::TrialContext,
@@ -124,7 +121,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn bad(error: &dyn std::error::Error) -> Failure {
-    Failure::work(format!("the checkpoint can't be used: {}", with_sources(error)))
+    Failure::work(format!("the checkpoint can't be used: {}", error_chain(error)))
 }
 
 async fn of_trial(client: &ApiClient, args: &Args, trial: TrialId) -> Result<Chosen, Failure> {

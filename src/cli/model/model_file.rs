@@ -1,8 +1,9 @@
 //! Reads a model file from disk, for `init` and `predict`.
 
-use crate::cli::{model::file_kind, terminal::exit::with_sources};
+use crate::cli::model::file_kind;
 use sojourn_model::portable::{Description, FileScaling, ModelFile, ModelFileError, ModelHeader};
 use sojourn_protocol::digest::{BlobRef, Digest};
+use sojourn_protocol::error::error_chain;
 use std::{
     fs::File,
     io::{self, Read},
@@ -32,7 +33,7 @@ pub(crate) fn read(path: &Path) -> Result<Model, String> {
         io::ErrorKind::NotFound => "doesn't exist".to_owned(),
         _ => format!("can't be read: {error}"),
     };
-    let no_model = |error: ModelFileError| format!("is no model: {}", with_sources(&error));
+    let no_model = |error: ModelFileError| format!("is no model: {}", error_chain(&error));
     let mut file = File::open(path).map_err(unread)?;
     let metadata = file.metadata().map_err(unread)?;
     if metadata.is_dir() {

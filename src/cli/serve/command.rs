@@ -3,17 +3,14 @@
 use crate::{
     cli::{
         serve::journal_url::JournalArgs,
-        terminal::{
-            exit::{Failure, with_sources},
-            local, output,
-        },
+        terminal::{exit::Failure, local, output},
     },
     serve::AssimilatorConfig,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sojourn_client::limits::Size;
 use sojourn_core::CoreConfig;
-use sojourn_protocol::time::Millis;
+use sojourn_protocol::{error::error_chain, time::Millis};
 use sojourn_server::{
     ServeConfig, ServeError, ServeReady, StoreSettings, TlsFiles, Transport, journal::JournalError,
     shell::ShellError,
@@ -179,7 +176,7 @@ fn announce(ready: &ServeReady) {
     let _ = output::line(&text);
 }
 fn failure(error: &ServeError) -> Failure {
-    let message = with_sources(error);
+    let message = error_chain(error);
     match error {
         ServeError::AddressInUse(_)
         | ServeError::Listen { .. }

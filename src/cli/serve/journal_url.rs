@@ -1,6 +1,7 @@
 //! Where a server keeps its journal, by URL.
 
-use crate::cli::terminal::exit::{Failure, with_sources};
+use crate::cli::terminal::exit::Failure;
+use sojourn_protocol::error::error_chain;
 use sojourn_server::journal::{
     Durability, Journal, JournalError, OpenJournal, RedisJournals, RedisSettings, RedisUrl,
     SqliteJournal,
@@ -69,7 +70,7 @@ impl Place {
                 Ok(Arc::new(open))
             }
             Self::Redis(url) => {
-                let call = |error: &dyn std::error::Error| Failure::call(with_sources(error));
+                let call = |error: &dyn std::error::Error| Failure::call(error_chain(error));
                 let url = RedisUrl::of(url).map_err(|error| call(&error))?;
                 std::fs::create_dir_all(folder).map_err(|error| {
                     Failure::call(format!("can't use `{}`: {error}", folder.display()))

@@ -3,12 +3,10 @@
 use crate::cli::{
     render::progress::{Meter, Unit},
     serve::journal_url::Place,
-    terminal::{
-        exit::{Failure, with_sources},
-        local, output,
-    },
+    terminal::{exit::Failure, local, output},
 };
 use serde::Serialize;
+use sojourn_protocol::error::error_chain;
 use sojourn_server::{
     DataFolder, MigrateError, Migrated,
     journal::{Durability, Journal, JournalError, OpenJournal},
@@ -64,7 +62,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         Place::Redis(_) => None,
     });
     let data = args.data.clone().or(folders).unwrap_or_else(|| local::data_folder("server"));
-    let folder = DataFolder::take(&data).map_err(|error| Failure::call(with_sources(&error)))?;
+    let folder = DataFolder::take(&data).map_err(|error| Failure::call(error_chain(&error)))?;
     let from = args.from.journals(args.redis_durability, &data)?;
     let to = args.to.journals(args.redis_durability, &data)?;
     let done = tokio::task::spawn_blocking(move || copy(&folder, &from, &to))
@@ -89,7 +87,7 @@ fn copy(
 ) -> Result<Migrated, Failure> {
     let open = |journals: &Arc<dyn OpenJournal>| -> Result<Box<dyn Journal>, Failure> {
         journals.open().map_err(|error| {
-            let message = with_sources(&error);
+            let message = error_chain(&error);
             match error {
                 JournalError::Standby { .. } => {
                     Failure::call(format!("{message}; stop the servers of this journal first"))
@@ -100,7 +98,7 @@ fn copy(
     };
     // What was copied from says who may come in; both ends then have it.
     let settled = settle_tokens(folder, &**from).and_then(|_| settle_tokens(folder, &**to));
-    settled.map_err(|error| Failure::work(with_sources(&error)))?;
+    settled.map_err(|error| Failure::work(error_chain(&error)))?;
     let (mut source, mut target) = (open(from)?, open(to)?);
     let mut meter = Meter::new("copying", Unit::Steps, 0);
     let done = migrate(&mut *source, &mut *target, |at, of| meter.set(at, of, "events"));
@@ -108,7 +106,7 @@ fn copy(
     from.leave();
     to.leave();
     done.map_err(|error| {
-        let message = with_sources(&error);
+        let message = error_chain(&error);
         match error {
             MigrateError::NotEmpty(_) => Failure::call(message),
             _ => Failure::work(message),

@@ -1,19 +1,20 @@
 //! The exit code for each error of the libraries that the commands call.
 
-use crate::cli::terminal::exit::{Exit, Failure, with_sources};
+use crate::cli::terminal::exit::{Exit, Failure};
 use sojourn_ingest::{FetchError, IngestError};
 use sojourn_model::ModelError;
+use sojourn_protocol::error::error_chain;
 use sojourn_slot::SlotError;
 use std::io;
 
 /// A model that can't be built or read: the work failed.
 pub(crate) fn model_failure(error: ModelError) -> Failure {
-    Failure::work(with_sources(&error))
+    Failure::work(error_chain(&error))
 }
 
 /// A trainer that can't be found or started, or that ended: the work failed.
 pub(crate) fn slot_failure(error: SlotError) -> Failure {
-    Failure::work(with_sources(&error))
+    Failure::work(error_chain(&error))
 }
 
 /// Data that can't be read. A full disk or a broken download fails the work; anything else is the call's fault.
@@ -28,5 +29,5 @@ pub(crate) fn ingest_failure(error: IngestError) -> Failure {
         IngestError::Fetch { source: FetchError::Cut { .. } | FetchError::Mixed, .. } => Exit::Work,
         _ => Exit::Call,
     };
-    Failure::new(exit, with_sources(&error))
+    Failure::new(exit, error_chain(&error))
 }

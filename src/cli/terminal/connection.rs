@@ -3,12 +3,13 @@
 use crate::{
     api_client::ApiClient,
     cli::terminal::{
-        exit::{Failure, with_sources},
+        exit::Failure,
         local::{DEFAULT_SERVER, local_token},
         trust::Trust,
     },
 };
 use sojourn_http::{Authorities, Servers};
+use sojourn_protocol::error::error_chain;
 
 /// The file of a server's data folder that holds the admin token.
 const TOKEN_FILE: &str = "admin-token";
@@ -39,7 +40,7 @@ impl Connection {
         let ca = self.trust.file();
         let servers = servers(&self.server, ca.is_some())?;
         let authorities = ca.map(|file| Authorities::read(&file)).transpose();
-        let authorities = authorities.map_err(|error| Failure::call(with_sources(&error)))?;
+        let authorities = authorities.map_err(|error| Failure::call(error_chain(&error)))?;
         Ok(ApiClient::new(servers, authorities.as_ref(), token)?)
     }
 }

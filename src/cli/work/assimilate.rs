@@ -3,7 +3,7 @@
 
 use crate::cli::terminal::{
     connection::servers,
-    exit::{Failure, with_sources},
+    exit::Failure,
     local::{DEFAULT_SERVER, host_name, local_token},
     signals,
     trust::Trust,
@@ -12,7 +12,7 @@ use sojourn_assimilator::{HttpQueueError, ProcessConfig, ProcessError, SPLIT_OVE
 use sojourn_blobs::StoreSettings;
 use sojourn_client::limits::Size;
 use sojourn_http::{Authorities, CallError, HttpClient, HttpConfig};
-use sojourn_protocol::error::{ErrorKind, Retry};
+use sojourn_protocol::error::{ErrorKind, Retry, error_chain};
 use sojourn_slot::SlotConfig;
 use std::{num::NonZero, path::PathBuf};
 
@@ -70,7 +70,7 @@ fn config(args: &Args) -> Result<ProcessConfig, Failure> {
         return Err(Failure::call("the token has characters that no token has"));
     }
     let authorities = ca.map(|file| Authorities::read(&file)).transpose();
-    let authorities = authorities.map_err(|error| Failure::call(with_sources(&error)))?;
+    let authorities = authorities.map_err(|error| Failure::call(error_chain(&error)))?;
     let http = HttpConfig { authorities: authorities.as_ref(), ..HttpConfig::default() };
     let http = HttpClient::new(servers, &http);
     let trainer = match &args.trainer {
@@ -82,7 +82,7 @@ fn config(args: &Args) -> Result<ProcessConfig, Failure> {
     };
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
     Ok(ProcessConfig {
-        http: http.map_err(|error| Failure::work(with_sources(&error)))?.with_token(token),
+        http: http.map_err(|error| Failure::work(error_chain(&error)))?.with_token(token),
         name: args
             .name
             .clone()
@@ -96,7 +96,7 @@ fn config(args: &Args) -> Result<ProcessConfig, Failure> {
 }
 
 fn failure(error: &ProcessError) -> Failure {
-    let message = with_sources(error);
+    let message = error_chain(error);
     match error {
         ProcessError::Server(HttpQueueError::Call(error))
             if error.is_refused_by_proxy() || matches!(error, CallError::Protocol { .. }) =>

@@ -4,14 +4,12 @@ mod log;
 mod show;
 mod watch;
 
-use crate::terminal::{
-    exit::{Failure, with_sources},
-    output,
-};
+use crate::terminal::{exit::Failure, output};
 use sojourn_client::{
     control::{Answer, Ask, CallError, Pause, call},
     limits::{Change, Span},
 };
+use sojourn_protocol::error::error_chain;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -142,7 +140,7 @@ fn asked(data: &Path, ask: &Ask) -> Result<Answer, Failure> {
 
 fn unanswered(error: &CallError) -> Failure {
     match error {
-        CallError::Nobody { .. } | CallError::NotYours { .. } => Failure::call(with_sources(error)),
-        CallError::Silent { .. } => Failure::work(with_sources(error)),
+        CallError::Nobody { .. } | CallError::NotYours { .. } => Failure::call(error_chain(error)),
+        CallError::Silent { .. } => Failure::work(error_chain(error)),
     }
 }

@@ -1,7 +1,7 @@
 //! What ends a command early: a message, and the exit code that says whose fault it is.
 
 use crate::terminal::stderr;
-use std::{error::Error, io, process::ExitCode};
+use std::{io, process::ExitCode};
 
 /// Why a command stops.
 #[derive(Debug)]
@@ -94,16 +94,4 @@ impl Failure {
         }
         ExitCode::from(self.exit.code())
     }
-}
-
-/// An error and what caused it, in one line.
-pub fn with_sources(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -1,8 +1,7 @@
 //! What hosts that lie make of a hop's result: other values in a file that is otherwise as it should be.
 
-use crate::cli::terminal::exit::with_sources;
 use sojourn_codec::{CodecError, Dtype, Tensor, TensorView, decode, encode};
-use sojourn_protocol::seeds;
+use sojourn_protocol::{error::error_chain, seeds};
 use sojourn_sim::Lie;
 
 /// What the names of an optimiser's tensors begin with; nobody lies about those.
@@ -27,7 +26,7 @@ pub(super) struct Truth<'a> {
 /// # Errors
 /// A checkpoint that can't be read.
 pub(super) fn told(lie: Lie, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, String> {
-    made(lie, truth, seed).map_err(|error| with_sources(&error))
+    made(lie, truth, seed).map_err(|error| error_chain(&error))
 }
 
 fn made(lie: Lie, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, CodecError> {

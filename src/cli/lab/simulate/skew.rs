@@ -1,10 +1,10 @@
 //! Shards of a job's data made anew, with rows shared out by their labels.
 
-use crate::cli::terminal::exit::with_sources;
 use sojourn_codec::{CodecError, Dtype, Tensor, TensorView, decode, encode};
 use sojourn_ingest::Ingested;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    error::error_chain,
     manifest::{Labels, Shard},
 };
 use std::{fs, path::Path};
@@ -35,12 +35,12 @@ pub(super) fn apply(
     for shard in &made.manifest.train {
         let path = made.files.get(&shard.blob.sha256).ok_or("a shard is nowhere")?;
         let file = fs::read(path).map_err(|error| format!("`{}`: {error}", path.display()))?;
-        all.add(&file).map_err(|error| with_sources(&error))?;
+        all.add(&file).map_err(|error| error_chain(&error))?;
     }
     let shards = u32::try_from(made.manifest.train.len()).unwrap_or(u32::MAX);
     made.manifest.train.clear();
     for rows in sojourn_sim::fleet::shared_out(&all.y, shards, skew, seed) {
-        let file = all.shard(&rows).map_err(|error| with_sources(&error))?;
+        let file = all.shard(&rows).map_err(|error| error_chain(&error))?;
         let sha256 = Digest::of(&file);
         let path = out.join(sha256.to_string());
         fs::write(&path, &file).map_err(|error| format!("`{}`: {error}", path.display()))?;

@@ -7,16 +7,14 @@ use crate::cli::{
         skew,
     },
     submit::{sharding, workspace::Workspace},
-    terminal::{
-        causes::slot_failure,
-        exit::{Failure, with_sources},
-    },
+    terminal::{causes::slot_failure, exit::Failure},
 };
 use sojourn_core::AssimilationUnit;
 use sojourn_ingest::{IngestError, Ingested};
 use sojourn_model::{CheckpointLayout, ModelError, base_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    error::error_chain,
     ids::{JobId, TrialId},
     manifest::DataManifest,
     report::{FailureKind, Outcome},
@@ -144,7 +142,7 @@ struct Unreadable(String);
 
 impl From<ModelError> for Unreadable {
     fn from(error: ModelError) -> Self {
-        Self(with_sources(&error))
+        Self(error_chain(&error))
     }
 }
 
@@ -194,7 +192,7 @@ impl Trains for Training {
         let done = block_in_place(|| {
             Handle::current().block_on(slot.run(request, |_| {}, pending(), full_pace()))
         });
-        let outcome = done.map_err(|error| with_sources(&error))?;
+        let outcome = done.map_err(|error| error_chain(&error))?;
         if let (Outcome::Trained(trained), Unit::Train(hop)) = (&outcome, unit) {
             self.checkpoints.insert(trained.checkpoint.sha256, output);
             let result = trained.checkpoint;
@@ -216,7 +214,7 @@ impl Trains for Training {
 
     fn screen(&mut self, unit: &AssimilationUnit) -> Result<Option<String>, String> {
         let layout =
-            CheckpointLayout::of(&unit.hop.context).map_err(|error| with_sources(&error))?;
+            CheckpointLayout::of(&unit.hop.context).map_err(|error| error_chain(&error))?;
         let upload = self.read(unit.trained.checkpoint)?;
         let found = Digest::of(&upload);
         let screened = screen(&layout, &unit.hop, &unit.trained, found, &upload);
@@ -240,8 +238,8 @@ impl Trains for Training {
 
     fn merge(&mut self, unit: &AssimilationUnit, merge: &Merge) -> Result<Merged, String> {
         let context = &unit.hop.context;
-        let layout = CheckpointLayout::of(context).map_err(|error| with_sources(&error))?;
-        let merger = Merger::new(&merge.spec, layout).map_err(|error| with_sources(&error))?;
+        let layout = CheckpointLayout::of(context).map_err(|error| error_chain(&error))?;
+        let merger = Merger::new(&merge.spec, layout).map_err(|error| error_chain(&error))?;
         let base = self.base(context, unit.hop.base)?;
         let current = self.base(context, merge.current)?;
         let returned = self.read(unit.trained.checkpoint)?;
@@ -258,7 +256,7 @@ impl Trains for Training {
         let made = match merger.merge(&update) {
             Ok(merged) => merged.made,
             Err(error @ MergeError::Norm(_)) => return Ok(Merged::Refused(error.to_string())),
-            Err(error) => return Err(with_sources(&error)),
+            Err(error) => return Err(error_chain(&error)),
         };
         Ok(Merged::Made {
             checkpoint: self.write(&made.checkpoint)?,
@@ -269,10 +267,10 @@ impl Trains for Training {
 
 /// Makes the shards that `submit` would make where a server has these hosts.
 fn cut(spec: &JobSpec, folder: &Path, out: &Path, hosts: &[ShardHost]) -> Result<Ingested, String> {
-    let trials = sojourn_workgen::trials(spec).map_err(|error| with_sources(&error))?;
-    let bad = |error: IngestError| with_sources(&error);
+    let trials = sojourn_workgen::trials(spec).map_err(|error| error_chain(&error))?;
+    let bad = |error: IngestError| error_chain(&error);
     let data = sojourn_ingest::survey(spec, folder, out, &mut |_| {}).map_err(bad)?;
     let chosen = sharding::choose_for(spec, &trials, &data, hosts);
-    let chosen = chosen.map_err(|error| with_sources(&error))?;
+    let chosen = chosen.map_err(|error| error_chain(&error))?;
     data.ingest(&chosen.cut, out, &mut |_| {}).map_err(bad)
 }

@@ -2,14 +2,11 @@
 
 use crate::cli::{
     model::model_file::{Model, blob},
-    terminal::{
-        causes::slot_failure,
-        exit::{Failure, with_sources},
-    },
+    terminal::{causes::slot_failure, exit::Failure},
 };
 use sojourn_codec::{CodecError, Tensor, decode, encode};
 use sojourn_model::{Lineage, given_checkpoint, portable::FileScaling};
-use sojourn_protocol::{digest::Digest, manifest::Scaling, trainer::Predict};
+use sojourn_protocol::{digest::Digest, error::error_chain, manifest::Scaling, trainer::Predict};
 use sojourn_slot::{Slot, SlotConfig};
 use std::{collections::BTreeMap, fs, io, path::Path, thread::available_parallelism};
 
@@ -39,7 +36,7 @@ impl Predictor {
         };
         let context = model.description.context(scaling);
         let checkpoint = given_checkpoint(&context, &model.parameters, Lineage::initial(0))
-            .map_err(|error| Failure::work(with_sources(&error)))?;
+            .map_err(|error| Failure::work(error_chain(&error)))?;
         let checkpoint: Digest = put(&checkpoint)?.sha256;
         let mut config = SlotConfig::find().map_err(slot_failure)?;
         let threads = available_parallelism().map_or(1, usize::from);
@@ -65,7 +62,7 @@ impl Predictor {
         numbers: &[f32],
         rows: usize,
     ) -> Result<Vec<f32>, Failure> {
-        let bad = |error: &CodecError| Failure::work(with_sources(error));
+        let bad = |error: &CodecError| Failure::work(error_chain(error));
         let count = u64::try_from(rows).unwrap_or(u64::MAX);
         let width = u64::try_from(numbers.len() / rows.max(1)).unwrap_or(u64::MAX);
         let file = encode(&[Tensor::f32("x", [count, width], numbers)]);

@@ -4,15 +4,12 @@ use crate::cli::{
     model::model_file::Model,
     render::text,
     submit::reading::Reading,
-    terminal::{
-        causes::ingest_failure,
-        exit::{Failure, with_sources},
-        output,
-    },
+    terminal::{causes::ingest_failure, exit::Failure, output},
 };
 use clap::ValueEnum;
 use sojourn_ingest::{IngestError, Problem, Progress, ReadOptions, Reader};
 use sojourn_model::portable::Description;
+use sojourn_protocol::error::error_chain;
 use sojourn_protocol::spec::{Channels, SourceSpec};
 use std::path::Path;
 
@@ -123,7 +120,7 @@ fn fits(is: &[u32], wanted: &[u32]) -> bool {
 fn unread(error: IngestError) -> Failure {
     match &error {
         IngestError::Data { problem: Problem::NoArray { key: "features", .. }, .. } => {
-            Failure::call(format!("{}; `--features` names another", with_sources(&error)))
+            Failure::call(format!("{}; `--features` names another", error_chain(&error)))
         }
         _ => ingest_failure(error),
     }

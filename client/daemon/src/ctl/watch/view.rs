@@ -1,11 +1,11 @@
 //! What the screen shows, and what keys make of it. Knows neither terminal nor socket.
 
-use crate::terminal::exit::with_sources;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sojourn_client::{
     control::{Answer, Ask, CallError, Pause, Status},
     log::Line,
 };
+use sojourn_protocol::error::error_chain;
 
 /// All that is shown.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl View {
             Ok(Answer::Log(log)) => self.log = log.lines,
             Ok(Answer::Refused(why)) => self.trouble = Some(why),
             Ok(Answer::Limits(_) | Answer::Cache(_)) => {}
-            Err(error) => self.trouble = Some(with_sources(&error)),
+            Err(error) => self.trouble = Some(error_chain(&error)),
         }
     }
 
