@@ -1,4 +1,4 @@
-//! Losses on held-out rows, of a result and of the version that it would be merged into.
+//! The loss check before a merge: a result's loss on held-out rows, compared with that of the current version.
 
 use crate::queue::Unit;
 use sojourn_protocol::{
@@ -32,27 +32,27 @@ pub struct Contents<'a> {
 /// Why there is no loss.
 #[derive(Debug, thiserror::Error)]
 pub enum LossError {
-    /// There is no trainer to ask.
+    /// No trainer can be started.
     #[error("no trainer can be started")]
     Trainer(#[from] SlotError),
-    /// A checkpoint or rows can't be put where it finds them.
+    /// A checkpoint or rows can't be written to its folder.
     #[error("a file for the trainer can't be written")]
     File(#[from] io::Error),
-    /// It doesn't evaluate them.
+    /// The trainer can't evaluate them.
     #[error("the trainer can't evaluate it: {0}")]
     Failed(String),
 }
 
-/// Whoever can say what the loss of a checkpoint is.
+/// Computes losses of checkpoints.
 pub trait Losses: fmt::Debug + Send + Sync + 'static {
     /// The mean loss of a checkpoint over rows; `files` are all that the evaluation names.
     ///
     /// # Errors
-    /// Why there is none; it may be had later.
+    /// Where it can't be computed now.
     fn loss(&self, evaluation: Evaluation, files: &[Contents<'_>]) -> Result<f64, LossError>;
 }
 
-/// A trainer on this machine, started when it is first needed.
+/// A trainer process on this machine, started when it is first needed.
 #[derive(Debug)]
 pub struct Trainer {
     runtime: Handle,
@@ -60,7 +60,7 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// One that is started like this.
+    /// A trainer that is started as `config` says.
     #[must_use]
     pub fn new(config: SlotConfig, runtime: Handle) -> Self {
         Self { runtime, slot: Mutex::new(Slot::new(config)) }
@@ -84,13 +84,13 @@ impl Losses for Trainer {
             until: None,
             keep_every: None,
         };
-        // A trainer that was let down half-way is started anew by its slot.
+        // After a panic half-way, the slot starts its trainer anew.
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         mean_loss(self.runtime.block_on(slot.run(request, |_| {}, pending(), full_pace()))?)
     }
 }
 
-/// What an evaluation says of a loss. One that isn't finite is an answer, too: asked again, it would be the same.
+/// The mean loss of an evaluation. A loss that isn't finite is an answer too: another evaluation would give the same.
 fn mean_loss(outcome: Outcome) -> Result<f64, LossError> {
     match outcome {
         Outcome::Evaluated(evaluated) => Ok(evaluated.sums().mean_loss()),
@@ -100,19 +100,19 @@ fn mean_loss(outcome: Outcome) -> Result<f64, LossError> {
     }
 }
 
-/// Compares losses, and remembers that of the version that was looked at last.
+/// Compares losses. Remembers the loss of the version that was evaluated last.
 #[derive(Debug)]
-pub(crate) struct Canaries {
+pub(crate) struct CanaryCheck {
     losses: Box<dyn Losses>,
     known: Mutex<Option<(Digest, f64)>>,
 }
 
-impl Canaries {
+impl CanaryCheck {
     pub(crate) fn new(losses: impl Losses) -> Self {
         Self { losses: Box::new(losses), known: Mutex::default() }
     }
 
-    /// The data that evaluations for a canary need.
+    /// The data that the evaluations of a canary need.
     pub(crate) fn data(unit: &Unit, canary: &Canary) -> Vec<BlobRef> {
         let checkpoint = unit.trained.checkpoint;
         let evaluation = canary.evaluation(&unit.hop, unit.version, checkpoint);
@@ -121,8 +121,8 @@ impl Canaries {
         blobs
     }
 
-    /// Why a result is refused, if its loss is too high beside that of the current version. `data`: all that
-    /// [`Canaries::data`] names.
+    /// The refusal of a result whose loss is too high compared with the current version's. `data` holds all blobs that
+    /// [`CanaryCheck::data`] names.
     pub(crate) fn refuses(
         &self,
         unit: &Unit,
@@ -146,7 +146,7 @@ impl Canaries {
     }
 
     fn known(&self) -> MutexGuard<'_, Option<(Digest, f64)>> {
-        // Each change is one assignment, so a poisoned lock is as good as another.
+        // Each change is one assignment, so a poisoned lock holds a whole value.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

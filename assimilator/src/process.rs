@@ -1,11 +1,11 @@
-//! A process that assimilates for a server elsewhere: it takes units over HTTP and reaches the blobs itself.
+//! A process that assimilates for a server elsewhere. It takes units over HTTP, and reads and writes the blobs itself.
 
 use crate::{
-    assimilator::Assimilator,
     canary::Trainer,
     http_queue::{HttpQueue, HttpQueueError},
-    source::StagedUploads,
-    workers::Workers,
+    pipeline::Assimilator,
+    thread_pool::Workers,
+    upload_source::StagedUploads,
 };
 use sojourn_blobs::{BlobStore, ConnectError, StoreSettings};
 use sojourn_http::{Backoff, HttpClient};
@@ -24,7 +24,7 @@ const FIRST_CONTACT_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(400);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// What such a process must know.
+/// The configuration of such a process.
 #[derive(Debug)]
 pub struct ProcessConfig {
     /// The servers, with the token of assimilators.
@@ -33,29 +33,29 @@ pub struct ProcessConfig {
     pub name: String,
     /// Where the blobs are.
     pub blobs: String,
-    /// Keys and endpoints of the store.
+    /// Keys and endpoints of the object store.
     pub settings: StoreSettings,
-    /// Units at once.
+    /// How many units it does at once.
     pub threads: usize,
-    /// How a trainer is started, for jobs that have losses looked at.
+    /// How a trainer is started, for jobs that check losses before a merge.
     pub trainer: Option<SlotConfig>,
     /// Models with larger checkpoints are merged by ranges.
     pub split_over: u64,
 }
 
-/// Why a process doesn't assimilate.
+/// Why a process can't assimilate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
     /// No server answers, or it refuses.
     #[error(transparent)]
     Server(#[from] HttpQueueError),
-    /// Nobody but the server reaches its blobs.
+    /// The blobs lie in the server's own folder, which no other process reaches.
     #[error(
         "the server keeps its blobs in its own folder, which no other process reaches: start it with `--blobs URL`"
     )]
     OwnFolder,
-    /// The server's blobs are elsewhere.
+    /// The server keeps its blobs in another store.
     #[error("the server's blobs are at `{of_server}`, not at `{given}`")]
     OtherBlobs {
         /// As the server says.
@@ -66,12 +66,12 @@ pub enum ProcessError {
     /// The blobs can't be reached.
     #[error(transparent)]
     Blobs(#[from] ConnectError),
-    /// Threads can't be had.
+    /// The system starts no threads.
     #[error("the system refused")]
     System(#[source] io::Error),
 }
 
-/// Assimilates until `end`, and then to the end of the units at hand.
+/// Assimilates until `end`, and then finishes the current units.
 ///
 /// # Errors
 /// Where the server or the blobs can't be reached at the start, or don't belong together.
@@ -85,7 +85,7 @@ pub async fn run(
     let runtime = Handle::current();
     let queue = HttpQueue::new(http, name.clone(), runtime.clone(), to_end);
     let begun = async {
-        of_the_server(&first_contact(&queue).await?, &url)?;
+        check_blobs(&first_contact(&queue).await?, &url)?;
         Ok::<_, ProcessError>(BlobStore::connect(&url, &settings).await?)
     };
     tokio::pin!(end);
@@ -99,19 +99,19 @@ pub async fn run(
     match trainer {
         Some(trainer) => assimilator = assimilator.with_losses(Trainer::new(trainer, runtime)),
         None => tracing::info!(
-            "there is no trainer here: units whose losses are looked at are left to others"
+            "there is no trainer here: units that need a loss check are left to other processes"
         ),
     }
     let workers = Workers::start(threads..=threads, assimilator).map_err(ProcessError::System)?;
     tracing::info!(name, threads, blobs = url, "assimilating");
     end.await;
-    tracing::info!("ending after the units at hand");
+    tracing::info!("stopping after the current units");
     let _ = ending.send(true);
     let ended = tokio::task::spawn_blocking(move || drop(workers)).await;
     ended.map_err(|error| ProcessError::System(io::Error::other(error)))
 }
 
-/// What the first server says that answers.
+/// The queue's state, from the first server that answers.
 async fn first_contact(queue: &HttpQueue) -> Result<AssimilationsView, HttpQueueError> {
     let deadline = Instant::now() + FIRST_CONTACT_TIMEOUT;
     let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);
@@ -130,8 +130,8 @@ async fn first_contact(queue: &HttpQueue) -> Result<AssimilationsView, HttpQueue
     }
 }
 
-/// Are these the server's blobs?
-fn of_the_server(view: &AssimilationsView, given: &str) -> Result<(), ProcessError> {
+/// Checks that the server keeps its blobs in the given store.
+fn check_blobs(view: &AssimilationsView, given: &str) -> Result<(), ProcessError> {
     let plain = |url: &str| url.trim_end_matches('/').to_owned();
     match &view.blobs {
         None => Err(ProcessError::OwnFolder),

@@ -3,7 +3,7 @@
 //! An upload is in the spool folder, or else in the object store: there are those that hosts put there themselves, and
 //! those that came through a server before this one.
 
-use crate::source::{SourceError, StagedUploads, UploadSource};
+use crate::upload_source::{SourceError, StagedUploads, UploadSource};
 use bytes::Bytes;
 use sojourn_blobs::{BlobError, Named, Uploads};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};

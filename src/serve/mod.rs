@@ -4,7 +4,7 @@ mod queue;
 
 use queue::CoreQueue;
 use sojourn_assimilator::{
-    Assimilator, SPLIT_OVER, SpooledOrStaged, StagedUploads, Trainer, Workers,
+    Assimilator, DEFAULT_SPLIT_OVER, SpooledOrStaged, StagedUploads, Trainer, Workers,
 };
 use sojourn_server::{AssimilationHandle, AssimilationThreads, LocalAssimilators};
 use sojourn_slot::SlotConfig;
@@ -25,7 +25,7 @@ pub(crate) struct AssimilatorConfig {
 impl Default for AssimilatorConfig {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        Self { threads: 1..=cores, split_over: SPLIT_OVER, trainer: None }
+        Self { threads: 1..=cores, split_over: DEFAULT_SPLIT_OVER, trainer: None }
     }
 }
 
@@ -63,11 +63,11 @@ struct Threads(Workers);
 
 impl AssimilationThreads for Threads {
     fn wake_one(&self) {
-        self.0.wake();
+        self.0.notify();
     }
 
     fn wake_all(&self) {
-        self.0.wake_all();
+        self.0.notify_waiting();
     }
 
     fn running(&self) -> usize {

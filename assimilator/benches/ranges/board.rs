@@ -203,8 +203,8 @@ fn assimilate(core: usize, seat: Seat, blobs: BlobStore, split_over: u64) {
         loop {
             match assimilator.step() {
                 Step::Nothing => break,
-                Step::Trouble => panic!("a merge went wrong"),
-                Step::Done(_) | Step::Helped => {}
+                Step::Failed => panic!("a merge went wrong"),
+                Step::Done(_) | Step::RangeDone => {}
             }
         }
     });

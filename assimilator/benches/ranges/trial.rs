@@ -16,9 +16,9 @@ use sojourn_protocol::{
 use sojourn_rules::Merger;
 
 /// Far below what is split as a rule: a merge is to take a second, not a minute.
-pub(crate) const SPLIT_OVER: u64 = 16 << 20;
+pub(crate) const DEFAULT_SPLIT_OVER: u64 = 16 << 20;
 /// The least bytes of a range that come of it.
-pub(crate) const LEAST: u64 = SPLIT_OVER / 8;
+pub(crate) const LEAST: u64 = DEFAULT_SPLIT_OVER / 8;
 
 pub(crate) const FIRST: Base = Base::Initial { seed: 1 };
 

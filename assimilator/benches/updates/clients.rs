@@ -158,7 +158,7 @@ fn client(number: u64, bytes: &[u8], trial: &Trial, uploads: &Uploads, workers: 
         let (sums, train_micros) = (Sums::default(), 1);
         let trained = Trained { base, checkpoint: blob, end: position, sums, train_micros };
         trial.inner().waiting.push_back(Arrived { lease, hop, trained, ended });
-        workers.wake();
+        workers.notify();
         end.recv().unwrap().unwrap();
         uploads.remove(name).unwrap();
         trial.forget();

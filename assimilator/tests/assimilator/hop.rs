@@ -15,7 +15,7 @@ const fn made(version: u32, checkpoint: BlobRef) -> Made {
 }
 
 #[test]
-fn a_right_upload_becomes_a_blob_and_the_next_version() {
+fn a_valid_upload_becomes_a_blob_and_the_next_version() {
     let world = World::new();
     let first = hop(Base::Initial { seed: 3 });
     let blob = world.upload(&first, &checkpoint(&first, 3, 4), None);
@@ -28,7 +28,7 @@ fn a_right_upload_becomes_a_blob_and_the_next_version() {
     let workers = Workers::start(1..=1, world.assimilator()).unwrap();
     let second = hop(Base::Checkpoint { version: Version(1), blob });
     let next = world.upload(&second, &checkpoint(&second, 3, 5), None);
-    workers.wake();
+    workers.notify();
     assert_eq!(world.offers.recv().unwrap(), Ok((LEASE, made(2, next))));
     drop(workers);
 }
@@ -39,7 +39,7 @@ fn a_crash_before_or_after_the_offer_is_harmless() {
     let hop = hop(Base::Initial { seed: 3 });
     world.queue.answer = Err(QueueError("gone".to_owned()));
     let blob = world.upload(&hop, &checkpoint(&hop, 3, 4), None);
-    assert_eq!(world.assimilator().step(), Step::Trouble);
+    assert_eq!(world.assimilator().step(), Step::Failed);
     // Published, but the offer got no answer: all of it again.
     world.queue.answer = Ok(Offer::Taken);
     world.unit(&hop, blob, None);
@@ -52,7 +52,7 @@ fn a_crash_before_or_after_the_offer_is_harmless() {
 }
 
 #[test]
-fn what_is_not_right_is_rejected_with_the_reason_and_not_stored() {
+fn an_invalid_upload_is_rejected_with_the_reason_and_not_stored() {
     let first = hop(Base::Initial { seed: 3 });
     let world = World::new();
     world.upload(&first, b"no safetensors at all", None);
@@ -74,7 +74,7 @@ fn what_is_not_right_is_rejected_with_the_reason_and_not_stored() {
 }
 
 #[test]
-fn an_upload_that_was_lost_on_disk_is_the_servers_fault() {
+fn a_lost_upload_is_the_servers_fault() {
     let world = World::new();
     let hop = hop(Base::Initial { seed: 3 });
     let blob = world.upload(&hop, &checkpoint(&hop, 3, 4), None);
@@ -90,7 +90,7 @@ fn an_upload_that_was_lost_on_disk_is_the_servers_fault() {
 }
 
 #[test]
-fn a_worker_goes_on_after_trouble_without_being_woken() {
+fn a_worker_tries_again_after_an_error_without_notification() {
     let world = World::new();
     let hop = hop(Base::Initial { seed: 3 });
     let blob = world.upload(&hop, &checkpoint(&hop, 3, 4), None);

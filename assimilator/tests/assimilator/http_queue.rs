@@ -70,7 +70,7 @@ fn queue(runtime: &Runtime, servers: &[String]) -> (HttpQueue, watch::Sender<boo
 }
 
 #[test]
-fn a_unit_is_asked_of_the_server_that_answers() {
+fn a_unit_is_taken_from_the_server_that_answers() {
     let runtime = Runtime::new().unwrap();
     let none = serde_json::to_string(&TakeAnswer { unit: None, range: None }).unwrap();
     let (busy, asked_busy) = server(vec![refusal(ErrorKind::Unavailable)]);
@@ -86,7 +86,7 @@ fn a_unit_is_asked_of_the_server_that_answers() {
 }
 
 #[test]
-fn an_offer_is_repeated_until_it_is_heard() {
+fn an_offer_is_repeated_until_a_server_answers() {
     let runtime = Runtime::new().unwrap();
     let busy = || refusal(ErrorKind::Unavailable);
     let (address, asked) =
@@ -100,7 +100,7 @@ fn an_offer_is_repeated_until_it_is_heard() {
 }
 
 #[test]
-fn what_is_refused_for_good_is_not_asked_again() {
+fn a_final_refusal_is_not_retried() {
     let runtime = Runtime::new().unwrap();
     let (address, _asked) = server(vec![refusal(ErrorKind::Invalid)]);
     let (queue, _stop) = queue(&runtime, &[address]);
@@ -109,7 +109,7 @@ fn what_is_refused_for_good_is_not_asked_again() {
 }
 
 #[test]
-fn nothing_is_waited_for_once_the_process_is_to_end() {
+fn a_stopping_process_waits_for_nothing() {
     let runtime = Runtime::new().unwrap();
     // It takes the connection and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod claims;
 mod hop;
 mod http_queue;
 mod merge;
-mod taking;
 mod world;

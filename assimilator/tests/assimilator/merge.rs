@@ -108,7 +108,7 @@ impl Arriving {
 }
 
 #[test]
-fn a_merged_version_is_what_the_rules_make() {
+fn a_merged_version_equals_that_of_the_rules() {
     // Staleness, and whether it is the last for now.
     let course = [
         (0, Flush::ByRule),
@@ -151,7 +151,7 @@ fn a_merged_version_is_what_the_rules_make() {
 
 /// Whatever a crash has left in the store, and whatever was answered and not heard.
 #[test]
-fn a_merge_that_is_made_again_is_the_same() {
+fn a_repeated_merge_gives_the_same_version() {
     for rule in RULES {
         let mut trial = Trial::new(rule, Base::Initial { seed: 3 });
         let first = trial.arrive(0, 10, Flush::ByRule);
@@ -173,7 +173,7 @@ fn a_merge_that_is_made_again_is_the_same() {
                 assert_eq!(world.stored(), all);
                 step
             };
-            assert_eq!(step(Err(QueueError("gone".to_owned()))), Step::Trouble);
+            assert_eq!(step(Err(QueueError("gone".to_owned()))), Step::Failed);
             assert_eq!(step(Ok(Offer::Taken)), Step::Done(Outcome::Assimilated));
             assert_eq!(step(Ok(Offer::Stale)), Step::Done(Outcome::Stale));
         }
@@ -181,7 +181,7 @@ fn a_merge_that_is_made_again_is_the_same() {
 }
 
 #[test]
-fn what_no_training_makes_is_rejected_and_not_stored() {
+fn an_impossible_update_is_rejected_and_not_stored() {
     let world = World::new();
     let mut trial = Trial::new(RuleSpec::DELTA, Base::Initial { seed: 3 });
     let arriving = trial.arrive(0, 10, Flush::ByRule);
@@ -222,7 +222,7 @@ impl Losses for Known {
 }
 
 #[test]
-fn a_result_is_merged_where_its_loss_does_not_explode() {
+fn a_result_with_a_far_higher_loss_is_rejected() {
     let world = World::new();
     let known = Known::default();
     let assimilator = world.assimilator().with_losses(known.clone());
@@ -240,7 +240,7 @@ fn a_result_is_merged_where_its_loss_does_not_explode() {
     // A trainer that can't say it is no fault of the result.
     *known.losses.lock().unwrap() = losses(0.5, None);
     arriving.enter(&world);
-    assert_eq!(assimilator.step(), Step::Trouble);
+    assert_eq!(assimilator.step(), Step::Failed);
     assert!(world.offers.try_recv().is_err());
 
     *known.losses.lock().unwrap() = losses(0.5, Some(1.01));
@@ -258,12 +258,12 @@ fn a_result_is_merged_where_its_loss_does_not_explode() {
 
     // And without a trainer nothing is merged that was to be looked at.
     arriving.enter(&world);
-    assert_eq!(world.assimilator().step(), Step::Trouble);
+    assert_eq!(world.assimilator().step(), Step::Failed);
 }
 
 /// A result is merged with three blobs; each may be gone, and each may be damaged.
 #[test]
-fn a_blob_that_the_store_has_lost_is_the_servers_fault() {
+fn a_blob_lost_by_the_store_is_the_servers_fault() {
     let mut trial = Trial::new(RuleSpec::FEDBUFF, Base::Initial { seed: 3 });
     let before = [10, 11].map(|seed| trial.arrive(0, seed, Flush::ByRule).expected);
     let arriving = trial.arrive(1, 12, Flush::ByRule);
@@ -292,7 +292,7 @@ fn a_blob_that_the_store_has_lost_is_the_servers_fault() {
 
 /// That of another version, say, is nothing that the host has done; nor is anything lost.
 #[test]
-fn a_state_that_does_not_fit_is_no_hosts_fault() {
+fn a_state_of_another_version_is_no_hosts_fault() {
     let world = World::new();
     let mut trial = Trial::new(RuleSpec::FEDBUFF, Base::Initial { seed: 3 });
     let before = [10, 11].map(|seed| trial.arrive(0, seed, Flush::ByRule).expected);
@@ -300,7 +300,7 @@ fn a_state_that_does_not_fit_is_no_hosts_fault() {
     world.publish(&before[1].checkpoint);
     let state = Some(world.publish(&before[0].state));
     world.upload(&arriving.hop, &arriving.upload, Some(Merge { state, ..arriving.merge }));
-    assert_eq!(world.assimilator().step(), Step::Trouble);
+    assert_eq!(world.assimilator().step(), Step::Failed);
     assert!(world.offers.try_recv().is_err());
     assert!(world.queue.lost.lock().unwrap().is_empty());
 }

@@ -8,7 +8,7 @@ use crate::cli::terminal::{
     signals,
     trust::Trust,
 };
-use sojourn_assimilator::{HttpQueueError, ProcessConfig, ProcessError, SPLIT_OVER};
+use sojourn_assimilator::{DEFAULT_SPLIT_OVER, HttpQueueError, ProcessConfig, ProcessError};
 use sojourn_blobs::StoreSettings;
 use sojourn_client::limits::Size;
 use sojourn_http::{Authorities, CallError, HttpClient, HttpConfig};
@@ -91,7 +91,7 @@ fn config(args: &Args) -> Result<ProcessConfig, Failure> {
         settings: StoreSettings::from_env(),
         threads: args.threads.map_or_else(cores, usize::from),
         trainer,
-        split_over: args.split_over.map_or(SPLIT_OVER, |Size(bytes)| bytes),
+        split_over: args.split_over.map_or(DEFAULT_SPLIT_OVER, |Size(bytes)| bytes),
     })
 }
 

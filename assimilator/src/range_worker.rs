@@ -1,12 +1,13 @@
-//! One range of a merge: its bytes are fetched, and what comes of them is stored.
+//! One range of a merge: reads its bytes, merges them, and stores the result as pieces of the next version.
 //!
-//! A leader does some ranges of its own merge, with the upload in memory; others are told of one, and fetch its bytes of
-//! the upload too. Names of pieces are never used twice, so that nobody overwrites what another counts on.
+//! A leader does some ranges of its own merge, with the upload in memory. Another process is given one range, and reads
+//! its bytes of the upload too. Names of pieces are never used twice, so no process overwrites a piece that another one
+//! counts on.
 
 use crate::{
-    merging::MergingError,
+    merge::VersionError,
     queue::Unit,
-    source::{SourceError, UploadSource},
+    upload_source::{SourceError, UploadSource},
 };
 use bytes::{Bytes, BytesMut};
 use rayon::prelude::*;
@@ -30,57 +31,58 @@ use std::{
 };
 use tokio::runtime::Handle;
 
-/// Does ranges.
+/// Does ranges of merges.
 #[derive(Debug)]
-pub(crate) struct Ranges {
+pub(crate) struct RangeWorker {
     blobs: BlobStore,
     runtime: Handle,
-    /// The version 0 that was made last: it is in no store, and of no use by ranges.
+    /// The version 0 that was built last. It is in no store, and can only be built whole.
     initial: Mutex<Option<(Unit, Base, Bytes)>>,
-    names: Names,
+    names: PieceNames,
 }
 
-/// A merge that is made by ranges.
+/// A merge that is done by ranges.
 #[derive(Debug)]
-pub(crate) struct Ranged<'a> {
+pub(crate) struct RangedMerge<'a> {
     pub(crate) unit: &'a Unit,
     pub(crate) merge: &'a Merge,
     pub(crate) merger: Merger,
-    pub(crate) stretches: Vec<ByteSpan>,
+    pub(crate) spans: Vec<ByteSpan>,
 }
 
-/// A piece that is stored, and its bytes.
+/// A piece that is stored, and its bytes where this process has them.
 #[derive(Debug, Clone)]
-pub(crate) struct Stored {
+pub(crate) struct FinishedPiece {
     pub(crate) piece: StoredPiece,
     pub(crate) bytes: Option<Bytes>,
 }
 
-/// What came of a range, where it was done.
+/// The result of a range.
 #[derive(Debug)]
-pub(crate) enum Done {
+pub(crate) enum RangeOutput {
+    /// Sums of squares, by blocks.
     Squares(Vec<f64>),
-    /// Of the checkpoint, then of each slot.
-    Merged(Vec<Stored>),
+    /// Pieces: of the checkpoint, then of each slot of the state.
+    Merged(Vec<FinishedPiece>),
 }
 
-/// Names for pieces that nobody else uses.
+/// Names for pieces that no other process uses.
 #[derive(Debug)]
-struct Names {
+struct PieceNames {
     process: String,
-    given: AtomicU64,
+    count: AtomicU64,
 }
 
-impl<'a> Ranged<'a> {
+impl<'a> RangedMerge<'a> {
     pub(crate) fn new(
         unit: &'a Unit,
         merge: &'a Merge,
         layout: CheckpointLayout,
-        least: u64,
-    ) -> Result<Self, MergingError> {
+        min_bytes: u64,
+    ) -> Result<Self, VersionError> {
         let merger = Merger::new(&merge.spec, layout)?;
-        let stretches = merger.stretches(least);
-        Ok(Self { unit, merge, merger, stretches })
+        let spans = merger.stretches(min_bytes);
+        Ok(Self { unit, merge, merger, spans })
     }
 
     pub(crate) fn arrival(&self) -> Arrival {
@@ -88,95 +90,95 @@ impl<'a> Ranged<'a> {
     }
 }
 
-impl Ranges {
+impl RangeWorker {
     pub(crate) fn new(blobs: BlobStore, runtime: Handle) -> Self {
-        Self { blobs, runtime, initial: Mutex::default(), names: Names::new() }
+        Self { blobs, runtime, initial: Mutex::default(), names: PieceNames::new() }
     }
 
-    /// Does a range of a merge that another leads.
-    pub(crate) fn help(
+    /// Does a range of a merge that another process leads.
+    pub(crate) fn merge_for_leader(
         &self,
         work: &RangeWork,
         uploads: &dyn UploadSource,
-    ) -> Result<RangeMade, MergingError> {
+    ) -> Result<RangeMade, VersionError> {
         let RangeWork { unit, least, left, task } = work;
-        let merge = unit.merge.as_ref().ok_or(MergingError::NoRange(left.range))?;
+        let merge = unit.merge.as_ref().ok_or(VersionError::NoRange(left.range))?;
         let layout = CheckpointLayout::of(&unit.hop.context)?;
-        let ranged = Ranged::new(unit, merge, layout, *least)?;
+        let ranged = RangedMerge::new(unit, merge, layout, *least)?;
         let at = usize::try_from(left.range).ok();
-        let stretch = at.and_then(|at| ranged.stretches.get(at));
-        let stretch = stretch.ok_or(MergingError::NoRange(left.range))?;
+        let span = at.and_then(|at| ranged.spans.get(at));
+        let span = span.ok_or(VersionError::NoRange(left.range))?;
         let upload = unit.trained.checkpoint;
-        let read = uploads.read_range(unit.lease, upload, stretch.place.clone());
+        let read = uploads.read_range(unit.lease, upload, span.place.clone());
         let returned = read.map_err(|error| match error {
-            SourceError::Lost(_) => MergingError::Store(BlobError::Missing(upload.sha256)),
-            SourceError::Trouble(error) => MergingError::Upload(error),
+            SourceError::Lost(_) => VersionError::Store(BlobError::Missing(upload.sha256)),
+            SourceError::Unreadable(error) => VersionError::Upload(error),
         })?;
         let found = Digest::of(&returned);
         if found != left.upload {
             return Err(BlobError::Altered { blob: upload.sha256, found }.into());
         }
-        Ok(match self.do_range(&ranged, stretch, task, &returned)? {
-            Done::Squares(squares) => {
+        Ok(match self.merge_span(&ranged, span, task, &returned)? {
+            RangeOutput::Squares(squares) => {
                 RangeMade::Squares(squares.into_iter().map(f64::to_bits).collect())
             }
-            Done::Merged(stored) => {
+            RangeOutput::Merged(stored) => {
                 let mut pieces = stored.into_iter().map(|stored| stored.piece);
-                let checkpoint = pieces.next().ok_or(MergingError::NoRange(left.range))?;
+                let checkpoint = pieces.next().ok_or(VersionError::NoRange(left.range))?;
                 RangeMade::Merged { checkpoint, slots: pieces.collect() }
             }
         })
     }
 
-    /// Does a range of whose upload these are the bytes.
-    pub(crate) fn do_range(
+    /// Does a range. `returned` holds its bytes of the upload.
+    pub(crate) fn merge_span(
         &self,
-        ranged: &Ranged<'_>,
-        stretch: &ByteSpan,
+        ranged: &RangedMerge<'_>,
+        span: &ByteSpan,
         task: &RangeTask,
         returned: &[u8],
-    ) -> Result<Done, MergingError> {
-        let Ranged { unit, merge, merger, .. } = ranged;
-        let base = self.read(unit, unit.hop.base, &stretch.place)?;
+    ) -> Result<RangeOutput, VersionError> {
+        let RangedMerge { unit, merge, merger, .. } = ranged;
+        let base = self.read(unit, unit.hop.base, &span.place)?;
         let decision = match task {
             RangeTask::Squares => {
-                return Ok(Done::Squares(merger.squares(stretch, &base, returned)?));
+                return Ok(RangeOutput::Squares(merger.squares(span, &base, returned)?));
             }
-            RangeTask::Merge(decision) => decision_of(decision)?,
+            RangeTask::Merge(decision) => decode_decision(decision)?,
         };
         let current = if unit.hop.base == merge.current {
             base.clone()
         } else {
-            self.read(unit, merge.current, &stretch.place)?
+            self.read(unit, merge.current, &span.place)?
         };
-        let slots = self.slots(merge.state, stretch)?;
+        let slots = self.slots(merge.state, span)?;
         let pieces = Pieces { base: &base, current: &current, returned, slots: &slots };
-        let made = merger.merge_stretch(&decision, ranged.arrival(), stretch, &pieces)?;
+        let made = merger.merge_stretch(&decision, ranged.arrival(), span, &pieces)?;
         drop((base, current, slots));
         let mut slots = Bytes::from(made.slots);
         let mut files = vec![Bytes::from(made.checkpoint)];
-        for place in &stretch.slots {
+        for place in &span.slots {
             let bytes = usize::try_from(place.end - place.start).unwrap_or(0);
             files.push(slots.split_to(bytes.min(slots.len())));
         }
-        Ok(Done::Merged(self.store(unit, files)?))
+        Ok(RangeOutput::Merged(self.store(unit, files)?))
     }
 
-    /// Stores pieces of the next version, all but empty ones.
+    /// Packs and stores pieces of the next version. Empty ones aren't stored.
     pub(crate) fn store(
         &self,
         unit: &Unit,
         files: Vec<Bytes>,
-    ) -> Result<Vec<Stored>, MergingError> {
-        let packed: Result<Vec<_>, MergingError> = files
+    ) -> Result<Vec<FinishedPiece>, VersionError> {
+        let packed: Result<Vec<_>, VersionError> = files
             .into_par_iter()
             .map(|bytes| {
                 let sha256 = Digest::of(&bytes);
                 let raw = BlobRef { sha256, bytes: bytes.len() as u64 };
-                let packed = Bytes::from(pack(&bytes).map_err(MergingError::Pack)?);
+                let packed = Bytes::from(pack(&bytes).map_err(VersionError::Pack)?);
                 let (name, stored) = (self.names.next(unit), packed.len() as u64);
                 let piece = StoredPiece { name, raw, packed: stored };
-                Ok((Stored { piece, bytes: Some(bytes) }, packed))
+                Ok((FinishedPiece { piece, bytes: Some(bytes) }, packed))
             })
             .collect();
         let mut all = Vec::new();
@@ -190,18 +192,18 @@ impl Ranges {
         Ok(all)
     }
 
-    /// The bytes of a stored piece of a version that isn't one yet.
+    /// The bytes of a stored piece of an unpublished version.
     pub(crate) fn piece(&self, piece: &StoredPiece) -> Result<Bytes, BlobError> {
         self.runtime.block_on(self.blobs.piece(piece.raw.sha256, &piece_of(piece)))
     }
 
-    /// Bytes of a version.
+    /// The bytes `place` of a version.
     pub(crate) fn read(
         &self,
         unit: &Unit,
         base: Base,
         place: &Range<u64>,
-    ) -> Result<Bytes, MergingError> {
+    ) -> Result<Bytes, VersionError> {
         if let Base::Checkpoint { blob, .. } = base {
             return self.read_blob(blob, place);
         }
@@ -212,7 +214,7 @@ impl Ranges {
         let whole = match known {
             Some((_, _, bytes)) => bytes.clone(),
             None => base_checkpoint(&unit.hop.context, base, |blob| {
-                Ok::<_, MergingError>(self.runtime.block_on(self.blobs.bytes(blob.sha256))?)
+                Ok::<_, VersionError>(self.runtime.block_on(self.blobs.bytes(blob.sha256))?)
             })?,
         };
         *initial = Some((unit.clone(), base, whole.clone()));
@@ -221,25 +223,25 @@ impl Ranges {
         Ok(place.map_or_else(Bytes::new, |(start, end)| whole.slice(start..end)))
     }
 
-    fn read_blob(&self, blob: BlobRef, place: &Range<u64>) -> Result<Bytes, MergingError> {
-        // One that is shorter isn't the trial's: what there is of it says so.
+    fn read_blob(&self, blob: BlobRef, place: &Range<u64>) -> Result<Bytes, VersionError> {
+        // A shorter blob isn't the trial's checkpoint. The bytes that it has are enough to find that out.
         let place = place.start.min(blob.bytes)..place.end.min(blob.bytes);
         Ok(self.runtime.block_on(self.blobs.range(blob.sha256, place))?)
     }
 
-    /// What is before a state's slots.
+    /// The head of a rule's state, before its slots.
     pub(crate) fn state_head(
         &self,
         state: BlobRef,
         merger: &Merger,
-    ) -> Result<Bytes, MergingError> {
+    ) -> Result<Bytes, VersionError> {
         self.read_blob(state, &merger.state_head())
     }
 
-    /// What of a state belongs to a stretch.
-    fn slots(&self, state: Option<BlobRef>, stretch: &ByteSpan) -> Result<Bytes, MergingError> {
+    /// A span's part of a rule's state: that of each slot, one after the other.
+    fn slots(&self, state: Option<BlobRef>, span: &ByteSpan) -> Result<Bytes, VersionError> {
         let Some(state) = state else { return Ok(Bytes::new()) };
-        let mut slots = stretch.slots.iter().filter(|place| !place.is_empty());
+        let mut slots = span.slots.iter().filter(|place| !place.is_empty());
         let Some(first) = slots.next() else { return Ok(Bytes::new()) };
         let mut all = BytesMut::from(self.read_blob(state, first)?);
         for place in slots {
@@ -249,32 +251,32 @@ impl Ranges {
     }
 }
 
-impl Names {
+impl PieceNames {
     fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let process = format!("{:x}-{now:x}", process::id());
-        Self { process, given: AtomicU64::new(0) }
+        Self { process, count: AtomicU64::new(0) }
     }
 
     fn next(&self, unit: &Unit) -> String {
         let (lease, process) = (unit.lease, &self.process);
-        format!("lease-{lease}-{process}-{}", self.given.fetch_add(1, Ordering::Relaxed))
+        format!("lease-{lease}-{process}-{}", self.count.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// A piece as the store takes it.
+/// A piece as the store knows it.
 pub(crate) fn piece_of(StoredPiece { name, raw, packed }: &StoredPiece) -> Piece {
     Piece { name: name.clone(), raw: *raw, packed: *packed }
 }
 
-/// A decision as it is told to others.
-pub(crate) fn told(decision: &Decision) -> RangeDecision {
+/// A decision as it is sent to other processes.
+pub(crate) fn encode_decision(decision: &Decision) -> RangeDecision {
     let Decision { gathered, scale, lineage } = *decision;
     RangeDecision { gathered, scale: scale.to_bits(), lineage: lineage.to_numbers().to_vec() }
 }
 
-fn decision_of(told: &RangeDecision) -> Result<Decision, MergingError> {
-    let RangeDecision { gathered, scale, lineage } = told;
+fn decode_decision(decision: &RangeDecision) -> Result<Decision, VersionError> {
+    let RangeDecision { gathered, scale, lineage } = decision;
     let lineage = Lineage::from_numbers(lineage)?;
     Ok(Decision { gathered: *gathered, scale: f64::from_bits(*scale), lineage })
 }

@@ -1,4 +1,4 @@
-//! Where the uploads of hosts are read from.
+//! Where the uploads of hosts are read.
 
 use bytes::Bytes;
 use sojourn_blobs::{BlobError, Named, Staging, UploadError, UploadName, Uploads};
@@ -9,23 +9,23 @@ use tokio::runtime::Handle;
 /// Why an upload can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// It is gone, or isn't what it was when it was acknowledged.
+    /// It is gone, or its bytes aren't those that were acknowledged.
     #[error("{0}")]
     Lost(String),
-    /// Not just now.
+    /// It can't be read now.
     #[error("the upload can't be read")]
-    Trouble(#[source] Box<dyn Error + Send + Sync>),
+    Unreadable(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// Acknowledged uploads.
 pub trait UploadSource: fmt::Debug + Send + Sync + 'static {
-    /// What was uploaded under a lease. Blocks.
+    /// The upload of a lease. Blocks.
     ///
     /// # Errors
-    /// Where it is lost, or can't be read just now.
+    /// Where it is lost, or can't be read now.
     fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError>;
 
-    /// The bytes `range` of what was uploaded under a lease, unchecked. Blocks.
+    /// The bytes `range` of a lease's upload, without a check of their digest. Blocks.
     ///
     /// # Errors
     /// As [`UploadSource::read`].
@@ -36,13 +36,13 @@ pub trait UploadSource: fmt::Debug + Send + Sync + 'static {
         range: Range<u64>,
     ) -> Result<Bytes, SourceError> {
         let whole = self.read(lease, checkpoint)?.into_bytes();
-        let place = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
-        let place = place.filter(|(start, end)| start <= end && *end <= whole.len());
-        Ok(place.map_or_else(Bytes::new, |(start, end)| whole.slice(start..end)))
+        let span = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let span = span.filter(|(start, end)| start <= end && *end <= whole.len());
+        Ok(span.map_or_else(Bytes::new, |(start, end)| whole.slice(start..end)))
     }
 
-    /// Makes an upload a blob where that is cheaper than to put its bytes into the store once more; `None` where it
-    /// isn't. Blocks.
+    /// Makes an upload a blob where the store can do that without the bytes being sent again; `None` where it can't.
+    /// Blocks.
     fn publish(&self, _: LeaseId, _: &Named) -> Option<Result<(), BlobError>> {
         None
     }
@@ -50,7 +50,11 @@ pub trait UploadSource: fmt::Debug + Send + Sync + 'static {
 
 impl SourceError {
     fn of(error: UploadError) -> Self {
-        if is_lost(&error) { Self::Lost(error.to_string()) } else { Self::Trouble(Box::new(error)) }
+        if is_lost(&error) {
+            Self::Lost(error.to_string())
+        } else {
+            Self::Unreadable(Box::new(error))
+        }
     }
 }
 
@@ -70,7 +74,7 @@ impl UploadSource for Uploads {
     }
 }
 
-/// Is the upload gone or not what it was, rather than unreadable just now?
+/// Is the upload gone or altered, rather than unreadable for now?
 fn is_lost(error: &UploadError) -> bool {
     match error {
         UploadError::NotComplete { .. } | UploadError::DigestMismatch { .. } => true,
@@ -87,7 +91,7 @@ pub struct StagedUploads {
 }
 
 impl StagedUploads {
-    /// Those that are staged there.
+    /// The uploads of a staging area.
     #[must_use]
     pub const fn new(staging: Staging, runtime: Handle) -> Self {
         Self { staging, runtime }

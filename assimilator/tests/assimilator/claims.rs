@@ -36,7 +36,7 @@ impl<W: Fn() + Send + Sync + 'static> UploadSource for Waits<W> {
 }
 
 #[test]
-fn a_unit_is_renewed_as_long_as_it_is_worked_at() {
+fn a_claim_is_renewed_while_its_unit_is_assimilated() {
     let mut world = World::new();
     world.queue.term = Millis(3);
     let renewed = Arc::clone(&world.queue.renewed);
@@ -56,7 +56,7 @@ fn a_unit_is_renewed_as_long_as_it_is_worked_at() {
 }
 
 #[test]
-fn what_was_deleted_before_it_was_offered_is_published_and_offered_again() {
+fn a_version_deleted_before_its_offer_is_published_and_offered_again() {
     let world = World::new();
     world.queue.first_answers.lock().unwrap().extend([Offer::Unpublished; 2]);
     let first = hop(Base::Initial { seed: 3 });
@@ -69,11 +69,11 @@ fn what_was_deleted_before_it_was_offered_is_published_and_offered_again() {
     // A store that keeps nothing: not for ever.
     world.queue.first_answers.lock().unwrap().extend([Offer::Unpublished; 9]);
     world.unit(&first, blob, None);
-    assert_eq!(world.assimilator().step(), Step::Trouble);
+    assert_eq!(world.assimilator().step(), Step::Failed);
 }
 
 #[test]
-fn a_second_thread_comes_where_there_is_a_second_unit_to_do() {
+fn a_second_unit_starts_a_second_thread() {
     let world = World::new();
     let both = Arc::new(Barrier::new(2));
     let meet = Arc::clone(&both);
@@ -89,7 +89,7 @@ fn a_second_thread_comes_where_there_is_a_second_unit_to_do() {
     for _ in 0..2 {
         // Each is read only while the other is, too.
         world.upload(&hop, &checkpoint(&hop, 3, 4), None);
-        workers.wake();
+        workers.notify();
     }
     for _ in 0..2 {
         assert!(world.offers.recv().unwrap().is_ok());

@@ -1,12 +1,12 @@
-//! One assimilation: from the upload to the offer.
+//! One assimilation: from the upload of a result to the offer of the version that it makes.
 
 use crate::{
     canary::Losses,
-    leading::{Indexes, Leader},
-    merging::{Files, Merging, MergingError},
+    merge::{MergedVersion, VersionError, VersionMerger},
     queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit, Work},
-    ranges::{Ranged, Ranges},
-    source::{SourceError, UploadSource},
+    range_leader::{Indexes, Leader},
+    range_worker::{RangeWorker, RangedMerge},
+    upload_source::{SourceError, UploadSource},
 };
 use bytes::Bytes;
 use sojourn_blobs::{BlobError, BlobStore, Named};
@@ -27,23 +27,23 @@ use std::{
 };
 use tokio::runtime::Handle;
 
-/// How often what was made of a unit is published and offered, where it is deleted in between.
-const OFFERS: u32 = 3;
-/// Models with larger checkpoints than this are merged by ranges, if nobody says otherwise.
-pub const SPLIT_OVER: u64 = 256 << 20;
+/// How often a version is published and offered at most. It is done again where its blobs are deleted in between.
+const MAX_OFFERS: u32 = 3;
+/// Models with larger checkpoints than this many bytes are merged by ranges, unless the operator says otherwise.
+pub const DEFAULT_SPLIT_OVER: u64 = 256 << 20;
 /// Ranges of a checkpoint that is just large enough to be split; a larger one has more.
-const LEAST_RANGES: u64 = 8;
-/// Ranges of the largest checkpoint, whatever it is split over.
-const MOST_RANGES: u64 = 4096;
+const MIN_RANGES: u64 = 8;
+/// Ranges of the largest checkpoint.
+const MAX_RANGES: u64 = 4096;
 
-/// What became of one unit.
+/// How the assimilation of one unit ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// It is the trial's next version.
     Assimilated,
     /// It was refused, for this reason.
     Rejected(String),
-    /// The report had ended otherwise meanwhile.
+    /// Its report had already ended in another way.
     Stale,
 }
 
@@ -54,15 +54,15 @@ pub enum Step {
     Nothing,
     /// One unit has ended.
     Done(Outcome),
-    /// A range of a merge that another leads has been done.
-    Helped,
-    /// Storage or queue failed: there may well be work, now or soon.
-    Trouble,
+    /// A range of another process's merge is done.
+    RangeDone,
+    /// Storage or queue failed. The work comes again, and there may be more of it.
+    Failed,
 }
 
-/// Why a unit could not be finished now; it comes again.
+/// Why a unit couldn't be finished now. The queue hands it out again.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum PipelineError {
     #[error(transparent)]
     Queue(#[from] QueueError),
     #[error("the upload can't be read")]
@@ -70,9 +70,9 @@ pub(crate) enum Trouble {
     #[error("the checkpoint can't be stored")]
     Store(#[source] BlobError),
     #[error("the upload can't be merged")]
-    Merging(#[source] MergingError),
+    VersionMerger(#[source] VersionError),
     #[error("blob `{0}` was just put in the store")]
-    Back(Digest),
+    Reappeared(Digest),
     #[error("what was published is gone from the store")]
     Unpublished,
 }
@@ -84,31 +84,32 @@ pub struct Assimilator<Q> {
     uploads: Box<dyn UploadSource>,
     blobs: BlobStore,
     runtime: Handle,
-    merging: Merging,
-    ranges: Ranges,
+    merging: VersionMerger,
+    ranges: RangeWorker,
     split_over: u64,
 }
 
 impl<Q: Queue> Assimilator<Q> {
-    /// An assimilator of a queue, over the server's uploads and blobs.
+    /// An assimilator that takes work from a queue, reads the server's uploads, and reads and writes its blobs.
     pub fn new(queue: Q, uploads: impl UploadSource, blobs: BlobStore, runtime: Handle) -> Self {
-        let merging = Merging::new(blobs.clone(), runtime.clone());
-        let ranges = Ranges::new(blobs.clone(), runtime.clone());
-        let (uploads, split_over) = (Box::new(uploads), SPLIT_OVER);
+        let merging = VersionMerger::new(blobs.clone(), runtime.clone());
+        let ranges = RangeWorker::new(blobs.clone(), runtime.clone());
+        let (uploads, split_over) = (Box::new(uploads), DEFAULT_SPLIT_OVER);
         Self { queue, uploads, blobs, runtime, merging, ranges, split_over }
     }
 
-    /// Merges models with larger checkpoints than this by ranges, and shares these out. What is made is the same.
+    /// Merges models with larger checkpoints than this by ranges, which it shares with other processes. The result is
+    /// the same.
     #[must_use]
     pub const fn with_split_over(mut self, bytes: u64) -> Self {
         self.split_over = bytes;
         self
     }
 
-    /// It can say what the loss of a checkpoint is, for jobs that have results looked at so.
+    /// Computes losses with `losses`, for jobs that check the loss of a result before it is merged.
     #[must_use]
     pub fn with_losses(mut self, losses: impl Losses) -> Self {
-        self.merging.look_at_losses(losses);
+        self.merging.check_losses(losses);
         self
     }
 
@@ -116,23 +117,23 @@ impl<Q: Queue> Assimilator<Q> {
         self.queue.waits()
     }
 
-    /// Takes one unit and does it. Blocks, so not for async tasks. Trouble with storage or queue is
-    /// logged; the unit then comes again.
+    /// Takes one unit from the queue and assimilates it. Blocks, so it is not for async tasks. A failure of storage or
+    /// queue is logged; the unit then comes again.
     #[must_use]
     pub fn step(&self) -> Step {
-        let unit = match self.queue.take(self.merging.looks_at_losses()) {
+        let unit = match self.queue.take(self.merging.checks_losses()) {
             Ok(Some(Work::Unit(unit))) => {
                 tracing::debug!(lease = unit.lease.0, taking = unit.taking.0, "unit taken");
                 unit
             }
-            Ok(Some(Work::Range(work))) => return self.help(&work),
+            Ok(Some(Work::Range(work))) => return self.merge_range(&work),
             Ok(None) => return Step::Nothing,
             Err(error) => {
                 tracing::warn!(%error, "can't take assimilation work");
-                return Step::Trouble;
+                return Step::Failed;
             }
         };
-        match self.renewing(&unit, || self.assimilate(&unit)) {
+        match self.while_renewing(&unit, || self.assimilate(&unit)) {
             Ok(outcome) => {
                 let (lease, version) = (unit.lease.0, unit.version.0);
                 tracing::debug!(lease, version, ?outcome, "assimilation ended");
@@ -145,38 +146,38 @@ impl<Q: Queue> Assimilator<Q> {
                     error,
                     "assimilation didn't end; it comes again"
                 );
-                Step::Trouble
+                Step::Failed
             }
         }
     }
 
-    /// Does a range of another's merge. Where that fails, the range comes again, to somebody.
-    fn help(&self, work: &RangeWork) -> Step {
+    /// Does a range of another process's merge. Where that fails, some process gets the range again.
+    fn merge_range(&self, work: &RangeWork) -> Step {
         let (lease, range) = (work.unit.lease, work.left.range);
         tracing::debug!(lease = lease.0, range, "range taken");
-        let made = match self.ranges.help(work, &*self.uploads) {
+        let made = match self.ranges.merge_for_leader(work, &*self.uploads) {
             Ok(made) => made,
             Err(error) => {
                 let error = &error as &dyn Error;
                 tracing::warn!(lease = lease.0, range, error, "a range can't be merged");
-                return Step::Trouble;
+                return Step::Failed;
             }
         };
         let made = MadeRequest { taking: work.unit.taking, done: RangeDone { range, made } };
         match self.queue.range_made(lease, &made) {
             Ok(offer) => {
                 tracing::debug!(lease = lease.0, range, ?offer, "range done");
-                Step::Helped
+                Step::RangeDone
             }
             Err(error) => {
-                tracing::warn!(lease = lease.0, range, %error, "nobody hears that a range is done");
-                Step::Trouble
+                tracing::warn!(lease = lease.0, range, %error, "a finished range can't be reported");
+                Step::Failed
             }
         }
     }
 
-    /// Works at a unit and says so, as long as that takes.
-    fn renewing<T>(&self, unit: &Unit, work: impl FnOnce() -> T) -> T {
+    /// Does `work` for a unit while another thread renews its claim.
+    fn while_renewing<T>(&self, unit: &Unit, work: impl FnOnce() -> T) -> T {
         let often = Duration::from_millis((unit.term.0 / 3).max(1));
         let (working, ended) = mpsc::channel::<Infallible>();
         thread::scope(|scope| {
@@ -184,15 +185,15 @@ impl<Q: Queue> Assimilator<Q> {
                 while ended.recv_timeout(often) == Err(RecvTimeoutError::Timeout) {
                     match self.queue.renew(unit.lease, unit.taking) {
                         Ok(Offer::Taken) => {}
-                        // Its work may yet be of use: whoever offers first is heard.
+                        // The claim is another's now. The work goes on: the first offer counts.
                         Ok(_) => break,
-                        Err(error) => tracing::debug!(%error, "can't say that a unit is worked at"),
+                        Err(error) => tracing::debug!(%error, "a claim can't be renewed"),
                     }
                 }
             };
             let thread = thread::Builder::new().name("renewals".to_owned());
             if let Err(error) = thread.spawn_scoped(scope, renew) {
-                tracing::warn!(%error, "a unit is worked at without renewals");
+                tracing::warn!(%error, "the claim of a unit isn't renewed");
             }
             let made = work();
             drop(working);
@@ -200,12 +201,12 @@ impl<Q: Queue> Assimilator<Q> {
         })
     }
 
-    fn assimilate(&self, unit: &Unit) -> Result<Outcome, Trouble> {
+    fn assimilate(&self, unit: &Unit) -> Result<Outcome, PipelineError> {
         let (lease, checkpoint) = (unit.lease, unit.trained.checkpoint);
         let upload = match self.uploads.read(lease, checkpoint) {
             Ok(upload) => upload,
             Err(SourceError::Lost(why)) => return self.lost(unit, &why),
-            Err(SourceError::Trouble(error)) => return Err(Trouble::Upload(error)),
+            Err(SourceError::Unreadable(error)) => return Err(PipelineError::Upload(error)),
         };
         let checked = CheckpointLayout::of(&unit.hop.context)
             .map_err(Refusal::Lineage)
@@ -215,7 +216,7 @@ impl<Q: Queue> Assimilator<Q> {
             Err(refusal) => return self.reject(unit, Fault::Host, refusal.to_string()),
         };
         tracing::debug!(lease = unit.lease.0, "upload read and checked");
-        // An upload that was screened has the size of every checkpoint of its trial.
+        // A screened upload has the same size as every checkpoint of its trial.
         let bytes = checkpoint.bytes;
         match &unit.merge {
             None => self.replace(unit, replace(&unit.hop, &checked), upload.clone()),
@@ -228,9 +229,9 @@ impl<Q: Queue> Assimilator<Q> {
     }
 
     /// Makes the upload itself the next version.
-    fn replace(&self, unit: &Unit, next: Next, upload: Named) -> Result<Outcome, Trouble> {
+    fn replace(&self, unit: &Unit, next: Next, upload: Named) -> Result<Outcome, PipelineError> {
         let Next { version, checkpoint } = next;
-        // Until the offer is answered: a deletion in between would leave a version without bytes.
+        // Held until the offer is answered: a deletion in between would leave a version without bytes.
         let _hold = self.runtime.block_on(self.blobs.hold(checkpoint.sha256));
         let made = Made { version, checkpoint, merged: None };
         self.publish_and_offer(unit, made, || {
@@ -240,149 +241,150 @@ impl<Q: Queue> Assimilator<Q> {
         })
     }
 
-    /// Makes the next version of the current one and the upload.
+    /// Merges the upload into the current version.
     fn merge(
         &self,
         unit: &Unit,
         merge: &Merge,
         layout: CheckpointLayout,
         upload: &[u8],
-    ) -> Result<Outcome, Trouble> {
-        let Files { checkpoint, state } = match self.merging.merge(unit, merge, layout, upload) {
-            Ok(files) => files,
-            Err(error) => return self.unmerged(unit, error),
-        };
-        let made = made_of(unit, merge, checkpoint.blob(), state.blob());
-        // Held as in `replace`; always in this order, or two that do the same work could wait for each other.
+    ) -> Result<Outcome, PipelineError> {
+        let MergedVersion { checkpoint, state } =
+            match self.merging.merge(unit, merge, layout, upload) {
+                Ok(files) => files,
+                Err(error) => return self.merge_failed(unit, error),
+            };
+        let made = offer_of(unit, merge, checkpoint.blob(), state.blob());
+        // Held as in `replace`. Always in this order, or two threads with the same work could wait for each other.
         let hold = |file: &Named| self.runtime.block_on(self.blobs.hold(file.blob().sha256));
         let _holds = [hold(&checkpoint), hold(&state)];
         let publish = |file: &Named| self.blobs.publish_named(file.clone());
         self.publish_and_offer(unit, made, || {
-            // Both to their ends: the store may go on with what is dropped half-way.
+            // Both to their ends: the store may go on with a request that is dropped half-way.
             let both = async { tokio::join!(publish(&checkpoint), publish(&state)) };
             let (checkpoint, state) = self.runtime.block_on(both);
             checkpoint.and(state)
         })
     }
 
-    /// As [`Assimilator::merge`], by ranges that others do as well.
+    /// As [`Assimilator::merge`], by ranges that are shared with other processes.
     fn merge_shared(
         &self,
         unit: &Unit,
         merge: &Merge,
         layout: CheckpointLayout,
         (upload, lineage): (&Bytes, Lineage),
-    ) -> Result<Outcome, Trouble> {
-        // An index is read whole.
-        let least = (self.split_over / LEAST_RANGES).max(upload.len() as u64 / MOST_RANGES);
-        let least = least.clamp(1, LARGEST_PIECE / 2);
-        let merged = self.merging.look_before(unit, merge, upload).and_then(|()| {
-            let ranged = Ranged::new(unit, merge, layout, least)?;
+    ) -> Result<Outcome, PipelineError> {
+        // An index is read whole, so it must not grow without bounds.
+        let min_bytes = (self.split_over / MIN_RANGES).max(upload.len() as u64 / MAX_RANGES);
+        let min_bytes = min_bytes.clamp(1, LARGEST_PIECE / 2);
+        let merged = self.merging.check_canary_before(unit, merge, upload).and_then(|()| {
+            let ranged = RangedMerge::new(unit, merge, layout, min_bytes)?;
             let (queue, ranges) = (&self.queue, &self.ranges);
-            Leader { queue, ranges, ranged, upload, least }.merge(lineage)
+            Leader { queue, ranges, ranged, upload, min_bytes }.merge(lineage)
         });
         let Indexes { checkpoint, state } = match merged {
             Ok(indexes) => indexes,
-            Err(error) => return self.unmerged(unit, error),
+            Err(error) => return self.merge_failed(unit, error),
         };
         tracing::debug!(lease = unit.lease.0, "version made");
-        let made = made_of(unit, merge, checkpoint.blob(), state.blob());
+        let made = offer_of(unit, merge, checkpoint.blob(), state.blob());
         let hold = |index: &Index| self.runtime.block_on(self.blobs.hold(index.blob().sha256));
         let _holds = [hold(&checkpoint), hold(&state)];
         for index in [&checkpoint, &state] {
             let published = self.runtime.block_on(self.blobs.publish_ranged(index));
-            published.map_err(Trouble::Store)?;
+            published.map_err(PipelineError::Store)?;
         }
         tracing::debug!(lease = unit.lease.0, "version published");
-        // Where it has been deleted meanwhile, its pieces have too: all is made again then.
+        // Where it was deleted meanwhile, its pieces are gone too: the unit is then done from its beginning.
         self.offer(unit, made)
     }
 
-    /// What becomes of a result that can't be merged.
-    fn unmerged(&self, unit: &Unit, error: MergingError) -> Result<Outcome, Trouble> {
+    /// Ends a unit whose result can't be merged.
+    fn merge_failed(&self, unit: &Unit, error: VersionError) -> Result<Outcome, PipelineError> {
         match error {
-            MergingError::Rules(error @ MergeError::Norm(_)) => {
+            VersionError::Rules(error @ MergeError::Norm(_)) => {
                 self.reject(unit, Fault::Host, error.to_string())
             }
-            MergingError::Canary(refusal) => self.reject(unit, Fault::Host, refusal.to_string()),
-            MergingError::Store(BlobError::Missing(blob) | BlobError::Altered { blob, .. }) => {
-                self.missed(unit, blob)
+            VersionError::Canary(refusal) => self.reject(unit, Fault::Host, refusal.to_string()),
+            VersionError::Store(BlobError::Missing(blob) | BlobError::Altered { blob, .. }) => {
+                self.blob_missing(unit, blob)
             }
-            error => Err(Trouble::Merging(error)),
+            error => Err(PipelineError::VersionMerger(error)),
         }
     }
 
-    /// Publishes and offers; again where what was published has been deleted meanwhile, which may be while another
-    /// process has the blobs' holds.
+    /// Publishes and offers a version; again where its blobs were deleted in between. That happens while another process
+    /// holds them.
     fn publish_and_offer(
         &self,
         unit: &Unit,
         made: Made,
         publish: impl Fn() -> Result<(), BlobError>,
-    ) -> Result<Outcome, Trouble> {
-        let mut left = OFFERS;
+    ) -> Result<Outcome, PipelineError> {
+        let mut remaining = MAX_OFFERS;
         loop {
             tracing::debug!(lease = unit.lease.0, "version made");
-            publish().map_err(Trouble::Store)?;
+            publish().map_err(PipelineError::Store)?;
             tracing::debug!(lease = unit.lease.0, "version published");
-            left -= 1;
+            remaining -= 1;
             match self.offer(unit, made) {
-                Err(Trouble::Unpublished) if left > 0 => {}
+                Err(PipelineError::Unpublished) if remaining > 0 => {}
                 ended => return ended,
             }
         }
     }
 
-    fn offer(&self, unit: &Unit, made: Made) -> Result<Outcome, Trouble> {
+    fn offer(&self, unit: &Unit, made: Made) -> Result<Outcome, PipelineError> {
         match self.queue.assimilated(unit.lease, made)? {
             Offer::Taken => Ok(Outcome::Assimilated),
             Offer::Stale => Ok(Outcome::Stale),
-            Offer::Unpublished => Err(Trouble::Unpublished),
+            Offer::Unpublished => Err(PipelineError::Unpublished),
         }
     }
 
-    /// What the upload was to be merged with isn't in the store as it was. Where that is so still, whoever
-    /// counts blobs is told, and no host is to blame.
-    fn missed(&self, unit: &Unit, blob: Digest) -> Result<Outcome, Trouble> {
+    /// A blob that the merge needs is missing from the store, or damaged. Where it still is, the server is told of the
+    /// loss, and the result is rejected without blame for its host.
+    fn blob_missing(&self, unit: &Unit, blob: Digest) -> Result<Outcome, PipelineError> {
         let hold = self.runtime.block_on(self.blobs.hold(blob));
         match self.runtime.block_on(self.blobs.bytes(blob)) {
             Err(BlobError::Missing(_) | BlobError::Altered { .. }) => {
                 if self.queue.lost(unit.lease, blob)? == Offer::Stale {
-                    return Err(Trouble::Back(blob));
+                    return Err(PipelineError::Reappeared(blob));
                 }
             }
-            Ok(_) => return Err(Trouble::Back(blob)),
-            Err(error) => return Err(Trouble::Merging(error.into())),
+            Ok(_) => return Err(PipelineError::Reappeared(blob)),
+            Err(error) => return Err(PipelineError::VersionMerger(error.into())),
         }
         drop(hold);
         let lease = unit.lease.0;
-        tracing::error!(lease, %blob, "what a result is to be merged with was lost");
+        tracing::error!(lease, %blob, "a blob that a merge needs is lost");
         let reason = format!("the server lost blob `{blob}`, which it was to be merged with");
         self.reject(unit, Fault::Server, reason)
     }
 
-    /// What was acknowledged isn't on the server's disk any more: no host is to blame.
-    fn lost(&self, unit: &Unit, why: &str) -> Result<Outcome, Trouble> {
+    /// The server has lost an acknowledged upload. Its host isn't to blame.
+    fn lost(&self, unit: &Unit, why: &str) -> Result<Outcome, PipelineError> {
         tracing::error!(lease = unit.lease.0, why, "an acknowledged upload was lost");
         self.reject(unit, Fault::Server, format!("the server lost the upload: {why}"))
     }
 
-    fn reject(&self, unit: &Unit, fault: Fault, reason: String) -> Result<Outcome, Trouble> {
+    fn reject(&self, unit: &Unit, fault: Fault, reason: String) -> Result<Outcome, PipelineError> {
         match self.queue.rejected(unit.lease, fault, &reason)? {
             Offer::Taken => Ok(Outcome::Rejected(reason)),
             Offer::Stale => Ok(Outcome::Stale),
-            Offer::Unpublished => Err(Trouble::Unpublished),
+            Offer::Unpublished => Err(PipelineError::Unpublished),
         }
     }
 }
 
-/// What is offered for a merged version.
-fn made_of(unit: &Unit, merge: &Merge, checkpoint: BlobRef, state: BlobRef) -> Made {
+/// The offer of a merged version.
+fn offer_of(unit: &Unit, merge: &Merge, checkpoint: BlobRef, state: BlobRef) -> Made {
     let merged = Merged { state, flush: merge.flush, in_flight: merge.in_flight };
     Made { version: unit.version, checkpoint, merged: Some(merged) }
 }
 
-/// All checks.
+/// Screens an upload, and compares its position with the unit's.
 fn check<'a>(
     unit: &Unit,
     layout: &CheckpointLayout,

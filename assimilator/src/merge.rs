@@ -1,10 +1,10 @@
-//! Merging a result into its trial's version: what is read for that, and what is kept in memory for the next.
+//! Merges a result into its trial's current version, in memory.
 //!
-//! Nothing that is made depends on what is kept: it saves reading what was made a moment ago, and the pages of fresh
-//! memory.
+//! The version that was made last stays in memory, since the next merge mostly begins with it; so does the memory of the
+//! one before. No result depends on either.
 
 use crate::{
-    canary::{Canaries, Contents, LossError, Losses},
+    canary::{CanaryCheck, Contents, LossError, Losses},
     queue::Unit,
 };
 use bytes::Bytes;
@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 
 /// Why there is no merged version.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum MergingError {
+pub(crate) enum VersionError {
     #[error("can't read a blob")]
     Store(#[from] BlobError),
     #[error("can't make version 0")]
@@ -49,52 +49,52 @@ pub(crate) enum MergingError {
     NoTrainer,
 }
 
-/// A merged version.
+/// The files of a merged version.
 #[derive(Debug, Clone)]
-pub(crate) struct Files {
+pub(crate) struct MergedVersion {
     pub(crate) checkpoint: Named,
     pub(crate) state: Named,
 }
 
-/// Makes merged versions out of stored ones.
+/// Merges uploads into stored versions.
 #[derive(Debug)]
-pub(crate) struct Merging {
+pub(crate) struct VersionMerger {
     blobs: BlobStore,
     runtime: Handle,
-    kept: Mutex<Kept>,
-    canaries: Option<Canaries>,
+    cache: Mutex<MergeCache>,
+    canaries: Option<CanaryCheck>,
 }
 
-/// Of the versions that were made last, of whichever trials.
+/// The versions that were made last, of any trial.
 #[derive(Debug, Default)]
-struct Kept {
-    /// What the next merge most often begins with.
-    last: Option<Files>,
-    /// The memory of one before it.
+struct MergeCache {
+    /// The last one: the next merge mostly begins with it.
+    last: Option<MergedVersion>,
+    /// The memory of the one before, for the next one's bytes.
     spare: Spare,
 }
 
-impl Merging {
+impl VersionMerger {
     pub(crate) fn new(blobs: BlobStore, runtime: Handle) -> Self {
-        Self { blobs, runtime, kept: Mutex::default(), canaries: None }
+        Self { blobs, runtime, cache: Mutex::default(), canaries: None }
     }
 
-    pub(crate) fn look_at_losses(&mut self, losses: impl Losses) {
-        self.canaries = Some(Canaries::new(losses));
+    pub(crate) fn check_losses(&mut self, losses: impl Losses) {
+        self.canaries = Some(CanaryCheck::new(losses));
     }
 
-    pub(crate) const fn looks_at_losses(&self) -> bool {
+    pub(crate) const fn checks_losses(&self) -> bool {
         self.canaries.is_some()
     }
 
-    /// The version that a screened upload makes. Nothing is published.
+    /// Merges a screened upload. Nothing is published.
     pub(crate) fn merge(
         &self,
         unit: &Unit,
         merge: &Merge,
         layout: CheckpointLayout,
         upload: &[u8],
-    ) -> Result<Files, MergingError> {
+    ) -> Result<MergedVersion, VersionError> {
         let merger = Merger::new(&merge.spec, layout)?;
         let current = self.base(unit, merge.current)?;
         let base = if unit.hop.base == merge.current {
@@ -103,7 +103,7 @@ impl Merging {
             self.base(unit, unit.hop.base)?
         };
         if let Some(canary) = &merge.canary {
-            self.look(unit, canary, (merge.current, &current), upload)?;
+            self.check_canary(unit, canary, (merge.current, &current), upload)?;
         }
         let state = merge.state.map(|state| self.read(state)).transpose()?;
         let update = Update {
@@ -115,43 +115,43 @@ impl Merging {
             arrival: Arrival::of(merge, unit.hop.start.epoch),
             position: merge.position,
         };
-        let spare = std::mem::take(&mut self.kept().spare);
+        let spare = std::mem::take(&mut self.cache().spare);
         let made = merger.merge_over(&update, spare)?.made;
         drop((base, current, state));
         let name = |bytes: Vec<u8>| Named::of(Bytes::from(bytes));
         let (checkpoint, state) = rayon::join(|| name(made.checkpoint), || name(made.state));
-        let files = Files { checkpoint, state };
-        let mut kept = self.kept();
-        if let Some(before) = kept.last.replace(files.clone()) {
-            kept.spare = before.into_spare();
+        let files = MergedVersion { checkpoint, state };
+        let mut cache = self.cache();
+        if let Some(before) = cache.last.replace(files.clone()) {
+            cache.spare = before.into_spare();
         }
         Ok(files)
     }
 
-    /// Looks at the loss of a screened upload, where its job asks for that, before it is merged elsewhere than here.
-    pub(crate) fn look_before(
+    /// Checks the loss of a screened upload, where its job asks for that, before it is merged by ranges.
+    pub(crate) fn check_canary_before(
         &self,
         unit: &Unit,
         merge: &Merge,
         upload: &[u8],
-    ) -> Result<(), MergingError> {
+    ) -> Result<(), VersionError> {
         let Some(canary) = &merge.canary else { return Ok(()) };
         let current = self.base(unit, merge.current)?;
-        self.look(unit, canary, (merge.current, &current), upload)
+        self.check_canary(unit, canary, (merge.current, &current), upload)
     }
 
-    /// Lets pass what doesn't make the loss on held-out rows explode.
-    fn look(
+    /// Refuses an upload whose loss on held-out rows is much higher than that of the current version.
+    fn check_canary(
         &self,
         unit: &Unit,
         canary: &Canary,
         (of, current): (Base, &Bytes),
         upload: &[u8],
-    ) -> Result<(), MergingError> {
-        let canaries = self.canaries.as_ref().ok_or(MergingError::NoTrainer)?;
-        let data = Canaries::data(unit, canary);
+    ) -> Result<(), VersionError> {
+        let canaries = self.canaries.as_ref().ok_or(VersionError::NoTrainer)?;
+        let data = CanaryCheck::data(unit, canary);
         let data = data.into_iter().map(|blob| Ok((blob, self.read(blob)?)));
-        let data = data.collect::<Result<Vec<(BlobRef, Bytes)>, MergingError>>()?;
+        let data = data.collect::<Result<Vec<(BlobRef, Bytes)>, VersionError>>()?;
         let blob = match of {
             Base::Checkpoint { blob, .. } => blob,
             Base::Initial { .. } | Base::Given { .. } => Named::of(current.clone()).blob(),
@@ -162,28 +162,28 @@ impl Merging {
             data.iter().map(|(blob, bytes)| Contents { blob: *blob, bytes }).collect();
         let both = ((of.version(), current), result);
         let refusal = canaries.refuses(unit, canary, both, &data)?;
-        refusal.map_or(Ok(()), |refusal| Err(MergingError::Canary(refusal)))
+        refusal.map_or(Ok(()), |refusal| Err(VersionError::Canary(refusal)))
     }
 
-    fn base(&self, unit: &Unit, base: Base) -> Result<Bytes, MergingError> {
+    fn base(&self, unit: &Unit, base: Base) -> Result<Bytes, VersionError> {
         base_checkpoint(&unit.hop.context, base, |blob| self.read(blob))
     }
 
-    fn read(&self, blob: BlobRef) -> Result<Bytes, MergingError> {
-        let known = self.kept().last.as_ref().and_then(|last| last.find(blob.sha256));
+    fn read(&self, blob: BlobRef) -> Result<Bytes, VersionError> {
+        let known = self.cache().last.as_ref().and_then(|last| last.find(blob.sha256));
         match known {
             Some(bytes) => Ok(bytes),
             None => Ok(self.runtime.block_on(self.blobs.bytes(blob.sha256))?),
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Each change is one assignment, so a poisoned lock is as good as another.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, MergeCache> {
+        // Each change is one assignment, so a poisoned lock holds a whole value.
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Files {
+impl MergedVersion {
     fn find(&self, blob: Digest) -> Option<Bytes> {
         let mut files = [&self.checkpoint, &self.state].into_iter();
         files.find(|file| file.blob().sha256 == blob).map(|file| file.bytes().clone())
