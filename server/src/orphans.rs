@@ -64,7 +64,7 @@ pub(crate) async fn collect(
         add(&mut unknown, bytes);
     }
     if !request.dry_run {
-        store.sweep_trials(before).await?;
+        store.sweep_probes(before).await?;
     }
     let answer = CollectAnswer { dry_run: request.dry_run, unknown, uploads, kept };
     tracing::info!(?answer, "the store was searched for orphans");

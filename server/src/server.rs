@@ -78,10 +78,10 @@ impl Server {
         let url = config.advertise.unwrap_or_else(|| url(address, &transport));
         let started = tokio::task::spawn_blocking(move || -> Result<_, ServeError> {
             let tokens = settle_tokens(&folder, &*journals)?;
-            journals.stand_at(&url);
+            journals.advertise(&url);
             let shell = Shell::start(Arc::clone(&journals), settings, clock)?;
-            let standing = journals.standing().map(str::to_owned);
-            Ok((folder, tokens, shell, (journals.is_ours(), standing)))
+            let durability = journals.durability().map(str::to_owned);
+            Ok((folder, tokens, shell, (journals.is_ours(), durability)))
         });
         let started = started.await.map_err(|error| ServeError::System(io::Error::other(error)))?;
         let (folder, tokens, (shell, errands), (active, journal)) = started?;

@@ -1,10 +1,10 @@
 //! Opens a store by its URL, with its settings, and verifies that it can be used.
 
 use crate::{
-    direct,
     error::BlobError,
-    proof::{self, ProofError},
+    probe::{self, ProbeError},
     settings::StoreSettings,
+    signed_urls,
     store::{BlobStore, Remote},
 };
 use object_store::{
@@ -43,12 +43,12 @@ pub enum ConnectError {
     },
     /// The probe failed.
     #[error("the blob store `{url}` can't be used")]
-    Proof {
+    Probe {
         /// Which store.
         url: String,
         /// Why.
         #[source]
-        source: ProofError,
+        source: ProbeError,
     },
     /// The folder can't be used.
     #[error(transparent)]
@@ -83,9 +83,9 @@ impl BlobStore {
             }
             _ => return Err(ConnectError::Url(url.to_owned())),
         };
-        let fault = |source| ConnectError::Proof { url: url.to_owned(), source };
-        proof::prove(&blobs).await.map_err(fault)?;
-        Ok(if parsed.scheme() == "s3" { direct::tried(blobs).await } else { blobs })
+        let fault = |source| ConnectError::Probe { url: url.to_owned(), source };
+        probe::run(&blobs).await.map_err(fault)?;
+        Ok(if parsed.scheme() == "s3" { signed_urls::with_probe(blobs).await } else { blobs })
     }
 }
 

@@ -24,18 +24,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod ages;
 mod connect;
-mod direct;
 mod disk;
 mod error;
 mod hold;
 mod lock;
 mod named;
+mod object_times;
 mod objects;
-mod proof;
+mod probe;
 mod ranged;
 mod settings;
+mod signed_urls;
 mod staging;
 mod store;
 mod upload;
@@ -43,13 +43,13 @@ mod upload_name;
 mod uploads;
 
 pub use connect::ConnectError;
-pub use direct::SignedPut;
 pub use disk::{Disk, FullDisk, RealDisk};
 pub use error::{BlobError, UploadError};
 pub use hold::Hold;
 pub use named::Named;
-pub use proof::ProofError;
+pub use probe::ProbeError;
 pub use settings::StoreSettings;
+pub use signed_urls::SignedPut;
 pub use staging::{Staged, Staging};
 pub use store::{BlobBytes, BlobStore};
 pub use upload::{Encoding, Upload};

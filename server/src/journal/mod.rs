@@ -130,10 +130,10 @@ pub trait OpenJournal: Send + Sync {
     }
 
     /// Sets the URL of this server, for the servers that stand by while it is active.
-    fn stand_at(&self, _url: &str) {}
+    fn advertise(&self, _url: &str) {}
 
     /// The losses that a power cut could cause, for people, where the durability was chosen.
-    fn standing(&self) -> Option<&str> {
+    fn durability(&self) -> Option<&str> {
         None
     }
 

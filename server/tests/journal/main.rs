@@ -9,3 +9,4 @@ mod redis;
 #[path = "../support/redis.rs"]
 mod redis_server;
 mod sqlite;
+mod stored;

@@ -17,8 +17,8 @@ use tempfile::TempDir;
 const LEASE: Duration = Duration::from_secs(600);
 
 /// One server's folder and view of a journal.
-struct Server {
-    journals: RedisJournals,
+pub(crate) struct Server {
+    pub(crate) journals: RedisJournals,
     _folder: TempDir,
 }
 
@@ -37,7 +37,7 @@ fn server_with(redis: &RedisServer, durability: &str) -> Server {
     Server { journals: RedisJournals::connect(settings).unwrap(), _folder: folder }
 }
 
-fn server(redis: &RedisServer) -> Server {
+pub(crate) fn server(redis: &RedisServer) -> Server {
     server_with(redis, "always")
 }
 
@@ -68,7 +68,7 @@ fn deployments_of_one_redis_know_nothing_of_each_other() {
 fn one_server_writes_and_the_others_know_where_it_is() {
     let redis = RedisServer::start();
     let (one, two) = (server(&redis), server(&redis));
-    one.journals.stand_at("http://one:8642");
+    one.journals.advertise("http://one:8642");
     assert!(!one.journals.is_ours());
     let mut journal = one.journals.open().unwrap();
     assert!(one.journals.is_ours());
@@ -205,12 +205,12 @@ fn what_redis_can_not_keep_is_refused_at_the_start_and_later() {
     let refused = connect("everysec,wait:1").unwrap_err().to_string();
     assert!(refused.contains("0 replicas"), "{refused}");
     let weak = connect("everysec").unwrap();
-    assert!(weak.standing().unwrap().contains("last second"), "{:?}", weak.standing());
+    assert!(weak.durability().unwrap().contains("last second"), "{:?}", weak.durability());
     weak.open().unwrap();
     let _: String = redis.ask(&["CONFIG", "SET", "appendonly", "no"]);
     assert!(matches!(weak.open(), Err(JournalError::Weak(_))));
     let none = connect("none").unwrap();
-    assert!(none.standing().unwrap().contains("EVERYTHING"), "{:?}", none.standing());
+    assert!(none.durability().unwrap().contains("EVERYTHING"), "{:?}", none.durability());
     let _: String = redis.ask(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     assert!(connect("none").unwrap_err().to_string().contains("noeviction"));
 }

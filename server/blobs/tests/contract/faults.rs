@@ -8,7 +8,7 @@ use super::{
 };
 use bytes::Bytes;
 use reqwest::Client;
-use sojourn_blobs::{BlobError, BlobStore, ConnectError, Named, ProofError};
+use sojourn_blobs::{BlobError, BlobStore, ConnectError, Named, ProbeError};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
 use std::time::Duration;
 
@@ -53,26 +53,26 @@ async fn what_is_wrong_with_a_store_is_said_at_the_start() {
     provide_tls();
     let connect = async |url: &str, settings| BlobStore::connect(url, &settings).await.unwrap_err();
     let url = format!("s3://{BUCKET}/x");
-    let proof = |error| match error {
-        ConnectError::Proof { source, .. } => source,
+    let probe = |error| match error {
+        ConnectError::Probe { source, .. } => source,
         other => panic!("{other:?}"),
     };
     let wrong = connect(&url, stand_in.settings().with("AWS_SECRET_ACCESS_KEY", "other")).await;
-    let wrong = proof(wrong);
-    assert!(matches!(wrong, ProofError::WrongKey(_)), "{wrong:?}");
+    let wrong = probe(wrong);
+    assert!(matches!(wrong, ProbeError::WrongKey(_)), "{wrong:?}");
     let wrong = connect(&url, stand_in.settings().with("AWS_ACCESS_KEY_ID", "other")).await;
-    let wrong = proof(wrong);
-    assert!(matches!(wrong, ProofError::WrongKey(_)), "{wrong:?}");
+    let wrong = probe(wrong);
+    assert!(matches!(wrong, ProbeError::WrongKey(_)), "{wrong:?}");
     let moto = Moto::start().await;
     let wrong = connect("s3://another-bucket/x", moto.settings()).await;
-    assert!(matches!(proof(wrong), ProofError::NoBucket(_)));
+    assert!(matches!(probe(wrong), ProbeError::NoBucket(_)));
     // Nobody listens there.
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let away = settings(&format!("http://{nobody}"))
         .with("AWS_ACCESS_KEY_ID", "a")
         .with("AWS_SECRET_ACCESS_KEY", "b")
         .with_patience(Duration::from_millis(50));
-    assert!(matches!(proof(connect(&url, away).await), ProofError::Failed("write", _)));
+    assert!(matches!(probe(connect(&url, away).await), ProbeError::Failed("write", _)));
     for url in ["s3://", "ftp://host/x", "/folder", "s3://key:secret@bucket/x", "file://host/x"] {
         let wrong = connect(url, stand_in.settings()).await;
         assert!(matches!(wrong, ConnectError::Url(_)), "{url}: {wrong:?}");

@@ -146,7 +146,7 @@ impl Configured {
     }
 
     /// The losses that a power cut or a failover could cause, for people.
-    pub(super) fn words(&self, chosen: Durability) -> String {
+    pub(super) fn losses(&self, chosen: Durability) -> String {
         let unsaid = match self.disk {
             None => {
                 "; it doesn't say how it is configured, so this is as it was chosen, not as it was found"
@@ -217,6 +217,6 @@ mod tests {
         // One that doesn't say is taken at the word of whoever chose.
         let silent = Configured { disk: None, policy: None, replicas: None };
         assert!(silent.check(wants("always,wait:2")).is_ok());
-        assert!(silent.words(wants("always")).contains("doesn't say"));
+        assert!(silent.losses(wants("always")).contains("doesn't say"));
     }
 }

@@ -52,7 +52,7 @@ pub struct RedisJournals {
     durability: Durability,
     note: PathBuf,
     /// The losses that a power cut could cause, for people.
-    standing: String,
+    losses: String,
     state: Mutex<State>,
 }
 
@@ -77,12 +77,12 @@ impl RedisJournals {
         let mut connection = url.connect(ANSWER_TIMEOUT)?;
         let configured = Configured::read(&mut connection)?;
         configured.check(durability)?;
-        let standing = configured.words(durability);
+        let losses = configured.losses(durability);
         let id = new_token().map_err(|error| JournalError::Storage(error.to_string().into()))?;
         let holder = Holder { id, url: String::new(), term: lease };
         let keys = Keys::of(&url.deployment);
         let state = Mutex::new(State { holder, lease: None });
-        Ok(Self { url: Arc::new(url), keys, durability, note, standing, state })
+        Ok(Self { url: Arc::new(url), keys, durability, note, losses, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -117,12 +117,12 @@ impl OpenJournal for RedisJournals {
         self.state().lease.as_ref().is_some_and(|lease| lease.holds())
     }
 
-    fn stand_at(&self, url: &str) {
+    fn advertise(&self, url: &str) {
         url.clone_into(&mut self.state().holder.url);
     }
 
-    fn standing(&self) -> Option<&str> {
-        Some(&self.standing)
+    fn durability(&self) -> Option<&str> {
+        Some(&self.losses)
     }
 
     fn secret(&self, name: &str, mine: &str) -> Result<String, JournalError> {

@@ -3,7 +3,7 @@
 use crate::{
     error::BlobError,
     objects::{blob_key, size_of},
-    proof,
+    probe,
     staging::{Staging, whole},
     store::{BlobStore, Remote},
 };
@@ -102,7 +102,7 @@ async fn signed(
 
 /// Why uploads by URL can't be used.
 #[derive(Debug, thiserror::Error)]
-enum TrialError {
+enum UploadProbeError {
     #[error(transparent)]
     Store(#[from] object_store::Error),
     #[error("the store doesn't say what it took")]
@@ -117,10 +117,10 @@ enum TrialError {
 
 /// Probes whether the store refuses other bytes than a URL was signed for: not every S3 store does. Where it doesn't,
 /// uploads go through the server.
-pub(crate) async fn tried(mut blobs: BlobStore) -> BlobStore {
+pub(crate) async fn with_probe(mut blobs: BlobStore) -> BlobStore {
     let Some(remote) = blobs.remote().cloned() else { return blobs };
-    let key = proof::key();
-    let tried = trial(&blobs, &remote, &key).await;
+    let key = probe::key();
+    let tried = probe_upload(&blobs, &remote, &key).await;
     // The probe may have left an object.
     let _ = blobs.store().delete(&key).await;
     match tried {
@@ -133,7 +133,11 @@ pub(crate) async fn tried(mut blobs: BlobStore) -> BlobStore {
     blobs
 }
 
-async fn trial(blobs: &BlobStore, remote: &Remote, key: &Key) -> Result<(), TrialError> {
+async fn probe_upload(
+    blobs: &BlobStore,
+    remote: &Remote,
+    key: &Key,
+) -> Result<(), UploadProbeError> {
     let right: &[u8] = b"what the URL is signed for";
     let wrong: &[u8] = b"what the URL isn't meant for";
     let put = signed(remote, key, Digest::of(right), PROBE_TIMEOUT).await?;
@@ -145,14 +149,14 @@ async fn trial(blobs: &BlobStore, remote: &Remote, key: &Key) -> Result<(), Tria
     };
     let unbound = send(wrong).await.map_err(reqwest::Error::without_url)?;
     // Some stores refuse the bytes and keep them all the same.
-    let kept = size_of(blobs.store().head(key).await).map_err(TrialError::Unseen)?;
+    let kept = size_of(blobs.store().head(key).await).map_err(UploadProbeError::Unseen)?;
     if unbound.status().is_success() || kept.is_some() {
-        return Err(TrialError::Unbound);
+        return Err(UploadProbeError::Unbound);
     }
     let answer = send(right).await.map_err(reqwest::Error::without_url)?;
     if answer.status().is_success() {
         Ok(())
     } else {
-        Err(TrialError::Refused(answer.status().as_u16()))
+        Err(UploadProbeError::Refused(answer.status().as_u16()))
     }
 }

@@ -16,7 +16,7 @@ const CONTENT: &str = "Sojourn tries whether it can use this store.";
 /// Why a store can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ProofError {
+pub enum ProbeError {
     /// The bucket doesn't exist.
     #[error("there is no such bucket or container")]
     NoBucket(#[source] Error),
@@ -37,26 +37,26 @@ pub enum ProofError {
     Altered,
 }
 
-impl ProofError {
+impl ProbeError {
     fn of(doing: &'static str, error: Error) -> Self {
         let said = words(&error);
         let says = |word: &str| said.contains(word);
         if says("RequestTimeTooSkewed") || says("RequestExpired") {
-            ProofError::Clock(error)
+            ProbeError::Clock(error)
         } else if says("NoSuchBucket") || says("ContainerNotFound") {
-            ProofError::NoBucket(error)
+            ProbeError::NoBucket(error)
         } else if says("InvalidAccessKeyId")
             || says("NotSignedUp")
             || says("SignatureDoesNotMatch")
             || matches!(error, Error::Unauthenticated { .. })
         {
-            ProofError::WrongKey(error)
+            ProbeError::WrongKey(error)
         } else {
             match error {
                 // A write needs nothing but the bucket.
-                Error::NotFound { .. } if doing == "write" => ProofError::NoBucket(error),
-                Error::PermissionDenied { .. } => ProofError::Forbidden(doing, error),
-                _ => ProofError::Failed(doing, error),
+                Error::NotFound { .. } if doing == "write" => ProbeError::NoBucket(error),
+                Error::PermissionDenied { .. } => ProbeError::Forbidden(doing, error),
+                _ => ProbeError::Failed(doing, error),
             }
         }
     }
@@ -74,14 +74,14 @@ fn words(error: &Error) -> String {
 }
 
 /// Writes, reads and deletes a small object.
-pub(crate) async fn prove(blobs: &BlobStore) -> Result<(), ProofError> {
+pub(crate) async fn run(blobs: &BlobStore) -> Result<(), ProbeError> {
     let (store, key) = (blobs.store(), key());
-    let fault = |doing| move |error| ProofError::of(doing, error);
+    let fault = |doing| move |error| ProbeError::of(doing, error);
     store.put(&key, PutPayload::from_static(CONTENT.as_bytes())).await.map_err(fault("write"))?;
     let got = store.get(&key).await.map_err(fault("read"))?;
     let bytes = got.bytes().await.map_err(fault("read"))?;
     store.delete(&key).await.map_err(fault("delete"))?;
-    if bytes == CONTENT { Ok(()) } else { Err(ProofError::Altered) }
+    if bytes == CONTENT { Ok(()) } else { Err(ProbeError::Altered) }
 }
 
 /// A unique key: several processes may probe the same store at once.

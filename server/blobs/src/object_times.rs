@@ -3,7 +3,7 @@
 use crate::{
     error::BlobError,
     objects::{blob_key, index_key, indexed, time_of},
-    proof,
+    probe,
     store::BlobStore,
 };
 use futures::TryStreamExt as _;
@@ -61,7 +61,7 @@ impl BlobStore {
     /// # Errors
     /// Where the store fails.
     pub async fn now(&self) -> Result<UnixMillis, BlobError> {
-        let key = proof::key();
+        let key = probe::key();
         let put = self.store().put(&key, PutPayload::from_static(b"What time is it?")).await;
         put.map_err(BlobError::store)?;
         let meta = self.store().head(&key).await.map_err(BlobError::store)?;
@@ -73,8 +73,8 @@ impl BlobStore {
     ///
     /// # Errors
     /// Where the store fails.
-    pub async fn sweep_trials(&self, before: UnixMillis) -> Result<(), BlobError> {
-        let mut objects = self.store().list(Some(&Key::from(proof::FOLDER)));
+    pub async fn sweep_probes(&self, before: UnixMillis) -> Result<(), BlobError> {
+        let mut objects = self.store().list(Some(&Key::from(probe::FOLDER)));
         while let Some(meta) = objects.try_next().await.map_err(BlobError::store)? {
             if time_of(&meta) < before {
                 self.store().delete(&meta.location).await.map_err(BlobError::store)?;
