@@ -8,7 +8,7 @@ use crate::{
     queue::Unit,
 };
 use bytes::Bytes;
-use sojourn_blobs::{BlobError, BlobStore, Named};
+use sojourn_blobs::{BlobError, BlobStore, HashedBytes};
 use sojourn_model::{CheckpointLayout, ModelError, base_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -52,8 +52,8 @@ pub(crate) enum VersionError {
 /// The files of a merged version.
 #[derive(Debug, Clone)]
 pub(crate) struct MergedVersion {
-    pub(crate) checkpoint: Named,
-    pub(crate) state: Named,
+    pub(crate) checkpoint: HashedBytes,
+    pub(crate) state: HashedBytes,
 }
 
 /// Merges uploads into stored versions.
@@ -118,7 +118,7 @@ impl VersionMerger {
         let spare = std::mem::take(&mut self.cache().spare);
         let made = merger.merge_over(&update, spare)?.made;
         drop((base, current, state));
-        let name = |bytes: Vec<u8>| Named::of(Bytes::from(bytes));
+        let name = |bytes: Vec<u8>| HashedBytes::of(Bytes::from(bytes));
         let (checkpoint, state) = rayon::join(|| name(made.checkpoint), || name(made.state));
         let files = MergedVersion { checkpoint, state };
         let mut cache = self.cache();
@@ -154,7 +154,7 @@ impl VersionMerger {
         let data = data.collect::<Result<Vec<(BlobRef, Bytes)>, VersionError>>()?;
         let blob = match of {
             Base::Checkpoint { blob, .. } => blob,
-            Base::Initial { .. } | Base::Given { .. } => Named::of(current.clone()).blob(),
+            Base::Initial { .. } | Base::Given { .. } => HashedBytes::of(current.clone()).blob(),
         };
         let current = Contents { blob, bytes: current };
         let result = Contents { blob: unit.trained.checkpoint, bytes: upload };
@@ -192,7 +192,7 @@ impl MergedVersion {
     fn into_spare(self) -> Spare {
         // Where somebody still reads it, the bytes would only be copied.
         let memory =
-            |file: Named| file.into_bytes().try_into_mut().map(Vec::from).unwrap_or_default();
+            |file: HashedBytes| file.into_bytes().try_into_mut().map(Vec::from).unwrap_or_default();
         Spare { checkpoint: memory(self.checkpoint), state: memory(self.state) }
     }
 }

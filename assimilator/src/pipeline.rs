@@ -9,7 +9,7 @@ use crate::{
     upload_source::{SourceError, UploadSource},
 };
 use bytes::Bytes;
-use sojourn_blobs::{BlobError, BlobStore, Named};
+use sojourn_blobs::{BlobError, BlobStore, HashedBytes};
 use sojourn_codec::ranges::{Index, LARGEST_PIECE};
 use sojourn_model::{CheckpointLayout, Lineage};
 use sojourn_protocol::{
@@ -229,7 +229,12 @@ impl<Q: Queue> Assimilator<Q> {
     }
 
     /// Makes the upload itself the next version.
-    fn replace(&self, unit: &Unit, next: Next, upload: Named) -> Result<Outcome, PipelineError> {
+    fn replace(
+        &self,
+        unit: &Unit,
+        next: Next,
+        upload: HashedBytes,
+    ) -> Result<Outcome, PipelineError> {
         let Next { version, checkpoint } = next;
         // Held until the offer is answered: a deletion in between would leave a version without bytes.
         let _hold = self.runtime.block_on(self.blobs.hold(checkpoint.sha256));
@@ -237,7 +242,7 @@ impl<Q: Queue> Assimilator<Q> {
         self.publish_and_offer(unit, made, || {
             let cheaply = self.uploads.publish(unit.lease, &upload);
             cheaply
-                .unwrap_or_else(|| self.runtime.block_on(self.blobs.publish_named(upload.clone())))
+                .unwrap_or_else(|| self.runtime.block_on(self.blobs.publish_bytes(upload.clone())))
         })
     }
 
@@ -256,9 +261,9 @@ impl<Q: Queue> Assimilator<Q> {
             };
         let made = offer_of(unit, merge, checkpoint.blob(), state.blob());
         // Held as in `replace`. Always in this order, or two threads with the same work could wait for each other.
-        let hold = |file: &Named| self.runtime.block_on(self.blobs.hold(file.blob().sha256));
+        let hold = |file: &HashedBytes| self.runtime.block_on(self.blobs.hold(file.blob().sha256));
         let _holds = [hold(&checkpoint), hold(&state)];
-        let publish = |file: &Named| self.blobs.publish_named(file.clone());
+        let publish = |file: &HashedBytes| self.blobs.publish_bytes(file.clone());
         self.publish_and_offer(unit, made, || {
             // Both to their ends: the store may go on with a request that is dropped half-way.
             let both = async { tokio::join!(publish(&checkpoint), publish(&state)) };
@@ -388,7 +393,7 @@ fn offer_of(unit: &Unit, merge: &Merge, checkpoint: BlobRef, state: BlobRef) -> 
 fn check<'a>(
     unit: &Unit,
     layout: &CheckpointLayout,
-    upload: &'a Named,
+    upload: &'a HashedBytes,
 ) -> Result<Checked<'a>, Refusal> {
     let found = upload.blob().sha256;
     let checked = screen(layout, &unit.hop, &unit.trained, found, upload.bytes())?;

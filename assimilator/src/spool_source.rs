@@ -5,7 +5,7 @@
 
 use crate::upload_source::{SourceError, StagedUploads, UploadSource};
 use bytes::Bytes;
-use sojourn_blobs::{BlobError, Named, Uploads};
+use sojourn_blobs::{BlobError, HashedBytes, Uploads};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ impl SpooledOrStaged {
 }
 
 impl UploadSource for SpooledOrStaged {
-    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
+    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<HashedBytes, SourceError> {
         self.either(|source| source.read(lease, checkpoint))
     }
 
@@ -45,7 +45,7 @@ impl UploadSource for SpooledOrStaged {
         self.either(|source| source.read_range(lease, checkpoint, range.clone()))
     }
 
-    fn publish(&self, lease: LeaseId, upload: &Named) -> Option<Result<(), BlobError>> {
+    fn publish(&self, lease: LeaseId, upload: &HashedBytes) -> Option<Result<(), BlobError>> {
         self.staged.as_ref()?.publish(lease, upload)
     }
 }

@@ -1,7 +1,7 @@
 //! Where the uploads of hosts are read.
 
 use bytes::Bytes;
-use sojourn_blobs::{BlobError, Named, Staging, UploadError, UploadName, Uploads};
+use sojourn_blobs::{BlobError, HashedBytes, Staging, UploadError, UploadName, Uploads};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
 use std::{error::Error, fmt, io, ops::Range};
 use tokio::runtime::Handle;
@@ -23,7 +23,7 @@ pub trait UploadSource: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Where it is lost, or can't be read now.
-    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError>;
+    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<HashedBytes, SourceError>;
 
     /// The bytes `range` of a lease's upload, without a check of their digest. Blocks.
     ///
@@ -43,7 +43,7 @@ pub trait UploadSource: fmt::Debug + Send + Sync + 'static {
 
     /// Makes an upload a blob where the store can do that without the bytes being sent again; `None` where it can't.
     /// Blocks.
-    fn publish(&self, _: LeaseId, _: &Named) -> Option<Result<(), BlobError>> {
+    fn publish(&self, _: LeaseId, _: &HashedBytes) -> Option<Result<(), BlobError>> {
         None
     }
 }
@@ -59,7 +59,7 @@ impl SourceError {
 }
 
 impl UploadSource for Uploads {
-    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
+    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<HashedBytes, SourceError> {
         Uploads::read(self, UploadName::Lease(lease), checkpoint).map_err(SourceError::of)
     }
 
@@ -99,7 +99,7 @@ impl StagedUploads {
 }
 
 impl UploadSource for StagedUploads {
-    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
+    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<HashedBytes, SourceError> {
         let staged = self.runtime.block_on(self.staging.staged(lease, checkpoint));
         staged.map_err(SourceError::of)
     }
@@ -114,7 +114,7 @@ impl UploadSource for StagedUploads {
         staged.map_err(SourceError::of)
     }
 
-    fn publish(&self, lease: LeaseId, upload: &Named) -> Option<Result<(), BlobError>> {
+    fn publish(&self, lease: LeaseId, upload: &HashedBytes) -> Option<Result<(), BlobError>> {
         Some(self.runtime.block_on(self.staging.publish(lease, upload)))
     }
 }

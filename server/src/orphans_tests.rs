@@ -5,7 +5,7 @@ use crate::{
     journal::{Journal, MemoryJournal},
     shell::{Clock, Shell, ShellConfig},
 };
-use sojourn_blobs::{BlobStore, Named};
+use sojourn_blobs::{BlobStore, HashedBytes};
 use sojourn_protocol::{ids::LeaseId, time::Millis};
 use std::sync::Arc;
 
@@ -36,13 +36,13 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, b"known").unwrap();
-        let known = Named::of(b"known".as_slice().into()).blob();
+        let known = HashedBytes::of(b"known".as_slice().into()).blob();
         blobs.publish(known, &file).await.unwrap();
-        let unknown = Named::of(b"unknown".as_slice().into());
-        blobs.store().publish_named(unknown.clone()).await.unwrap();
+        let unknown = HashedBytes::of(b"unknown".as_slice().into());
+        blobs.store().publish_bytes(unknown.clone()).await.unwrap();
         let staging = blobs.store().staging();
-        staging.stage_named(LeaseId(0), unknown.clone()).await.unwrap();
-        staging.stage_named(LeaseId(7), unknown.clone()).await.unwrap();
+        staging.stage_bytes(LeaseId(0), unknown.clone()).await.unwrap();
+        staging.stage_bytes(LeaseId(7), unknown.clone()).await.unwrap();
         Self { shell, blobs, known, unknown: unknown.blob() }
     }
 
@@ -97,7 +97,7 @@ async fn what_becomes_known_or_young_between_mark_and_sweep_stays() {
     let before = blobs.store().now().await.unwrap();
     // Somebody puts it there once more.
     world.age().await;
-    blobs.store().publish_named(Named::of(b"unknown".as_slice().into())).await.unwrap();
+    blobs.store().publish_bytes(HashedBytes::of(b"unknown".as_slice().into())).await.unwrap();
     assert!(!sweep(shell, blobs, blob, before).await.unwrap());
     // The core hears of it.
     world.age().await;

@@ -5,7 +5,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use sojourn_assimilator::{
     Assimilator, Fault, Made, Offer, Queue, QueueError, StagedUploads, Step, Unit, Work,
 };
-use sojourn_blobs::{BlobStore, Named};
+use sojourn_blobs::{BlobStore, HashedBytes};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{ClaimId, LeaseId, Version},
@@ -156,10 +156,10 @@ impl Queue for Seat {
 /// Merges a second by so many assimilators, by ranges where checkpoints are larger than this.
 pub(crate) fn merges_per_second(processes: usize, split_over: u64) -> f64 {
     let blobs = BlobStore::in_memory();
-    let upload = Named::of(result().into());
+    let upload = HashedBytes::of(result().into());
     let blob = upload.blob();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(blobs.staging().stage_named(LEASE, upload)).unwrap();
+    runtime.block_on(blobs.staging().stage_bytes(LEASE, upload)).unwrap();
     let inner = Inner {
         versions: vec![(FIRST, None)],
         ended: Vec::new(),

@@ -4,7 +4,7 @@ use crate::{
     line, median, timed,
     trial::{COUNT, context},
 };
-use sojourn_blobs::{BlobStore, Named};
+use sojourn_blobs::{BlobStore, HashedBytes};
 use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::Digest,
@@ -54,7 +54,7 @@ pub(crate) fn blob_to_blob(rule: RuleSpec, folder: &Path, runtime: &Handle) {
         for file in &files {
             runtime.block_on(blobs.delete(file.blob().sha256)).unwrap();
         }
-        let memory = |file: Named| file.into_bytes().try_into_mut().unwrap().into();
+        let memory = |file: HashedBytes| file.into_bytes().try_into_mut().unwrap().into();
         let [checkpoint, state] = files.map(memory);
         spare = Spare { checkpoint, state };
         timed(hashing, || {
@@ -70,11 +70,11 @@ pub(crate) fn blob_to_blob(rule: RuleSpec, folder: &Path, runtime: &Handle) {
 }
 
 /// Both named and in the store, as the assimilator does it.
-fn store(blobs: &BlobStore, made: Made, runtime: &Handle) -> [Named; 2] {
-    let name = |bytes: Vec<u8>| Named::of(bytes.into());
+fn store(blobs: &BlobStore, made: Made, runtime: &Handle) -> [HashedBytes; 2] {
+    let name = |bytes: Vec<u8>| HashedBytes::of(bytes.into());
     let (checkpoint, state) = rayon::join(|| name(made.checkpoint), || name(made.state));
     let files = [checkpoint.clone(), state.clone()];
-    let both = async { tokio::join!(blobs.publish_named(checkpoint), blobs.publish_named(state)) };
+    let both = async { tokio::join!(blobs.publish_bytes(checkpoint), blobs.publish_bytes(state)) };
     let (checkpoint, state) = runtime.block_on(both);
     checkpoint.and(state).unwrap();
     files

@@ -3,7 +3,7 @@
 
 use crate::world::{LEASE, World, checkpoint, hop};
 use sojourn_assimilator::{Assimilator, Offer, Outcome, SourceError, Step, UploadSource, Workers};
-use sojourn_blobs::{Named, Uploads};
+use sojourn_blobs::{HashedBytes, Uploads};
 use sojourn_protocol::{
     digest::BlobRef,
     ids::{ClaimId, LeaseId},
@@ -29,7 +29,7 @@ impl<W> fmt::Debug for Waits<W> {
 }
 
 impl<W: Fn() + Send + Sync + 'static> UploadSource for Waits<W> {
-    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<Named, SourceError> {
+    fn read(&self, lease: LeaseId, checkpoint: BlobRef) -> Result<HashedBytes, SourceError> {
         (self.until)();
         UploadSource::read(&self.uploads, lease, checkpoint)
     }

@@ -3,7 +3,7 @@
 use sojourn_assimilator::{
     Assimilator, Fault, Made, Offer, Outcome, Queue, QueueError, Step, Unit, Work,
 };
-use sojourn_blobs::{BlobStore, Named, UploadName, Uploads};
+use sojourn_blobs::{BlobStore, HashedBytes, UploadName, Uploads};
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -202,9 +202,9 @@ impl World {
     }
 
     pub(crate) fn publish(&self, bytes: &[u8]) -> BlobRef {
-        let named = Named::of(bytes.to_vec().into());
+        let named = HashedBytes::of(bytes.to_vec().into());
         let blob = named.blob();
-        self.runtime.block_on(self.blobs.publish_named(named)).unwrap();
+        self.runtime.block_on(self.blobs.publish_bytes(named)).unwrap();
         blob
     }
 

@@ -9,13 +9,13 @@
 //! This package knows nothing of jobs, the state of leases, or access rights: those are the core's.
 //!
 //! ```
-//! use sojourn_blobs::{BlobStore, Named};
+//! use sojourn_blobs::{BlobStore, HashedBytes};
 //!
 //! # tokio::runtime::Runtime::new()?.block_on(async {
 //! let blobs = BlobStore::in_memory();
-//! let named = Named::of("some bytes".into());
+//! let named = HashedBytes::of("some bytes".into());
 //! let blob = named.blob();
-//! blobs.publish_named(named).await?;
+//! blobs.publish_bytes(named).await?;
 //!
 //! assert_eq!(blobs.size(blob.sha256).await?, Some(10));
 //! assert_eq!(blobs.bytes(blob.sha256).await?, "some bytes");
@@ -27,9 +27,9 @@
 mod connect;
 mod disk;
 mod error;
+mod hashed_bytes;
 mod hold;
 mod lock;
-mod named;
 mod object_times;
 mod objects;
 mod probe;
@@ -45,8 +45,8 @@ mod uploads;
 pub use connect::ConnectError;
 pub use disk::{Disk, FullDisk, RealDisk};
 pub use error::{BlobError, UploadError};
+pub use hashed_bytes::HashedBytes;
 pub use hold::Hold;
-pub use named::Named;
 pub use probe::ProbeError;
 pub use settings::StoreSettings;
 pub use signed_urls::SignedPut;

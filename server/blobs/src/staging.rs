@@ -10,7 +10,7 @@
 
 use crate::{
     error::{BlobError, UploadError},
-    named::Named,
+    hashed_bytes::HashedBytes,
     objects::{CONCURRENT_PARTS, blob_key, size_of, time_of},
     store::BlobStore,
     upload_name::UploadName,
@@ -82,7 +82,7 @@ impl Staging {
     ///
     /// # Errors
     /// [`UploadError::NotComplete`], [`UploadError::DigestMismatch`], [`UploadError::Store`].
-    pub async fn staged(&self, lease: LeaseId, blob: BlobRef) -> Result<Named, UploadError> {
+    pub async fn staged(&self, lease: LeaseId, blob: BlobRef) -> Result<HashedBytes, UploadError> {
         let name = UploadName::Lease(lease);
         let not_complete = || UploadError::NotComplete { name, blob: blob.sha256 };
         let key = whole(lease, blob.sha256);
@@ -101,7 +101,7 @@ impl Staging {
             Err(Error::NotFound { .. }) => return Err(not_complete()),
             Err(error) => return Err(UploadError::Store(BlobError::store(error))),
         };
-        let named = Named::of(bytes);
+        let named = HashedBytes::of(bytes);
         if named.blob() == blob {
             return Ok(named);
         }
@@ -156,7 +156,7 @@ impl Staging {
     ///
     /// # Errors
     /// [`BlobError::Full`], or where the store fails.
-    pub async fn stage_named(&self, lease: LeaseId, named: Named) -> Result<(), BlobError> {
+    pub async fn stage_bytes(&self, lease: LeaseId, named: HashedBytes) -> Result<(), BlobError> {
         let key = whole(lease, named.blob().sha256);
         self.blobs.put(&key, named).await.map(drop)
     }
@@ -167,7 +167,7 @@ impl Staging {
     ///
     /// # Errors
     /// [`BlobError::Full`], or where the store fails.
-    pub async fn publish(&self, lease: LeaseId, upload: &Named) -> Result<(), BlobError> {
+    pub async fn publish(&self, lease: LeaseId, upload: &HashedBytes) -> Result<(), BlobError> {
         let blob = upload.blob();
         if self.blobs.remote().is_some() {
             let from = whole(lease, blob.sha256);
@@ -181,7 +181,7 @@ impl Staging {
                 Err(error) => return Err(BlobError::store(error)),
             }
         }
-        self.blobs.publish_named(upload.clone()).await
+        self.blobs.publish_bytes(upload.clone()).await
     }
 
     /// Makes one upload of parts that were staged each by itself: writes its manifest.

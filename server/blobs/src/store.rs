@@ -2,8 +2,8 @@
 
 use crate::{
     error::BlobError,
+    hashed_bytes::HashedBytes,
     hold::{Hold, Holds},
-    named::Named,
     objects::{CONCURRENT_PARTS, blob_key, size_of},
 };
 use bytes::{Bytes, BytesMut};
@@ -209,7 +209,7 @@ impl BlobStore {
         let mut source = tokio::fs::File::open(file).await.map_err(file_error)?;
         let mut part = next_part(&mut source).await.map_err(file_error)?;
         if part.len() < PART_BYTES {
-            let named = Named::of(part);
+            let named = HashedBytes::of(part);
             let BlobRef { sha256: found, bytes } = named.blob();
             if named.blob() != blob {
                 return Err(BlobError::Unverified { blob, found, bytes });
@@ -255,7 +255,7 @@ impl BlobStore {
     ///
     /// # Errors
     /// [`BlobError::Full`], or where the store fails.
-    pub async fn publish_named(&self, named: Named) -> Result<(), BlobError> {
+    pub async fn publish_bytes(&self, named: HashedBytes) -> Result<(), BlobError> {
         let blob = named.blob().sha256;
         let put = self.put(&blob_key(blob), named).await?;
         self.remember(blob, put.e_tag);
@@ -263,7 +263,7 @@ impl BlobStore {
     }
 
     /// Stores bytes as an object.
-    pub(crate) async fn put(&self, key: &Key, named: Named) -> Result<PutResult, BlobError> {
+    pub(crate) async fn put(&self, key: &Key, named: HashedBytes) -> Result<PutResult, BlobError> {
         let put = self.store.put(key, PutPayload::from(named.into_bytes())).await;
         put.map_err(BlobError::store)
     }

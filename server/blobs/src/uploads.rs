@@ -10,8 +10,8 @@
 use crate::{
     disk::{Disk, RealDisk},
     error::UploadError,
+    hashed_bytes::HashedBytes,
     lock::lock,
-    named::Named,
     upload::{Encoding, Slot, Upload},
     upload_name::UploadName,
 };
@@ -132,10 +132,10 @@ impl Uploads {
     ///
     /// # Errors
     /// [`UploadError::NotComplete`], [`UploadError::DigestMismatch`] where the file was altered.
-    pub fn read(&self, name: UploadName, blob: BlobRef) -> Result<Named, UploadError> {
+    pub fn read(&self, name: UploadName, blob: BlobRef) -> Result<HashedBytes, UploadError> {
         let path = self.complete(name, blob)?;
         let bytes = fs::read(&path).map_err(|source| UploadError::io(&path, source))?;
-        let named = Named::of(bytes.into());
+        let named = HashedBytes::of(bytes.into());
         if named.blob() == blob {
             Ok(named)
         } else {

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use sojourn_blobs::{BlobError, BlobStore, Named};
+use sojourn_blobs::{BlobError, BlobStore, HashedBytes};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::path::{Path, PathBuf};
 
@@ -56,10 +56,10 @@ async fn contract(store: BlobStore) {
 
     // From memory, too.
     store.delete(large.sha256).await.unwrap();
-    let named = Named::of(large_bytes.clone().into());
+    let named = HashedBytes::of(large_bytes.clone().into());
     assert_eq!(named.blob(), large);
     for _ in 0..2 {
-        store.publish_named(named.clone()).await.unwrap();
+        store.publish_bytes(named.clone()).await.unwrap();
         assert_eq!(store.size(large.sha256).await.unwrap(), Some(large.bytes));
         assert_eq!(store.bytes(large.sha256).await.unwrap(), large_bytes);
         assert_eq!(store.list().await.unwrap(), expected);

@@ -3,7 +3,7 @@
 use super::{content, named, subjects};
 use bytes::Bytes;
 use futures::TryStreamExt as _;
-use sojourn_blobs::{BlobError, Named};
+use sojourn_blobs::{BlobError, HashedBytes};
 
 #[tokio::test]
 async fn blobs_are_published_read_listed_and_deleted() {
@@ -19,7 +19,7 @@ async fn blobs_are_published_read_listed_and_deleted() {
             assert_eq!(blobs.stored_size(blob.sha256).await.unwrap(), None, "{name}");
             blobs.publish(blob, file.path()).await.unwrap();
             // Once more is no error, as somebody else would do it.
-            blobs.publish_named(Named::of(Bytes::from(content.clone()))).await.unwrap();
+            blobs.publish_bytes(HashedBytes::of(Bytes::from(content.clone()))).await.unwrap();
             assert_eq!(blobs.stored_size(blob.sha256).await.unwrap(), Some(blob.bytes), "{name}");
             assert_eq!(blobs.size(blob.sha256).await.unwrap(), Some(blob.bytes), "{name}");
             assert_eq!(blobs.bytes(blob.sha256).await.unwrap(), content, "{name}");

@@ -8,7 +8,7 @@ use super::{
 };
 use bytes::Bytes;
 use reqwest::Client;
-use sojourn_blobs::{BlobError, BlobStore, ConnectError, Named, ProbeError};
+use sojourn_blobs::{BlobError, BlobStore, ConnectError, HashedBytes, ProbeError};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[tokio::test]
 async fn throttling_and_cut_connections_are_waited_out() {
     let (stand_in, blobs) = on_stand_in("faults").await;
-    let upload = Named::of(Bytes::from(content(4, 3000)));
+    let upload = HashedBytes::of(Bytes::from(content(4, 3000)));
     let blob = upload.blob();
     for fault in [Fault::SlowDown, Fault::Throttled, Fault::Cut] {
         stand_in.fail(&[fault, fault]);
-        blobs.publish_named(upload.clone()).await.unwrap();
+        blobs.publish_bytes(upload.clone()).await.unwrap();
         stand_in.fail(&[fault]);
         assert_eq!(blobs.bytes(blob.sha256).await.unwrap(), upload.bytes(), "{fault:?}");
         stand_in.fail(&[fault]);
-        blobs.staging().stage_named(LeaseId(1), upload.clone()).await.unwrap();
+        blobs.staging().stage_bytes(LeaseId(1), upload.clone()).await.unwrap();
         stand_in.fail(&[fault]);
         assert!(blobs.staging().is_staged(LeaseId(1), blob).await.unwrap());
         stand_in.fail(&[fault]);
@@ -83,9 +83,9 @@ async fn what_is_wrong_with_a_store_is_said_at_the_start() {
 #[tokio::test]
 async fn a_url_gives_one_blob_and_ranges_of_it_until_it_ends() {
     let (_stand_in, blobs) = on_stand_in("urls").await;
-    let upload = Named::of(Bytes::from(content(5, 3000)));
+    let upload = HashedBytes::of(Bytes::from(content(5, 3000)));
     let blob = upload.blob();
-    blobs.publish_named(upload.clone()).await.unwrap();
+    blobs.publish_bytes(upload.clone()).await.unwrap();
     let url = blobs.read_url(blob.sha256, MINUTE).await.unwrap().unwrap();
     let http = Client::new();
     let whole = http.get(url.clone()).send().await.unwrap();
@@ -108,7 +108,7 @@ async fn a_url_gives_one_blob_and_ranges_of_it_until_it_ends() {
 async fn a_url_takes_the_bytes_that_it_was_signed_for_and_no_others() {
     let (stand_in, blobs) = on_stand_in("urls").await;
     let staging = blobs.staging();
-    let upload = Named::of(Bytes::from(content(6, 3000)));
+    let upload = HashedBytes::of(Bytes::from(content(6, 3000)));
     let blob = upload.blob();
     let put = staging.upload_url(LeaseId(3), blob, MINUTE).await.unwrap().unwrap();
     assert!(!format!("{put:?}").contains("Signature"), "a URL is a secret");
@@ -154,9 +154,9 @@ async fn uploads_dont_go_straight_to_a_store_that_takes_any_bytes() {
 #[tokio::test]
 async fn what_was_altered_in_the_store_is_not_read() {
     let (stand_in, blobs) = on_stand_in("altered").await;
-    let upload = Named::of(Bytes::from(content(6, 3000)));
+    let upload = HashedBytes::of(Bytes::from(content(6, 3000)));
     let blob = upload.blob().sha256;
-    blobs.publish_named(upload.clone()).await.unwrap();
+    blobs.publish_bytes(upload.clone()).await.unwrap();
     let name = blob.to_string();
     let path = format!("altered/sha256/{}/{name}", &name[..2]);
     std::fs::write(stand_in.bucket().join(path), content(8, 3000)).unwrap();

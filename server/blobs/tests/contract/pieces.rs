@@ -3,7 +3,7 @@
 use super::{content, named, subjects};
 use bytes::Bytes;
 use futures::TryStreamExt as _;
-use sojourn_blobs::{BlobError, BlobStore, Named};
+use sojourn_blobs::{BlobError, BlobStore, HashedBytes};
 use sojourn_codec::ranges::{Index, Piece, pack};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId, time::UnixMillis};
 
@@ -55,9 +55,9 @@ async fn a_blob_in_pieces_is_read_listed_and_deleted_as_any_other() {
         assert!(matches!(outside, BlobError::Range { bytes: 10_000, .. }), "{name}: {outside:?}");
 
         // The same one as a whole, beside another.
-        let small = Named::of(Bytes::from_static(b"small"));
-        blobs.publish_named(small.clone()).await.unwrap();
-        blobs.publish_named(Named::of(Bytes::from(content.clone()))).await.unwrap();
+        let small = HashedBytes::of(Bytes::from_static(b"small"));
+        blobs.publish_bytes(small.clone()).await.unwrap();
+        blobs.publish_bytes(HashedBytes::of(Bytes::from(content.clone()))).await.unwrap();
         let mut all = [blob, small.blob()];
         all.sort_unstable();
         assert_eq!(blobs.list().await.unwrap(), all, "{name}");

@@ -2,7 +2,7 @@
 
 use super::{content, named, subjects};
 use bytes::Bytes;
-use sojourn_blobs::{BlobError, Named, UploadError};
+use sojourn_blobs::{BlobError, HashedBytes, UploadError};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId, time::UnixMillis};
 
 #[tokio::test]
@@ -57,7 +57,8 @@ async fn an_upload_in_parts_is_there_once_all_parts_are() {
         let all = [first.clone(), second.clone()].concat();
         let (blob, parts) = (named(&all), [named(&first), named(&second)]);
         // As the store's own URLs put them.
-        let put = |bytes: Vec<u8>| staging.stage_named(LeaseId(7), Named::of(Bytes::from(bytes)));
+        let put =
+            |bytes: Vec<u8>| staging.stage_bytes(LeaseId(7), HashedBytes::of(Bytes::from(bytes)));
         put(first).await.unwrap();
         let absent = staging.absent(LeaseId(7), &parts).await.unwrap();
         assert_eq!(absent, [parts[1]], "{}", subject.name);
@@ -90,10 +91,10 @@ async fn an_upload_in_parts_is_there_once_all_parts_are() {
 async fn an_upload_becomes_a_blob_and_goes_with_its_lease() {
     for subject in subjects().await {
         let staging = subject.blobs.staging();
-        let upload = Named::of(Bytes::from(content(3, 4000)));
+        let upload = HashedBytes::of(Bytes::from(content(3, 4000)));
         let blob = upload.blob();
         for lease in [1, 12] {
-            staging.stage_named(LeaseId(lease), upload.clone()).await.unwrap();
+            staging.stage_bytes(LeaseId(lease), upload.clone()).await.unwrap();
         }
         staging.publish(LeaseId(1), &upload).await.unwrap();
         staging.unstage(LeaseId(1)).await.unwrap();
@@ -114,8 +115,8 @@ async fn a_sweep_takes_what_is_old_and_wanted_by_nobody() {
     for subject in subjects().await {
         let staging = subject.blobs.staging();
         for lease in [1, 2] {
-            let upload = Named::of(Bytes::from(content(3, 40)));
-            staging.stage_named(LeaseId(lease), upload).await.unwrap();
+            let upload = HashedBytes::of(Bytes::from(content(3, 40)));
+            staging.stage_bytes(LeaseId(lease), upload).await.unwrap();
         }
         let at = staging.list().await.unwrap().iter().map(|staged| staged.at).max().unwrap();
         let wanted = |lease| lease == LeaseId(2);

@@ -5,12 +5,12 @@ use sojourn_protocol::digest::{BlobRef, Digest};
 
 /// Bytes in memory and their verified digest, so that they needn't be hashed again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct HashedBytes {
     blob: BlobRef,
     bytes: Bytes,
 }
 
-impl Named {
+impl HashedBytes {
     /// Hashes bytes.
     #[must_use]
     pub fn of(bytes: Bytes) -> Self {
