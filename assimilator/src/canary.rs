@@ -79,7 +79,7 @@ impl Losses for Trainer {
         let request = RunUnit {
             unit: unit::Unit::Evaluate(evaluation),
             files,
-            coming: BTreeSet::new(),
+            pending: BTreeSet::new(),
             output: folder.path().join("output"),
             until: None,
             keep_every: None,

@@ -105,7 +105,7 @@ impl HttpQueue {
     /// # Errors
     /// That of the last server.
     pub async fn check(&self) -> Result<(), HttpQueueError> {
-        let (path, request) = ("v1/assimilations/0/renew", RenewRequest { taking: ClaimId(0) });
+        let (path, request) = ("v1/assimilations/0/renew", RenewRequest { claim: ClaimId(0) });
         self.post::<OfferAnswer>(path, &request, CALL_TIMEOUT).await.map(drop)
     }
 
@@ -191,8 +191,8 @@ impl Queue for HttpQueue {
         }
     }
 
-    fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, QueueError> {
-        let (path, request) = (format!("v1/assimilations/{lease}/renew"), RenewRequest { taking });
+    fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, QueueError> {
+        let (path, request) = (format!("v1/assimilations/{lease}/renew"), RenewRequest { claim });
         let renew = async {
             let renewed = self.post(&path, &request, CALL_TIMEOUT);
             match timeout(RENEWAL_TIMEOUT, renewed).await {

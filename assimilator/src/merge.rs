@@ -154,7 +154,9 @@ impl VersionMerger {
         let data = data.collect::<Result<Vec<(BlobRef, Bytes)>, VersionError>>()?;
         let blob = match of {
             Base::Checkpoint { blob, .. } => blob,
-            Base::Initial { .. } | Base::Given { .. } => HashedBytes::of(current.clone()).blob(),
+            Base::Initial { .. } | Base::InitialWeights { .. } => {
+                HashedBytes::of(current.clone()).blob()
+            }
         };
         let current = Contents { blob, bytes: current };
         let result = Contents { blob: unit.trained.checkpoint, bytes: upload };

@@ -10,7 +10,7 @@ use crate::{
 };
 use bytes::Bytes;
 use sojourn_blobs::{BlobError, BlobStore, HashedBytes};
-use sojourn_codec::ranges::{Index, LARGEST_PIECE};
+use sojourn_codec::ranges::{Index, MAX_PIECE_BYTES};
 use sojourn_model::{CheckpointLayout, Lineage};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -123,7 +123,7 @@ impl<Q: Queue> Assimilator<Q> {
     pub fn step(&self) -> Step {
         let unit = match self.queue.take(self.merging.checks_losses()) {
             Ok(Some(Work::Unit(unit))) => {
-                tracing::debug!(lease = unit.lease.0, taking = unit.taking.0, "unit taken");
+                tracing::debug!(lease = unit.lease.0, claim = unit.claim.0, "unit taken");
                 unit
             }
             Ok(Some(Work::Range(work))) => return self.merge_range(&work),
@@ -163,7 +163,7 @@ impl<Q: Queue> Assimilator<Q> {
                 return Step::Failed;
             }
         };
-        let made = MadeRequest { taking: work.unit.taking, done: RangeDone { range, made } };
+        let made = MadeRequest { claim: work.unit.claim, done: RangeDone { range, made } };
         match self.queue.range_made(lease, &made) {
             Ok(offer) => {
                 tracing::debug!(lease = lease.0, range, ?offer, "range done");
@@ -183,7 +183,7 @@ impl<Q: Queue> Assimilator<Q> {
         thread::scope(|scope| {
             let renew = move || {
                 while ended.recv_timeout(often) == Err(RecvTimeoutError::Timeout) {
-                    match self.queue.renew(unit.lease, unit.taking) {
+                    match self.queue.renew(unit.lease, unit.claim) {
                         Ok(Offer::Taken) => {}
                         // The claim is another's now. The work goes on: the first offer counts.
                         Ok(_) => break,
@@ -282,7 +282,7 @@ impl<Q: Queue> Assimilator<Q> {
     ) -> Result<Outcome, PipelineError> {
         // An index is read whole, so it must not grow without bounds.
         let min_bytes = (self.split_over / MIN_RANGES).max(upload.len() as u64 / MAX_RANGES);
-        let min_bytes = min_bytes.clamp(1, LARGEST_PIECE / 2);
+        let min_bytes = min_bytes.clamp(1, MAX_PIECE_BYTES / 2);
         let merged = self.merging.check_canary_before(unit, merge, upload).and_then(|()| {
             let ranged = RangedMerge::new(unit, merge, layout, min_bytes)?;
             let (queue, ranges) = (&self.queue, &self.ranges);

@@ -40,7 +40,7 @@ pub trait Queue: Send + Sync + 'static {
     ///
     /// # Errors
     /// Where the queue doesn't answer.
-    fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, QueueError>;
+    fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, QueueError>;
 
     /// Offers the version that an upload makes.
     ///

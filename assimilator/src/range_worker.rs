@@ -16,6 +16,7 @@ use sojourn_codec::ranges::{Piece, pack};
 use sojourn_model::{CheckpointLayout, Lineage, base_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    quantity::to_usize,
     ranges::{RangeDecision, RangeMade, RangeTask, RangeWork, StoredPiece},
     unit::{Base, Merge},
 };
@@ -158,7 +159,7 @@ impl RangeWorker {
         let mut slots = Bytes::from(made.slots);
         let mut files = vec![Bytes::from(made.checkpoint)];
         for place in &span.slots {
-            let bytes = usize::try_from(place.end - place.start).unwrap_or(0);
+            let bytes = to_usize(place.end - place.start);
             files.push(slots.split_to(bytes.min(slots.len())));
         }
         Ok(RangeOutput::Merged(self.store(unit, files)?))

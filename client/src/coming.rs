@@ -18,9 +18,9 @@ use crate::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use sojourn_protocol::{
-    api::ReleaseRequest,
     digest::{BlobRef, Digest},
-    trainer::Here,
+    reason::ReleaseReason,
+    trainer::ShardArrived,
     unit::{Lease, Unit},
 };
 use std::{
@@ -106,7 +106,7 @@ pub(crate) struct Coming<'a, R> {
     /// Its time doesn't pass while the unit waits.
     pub(crate) watchdog: &'a Watchdog,
     needs: Vec<Need>,
-    files: UnboundedSender<Here>,
+    files: UnboundedSender<ShardArrived>,
     state: Mutex<State>,
     failed: Notify,
 }
@@ -127,7 +127,7 @@ impl<'a, R: UnitRunner> Coming<'a, R> {
         lease: &'a Lease,
         watchdog: &'a Watchdog,
         needs: Needs,
-    ) -> (Self, UnboundedReceiver<Here>) {
+    ) -> (Self, UnboundedReceiver<ShardArrived>) {
         let (files, said) = unbounded_channel();
         let (needs, state, failed) = (needs.later, Mutex::default(), Notify::new());
         (Self { host, lease, watchdog, needs, files, state, failed }, said)
@@ -159,7 +159,7 @@ impl<'a, R: UnitRunner> Coming<'a, R> {
                 biased;
                 brought = missing => brought,
                 () = self.host.volume.over() => {
-                    Err(Trouble::Unit(ReleaseRequest::USED_UP.to_owned()))
+                    Err(Trouble::Unit(ReleaseReason::MonthlyBudget.to_string()))
                 }
             }
         };
@@ -184,7 +184,7 @@ impl<'a, R: UnitRunner> Coming<'a, R> {
             self.host.table.awaits(self.lease.id, false);
         }
         // Nobody hears it only where the unit has ended.
-        let _ = self.files.send(Here { blob, path });
+        let _ = self.files.send(ShardArrived { blob, path });
         Ok(())
     }
 

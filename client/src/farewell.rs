@@ -8,6 +8,7 @@ use crate::{
 use sojourn_protocol::{
     api::{HeartbeatRequest, ReleaseRequest, WorkRequest},
     ids::LeaseId,
+    reason::ReleaseReason,
     time::Millis,
 };
 use std::{
@@ -34,7 +35,7 @@ pub(crate) async fn wind_down<R: UnitRunner>(host: &Host<R>, notice: Option<&Not
         ),
         (None, _) => tracing::info!("winding down, as the owner says"),
     }
-    let given_back = give_back(host, host.table.stop_unstarted(), ReleaseRequest::STOPPING);
+    let given_back = give_back(host, host.table.stop_unstarted(), ReleaseReason::Stopping);
     let given_back = async { given_back.await + give_back_unheard(host).await };
     let done = async {
         let mut changes = host.table.subscribe();
@@ -50,7 +51,7 @@ pub(crate) async fn wind_down<R: UnitRunner>(host: &Host<R>, notice: Option<&Not
 
 /// Has hops end with the parts that they have trained and gives everything else back; the daemon stays.
 pub(crate) async fn clear_out<R: UnitRunner>(host: &Host<R>) {
-    let given_back = give_back(host, host.table.stop_others(), ReleaseRequest::PAUSED).await;
+    let given_back = give_back(host, host.table.stop_others(), ReleaseReason::Paused).await;
     if given_back > 0 {
         tracing::info!(given_back, "nothing is computed for long; units are given back");
     }
@@ -58,7 +59,8 @@ pub(crate) async fn clear_out<R: UnitRunner>(host: &Host<R>) {
 
 /// Gives back what hasn't begun to run; what runs is finished and sent.
 pub(crate) async fn return_unstarted<R: UnitRunner>(host: &Host<R>) {
-    let given_back = give_back(host, host.table.stop_unstarted(), ReleaseRequest::USED_UP).await;
+    let given_back =
+        give_back(host, host.table.stop_unstarted(), ReleaseReason::MonthlyBudget).await;
     if given_back > 0 {
         tracing::info!(given_back, "no more bytes may come this month; units are given back");
     }
@@ -88,7 +90,7 @@ pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>, notice: Option<&Noti
     let given_back = AtomicUsize::new(0);
     let others = async {
         given_back
-            .fetch_add(give_back(host, others, ReleaseRequest::STOPPING).await, Ordering::Relaxed);
+            .fetch_add(give_back(host, others, ReleaseReason::Stopping).await, Ordering::Relaxed);
         given_back.fetch_add(give_back_unheard(host).await, Ordering::Relaxed);
     };
     let results = async {
@@ -96,7 +98,7 @@ pub(crate) async fn farewell<R: UnitRunner>(host: &Host<R>, notice: Option<&Noti
         // Trainers that don't listen leave what they have kept.
         host.leave(Leaving::Now);
         timeout_at(begun + time * 3 / 4, ended(host)).await.ok();
-        let late = give_back(host, host.table.stop_all(), ReleaseRequest::STOPPING);
+        let late = give_back(host, host.table.stop_all(), ReleaseReason::Stopping);
         let late = async { given_back.fetch_add(late.await, Ordering::Relaxed) };
         let sent = async {
             tokio::select! {
@@ -127,7 +129,7 @@ async fn give_back_unheard<R: UnitRunner>(host: &Host<R>) -> usize {
         Ok(Ok(answer)) => {
             host.contact.made();
             let leases = answer.leases.into_iter().map(|lease| lease.id).collect();
-            give_back(host, leases, ReleaseRequest::STOPPING).await
+            give_back(host, leases, ReleaseReason::Stopping).await
         }
         Ok(Err(failure)) => {
             host.contact.lost(&failure);
@@ -162,10 +164,14 @@ async fn hear_ends<R: UnitRunner>(host: &Host<R>) {
 }
 
 /// Gives leases back, in one attempt; those of which the server doesn't hear run out. How many they are.
-async fn give_back<R: UnitRunner>(host: &Host<R>, leases: Vec<LeaseId>, reason: &str) -> usize {
+async fn give_back<R: UnitRunner>(
+    host: &Host<R>,
+    leases: Vec<LeaseId>,
+    reason: ReleaseReason,
+) -> usize {
     let count = leases.len();
     if count > 0 {
-        let request = ReleaseRequest { leases, reason: reason.to_owned() };
+        let request = ReleaseRequest { leases, reason };
         let release = timeout(host.timing.farewell, host.api.release(&request));
         if !matches!(release.await, Ok(Ok(_))) {
             tracing::warn!(count, "the server didn't hear which units are given back");

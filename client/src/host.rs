@@ -27,6 +27,7 @@ use sojourn_protocol::{
     api::{ReleaseRequest, ReportAnswer},
     ids::{HostId, LeaseId},
     inventory::Demand,
+    reason::ReleaseReason,
     report::{Failure, FailureKind, Outcome, ReportEnd, ReportState},
     unit::Lease,
 };
@@ -120,8 +121,7 @@ impl<R: UnitRunner> Host<R> {
             // The server still counts on them; without a word it would until they run out.
             let host = Arc::clone(self);
             self.spawn(async move {
-                let reason = "the host has ended this lease".to_owned();
-                let request = ReleaseRequest { leases: again, reason };
+                let request = ReleaseRequest { leases: again, reason: ReleaseReason::Closed };
                 if let Err(failure) = host.api.release(&request).await {
                     host.note(&failure);
                 }
@@ -198,11 +198,11 @@ impl<R: UnitRunner> Host<R> {
     }
 
     /// Gives a lease back and forgets it, however long the server is away. False where it was over.
-    pub(crate) async fn give_back(&self, lease: LeaseId, reason: String) -> bool {
+    pub(crate) async fn give_back(&self, lease: LeaseId, reason: impl Into<ReleaseReason>) -> bool {
         if !self.table.returning(lease) {
             return false;
         }
-        let request = ReleaseRequest { leases: vec![lease], reason };
+        let request = ReleaseRequest { leases: vec![lease], reason: reason.into() };
         let mut backoff = self.backoff();
         let live = loop {
             let failure = match self.api.release(&request).await {

@@ -9,7 +9,7 @@ use crate::{
     runner::{RunnerDevice, RunnerError},
     slot_runner::SlotRunner,
 };
-use sojourn_protocol::inventory::CPU;
+use sojourn_protocol::{inventory::CPU, quantity::SaturatingFrom as _};
 use sojourn_slot::{Slot, SlotConfig, SlotError};
 use std::{path::Path, pin::pin, sync::Arc};
 
@@ -36,7 +36,7 @@ pub async fn run(
         ready = ready(&config.gpus, &base) => ready?,
     };
     let cards = ready.as_ref().map_or(1, Ready::count);
-    let slots = config.slots.unwrap_or_else(|| u32::try_from(cards).unwrap_or(u32::MAX));
+    let slots = config.slots.unwrap_or_else(|| u32::saturating_from(cards));
     // Without GPUs the slots are on the cores already.
     let cpu_slots = if ready.is_some() { config.cpu_slots } else { 0 };
     let slots = match (&ready, config.slots, config.cpu_slots) {

@@ -3,7 +3,7 @@
 use sojourn_protocol::{
     inventory::CPU,
     report::Outcome,
-    trainer::{Hello, Here, Pace, RunUnit, Told},
+    trainer::{Hello, Pace, RunUnit, ShardArrived, TrainerUpdate},
 };
 use std::error::Error;
 use tokio::sync::{mpsc::UnboundedReceiver, watch};
@@ -26,10 +26,10 @@ pub trait UnitRunner: Send + 'static {
     fn run(
         &mut self,
         unit: RunUnit,
-        on_told: impl FnMut(Told) + Send,
+        on_told: impl FnMut(TrainerUpdate) + Send,
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
-        files: UnboundedReceiver<Here>,
+        files: UnboundedReceiver<ShardArrived>,
     ) -> impl Future<Output = Result<Outcome, RunnerError>> + Send;
 }
 

@@ -1,5 +1,6 @@
 //! Hands out the machine's slots, first come, first served; a seat that is dropped is free again.
 
+use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicU32, Ordering},
@@ -39,7 +40,7 @@ impl<R> Seats<R> {
     pub(crate) fn new(runners: Vec<R>) -> Self {
         let slots = runners.into_iter().map(|runner| Slot { runner, greeted: false, failures: 0 });
         let slots: Vec<_> = slots.collect();
-        let count = AtomicU32::new(u32::try_from(slots.len()).unwrap_or(u32::MAX));
+        let count = AtomicU32::new(u32::saturating_from(slots.len()));
         let retired = AtomicU32::new(0);
         Self { permits: Semaphore::new(slots.len()), free: Mutex::new(slots), count, retired }
     }

@@ -3,7 +3,7 @@
 use crate::runner::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
     report::Outcome,
-    trainer::{CLASS_THREADS, Hello, Here, Pace, RunUnit, Told},
+    trainer::{CLASS_THREADS, Hello, Pace, RunUnit, ShardArrived, TrainerUpdate},
 };
 use sojourn_slot::{Slot, SlotError};
 use std::sync::{
@@ -40,10 +40,10 @@ impl UnitRunner for SlotRunner {
     async fn run(
         &mut self,
         unit: RunUnit,
-        on_told: impl FnMut(Told) + Send,
+        on_told: impl FnMut(TrainerUpdate) + Send,
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
-        files: UnboundedReceiver<Here>,
+        files: UnboundedReceiver<ShardArrived>,
     ) -> Result<Outcome, RunnerError> {
         self.slot.set_threads(self.threads.load(Ordering::Relaxed));
         self.slot.run_with(unit, on_told, stop, pace, files).await.map_err(runner_error)

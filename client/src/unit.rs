@@ -16,13 +16,14 @@ use crate::{
     watchdog::Watchdog,
 };
 use sojourn_protocol::{
-    api::ReleaseRequest,
     digest::BlobRef,
     error::error_chain,
     position::batches,
+    quantity::SaturatingFrom as _,
+    reason::ReleaseReason,
     report::{Failure, FailureKind, Outcome, Report},
     time::Millis,
-    trainer::{Here, Progress, RunUnit, Told},
+    trainer::{Progress, RunUnit, ShardArrived, TrainerUpdate},
     unit::{Lease, Unit},
 };
 use std::{fs, io, sync::Arc, time::Duration};
@@ -34,10 +35,10 @@ pub(crate) async fn work_off<R: UnitRunner>(host: Arc<Host<R>>, lease: Lease) {
     let Some(mut reserved) = reserve(&host, &lease) else {
         if host.volume.is_open() {
             // Before it is free, because it may come again at once. A smaller one may fit.
-            host.rest.begin(ReleaseRequest::USED_UP);
+            host.rest.begin(ReleaseReason::MonthlyBudget.as_str());
         }
         tracing::info!(lease = %lease.id, "gave a unit back, which needs more bytes than are left of this month's");
-        host.give_back(lease.id, ReleaseRequest::USED_UP.to_owned()).await;
+        host.give_back(lease.id, ReleaseReason::MonthlyBudget).await;
         return;
     };
     let _named = host.units.name(&lease);
@@ -130,7 +131,7 @@ async fn run<R: UnitRunner>(
     let run = RunUnit {
         unit: lease.unit.clone(),
         files,
-        coming: coming.names(),
+        pending: coming.names(),
         output: workbench.output(),
         until: None,
         keep_every: host.timing.keep_every.map(millis),
@@ -190,7 +191,7 @@ async fn train<R: UnitRunner>(
     lease: &Lease,
     part: &mut Part<'_>,
     coming: &Coming<'_, R>,
-    files: UnboundedReceiver<Here>,
+    files: UnboundedReceiver<ShardArrived>,
 ) -> Result<Outcome, Trouble> {
     let Some(device) = host.devices.get(&lease.device) else {
         return Err(Trouble::Unit(format!("this machine has no device `{}`", lease.device)));
@@ -218,21 +219,21 @@ async fn train<R: UnitRunner>(
     watchdog.is_busy();
     let mut peak_memory = None;
     let on_told = |told| match told {
-        Told::Progress(progress) => {
+        TrainerUpdate::Progress(progress) => {
             watchdog.done(progress.done);
             host.table.running(lease.id, progress);
         }
-        Told::Kept(trained) => {
+        TrainerUpdate::PartSaved(trained) => {
             watchdog.is_busy();
             let path = part_of(trained.end);
             part.keep(trained, &path);
         }
-        Told::NotKept(reason) => {
+        TrainerUpdate::PartNotSaved(reason) => {
             watchdog.is_busy();
             part.not_kept(&reason);
         }
-        Told::Waits(blob) => coming.awaited(blob),
-        Told::Peak(bytes) => peak_memory = Some(bytes),
+        TrainerUpdate::ShardNeeded(blob) => coming.awaited(blob),
+        TrainerUpdate::PeakMemory(bytes) => peak_memory = Some(bytes),
     };
     let stop = async {
         tokio::select! {
@@ -262,7 +263,7 @@ fn stalled(still: Duration) -> Outcome {
 }
 
 fn millis(duration: Duration) -> Millis {
-    Millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    Millis(u64::saturating_from(duration.as_millis()))
 }
 
 fn no_trainer(error: RunnerError) -> Trouble {
@@ -312,7 +313,7 @@ fn with_cause(message: &str, cause: &io::Error) -> String {
 fn is_whole(unit: &Unit, finished: &Finished) -> bool {
     match (unit, &finished.report.outcome) {
         (Unit::Train(hop), Outcome::Trained(trained)) => {
-            hop.stretches().last().is_some_and(|last| last.end == trained.end)
+            hop.segments().last().is_some_and(|last| last.end == trained.end)
         }
         _ => false,
     }

@@ -7,6 +7,7 @@ use sojourn_http::{Backoff, CallError};
 use sojourn_protocol::{
     api::{WorkAnswer, WorkRequest},
     inventory::{Demand, Inventory},
+    quantity::SaturatingFrom as _,
     time::Millis,
 };
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -102,7 +103,7 @@ impl<R: UnitRunner> Asker<R> {
             demand,
             holding: host.table.holding(),
             reported: host.table.awaiting_end(),
-            wait: Millis(u64::try_from(host.timing.wait.as_millis()).unwrap_or(u64::MAX)),
+            wait: Millis(u64::saturating_from(host.timing.wait.as_millis())),
             inventory: send.then_some(inventory),
         };
         async move {

@@ -34,13 +34,19 @@
 //!
 //! Tokens travel as `Authorization: Bearer`. Answers that aren't 2xx carry [`crate::error::ApiError`].
 
+mod jobs;
+
+pub use jobs::{
+    EvaluateRequest, ExtendRequest, PauseRequest, PlacementRequest, RollbackRequest, RolledBack,
+    SubmitAnswer, SubmitRequest, Submitted,
+};
+
 use crate::{
     digest::{BlobRef, Digest},
-    ids::{HostId, JobId, LeaseId, TrialId, Version},
+    ids::{HostId, LeaseId},
     inventory::{Demand, Inventory},
-    manifest::{DataManifest, DataSplit},
+    reason::ReleaseReason,
     report::ReportState,
-    spec::JobSpec,
     time::Millis,
     trainer::Progress,
     unit::Lease,
@@ -49,28 +55,36 @@ use serde::{Deserialize, Serialize};
 
 /// Header of an upload: the SHA-256 of the whole decoded content, in hex.
 pub const SHA256_HEADER: &str = "sojourn-sha256";
+
 /// Header of an upload: the size of the whole decoded content.
 pub const BYTES_HEADER: &str = "sojourn-bytes";
 
 /// Header of a delta: the SHA-256 of the blob that it is the difference from.
 pub const BASE_HEADER: &str = "sojourn-base";
+
 /// Header of a delta: the SHA-256 of the checkpoint that it gives.
 pub const RESULT_SHA256_HEADER: &str = "sojourn-result-sha256";
+
 /// Header of a delta: the size of the checkpoint that it gives.
 pub const RESULT_BYTES_HEADER: &str = "sojourn-result-bytes";
+
 /// The largest checkpoint that goes as a delta: both sides hold it, its base and the delta in memory.
-pub const LARGEST_BY_DELTA: u64 = 256 << 20;
+pub const MAX_DELTA_CHECKPOINT: u64 = 256 << 20;
 
 /// Header of every answer: what the server understands beyond the first version of the API, in words that
 /// are divided by `, `. Nothing that needs one of them is sent to a server that doesn't say it.
 pub const FEATURES_HEADER: &str = "sojourn-features";
+
 /// A feature: [`HeldState::Sending`].
 pub const UPLOAD_PROGRESS: &str = "upload-progress";
+
 /// A feature: [`HeldState::Awaiting`].
 pub const AWAITING_SHARDS: &str = "awaiting-shards";
+
 /// A feature of servers: what a host says that it holds may name what a result that is on its way will be
 /// ([`Held::made`]). Then the trial's next unit may come before the result is there.
-pub const MADE_CHECKPOINTS: &str = "made-checkpoints";
+pub const PRODUCED_CHECKPOINTS: &str = "made-checkpoints";
+
 /// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
 pub const DELTA_UPLOADS: &str = "delta-uploads";
 
@@ -121,7 +135,7 @@ pub struct Held {
     /// How far it is.
     pub state: HeldState,
     /// The checkpoint that its unit has made and that is on its way. Only for servers with the feature
-    /// [`MADE_CHECKPOINTS`].
+    /// [`PRODUCED_CHECKPOINTS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<BlobRef>,
 }
@@ -247,23 +261,9 @@ pub struct HeartbeatAnswer {
 pub struct ReleaseRequest {
     /// Which.
     pub leases: Vec<LeaseId>,
-    /// Why, for people.
-    pub reason: String,
-}
-
-impl ReleaseRequest {
-    /// The reason of a host that ends in good order.
-    pub const STOPPING: &str = "the client is stopping";
-    /// The reason of a host that its owner has paused for long.
-    pub const PAUSED: &str = "the machine's owner has paused the client";
-    /// The reason of a host that may move no more bytes in this month.
-    pub const USED_UP: &str = "the machine has moved as many bytes this month as its owner allows";
-
-    /// Is it what the host's owner or its cloud wants, and no trouble?
-    #[must_use]
-    pub fn is_wished(reason: &str) -> bool {
-        [Self::STOPPING, Self::PAUSED, Self::USED_UP].contains(&reason)
-    }
+    /// Why.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub reason: ReleaseReason,
 }
 
 /// The leases are free.
@@ -309,127 +309,6 @@ pub struct MissingRequest {
 pub struct MissingAnswer {
     /// The blobs that the server lacks (condemned ones included).
     pub missing: Vec<Digest>,
-}
-
-/// A new job; its blobs have been uploaded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct SubmitRequest {
-    /// The job.
-    pub spec: JobSpec,
-    /// Its data.
-    pub data: DataManifest,
-    /// Run it again though an identical job is there that hasn't been cancelled or failed.
-    pub again: bool,
-    /// Names this call: the same one again, because its answer was lost, gets the same job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nonce: Option<String>,
-}
-
-/// The job is taken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct SubmitAnswer {
-    /// Its id.
-    pub job: JobId,
-    /// Trials that it has.
-    pub trials: u32,
-    /// Was this job already there?
-    pub submitted: Submitted,
-}
-
-/// Whether a submission made a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Submitted {
-    /// A new job was made.
-    New,
-    /// The identical job that was there already is named.
-    Existing,
-}
-
-/// Evaluates a trial's best checkpoint, once: the same request again asks how far that is. One that
-/// failed begins anew.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct EvaluateRequest {
-    /// On which rows.
-    pub split: DataSplit,
-}
-
-/// A job is to stand still until it is resumed: nothing of it is handed out. Units that machines run
-/// end as usual; those that wait on a machine for their turn are taken back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct PauseRequest {
-    /// End what runs, too: hops after the batch that they are at, from where they go on after the job is
-    /// resumed.
-    #[serde(default)]
-    pub now: bool,
-}
-
-/// Trials are to train for longer. Saying it again changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct ExtendRequest {
-    /// Epochs in all, those that are trained already among them.
-    pub epochs: u32,
-    /// The one trial that is meant; without it, every trial that runs or has finished.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trial: Option<TrialId>,
-}
-
-/// Whose turn a job is, and on how many hosts it may be, from now on; what isn't said stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct PlacementRequest {
-    /// Jobs of higher priority go first: -100 to 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<i32>,
-    /// Its share of slot time beside jobs of the same priority: 1 to 1000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<u32>,
-    /// Hosts that may work at it at a time; 0: as many as there are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_hosts: Option<u32>,
-}
-
-/// Which trials of a job are taken back, as if they had trained less.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum RollbackRequest {
-    /// This one, to where it had trained at most so many epochs.
-    Trial {
-        /// The trial.
-        trial: TrialId,
-        /// Whole epochs; 0 is its start.
-        epochs: u32,
-    },
-    /// Those that a host, some of whose results were refuted, has worked for since its last confirmed one: to before
-    /// that.
-    Host {
-        /// The host.
-        host: HostId,
-    },
-}
-
-/// A trial that was taken back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct RolledBack {
-    /// The trial.
-    pub trial: TrialId,
-    /// Whole epochs that it has trained now: no more than were asked for, and fewer where no later state is kept.
-    pub epochs: u32,
-    /// Its version now.
-    pub version: Version,
 }
 
 /// The server is alive.

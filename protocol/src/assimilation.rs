@@ -1,20 +1,21 @@
-//! What crosses the wire between the server and assimilators: units that are taken, what is offered for them, and how
-//! many wait.
+//! Messages between the server and assimilators: units that are claimed, what is offered for them, and how many wait.
 //!
-//! A unit is one acknowledged result, named by its lease. Whoever takes it has it for a term, which is renewed while the
-//! work lasts; then it is given to another. Each taking has a number of its own. An offer is taken from whoever comes
-//! first, however its taking ended: all come to the same, and the server takes one.
+//! A unit is one acknowledged result, named by its lease. An assimilator claims it for a term, which it renews while
+//! the work lasts; after that the unit is given to another. Each claim has a number of its own. The server takes the
+//! first offer for a unit, even from a claim that has expired: all of them come to the same bytes.
+
+pub(crate) mod unit;
 
 use crate::{
     digest::{BlobRef, Digest},
-    ids::{ClaimId, LeaseId, Version},
-    position::Position,
+    ids::{ClaimId, Version},
     ranges::RangeWork,
-    report::Trained,
     time::Millis,
-    unit::{Flush, Hop, Merge},
+    unit::Flush,
 };
 use serde::{Deserialize, Serialize};
+
+pub use unit::AssimilationUnit;
 
 /// An assimilator asks for a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,36 +42,14 @@ pub struct TakeAnswer {
     pub range: Option<RangeWork>,
 }
 
-/// Assimilation work: check what was uploaded under `lease` and make it, or merge it into, the trial's next version.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct AssimilationUnit {
-    /// The lease whose result it is; the upload lies under it.
-    pub lease: LeaseId,
-    /// This taking's number.
-    pub taking: ClaimId,
-    /// It is given to another where nothing is offered for it, and it isn't renewed, for this long.
-    pub term: Millis,
-    /// What was to be done; holds the base, the seeds and the context.
-    pub hop: Hop,
-    /// What the host reported.
-    pub trained: Trained,
-    /// The position that the checkpoint must say.
-    pub expected_end: Position,
-    /// The version to make.
-    pub version: Version,
-    /// How it is merged into the one before, where it doesn't replace it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub merge: Option<Merge>,
-}
-
 /// Whoever has taken a unit is still at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RenewRequest {
-    /// The taking.
-    pub taking: ClaimId,
+    /// The claim.
+    #[serde(rename = "taking")]
+    pub claim: ClaimId,
 }
 
 /// What was made of an upload; its blobs are in the store.

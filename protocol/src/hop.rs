@@ -1,4 +1,4 @@
-//! A hop, the commonest unit: and several of one trial in a row, under one lease.
+//! A hop, the most frequent unit, and hop batches: several hops of one trial in a row, under one lease.
 //!
 //! ```text
 //!   start                                                    whole
@@ -6,19 +6,19 @@
 //!   one base ------------------------------------------------> one result, one version
 //! ```
 //!
-//! A result may end anywhere on that way: the stretches before its end are whole.
+//! A result may end anywhere in a batch: the segments before its end are whole.
 
 use crate::{
+    context::{Base, TrialContext},
     digest::BlobRef,
     ids::{JobId, ShardId, TrialId},
     manifest::Shard,
     position::{Position, batches},
-    unit::{Base, TrialContext},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A hop, or the rest of one, and perhaps further hops of the same epoch: train a trial over one shard's
+/// A hop, or the rest of one, and perhaps further hops of the same epoch. It trains a trial over one shard's
 /// batches from `start.batch` on, then over all batches of each shard of `then`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -40,17 +40,17 @@ pub struct Hop {
     pub context: Arc<TrialContext>,
     /// The hops that follow, in order; each from its first batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub then: Vec<Leg>,
-    /// Where the way ends: before this batch of its last shard, where that isn't trained to its end.
+    pub then: Vec<NextHop>,
+    /// The end of the batch: before this batch of rows of its last shard, where that isn't trained to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u32>,
 }
 
 /// A further hop under the same lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Leg))]
 #[serde(deny_unknown_fields)]
-pub struct Leg {
+pub struct NextHop {
     /// The shard to visit.
     pub shard_id: ShardId,
     /// Its data.
@@ -59,7 +59,7 @@ pub struct Leg {
     pub seed: u64,
 }
 
-/// What one shard has of a lease's way.
+/// The part of a hop batch that one shard has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardSegment {
     /// Where it starts.
@@ -124,68 +124,68 @@ impl Hop {
         up_to(self.start, end)
     }
 
-    /// What the first shard has of the way.
+    /// The first shard's segment.
     #[must_use]
     pub fn first(&self) -> ShardSegment {
         let first = ShardSegment::new(self.start, self.shard, self.seed, self.batch_size());
         first.until(self.until.filter(|_| self.then.is_empty()))
     }
 
-    /// What each shard has of it, in order.
-    pub fn stretches(&self) -> impl Iterator<Item = ShardSegment> + '_ {
+    /// The segment of each shard, in order.
+    pub fn segments(&self) -> impl Iterator<Item = ShardSegment> + '_ {
         let first = self.first();
         let last = self.then.len();
-        let further = (1..).zip(&self.then).scan(first.end, move |at, (n, leg)| {
-            let start = Position { shard: leg.shard_id, batch: 0, ..*at };
-            let stretch = ShardSegment::new(start, leg.shard, leg.seed, self.batch_size());
-            let stretch = stretch.until(self.until.filter(|_| n == last));
-            *at = stretch.end;
-            Some(stretch)
+        let further = (1..).zip(&self.then).scan(first.end, move |at, (n, next)| {
+            let start = Position { shard: next.shard_id, batch: 0, ..*at };
+            let segment = ShardSegment::new(start, next.shard, next.seed, self.batch_size());
+            let segment = segment.until(self.until.filter(|_| n == last));
+            *at = segment.end;
+            Some(segment)
         });
         std::iter::once(first).chain(further)
     }
 
-    /// Batches of the whole way.
+    /// Batches of rows of the whole hop batch.
     #[must_use]
     pub fn to_train(&self) -> u32 {
-        self.stretches().map(|stretch| stretch.batches()).fold(0, u32::saturating_add)
+        self.segments().map(|segment| segment.batches()).fold(0, u32::saturating_add)
     }
 
-    /// The position after so many batches of the way, at least one; its end where there are fewer. Between
-    /// two shards that is the end of the former.
+    /// The position after so many batches, at least one; the end where there are fewer. Between two shards that is
+    /// the end of the former.
     #[must_use]
     pub fn position_after(&self, done: u32) -> Position {
-        let mut left = done;
+        let mut remaining = done;
         let mut at = self.start;
-        for stretch in self.stretches().take_while(|_| done > 0) {
-            if left <= stretch.batches() {
-                return up_to(stretch.start, stretch.start.batch.saturating_add(left));
+        for segment in self.segments().take_while(|_| done > 0) {
+            if remaining <= segment.batches() {
+                return up_to(segment.start, segment.start.batch.saturating_add(remaining));
             }
-            left -= stretch.batches();
-            at = stretch.end;
+            remaining -= segment.batches();
+            at = segment.end;
         }
         at
     }
 
-    /// The stretch on which a result that stands there ends; `None` where that isn't on the way.
+    /// The segment in which a result with this end position ends; `None` where it is in none.
     #[must_use]
-    pub fn stretch_to(&self, end: Position) -> Option<ShardSegment> {
-        self.stretches().find(|stretch| stretch.position_at(end.batch) == Some(end))
+    pub fn segment_to(&self, end: Position) -> Option<ShardSegment> {
+        self.segments().find(|segment| segment.position_at(end.batch) == Some(end))
     }
 
-    /// Rows of all batches up to a position on the way; `None` where it isn't.
+    /// Rows of all batches up to a position; `None` where the position is in no segment.
     #[must_use]
     pub fn rows_to(&self, end: Position) -> Option<u64> {
-        let last = self.stretch_to(end)?;
-        let before = self.stretches().take_while(|stretch| *stretch != last);
-        let rows = |stretch: &ShardSegment, batch| stretch.rows_to(batch, self.batch_size());
-        let whole: u64 = before.map(|stretch| rows(&stretch, stretch.end.batch)).sum();
+        let last = self.segment_to(end)?;
+        let before = self.segments().take_while(|segment| *segment != last);
+        let rows = |segment: &ShardSegment, batch| segment.rows_to(batch, self.batch_size());
+        let whole: u64 = before.map(|segment| rows(&segment, segment.end.batch)).sum();
         Some(whole + rows(&last, end.batch))
     }
 
-    /// Every shard of the way.
+    /// The shards of all hops.
     pub(crate) fn shards(&self) -> impl Iterator<Item = BlobRef> + '_ {
-        let further = self.then.iter().map(|leg| leg.shard.blob);
+        let further = self.then.iter().map(|next| next.shard.blob);
         std::iter::once(self.shard.blob).chain(further)
     }
 
@@ -220,7 +220,8 @@ mod tests {
     fn hop() -> Hop {
         let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
         let training = TrainingConfig::new(3, 8, Loss::Mse, optimizer);
-        let leg = |n, rows| Leg { shard_id: ShardId(n), shard: shard(rows), seed: u64::from(n) };
+        let next =
+            |n, rows| NextHop { shard_id: ShardId(n), shard: shard(rows), seed: u64::from(n) };
         Hop {
             job: JobId(1),
             trial: TrialId(0),
@@ -237,7 +238,7 @@ mod tests {
                 pinned_threads: None,
             }
             .into(),
-            then: vec![leg(1, 9), leg(7, 3)],
+            then: vec![next(1, 9), next(7, 3)],
             until: None,
         }
     }
@@ -247,9 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn a_way_leads_through_its_shards_and_counts_on() {
+    fn a_hop_batch_goes_through_its_shards_and_counts_on() {
         let hop = hop();
-        let ends: Vec<Position> = hop.stretches().map(|stretch| stretch.end).collect();
+        let ends: Vec<Position> = hop.segments().map(|segment| segment.end).collect();
         assert_eq!(ends, [at(4, 3, 31), at(1, 2, 33), at(7, 1, 34)]);
         assert_eq!(hop.to_train(), 4);
         let after: Vec<Position> = (0..6).map(|done| hop.position_after(done)).collect();
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_ends_on_the_way_or_is_none() {
+    fn a_result_that_ends_in_no_segment_has_no_rows() {
         let hop = hop();
         let rows = |end| hop.rows_to(end);
         assert_eq!(rows(at(4, 3, 31)), Some(4));
@@ -270,12 +271,12 @@ mod tests {
             assert_eq!(rows(off), None, "{off}");
         }
         assert_eq!(rows(Position { epoch: Epoch(0), ..at(1, 1, 32) }), None);
-        assert_eq!(hop.stretch_to(at(1, 1, 32)).map(|stretch| stretch.seed), Some(1));
+        assert_eq!(hop.segment_to(at(1, 1, 32)).map(|segment| segment.seed), Some(1));
     }
 
     #[test]
-    fn a_way_may_end_within_its_last_shard() {
-        let ends = |hop: &Hop| hop.stretches().map(|stretch| stretch.end).collect::<Vec<_>>();
+    fn a_hop_batch_may_end_within_its_last_shard() {
+        let ends = |hop: &Hop| hop.segments().map(|segment| segment.end).collect::<Vec<_>>();
         let mut two = hop();
         (two.then, two.until) = (vec![two.then[0]], Some(1));
         assert_eq!(ends(&two), [at(4, 3, 31), at(1, 1, 32)]);
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_alone_is_written_as_it_was_before_there_were_several() {
+    fn a_single_hop_is_written_as_it_was_before_there_were_batches() {
         let several = serde_json::to_value(hop()).unwrap();
         let one = serde_json::to_value(Hop { then: Vec::new(), ..hop() }).unwrap();
         assert_eq!((several.get("then").is_some(), one.get("then")), (true, None));

@@ -61,7 +61,7 @@ id!(
     Epoch(u32)
 );
 id!(
-    /// One taking of an assimilation unit by one assimilator; never used again.
+    /// One claim of an assimilation unit by one assimilator; never used again.
     ClaimId(u64)
 );
 id!(

@@ -8,6 +8,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`ids`], [`time`], [`digest`], [`position`] | the small words that everything is said in |
+//! | [`quantity`], [`reason`] | numbers with their unit; why leases come back and work waits |
 //! | [`spec`] | the job as the user wrote it, and one trial's configuration |
 //! | [`jobfile`] | `job.toml` to [`spec::JobSpec`], with messages that name line and key |
 //! | [`manifest`] | what ingest made of the data: shards, classes, scaling |
@@ -22,6 +23,7 @@
 
 pub mod api;
 pub mod assimilation;
+mod context;
 pub mod digest;
 pub mod direct;
 pub mod error;
@@ -32,10 +34,13 @@ pub mod jobfile;
 pub mod manifest;
 pub mod metrics;
 pub mod position;
+pub mod quantity;
 pub mod ranges;
+pub mod reason;
 pub mod report;
 pub mod seeds;
 pub mod spec;
+mod sums;
 pub mod time;
 pub mod trainer;
 pub mod unit;

@@ -5,11 +5,12 @@
 //! blob holds `mean` and `std`, both `F32 [features]`; a row is trained on as `(x - mean) / std`.
 
 use crate::digest::BlobRef;
+use crate::quantity::SaturatingFrom as _;
 use serde::{Deserialize, Serialize};
 
 /// The most shards of validation or of test data: an evaluation reports sums of each, and its report has to
 /// fit into a request.
-pub const MOST_EVALUATION_SHARDS: u32 = 4096;
+pub const MAX_EVALUATION_SHARDS: u32 = 4096;
 
 /// A shard: its blob and how many rows it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ impl Labels {
     #[must_use]
     pub fn outputs(&self) -> u32 {
         match self {
-            Labels::Classes(names) => u32::try_from(names.len()).unwrap_or(u32::MAX),
+            Labels::Classes(names) => u32::saturating_from(names.len()),
             Labels::Number => 1,
         }
     }

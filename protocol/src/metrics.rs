@@ -11,15 +11,16 @@
 //! | RMSE | root of the mean squared error, for labels that are numbers |
 
 use crate::{
-    report::Sums,
+    quantity::to_usize,
     spec::{Loss, Metric},
+    sums::Sums,
 };
 use serde::{Deserialize, Serialize};
 
 /// Classes up to which the whole confusion matrix is counted.
-pub const MOST_CONFUSED: u32 = 256;
+pub const MAX_CONFUSION_CLASSES: u32 = 256;
 /// Classes up to which anything is counted by class.
-pub const MOST_COUNTED: u32 = 16_384;
+pub const MAX_COUNTED_CLASSES: u32 = 16_384;
 
 /// How much an evaluation counts class by class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -39,9 +40,9 @@ impl ClassDetail {
     /// As much as is counted for so many classes.
     #[must_use]
     pub const fn fullest(classes: u32) -> Self {
-        if classes <= MOST_CONFUSED {
+        if classes <= MAX_CONFUSION_CLASSES {
             ClassDetail::Confusion
-        } else if classes <= MOST_COUNTED {
+        } else if classes <= MAX_COUNTED_CLASSES {
             ClassDetail::Totals
         } else {
             ClassDetail::Nothing
@@ -128,7 +129,7 @@ impl ByClass {
     /// Why it can't be what was counted over `sums` and so many classes.
     #[must_use]
     pub fn fault(&self, classes: u32, sums: &Sums) -> Option<String> {
-        let classes = usize::try_from(classes).unwrap_or(usize::MAX);
+        let classes = to_usize(classes);
         let (totals, shaped) = match self {
             ByClass::Totals(totals) => {
                 let ClassTotals { labelled, predicted, correct } = totals;

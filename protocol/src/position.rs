@@ -1,6 +1,7 @@
 //! Where in a trial's training a checkpoint stands.
 
 use crate::ids::{Epoch, ShardId};
+use crate::quantity::SaturatingFrom as _;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,5 +32,5 @@ impl fmt::Display for Position {
 /// Batches in `rows` rows: the last one may be smaller.
 #[must_use]
 pub fn batches(rows: u64, batch_size: u32) -> u32 {
-    u32::try_from(rows.div_ceil(u64::from(batch_size.max(1)))).unwrap_or(u32::MAX)
+    u32::saturating_from(rows.div_ceil(u64::from(batch_size.max(1))))
 }

@@ -13,7 +13,7 @@
 //! alone what nobody else does.
 
 use crate::{
-    assimilation::AssimilationUnit,
+    assimilation::unit::AssimilationUnit,
     digest::{BlobRef, Digest},
     ids::ClaimId,
     time::Millis,
@@ -59,7 +59,7 @@ pub struct RangeDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RangeWork {
-    /// Whose merge it is; its taking is the leader's.
+    /// Whose merge it is; its claim is the leader's.
     pub unit: AssimilationUnit,
     /// The least bytes of a range: all cut alike.
     pub least: u64,
@@ -153,8 +153,9 @@ pub struct RangeDone {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MadeRequest {
-    /// The leader's taking.
-    pub taking: ClaimId,
+    /// The leader's claim.
+    #[serde(rename = "taking")]
+    pub claim: ClaimId,
     /// What came of it.
     pub done: RangeDone,
 }

@@ -5,7 +5,10 @@
 //! any machine. Permutations are Fisher-Yates over ChaCha8 with rejection sampling, written out here
 //! because they are replayed years later and no library promises its shuffles to stay.
 
-use crate::ids::{Epoch, ShardId, TrialId};
+use crate::{
+    ids::{Epoch, ShardId, TrialId},
+    quantity::SaturatingFrom as _,
+};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
@@ -38,7 +41,7 @@ pub fn hop(job_seed: u64, trial: TrialId, epoch: Epoch, shard: ShardId) -> u64 {
 /// The seed that the trainer sets before a batch (dropout, augmentation); fits libtorch's `i64`.
 #[must_use]
 pub fn batch(hop_seed: u64, batch: u32) -> i64 {
-    i64::try_from(derive("batch", &[hop_seed, u64::from(batch)]) >> 1).unwrap_or(0)
+    i64::saturating_from(derive("batch", &[hop_seed, u64::from(batch)]) >> 1)
 }
 
 /// The order in which a hop visits its shard's rows: a permutation of `0..rows`.

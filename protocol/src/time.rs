@@ -35,7 +35,7 @@ impl Millis {
 const UNITS: &[(&str, u64)] =
     &[("min", 60_000), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 /// The longest that people may write: a year.
-const LONGEST: u64 = 366 * 86_400_000;
+const MAX_MILLIS: u64 = 366 * 86_400_000;
 
 impl FromStr for Millis {
     type Err = &'static str;
@@ -46,7 +46,7 @@ impl FromStr for Millis {
         let unit = UNITS.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size)));
         let millis = unit.and_then(|(number, size)| {
             let millis = number.trim().parse::<u64>().ok()?.checked_mul(size)?;
-            (millis <= LONGEST).then_some(millis)
+            (millis <= MAX_MILLIS).then_some(millis)
         });
         millis
             .map(Self)

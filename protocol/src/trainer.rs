@@ -53,15 +53,16 @@ pub enum TrainerRequest {
     /// after the batch that it is at, until another pace or [`TrainerRequest::Stop`] comes. It changes when
     /// bytes are made, never which, and has no answer of its own.
     Pace(Pace),
-    /// A shard of the running unit has come that was still on its way. Said of a unit that has ended meanwhile,
-    /// it does nothing; it has no answer of its own.
-    Here(Here),
+    /// A shard of [`RunUnit::pending`] has arrived. For a unit that has ended meanwhile it does nothing; it has no
+    /// answer of its own.
+    #[serde(rename = "here")]
+    ShardArrived(ShardArrived),
 }
 
-/// A blob of [`RunUnit::coming`] that has come.
+/// A shard of [`RunUnit::pending`] that has arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Here {
+pub struct ShardArrived {
     /// Which.
     pub blob: Digest,
     /// Where it lies, verified.
@@ -128,12 +129,12 @@ pub struct Predict {
 pub struct RunUnit {
     /// What to do.
     pub unit: Unit,
-    /// Where each blob of [`Unit::blobs`] lies, verified, but for those that are still coming.
+    /// Where each blob of [`Unit::blobs`] lies, verified, but for the pending ones.
     pub files: BTreeMap<Digest, PathBuf>,
-    /// Shards of a hop's further legs that are still on their way: each is said with
-    /// [`TrainerRequest::Here`]. The unit trains up to the first that it needs and doesn't have, and waits there.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub coming: BTreeSet<Digest>,
+    /// Shards of later hops of the batch that are still being fetched. [`TrainerRequest::ShardArrived`] names each
+    /// when it is there; the unit waits at the first shard that it needs and doesn't have.
+    #[serde(default, rename = "coming", skip_serializing_if = "BTreeSet::is_empty")]
+    pub pending: BTreeSet<Digest>,
     /// Where to write the checkpoint; a file there is replaced. Unused by evaluations.
     pub output: PathBuf,
     /// Stop a hop, of several the last one, before this batch, with a partial checkpoint; at its end where
@@ -160,8 +161,9 @@ impl RunUnit {
 pub enum TrainerLine {
     /// First, once, after start.
     Hello(Hello),
-    /// The running unit goes on.
-    Told(Told),
+    /// News of the running unit.
+    #[serde(rename = "told")]
+    Update(TrainerUpdate),
     /// The unit is trained, or the part of it that was asked for or stopped at, and its checkpoint written
     /// and closed.
     Trained(Trained),
@@ -173,20 +175,24 @@ pub enum TrainerLine {
     Failed(Failure),
 }
 
-/// What a trainer tells of a unit that goes on.
+/// News of a unit that is running.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told {
+pub enum TrainerUpdate {
     /// Batches are done; at most a few times a second.
     Progress(Progress),
-    /// What the hop has trained so far is written to [`RunUnit::part`], and closed.
-    Kept(Trained),
-    /// It could not be written, for this reason.
-    NotKept(String),
-    /// The unit waits for this shard, until it is said to be here or the unit is to stop.
-    Waits(Digest),
+    /// A partial checkpoint of the hop is written to [`RunUnit::part`], and closed.
+    #[serde(rename = "kept")]
+    PartSaved(Trained),
+    /// A partial checkpoint could not be written, for this reason.
+    #[serde(rename = "not_kept")]
+    PartNotSaved(String),
+    /// The unit waits for this shard, until [`TrainerRequest::ShardArrived`] names it or the unit is to stop.
+    #[serde(rename = "waits")]
+    ShardNeeded(Digest),
     /// At the end: the most bytes of its device's memory that the unit took.
-    Peak(u64),
+    #[serde(rename = "peak")]
+    PeakMemory(u64),
 }
 
 /// What a trainer says of itself.

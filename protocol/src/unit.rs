@@ -6,119 +6,17 @@ use crate::{
     manifest::{DataSplit, Scaling, Shard},
     metrics::{Counting, is_default},
     position::Position,
-    spec::{MergeSpec, TrialConfig},
+    quantity::to_usize,
+    spec::MergeSpec,
     time::{Millis, UnixMillis},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub use crate::hop::{Hop, Leg, ShardSegment};
-
-/// The checkpoint that a unit starts from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Base {
-    /// Version 0: made where it is needed, by `sojourn-model` from this seed.
-    Initial {
-        /// Seed of the initial weights.
-        seed: u64,
-    },
-    /// Version 0 of a trial that starts from given parameters: made where it is needed, by
-    /// `sojourn-model`. A variant of its own, so that a client that doesn't know it can't pass over
-    /// the parameters and train from others.
-    Given {
-        /// The trial's seed, for the checkpoint's lineage alone.
-        seed: u64,
-        /// The canonical file of the model's parameters and buffers.
-        parameters: BlobRef,
-    },
-    /// A stored checkpoint.
-    Checkpoint {
-        /// Its number.
-        version: Version,
-        /// Its bytes.
-        blob: BlobRef,
-    },
-}
-
-impl Base {
-    /// Version 0 of a trial with this seed, from given parameters where there are some.
-    #[must_use]
-    pub const fn first(seed: u64, given: Option<BlobRef>) -> Self {
-        match given {
-            Some(parameters) => Base::Given { seed, parameters },
-            None => Base::Initial { seed },
-        }
-    }
-
-    /// The version that this is.
-    #[must_use]
-    pub const fn version(&self) -> Version {
-        match self {
-            Base::Initial { .. } | Base::Given { .. } => Version(0),
-            Base::Checkpoint { version, .. } => *version,
-        }
-    }
-
-    /// The blob to fetch, if any.
-    #[must_use]
-    pub const fn blob(&self) -> Option<BlobRef> {
-        match self {
-            Base::Initial { .. } => None,
-            Base::Given { parameters, .. } => Some(*parameters),
-            Base::Checkpoint { blob, .. } => Some(*blob),
-        }
-    }
-}
-
-/// What the units of one trial have in common.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct TrialContext {
-    /// The configuration.
-    pub config: TrialConfig,
-    /// Shape of one row.
-    pub shape: Vec<u32>,
-    /// Outputs of the model: classes, or 1.
-    pub outputs: u32,
-    /// How features are scaled.
-    pub scaling: Scaling,
-    /// Optimiser steps of the whole trial, for schedules.
-    pub total_steps: u64,
-    /// Threads to pin, where the job is reproducible; `None` lets the slot decide.
-    pub pinned_threads: Option<u32>,
-}
-
-impl TrialContext {
-    /// The context that a lease was granted with, where the trial may have been extended since.
-    /// `former` has the earliest extension first.
-    #[must_use]
-    pub fn as_of(self: &Arc<Self>, lease: LeaseId, former: &[FormerLength]) -> Arc<Self> {
-        let Some(former) = former.iter().find(|former| lease <= former.until) else {
-            return Arc::clone(self);
-        };
-        let mut context = Self::clone(self);
-        context.config.training.epochs = former.epochs;
-        context.total_steps = former.total_steps;
-        Arc::new(context)
-    }
-}
-
-/// How long a trial was to be before it was extended. Units that were granted until then go on by it:
-/// a schedule that depends on the trial's length is that of the lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct FormerLength {
-    /// The last lease that was granted before the extension.
-    pub until: LeaseId,
-    /// Epochs in all, until then.
-    pub epochs: u32,
-    /// Optimiser steps in all, until then.
-    pub total_steps: u64,
-}
+pub use crate::{
+    context::{Base, FormerLength, TrialContext},
+    hop::{Hop, NextHop, ShardSegment},
+};
 
 /// Evaluate one checkpoint over all shards of a split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -291,5 +189,5 @@ pub enum Flush {
 /// The training shard's id is an index into the manifest.
 #[must_use]
 pub fn shard_index(shard: ShardId) -> usize {
-    usize::try_from(shard.0).unwrap_or(usize::MAX)
+    to_usize(shard.0)
 }

@@ -1,21 +1,22 @@
-//! What the reading commands and the web page see.
+//! Views: the answers of commands that read.
 
 mod evaluation;
+mod hosts;
 
 pub use evaluation::{EvaluationResult, EvaluationState, EvaluationView};
+pub use hosts::{DeviceView, HeldView, HostState, HostView, SuspectResult};
 
 use crate::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
-    inventory::{Links, Measured},
     manifest::DataManifest,
     metrics::is_default,
     position::Position,
     report::Sums,
     seeds,
     spec::{Choices, JobSpec, MergeSpec},
-    time::{Millis, UnixMillis},
-    unit::{Base, Flush, FormerLength, Hop, Leg, TrialContext, shard_index},
+    time::UnixMillis,
+    unit::{Base, Flush, FormerLength, Hop, NextHop, TrialContext, shard_index},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -200,134 +201,6 @@ pub struct CurvePoint {
     pub f1: Option<f64>,
 }
 
-/// A host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct HostView {
-    /// Its id.
-    pub host: HostId,
-    /// Its name.
-    pub name: String,
-    /// Whether it may work.
-    pub state: HostState,
-    /// When it last was in contact; none since the server started.
-    pub seen_at: Option<UnixMillis>,
-    /// Slots in all.
-    pub slots: u32,
-    /// What they compute on; none until it has said so.
-    pub devices: Vec<DeviceView>,
-    /// Blobs in its cache.
-    pub cached: u64,
-    /// Bytes that its cache may hold; unknown where it hasn't said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<u64>,
-    /// How fast bytes go between it and the server.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub links: Links,
-    /// Leases that it holds.
-    pub leases: Vec<HeldView>,
-    /// Results of its that were used.
-    pub used: u64,
-    /// Leases of its that ran out.
-    pub expired: u64,
-    /// The share of deadlines that it may be expected to keep, in thousandths: of its last leases, the latest
-    /// counting most. None before the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reliability: Option<u64>,
-    /// Results that other hosts came to as well, and how many of them since the last one that they didn't.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub confirmed: u64,
-    /// As long as this is below ten, it hasn't earned trust.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub confirmed_in_row: u32,
-    /// Results that others agreed were different.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub refuted: u64,
-    /// Where any was refuted: what it has delivered since its last confirmed result.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub doubtful: Vec<Doubtful>,
-    /// Trainer errors that it reported.
-    pub failures: u64,
-    /// The last of them.
-    pub last_error: Option<String>,
-    /// Microseconds that its slots spent on results that were used.
-    pub train_micros: u64,
-}
-
-/// A version that a refuted host made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Doubtful {
-    /// The job.
-    pub job: JobId,
-    /// The trial.
-    pub trial: TrialId,
-    /// The version.
-    pub version: Version,
-    /// The epoch that it belongs to.
-    pub epoch: Epoch,
-}
-
-/// A kind of processor that a host trains on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct DeviceView {
-    /// `cpu`, or the GPUs' name.
-    pub name: String,
-    /// Its slots.
-    pub slots: u32,
-    /// The numeric class of its trainers.
-    pub numeric_class: Digest,
-    /// Floating-point operations per second of one slot, as its trainer measured.
-    pub flops: f64,
-    /// Bytes of memory that one unit may take; unknown where none are said.
-    #[serde(default)]
-    pub memory: Option<u64>,
-    /// What units took there, as the host measured.
-    #[serde(default)]
-    pub measured: Vec<Measured>,
-    /// How far the server's estimates of units' times lay from what they took there, lately: thousandths of
-    /// what they took. None before the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub estimate_error: Option<u64>,
-}
-
-/// Whether a host may work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum HostState {
-    /// In contact.
-    Live,
-    /// Not heard of for longer than a lease lasts.
-    Away,
-    /// In contact, but given nothing until then after repeated errors.
-    Resting {
-        /// When it is given work again.
-        until: UnixMillis,
-    },
-    /// Its token was revoked.
-    Revoked,
-}
-
-/// A lease that a host holds, in a line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct HeldView {
-    /// The lease.
-    pub lease: LeaseId,
-    /// The job.
-    pub job: JobId,
-    /// The trial.
-    pub trial: TrialId,
-    /// What it is: `train` or `evaluate`, epoch and shards.
-    pub unit: String,
-    /// Whether the host said that it runs.
-    pub running: bool,
-    /// How long ago it was granted.
-    pub age: Millis,
-}
-
 /// One line of a job's history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -399,9 +272,9 @@ impl TrialHistory {
         let leg = |shard_id: ShardId| {
             let shard = *self.data.train.get(shard_index(shard_id))?;
             let seed = seeds::hop(self.job_seed, self.trial, record.epoch(), shard_id);
-            Some(Leg { shard_id, shard, seed })
+            Some(NextHop { shard_id, shard, seed })
         };
-        let Leg { shard, seed, .. } = leg(record.start.shard)?;
+        let NextHop { shard, seed, .. } = leg(record.start.shard)?;
         Some(Hop {
             job: self.job,
             trial: self.trial,

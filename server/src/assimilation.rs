@@ -84,8 +84,8 @@ impl AssimilationHandle {
     ///
     /// # Errors
     /// The core's refusal, or [`sojourn_protocol::error::ErrorKind::Unavailable`].
-    pub async fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, ApiError> {
-        self.offer(request::RenewAssimilation { lease, taking }).await
+    pub async fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, ApiError> {
+        self.offer(request::RenewAssimilation { lease, claim }).await
     }
 
     /// Offers what was made of a result. The caller holds the blobs that it names, and has put them in the store.

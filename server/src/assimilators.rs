@@ -5,6 +5,7 @@ use crate::range_merges::{News, RangeMerges};
 use sojourn_protocol::{
     assimilation::{AssimilatorView, Offer},
     ids::LeaseId,
+    quantity::SaturatingFrom as _,
     ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeWork},
     time::Millis,
 };
@@ -130,7 +131,7 @@ impl Assimilators {
     /// How many threads run in this process.
     pub(crate) fn threads(&self) -> u32 {
         let running = self.local().map_or(0, |threads| threads.running());
-        u32::try_from(running).unwrap_or(u32::MAX)
+        u32::saturating_from(running)
     }
 
     fn local(&self) -> Option<Arc<dyn AssimilationThreads>> {
@@ -151,8 +152,7 @@ impl Assimilators {
 
     /// The processes that were heard of lately, by name.
     pub(crate) fn view(&self) -> Vec<AssimilatorView> {
-        let silent =
-            |one: &Heard| Millis(u64::try_from(one.at.elapsed().as_millis()).unwrap_or(u64::MAX));
+        let silent = |one: &Heard| Millis(u64::saturating_from(one.at.elapsed().as_millis()));
         let heard = self.all();
         let view = heard.iter().filter(|(_, one)| one.at.elapsed() < SILENCE_TIMEOUT);
         view.map(|(name, one)| AssimilatorView {

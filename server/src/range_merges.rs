@@ -79,15 +79,15 @@ impl RangeMerges {
         let LeadRequest { unit, task, left, .. } = request;
         let mut merges = self.all(now);
         let known = merges.get(&unit.lease);
-        if left.is_empty() || known.is_some_and(|merge| merge.unit.taking > unit.taking) {
+        if left.is_empty() || known.is_some_and(|merge| merge.unit.claim > unit.claim) {
             // Nothing is open, or a later claim leads by now. The first offer counts.
             merges.retain(|_, merge| {
-                (merge.unit.lease, merge.unit.taking) != (unit.lease, unit.taking)
+                (merge.unit.lease, merge.unit.claim) != (unit.lease, unit.claim)
             });
             let own = left.first().map(|left| left.range);
             return (LeadAnswer { made: Vec::new(), own }, News::None);
         }
-        let goes_on = |merge: &RangeMerge| merge.unit.taking == unit.taking && merge.task == *task;
+        let goes_on = |merge: &RangeMerge| merge.unit.claim == unit.claim && merge.task == *task;
         if !known.is_some_and(goes_on) {
             merges.insert(unit.lease, RangeMerge::new(request, now));
         }
@@ -109,9 +109,9 @@ impl RangeMerges {
 
     /// Takes the result of a range.
     pub(crate) fn made(&self, lease: LeaseId, request: MadeRequest, now: Instant) -> Offer {
-        let MadeRequest { taking, done: RangeDone { range, made } } = request;
+        let MadeRequest { claim, done: RangeDone { range, made } } = request;
         let mut merges = self.all(now);
-        let merge = merges.get_mut(&lease).filter(|merge| merge.unit.taking == taking);
+        let merge = merges.get_mut(&lease).filter(|merge| merge.unit.claim == claim);
         let merge = merge.filter(|merge| merge.task.fits(&made));
         match merge.and_then(|merge| merge.ranges.get_mut(&range)) {
             Some(Posted { state: state @ (State::Waiting | State::Taken(_)), .. }) => {

@@ -15,7 +15,7 @@ use sojourn_protocol::{
 
 const LEASE: LeaseId = LeaseId(3);
 
-fn unit(taking: u64) -> AssimilationUnit {
+fn unit(claim: u64) -> AssimilationUnit {
     let optimizer = Optimizer::new(OptimizerName::Sgd, 0.1);
     let training = TrainingConfig::new(1, 4, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
@@ -44,7 +44,7 @@ fn unit(taking: u64) -> AssimilationUnit {
         Trained { base, checkpoint: blob, end: start, sums: Sums::default(), train_micros: 1 };
     AssimilationUnit {
         lease: LEASE,
-        taking: ClaimId(taking),
+        claim: ClaimId(claim),
         term: Millis::from_secs(60),
         hop,
         trained,
@@ -58,14 +58,14 @@ fn merging() -> RangeTask {
     RangeTask::Merge(RangeDecision { gathered: 0, scale: 1, lineage: vec![0; 6] })
 }
 
-fn request(taking: u64, task: RangeTask, left: &[u32]) -> LeadRequest {
+fn request(claim: u64, task: RangeTask, left: &[u32]) -> LeadRequest {
     let left = left.iter().map(|range| RangeLeft { range: *range, upload: Digest::of(b"bytes") });
-    LeadRequest { unit: unit(taking), least: 7, task, left: left.collect(), wait: Millis(0) }
+    LeadRequest { unit: unit(claim), least: 7, task, left: left.collect(), wait: Millis(0) }
 }
 
-fn made(taking: u64, range: u32) -> MadeRequest {
+fn made(claim: u64, range: u32) -> MadeRequest {
     let done = RangeDone { range, made: RangeMade::Squares(vec![u64::from(range)]) };
-    MadeRequest { taking: ClaimId(taking), done }
+    MadeRequest { claim: ClaimId(claim), done }
 }
 
 /// What a leader of the first round gets: ranges that were made, and its own.
@@ -132,7 +132,7 @@ fn a_board_ends_with_its_round_its_taking_and_its_leader() {
     let (answer, news) = merges.lead(&request(1, merging(), &[1]), now);
     assert_eq!((answer.own, news), (Some(1), News::None));
     assert_eq!(merges.made(LEASE, made(1, 1), now), Offer::Stale);
-    assert_eq!(merges.take(now).unwrap().unit.taking, ClaimId(2));
+    assert_eq!(merges.take(now).unwrap().unit.claim, ClaimId(2));
 
     let gone = now + LEADER_TIMEOUT;
     assert_eq!(taken(&merges, gone), None);

@@ -15,6 +15,7 @@ use serde_json::Value;
 use sojourn_protocol::{
     digest::Digest,
     ids::TrialId,
+    quantity::to_u64,
     spec::Goal,
     view::{EventView, JobState, JobView, TrialView},
 };
@@ -166,7 +167,7 @@ fn text(figures: &Figures) -> String {
         "leases         {} ran out, {} came back unused; {} handed out again",
         view.leases_expired,
         view.leases_returned,
-        text::counted(u64::try_from(redone).unwrap_or(0), "unit"),
+        text::counted(to_u64(redone), "unit"),
     ));
     lines
         .push(format!("results        {} superseded, {} rejected", view.superseded, view.rejected));

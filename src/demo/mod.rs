@@ -31,6 +31,7 @@ use sojourn_client::GpuChoice;
 use sojourn_http::Servers;
 use sojourn_protocol::{
     ids::JobId,
+    quantity::to_u64,
     view::{EventView, JobView},
 };
 use std::{
@@ -217,7 +218,7 @@ impl<'a> Stage<'a> {
                     self.begun,
                     &format!(
                         "SIGKILL to {name}, which held {}",
-                        text::counted(u64::try_from(leases).unwrap_or(0), "unit")
+                        text::counted(to_u64(leases), "unit")
                     ),
                 );
             }

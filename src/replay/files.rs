@@ -9,6 +9,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::Version,
     manifest::Scaling,
+    quantity::to_u64,
     unit::{Base, shard_index},
     view::{HopRecord, TrialHistory},
 };
@@ -126,7 +127,7 @@ impl<'a> Files<'a> {
     pub(super) fn write(&mut self, version: Version, bytes: &[u8]) -> Result<BlobRef, Failure> {
         let path = self.folder.join(format!("merged-{version}"));
         fs::write(&path, bytes).map_err(|error| trouble(&path, &error))?;
-        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let length = to_u64(bytes.len());
         let blob = BlobRef { sha256: Digest::of(bytes), bytes: length };
         self.keep(version, blob, path);
         Ok(blob)

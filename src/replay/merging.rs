@@ -4,6 +4,7 @@ use crate::cli::terminal::{causes::model_failure, exit::Failure};
 use sojourn_model::CheckpointLayout;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    quantity::to_u64,
     unit::Base,
     view::{HopRecord, MergeRecord, TrialHistory},
 };
@@ -82,7 +83,7 @@ impl Merging {
             Failure::work(format!("version {of} can't be merged again: {error}"))
         })?;
         let bytes = made.made.state;
-        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let length = to_u64(bytes.len());
         let state = BlobRef { sha256: Digest::of(&bytes), bytes: length };
         self.state = Some((state, bytes));
         Ok(Made { checkpoint: made.made.checkpoint, state })

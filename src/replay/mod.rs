@@ -190,7 +190,7 @@ async fn train(
     let run = RunUnit {
         files: files.known().clone(),
         output: files.output(version),
-        coming: BTreeSet::new(),
+        pending: BTreeSet::new(),
         until: Some(record.end.batch),
         keep_every: None,
         unit: Unit::Train(hop.ok_or_else(missing)?),

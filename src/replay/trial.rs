@@ -17,6 +17,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::error_chain,
     ids::{JobId, TrialId},
+    quantity::to_u64,
     trainer::CLASS_THREADS,
 };
 use sojourn_slot::{Slot, SlotConfig};
@@ -37,7 +38,7 @@ pub(crate) async fn replay_trial(
     // What nothing pinned is no device's to judge.
     let class = history.numeric_class.filter(|_| history.context.pinned_threads.is_some());
     let mut slot = slot(gpus, class).await?;
-    let of = u64::try_from(history.hops.len()).unwrap_or(u64::MAX);
+    let of = to_u64(history.hops.len());
     let mut meter = Meter::new(&format!("replaying trial {trial}"), Unit::Steps, of);
     let mut progress = |done| meter.set(done, of, "");
     replay(client, &history, &mut slot, workspace.path(), &mut progress).await

@@ -37,8 +37,8 @@ impl Queue for CoreQueue {
         }
     }
 
-    fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, QueueError> {
-        self.wait(self.server.renew(lease, taking))
+    fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, QueueError> {
+        self.wait(self.server.renew(lease, claim))
     }
 
     fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {

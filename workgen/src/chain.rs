@@ -1,4 +1,4 @@
-//! One trial's way over its shards: which are left in this epoch, and where each one stands.
+//! A trial's hop chain: which shards it still has to visit in this epoch, and how far each one is trained.
 //!
 //! ```text
 //!   epoch 0                     epoch 1
@@ -6,15 +6,16 @@
 //!   [0..n)   [0..k)[k..n) ...                    a hop may come in parts: positions say where
 //! ```
 //!
-//! This is where invariant H1 lives: [`Chain::advance`] takes a part only where the shard's trained
-//! batches end, so no batch is trained twice or left out, and an epoch ends when every shard has.
-//! [`Chain::advance_through`] is the same for a part that goes through several shards in a row.
+//! The chain holds invariant H1: [`Chain::advance`] takes a part only where the shard's trained batches end. So no
+//! batch is trained twice or left out, and an epoch ends when every shard has ended. [`Chain::advance_through`] does
+//! the same for a part that goes through several shards in a row.
 
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     ids::{Epoch, ShardId},
     manifest::Shard,
     position::{Position, batches},
+    quantity::to_u64,
 };
 
 /// A trial's progress in hop order.
@@ -28,14 +29,15 @@ pub struct Chain {
     sizes: Vec<u32>,
     /// Batches of each shard trained in this epoch.
     done: Vec<u32>,
-    /// Batches left in all epochs.
-    left: u64,
+    /// Batches that remain in all epochs.
+    #[serde(rename = "left")]
+    remaining: u64,
 }
 
-/// What a part of a hop ended.
+/// How much a part of a hop completes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advance {
-    /// The shard has batches left.
+    /// A part of the hop: the shard has batches left.
     Part,
     /// The hop is whole.
     Hop,
@@ -43,19 +45,19 @@ pub enum Advance {
     Epoch(Epoch),
 }
 
-/// What a part that may go through several shards ended.
+/// How far a part goes that may go through several shards, and how much it completes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Through {
-    /// How many of the further shards it has come to; all before the last that it has come to are whole.
+    /// The number of further shards that it reaches. All shards before the last one that it reaches are whole.
     pub further: usize,
-    /// What it ended on that last one.
+    /// How much it completes of that last one.
     pub last: Advance,
 }
 
 /// Why a part doesn't continue the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChainError {
-    /// Not where the shard's trained batches end.
+    /// It doesn't start where the shard's trained batches end.
     #[error("the part starts at {start}, the chain stands at {}", .expected.map_or_else(|| "its end".into(), |at| at.to_string()))]
     NotNext {
         /// Where the part starts.
@@ -63,7 +65,7 @@ pub enum ChainError {
         /// Where it should; `None` where the shard is no shard or the trial is done.
         expected: Option<Position>,
     },
-    /// It ends before it starts, behind the shard, elsewhere, or with another count of steps.
+    /// It ends before it starts, after the shard's end, in another shard, or with another count of steps.
     #[error("the part ends at {end}, which does not follow from {start}")]
     BadEnd {
         /// Where it starts.
@@ -74,7 +76,7 @@ pub enum ChainError {
 }
 
 impl Chain {
-    /// A trial that has trained nothing, over `shards`, each at least one row.
+    /// The chain of a trial that has trained nothing, over `shards` of at least one row each.
     #[must_use]
     pub fn new(epochs: u32, batch_size: u32, shards: &[Shard]) -> Self {
         let sizes: Vec<u32> =
@@ -86,22 +88,22 @@ impl Chain {
             step: 0,
             done: vec![0; sizes.len()],
             sizes,
-            left: per_epoch * u64::from(epochs),
+            remaining: per_epoch * u64::from(epochs),
         }
     }
 
-    /// Goes on to `epochs` epochs in all; fewer than it has change nothing.
+    /// Extends the chain to `epochs` epochs in all. A smaller number changes nothing.
     pub fn extend(&mut self, epochs: u32) {
         let more = u64::from(epochs.saturating_sub(self.epochs));
         let per_epoch: u64 = self.sizes.iter().map(|size| u64::from(*size)).sum();
-        self.left += per_epoch * more;
+        self.remaining += per_epoch * more;
         self.epochs = self.epochs.max(epochs);
     }
 
     /// All epochs are trained.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.left == 0
+        self.remaining == 0
     }
 
     /// The epoch that is being trained; the number of epochs when done.
@@ -116,31 +118,31 @@ impl Chain {
         self.step
     }
 
-    /// Batches left in all epochs.
+    /// Batches that remain in all epochs.
     #[must_use]
-    pub fn left(&self) -> u64 {
-        self.left
+    pub fn remaining(&self) -> u64 {
+        self.remaining
     }
 
-    /// Batches left of `shard` in this epoch.
+    /// Batches of `shard` that remain in this epoch.
     #[must_use]
-    pub fn left_of(&self, shard: ShardId) -> u32 {
-        self.standing(shard).map_or(0, |(done, size)| size - done)
+    pub fn remaining_in(&self, shard: ShardId) -> u32 {
+        self.progress(shard).map_or(0, |(done, size)| size - done)
     }
 
     /// Shards with batches left in this epoch, in order.
     pub fn open(&self) -> impl Iterator<Item = ShardId> + '_ {
-        let standing = self.done.iter().zip(&self.sizes).zip(0u32..);
+        let progress = self.done.iter().zip(&self.sizes).zip(0u32..);
         let running = !self.is_done();
-        standing
+        progress
             .filter(move |((done, size), _)| running && done < size)
             .map(|(_, shard)| ShardId(shard))
     }
 
-    /// Where the next part over `shard` starts; `None` where nothing of it is left.
+    /// Where the next part over `shard` starts; `None` where no batches of it remain.
     #[must_use]
     pub fn next(&self, shard: ShardId) -> Option<Position> {
-        let (done, size) = self.standing(shard)?;
+        let (done, size) = self.progress(shard)?;
         (done < size && !self.is_done()).then_some(Position {
             epoch: self.epoch,
             shard,
@@ -149,7 +151,7 @@ impl Chain {
         })
     }
 
-    /// The same, with nothing left of these shards: they are for others.
+    /// The same chain, with these shards complete in this epoch: they are reserved for others.
     #[must_use]
     pub fn without(&self, shards: impl IntoIterator<Item = ShardId>) -> Self {
         let mut chain = self.clone();
@@ -162,18 +164,18 @@ impl Chain {
         chain
     }
 
-    /// Whole hops trained: shards ended, over all epochs.
+    /// Whole hops trained, over all epochs.
     #[must_use]
     pub fn hops(&self) -> u64 {
-        let shards = u64::try_from(self.sizes.len()).unwrap_or(u64::MAX);
-        let open = u64::try_from(self.open().count()).unwrap_or(u64::MAX);
+        let shards = to_u64(self.sizes.len());
+        let open = to_u64(self.open().count());
         if self.is_done() {
             return shards * u64::from(self.epochs);
         }
         shards * u64::from(self.epoch.0) + shards - open
     }
 
-    /// Takes a trained part into the chain.
+    /// Advances the chain by a trained part.
     ///
     /// # Errors
     /// [`ChainError`] where the part isn't what comes next; the chain is unchanged then.
@@ -182,7 +184,7 @@ impl Chain {
         if expected != Some(start) {
             return Err(ChainError::NotNext { start, expected });
         }
-        let size = self.standing(start.shard).map_or(0, |(_, size)| size);
+        let size = self.progress(start.shard).map_or(0, |(_, size)| size);
         let trained = end.batch.saturating_sub(start.batch);
         let follows = Position { batch: end.batch, step: start.step + u64::from(trained), ..start };
         if trained == 0 || end.batch > size || end != follows {
@@ -193,7 +195,7 @@ impl Chain {
             *done = end.batch;
         }
         self.step = end.step;
-        self.left -= u64::from(trained);
+        self.remaining -= u64::from(trained);
         if end.batch < size {
             return Ok(Advance::Part);
         }
@@ -206,8 +208,8 @@ impl Chain {
         Ok(Advance::Epoch(ended))
     }
 
-    /// Takes a trained part into the chain that went through several shards of an epoch: over the rest of
-    /// `start`'s, then over those of `then` in order, as far as `end`. All of it, or nothing.
+    /// Advances the chain by a trained part that went through several shards of an epoch: over the rest of
+    /// `start`'s shard, then over those of `then` in order, up to `end`. It takes all of it, or nothing.
     ///
     /// # Errors
     /// [`ChainError`] where any of it isn't what comes next; the chain is unchanged then.
@@ -226,11 +228,11 @@ impl Chain {
         let mut chain = self.clone();
         let mut at = start;
         for shard in then.iter().take(last + 1) {
-            let size = chain.standing(at.shard).map_or(0, |(_, size)| size);
+            let size = chain.progress(at.shard).map_or(0, |(_, size)| size);
             let trained = u64::from(size.saturating_sub(at.batch));
             chain.advance(at, Position { batch: size, step: at.step + trained, ..at })?;
             let next = Position { shard: *shard, batch: 0, step: at.step + trained, ..at };
-            // Behind an epoch's end the next one begins, and a shard that is done comes round again.
+            // After an epoch's last shard the next epoch begins, where a trained shard is open again.
             let expected = chain.next(*shard);
             if expected != Some(next) {
                 return Err(ChainError::NotNext { start: next, expected });
@@ -242,7 +244,7 @@ impl Chain {
         Ok(Through { further: last + 1, last: advance })
     }
 
-    fn standing(&self, shard: ShardId) -> Option<(u32, u32)> {
+    fn progress(&self, shard: ShardId) -> Option<(u32, u32)> {
         let index = sojourn_protocol::unit::shard_index(shard);
         Some((*self.done.get(index)?, *self.sizes.get(index)?))
     }

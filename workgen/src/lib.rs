@@ -20,7 +20,7 @@ pub mod shards;
 
 pub use chain::{Advance, Chain, ChainError, Through};
 pub use policy::{
-    Board, Candidate, Choice, DataLocality, Decision, Outlook, Policy, PolicyName, Shards, Sooner,
-    Time, Why, shard_words,
+    Candidate, Choice, DataLocality, Decision, EarlierFinish, Forecast, Policy, PolicyName,
+    PolicyReason, PolicyView, Shards, locality_text,
 };
 pub use search::{SearchError, Trial, trials};

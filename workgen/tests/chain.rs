@@ -28,7 +28,7 @@ proptest! {
         picks in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..400),
     ) {
         let mut chain = Chain::new(epochs, 8, &shards(&rows));
-        let total = chain.left();
+        let total = chain.remaining();
         let mut trained = BTreeSet::new();
         for (which, how_far) in picks {
             let open: Vec<ShardId> = chain.open().collect();
@@ -36,7 +36,7 @@ proptest! {
                 break;
             }
             let start = chain.next(open[which.index(open.len())]).unwrap();
-            let left = chain.left_of(start.shard);
+            let left = chain.remaining_in(start.shard);
             let end = start.batch + 1 + u32::try_from(how_far.index(left as usize)).unwrap();
             for batch in start.batch..end {
                 prop_assert!(trained.insert((start.epoch, start.shard, batch)));
@@ -47,7 +47,7 @@ proptest! {
             let advance = chain.advance(start, ends_at(start, end)).unwrap();
             prop_assert_eq!(advance == Advance::Part, end < start.batch + left);
             prop_assert_eq!(chain.step(), trained.len() as u64);
-            prop_assert_eq!(chain.left(), total - chain.step());
+            prop_assert_eq!(chain.remaining(), total - chain.step());
         }
         if chain.is_done() {
             prop_assert_eq!(trained.len() as u64, total);
@@ -89,7 +89,7 @@ proptest! {
                     end = Position { shard: *shard, batch: 1, step: end.step + 1, ..start };
                     break;
                 };
-                let left = alone.left_of(*shard);
+                let left = alone.remaining_in(*shard);
                 let trained = if n == on { left.min(1 + how_far) } else { left };
                 end = ends_at(next, next.batch + trained);
                 last = alone.advance(next, end).map_err(|_| ());
@@ -139,18 +139,18 @@ fn shards_in_a_row_are_of_one_epoch_and_each_from_its_first_batch() {
     assert!(into_rest.is_err(), "a further shard begins at its first batch");
     let through = chain.advance_through(rest, &[c, b], end(c, 1, 4));
     assert_eq!(through, Ok(Through { further: 1, last: Advance::Part }));
-    assert_eq!((chain.left_of(a), chain.left_of(c), chain.left_of(b)), (0, 1, 1));
+    assert_eq!((chain.remaining_in(a), chain.remaining_in(c), chain.remaining_in(b)), (0, 1, 1));
     let rest = chain.next(c).unwrap();
     let through = chain.advance_through(rest, &[b], end(b, 1, 6));
     assert_eq!(through, Ok(Through { further: 1, last: Advance::Epoch(Epoch(0)) }));
-    assert_eq!((chain.epoch(), chain.hops(), chain.left()), (Epoch(1), 3, 6));
+    assert_eq!((chain.epoch(), chain.hops(), chain.remaining()), (Epoch(1), 3, 6));
 }
 
 #[test]
 fn a_part_out_of_place_is_refused() {
     let mut chain = Chain::new(2, 8, &shards(&[20, 8]));
     let start = chain.next(ShardId(0)).unwrap();
-    assert_eq!(chain.left_of(ShardId(0)), 3);
+    assert_eq!(chain.remaining_in(ShardId(0)), 3);
     assert_eq!(chain.advance(start, ends_at(start, 2)), Ok(Advance::Part));
     assert!(matches!(chain.advance(start, ends_at(start, 3)), Err(ChainError::NotNext { .. })));
     let rest = chain.next(ShardId(0)).unwrap();
@@ -172,14 +172,14 @@ fn an_extended_chain_goes_on_where_it_ended() {
     let mut chain = Chain::new(1, 8, &shards(&[20, 8]));
     let hop = |chain: &mut Chain, shard: u32| {
         let start = chain.next(ShardId(shard)).unwrap();
-        let left = chain.left_of(ShardId(shard));
+        let left = chain.remaining_in(ShardId(shard));
         let end =
             Position { batch: start.batch + left, step: start.step + u64::from(left), ..start };
         chain.advance(start, end).unwrap()
     };
     hop(&mut chain, 1);
     chain.extend(2);
-    assert_eq!((chain.left(), chain.hops()), (7, 1), "in the middle of an epoch");
+    assert_eq!((chain.remaining(), chain.hops()), (7, 1), "in the middle of an epoch");
     assert_eq!(hop(&mut chain, 0), Advance::Epoch(Epoch(0)));
     hop(&mut chain, 0);
     hop(&mut chain, 1);
@@ -190,7 +190,7 @@ fn an_extended_chain_goes_on_where_it_ended() {
     assert!(!chain.is_done());
     let start = Position { epoch: Epoch(2), shard: ShardId(1), batch: 0, step: 8 };
     assert_eq!(chain.next(ShardId(1)), Some(start));
-    assert_eq!((chain.left(), chain.hops()), (4, 4));
+    assert_eq!((chain.remaining(), chain.hops()), (4, 4));
     hop(&mut chain, 1);
     assert_eq!(hop(&mut chain, 0), Advance::Epoch(Epoch(2)));
     assert!(chain.is_done());

@@ -16,17 +16,17 @@ fn plan(name: PlannerName, problem: &Problem, seed: u64, iterations: u64) -> Opt
     name.planner().plan(problem, seed, &mut Iterations::new(iterations))
 }
 
-fn place() -> impl Strategy<Value = Machine> {
+fn machine() -> impl Strategy<Value = Machine> {
     (prop_oneof![Just(0), 0_u64..50], prop_oneof![3 => Just(0), 1 => 0_u64..5])
         .prop_map(|(free_at, latency)| Machine { free_at, latency })
 }
 
-fn trial(shards: usize, places: usize) -> impl Strategy<Value = PlanTrial> {
+fn trial(shards: usize, machines: usize) -> impl Strategy<Value = PlanTrial> {
     let open = Just((0..shards as u32).collect::<Vec<_>>()).prop_shuffle();
     let pace = prop_oneof![
         Just(Vec::new()),
-        proptest::collection::vec(PACE_ONE / 4..PACE_ONE * 4, places),
-        proptest::collection::vec(Just(PACE_ONE), places),
+        proptest::collection::vec(PACE_ONE / 4..PACE_ONE * 4, machines),
+        proptest::collection::vec(Just(PACE_ONE), machines),
     ];
     let work = prop_oneof![
         proptest::collection::vec(0_u64..40, shards),
@@ -40,33 +40,35 @@ fn trial(shards: usize, places: usize) -> impl Strategy<Value = PlanTrial> {
     )
 }
 
-fn holders(places: usize) -> impl Strategy<Value = Option<Vec<u32>>> {
+fn holders(machines: usize) -> impl Strategy<Value = Option<Vec<u32>>> {
     prop_oneof![
         Just(None),
-        (0..places as u32).prop_map(|place| Some(vec![place])),
-        proptest::sample::subsequence((0..places as u32).collect::<Vec<_>>(), 1..=places)
+        (0..machines as u32).prop_map(|machine| Some(vec![machine])),
+        proptest::sample::subsequence((0..machines as u32).collect::<Vec<_>>(), 1..=machines)
             .prop_shuffle()
             .prop_map(Some),
     ]
 }
 
 fn problem() -> impl Strategy<Value = Problem> {
-    (0_usize..6, 0_usize..6, 1_usize..5, 0..3).prop_flat_map(|(trials, shards, places, pinned)| {
-        let all = proptest::collection::vec(holders(places), shards);
-        (
-            proptest::collection::vec(trial(shards, places), trials),
-            proptest::collection::vec(place(), places),
-            all,
-        )
-            .prop_map(move |(trials, places, mut holders)| {
-                if pinned > 0 {
-                    for (shard, holders) in holders.iter_mut().enumerate() {
-                        *holders = Some(vec![(shard % places.len()) as u32]);
+    (0_usize..6, 0_usize..6, 1_usize..5, 0..3).prop_flat_map(
+        |(trials, shards, machines, pinned)| {
+            let all = proptest::collection::vec(holders(machines), shards);
+            (
+                proptest::collection::vec(trial(shards, machines), trials),
+                proptest::collection::vec(machine(), machines),
+                all,
+            )
+                .prop_map(move |(trials, machines, mut holders)| {
+                    if pinned > 0 {
+                        for (shard, holders) in holders.iter_mut().enumerate() {
+                            *holders = Some(vec![(shard % machines.len()) as u32]);
+                        }
                     }
-                }
-                Problem { trials, places, holders }
-            })
-    })
+                    Problem { trials, machines, holders }
+                })
+        },
+    )
 }
 
 /// Of hops that begin at one instant any may be the one that ends too late.
@@ -85,7 +87,7 @@ fn rollout_takes_no_plan_that_ends_later_than_the_one_it_has() {
             trial(0, &[], 1, [37, 30, 27, 15, 5]),
             trial(0, &[0, 1, 2, 3, 4], 0, [2; 5]),
         ],
-        places: vec![Machine { free_at: 0, latency: 0 }, Machine { free_at: 0, latency: 1 }],
+        machines: vec![Machine { free_at: 0, latency: 0 }, Machine { free_at: 0, latency: 1 }],
         holders: vec![Some(vec![0]), None, Some(vec![1]), Some(vec![0]), None],
     };
     let ltrp = plan(PlannerName::Ltrp, &problem, 0, 0).unwrap().makespan;
@@ -103,7 +105,7 @@ proptest! {
         prop_assert_eq!(problem.check(), Ok(()));
         for name in PlannerName::ALL {
             let Some(schedule) = plan(name, &problem, seed, 20) else {
-                prop_assert!(matches!(name, PlannerName::Cyclic | PlannerName::Roam));
+                prop_assert!(matches!(name, PlannerName::Cyclic | PlannerName::Migration));
                 continue;
             };
             prop_assert_eq!(schedule.check(&problem), Ok(()), "{:?}", name);
@@ -150,7 +152,7 @@ fn mean(name: PlannerName, of: impl Fn(u64) -> Problem, seeds: u64, iterations: 
 #[test]
 fn ratios_are_as_good_as_claimed() {
     let pinned =
-        |trials, places| move |seed| convnets(trials, places, false, Holders::Pinned, seed);
+        |trials, machines| move |seed| convnets(trials, machines, false, Holders::Pinned, seed);
     assert!(mean(PlannerName::Ltrp, pinned(16, 8), 20, 0) <= 1.01);
     assert!(mean(PlannerName::Rollout, pinned(16, 8), 20, 200) <= 1.002);
     assert!(mean(PlannerName::Ltrp, pinned(64, 32), 20, 0) <= 1.01);
@@ -170,20 +172,21 @@ fn a_small_shop_is_done_in_its_bound() {
     assert_eq!(problem.lower_bound(), 8, "the first job");
     let schedule = plan(PlannerName::Ltrp, &problem, 0, 0).unwrap();
     assert_eq!(schedule.makespan, 8);
-    let step = |trial, shard, start, end| Step { trial, epoch: 0, shard, place: shard, start, end };
+    let step =
+        |trial, shard, start, end| Step { trial, epoch: 0, shard, machine: shard, start, end };
     let steps = [step(0, 0, 0, 3), step(1, 1, 0, 2), step(1, 0, 3, 7), step(0, 1, 3, 8)];
     assert_eq!(schedule, Schedule::new(steps.to_vec()));
 }
 
 #[test]
-fn the_bound_knows_places_trials_and_capacity() {
+fn the_bound_knows_machines_trials_and_capacity() {
     let mut problem = Problem::of_open_shop(&[vec![5, 1], vec![5, 1], vec![5, 1]]);
     assert_eq!(problem.lower_bound(), 15, "the first machine");
-    problem.places[0] = Machine { free_at: 7, latency: 2 };
+    problem.machines[0] = Machine { free_at: 7, latency: 2 };
     assert_eq!(problem.lower_bound(), 26, "and when it is free, and its rests");
-    problem.places[0] = Machine::default();
+    problem.machines[0] = Machine::default();
     problem.holders = vec![None, None];
-    assert_eq!(problem.lower_bound(), 9, "18 on two places");
+    assert_eq!(problem.lower_bound(), 9, "18 on two machines");
     problem.trials[0].free_at = 20;
     assert_eq!(problem.lower_bound(), 26, "the first trial");
     problem.trials[0].free_at = 0;
@@ -212,7 +215,7 @@ fn a_schedule_that_is_none_is_found_out() {
     assert!(matches!(missing, Err(ScheduleError::Missing { .. })), "{missing:?}");
     let twice = broken(&|schedule| schedule.steps.push(*schedule.steps.last().unwrap()));
     assert!(matches!(twice, Err(ScheduleError::Twice(_))), "{twice:?}");
-    let elsewhere = broken(&|schedule| schedule.steps[0].place = 1);
+    let elsewhere = broken(&|schedule| schedule.steps[0].machine = 1);
     assert!(matches!(elsewhere, Err(ScheduleError::Unknown(_))), "{elsewhere:?}");
     let short = broken(&|schedule| schedule.steps[0].end = 1);
     assert!(matches!(short, Err(ScheduleError::Duration(_, 3))), "{short:?}");
@@ -242,7 +245,7 @@ fn a_problem_that_is_none_is_found_out() {
     let open = with(&|problem| problem.trials[0].open.push(1));
     assert_eq!(open, Err(ProblemError::Open { trial: 0, shard: 1 }));
     let holder = with(&|problem| problem.holders[1] = Some(vec![2]));
-    assert_eq!(holder, Err(ProblemError::Holder { shard: 1, place: 2 }));
+    assert_eq!(holder, Err(ProblemError::Holder { shard: 1, machine: 2 }));
     let nowhere = with(&|problem| problem.holders[1] = Some(Vec::new()));
     assert_eq!(nowhere, Err(ProblemError::Nowhere { shard: 1, trial: 0 }));
     let long = with(&|problem| problem.trials[0].work[0] = u64::MAX);
@@ -265,18 +268,18 @@ fn trials_that_take_time_to_move_stay_where_they_are() {
     };
     let problem = Problem {
         trials: vec![trial(10, 1), trial(10, 0), trial(9, 0)],
-        places: vec![Machine::default(); 2],
+        machines: vec![Machine::default(); 2],
         holders: vec![None; 2],
     };
     let schedule = plan(PlannerName::Rollout, &problem, 1, 10).unwrap();
     assert_eq!(schedule.check(&problem), Ok(()));
-    let moved = |trial: u32, place: u32| {
-        schedule.steps.iter().any(|step| step.trial == trial && step.place != place)
+    let moved = |trial: u32, machine: u32| {
+        schedule.steps.iter().any(|step| step.trial == trial && step.machine != machine)
     };
     assert!(!moved(0, 1) && !moved(1, 0) && !moved(2, 0), "{schedule:?}");
     // While one of the two sends its checkpoint, the other trains.
     let on_first: Vec<u32> =
-        schedule.steps.iter().filter(|step| step.place == 0).map(|step| step.trial).collect();
+        schedule.steps.iter().filter(|step| step.machine == 0).map(|step| step.trial).collect();
     assert_eq!(on_first, [1, 1, 2, 2, 1, 1, 2, 2]);
     assert_eq!(schedule.makespan, 76);
 }

@@ -1,4 +1,4 @@
-//! Policies: they take only what is open, prefer what the place holds, and don't depend on chance or
+//! Policies: they choose only open hops, prefer shards that the machine holds, and don't depend on randomness or
 //! order where they say so.
 
 use proptest::prelude::*;
@@ -6,11 +6,12 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{ShardId, TrialId},
     manifest::Shard,
+    quantity::{Micros, Speed, Work},
     seeds,
 };
-use sojourn_workgen::{Board, Candidate, Chain, Decision, Outlook, PolicyName, Shards};
+use sojourn_workgen::{Candidate, Chain, Decision, Forecast, PolicyName, PolicyView, Shards};
 
-/// Trials with the same open shards and different work, sorted as a board has them.
+/// Trials with the same open shards and different work, sorted as a policy sees them.
 struct Sample {
     chain: Chain,
     trials: Vec<(TrialId, u64)>,
@@ -29,38 +30,39 @@ impl Sample {
     }
 }
 
-impl Board for Sample {
+impl PolicyView for Sample {
     fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_> {
         let chain = &self.chain;
         let candidate = move |&(trial, work): &(TrialId, u64)| Candidate {
             trial,
             chain,
-            work,
-            waited: 0,
-            way: 0,
+            work: Work(work),
+            waited: Micros::ZERO,
+            transfer_time: Micros::ZERO,
         };
         Box::new(self.trials.iter().map(candidate))
     }
     fn shards(&self) -> Shards<'_> {
         Shards { own: self.own.as_deref(), cached: &self.cached, load: &[0, 1, 2, 0, 1, 2] }
     }
-    fn outlook(&self) -> Outlook {
-        Outlook { speed: 1, fastest: 1, unit: 1, ends_in: 0 }
+    fn forecast(&self) -> Forecast {
+        let speed = Speed::REFERENCE;
+        Forecast { speed, fastest: speed, ends_in: Micros::ZERO }
     }
 }
 
 #[test]
 fn ltrp_takes_the_longest_and_a_held_shard() {
-    let mut chance = seeds::stream("test", &[]);
+    let mut rng = seeds::stream("test", &[]);
     let policy = PolicyName::Ltrp.policy();
-    let choose = |board: &Sample, chance: &mut _| {
-        let choice = policy.choose(board, chance).choice().unwrap();
+    let choose = |view: &Sample, rng: &mut _| {
+        let choice = policy.choose(view, rng).choice().unwrap();
         (choice.trial.0, choice.shard.0)
     };
-    assert_eq!(choose(&Sample::new(&[10_000, 50_000, 50_000], &[4]), &mut chance), (1, 4));
+    assert_eq!(choose(&Sample::new(&[10_000, 50_000, 50_000], &[4]), &mut rng), (1, 4));
     let none_held = Sample::new(&[50_000, 10_000], &[]);
-    assert_eq!(choose(&none_held, &mut chance), (0, 2), "then the more loaded shard");
-    assert_eq!(policy.choose(&Sample::new(&[], &[]), &mut chance), Decision::Nothing);
+    assert_eq!(choose(&none_held, &mut rng), (0, 2), "then the more loaded shard");
+    assert_eq!(policy.choose(&Sample::new(&[], &[]), &mut rng), Decision::Nothing);
 }
 
 proptest! {
@@ -72,17 +74,17 @@ proptest! {
         seed in any::<u64>(),
         name in prop::sample::select(PolicyName::ALL.to_vec()),
     ) {
-        let mut chance = seeds::stream("test", &[seed]);
+        let mut rng = seeds::stream("test", &[seed]);
         let held: Vec<u32> = held.into_iter().collect();
-        let mut board = Sample::new(&work, &held);
+        let mut view = Sample::new(&work, &held);
         let own: Vec<ShardId> = (0..6).filter(|n| !elsewhere.contains(n)).map(ShardId).collect();
         let own_held: Vec<ShardId> =
             own.iter().copied().filter(|shard| held.contains(&shard.0)).collect();
-        board.own = Some(own.clone());
-        let choice = name.policy().choose(&board, &mut chance).choice();
+        view.own = Some(own.clone());
+        let choice = name.policy().choose(&view, &mut rng).choice();
         prop_assert_eq!(choice.is_none(), own.is_empty());
         let Some(choice) = choice else { return Ok(()) };
-        prop_assert!(board.chain.open().any(|shard| shard == choice.shard));
+        prop_assert!(view.chain.open().any(|shard| shard == choice.shard));
         prop_assert!(own.contains(&choice.shard));
         prop_assert!(own_held.is_empty() || own_held.contains(&choice.shard));
         if name != PolicyName::Randomized {

@@ -1,7 +1,7 @@
 //! What holds of every number of shards.
 
 use proptest::prelude::*;
-use sojourn_workgen::shards::{Load, MOST_SHARDS, ShardHost, by_speed, shard_count, shares};
+use sojourn_workgen::shards::{Load, MAX_SHARDS, ShardHost, by_speed, shard_count, shares};
 
 fn load() -> impl Strategy<Value = Load> {
     let sizes = (1u64.., 0u64..1 << 50, 0u64..100_000, 0u64..1 << 20);
@@ -34,7 +34,7 @@ proptest! {
     #[test]
     fn there_is_a_row_for_every_shard(load in load(), hosts in hosts()) {
         let count = shard_count(&load, &hosts);
-        prop_assert!((1..=MOST_SHARDS).contains(&count.shards));
+        prop_assert!((1..=MAX_SHARDS).contains(&count.shards));
         prop_assert!(count.shards == 1 || u64::from(count.shards) <= load.rows / (4 * load.batch.max(1)));
         prop_assert!(!count.to_string().is_empty());
     }

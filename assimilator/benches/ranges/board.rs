@@ -70,7 +70,7 @@ impl Seat {
         };
         Unit {
             lease: LEASE,
-            taking: ClaimId(u64::from(current.version().0)),
+            claim: ClaimId(u64::from(current.version().0)),
             term: Millis::from_secs(60),
             trained: Trained { base: base.version(), checkpoint, end, sums, train_micros: 1 },
             hop,
@@ -128,7 +128,7 @@ impl Queue for Seat {
             return Ok(LeadAnswer::default());
         }
         let same = |board: &LeadRequest| {
-            (board.unit.taking, &board.task) == (request.unit.taking, &request.task)
+            (board.unit.claim, &board.task) == (request.unit.claim, &request.task)
         };
         if !inner.board.as_ref().is_some_and(same) {
             inner.waiting = request.left.iter().map(|left| (left.range, *left)).collect();

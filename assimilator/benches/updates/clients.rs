@@ -112,9 +112,9 @@ impl Queue for Trial {
             canary: None,
         };
         let (expected_end, version) = (trained.end, current.next());
-        let (taking, term) = (ClaimId::default(), Millis::from_secs(60));
+        let (claim, term) = (ClaimId::default(), Millis::from_secs(60));
         let merge = Some(merge);
-        let unit = Unit { lease, taking, term, hop, trained, expected_end, version, merge };
+        let unit = Unit { lease, claim, term, hop, trained, expected_end, version, merge };
         Ok(Some(Work::Unit(Box::new(unit))))
     }
 

@@ -3,9 +3,9 @@
 /// Norms that are remembered.
 pub const WINDOW: usize = 101;
 /// Norms that have to be known before any change is clipped.
-const ENOUGH: usize = 5;
+const MIN_NORMS: usize = 5;
 /// The longest change, in medians.
-const LONGEST: f64 = 2.0;
+const MAX_NORM_RATIO: f64 = 2.0;
 
 /// The norms of the last changes, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,8 +24,10 @@ impl Norms {
     /// It is 1 too while fewer than five norms are known, and where the median is 0, which says nothing.
     #[must_use]
     pub fn scale(&self, norm: f64) -> f64 {
-        match self.median().filter(|_| self.0.len() >= ENOUGH) {
-            Some(median) if median > 0.0 && norm > LONGEST * median => LONGEST * median / norm,
+        match self.median().filter(|_| self.0.len() >= MIN_NORMS) {
+            Some(median) if median > 0.0 && norm > MAX_NORM_RATIO * median => {
+                MAX_NORM_RATIO * median / norm
+            }
             _ => 1.0,
         }
     }

@@ -5,6 +5,7 @@ use sojourn_codec::{Dtype, TensorSpec, TensorView, decode};
 use sojourn_model::{CheckpointLayout, LINEAGE, Lineage};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
+    quantity::to_u64,
     report::Trained,
     unit::Hop,
 };
@@ -41,7 +42,7 @@ pub fn screen<'a>(
     if trained.base != hop.base.version() {
         return Err(Refusal::Base { expected: hop.base.version(), actual: trained.base });
     }
-    let bytes = u64::try_from(upload.len()).unwrap_or(u64::MAX);
+    let bytes = to_u64(upload.len());
     let checkpoint = check_name(trained.checkpoint, BlobRef { sha256: found, bytes })?;
     let tensors = decode(upload)?;
     check_tensors(layout.tensors(), &tensors)?;
@@ -117,7 +118,7 @@ fn check_lineage(
     }
     let says = lineage.position;
     // Of several hops, the one that it ended in.
-    let mut stretches = hop.stretches();
+    let mut stretches = hop.segments();
     let stretch = stretches.find(|stretch| {
         let start = stretch.start;
         (lineage.hop_seed, says.epoch, says.shard) == (stretch.seed, start.epoch, start.shard)

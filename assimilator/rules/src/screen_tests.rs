@@ -10,7 +10,7 @@ use sojourn_protocol::{
     position::Position,
     report::Sums,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
-    unit::{Base, Leg, TrialContext},
+    unit::{Base, NextHop, TrialContext},
 };
 
 fn hop() -> Hop {
@@ -105,7 +105,7 @@ fn a_partial_checkpoint_passes_where_report_and_bytes_agree() {
 fn of_several_hops_in_a_row_the_one_that_it_ended_in_counts() {
     let blob = BlobRef { sha256: Digest::of(b"other"), bytes: 5 };
     let shard = Shard { blob, rows: 5 };
-    let leg = |n, seed| Leg { shard_id: ShardId(n), shard, seed };
+    let leg = |n, seed| NextHop { shard_id: ShardId(n), shard, seed };
     let hop = Hop { then: vec![leg(4, 100), leg(2, 101)], ..hop() };
     let seed_of = |shard| match shard {
         0 => 99,

@@ -4,7 +4,7 @@ use crate::world::{LEASE, World, blob_of, checkpoint, hop, is_held, with_first};
 use sojourn_assimilator::{
     Contents, Fault, LossError, Losses, Made, Merged, Offer, Outcome, QueueError, Step,
 };
-use sojourn_model::{CheckpointLayout, Lineage, given_parameters, initial_checkpoint};
+use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint, weights_parameters};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     manifest::Shard,
@@ -122,8 +122,8 @@ fn a_merged_version_equals_that_of_the_rules() {
         let (one, many) = (World::new(), World::new());
         let initial =
             initial_checkpoint(&hop(Base::Initial { seed: 3 }).context, 3, Lineage::initial(3));
-        let parameters = given_parameters(&initial.unwrap()).unwrap();
-        let given = Base::Given { seed: 3, parameters: many.publish(&parameters) };
+        let parameters = weights_parameters(&initial.unwrap()).unwrap();
+        let given = Base::InitialWeights { seed: 3, parameters: many.publish(&parameters) };
         for (world, first) in [(&one, Base::Initial { seed: 3 }), (&many, given)] {
             let mut trial = Trial::new(rule, first);
             let keeps = world.assimilator().with_split_over(split_over);

@@ -68,8 +68,8 @@ impl Queue for Remembers {
         Ok(unit.map(|unit| Work::Unit(Box::new(unit))))
     }
 
-    fn renew(&self, lease: LeaseId, taking: ClaimId) -> Result<Offer, QueueError> {
-        self.renewed.lock().unwrap().push((lease, taking));
+    fn renew(&self, lease: LeaseId, claim: ClaimId) -> Result<Offer, QueueError> {
+        self.renewed.lock().unwrap().push((lease, claim));
         Ok(Offer::Taken)
     }
 
@@ -174,7 +174,7 @@ impl World {
         let current = merge.as_ref().map_or(base, |merge| merge.current.version());
         let unit = Unit {
             lease: LEASE,
-            taking: ClaimId(8),
+            claim: ClaimId(8),
             term: self.queue.term,
             hop: hop.clone(),
             trained,

@@ -1,7 +1,7 @@
 //! What the slots of each device could do with.
 
 use crate::{config::AgentConfig, lease::HeldLease, slots::Slots};
-use sojourn_protocol::inventory::Demand;
+use sojourn_protocol::{inventory::Demand, quantity::SaturatingFrom as _};
 
 /// Idle slots and wanted leases of one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl DeviceDemand {
     /// Of a device with so many slots and units, where for each slot so many are wanted ahead.
     #[must_use]
     pub fn new(slots: u32, units: usize, units_ahead: u32) -> Self {
-        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let units = u32::saturating_from(units);
         let all = slots.saturating_mul(units_ahead.saturating_add(1));
         Self { slots, idle: slots.saturating_sub(units), wanted: all.saturating_sub(units) }
     }

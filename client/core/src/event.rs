@@ -2,8 +2,9 @@
 //!
 //! Each action that starts an executor ends with one final event, which names it. Other events may come in between.
 
+pub use crate::requests::AskId;
 use crate::time::Micros;
-pub use crate::{reason::ReleaseReason, requests::AskId};
+pub use sojourn_protocol::reason::ReleaseReason;
 use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, WorkAnswer},
     digest::{BlobRef, Digest},

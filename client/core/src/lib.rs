@@ -40,7 +40,6 @@ mod event;
 mod fetch_order;
 pub mod lease;
 mod needs;
-mod reason;
 mod requests;
 mod retry;
 mod share;

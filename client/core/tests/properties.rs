@@ -21,7 +21,7 @@ use sojourn_protocol::{
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     time::{Millis, UnixMillis},
     trainer::Progress,
-    unit::{Base, Hop, Lease, Leg, TrialContext, Unit},
+    unit::{Base, Hop, Lease, NextHop, TrialContext, Unit},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,7 +50,7 @@ fn context() -> Arc<TrialContext> {
 /// A hop over a shard, and over others after it.
 fn lease(id: u64, shards: &[u8]) -> Lease {
     let shard = |number: &u8| Shard { blob: blob(*number), rows: 8 };
-    let leg = |n: &u8| Leg { shard_id: ShardId(u32::from(*n)), shard: shard(n), seed: 1 };
+    let leg = |n: &u8| NextHop { shard_id: ShardId(u32::from(*n)), shard: shard(n), seed: 1 };
     let unit = Unit::Train(Hop {
         job: JobId(1),
         trial: TrialId(0),

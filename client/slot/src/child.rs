@@ -9,7 +9,8 @@ use crate::{
 use sojourn_protocol::{
     report::{Failure, FailureKind},
     trainer::{
-        Hello, Here, PINNED_ENVIRONMENT, Pace, TRAINER_PROTOCOL, TrainerLine, TrainerRequest,
+        Hello, PINNED_ENVIRONMENT, Pace, ShardArrived, TRAINER_PROTOCOL, TrainerLine,
+        TrainerRequest,
     },
 };
 use std::{
@@ -33,7 +34,7 @@ use tokio::{
 /// How long a trainer may take to say hello: libtorch starts, and trains for a moment to measure itself.
 const HELLO_WITHIN: Duration = Duration::from_secs(60);
 /// The longest line that a trainer may say; more is garbage.
-const LONGEST_LINE: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 /// Lines of the log that a message shows.
 const TAIL_LINES: usize = 12;
 /// How long a process that has closed its output may take to end.
@@ -65,7 +66,7 @@ pub(crate) struct Said<'a, Stop> {
     /// It is to go at this pace.
     pub(crate) pace: watch::Receiver<Pace>,
     /// Files that come.
-    pub(crate) files: UnboundedReceiver<Here>,
+    pub(crate) files: UnboundedReceiver<ShardArrived>,
 }
 
 /// What came instead of a line.
@@ -149,7 +150,7 @@ impl Child {
                     said.stop = None;
                     TrainerRequest::Stop
                 }
-                Some(file) = said.files.recv() => TrainerRequest::Here(file),
+                Some(file) = said.files.recv() => TrainerRequest::ShardArrived(file),
                 next = next(&mut said.pace) => {
                     if next == self.pace {
                         continue;
@@ -234,7 +235,7 @@ async fn send(requests: &mut ChildStdin, request: &TrainerRequest) -> io::Result
 
 async fn read_line(lines: &mut (impl AsyncBufRead + Unpin)) -> Result<TrainerLine, Broken> {
     let mut line = Vec::new();
-    lines.take(LONGEST_LINE).read_until(b'\n', &mut line).await.map_err(Broken::Read)?;
+    lines.take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await.map_err(Broken::Read)?;
     if line.is_empty() {
         return Err(Broken::Ended);
     }
@@ -295,7 +296,7 @@ impl Log {
             let mut stderr = BufReader::new(stderr);
             loop {
                 let mut line = Vec::new();
-                let read = (&mut stderr).take(LONGEST_LINE).read_until(b'\n', &mut line).await;
+                let read = (&mut stderr).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await;
                 if !matches!(read, Ok(bytes) if bytes > 0) {
                     return;
                 }

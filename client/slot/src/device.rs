@@ -1,5 +1,6 @@
 //! What a slot's trainer computes on.
 
+use sojourn_protocol::quantity::{SaturatingFrom as _, mul_div};
 use std::{fmt, path::PathBuf};
 
 /// A processor that trains.
@@ -30,15 +31,14 @@ impl MemoryShare {
     /// `bytes` of `total`, rounded down: at least one part, at most the whole.
     #[must_use]
     pub fn of(bytes: u64, total: u64) -> Self {
-        let parts = u128::from(bytes) * u128::from(WHOLE) / u128::from(total.max(1));
-        Self(u16::try_from(parts).unwrap_or(WHOLE).clamp(1, WHOLE))
+        let parts = mul_div(bytes, WHOLE.into(), total.max(1));
+        Self(u16::saturating_from(parts).clamp(1, WHOLE))
     }
 
     /// So much of `total` bytes.
     #[must_use]
     pub fn bytes(self, total: u64) -> u64 {
-        let bytes = u128::from(total) * u128::from(self.0) / u128::from(WHOLE);
-        u64::try_from(bytes).unwrap_or(total)
+        mul_div(total, self.0.into(), WHOLE.into())
     }
 }
 

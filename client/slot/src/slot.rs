@@ -8,7 +8,10 @@ use crate::{
 use sojourn_protocol::{
     digest::Digest,
     report::{Failure, FailureKind, Outcome},
-    trainer::{Hello, Here, Pace, Predict, Predicted, RunUnit, Told, TrainerLine, TrainerRequest},
+    trainer::{
+        Hello, Pace, Predict, Predicted, RunUnit, ShardArrived, TrainerLine, TrainerRequest,
+        TrainerUpdate,
+    },
 };
 use std::{collections::BTreeMap, future::pending, pin::pin};
 use tokio::sync::{
@@ -24,7 +27,7 @@ pub fn full_pace() -> watch::Receiver<Pace> {
 
 /// The later files of a unit that begins with all of them.
 #[must_use]
-pub fn no_more_files() -> UnboundedReceiver<Here> {
+pub fn no_more_files() -> UnboundedReceiver<ShardArrived> {
     unbounded_channel().1
 }
 
@@ -73,7 +76,7 @@ impl Slot {
     pub async fn run(
         &mut self,
         unit: RunUnit,
-        on_told: impl FnMut(Told),
+        on_told: impl FnMut(TrainerUpdate),
         stop: impl Future<Output = ()>,
         pace: watch::Receiver<Pace>,
     ) -> Result<Outcome, SlotError> {
@@ -88,10 +91,10 @@ impl Slot {
     pub async fn run_with(
         &mut self,
         unit: RunUnit,
-        on_told: impl FnMut(Told),
+        on_told: impl FnMut(TrainerUpdate),
         stop: impl Future<Output = ()>,
         pace: watch::Receiver<Pace>,
-        files: UnboundedReceiver<Here>,
+        files: UnboundedReceiver<ShardArrived>,
     ) -> Result<Outcome, SlotError> {
         let mode = self.mode(unit.unit.context().pinned_threads);
         let request = TrainerRequest::Run(Box::new(unit));
@@ -128,7 +131,7 @@ impl Slot {
         &mut self,
         mode: Mode,
         request: &TrainerRequest,
-        mut on_told: impl FnMut(Told),
+        mut on_told: impl FnMut(TrainerUpdate),
         mut said: Said<'_, impl Future<Output = ()>>,
     ) -> Result<TrainerLine, SlotError> {
         let mut child = self.take(mode).await?;
@@ -142,7 +145,7 @@ impl Slot {
         }
         let answer = loop {
             match child.line_or(&mut said).await {
-                Ok(TrainerLine::Told(told)) => on_told(told),
+                Ok(TrainerLine::Update(told)) => on_told(told),
                 Ok(TrainerLine::Hello(_)) => {
                     let garbage = Broken::Garbage("hello again".into());
                     return Ok(TrainerLine::Failed(child.end(garbage).await));

@@ -10,8 +10,8 @@ use sojourn_protocol::{
     report::{Failure, FailureKind, Outcome, Sums, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{
-        Hello, Here, Pace, Predict, Predicted, Progress, RunUnit, TRAINER_PROTOCOL, Told,
-        TrainerLine,
+        Hello, Pace, Predict, Predicted, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL,
+        TrainerLine, TrainerUpdate,
     },
     unit::{Base, Hop, TrialContext, Unit},
 };
@@ -88,7 +88,7 @@ fn unit(pinned_threads: Option<u32>) -> RunUnit {
         }),
         files: Default::default(),
         output: "out".into(),
-        coming: Default::default(),
+        pending: Default::default(),
         until: None,
         keep_every: None,
     }
@@ -104,7 +104,7 @@ fn failure(outcome: Outcome) -> (FailureKind, String) {
 #[tokio::test]
 async fn one_trainer_does_many_units_and_tells_progress() {
     let folder = TempDir::new().unwrap();
-    let progress = line(&TrainerLine::Told(Told::Progress(Progress { done: 1, of: 2 })));
+    let progress = line(&TrainerLine::Update(TrainerUpdate::Progress(Progress { done: 1, of: 2 })));
     let done = line(&TrainerLine::Trained(trained()));
     let starts = folder.path().join("starts");
     let script = format!(
@@ -120,7 +120,10 @@ async fn one_trainer_does_many_units_and_tells_progress() {
             slot.run(unit(Some(1)), |told| seen.push(told), pending(), full_pace()).await.unwrap();
         assert_eq!(
             (outcome, seen),
-            (Outcome::Trained(trained()), vec![Told::Progress(Progress { done: 1, of: 2 })])
+            (
+                Outcome::Trained(trained()),
+                vec![TrainerUpdate::Progress(Progress { done: 1, of: 2 })]
+            )
         );
     }
     assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 1);
@@ -310,7 +313,7 @@ async fn a_trainer_that_the_kernel_ends_for_want_of_memory_says_so_and_another_k
 #[tokio::test]
 async fn a_trainer_that_is_ended_for_want_of_memory_says_why() {
     let folder = TempDir::new().unwrap();
-    let progress = line(&TrainerLine::Told(Told::Progress(Progress { done: 1, of: 2 })));
+    let progress = line(&TrainerLine::Update(TrainerUpdate::Progress(Progress { done: 1, of: 2 })));
     let script = format!("{}read request\n{progress}read forever\n", hello(TRAINER_PROTOCOL));
     let config = SlotConfig::new(write(folder.path(), &script));
     let crew = Arc::clone(&config.crew);
@@ -385,7 +388,7 @@ async fn a_trainer_is_told_of_its_pace_and_so_is_the_one_that_comes_after_it() {
         hello(TRAINER_PROTOCOL),
         told.display(),
         line(&TrainerLine::Trained(trained())),
-        line(&TrainerLine::Told(Told::Progress(Progress { done: 1, of: 2 }))),
+        line(&TrainerLine::Update(TrainerUpdate::Progress(Progress { done: 1, of: 2 }))),
     );
     let mut slot = slot(&folder, &script);
     let paces = watch::Sender::new(Pace::percent(30).unwrap());
@@ -410,7 +413,8 @@ async fn a_trainer_is_told_of_files_that_come_while_its_unit_runs() {
     let told = folder.path().join("told");
     // It waits for one file after the other.
     let shards = [b"one", b"two"].map(|name| Digest::of(name));
-    let [first, second] = shards.map(|blob| line(&TrainerLine::Told(Told::Waits(blob))));
+    let [first, second] =
+        shards.map(|blob| line(&TrainerLine::Update(TrainerUpdate::ShardNeeded(blob))));
     let script = format!(
         "{}while read request; do\n{first}read one\necho \"$one\" >> {told}\n{second}read two\necho \"$two\" >> {told}\n{}done\n",
         hello(TRAINER_PROTOCOL),
@@ -422,9 +426,9 @@ async fn a_trainer_is_told_of_files_that_come_while_its_unit_runs() {
     let mut brings = Some(brings);
     let mut waited = Vec::new();
     let on_told = |told| {
-        let Told::Waits(blob) = told else { panic!("{told:?}") };
+        let TrainerUpdate::ShardNeeded(blob) = told else { panic!("{told:?}") };
         waited.push(blob);
-        let file = Here { blob, path: "there".into() };
+        let file = ShardArrived { blob, path: "there".into() };
         brings.as_ref().unwrap().send(file).unwrap();
         if blob == shards[1] {
             // Nothing more comes, and the unit is still waited for.

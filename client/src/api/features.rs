@@ -5,7 +5,7 @@ use reqwest::header::HeaderMap;
 use sojourn_protocol::{
     PROTOCOL_HEADER,
     api::{
-        AWAITING_SHARDS, DELTA_UPLOADS, FEATURES_HEADER, Held, HeldState, MADE_CHECKPOINTS,
+        AWAITING_SHARDS, DELTA_UPLOADS, FEATURES_HEADER, Held, HeldState, PRODUCED_CHECKPOINTS,
         UPLOAD_PROGRESS,
     },
     direct::DIRECT_UPLOADS,
@@ -31,7 +31,7 @@ impl Features {
         let words = headers.get(FEATURES_HEADER).and_then(|value| value.to_str().ok());
         let has = |wanted| words.unwrap_or_default().split(',').any(|word| word.trim() == wanted);
         self.awaiting_shards.store(has(AWAITING_SHARDS), Ordering::Relaxed);
-        self.made_checkpoints.store(has(MADE_CHECKPOINTS), Ordering::Relaxed);
+        self.made_checkpoints.store(has(PRODUCED_CHECKPOINTS), Ordering::Relaxed);
         self.upload_progress.store(has(UPLOAD_PROGRESS), Ordering::Relaxed);
         self.delta_uploads.store(has(DELTA_UPLOADS), Ordering::Relaxed);
         self.direct_uploads.store(has(DIRECT_UPLOADS), Ordering::Relaxed);

@@ -21,6 +21,7 @@ pub(crate) use ready::{Ready, ready};
 
 use driver::Gpu;
 use library::{TORCH_VARIABLE, TORCH_VERSION};
+use sojourn_protocol::quantity::to_usize;
 use sojourn_slot::Device;
 use std::{env, path::PathBuf, str::FromStr};
 use tokio::process::Command;
@@ -111,7 +112,7 @@ impl Gpus {
 
     /// The GPU of slot number `slot`: each gets as many slots as the next, to within one.
     fn of_slot(&self, slot: u32) -> Option<&Gpu> {
-        let turn = usize::try_from(slot).unwrap_or(0).checked_rem(self.gpus.len())?;
+        let turn = to_usize(slot).checked_rem(self.gpus.len())?;
         self.gpus.get(turn)
     }
 

@@ -6,7 +6,7 @@ use crate::{
     limits::GpuMemory,
     runner::{RunnerDevice, RunnerError},
 };
-use sojourn_protocol::trainer::CLASS_THREADS;
+use sojourn_protocol::{quantity::SaturatingFrom as _, trainer::CLASS_THREADS};
 use sojourn_slot::{Slot, SlotConfig};
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Ready {
     ) -> Option<(Slot, RunnerDevice)> {
         let gpu = self.gpus.of_slot(number)?;
         let sharing = (0..slots).filter(|other| self.gpus.of_slot(*other) == Some(gpu)).count();
-        let sharing = u32::try_from(sharing).unwrap_or(u32::MAX);
+        let sharing = u32::saturating_from(sharing);
         let share = gpu.memory.zip(lent).map(|(total, lent)| lent.of_slot(total, sharing));
         let memory = gpu.memory.map(|total| match share {
             Some(share) => share.bytes(total),

@@ -4,6 +4,7 @@ use super::{
     Percent,
     units::{bytes, write_bytes},
 };
+use sojourn_protocol::quantity::mul_div;
 use sojourn_slot::MemoryShare;
 use std::{fmt, str::FromStr};
 
@@ -52,10 +53,7 @@ impl GpuMemory {
     pub fn of_slot(self, total: u64, slots: u32) -> MemoryShare {
         let bytes = match self {
             Self::Bytes(bytes) => bytes.min(total),
-            Self::Share(share) => {
-                let bytes = u128::from(total) * u128::from(share.get()) / 100;
-                u64::try_from(bytes).unwrap_or(total)
-            }
+            Self::Share(share) => mul_div(total, share.get().into(), 100),
         };
         MemoryShare::of(bytes / u64::from(slots.max(1)), total)
     }

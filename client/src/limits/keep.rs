@@ -2,6 +2,7 @@
 
 use super::{Facts, Keeper, Limits, Machine, Reason, Verdict, decide, nice::Levels, owner::ByHand};
 use crate::{farewell::clear_out, host::Host, runner::UnitRunner};
+use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::{convert::Infallible, num::NonZero, thread, time::Duration};
 use tokio::{task::spawn_blocking, time::Instant};
 
@@ -85,7 +86,7 @@ fn is_looked_after(limits: &Limits) -> bool {
 /// The cores that this process may use.
 pub(super) fn cores() -> u32 {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    u32::try_from(cores).unwrap_or(u32::MAX)
+    u32::saturating_from(cores)
 }
 
 async fn look(mut machine: Machine, limits: &Limits) -> (Machine, Facts) {

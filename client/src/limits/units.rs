@@ -1,7 +1,7 @@
 //! Sizes, rates, spans and the like as people write them, checked when they are read.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
-use sojourn_protocol::time::Millis;
+use sojourn_protocol::{quantity::SaturatingFrom as _, time::Millis};
 use std::{fmt, num::NonZeroU64, str::FromStr, time::Duration};
 
 /// Units of bytes, the longer names first: `B` ends all of them.
@@ -90,7 +90,7 @@ impl FromStr for Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Millis(u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)))
+        write!(f, "{}", Millis(u64::saturating_from(self.0.as_millis())))
     }
 }
 

@@ -17,6 +17,7 @@ pub use line::Line;
 
 use crate::control::{LogEnd, LogPart};
 use rolling::Rolling;
+use sojourn_protocol::quantity::to_usize;
 use std::{
     collections::VecDeque,
     path::Path,
@@ -95,9 +96,7 @@ pub(crate) fn end(part: LogPart) -> LogEnd {
     let log = log();
     let skipped = match part {
         LogPart::Last(most) => log.end.len().saturating_sub(most),
-        LogPart::Since(since) => {
-            usize::try_from(since.saturating_sub(log.first)).unwrap_or(usize::MAX)
-        }
+        LogPart::Since(since) => to_usize(since.saturating_sub(log.first)),
     };
     let lines = log.end.iter().skip(skipped).cloned().collect();
     LogEnd { lines, next: log.first + log.end.len() as u64 }

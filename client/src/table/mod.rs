@@ -14,7 +14,8 @@ mod entry;
 
 use entry::{Entry, Stage};
 use sojourn_protocol::{
-    api::Held, digest::BlobRef, ids::LeaseId, inventory::Demand, time::Millis, trainer::Progress,
+    api::Held, digest::BlobRef, ids::LeaseId, inventory::Demand, quantity::SaturatingFrom as _,
+    time::Millis, trainer::Progress,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -321,7 +322,7 @@ impl Table {
         let demand = slots.iter().map(|(device, slots)| {
             let mine = |entry: &&Entry| entry.stage.is_work() && entry.device == *device;
             let units = state.entries.values().filter(mine).count();
-            let units = u32::try_from(units).unwrap_or(u32::MAX);
+            let units = u32::saturating_from(units);
             Demand {
                 device: (*device).to_owned(),
                 slots: *slots,

@@ -4,7 +4,7 @@ use super::Fetcher;
 use crate::{cache::Pin, transfer::Lines};
 use sojourn_codec::delta::{self, Named};
 use sojourn_protocol::{
-    api::LARGEST_BY_DELTA,
+    api::MAX_DELTA_CHECKPOINT,
     digest::{BlobRef, Digest},
 };
 use std::{
@@ -39,7 +39,7 @@ pub(crate) async fn delta(
     whole: BlobRef,
     path: &Path,
 ) -> Option<Delta> {
-    let fits = base.bytes == whole.bytes && whole.bytes <= LARGEST_BY_DELTA;
+    let fits = base.bytes == whole.bytes && whole.bytes <= MAX_DELTA_CHECKPOINT;
     if !fits || !lines.worth.is_there(whole.bytes, lines.upload.rate()) {
         return None;
     }

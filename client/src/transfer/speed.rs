@@ -1,5 +1,6 @@
 //! How fast a line is: bytes over the time in which anything moved on it, smoothed, for the server to plan with.
 
+use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
@@ -82,7 +83,7 @@ impl State {
     fn take(&mut self) {
         let nanos = self.time.max(SHORTEST).as_nanos();
         let rate = u128::from(self.bytes) * 1_000_000_000 / nanos;
-        let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(1);
+        let rate = u64::saturating_from(rate).max(1);
         self.mean = Some(self.mean.map_or(rate, |mean| mean - mean / 4 + rate / 4));
     }
 }

@@ -6,7 +6,10 @@
 
 use super::{moving::Moving, speed::Speed, worth::Worth};
 use crate::{control::Transfer, limits::Volume};
-use sojourn_protocol::inventory::Links;
+use sojourn_protocol::{
+    inventory::Links,
+    quantity::{SaturatingFrom as _, to_u64, to_usize},
+};
 use std::{num::NonZeroU64, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, Semaphore, SemaphorePermit, watch},
@@ -123,7 +126,7 @@ impl Throttle {
             let Some(rate) = rate else { break };
             let wait = debt.wait(Instant::now(), rate);
             if wait.is_zero() {
-                debt.parts += i128::try_from(bytes).unwrap_or(i128::MAX / PARTS) * PARTS;
+                debt.parts += i128::from(to_u64(bytes)) * PARTS;
                 return;
             }
             // The sender lives as long as `self`.
@@ -140,7 +143,7 @@ impl Throttle {
     /// How many bytes to take at once.
     pub(crate) fn piece(&self) -> usize {
         let piece = self.rate().map_or(LARGEST, |rate| rate.get() / PIECES);
-        usize::try_from(piece.clamp(SMALLEST, LARGEST)).unwrap_or(usize::MAX)
+        to_usize(piece.clamp(SMALLEST, LARGEST))
     }
 
     /// The rate that holds now, in bytes a second.
@@ -160,7 +163,7 @@ impl Debt {
     /// Pays what the line has carried since it was last looked at.
     fn pay(&mut self, now: Instant, rate: NonZeroU64) {
         let paid = |time: Duration| {
-            i128::try_from(time.as_nanos()).unwrap_or(0).saturating_mul(rate.get().into())
+            i128::saturating_from(time.as_nanos()).saturating_mul(rate.get().into())
         };
         let paid_now = paid(now.saturating_duration_since(self.at));
         self.parts = self.parts.saturating_sub(paid_now).max(-paid(SLACK));
@@ -171,7 +174,7 @@ impl Debt {
     fn wait(&mut self, now: Instant, rate: NonZeroU64) -> Duration {
         self.pay(now, rate);
         let nanos = self.parts.max(0).unsigned_abs().div_ceil(rate.get().into());
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        Duration::from_nanos(u64::saturating_from(nanos))
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::stream;
 use reqwest::Body;
 use sojourn_http::{CallError, UploadTarget};
-use sojourn_protocol::{api::UploadState, digest::BlobRef, ids::LeaseId};
+use sojourn_protocol::{api::UploadState, digest::BlobRef, ids::LeaseId, quantity::to_usize};
 use std::{
     io::{self, Read, Seek, SeekFrom},
     path::Path,
@@ -168,7 +168,7 @@ fn open(
 
 /// How much of `rest` is read at once.
 fn wanted(rest: u64, piece: usize) -> usize {
-    usize::try_from(rest).unwrap_or(piece).min(piece)
+    to_usize(rest).min(piece)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ use sojourn_protocol::{
     position::Position,
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     time::{Millis, UnixMillis},
-    unit::{Base, Evaluation, Hop, Lease, Leg, TrialContext, Unit},
+    unit::{Base, Evaluation, Hop, Lease, NextHop, TrialContext, Unit},
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -188,7 +188,7 @@ fn queue_several(world: &mut World, lease: u64) -> [BlobRef; 3] {
     let first = world.put(b"the rows of one shard");
     let mut leg = |n: u8| {
         let blob = world.put(format!("the rows of shard {n}").as_bytes());
-        Leg { shard_id: ShardId(n.into()), shard: Shard { blob, rows: 8 }, seed: 9 }
+        NextHop { shard_id: ShardId(n.into()), shard: Shard { blob, rows: 8 }, seed: 9 }
     };
     let then = vec![leg(5), leg(3)];
     let shards = [first, then[0].shard.blob, then[1].shard.blob];

@@ -325,7 +325,7 @@ async fn respond(
                 held => held.is_some(),
             });
             for lease in release.leases {
-                world.released.push((lease, release.reason.clone()));
+                world.released.push((lease, release.reason.to_string()));
             }
             Ok(Answer::json(&ReleaseAnswer { released }))
         }

@@ -4,7 +4,7 @@ use sojourn_client::{RunnerDevice, RunnerError, UnitRunner};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     report::{Evaluated, Failure, FailureKind, Outcome, Sums, Trained},
-    trainer::{Hello, Here, Pace, Progress, RunUnit, TRAINER_PROTOCOL, Told},
+    trainer::{Hello, Pace, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL, TrainerUpdate},
     unit::Unit,
 };
 use std::{
@@ -142,10 +142,10 @@ impl UnitRunner for Runner {
     async fn run(
         &mut self,
         unit: RunUnit,
-        mut on_told: impl FnMut(Told) + Send,
+        mut on_told: impl FnMut(TrainerUpdate) + Send,
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
-        mut files: UnboundedReceiver<Here>,
+        mut files: UnboundedReceiver<ShardArrived>,
     ) -> Result<Outcome, RunnerError> {
         let trainer = &*self.0;
         let now = trainer.at_once.fetch_add(1, Ordering::SeqCst) + 1;
@@ -153,7 +153,7 @@ impl UnitRunner for Runner {
         *trainer.ran.lock().unwrap().entry(self.2.name.clone()).or_default() += 1;
         let mut running = Running(trainer, false);
         for blob in unit.unit.blobs() {
-            let later = unit.coming.contains(&blob.sha256);
+            let later = unit.pending.contains(&blob.sha256);
             assert_ne!(later, unit.files.contains_key(&blob.sha256));
             if !later {
                 look_at(blob.sha256, &unit.files[&blob.sha256]);
@@ -163,7 +163,7 @@ impl UnitRunner for Runner {
         if matches!(unit.unit, Unit::Train(_)) {
             fs::write(&unit.output, b"half").unwrap();
         }
-        on_told(Told::Progress(Progress { done: 1, of: 2 }));
+        on_told(TrainerUpdate::Progress(Progress { done: 1, of: 2 }));
         let reached = trainer.reached.load(Ordering::SeqCst);
         if trainer.keeps.load(Ordering::SeqCst) {
             let Unit::Train(hop) = &unit.unit else { panic!("a part of no hop") };
@@ -172,7 +172,7 @@ impl UnitRunner for Runner {
             let Outcome::Trained(part) = trained_to(&part, reached) else {
                 panic!("a part of no hop")
             };
-            on_told(Told::Kept(part));
+            on_told(TrainerUpdate::PartSaved(part));
         }
         trainer.started.send_modify(|started| *started += 1);
         // It stands still while its pace is 0.
@@ -186,7 +186,7 @@ impl UnitRunner for Runner {
                 let blob = leg.shard.blob.sha256;
                 if !here.contains(&blob) {
                     // Perhaps it has been said already.
-                    on_told(Told::Waits(blob));
+                    on_told(TrainerUpdate::ShardNeeded(blob));
                 }
                 while !here.contains(&blob) {
                     let file = files.recv().await.unwrap();
@@ -204,7 +204,7 @@ impl UnitRunner for Runner {
             () = stop, if !trainer.deaf.load(Ordering::SeqCst) => false,
         };
         running.1 = true;
-        on_told(Told::Peak(PEAK));
+        on_told(TrainerUpdate::PeakMemory(PEAK));
         if !whole {
             return Ok(trained_to(&unit, reached));
         }

@@ -129,7 +129,7 @@ fn turn(requests: &mut ChildStdin, lines: &mut impl BufRead, request: &TrainerRe
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
         match serde_json::from_str(&line).unwrap() {
-            TrainerLine::Told(_) => {}
+            TrainerLine::Update(_) => {}
             TrainerLine::Trained(trained) => return speed(trained.sums.rows, trained.train_micros),
             other => unreachable!("{other:?}"),
         }
@@ -278,7 +278,7 @@ fn request(case: &Case, x: &[f32], y: &[i64], folder: &std::path::Path) -> Train
         unit: Unit::Train(hop),
         files: BTreeMap::from([(blob.sha256, path)]),
         output: folder.join("output"),
-        coming: BTreeSet::new(),
+        pending: BTreeSet::new(),
         until: None,
         keep_every: None,
     }))

@@ -128,7 +128,7 @@ fn request(folder: &Path, case: &Case) -> TrainerRequest {
         }),
         files: BTreeMap::from([(blob.sha256, path)]),
         output: folder.join("output"),
-        coming: BTreeSet::new(),
+        pending: BTreeSet::new(),
         until: None,
         keep_every: None,
     }))

@@ -5,8 +5,7 @@ use crate::{
     error::TrainError,
     forward::{Mode, forward, loss},
     model::Model,
-    tally::{ClassTally, count_hits, count_top_k, predict},
-    train::classes,
+    tally::{ClassTally, count_hits, count_top_k, predict, predicts_classes},
 };
 use sojourn_model::Network;
 use sojourn_protocol::{metrics::Counting, report::Sums, spec::Loss};
@@ -37,7 +36,7 @@ pub(crate) fn evaluate(
 ) -> Result<Sums, TrainError> {
     let (rows, _) = data.x.size2()?;
     let at_once = rows_at_once(model.network())?;
-    let correct = classes(measure.loss).then_some(0);
+    let correct = predicts_classes(measure.loss).then_some(0);
     let top_k = correct.and(measure.counting.top_k).map(|_| 0);
     let mut sums = Sums { correct, top_k, ..Sums::default() };
     tch::no_grad(|| {

@@ -161,8 +161,8 @@ impl World {
 
     pub(crate) fn request(&self, unit: Unit) -> RunUnit {
         let output = self.folder.path().join("output");
-        let (files, coming) = (self.files.clone(), BTreeSet::new());
-        RunUnit { unit, files, coming, output, until: None, keep_every: None }
+        let (files, pending) = (self.files.clone(), BTreeSet::new());
+        RunUnit { unit, files, pending, output, until: None, keep_every: None }
     }
 
     /// Trains a hop up to `until`; gives the report and the checkpoint's bytes.

@@ -7,9 +7,9 @@ use crate::{
     data::{Dataset, Files, Shards, read},
     error::TrainError,
     keeper::Keeper,
+    listener::{Listener, micros},
     model::Model,
     train::{Reached, train},
-    unit::{Listener, micros},
 };
 use sojourn_model::{Lineage, base_checkpoint};
 use sojourn_protocol::{
@@ -17,7 +17,7 @@ use sojourn_protocol::{
     manifest::Shard,
     position::Position,
     report::{Sums, Trained},
-    trainer::{Progress, RunUnit, Told},
+    trainer::{Progress, RunUnit, TrainerUpdate},
     unit::{Base, Hop, ShardSegment},
 };
 use std::{
@@ -82,7 +82,7 @@ pub(crate) fn run_hop(
 /// The hops of a unit, and before which of its batches each is to stop.
 fn way(hop: &Hop, until: u32) -> Result<Vec<(ShardSegment, u32)>, TrainError> {
     let mut way: Vec<(ShardSegment, u32)> =
-        hop.stretches().map(|stretch| (stretch, stretch.end.batch)).collect();
+        hop.segments().map(|stretch| (stretch, stretch.end.batch)).collect();
     if let Some((_, end)) = way.last_mut() {
         *end = until;
     }
@@ -130,7 +130,7 @@ impl Run<'_> {
         listener: &mut dyn Listener,
     ) -> Option<Rc<Dataset>> {
         let blob = shard.blob.sha256;
-        if self.request.coming.contains(&blob) && !self.files.contains_key(&blob) {
+        if self.request.pending.contains(&blob) && !self.files.contains_key(&blob) {
             self.files.to_mut().insert(blob, listener.wait_for(blob)?);
         }
         match shards.get(shard, &self.hop.context, &self.files) {
@@ -166,10 +166,11 @@ impl Run<'_> {
                 let kept = self.save(&part, reached.model, &self.request.part(part.position()));
                 self.keeper.tried(began, Instant::now());
                 // The hop itself may yet find room for its checkpoint.
-                let not_kept = |error: TrainError| Told::NotKept(error.to_failure().message);
-                let _ = listener.hear(kept.map_or_else(not_kept, Told::Kept));
+                let not_kept =
+                    |error: TrainError| TrainerUpdate::PartNotSaved(error.to_failure().message);
+                let _ = listener.update(kept.map_or_else(not_kept, TrainerUpdate::PartSaved));
             }
-            Ok(match listener.hear(Told::Progress(Progress { done, of: self.of })) {
+            Ok(match listener.update(TrainerUpdate::Progress(Progress { done, of: self.of })) {
                 // It is no time of training.
                 ControlFlow::Continue(still) => {
                     self.started += still;
@@ -211,7 +212,7 @@ fn check_base(hop: &Hop, lineage: &Lineage) -> Result<(), TrainError> {
         let (is, must) = (says.step, start.step);
         return refuse(format!("the base checkpoint is at step {is}, the unit starts at {must}"));
     }
-    if matches!(hop.base, Base::Initial { .. } | Base::Given { .. }) {
+    if matches!(hop.base, Base::Initial { .. } | Base::InitialWeights { .. }) {
         return Ok(());
     }
     if lineage.trial != hop.trial {

@@ -4,7 +4,8 @@ use crate::{
     data::Shards,
     error::TrainError,
     fixture::{CHANCE, World, context, contexts, mlp},
-    unit::{self, Listener},
+    listener::Listener,
+    unit,
 };
 use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
@@ -15,8 +16,8 @@ use sojourn_protocol::{
     report::{Sums, Trained},
     spec::Precision,
     time::Millis,
-    trainer::{RunUnit, Told, TrainerLine},
-    unit::{Base, Hop, Leg, ShardSegment, TrialContext, Unit},
+    trainer::{RunUnit, TrainerLine, TrainerUpdate},
+    unit::{Base, Hop, NextHop, ShardSegment, TrialContext, Unit},
 };
 use std::{
     collections::BTreeMap,
@@ -38,7 +39,7 @@ fn several(world: &mut World, context: TrialContext) -> Hop {
         let x = Tensor::f32("x", [rows_long, 16], &x);
         let file = encode(&[x, Tensor::i64("y", [rows_long], &y)]).unwrap();
         let shard = Shard { blob: world.put(&file), rows };
-        Leg { shard_id: ShardId(n), shard, seed: u64::from(100 + n) }
+        NextHop { shard_id: ShardId(n), shard, seed: u64::from(100 + n) }
     };
     let then = vec![leg(4, 21), leg(1, 5)];
     let whole = world.hop(context);
@@ -50,7 +51,7 @@ fn several(world: &mut World, context: TrialContext) -> Hop {
 fn each_alone(world: &mut World, hop: &Hop) -> (Vec<Trained>, Vec<u8>) {
     let (mut reports, mut last) = (Vec::new(), Vec::new());
     let mut base = hop.base;
-    for ShardSegment { start, shard, seed, .. } in hop.stretches() {
+    for ShardSegment { start, shard, seed, .. } in hop.segments() {
         let alone = Hop { base, start, shard, seed, then: Vec::new(), ..hop.clone() };
         let (trained, bytes) = world.train(&alone, alone.batches()).unwrap();
         let version = Version(base.version().0 + 1);
@@ -89,8 +90,8 @@ fn several_hops_cut_or_kept_anywhere_go_on_to_the_same_bytes() {
         let (mut progress, mut kept) = (Vec::new(), None);
         let mut listener = |told| {
             match told {
-                Told::Progress(told) => progress.push(told),
-                Told::Kept(trained) => kept = kept.take().or(Some(trained)),
+                TrainerUpdate::Progress(told) => progress.push(told),
+                TrainerUpdate::PartSaved(trained) => kept = kept.take().or(Some(trained)),
                 other => panic!("{other:?}"),
             }
             let done = progress.len() == usize::try_from(cut).unwrap();
@@ -123,13 +124,12 @@ fn several_hops_cut_or_kept_anywhere_go_on_to_the_same_bytes() {
 
 /// Batches of its last shard.
 fn last_batch(hop: &Hop) -> u32 {
-    hop.stretches().last().unwrap().end.batch
+    hop.segments().last().unwrap().end.batch
 }
 
 /// What is left of a unit behind a position on its way.
 fn rest_of(hop: &Hop, end: Position, base: Base) -> Hop {
-    let left: Vec<ShardSegment> =
-        hop.stretches().skip_while(|of| of.end.step <= end.step).collect();
+    let left: Vec<ShardSegment> = hop.segments().skip_while(|of| of.end.step <= end.step).collect();
     let first = left[0];
     let start = if first.start.shard == end.shard { end } else { first.start };
     let then = hop.then.iter().filter(|leg| left[1..].iter().any(|of| of.seed == leg.seed));
@@ -149,7 +149,7 @@ fn hops_whose_shard_can_not_be_read_leave_those_before_them_as_a_result() {
     let line = unit::run(&request, &mut shards, &mut listener).unwrap();
     drop(alone);
     let TrainerLine::Trained(part) = line else { panic!("{line:?}") };
-    assert_eq!(part.end, hop.stretches().nth(1).unwrap().end);
+    assert_eq!(part.end, hop.segments().nth(1).unwrap().end);
     request.files.remove(&hop.shard.blob.sha256);
     let error = unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut listener).unwrap_err();
     assert!(matches!(error, TrainError::NoFile(_)), "{error}");
@@ -165,7 +165,7 @@ struct Late {
 const A_WHILE: Duration = Duration::from_millis(50);
 
 impl Listener for Late {
-    fn hear(&mut self, _: Told) -> ControlFlow<(), Duration> {
+    fn update(&mut self, _: TrainerUpdate) -> ControlFlow<(), Duration> {
         ControlFlow::Continue(Duration::ZERO)
     }
 
@@ -188,7 +188,7 @@ fn shards_that_come_late_make_the_same_bytes_and_their_wait_is_no_training() {
         [(&later[..], 2), (&later[..], 1), (&later[..], 0), (&later[1..], 1), (&later[..0], 0)]
     {
         let mut request = whole.clone();
-        request.coming = coming.iter().copied().collect();
+        request.pending = coming.iter().copied().collect();
         request.files.retain(|blob, _| !coming.contains(blob));
         let mut late = Late { files: world.files.clone(), brings, waited: Vec::new() };
         let held = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);

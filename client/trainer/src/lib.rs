@@ -20,6 +20,7 @@ mod evaluate;
 mod forward;
 mod hop;
 mod keeper;
+mod listener;
 mod memory;
 mod model;
 mod optimizer;

@@ -2,7 +2,7 @@
 
 use sojourn_protocol::{
     digest::Digest,
-    trainer::{Here, Pace},
+    trainer::{Pace, ShardArrived},
 };
 use std::{
     collections::BTreeMap,
@@ -54,7 +54,7 @@ impl Orders {
     }
 
     /// A file has come of the unit that this was said of.
-    pub(crate) fn here(&self, of: &Said, file: Here) {
+    pub(crate) fn here(&self, of: &Said, file: ShardArrived) {
         let _held = self.hold();
         of.here.lock().unwrap_or_else(PoisonError::into_inner).insert(file.blob, file.path);
         self.changed.notify_all();

@@ -4,7 +4,7 @@
 
 use crate::orders::{Orders, Said};
 use rustix::time::{ClockId, clock_gettime};
-use sojourn_protocol::{digest::Digest, trainer::Pace};
+use sojourn_protocol::{digest::Digest, quantity::SaturatingFrom as _, trainer::Pace};
 use std::{
     path::PathBuf,
     sync::Arc,
@@ -12,9 +12,9 @@ use std::{
 };
 
 /// Shorter rests are saved up: the clock of a sleeping thread is coarser than a small batch.
-const SHORTEST: Duration = Duration::from_millis(2);
+const MIN_PAUSE: Duration = Duration::from_millis(2);
 /// How much of a rest that took too long is made up for by computing without rests.
-const MOST_AHEAD: Duration = Duration::from_millis(500);
+const MAX_CREDIT: Duration = Duration::from_millis(500);
 
 /// What a share is counted of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl Debt {
     /// The rest to take now, if it is worth it.
     fn due(self) -> Option<Duration> {
         let owed = Duration::from_nanos(u64::try_from(self.0).ok()?);
-        (owed >= SHORTEST).then_some(owed)
+        (owed >= MIN_PAUSE).then_some(owed)
     }
 
     /// It took that long.
@@ -174,18 +174,18 @@ impl Debt {
     }
 
     fn add(&mut self, nanos_owed: i64) {
-        self.0 = self.0.saturating_add(nanos_owed).max(-nanos(MOST_AHEAD));
+        self.0 = self.0.saturating_add(nanos_owed).max(-nanos(MAX_CREDIT));
     }
 }
 
 fn nanos(time: Duration) -> i64 {
-    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+    i64::saturating_from(time.as_nanos())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_protocol::trainer::Here;
+    use sojourn_protocol::trainer::ShardArrived;
     use std::thread;
 
     fn percent(percent: u8) -> Pace {
@@ -279,7 +279,8 @@ mod tests {
         let said = Said::nothing();
         let mut pacer = Pacer::new(&orders, Arc::clone(&said), Meter::Wall);
         let [early, late, never] = [b"early".as_slice(), b"late", b"never"].map(Digest::of);
-        let come = |blob: Digest| orders.here(&said, Here { blob, path: blob.to_string().into() });
+        let come =
+            |blob: Digest| orders.here(&said, ShardArrived { blob, path: blob.to_string().into() });
         let path = |blob: Digest| Some(PathBuf::from(blob.to_string()));
         come(early);
         assert_eq!(pacer.file(early, || panic!("it is here")), path(early));

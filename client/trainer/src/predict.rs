@@ -93,7 +93,7 @@ fn through(model: &Model, x: &Tensor) -> Result<Stored, TrainError> {
 mod tests {
     use super::*;
     use crate::fixture::{World, context};
-    use sojourn_model::{Lineage, given_checkpoint};
+    use sojourn_model::{Lineage, weights_checkpoint};
     use sojourn_protocol::{
         manifest::Scaling,
         spec::{Architecture, Loss},
@@ -109,7 +109,7 @@ mod tests {
         let weight = Stored::f32("layers.0.weight", [2, 16], &weight);
         let bias = Stored::f32("layers.0.bias", [2], &[0.0, 3.0]);
         let parameters = encode(&[weight, bias]).unwrap();
-        let checkpoint = given_checkpoint(&context, &parameters, Lineage::initial(0)).unwrap();
+        let checkpoint = weights_checkpoint(&context, &parameters, Lineage::initial(0)).unwrap();
         (context, checkpoint)
     }
 
@@ -169,7 +169,7 @@ mod tests {
         let zeros = [("layers.0.weight", vec![2, 16], 32), ("layers.0.bias", vec![2], 2)]
             .map(|(name, shape, count)| Stored::f32(name, shape, &vec![0.0; count]));
         let zeros = encode(&zeros).unwrap();
-        let zeros = given_checkpoint(&context, &zeros, Lineage::initial(0)).unwrap();
+        let zeros = weights_checkpoint(&context, &zeros, Lineage::initial(0)).unwrap();
         let second = request(&mut world, (context, zeros), &x);
         assert_eq!(outputs(&second, &mut last), [0.0, 0.0]);
         assert_eq!(outputs(&first, &mut last), [2.0, 1.0]);

@@ -9,18 +9,20 @@ use crate::{
     data::Shards,
     device::finish,
     error::{TrainError, kind_of},
+    listener::Listener,
     memory::PeakMemory,
     options::Options,
     orders::{Orders, Said},
     pace::{Meter, Pacer},
     predict::{LastModel, predict},
-    unit::{self, Listener},
+    unit,
 };
 use rustix::process::{Signal, getpid, kill_process};
 use sojourn_protocol::{
     digest::Digest,
+    quantity::SaturatingFrom as _,
     report::{Failure, FailureKind},
-    trainer::{Hello, RunUnit, TRAINER_PROTOCOL, Told, TrainerLine, TrainerRequest},
+    trainer::{Hello, RunUnit, TRAINER_PROTOCOL, TrainerLine, TrainerRequest, TrainerUpdate},
 };
 use std::{
     io::{self, BufRead, Write},
@@ -49,7 +51,7 @@ pub fn serve(options: &Options) -> ExitCode {
     life.busy.store(true, Ordering::SeqCst);
     let orders = Arc::new(Orders::default());
     let requests = read_requests(Arc::clone(&life), Arc::clone(&orders));
-    let threads = i32::try_from(options.threads).unwrap_or(1);
+    let threads = i32::saturating_from(options.threads);
     tch::set_num_interop_threads(1);
     tch::set_num_threads(threads);
     let opened = catch(|| {
@@ -110,7 +112,9 @@ fn answer_all(
                     .map_or_else(TrainerLine::Failed, TrainerLine::Predicted)
             }
             // The reader keeps these to itself.
-            Ok(TrainerRequest::Stop | TrainerRequest::Pace(_) | TrainerRequest::Here(_)) => {
+            Ok(
+                TrainerRequest::Stop | TrainerRequest::Pace(_) | TrainerRequest::ShardArrived(_),
+            ) => {
                 continue;
             }
             Err(error) => TrainerLine::Failed(Failure {
@@ -131,7 +135,7 @@ fn answer(request: &RunUnit, shards: &mut Shards, pacer: Pacer<'_>) -> TrainerLi
     let answer =
         catch(|| unit::run(request, shards, &mut teller)).unwrap_or_else(TrainerLine::Failed);
     if let Some(bytes) = peak.and_then(PeakMemory::bytes) {
-        tell(&Told::Peak(bytes));
+        tell(&TrainerUpdate::PeakMemory(bytes));
     }
     answer
 }
@@ -143,12 +147,12 @@ struct Teller<'a> {
     /// When progress was told last.
     shown: Instant,
     /// Progress since.
-    untold: Option<Told>,
+    untold: Option<TrainerUpdate>,
 }
 
 impl Listener for Teller<'_> {
-    fn hear(&mut self, told: Told) -> ControlFlow<(), Duration> {
-        let Told::Progress(_) = told else {
+    fn update(&mut self, told: TrainerUpdate) -> ControlFlow<(), Duration> {
+        let TrainerUpdate::Progress(_) = told else {
             tell(&told);
             return ControlFlow::Continue(Duration::ZERO);
         };
@@ -172,14 +176,14 @@ impl Listener for Teller<'_> {
         self.pacer.file(blob, || {
             // Of a unit that waits too.
             self.untold.take().iter().for_each(tell);
-            tell(&Told::Waits(blob));
+            tell(&TrainerUpdate::ShardNeeded(blob));
         })
     }
 }
 
 /// Where nobody reads any more, the unit's answer will find out.
-fn tell(told: &Told) {
-    put(&TrainerLine::Told(told.clone())).ok();
+fn tell(told: &TrainerUpdate) {
+    put(&TrainerLine::Update(told.clone())).ok();
 }
 
 /// A panic is a failed unit, not the end of the process.
@@ -237,7 +241,7 @@ fn read_requests(life: Arc<Life>, orders: Arc<Orders>) -> mpsc::Receiver<Asked> 
                     orders.pace(pace);
                     continue;
                 }
-                Ok(TrainerRequest::Here(file)) => {
+                Ok(TrainerRequest::ShardArrived(file)) => {
                     orders.here(&said, file);
                     continue;
                 }

@@ -2,8 +2,7 @@
 
 use crate::{
     error::TrainError,
-    tally::{hits, predict},
-    train::classes,
+    tally::{hits, predict, predicts_classes},
 };
 use sojourn_protocol::{report::Sums, spec::Loss};
 use tch::{Device, Tensor};
@@ -41,7 +40,7 @@ struct Unread {
 impl BatchSums {
     /// Nothing yet.
     pub(crate) fn new(loss: Loss, device: Device) -> Self {
-        let sums = Sums { correct: classes(loss).then_some(0), ..Sums::default() };
+        let sums = Sums { correct: predicts_classes(loss).then_some(0), ..Sums::default() };
         let most = if device == Device::Cpu { 1 } else { QUEUED };
         Self { sums, unread: Vec::with_capacity(most), most }
     }

@@ -1,8 +1,16 @@
 //! What an evaluation counts beside the loss: hits among the largest outputs, and rows by class.
 
 use crate::error::TrainError;
-use sojourn_protocol::metrics::{ByClass, ClassDetail, ClassTotals, Confusion};
+use sojourn_protocol::{
+    metrics::{ByClass, ClassDetail, ClassTotals, Confusion},
+    spec::Loss,
+};
 use tch::{Device, Kind, Tensor};
+
+/// Is a class predicted, by the largest output?
+pub(crate) fn predicts_classes(loss: Loss) -> bool {
+    matches!(loss, Loss::CrossEntropy)
+}
 
 /// The class of each row's largest output, the first of equal ones.
 pub(crate) fn predict(outputs: &Tensor) -> Result<Tensor, TrainError> {

@@ -11,9 +11,9 @@ use crate::{
     sums::{Batch, BatchSums},
 };
 use sojourn_protocol::{
+    quantity::SaturatingFrom as _,
     report::Sums,
     seeds,
-    spec::Loss,
     unit::{ShardSegment, TrialContext},
 };
 use std::ops::{ControlFlow, Range};
@@ -79,11 +79,6 @@ pub(crate) fn train(
     Ok((sums, end))
 }
 
-/// Is the largest output a class?
-pub(crate) fn classes(loss: Loss) -> bool {
-    matches!(loss, Loss::CrossEntropy)
-}
-
 /// A shard's rows in the order of a hop.
 struct Rows<'a> {
     data: &'a Dataset,
@@ -104,7 +99,7 @@ impl<'a> Rows<'a> {
         let (rows, features) = data.x.size2()?;
         let batch_size = i64::from(batch_size);
         let batch_bytes = usize::try_from(features.saturating_mul(4).saturating_mul(batch_size))?;
-        let stretch = u32::try_from(ORDERED_BYTES / batch_bytes.max(1)).unwrap_or(u32::MAX).max(1);
+        let stretch = u32::saturating_from(ORDERED_BYTES / batch_bytes.max(1)).max(1);
         Ok(Self {
             data,
             order: Tensor::f_from_slice(&order)?.f_to_device(data.x.device())?,

@@ -7,7 +7,7 @@ use crate::{
     unit,
 };
 use sojourn_codec::{Tensor as Plain, decode, encode};
-use sojourn_model::{CheckpointLayout, Lineage, given_parameters, initial_checkpoint};
+use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint, weights_parameters};
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, JobId, ShardId, TrialId, Version},
@@ -15,9 +15,9 @@ use sojourn_protocol::{
     metrics::{ClassDetail, Counting},
     position::Position,
     report::Trained,
-    spec::{Architecture, Augment, Optimizer, OptimizerName, Precision, Share},
+    spec::{Architecture, Augment, Loss, Optimizer, OptimizerName, Precision, Share},
     time::Millis,
-    trainer::{Progress, RunUnit, Told, TrainerLine},
+    trainer::{Progress, RunUnit, TrainerLine, TrainerUpdate},
     unit::{Base, Evaluation, Hop, TrialContext, Unit},
 };
 use std::{fs, ops::ControlFlow, sync::Arc, time::Duration};
@@ -53,11 +53,11 @@ fn what_is_kept_on_the_way_is_what_a_shorter_hop_makes() {
     let mut kept = Vec::new();
     let mut listener = |told| {
         match told {
-            Told::Kept(trained) => kept.push(trained),
-            Told::Progress(_) => {}
-            Told::Peak(_) => panic!("the process says that, not the unit"),
-            Told::NotKept(reason) => panic!("{reason}"),
-            Told::Waits(blob) => panic!("it waits for {blob}"),
+            TrainerUpdate::PartSaved(trained) => kept.push(trained),
+            TrainerUpdate::Progress(_) => {}
+            TrainerUpdate::PeakMemory(_) => panic!("the process says that, not the unit"),
+            TrainerUpdate::PartNotSaved(reason) => panic!("{reason}"),
+            TrainerUpdate::ShardNeeded(blob) => panic!("it waits for {blob}"),
         }
         ControlFlow::Continue(Duration::ZERO)
     };
@@ -107,8 +107,8 @@ fn given_parameters_are_trained_as_the_same_ones_from_a_seed() {
         let from_seed = world.hop(context(model));
         let Base::Initial { seed } = from_seed.base else { panic!("{from_seed:?}") };
         let initial = initial_checkpoint(&from_seed.context, seed, Lineage::initial(seed)).unwrap();
-        let parameters = world.put(&given_parameters(&initial).unwrap());
-        let given = Hop { base: Base::Given { seed, parameters }, ..from_seed.clone() };
+        let parameters = world.put(&weights_parameters(&initial).unwrap());
+        let given = Hop { base: Base::InitialWeights { seed, parameters }, ..from_seed.clone() };
         let (made, bytes) = world.train(&given, given.batches()).unwrap();
         let (seeded, same) = world.train(&from_seed, from_seed.batches()).unwrap();
         // How long each took is no part of what was trained.
@@ -122,8 +122,8 @@ fn given_parameters_of_another_model_are_refused() {
     let mut world = World::new();
     let other = context(Architecture::mlp([3]));
     let other = initial_checkpoint(&other, 1, Lineage::initial(1)).unwrap();
-    let parameters = world.put(&given_parameters(&other).unwrap());
-    let base = Base::Given { seed: 1, parameters };
+    let parameters = world.put(&weights_parameters(&other).unwrap());
+    let base = Base::InitialWeights { seed: 1, parameters };
     let hop = Hop { base, ..world.hop(context(Architecture::mlp([7]))) };
     let refused = world.train(&hop, 1).unwrap_err().to_string();
     assert_eq!(refused, "tensor `layers.0.bias` is F32 [3], the model's is F32 [7]");
@@ -389,7 +389,9 @@ fn an_evaluation_tells_batches_of_all_its_shards_as_they_are_done() {
     let request = world.request(Unit::Evaluate(evaluation));
     let mut told = Vec::new();
     unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut |progress| {
-        let Told::Progress(Progress { done, of: 16 }) = progress else { panic!("{progress:?}") };
+        let TrainerUpdate::Progress(Progress { done, of: 16 }) = progress else {
+            panic!("{progress:?}")
+        };
         told.push(done);
         ControlFlow::Continue(Duration::ZERO)
     })

@@ -5,43 +5,19 @@ use crate::{
     error::TrainError,
     evaluate::{Measure, evaluate},
     hop::run_hop,
+    listener::{Listener, micros},
     model::Model,
     tally::ClassTally,
 };
 use sojourn_protocol::{
-    digest::Digest,
     manifest::Shard,
     position::batches,
+    quantity::SaturatingFrom as _,
     report::Evaluated,
-    trainer::{Progress, RunUnit, Told, TrainerLine},
+    trainer::{Progress, RunUnit, TrainerLine, TrainerUpdate},
     unit::{Evaluation, Unit},
 };
-use std::{
-    ops::ControlFlow,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
-
-/// Hears of a running unit.
-pub(crate) trait Listener {
-    /// May break a hop off; says for how long it has had the unit stand still.
-    fn hear(&mut self, told: Told) -> ControlFlow<(), Duration>;
-
-    /// Where a shard lies that was still on its way when the unit began, once it is there; none where the hop is
-    /// broken off instead.
-    fn wait_for(&mut self, blob: Digest) -> Option<PathBuf>;
-}
-
-/// To one who only hears, nothing comes.
-impl<F: FnMut(Told) -> ControlFlow<(), Duration>> Listener for F {
-    fn hear(&mut self, told: Told) -> ControlFlow<(), Duration> {
-        self(told)
-    }
-
-    fn wait_for(&mut self, _: Digest) -> Option<PathBuf> {
-        None
-    }
-}
+use std::{ops::ControlFlow, time::Instant};
 
 /// Does a unit.
 pub(crate) fn run(
@@ -51,7 +27,7 @@ pub(crate) fn run(
 ) -> Result<TrainerLine, TrainError> {
     match &request.unit {
         Unit::Train(hop) => {
-            let end = hop.stretches().last().map_or(0, |last| last.end.batch);
+            let end = hop.segments().last().map_or(0, |last| last.end.batch);
             let until = request.until.map_or(end, |until| until.min(end));
             run_hop(hop, until, request, shards, listener).map(TrainerLine::Trained)
         }
@@ -89,10 +65,10 @@ fn run_evaluation(
         sums.push(evaluate(&model, measure, &data, &mut by_class, &mut |rows| {
             let whole = rows / u64::from(training.batch_size.max(1));
             let done = if rows < u64::from(shard.rows) { whole } else { u64::from(all) };
-            let done = u32::try_from(done).unwrap_or(all);
+            let done = u32::saturating_from(done);
             // Of half an evaluation nobody has any use.
-            let told = Told::Progress(Progress { done: before.saturating_add(done), of });
-            if let ControlFlow::Continue(still) = listener.hear(told) {
+            let told = TrainerUpdate::Progress(Progress { done: before.saturating_add(done), of });
+            if let ControlFlow::Continue(still) = listener.update(told) {
                 started += still;
             }
         })?);
@@ -101,8 +77,4 @@ fn run_evaluation(
     let by_class = by_class.finish()?;
     let train_micros = micros(started);
     Ok(Evaluated { version: evaluation.version, shards: sums, by_class, train_micros })
-}
-
-pub(crate) fn micros(started: Instant) -> u64 {
-    u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

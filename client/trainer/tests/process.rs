@@ -12,10 +12,10 @@ use sojourn_protocol::{
     report::{FailureKind, Trained},
     spec::{Architecture, Loss, Optimizer, OptimizerName, TrainingConfig, TrialConfig},
     trainer::{
-        Hello, Here, PINNED_ENVIRONMENT, Pace, Progress, RunUnit, TRAINER_PROTOCOL, Told,
-        TrainerLine, TrainerRequest,
+        Hello, PINNED_ENVIRONMENT, Pace, Progress, RunUnit, ShardArrived, TRAINER_PROTOCOL,
+        TrainerLine, TrainerRequest, TrainerUpdate,
     },
-    unit::{Base, Evaluation, Hop, Leg, TrialContext, Unit},
+    unit::{Base, Evaluation, Hop, NextHop, TrialContext, Unit},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -66,7 +66,7 @@ impl Trainer {
     fn answer(&mut self) -> TrainerLine {
         loop {
             match line(&mut self.lines) {
-                TrainerLine::Told(_) => {}
+                TrainerLine::Update(_) => {}
                 answer => return answer,
             }
         }
@@ -121,7 +121,7 @@ fn request(folder: &Path, rows: u32, batch_size: u32) -> TrainerRequest {
         unit: Unit::Train(hop),
         files: BTreeMap::from([(blob.sha256, path)]),
         output: folder.join("output"),
-        coming: BTreeSet::new(),
+        pending: BTreeSet::new(),
         until: None,
         keep_every: None,
     }))
@@ -205,7 +205,7 @@ impl Trainer {
 
     fn progress(&mut self) -> Progress {
         match line(&mut self.lines) {
-            TrainerLine::Told(Told::Progress(progress)) => progress,
+            TrainerLine::Update(TrainerUpdate::Progress(progress)) => progress,
             other => panic!("{other:?}"),
         }
     }
@@ -248,8 +248,10 @@ fn a_unit_that_is_paused_as_it_runs_does_no_batch_more_than_it_tells() {
     trainer.send(&serde_json::to_string(&TrainerRequest::Stop).unwrap());
     let part = loop {
         match line(&mut trainer.lines) {
-            TrainerLine::Told(Told::Progress(progress)) => told = progress,
-            TrainerLine::Told(Told::Peak(bytes)) => assert!(bytes > 1 << 20, "{bytes}"),
+            TrainerLine::Update(TrainerUpdate::Progress(progress)) => told = progress,
+            TrainerLine::Update(TrainerUpdate::PeakMemory(bytes)) => {
+                assert!(bytes > 1 << 20, "{bytes}")
+            }
             TrainerLine::Trained(part) => break part,
             other => panic!("{other:?}"),
         }
@@ -288,7 +290,7 @@ fn an_evaluation_stands_still_between_its_chunks() {
 }
 
 /// A unit of three legs, of which the files of the last two are still to come: said with these.
-fn of_three(folder: &Path) -> (TrainerRequest, RunUnit, Vec<Here>) {
+fn of_three(folder: &Path) -> (TrainerRequest, RunUnit, Vec<ShardArrived>) {
     let TrainerRequest::Run(whole) = request(folder, 20, 8) else { panic!("a unit") };
     let mut whole = *whole;
     let Unit::Train(hop) = &mut whole.unit else { panic!("a hop") };
@@ -298,20 +300,20 @@ fn of_three(folder: &Path) -> (TrainerRequest, RunUnit, Vec<Here>) {
         std::fs::create_dir(&place).unwrap();
         let TrainerRequest::Run(other) = request(&place, 20 + n, 8) else { panic!("a unit") };
         let Unit::Train(of) = other.unit else { panic!("a hop") };
-        hop.then.push(Leg { shard_id: ShardId(n), shard: of.shard, seed: u64::from(n) });
+        hop.then.push(NextHop { shard_id: ShardId(n), shard: of.shard, seed: u64::from(n) });
         let (blob, path) = other.files.into_iter().next().unwrap();
         whole.files.insert(blob, path.clone());
-        later.push(Here { blob, path });
+        later.push(ShardArrived { blob, path });
     }
     let mut begins = whole.clone();
     begins.files.retain(|blob, _| later.iter().all(|here| here.blob != *blob));
-    begins.coming = later.iter().map(|here| here.blob).collect();
+    begins.pending = later.iter().map(|here| here.blob).collect();
     (TrainerRequest::Run(Box::new(whole)), begins, later)
 }
 
 impl Trainer {
-    fn here(&mut self, file: &Here) {
-        self.send(&serde_json::to_string(&TrainerRequest::Here(file.clone())).unwrap());
+    fn here(&mut self, file: &ShardArrived) {
+        self.send(&serde_json::to_string(&TrainerRequest::ShardArrived(file.clone())).unwrap());
     }
 
     /// The shard that it waits for, and after how many batches.
@@ -319,8 +321,8 @@ impl Trainer {
         let mut done = 0;
         loop {
             match line(&mut self.lines) {
-                TrainerLine::Told(Told::Progress(progress)) => done = progress.done,
-                TrainerLine::Told(Told::Waits(blob)) => return (blob, done),
+                TrainerLine::Update(TrainerUpdate::Progress(progress)) => done = progress.done,
+                TrainerLine::Update(TrainerUpdate::ShardNeeded(blob)) => return (blob, done),
                 other => panic!("{other:?}"),
             }
         }
@@ -425,7 +427,7 @@ fn the_end_of_stdin_ends_a_trainer_in_the_middle_of_a_unit() {
     let request = request(folder.path(), 1_000_000, 1);
     let mut trainer = Trainer::start();
     trainer.send(&serde_json::to_string(&request).unwrap());
-    let TrainerLine::Told(Told::Progress(progress)) = line(&mut trainer.lines) else {
+    let TrainerLine::Update(TrainerUpdate::Progress(progress)) = line(&mut trainer.lines) else {
         panic!("no progress")
     };
     assert!(progress.done < progress.of && progress.of == 1_000_000);

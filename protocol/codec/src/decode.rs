@@ -1,14 +1,16 @@
 //! Reading a canonical file back, refusing everything else. Never panics, whatever the bytes.
 
 use crate::{
+    dtype::Dtype,
     error::CodecError,
     layout::{Layout, MAX_HEADER_BYTES, METADATA},
-    tensor::{Dtype, Tensor, TensorSpec},
+    tensor::{Tensor, TensorSpec},
 };
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
 };
+use sojourn_protocol::quantity::to_u64;
 use std::fmt;
 
 /// A tensor in a decoded file.
@@ -113,7 +115,7 @@ pub fn decode_header(start: &[u8]) -> Result<Layout, CodecError> {
 }
 
 fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+    to_u64(bytes.len())
 }
 
 /// Specs from header entries, with the error that says most where they aren't canonical.

@@ -1,6 +1,6 @@
 //! Why bytes are no canonical safetensors file, or tensors can't be made into one.
 
-use crate::tensor::Dtype;
+use crate::dtype::Dtype;
 
 /// What is wrong with a file, or with tensors to encode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,6 +4,7 @@ use crate::{
     error::CodecError,
     tensor::{Tensor, TensorSpec},
 };
+use sojourn_protocol::quantity::to_u64;
 use std::{fmt::Write as _, ops::Range};
 
 /// The largest header that is written or read: room for tens of thousands of tensors.
@@ -59,7 +60,7 @@ impl Layout {
             at = end;
         }
         let header = write_header(&placed, description)?;
-        let start = u64::try_from(header.len()).unwrap_or(u64::MAX);
+        let start = to_u64(header.len());
         let too_large = || CodecError::TooLarge("the whole file".into());
         let file_bytes = start.checked_add(at).ok_or_else(too_large)?;
         for (_, range) in &mut placed {
@@ -125,7 +126,7 @@ fn write_file(
 ) -> Result<Vec<u8>, CodecError> {
     for tensor in tensors {
         let expected = tensor.spec().bytes()?;
-        let actual = u64::try_from(tensor.data.len()).unwrap_or(u64::MAX);
+        let actual = to_u64(tensor.data.len());
         if expected != actual {
             let tensor = tensor.name.clone();
             return Err(CodecError::DataLength { tensor, expected, actual });
@@ -171,7 +172,7 @@ fn write_header(
     while !json.len().is_multiple_of(8) {
         json.push(' ');
     }
-    let bytes = u64::try_from(json.len()).unwrap_or(u64::MAX);
+    let bytes = to_u64(json.len());
     if bytes > MAX_HEADER_BYTES {
         return Err(CodecError::HeaderTooLarge { bytes, limit: MAX_HEADER_BYTES });
     }
@@ -184,7 +185,7 @@ fn write_header(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor::Dtype;
+    use crate::dtype::Dtype;
 
     #[test]
     fn the_same_tensors_give_the_same_bytes_in_any_order() {

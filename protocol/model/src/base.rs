@@ -1,7 +1,8 @@
 //! The checkpoint that a unit begins from, stored or not.
 
 use crate::{
-    error::ModelError, given::given_checkpoint, initial::initial_checkpoint, lineage::Lineage,
+    error::ModelError, initial::initial_checkpoint, initial_weights::weights_checkpoint,
+    lineage::Lineage,
 };
 use sojourn_protocol::{
     digest::BlobRef,
@@ -21,9 +22,9 @@ pub fn base_checkpoint<B: AsRef<[u8]> + From<Vec<u8>>, E: From<ModelError>>(
         Base::Initial { seed } => {
             Ok(initial_checkpoint(context, seed, Lineage::initial(seed))?.into())
         }
-        Base::Given { seed, parameters } => {
+        Base::InitialWeights { seed, parameters } => {
             let parameters = read(parameters)?;
-            Ok(given_checkpoint(context, parameters.as_ref(), Lineage::initial(seed))?.into())
+            Ok(weights_checkpoint(context, parameters.as_ref(), Lineage::initial(seed))?.into())
         }
         Base::Checkpoint { blob, .. } => read(blob),
     }
@@ -32,7 +33,7 @@ pub fn base_checkpoint<B: AsRef<[u8]> + From<Vec<u8>>, E: From<ModelError>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{checkpoint::tests::context, given_parameters};
+    use crate::{checkpoint::tests::context, weights_parameters};
     use sojourn_protocol::{
         digest::Digest,
         ids::Version,
@@ -53,8 +54,8 @@ mod tests {
         let initial = of(Base::Initial { seed: 5 }, b"not asked for");
         assert_eq!(initial, initial_checkpoint(&context, 5, Lineage::initial(5)).unwrap());
         assert_eq!(of(Base::Checkpoint { version: Version(2), blob }, b"it"), b"it");
-        let given = Base::Given { seed: 5, parameters: blob };
-        assert_eq!(of(given, &given_parameters(&initial).unwrap()), initial);
+        let given = Base::InitialWeights { seed: 5, parameters: blob };
+        assert_eq!(of(given, &weights_parameters(&initial).unwrap()), initial);
 
         let gone = || ModelError::Lineage("gone".into());
         let lost = base_checkpoint(&context, given, |_| Err::<Vec<u8>, _>(gone()));

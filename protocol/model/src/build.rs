@@ -3,7 +3,7 @@
 use crate::{
     error::ModelError,
     layer::{Layer, LayerKind},
-    network::{MAX_PARAMETERS, Step},
+    step::{MAX_PARAMETERS, Step},
 };
 use sojourn_protocol::spec::{Architecture, Cnn, Mlp, Pool, Resnet, Share};
 

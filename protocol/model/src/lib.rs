@@ -6,7 +6,7 @@
 //! ```text
 //! Architecture + row shape + outputs --> Network (steps)  --> CheckpointLayout (tensors of a file)
 //!                                              |                     |
-//!                                        flops_per_row        initial_checkpoint, given_checkpoint
+//!                                        flops_per_row        initial_checkpoint, weights_checkpoint
 //! ```
 //!
 //! [`portable`] is the file that an exported model lies in.
@@ -15,19 +15,21 @@ mod base;
 mod build;
 mod checkpoint;
 mod error;
-mod given;
 mod initial;
+mod initial_weights;
 mod layer;
 mod lineage;
 mod network;
 pub mod portable;
+mod step;
 
 pub use base::base_checkpoint;
 pub use checkpoint::{CheckpointLayout, LINEAGE, optimizer_slots};
 pub use error::ModelError;
-pub use given::{given_checkpoint, given_parameters};
 pub use initial::{initial_checkpoint, initial_values};
+pub use initial_weights::{weights_checkpoint, weights_parameters};
 pub use layer::{Layer, LayerKind, Parameter, Start};
 pub use lineage::Lineage;
-pub use network::{MAX_PARAMETERS, Network, Step, flops_per_row, validate};
+pub use network::{Network, flops_per_row, validate};
 pub use sojourn_codec::{Dtype, TensorSpec};
+pub use step::{MAX_PARAMETERS, Step};

@@ -4,7 +4,7 @@ use super::*;
 use crate::layer::{LayerKind, Start};
 use proptest::prelude::*;
 use sojourn_protocol::spec::{
-    Cnn, Loss, Mlp, Optimizer, OptimizerName, Pool, Resnet, TrainingConfig,
+    Cnn, Loss, Mlp, Optimizer, OptimizerName, Pool, Resnet, Share, TrainingConfig,
 };
 
 fn mlp_of(hidden: &[u32]) -> Architecture {

@@ -2,7 +2,7 @@
 
 use super::reader::{Node, Section, list};
 use crate::spec::{
-    Alpha, MOST_ARRIVALS, MOST_LOSSES, MergeSpec, OptimizerMerge, Outer, RuleSpec, Staleness,
+    Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MergeSpec, OptimizerMerge, Outer, RuleSpec, Staleness,
 };
 
 /// The rules by their words, with their defaults.
@@ -45,9 +45,9 @@ pub(super) fn read(node: &Node<'_>) -> Option<MergeSpec> {
 
 fn canary(node: &Node<'_>) -> Option<f64> {
     let most = node.number()?;
-    if !(1.0..=MOST_LOSSES).contains(&most) {
+    if !(1.0..=MAX_LOSS_RATIO).contains(&most) {
         return node.refuse(format!(
-            "is {most}: so many times the current version's loss, from 1 to {MOST_LOSSES}, is wanted"
+            "is {most}: so many times the current version's loss, from 1 to {MAX_LOSS_RATIO}, is wanted"
         ));
     }
     Some(most)
@@ -86,9 +86,8 @@ fn own_keys(section: &Section<'_>, name: &str, own: &[&str]) -> Option<()> {
 fn parameters(section: &Section<'_>, defaults: RuleSpec) -> Option<RuleSpec> {
     let weight = |default| given(section, "staleness", default, staleness);
     let number = |key, default| given(section, key, default, Node::number);
-    let count = |key, default| {
-        given(section, key, default, |node| node.integer(1, MOST_ARRIVALS).map(Some))
-    };
+    let count =
+        |key, default| given(section, key, default, |node| node.integer(1, MAX_ARRIVALS).map(Some));
     Some(match defaults {
         RuleSpec::VcAsgd { alpha: default, staleness } => {
             let (alpha, staleness) = (given(section, "alpha", default, alpha), weight(staleness));

@@ -11,13 +11,13 @@
 //! | `dimension` | a plain value, `{ choice = … }`, `{ uniform = … }`, `{ log_uniform = … }`, `{ int = … }` |
 //! | `data`, `model`, `training`, `search`, `placement` | the tables of those names |
 //! | `merge` | `merge` of `[placement]` |
-//! | `given` | `init` of a `[[model]]` |
+//! | `init` | `init` of a `[[model]]` |
 //! | `vocabulary` | every key there is, and the nearest word to a mistyped one |
 
 mod data;
 mod dimension;
 mod error;
-mod given;
+mod init;
 mod merge;
 mod model;
 mod placement;
@@ -27,7 +27,7 @@ mod training;
 mod vocabulary;
 
 pub use error::{JobFileError, Problem};
-pub use given::{GivenModel, OpenModel};
+pub use init::{InitModel, OpenModel};
 pub use vocabulary::{TABLES, nearest};
 
 use crate::spec::JobSpec;
@@ -72,10 +72,10 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     let method = search::method(search_node.as_ref());
     let data = root.required_section("data").and_then(|section| data::read(&section));
     let shape = data.as_ref().and_then(data::known_shape);
-    let models = model::read(&root, method, shape, open);
+    let models = init::read_all(&root, method, shape, open);
     let says_scale =
         root.optional("data").and_then(|data| data.peek()?.optional("scale")).is_some();
-    let given_scale = models.as_deref().filter(|_| !says_scale).map(|all| given::scale(&root, all));
+    let init_scale = models.as_deref().filter(|_| !says_scale).map(|all| init::scale(&root, all));
     let training = root
         .required_section("training")
         .and_then(|section| training::read(&section, method, shape));
@@ -84,10 +84,10 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
     let placement = placement::read(&root);
     data::fits(&root, data.as_ref(), placement.as_ref())?;
     let mut data = data?;
-    if let Some(scale) = given_scale {
+    if let Some(scale) = init_scale {
         data.scale = scale?;
     }
-    let (models, init) = given::split(models?);
+    let (models, init) = init::split(models?);
     Some(JobSpec {
         name: name?,
         seed: seed?,
@@ -101,6 +101,6 @@ fn read(root: &DeTable<'_>, problems: &Problems<'_>, open: &mut OpenModel<'_>) -
 }
 
 #[cfg(test)]
-mod given_tests;
+mod init_tests;
 #[cfg(test)]
 mod tests;

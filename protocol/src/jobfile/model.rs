@@ -2,7 +2,6 @@
 
 use super::{
     dimension::{self, Bounds, Element},
-    given::{self, Model, OpenModel},
     reader::Section,
     search::Method,
 };
@@ -30,27 +29,6 @@ const KEYS: &[(&str, &[&str])] = &[
     ("depth", &["resnet"]),
     ("width", &["resnet"]),
 ];
-
-/// Reads every `[[model]]`. `shape` is the shape of a row, where `[data]` could be read.
-pub(super) fn read(
-    root: &Section<'_>,
-    method: Option<Method>,
-    shape: Option<Option<&[u32]>>,
-    open: &mut OpenModel<'_>,
-) -> Option<Vec<Model>> {
-    let node = root.required("model", "at least one `[[model]]` table")?;
-    if node.is_table() {
-        return node
-            .refuse("is one table; write `[[model]]`, with two brackets, for each architecture");
-    }
-    let tables = node.list("a list of tables, each begun by `[[model]]`,")?;
-    if tables.is_empty() {
-        return node.refuse("is empty; at least one `[[model]]` table is wanted");
-    }
-    let models: Vec<Option<Model>> =
-        tables.iter().map(|table| given::read(table, method, shape, open)).collect();
-    models.into_iter().collect()
-}
 
 /// The space of one `[[model]]`.
 pub(super) fn space(

@@ -5,12 +5,12 @@ use super::{
     reader::{Node, Section},
 };
 use crate::spec::{
-    HIGHEST_PRIORITY, LARGEST_SHARE, LocalSteps, MOST_QUORUM, MOST_REPLICAS, OrderChoice,
-    PlacementSpec, Replicas, Verify,
+    LocalSteps, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE, OrderChoice, PlacementSpec,
+    Replicas, Verify,
 };
 
 /// Far more hosts than there are.
-const MOST_HOSTS: u32 = 10_000_000;
+const MAX_HOSTS: u32 = 10_000_000;
 const ORDERS: &[(&str, OrderChoice)] =
     &[("auto", OrderChoice::Auto), ("hop", OrderChoice::Hop), ("merge", OrderChoice::Merge)];
 const LOCAL_STEPS: &[(&str, LocalSteps)] =
@@ -38,13 +38,12 @@ pub(super) fn read(root: &Section<'_>) -> Option<PlacementSpec> {
         section.optional("replicas").map_or(Some(defaults.replicas), |node| replicas(&node));
     let priority = section
         .optional("priority")
-        .map_or(Some(defaults.priority), |node| node.integer(-HIGHEST_PRIORITY, HIGHEST_PRIORITY));
-    let share = section
-        .optional("share")
-        .map_or(Some(defaults.share), |node| node.integer(1, LARGEST_SHARE));
+        .map_or(Some(defaults.priority), |node| node.integer(-MAX_PRIORITY, MAX_PRIORITY));
+    let share =
+        section.optional("share").map_or(Some(defaults.share), |node| node.integer(1, MAX_SHARE));
     let max_hosts = section
         .optional("max_hosts")
-        .map_or(Some(None), |node| node.integer(1, MOST_HOSTS).map(Some));
+        .map_or(Some(None), |node| node.integer(1, MAX_HOSTS).map(Some));
     let verify = section.optional("verify").map_or(Some(None), |node| verify(&node).map(Some));
     let reproducible = match (reproducible?, section.optional("verify")) {
         (false, Some(node)) => {
@@ -72,15 +71,14 @@ fn replicas(node: &Node<'_>) -> Option<Replicas> {
     if node.is_string() {
         return node.word(&[("demand", Replicas::Demand)]);
     }
-    node.integer(1, MOST_REPLICAS).map(Replicas::Fixed)
+    node.integer(1, MAX_REPLICAS).map(Replicas::Fixed)
 }
 
 /// `verify = { quorum = 2, rate = 0.1 }`.
 fn verify(node: &Node<'_>) -> Option<Verify> {
     let section = node.section()?;
-    let quorum = section
-        .optional("quorum")
-        .map_or(Some(Verify::QUORUM), |node| node.integer(2, MOST_QUORUM));
+    let quorum =
+        section.optional("quorum").map_or(Some(Verify::QUORUM), |node| node.integer(2, MAX_QUORUM));
     let rate = section.optional("rate").map_or(Some(Verify::RATE), |node| {
         let rate = thousandths(&node)?;
         if rate == 0 { node.refuse("is 0; at least 0.001 is wanted") } else { Some(rate) }

@@ -6,7 +6,7 @@ use super::{
     search::Method,
 };
 use crate::spec::{
-    AugmentSpace, Dimension, Loss, MOST_EPOCHS, OptimizerName, OptimizerSpace, Precision,
+    AugmentSpace, Dimension, Loss, MAX_EPOCHS, OptimizerName, OptimizerSpace, Precision,
     ScheduleName, ScheduleSpace, TrainingSpace,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn read(
 ) -> Option<TrainingSpace> {
     let epochs = section
         .required("epochs", "how often to pass over the training data")
-        .and_then(|node| node.integer(1, MOST_EPOCHS));
+        .and_then(|node| node.integer(1, MAX_EPOCHS));
     let batch_size = number(section, "batch_size", Bounds::AtLeastOne, method, DEFAULT_BATCH_SIZE);
     let loss = section.optional("loss").map_or(Some(Loss::CrossEntropy), |node| {
         node.word(&[("cross-entropy", Loss::CrossEntropy), ("mse", Loss::Mse)])

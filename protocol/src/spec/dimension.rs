@@ -59,7 +59,7 @@ pub trait Chooser {
     fn index(&mut self, name: &str, count: usize) -> usize;
     /// A number of `range` for the dimension `name`.
     fn number(&mut self, name: &str, range: &Range) -> f64;
-    /// Told what was chosen, with the value as JSON; only for dimensions that vary.
+    /// Takes what was chosen, with the value as JSON; only for dimensions that vary.
     fn chosen(&mut self, name: &str, value: serde_json::Value);
 }
 

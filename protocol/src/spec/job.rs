@@ -29,9 +29,9 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
-    /// The parameters that trials of a `[[model]]` table start from, where they are given.
+    /// The initial weights of a `[[model]]` table's trials, where it names a model file.
     #[must_use]
-    pub fn given(&self, model: u32) -> Option<BlobRef> {
+    pub fn initial_weights(&self, model: u32) -> Option<BlobRef> {
         self.init.iter().find(|init| init.model == model).map(|init| init.parameters)
     }
 

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The largest gain and the largest outer rate: with more, any run has long diverged.
-pub const LARGEST_RATE: f64 = 1000.0;
+pub const MAX_RATE: f64 = 1000.0;
 /// The largest momentum: it remembers ten thousand steps. Nearer to 1 it would be 1 in `f32`, and forget nothing.
-pub const LARGEST_MOMENTUM: f64 = 0.9999;
+pub const MAX_MOMENTUM: f64 = 0.9999;
 /// The most arrivals in a buffer, and between two steps of momentum.
-pub const MOST_ARRIVALS: u32 = 1_000_000;
+pub const MAX_ARRIVALS: u32 = 1_000_000;
 
 /// The most times that a result's loss may be the current version's: above that, nothing is kept out.
-pub const MOST_LOSSES: f64 = 1000.0;
+pub const MAX_LOSS_RATIO: f64 = 1000.0;
 
 /// A merge rule and its parameters. With `W` the current model, `W_b` the one that the host began from, `W_c` the
 /// one that it returned, `D = W_c - W_b`, `t` the versions made since `W_b`, and `s` a weight for that.
@@ -33,7 +33,7 @@ pub enum RuleSpec {
     },
     /// `W <- W + gain s(t) D`.
     Delta {
-        /// In `(0, LARGEST_RATE]`; `1 / C` where not given.
+        /// In `(0, MAX_RATE]`; `1 / C` where not given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gain: Option<f64>,
         /// `s`.
@@ -41,7 +41,7 @@ pub enum RuleSpec {
     },
     /// Every `arrivals` results an outer step along the mean of their `s(t) D` (`FedBuff`, Nguyen et al., 2022).
     Fedbuff {
-        /// In a buffer, 1 to `MOST_ARRIVALS`; `min(C, 10)` where not given.
+        /// In a buffer, 1 to `MAX_ARRIVALS`; `min(C, 10)` where not given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arrivals: Option<u32>,
         /// The outer step.
@@ -52,12 +52,12 @@ pub enum RuleSpec {
     /// Each result `W <- W + rate D / period`; each `period`-th also a step of momentum along the mean of the
     /// `D` since the last one ("delayed Nesterov" with `c = 0`, Liu et al., 2024).
     DelayedNesterov {
-        /// Results between two steps of momentum, 1 to `MOST_ARRIVALS`; `C` where not given.
+        /// Results between two steps of momentum, 1 to `MAX_ARRIVALS`; `C` where not given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         period: Option<u32>,
-        /// The outer rate, in `(0, LARGEST_RATE]`.
+        /// The outer rate, in `(0, MAX_RATE]`.
         rate: f64,
-        /// In `[0, LARGEST_MOMENTUM]`.
+        /// In `[0, MAX_MOMENTUM]`.
         momentum: f64,
     },
 }
@@ -102,14 +102,14 @@ pub enum Staleness {
 pub enum Outer {
     /// `W <- W + rate d`.
     Sgd {
-        /// In `(0, LARGEST_RATE]`.
+        /// In `(0, MAX_RATE]`.
         rate: f64,
     },
     /// `m <- momentum m + d`, then `W <- W + rate (d + momentum m)`.
     Nesterov {
-        /// In `(0, LARGEST_RATE]`.
+        /// In `(0, MAX_RATE]`.
         rate: f64,
-        /// In `[0, LARGEST_MOMENTUM]`.
+        /// In `[0, MAX_MOMENTUM]`.
         momentum: f64,
     },
 }
@@ -139,7 +139,7 @@ pub struct MergeSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub optimizer: OptimizerMerge,
     /// A result whose loss on held-out rows is more than so many times the current version's is refused, in
-    /// `[1, MOST_LOSSES]`; its loss isn't looked at where not given.
+    /// `[1, MAX_LOSS_RATIO]`; its loss isn't looked at where not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<f64>,
 }
@@ -283,18 +283,18 @@ impl Outer {
 }
 
 fn rate(key: &'static str, value: f64) -> Result<(), RuleFault> {
-    let holds = value > 0.0 && value <= LARGEST_RATE;
-    want(key, value, holds, format_args!("it has to be above 0 and at most {LARGEST_RATE}"))
+    let holds = value > 0.0 && value <= MAX_RATE;
+    want(key, value, holds, format_args!("it has to be above 0 and at most {MAX_RATE}"))
 }
 
 fn share(key: &'static str, value: f64) -> Result<(), RuleFault> {
-    let holds = (0.0..=LARGEST_MOMENTUM).contains(&value);
-    want(key, value, holds, format_args!("it has to be from 0 to {LARGEST_MOMENTUM}"))
+    let holds = (0.0..=MAX_MOMENTUM).contains(&value);
+    want(key, value, holds, format_args!("it has to be from 0 to {MAX_MOMENTUM}"))
 }
 
 fn count(key: &'static str, value: u32) -> Result<(), RuleFault> {
-    let holds = (1..=MOST_ARRIVALS).contains(&value);
-    want(key, value, holds, format_args!("it has to be from 1 to {MOST_ARRIVALS}"))
+    let holds = (1..=MAX_ARRIVALS).contains(&value);
+    want(key, value, holds, format_args!("it has to be from 1 to {MAX_ARRIVALS}"))
 }
 
 fn want(

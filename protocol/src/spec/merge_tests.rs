@@ -55,9 +55,9 @@ fn every_range_is_kept_with_a_reason() {
         vc(Alpha::Epochs),
         stale(Staleness::Polynomial { a: 0.0 }),
         stale(Staleness::Hinge { a: 10.0, b: 0 }),
-        delta(LARGEST_RATE),
+        delta(MAX_RATE),
         buffer(Some(1), Outer::Nesterov { rate: 0.7, momentum: 0.0 }),
-        nesterov(Some(MOST_ARRIVALS), 1e-9, 0.999),
+        nesterov(Some(MAX_ARRIVALS), 1e-9, 0.999),
     ];
     for rule in good {
         assert_eq!(rule.check(), Ok(()), "{rule:?}");

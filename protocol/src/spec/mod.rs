@@ -22,17 +22,17 @@ pub use data::{Channels, DataSpec, FileKind, Scale, ShardSizes, SourceSpec, Spli
 pub use dimension::Dimension;
 pub use job::{DEFAULT_TOP_K, Goal, Init, JobSpec, Metric, SearchMethod, SearchSpec};
 pub use merge::{
-    Alpha, LARGEST_MOMENTUM, LARGEST_RATE, MOST_ARRIVALS, MOST_LOSSES, MergeSpec, OptimizerMerge,
-    Outer, RuleFault, RuleSpec, Staleness, StalenessBound,
+    Alpha, MAX_ARRIVALS, MAX_LOSS_RATIO, MAX_MOMENTUM, MAX_RATE, MergeSpec, OptimizerMerge, Outer,
+    RuleFault, RuleSpec, Staleness, StalenessBound,
 };
 pub use model::{CnnSpace, MlpSpace, ModelSpace, ResnetSpace};
 pub use placement::{
-    HIGHEST_PRIORITY, LARGEST_SHARE, LocalSteps, MOST_QUORUM, MOST_REPLICAS, OrderChoice,
-    PlacementSpec, Replicas, Verify,
+    LocalSteps, MAX_PRIORITY, MAX_QUORUM, MAX_REPLICAS, MAX_SHARE, OrderChoice, PlacementSpec,
+    Replicas, Verify,
 };
 pub use share::Share;
 pub use training::{
-    Loss, MOST_EPOCHS, Optimizer, OptimizerName, OptimizerSpace, Precision, Schedule, ScheduleName,
+    Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace, Precision, Schedule, ScheduleName,
     ScheduleSpace, TrainingConfig, TrainingSpace,
 };
 

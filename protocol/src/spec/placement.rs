@@ -7,13 +7,13 @@ use super::{MergeSpec, dimension::is_default};
 use serde::{Deserialize, Serialize};
 
 /// The highest [`PlacementSpec::priority`]; the lowest is its negative.
-pub const HIGHEST_PRIORITY: i32 = 100;
+pub const MAX_PRIORITY: i32 = 100;
 /// The largest [`PlacementSpec::share`].
-pub const LARGEST_SHARE: u32 = 1000;
+pub const MAX_SHARE: u32 = 1000;
 /// The most [`Verify::quorum`].
-pub const MOST_QUORUM: u32 = 5;
+pub const MAX_QUORUM: u32 = 5;
 /// The most [`PlacementSpec::replicas`].
-pub const MOST_REPLICAS: u32 = 1000;
+pub const MAX_REPLICAS: u32 = 1000;
 
 /// `[placement]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -115,7 +115,7 @@ pub enum OrderChoice {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Verify {
-    /// Hosts that have to come to the same result, 2 to [`MOST_QUORUM`].
+    /// Hosts that have to come to the same result, 2 to [`MAX_QUORUM`].
     pub quorum: u32,
     /// How many of a thousand results of hosts that haven't earned trust are checked, at least 1; of those that have,
     /// so many thousandths of that.

@@ -3,7 +3,7 @@
 use super::{DEFAULT_TOP_K, Goal, Loss, Metric, SearchMethod, SearchSpec};
 use crate::{
     manifest::Labels,
-    metrics::{ClassDetail, Counting, MOST_COUNTED},
+    metrics::{ClassDetail, Counting, MAX_COUNTED_CLASSES},
     time::Millis,
 };
 
@@ -60,9 +60,9 @@ impl SearchSpec {
             Metric::TopK if self.k(labels).is_none() => Err(format!(
                 "metric `{name}` with k = {DEFAULT_TOP_K} says nothing about {classes} classes: give a smaller `search.top_k`"
             )),
-            Metric::F1 if classes > MOST_COUNTED => {
-                Err(format!("metric `{name}` takes at most {MOST_COUNTED} classes, not {classes}"))
-            }
+            Metric::F1 if classes > MAX_COUNTED_CLASSES => Err(format!(
+                "metric `{name}` takes at most {MAX_COUNTED_CLASSES} classes, not {classes}"
+            )),
             _ => Ok(()),
         }
     }

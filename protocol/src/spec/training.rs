@@ -7,7 +7,7 @@ use super::{
 use serde::{Deserialize, Serialize};
 
 /// The most epochs that a trial may train for.
-pub const MOST_EPOCHS: u32 = 1_000_000;
+pub const MAX_EPOCHS: u32 = 1_000_000;
 
 /// What is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

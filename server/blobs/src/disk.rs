@@ -1,5 +1,6 @@
 //! The two operations of the spool that fail on a full disk, as a trait, with a fake disk that is full.
 
+use sojourn_protocol::quantity::to_usize;
 use std::{
     fs::File,
     io::{self, Write as _},
@@ -57,7 +58,7 @@ impl FullDisk {
 impl Disk for FullDisk {
     fn append(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
         let left = self.left.load(Ordering::SeqCst);
-        let fits = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+        let fits = to_usize(left).min(bytes.len());
         let (now, rest) = bytes.split_at(fits);
         file.write_all(now)?;
         self.left.store(left - fits as u64, Ordering::SeqCst);

@@ -2,7 +2,7 @@
 
 use crate::error::BlobError;
 use object_store::{ObjectMeta, path::Path as Key};
-use sojourn_protocol::{digest::Digest, time::UnixMillis};
+use sojourn_protocol::{digest::Digest, quantity::SaturatingFrom as _, time::UnixMillis};
 
 /// Parts of one object that are sent or fetched at once.
 pub(crate) const CONCURRENT_PARTS: usize = 4;
@@ -41,5 +41,5 @@ pub(crate) fn indexed(key: &Key) -> Option<Digest> {
 
 /// When the store was given an object, by the store's clock.
 pub(crate) fn time_of(meta: &ObjectMeta) -> UnixMillis {
-    UnixMillis(u64::try_from(meta.last_modified.timestamp_millis()).unwrap_or(0))
+    UnixMillis(u64::saturating_from(meta.last_modified.timestamp_millis()))
 }

@@ -20,6 +20,7 @@ use sojourn_codec::ranges::{Index, Piece, PieceError};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::LeaseId,
+    quantity::to_usize,
     time::UnixMillis,
 };
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
@@ -63,7 +64,7 @@ impl BlobStore {
     /// # Errors
     /// As [`BlobStore::read`].
     pub async fn range(&self, blob: Digest, range: Range<u64>) -> Result<Bytes, BlobError> {
-        let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
+        let length = to_usize(range.end.saturating_sub(range.start));
         let mut stream = self.read(blob, range).await?;
         let Some(first) = stream.try_next().await? else { return Ok(Bytes::new()) };
         if first.len() == length {
@@ -185,7 +186,7 @@ impl BlobStore {
         let mut stream = self.read_ranged(index, 0..bytes);
         let mut all = BytesMut::new();
         while let Some(chunk) = stream.try_next().await? {
-            all.reserve(usize::try_from(bytes).unwrap_or(0).saturating_sub(all.len()));
+            all.reserve(to_usize(bytes).saturating_sub(all.len()));
             all.extend_from_slice(&chunk);
         }
         let found = Digest::of(&all);

@@ -23,6 +23,7 @@ use object_store::{
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::LeaseId,
+    quantity::to_usize,
     time::UnixMillis,
 };
 use std::{ops::Range, path::Path};
@@ -312,7 +313,7 @@ impl Staging {
             .buffered(CONCURRENT_PARTS);
         let mut all = BytesMut::new();
         while let Some(piece) = pieces.try_next().await? {
-            all.reserve(usize::try_from(bytes).unwrap_or(0).saturating_sub(all.len()));
+            all.reserve(to_usize(bytes).saturating_sub(all.len()));
             all.extend_from_slice(&piece);
         }
         Ok(all.freeze())

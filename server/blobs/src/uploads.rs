@@ -16,7 +16,7 @@ use crate::{
     upload_name::UploadName,
 };
 use bytes::Bytes;
-use sojourn_protocol::{api::UploadState, digest::BlobRef};
+use sojourn_protocol::{api::UploadState, digest::BlobRef, quantity::to_usize};
 use std::{
     collections::BTreeMap,
     fmt, fs,
@@ -155,7 +155,7 @@ impl Uploads {
         range: Range<u64>,
     ) -> Result<Bytes, UploadError> {
         let path = self.complete(name, blob)?;
-        let bytes = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
+        let bytes = to_usize(range.end.saturating_sub(range.start));
         let mut all = vec![0; bytes];
         let read = fs::File::open(&path).and_then(|mut file| {
             file.seek(SeekFrom::Start(range.start))?;

@@ -159,8 +159,8 @@ impl Core {
                 let unit = self.assimilation().claim(to, losses);
                 self.answer(to, Ok(Answer::Assimilation(unit)))
             }
-            Command::RenewAssimilation { to, lease, taking } => {
-                let offered = self.assimilation().renew(lease, taking);
+            Command::RenewAssimilation { to, lease, claim } => {
+                let offered = self.assimilation().renew(lease, claim);
                 self.answer(to, Ok(Answer::Offered(offered)))
             }
             Command::OfferAssimilated { to, lease, version, checkpoint, merged } => {

@@ -7,6 +7,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{ClaimId, HostId, JobId, LeaseId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
+    reason::ReleaseReason,
     report::Report,
     spec::JobSpec,
     time::UnixMillis,
@@ -63,7 +64,7 @@ pub enum Command {
     /// A host shows that it lives.
     Heartbeat { to: ReplyTo, host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> },
     /// A host gives leases back.
-    Release { to: ReplyTo, host: HostId, leases: Vec<LeaseId>, reason: String },
+    Release { to: ReplyTo, host: HostId, leases: Vec<LeaseId>, reason: ReleaseReason },
     /// May this host upload that for this lease? Asked before bytes are taken.
     AuthorizeUpload { to: ReplyTo, host: HostId, lease: LeaseId, bytes: u64 },
     /// May this host read that blob? Its live leases must name it.
@@ -74,7 +75,12 @@ pub enum Command {
     /// checkpoint is.
     TakeAssimilation { to: ReplyTo, losses: bool },
     /// An assimilator is still at what it has taken.
-    RenewAssimilation { to: ReplyTo, lease: LeaseId, taking: ClaimId },
+    RenewAssimilation {
+        to: ReplyTo,
+        lease: LeaseId,
+        #[serde(rename = "taking")]
+        claim: ClaimId,
+    },
     /// An assimilator has checked an upload and published its blob.
     /// `merged`: where it was to be merged, how it was.
     OfferAssimilated {

@@ -25,7 +25,8 @@ use crate::{
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use sojourn_protocol::{
-    ids::{HostId, LeaseId},
+    ids::{HostId, JobId, LeaseId},
+    reason::WaitReason,
     time::UnixMillis,
 };
 use sojourn_workgen::Policy;
@@ -143,6 +144,12 @@ impl Core {
         let local = Locality { eligible: self.eligibility() };
         let policy = self.policy.as_ref();
         Scheduler { local, index: &self.index, planner: &self.planner, policy }
+    }
+
+    /// Why nothing of a job goes on; `None` where something does, or the job isn't known.
+    #[must_use]
+    pub fn wait_reason(&self, job: JobId) -> Option<WaitReason> {
+        self.views().job_waits(self.state.jobs.get(&job)?)
     }
 
     /// What reading commands see.

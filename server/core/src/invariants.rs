@@ -12,6 +12,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, LeaseId, ShardId, TrialId},
     position::Position,
+    quantity::{SaturatingFrom as _, to_usize},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,7 +110,7 @@ impl Core {
 
     /// H2: one current version; granted and awaited results are on it, or will be superseded.
     fn isolation(&self, trial: &Trial) -> Result<(), Violation> {
-        let versions = u32::try_from(trial.history.len()).unwrap_or(u32::MAX);
+        let versions = u32::saturating_from(trial.history.len());
         let numbered = (1u32..).zip(&trial.history).all(|(n, record)| record.version.0 == n);
         holds("H2", versions == trial.version.0 && numbered, || {
             format!("trial {} is at version {} after {versions} hops", trial.id, trial.version)
@@ -196,7 +197,7 @@ impl Core {
     fn exclusive(&self) -> Result<(), Violation> {
         for (host, session) in self.hosts.sessions() {
             let started = self.eligibility().running_leases(host);
-            let slots = usize::try_from(session.slots).unwrap_or(usize::MAX);
+            let slots = to_usize(session.slots);
             holds("H3", started <= slots, || {
                 format!("host {host} runs {started} units in {slots} slots")
             })?;

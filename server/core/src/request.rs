@@ -16,6 +16,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{ClaimId, HostId, JobId, LeaseId, TrialId, Version},
     manifest::{DataManifest, DataSplit},
+    reason::ReleaseReason,
     spec::JobSpec,
     view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
@@ -98,7 +99,7 @@ requests! {
     Ask { host: HostId, request: WorkRequest } => WorkAnswer, Answer::Work(work) => *work;
     Heartbeat { host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> } => HeartbeatAnswer,
         Answer::Heartbeat(answer) => answer;
-    Release { host: HostId, leases: Vec<LeaseId>, reason: String } => ReleaseAnswer,
+    Release { host: HostId, leases: Vec<LeaseId>, reason: ReleaseReason } => ReleaseAnswer,
         Answer::Released(answer) => answer;
     AuthorizeUpload { host: HostId, lease: LeaseId, bytes: u64 } => (),
         Answer::UploadAuthorized => ();
@@ -107,7 +108,7 @@ requests! {
         Answer::Report(answer) => answer;
     TakeAssimilation { losses: bool } => Option<Box<AssimilationUnit>>,
         Answer::Assimilation(unit) => unit;
-    RenewAssimilation { lease: LeaseId, taking: ClaimId } => Offered,
+    RenewAssimilation { lease: LeaseId, claim: ClaimId } => Offered,
         Answer::Offered(offered) => offered;
     OfferAssimilated {
         lease: LeaseId, version: Version, checkpoint: BlobRef, merged: Option<MergeOffer>

@@ -3,7 +3,7 @@
 //! ```text
 //!   least C, with for each hop its start X >= 0 and its end X + d <= C, and
 //!     two hops of one trial in one epoch:   X1 + d1 <= X2 + V (1 - Y)    X2 + d2 <= X1 + V Y
-//!     two hops that may be at one place p:  the same, unless one is elsewhere: + V (2 - A1p - A2p)
+//!     two hops that may be at one machine p:  the same, unless one is elsewhere: + V (2 - A1p - A2p)
 //!     a hop of several holders:             sum of Ap = 1,  d = sum of Ap (time at p)
 //!     an epoch after another:               X >= the ends of all hops of the one before
 //! ```
@@ -67,8 +67,8 @@ pub enum MilpError {
 struct Hop {
     step: Step,
     start: Variable,
-    /// By place that may train it: one where it does. Alone: no variable.
-    places: BTreeMap<u32, Option<Variable>>,
+    /// By machine that may train it: one where it does. Alone: no variable.
+    machines: BTreeMap<u32, Option<Variable>>,
     takes: Expression,
 }
 
@@ -114,11 +114,11 @@ impl Milp {
             model.with_time_limit(self.limit.as_secs_f64()).with_initial_solution(known);
         for hop in &hops {
             model.add_constraint(constraint!(hop.start + hop.takes.clone() <= end));
-            if hop.places.len() > 1 {
-                let sum: Expression = hop.places.values().flatten().sum();
+            if hop.machines.len() > 1 {
+                let sum: Expression = hop.machines.values().flatten().sum();
                 model.add_constraint(constraint!(sum == 1.0));
-                for (place, chosen) in &hop.places {
-                    let free = problem.places.get(*place as usize).map_or(0, |at| at.free_at);
+                for (machine, chosen) in &hop.machines {
+                    let free = problem.machines.get(*machine as usize).map_or(0, |at| at.free_at);
                     if let (Some(chosen), true) = (chosen, free > 0) {
                         model
                             .add_constraint(constraint!(hop.start >= float(free) / unit * *chosen));
@@ -162,35 +162,37 @@ fn hop(
     variables: &mut ProblemVariables,
     known: &mut Vec<(Variable, f64)>,
 ) -> Hop {
-    let all: Vec<u32> = (0..).take(problem.places.len()).collect();
+    let all: Vec<u32> = (0..).take(problem.machines.len()).collect();
     let holders = problem.holders.get(step.shard as usize).and_then(Option::as_ref);
     let holders = holders.unwrap_or(&all);
     let mut free = problem.trials.get(step.trial as usize).map_or(0, |trial| trial.free_at);
-    let mut places = BTreeMap::new();
+    let mut machines = BTreeMap::new();
     let mut takes = Expression::from(0.0);
-    for &place in holders {
-        let time = float(problem.time(step.trial, step.shard, place)) / unit;
+    for &machine in holders {
+        let time = float(problem.time(step.trial, step.shard, machine)) / unit;
         if let [only] = holders[..] {
-            free = free.max(problem.places.get(only as usize).map_or(0, |at| at.free_at));
-            places.insert(place, None);
+            free = free.max(problem.machines.get(only as usize).map_or(0, |at| at.free_at));
+            machines.insert(machine, None);
             takes += time;
         } else {
             let chosen = variables.add(variable().binary());
-            known.push((chosen, f64::from(u8::from(place == step.place))));
-            places.insert(place, Some(chosen));
+            known.push((chosen, f64::from(u8::from(machine == step.machine))));
+            machines.insert(machine, Some(chosen));
             takes += time * chosen;
         }
     }
     let start = variables.add(variable().min(float(free) / unit));
     known.push((start, float(step.start) / unit));
-    Hop { step, start, places, takes }
+    Hop { step, start, machines, takes }
 }
 
 /// Hops that may not overlap, and that no epoch keeps apart; none where they are too many.
 fn pairs(problem: &Problem, schedule: &Schedule) -> Option<Vec<(usize, usize)>> {
     let mut pairs = Vec::new();
     let share = |a: &Step, b: &Step| {
-        (0..).take(problem.places.len()).any(|p| problem.may(a.shard, p) && problem.may(b.shard, p))
+        (0..)
+            .take(problem.machines.len())
+            .any(|p| problem.may_train(a.shard, p) && problem.may_train(b.shard, p))
     };
     for (number, a) in schedule.steps.iter().enumerate() {
         for (other, b) in schedule.steps.iter().enumerate().skip(number + 1) {
@@ -234,13 +236,13 @@ fn apart(
         return order(&Expression::from(0.0), 0.0).into();
     }
     let mut constraints = Vec::new();
-    for (place, in_a) in &a.places {
-        let Some(in_b) = b.places.get(place) else { continue };
+    for (machine, in_a) in &a.machines {
+        let Some(in_b) = b.machines.get(machine) else { continue };
         let mut slack = Expression::from(0.0);
         for chosen in [in_a, in_b].into_iter().flatten() {
             slack += big * (1.0 - *chosen);
         }
-        let rest = problem.places.get(*place as usize).map_or(0, |place| place.latency);
+        let rest = problem.machines.get(*machine as usize).map_or(0, |machine| machine.latency);
         constraints.extend(order(&slack, float(rest) / unit));
     }
     constraints
@@ -249,12 +251,12 @@ fn apart(
 /// The schedule in the order of the solution.
 fn whole_numbers(problem: &Problem, hops: &[Hop], solution: &impl Solution, unit: f64) -> Schedule {
     let found = hops.iter().map(|hop| {
-        let chosen = hop.places.iter().max_by(|(_, a), (_, b)| {
+        let chosen = hop.machines.iter().max_by(|(_, a), (_, b)| {
             let value = |chosen: &Option<Variable>| chosen.map_or(1.0, |one| solution.value(one));
             value(a).total_cmp(&value(b))
         });
-        let place = chosen.map_or(hop.step.place, |(place, _)| *place);
-        (solution.value(hop.start) * unit, Step { place, ..hop.step })
+        let machine = chosen.map_or(hop.step.machine, |(machine, _)| *machine);
+        (solution.value(hop.start) * unit, Step { machine, ..hop.step })
     });
     in_order(problem, found)
 }

@@ -3,14 +3,14 @@
 use sojourn_workgen::plan::{Problem, Schedule, Step};
 use std::collections::BTreeMap;
 
-/// The schedule in which hops follow each other as the starts that were found for them say, at the places of
+/// The schedule in which hops follow each other as the starts that were found for them say, at the machines of
 /// their steps.
 ///
 /// What can't overlap is in the order of its middles, too, and these differ by half a hop where starts may be
 /// alike but for rounding: a hop that takes no time begins with the one that it comes before.
 pub(crate) fn in_order(problem: &Problem, hops: impl Iterator<Item = (f64, Step)>) -> Schedule {
     let middle = |(start, step): (f64, Step)| {
-        let takes = problem.time(step.trial, step.shard, step.place);
+        let takes = problem.time(step.trial, step.shard, step.machine);
         (start + float(takes) / 2.0, step)
     };
     let mut order: Vec<(f64, Step)> = hops.map(middle).collect();
@@ -31,18 +31,18 @@ pub(crate) fn in_order(problem: &Problem, hops: impl Iterator<Item = (f64, Step)
         }
     }
     let mut trials: Vec<u64> = problem.trials.iter().map(|trial| trial.free_at).collect();
-    let mut places: Vec<u64> = problem.places.iter().map(|place| place.free_at).collect();
+    let mut machines: Vec<u64> = problem.machines.iter().map(|machine| machine.free_at).collect();
     let mut steps = Vec::with_capacity(order.len());
     for (_, next) in order {
         let Some(step) = by_trial.get_mut(&next.trial).and_then(Vec::pop) else { continue };
-        let (trial, place) = (step.trial as usize, step.place as usize);
-        let (Some(trial), Some(free)) = (trials.get_mut(trial), places.get_mut(place)) else {
+        let (trial, machine) = (step.trial as usize, step.machine as usize);
+        let (Some(trial), Some(free)) = (trials.get_mut(trial), machines.get_mut(machine)) else {
             continue;
         };
         let start = (*trial).max(*free);
-        let end = start + problem.time(step.trial, step.shard, step.place);
+        let end = start + problem.time(step.trial, step.shard, step.machine);
         *trial = end;
-        *free = end + problem.places.get(place).map_or(0, |place| place.latency);
+        *free = end + problem.machines.get(machine).map_or(0, |machine| machine.latency);
         steps.push(Step { start, end, ..step });
     }
     Schedule::new(steps)
@@ -64,9 +64,9 @@ mod tests {
         let starts = [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]];
         for rounding in [0.0, 1e-7, -1e-7] {
             let hops = (0_u32..).zip(starts).flat_map(|(trial, row)| {
-                (0_u32..).zip(row).map(move |(place, start)| {
-                    let start = if trial == place { start } else { start + rounding };
-                    (start, Step { trial, epoch: 0, shard: place, place, start: 0, end: 0 })
+                (0_u32..).zip(row).map(move |(machine, start)| {
+                    let start = if trial == machine { start } else { start + rounding };
+                    (start, Step { trial, epoch: 0, shard: machine, machine, start: 0, end: 0 })
                 })
             });
             let schedule = in_order(&shop, hops);

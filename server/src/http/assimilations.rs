@@ -125,8 +125,8 @@ pub(super) async fn renew(
     path: web::Path<u64>,
     request: web::Json<RenewRequest>,
 ) -> Answered {
-    let (lease, taking) = (LeaseId(path.into_inner()), request.taking);
-    answer(app.assimilation.renew(lease, taking).await)
+    let (lease, claim) = (LeaseId(path.into_inner()), request.claim);
+    answer(app.assimilation.renew(lease, claim).await)
 }
 
 /// Offers what was made of an upload, whose blobs have been put in the store.

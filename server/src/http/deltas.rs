@@ -20,10 +20,13 @@ use sojourn_blobs::{BlobError, UploadError, UploadName};
 use sojourn_codec::delta::{self, DeltaError, Head, Named};
 use sojourn_core::request;
 use sojourn_protocol::{
-    api::{BASE_HEADER, LARGEST_BY_DELTA, RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, UploadState},
+    api::{
+        BASE_HEADER, MAX_DELTA_CHECKPOINT, RESULT_BYTES_HEADER, RESULT_SHA256_HEADER, UploadState,
+    },
     digest::{BlobRef, Digest},
     error::ErrorKind,
     ids::{HostId, LeaseId},
+    quantity::{SaturatingFrom as _, to_usize},
 };
 use tokio::sync::Semaphore;
 
@@ -110,7 +113,7 @@ async fn allowed(
     let Declared { delta, base, result } = declared;
     let bytes = result.bytes;
     app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
-    if delta.bytes >= bytes || bytes > LARGEST_BY_DELTA {
+    if delta.bytes >= bytes || bytes > MAX_DELTA_CHECKPOINT {
         let message = format!("a delta of {} bytes isn't taken for {bytes}", delta.bytes);
         return Err(HttpError::new(ErrorKind::TooLarge, message));
     }
@@ -145,10 +148,9 @@ async fn complete(
     declared: Declared,
 ) -> Result<(), HttpError> {
     let Declared { delta, base, result } = declared;
-    let kib =
-        usize::try_from(result.bytes >> 10).unwrap_or(MAX_DECODING_KIB).clamp(1, MAX_DECODING_KIB);
+    let kib = to_usize(result.bytes >> 10).clamp(1, MAX_DECODING_KIB);
     // The semaphore is never closed.
-    let _room = DECODING.acquire_many(u32::try_from(kib).unwrap_or(u32::MAX)).await;
+    let _room = DECODING.acquire_many(u32::saturating_from(kib)).await;
     let bytes = match app.blobs.store().bytes(base).await {
         Ok(bytes) => bytes,
         Err(error) => return Err(unread(&app, base, error).await),

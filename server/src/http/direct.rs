@@ -8,6 +8,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     direct::{DirectAnswer, DirectRequest},
     ids::LeaseId,
+    quantity::SaturatingFrom as _,
     time::UnixMillis,
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -59,7 +60,7 @@ async fn upload_route(
         return Ok(DirectAnswer::There);
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let ends = u64::try_from(now.saturating_add(term).as_millis()).unwrap_or(u64::MAX);
+    let ends = u64::saturating_from(now.saturating_add(term).as_millis());
     Ok(match staging.upload_url(lease, checkpoint, term).await? {
         Some(SignedPut { url, headers }) => DirectAnswer::Put {
             url: url.into(),

@@ -59,7 +59,7 @@ pub(crate) async fn check(
 mod tests {
     use super::{FEATURES, WITH_STORE};
     use sojourn_protocol::{
-        api::{AWAITING_SHARDS, DELTA_UPLOADS, MADE_CHECKPOINTS, UPLOAD_PROGRESS},
+        api::{AWAITING_SHARDS, DELTA_UPLOADS, PRODUCED_CHECKPOINTS, UPLOAD_PROGRESS},
         direct::DIRECT_UPLOADS,
     };
 
@@ -67,7 +67,7 @@ mod tests {
     fn the_features_are_those_that_the_protocol_names() {
         assert_eq!(
             FEATURES,
-            [AWAITING_SHARDS, DELTA_UPLOADS, MADE_CHECKPOINTS, UPLOAD_PROGRESS].join(", ")
+            [AWAITING_SHARDS, DELTA_UPLOADS, PRODUCED_CHECKPOINTS, UPLOAD_PROGRESS].join(", ")
         );
         let mut with_store: Vec<&str> = FEATURES.split(", ").chain([DIRECT_UPLOADS]).collect();
         with_store.sort_unstable();

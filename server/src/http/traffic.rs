@@ -1,5 +1,6 @@
 //! Counts transfers since the server started: bytes of blobs, uploads and downloads of hosts.
 
+use sojourn_protocol::quantity::to_u64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Four counters.
@@ -23,12 +24,12 @@ pub(super) struct Totals {
 impl Traffic {
     /// Counts bytes that came as a request's body.
     pub(super) fn received(&self, bytes: usize) {
-        self.received.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.received.fetch_add(to_u64(bytes), Ordering::Relaxed);
     }
 
     /// Counts bytes that an answer streams.
     pub(super) fn sent(&self, bytes: usize) {
-        self.sent.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.sent.fetch_add(to_u64(bytes), Ordering::Relaxed);
     }
 
     /// Counts a host's upload of a checkpoint.

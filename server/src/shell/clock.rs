@@ -1,6 +1,9 @@
 //! Time for the core: real, but never going back.
 
-use sojourn_protocol::time::{Millis, UnixMillis};
+use sojourn_protocol::{
+    quantity::SaturatingFrom as _,
+    time::{Millis, UnixMillis},
+};
 use std::{
     sync::{Mutex, PoisonError},
     time::{Instant, SystemTime, UNIX_EPOCH},
@@ -29,7 +32,7 @@ impl SteadyClock {
     pub fn machine() -> Self {
         Self::over(|| {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+            UnixMillis(u64::saturating_from(since.as_millis()))
         })
     }
 }
@@ -45,7 +48,7 @@ impl<W: Fn() -> UnixMillis> SteadyClock<W> {
 impl<W: Fn() -> UnixMillis + Send + Sync + 'static> Clock for SteadyClock<W> {
     fn now(&self) -> UnixMillis {
         let mut anchor = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
-        let passed = u64::try_from(anchor.1.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let passed = u64::saturating_from(anchor.1.elapsed().as_millis());
         let steady = anchor.0 + Millis(passed);
         let wall = (self.wall)();
         if wall > steady {

@@ -74,7 +74,7 @@ async fn a_unit_is_waited_for_renewed_and_offered_until_its_blob_is_in_the_store
     let rack = &view.assimilators[0];
     assert_eq!((view.assimilators.len(), rack.name.as_str(), rack.taken), (1, "rack", 1));
 
-    let renew = RenewRequest { taking: unit.taking };
+    let renew = RenewRequest { claim: unit.claim };
     assert_eq!(world.offer(&token, &unit, "renew", &renew).await, Offer::Taken);
     let made = Made { version: unit.version, checkpoint: blob(&bytes), merged: None };
     assert_eq!(world.offer(&token, &unit, "assimilated", &made).await, Offer::Unpublished);
@@ -147,7 +147,7 @@ async fn a_merge_is_shared_by_ranges_with_whoever_asks_for_work() {
 
     // The leader waits for it.
     let done = RangeDone { range: 1, made: RangeMade::Squares(vec![1, 2]) };
-    let made = MadeRequest { taking: unit.taking, done: done.clone() };
+    let made = MadeRequest { claim: unit.claim, done: done.clone() };
     let (answer, offer) =
         tokio::join!(ask(vec![left(1)]), world.offer(&token, &unit, "range", &made));
     assert_eq!((answer.own, answer.made, offer), (None, vec![done], Offer::Taken));

@@ -77,7 +77,7 @@ fn trust(host: &HostView) -> String {
         (0, 0) => "-".to_owned(),
         (confirmed, 0) => format!("{confirmed} confirmed"),
         (confirmed, refuted) => {
-            let doubtful = match host.doubtful.len() {
+            let doubtful = match host.suspects.len() {
                 0 => String::new(),
                 doubtful => format!(", {doubtful} in doubt"),
             };

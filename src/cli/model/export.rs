@@ -25,6 +25,7 @@ use sojourn_protocol::{
     error::error_chain,
     ids::{Epoch, JobId, TrialId},
     manifest::Scaling,
+    quantity::to_u64,
     unit::TrialContext,
     view::{BestView, JobDetail},
 };
@@ -115,7 +116,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         checkpoint: chosen.checkpoint.sha256,
         file: args.output.clone(),
         sha256: Digest::of(&file),
-        bytes: u64::try_from(file.len()).unwrap_or(u64::MAX),
+        bytes: to_u64(file.len()),
     };
     if args.json { output::json(&report) } else { output::line(&text(&report)) }
 }

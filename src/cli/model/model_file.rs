@@ -2,8 +2,11 @@
 
 use crate::cli::model::file_kind;
 use sojourn_model::portable::{Description, FileScaling, ModelFile, ModelFileError, ModelHeader};
-use sojourn_protocol::digest::{BlobRef, Digest};
 use sojourn_protocol::error::error_chain;
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    quantity::to_u64,
+};
 use std::{
     fs::File,
     io::{self, Read},
@@ -24,7 +27,7 @@ pub(crate) struct Model {
 
 /// The name of a blob of these bytes.
 pub(crate) fn blob(bytes: &[u8]) -> BlobRef {
-    BlobRef { sha256: Digest::of(bytes), bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX) }
+    BlobRef { sha256: Digest::of(bytes), bytes: to_u64(bytes.len()) }
 }
 
 /// Reads a model file; or why it is none, as a text that follows its name.

@@ -3,6 +3,7 @@
 pub(crate) use sojourn_daemon::terminal::figures::{bytes, count, counted, duration, shards};
 
 use sojourn_protocol::{
+    quantity::SaturatingFrom as _,
     spec::{Choices, Goal},
     time::UnixMillis,
     view::{HostState, JobState, JobView, TrialState, TrialView},
@@ -15,7 +16,7 @@ use std::{
 /// How long ago, by this machine's clock.
 pub(crate) fn ago(at: UnixMillis) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
-    let now = u64::try_from(now).unwrap_or(u64::MAX);
+    let now = u64::saturating_from(now);
     format!("{} ago", duration(now.saturating_sub(at.0)))
 }
 

@@ -6,7 +6,7 @@ use crate::cli::{
 };
 use serde::Serialize;
 use sojourn_protocol::{
-    jobfile::{self, GivenModel},
+    jobfile::{self, InitModel},
     spec::JobSpec,
 };
 use sojourn_workgen::Trial;
@@ -57,7 +57,7 @@ pub(crate) fn read(path: &Path) -> Result<Job, (Failure, Vec<Problem>)> {
                 &*place.insert(model.map_err(|why| format!("is `{file}`, which {why}"))?)
             }
         };
-        Ok(GivenModel {
+        Ok(InitModel {
             architecture: model.description.architecture.clone(),
             parameters: model_file::blob(&model.parameters),
             scale: model.scale(),

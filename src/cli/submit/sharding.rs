@@ -9,6 +9,7 @@ use sojourn_ingest::{Cut, Surveyed};
 use sojourn_model::ModelError;
 use sojourn_protocol::{
     inventory::Workload,
+    quantity::SaturatingFrom as _,
     spec::{JobSpec, Replicas, ShardSizes},
     view::{DeviceView, HostState, HostView, JobDetail},
 };
@@ -80,7 +81,7 @@ pub(crate) fn choose(job: &Job, data: &Surveyed<'_>, known: &Known) -> Result<Ch
         && same.data.train_rows() == rows
     {
         let cut = Cut::Rows(same.data.train.iter().map(|shard| shard.rows.into()).collect());
-        let shards = u32::try_from(same.data.train.len()).unwrap_or(u32::MAX);
+        let shards = u32::saturating_from(same.data.train.len());
         let equal = !wants_speed(&job.spec);
         return Ok(Chosen {
             cut: if equal { Cut::Equal(shards) } else { cut },

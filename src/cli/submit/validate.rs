@@ -13,7 +13,10 @@ use crate::cli::{
 };
 use serde::Serialize;
 use sojourn_ingest::{Progress, Summary, Surveyed};
-use sojourn_protocol::manifest::Labels;
+use sojourn_protocol::{
+    manifest::Labels,
+    quantity::{SaturatingFrom as _, to_u64},
+};
 use sojourn_workgen::Trial;
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -139,14 +142,14 @@ fn check_models(trials: &[Trial], shape: &[u32], outputs: u32) -> Result<Models,
 fn report(job: &Job, summary: Summary, models: Models, why: Option<String>) -> Report {
     let epochs = job.spec.training.epochs;
     let trials = job.trials.len();
-    let shards = u64::try_from(summary.train.len()).unwrap_or(u64::MAX);
+    let shards = to_u64(summary.train.len());
     let models = models.into_iter().rev();
     Report {
         valid: true,
         name: job.spec.name.clone(),
         trials,
         epochs,
-        hops: u64::try_from(trials).unwrap_or(u64::MAX) * u64::from(epochs) * shards,
+        hops: to_u64(trials) * u64::from(epochs) * shards,
         features: summary.width,
         classes: match &summary.labels {
             Labels::Classes(names) => Some(names.len()),
@@ -181,7 +184,7 @@ fn text(args: &Args, report: &Report) -> String {
         lines.push(format!("test    {}", shards(&report.test)));
     }
     for model in &report.models {
-        let trials = text::counted(u64::try_from(model.trials).unwrap_or(u64::MAX), "trial");
+        let trials = text::counted(u64::saturating_from(model.trials), "trial");
         let ModelSize { parameters, trainable, arch } = &model.model;
         let trained = match parameters == trainable {
             true => String::new(),
@@ -191,7 +194,7 @@ fn text(args: &Args, report: &Report) -> String {
         lines.push(format!("model   {arch}, {parameters} parameters{trained}, {trials}"));
     }
     lines.extend(report.course.lines().into_iter().map(|(what, text)| format!("{what:<7} {text}")));
-    let trials = text::counted(u64::try_from(report.trials).unwrap_or(u64::MAX), "trial");
+    let trials = text::counted(u64::saturating_from(report.trials), "trial");
     let epochs = text::counted(u64::from(report.epochs), "epoch");
     lines.push(format!("work    {trials}, {epochs}, {} hops", text::count(report.hops)));
     lines.join("\n")
@@ -207,6 +210,6 @@ fn features(report: &Report) -> String {
 
 fn shards(rows: &[u32]) -> String {
     let total: u64 = rows.iter().map(|rows| u64::from(*rows)).sum();
-    let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+    let count = to_u64(rows.len());
     format!("{} in {}", text::counted(total, "row"), text::counted(count, "shard"))
 }

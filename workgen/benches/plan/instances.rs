@@ -20,33 +20,34 @@ pub(crate) const CONVNETS: [u64; 35] = [
 /// Tenths of TFLOP/s of its GPUs.
 pub(crate) const GPUS: [u64; 4] = [121, 56, 113, 187];
 
-/// Which places may train a shard.
+/// Which machines may train a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holders {
-    /// Shard `s` is at place `s` alone.
+    /// Shard `s` is at machine `s` alone.
     Pinned,
     /// Everywhere.
     All,
 }
 
-/// `trials` convnets on `places` GPUs, one shard for each place; or all trials and GPUs alike.
+/// `trials` convnets on `machines` GPUs, one shard for each machine; or all trials and GPUs alike.
 pub(crate) fn convnets(
     trials: usize,
-    places: usize,
+    machines: usize,
     alike: bool,
     holders: Holders,
     seed: u64,
 ) -> Problem {
-    let mut chance = seeds::stream("instances", &[seed, trials as u64, places as u64]);
-    let mut draw = |from: &[u64]| from[seeds::below(&mut chance, from.len() as u32) as usize];
+    let mut rng = seeds::stream("instances", &[seed, trials as u64, machines as u64]);
+    let mut draw = |from: &[u64]| from[seeds::below(&mut rng, from.len() as u32) as usize];
     let one = draw(&CONVNETS);
     let costs: Vec<u64> = (0..trials).map(|_| if alike { one } else { draw(&CONVNETS) }).collect();
-    let speeds: Vec<u64> = (0..places).map(|_| if alike { GPUS[0] } else { draw(&GPUS) }).collect();
+    let speeds: Vec<u64> =
+        (0..machines).map(|_| if alike { GPUS[0] } else { draw(&GPUS) }).collect();
     // Pace one is the slowest GPU; 1,000 rows a hop; work in nanoseconds at a third of its peak.
     let pace: Vec<u64> = speeds.iter().map(|speed| PACE_ONE * GPUS[1] / speed).collect();
     let trial = |cost: &u64| PlanTrial {
-        open: (0..places as u32).collect(),
-        work: vec![cost * 1000; places],
+        open: (0..machines as u32).collect(),
+        work: vec![cost * 1000; machines],
         pace: pace.clone(),
         ..PlanTrial::default()
     };
@@ -56,7 +57,7 @@ pub(crate) fn convnets(
     };
     Problem {
         trials: costs.iter().map(trial).collect(),
-        places: vec![Machine::default(); places],
-        holders: (0..places).map(holder).collect(),
+        machines: vec![Machine::default(); machines],
+        holders: (0..machines).map(holder).collect(),
     }
 }

@@ -23,7 +23,7 @@ const SEEDS: u64 = 20;
 const ITERATIONS: u64 = 200;
 
 fn main() {
-    for (trials, places, alike) in
+    for (trials, machines, alike) in
         [(16, 8, false), (64, 32, false), (256, 128, false), (16, 16, true)]
     {
         let kind = if alike { "all alike" } else { "four kinds" };
@@ -31,8 +31,8 @@ fn main() {
             if alike && holders == Holders::All {
                 continue;
             }
-            let name = format!("{trials} x {places} {kind}, {word}");
-            settings(&name, &|seed| convnets(trials, places, alike, holders, seed));
+            let name = format!("{trials} x {machines} {kind}, {word}");
+            settings(&name, &|seed| convnets(trials, machines, alike, holders, seed));
         }
     }
     let shop = |seed| Problem::of_open_shop(&balanced(10, seed));
@@ -40,9 +40,9 @@ fn main() {
         let plan = |seed| ratio(planner, &shop(seed), seed, &mut HalfASecond::new());
         line(planner, "open shop 10 x 10 in 500 ms", mean(plan), "makespan/bound", None);
     }
-    for (trials, places) in [(16, 8), (256, 128)] {
-        let problem = convnets(trials, places, false, Holders::Pinned, 0);
-        speed(&format!("{trials} x {places}"), &problem);
+    for (trials, machines) in [(16, 8), (256, 128)] {
+        let problem = convnets(trials, machines, false, Holders::Pinned, 0);
+        speed(&format!("{trials} x {machines}"), &problem);
     }
     speed("open shop 10 x 10", &shop(0));
 }
@@ -50,9 +50,9 @@ fn main() {
 /// Ratios of all planners.
 fn settings(name: &str, problem: &dyn Fn(u64) -> Problem) {
     for planner in PlannerName::ALL {
-        // The largest takes minutes where every place may train every shard.
+        // The largest takes minutes where every machine may train every shard.
         let anywhere = problem(0).holders.first().is_some_and(Option::is_none);
-        let large = problem(0).places.len() > 64;
+        let large = problem(0).machines.len() > 64;
         if (planner == PlannerName::Rollout && anywhere && large)
             || planner.planner().plan(&problem(0), 0, &mut Iterations::new(0)).is_none()
         {
@@ -68,9 +68,8 @@ fn speed(name: &str, problem: &Problem) {
     let mut clock = HalfASecond::new();
     PlannerName::Rollout.planner().plan(problem, 0, &mut clock).unwrap();
     let value = clock.iterations as f64 / clock.begun.elapsed().as_secs_f64();
-    let mut chance = seeds::stream("anchor", &[]);
-    let numbers: Vec<u32> =
-        (0..problem.hops()).map(|_| seeds::below(&mut chance, u32::MAX)).collect();
+    let mut rng = seeds::stream("anchor", &[]);
+    let numbers: Vec<u32> = (0..problem.hops()).map(|_| seeds::below(&mut rng, u32::MAX)).collect();
     let (begun, mut sorted) = (Instant::now(), 0_u64);
     while begun.elapsed() < Duration::from_millis(200) {
         let mut numbers = std::hint::black_box(numbers.clone());

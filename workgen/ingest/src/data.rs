@@ -2,17 +2,18 @@
 
 use crate::{
     error::IngestError,
-    format::{self, Reading},
+    format,
     plan::{Cut, Part, Plan, left_to_train},
     progress::Progress,
     scaling::Moments,
     shards::{ShardSet, Target},
     source::Finder,
     survey::{Classes, Survey},
-    table::{Pass, Schema, Table, Wanted},
+    table::{Pass, Reading, Schema, Table, Wanted},
 };
 use sojourn_protocol::{
     manifest::Labels,
+    quantity::SaturatingFrom as _,
     spec::{JobSpec, Loss},
 };
 use std::{collections::HashMap, path::Path};
@@ -183,7 +184,7 @@ fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables, IngestErr
 /// The shape that the job asks for, which must be that of a row, or a row's numbers in a line.
 fn shape(asked: Option<&[u32]>, train: &Schema) -> Result<Vec<u32>, IngestError> {
     let Some(shape) = asked else { return Ok(train.shape.clone()) };
-    let features = u32::try_from(train.width).unwrap_or(u32::MAX);
+    let features = u32::saturating_from(train.width);
     let product = shape.iter().try_fold(1u32, |product, size| product.checked_mul(*size));
     let is_flat = |shape: &[u32]| shape.len() == 1;
     // Another shape of as many numbers is most often a mix-up of what is height and what channels.

@@ -5,9 +5,9 @@ use crate::{
     csv::Csv,
     error::{IngestError, Problem},
     source::{Finder, SourceFile},
-    table::{Table, Wanted},
+    table::{Reading, Table},
 };
-use sojourn_protocol::spec::{Channels, FileKind, SourceSpec};
+use sojourn_protocol::spec::{FileKind, SourceSpec};
 
 /// How formats that people take for CSV begin.
 const OTHER_FORMATS: &[(&[u8], &str)] = &[
@@ -24,18 +24,6 @@ const OTHER_FORMATS: &[(&[u8], &str)] = &[
     (b"BZh", "compressed by bzip2"),
     (b"\xfd7zXZ", "compressed by xz"),
 ];
-
-/// What a source is to be read as.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Reading<'a> {
-    pub(crate) channels: Channels,
-    /// Rows of arrays that have this shape are in the order of models, whatever `channels` says, and so
-    /// are flat ones; empty where that isn't known.
-    pub(crate) in_order: &'a [u32],
-    pub(crate) wanted: Wanted<'a>,
-    /// Does the job say a row's shape? Then nothing is guessed from it.
-    pub(crate) has_shape: bool,
-}
 
 /// Finds the source that `key` of the job names, and its rows.
 pub(crate) fn open(

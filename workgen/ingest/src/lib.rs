@@ -26,6 +26,7 @@ mod csv;
 mod data;
 mod error;
 mod format;
+mod number;
 mod permutation;
 mod plan;
 mod progress;

@@ -2,7 +2,8 @@
 
 use crate::{error::IngestError, permutation::Permutation};
 use sojourn_protocol::{
-    manifest::MOST_EVALUATION_SHARDS,
+    manifest::MAX_EVALUATION_SHARDS,
+    quantity::{SaturatingFrom as _, to_u64},
     spec::{DataSpec, Split},
 };
 
@@ -38,7 +39,7 @@ impl Cut {
     fn shards(&self) -> u64 {
         match self {
             Cut::Equal(shards) => u64::from((*shards).max(1)),
-            Cut::Rows(rows) => u64::try_from(rows.len()).unwrap_or(u64::MAX),
+            Cut::Rows(rows) => to_u64(rows.len()),
         }
     }
 
@@ -51,7 +52,7 @@ impl Cut {
 
     /// Is it one of so many rows, none without any?
     fn check(&self, left: u64, total: u64) -> Result<(), IngestError> {
-        let shards = u32::try_from(self.shards()).unwrap_or(u32::MAX);
+        let shards = u32::saturating_from(self.shards());
         let none = matches!(self, Cut::Rows(rows) if rows.contains(&0) || rows.is_empty());
         if left < self.shards() || none {
             return Err(IngestError::TooManyShards { shards, rows: left, total });
@@ -92,7 +93,7 @@ impl Piece {
     fn shards(&self) -> u64 {
         match &self.sizes {
             Sizes::Equal(shards) => *shards,
-            Sizes::Ends(ends) => u64::try_from(ends.len()).unwrap_or(u64::MAX),
+            Sizes::Ends(ends) => to_u64(ends.len()),
         }
     }
 
@@ -159,7 +160,7 @@ impl Plan {
         for (part, from, rows) in others {
             // No larger than a training shard, so that no host needs more memory for them, unless they would
             // be too many.
-            let shards = rows.div_ceil(largest).clamp(1, u64::from(MOST_EVALUATION_SHARDS));
+            let shards = rows.div_ceil(largest).clamp(1, u64::from(MAX_EVALUATION_SHARDS));
             plan.add(part, from, rows, Sizes::Equal(shards));
         }
         Ok(plan)
@@ -174,7 +175,7 @@ impl Plan {
     pub(crate) fn shards(&self) -> impl Iterator<Item = (Part, u32)> + '_ {
         self.pieces.iter().flat_map(|piece| {
             (0..piece.shards())
-                .map(|index| (piece.part, u32::try_from(piece.rows_of(index)).unwrap_or(u32::MAX)))
+                .map(|index| (piece.part, u32::saturating_from(piece.rows_of(index))))
         })
     }
 

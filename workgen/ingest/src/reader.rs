@@ -2,10 +2,10 @@
 
 use crate::{
     error::{IngestError, Place},
-    format::{self, Reading},
+    format,
     progress::Progress,
     source::Finder,
-    table::{Pass, Rows, Table, Wanted},
+    table::{Pass, Reading, Rows, Table, Wanted},
 };
 use sojourn_protocol::spec::{Channels, SourceSpec};
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! Mean and standard deviation of each feature, over the rows that are trained on.
 
 use sojourn_codec::{CodecError, Tensor, encode};
+use sojourn_protocol::quantity::to_u64;
 
 /// Sums per feature, in the order of rows; so the same rows give the same bits.
 ///
@@ -44,7 +45,7 @@ impl Moments {
     pub(crate) fn encode(&self) -> Result<Vec<u8>, CodecError> {
         let (mean, std): (Vec<f32>, Vec<f32>) =
             self.features.iter().map(|feature| feature.scaling(self.rows)).unzip();
-        let shape = [u64::try_from(mean.len()).unwrap_or(u64::MAX)];
+        let shape = [to_u64(mean.len())];
         encode(&[Tensor::f32("mean", shape, &mean), Tensor::f32("std", shape, &std)])
     }
 }

@@ -1,8 +1,8 @@
 //! The first pass over a file: how many rows, how wide, and which labels.
 
 use crate::{
-    csv::shown,
     error::{IngestError, Problem},
+    number::shown,
     table::{Pass, Table},
 };
 use sojourn_protocol::spec::Loss;

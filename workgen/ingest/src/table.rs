@@ -2,8 +2,11 @@
 //!
 //! Must not know formats, and formats must not know shards.
 
-use crate::csv::number;
-use crate::error::{IngestError, Place, Problem};
+use crate::{
+    error::{IngestError, Place, Problem},
+    number::number,
+};
+use sojourn_protocol::spec::Channels;
 
 /// A source's rows, to be read as often as asked.
 pub(crate) trait Table: Send + Sync {
@@ -96,4 +99,16 @@ pub(crate) enum Wanted<'a> {
     /// Columns of these names (all but the label where there are none), and the label where it is
     /// there: to predict.
     Features(&'a [String]),
+}
+
+/// What a source is to be read as.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    pub(crate) channels: Channels,
+    /// Rows of arrays that have this shape are in the order of models, whatever `channels` says, and so
+    /// are flat ones; empty where that isn't known.
+    pub(crate) in_order: &'a [u32],
+    pub(crate) wanted: Wanted<'a>,
+    /// Does the job say a row's shape? Then nothing is guessed from it.
+    pub(crate) has_shape: bool,
 }

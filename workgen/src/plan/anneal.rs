@@ -11,13 +11,16 @@
 
 use super::{
     Schedule, WHOLE,
-    graph::{Gap, Graph, PLACE, TRIAL},
+    graph::{Gap, Graph, MACHINE, TRIAL, signed},
     problem::id,
     shop::Shop,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
-use sojourn_protocol::seeds;
+use sojourn_protocol::{
+    quantity::{SaturatingFrom as _, to_usize},
+    seeds,
+};
 
 /// Moves for one iteration: about the work of a forward simulation.
 const MOVES: usize = 16;
@@ -26,7 +29,7 @@ const MOVES: usize = 16;
 const HOT: f64 = 0.4;
 /// At last; cooler, it only waits.
 const COLD: f64 = 0.12;
-/// Places tried for a hop that several may train: its own, and these.
+/// Machines tried for a hop that several may train: its own, and these.
 const OTHERS: usize = 3;
 /// Entries of the table of logarithms.
 const LOGS: usize = 1 << 12;
@@ -44,11 +47,11 @@ pub(super) struct Anneal<'a> {
     /// The mean time of a hop.
     mean: f64,
     best_makespan: i64,
-    /// `-ln((n + 1/2) / LOGS)`, for chances as thresholds.
+    /// `-ln((n + 1/2) / LOGS)`, for acceptance thresholds.
     logs: Vec<i64>,
-    chance: ChaCha8Rng,
+    rng: ChaCha8Rng,
     critical: Vec<u32>,
-    places: Vec<u32>,
+    machines: Vec<u32>,
     gaps: [Vec<Side>; 2],
 }
 
@@ -64,7 +67,7 @@ struct Side {
 }
 
 impl<'a> Anneal<'a> {
-    pub(super) fn new(shop: &'a Shop<'a>, start: &Schedule, chance: ChaCha8Rng) -> Self {
+    pub(super) fn new(shop: &'a Shop<'a>, start: &Schedule, rng: ChaCha8Rng) -> Self {
         let graph = Graph::new(shop, start);
         let makespan = graph.makespan();
         let log = |n: usize| rounded(-libm::log((float(n) + 0.5) / float(LOGS)) * LOG_ONE_F64);
@@ -74,12 +77,12 @@ impl<'a> Anneal<'a> {
             best: graph.clone(),
             graph,
             makespan,
-            mean: float(usize::try_from(time).unwrap_or(0)) / float(start.steps.len().max(1)),
+            mean: float(to_usize(time)) / float(start.steps.len().max(1)),
             best_makespan: makespan,
             logs: (0..LOGS).map(log).collect(),
-            chance,
+            rng,
             critical: Vec::new(),
-            places: Vec::new(),
+            machines: Vec::new(),
             gaps: [Vec::new(), Vec::new()],
         }
     }
@@ -91,7 +94,7 @@ impl<'a> Anneal<'a> {
 
     /// When the best ends.
     pub(super) fn makespan(&self) -> u64 {
-        u64::try_from(self.best_makespan).unwrap_or(u64::MAX)
+        u64::saturating_from(self.best_makespan)
     }
 
     /// One iteration, when so much of the budget is spent.
@@ -110,7 +113,7 @@ impl<'a> Anneal<'a> {
         let Some(hop) = self.pick() else { return };
         let own = self.graph.gap(hop);
         self.graph.take(hop);
-        let log = self.logs[self.chance.next_u32() as usize % LOGS];
+        let log = self.logs[self.rng.next_u32() as usize % LOGS];
         let most = self.makespan + temperature * log / LOG_ONE;
         let found = self.best_gap(hop, &own).and_then(|(through, gap)| {
             let makespan = through.max(self.graph.makespan());
@@ -128,8 +131,8 @@ impl<'a> Anneal<'a> {
 
     fn put(&mut self, hop: u32, gap: &Gap) {
         let what = self.graph.hops[hop as usize];
-        let time = signed(self.shop.time(what.trial, what.shard, gap.place));
-        let rest = signed(self.shop.problem.places[gap.place as usize].latency);
+        let time = signed(self.shop.time(what.trial, what.shard, gap.machine));
+        let rest = signed(self.shop.problem.machines[gap.machine as usize].latency);
         self.graph.put(hop, gap, time, rest);
     }
 
@@ -140,14 +143,14 @@ impl<'a> Anneal<'a> {
         let critical = hops.filter(|(node, _)| node.head + node.tail == self.makespan);
         self.critical.extend(critical.map(|(_, hop)| hop));
         let count = u32::try_from(self.critical.len()).ok().filter(|count| *count > 0)?;
-        self.critical.get(seeds::below(&mut self.chance, count) as usize).copied()
+        self.critical.get(seeds::below(&mut self.rng, count) as usize).copied()
     }
 
-    /// The gap with the shortest longest path, for a hop that is out; ties by chance.
+    /// The gap with the shortest longest path, for a hop that is out; ties at random.
     fn best_gap(&mut self, hop: u32, own: &Gap) -> Option<(i64, Gap)> {
         let what = self.graph.hops[hop as usize];
-        self.choose_places(what.shard, own.place);
-        let [mut of_trial, mut of_place] = std::mem::take(&mut self.gaps);
+        self.choose_machines(what.shard, own.machine);
+        let [mut of_trial, mut of_machine] = std::mem::take(&mut self.gaps);
         self.sides(TRIAL, what.trial, &mut of_trial);
         let epoch = |node: u32| self.graph.hops.get(node as usize).map(|hop| hop.epoch);
         of_trial.retain(|side| {
@@ -156,12 +159,12 @@ impl<'a> Anneal<'a> {
         });
         let (mut best, mut ties) = (None, 0);
         let mut least = i64::MAX;
-        for &place in &self.places {
-            let time = signed(self.shop.time(what.trial, what.shard, place));
-            let rest = signed(self.shop.problem.places[place as usize].latency);
-            self.sides(PLACE, place, &mut of_place);
+        for &machine in &self.machines {
+            let time = signed(self.shop.time(what.trial, what.shard, machine));
+            let rest = signed(self.shop.problem.machines[machine as usize].latency);
+            self.sides(MACHINE, machine, &mut of_machine);
             for trial in &of_trial {
-                for side in &of_place {
+                for side in &of_machine {
                     let tail = trial.tail.max(side.tail + rest);
                     let through = trial.head.max(side.head) + time + tail;
                     if through > least {
@@ -170,38 +173,38 @@ impl<'a> Anneal<'a> {
                     let gap = Gap {
                         after: [trial.after, side.after],
                         before: [trial.before, side.before],
-                        place,
+                        machine,
                     };
                     if gap == *own || self.makes_circle(&gap) {
                         continue;
                     }
                     ties = if through < least { 1 } else { ties + 1 };
-                    if ties == 1 || seeds::below(&mut self.chance, ties) == 0 {
+                    if ties == 1 || seeds::below(&mut self.rng, ties) == 0 {
                         (least, best) = (through, Some(gap));
                     }
                 }
             }
         }
-        self.gaps = [of_trial, of_place];
+        self.gaps = [of_trial, of_machine];
         best.map(|gap| (least, gap))
     }
 
-    /// The places to try for a shard.
-    fn choose_places(&mut self, shard: u32, own: u32) {
-        self.places.clear();
-        self.places.push(own);
+    /// The machines to try for a shard.
+    fn choose_machines(&mut self, shard: u32, own: u32) {
+        self.machines.clear();
+        self.machines.push(own);
         let holders = self.shop.holders[shard as usize].as_deref();
-        let count = holders.map_or(self.shop.places, <[u32]>::len);
+        let count = holders.map_or(self.shop.machines, <[u32]>::len);
         if count <= OTHERS + 1 {
             let all = (0..id(count)).map(|n| holders.map_or(n, |holders| holders[n as usize]));
-            self.places.extend(all.filter(|place| *place != own));
+            self.machines.extend(all.filter(|machine| *machine != own));
             return;
         }
         for _ in 0..OTHERS {
-            let n = seeds::below(&mut self.chance, id(count));
-            let place = holders.map_or(n, |holders| holders[n as usize]);
-            if !self.places.contains(&place) {
-                self.places.push(place);
+            let n = seeds::below(&mut self.rng, id(count));
+            let machine = holders.map_or(n, |holders| holders[n as usize]);
+            if !self.machines.contains(&machine) {
+                self.machines.push(machine);
             }
         }
     }
@@ -226,7 +229,7 @@ impl<'a> Anneal<'a> {
         let reach = |from: u32, to: u32| {
             self.graph.is_hop(from) && self.graph.is_hop(to) && self.graph.may_reach(from, to)
         };
-        reach(gap.before[PLACE], gap.after[TRIAL]) || reach(gap.before[TRIAL], gap.after[PLACE])
+        reach(gap.before[MACHINE], gap.after[TRIAL]) || reach(gap.before[TRIAL], gap.after[MACHINE])
     }
 }
 
@@ -239,8 +242,4 @@ fn float(number: usize) -> f64 {
 #[expect(clippy::cast_possible_truncation, reason = "times and small numbers")]
 fn rounded(number: f64) -> i64 {
     libm::round(number) as i64
-}
-
-fn signed(time: u64) -> i64 {
-    i64::try_from(time).unwrap_or(i64::MAX / 4)
 }

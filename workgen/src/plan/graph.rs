@@ -1,13 +1,13 @@
-//! A schedule as a graph: each hop points to the next of its trial and to the next at its place.
+//! A schedule as a graph: each hop points to the next of its trial and to the next at its machine.
 //!
 //! ```text
 //!            trial 0:  start ---> hop ----> hop ----> end
-//!                                  | \         place 3: start -> ... -> end
+//!                                  | \         machine 3: start -> ... -> end
 //!   head: when a hop begins at the soonest      tail: from its begin to the end of the whole
 //! ```
 //!
-//! Of a hop that is taken out, the longest path through any place where it could be put in follows from
-//! the heads and tails around it, exactly. Trials and places begin and end in nodes that are no hops, so
+//! Of a hop that is taken out, the longest path through any machine where it could be put in follows from
+//! the heads and tails around it, exactly. Trials and machines begin and end in nodes that are no hops, so
 //! that no chain is empty.
 
 #![expect(clippy::indexing_slicing, reason = "nodes point to nodes")]
@@ -17,19 +17,22 @@ use super::{
     schedule::{Schedule, Step},
     shop::Shop,
 };
+use sojourn_protocol::quantity::SaturatingFrom as _;
 
 /// The chain of the trial.
 pub(super) const TRIAL: usize = 0;
-/// The chain of the place.
-pub(super) const PLACE: usize = 1;
+/// The chain of the machine.
+pub(super) const MACHINE: usize = 1;
 
+/// Later than anything in a plan, and small enough to add to.
+const MAX_TIME: i64 = i64::MAX / 4;
 /// So far behind that it never counts.
 const NEVER: i64 = i64::MIN / 4;
 
 /// A hop, or where a chain begins or ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
-    /// Before it in its trial, and at its place.
+    /// Before it in its trial, and at its machine.
     pub(super) before: [u32; 2],
     /// Behind it.
     pub(super) after: [u32; 2],
@@ -38,14 +41,14 @@ pub(super) struct Node {
     /// From its begin to the end of all that depends on it.
     pub(super) tail: i64,
     pub(super) time: i64,
-    /// How long its place rests then.
+    /// How long its machine rests then.
     rest: i64,
 }
 
 impl Node {
     /// When what is behind it in this chain can begin.
     pub(super) fn end(&self, chain: usize) -> i64 {
-        self.head + self.time + if chain == PLACE { self.rest } else { 0 }
+        self.head + self.time + if chain == MACHINE { self.rest } else { 0 }
     }
 }
 
@@ -55,7 +58,7 @@ pub(super) struct Hop {
     pub(super) trial: u32,
     pub(super) epoch: u32,
     pub(super) shard: u32,
-    pub(super) place: u32,
+    pub(super) machine: u32,
 }
 
 /// Where a hop can be put in: behind `after`, before `before`, by chain.
@@ -63,13 +66,13 @@ pub(super) struct Hop {
 pub(super) struct Gap {
     pub(super) after: [u32; 2],
     pub(super) before: [u32; 2],
-    pub(super) place: u32,
+    pub(super) machine: u32,
 }
 
 /// A schedule.
 #[derive(Debug, Clone)]
 pub(super) struct Graph {
-    /// Hops; then starts of trials and places, ends of trials and places.
+    /// Hops; then starts of trials and machines, ends of trials and machines.
     pub(super) nodes: Vec<Node>,
     pub(super) hops: Vec<Hop>,
     trials: usize,
@@ -82,22 +85,21 @@ pub(super) struct Graph {
 
 impl Graph {
     pub(super) fn new(shop: &Shop<'_>, schedule: &Schedule) -> Self {
-        let (count, trials, places) = (schedule.steps.len(), shop.trials, shop.places);
-        let signed = |time: u64| i64::try_from(time).unwrap_or(i64::MAX / 4);
+        let (count, trials, machines) = (schedule.steps.len(), shop.trials, shop.machines);
         let edge = Node { before: [0; 2], after: [0; 2], head: 0, tail: 0, time: 0, rest: 0 };
-        let mut nodes = Vec::with_capacity(count + 2 * (trials + places));
+        let mut nodes = Vec::with_capacity(count + 2 * (trials + machines));
         let mut hops = Vec::with_capacity(count);
         for step in &schedule.steps {
-            let Step { trial, epoch, shard, place, .. } = *step;
-            let rest = signed(shop.problem.places[place as usize].latency);
+            let Step { trial, epoch, shard, machine, .. } = *step;
+            let rest = signed(shop.problem.machines[machine as usize].latency);
             nodes.push(Node { time: signed(step.end - step.start), rest, ..edge });
-            hops.push(Hop { trial, epoch, shard, place });
+            hops.push(Hop { trial, epoch, shard, machine });
         }
         let free = shop.problem.trials.iter().map(|trial| trial.free_at);
-        let free = free.chain(shop.problem.places.iter().map(|place| place.free_at));
+        let free = free.chain(shop.problem.machines.iter().map(|machine| machine.free_at));
         nodes.extend(free.map(|free| Node { head: signed(free), ..edge }));
-        nodes.extend((0..trials).map(|_| Node { head: i64::MAX / 4, ..edge }));
-        nodes.extend((0..places).map(|_| Node { head: i64::MAX / 4, tail: NEVER, ..edge }));
+        nodes.extend((0..trials).map(|_| Node { head: MAX_TIME, ..edge }));
+        nodes.extend((0..machines).map(|_| Node { head: MAX_TIME, tail: NEVER, ..edge }));
         let mut graph = Self {
             nodes,
             trials,
@@ -106,21 +108,22 @@ impl Graph {
             degrees: vec![0; count],
             hops,
         };
-        let mut last: Vec<u32> = (count..count + trials + places).map(id).collect();
+        let mut last: Vec<u32> = (count..count + trials + machines).map(id).collect();
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_by_key(|hop| {
             let step = &schedule.steps[*hop];
             (step.start, step.end, step.epoch)
         });
         for hop in order {
-            let chains = [graph.hops[hop].trial as usize, trials + graph.hops[hop].place as usize];
+            let chains =
+                [graph.hops[hop].trial as usize, trials + graph.hops[hop].machine as usize];
             for (chain, line) in chains.into_iter().enumerate() {
                 graph.link(chain, last[line], id(hop));
                 last[line] = id(hop);
             }
         }
         for (line, last) in last.into_iter().enumerate() {
-            graph.link(usize::from(line >= trials), last, id(count + trials + places + line));
+            graph.link(usize::from(line >= trials), last, id(count + trials + machines + line));
         }
         graph.sort();
         graph
@@ -129,17 +132,17 @@ impl Graph {
     /// The hops with their times, as a schedule.
     pub(super) fn schedule(&self) -> Schedule {
         let step = |(hop, node): (&Hop, &Node)| {
-            let start = u64::try_from(node.head).unwrap_or(0);
-            let end = u64::try_from(node.end(TRIAL)).unwrap_or(0);
-            let Hop { trial, epoch, shard, place } = *hop;
-            Step { trial, epoch, shard, place, start, end }
+            let start = u64::saturating_from(node.head);
+            let end = u64::saturating_from(node.end(TRIAL));
+            let Hop { trial, epoch, shard, machine } = *hop;
+            Step { trial, epoch, shard, machine, start, end }
         };
         Schedule::new(self.hops.iter().zip(&self.nodes).map(step).collect())
     }
 
-    /// Where the chain of a trial or place begins: a node that is no hop.
+    /// Where the chain of a trial or machine begins: a node that is no hop.
     pub(super) fn start(&self, chain: usize, line: u32) -> u32 {
-        let first = if chain == PLACE { self.trials } else { 0 };
+        let first = if chain == MACHINE { self.trials } else { 0 };
         id(self.hops.len() + first) + line
     }
 
@@ -159,7 +162,7 @@ impl Graph {
     /// The gap that a hop is in.
     pub(super) fn gap(&self, hop: u32) -> Gap {
         let node = &self.nodes[hop as usize];
-        Gap { after: node.before, before: node.after, place: self.hops[hop as usize].place }
+        Gap { after: node.before, before: node.after, machine: self.hops[hop as usize].machine }
     }
 
     /// Could there be a way from `from` to `to`? Never wrongly no: heads and tails rise along each way.
@@ -171,7 +174,7 @@ impl Graph {
     /// Takes a hop out.
     pub(super) fn take(&mut self, hop: u32) {
         let node = self.nodes[hop as usize];
-        for chain in [TRIAL, PLACE] {
+        for chain in [TRIAL, MACHINE] {
             self.link(chain, node.before[chain], node.after[chain]);
         }
         let at = self.position[hop as usize] as usize;
@@ -183,13 +186,13 @@ impl Graph {
 
     /// Puts a hop in that is out, for this time.
     pub(super) fn put(&mut self, hop: u32, gap: &Gap, time: i64, rest: i64) {
-        for chain in [TRIAL, PLACE] {
+        for chain in [TRIAL, MACHINE] {
             self.link(chain, gap.after[chain], hop);
             self.link(chain, hop, gap.before[chain]);
         }
         let node = &mut self.nodes[hop as usize];
         (node.time, node.rest) = (time, rest);
-        self.hops[hop as usize].place = gap.place;
+        self.hops[hop as usize].machine = gap.machine;
         let behind =
             |node: &u32| self.position.get(*node as usize).map_or(0, |at| *at as usize + 1);
         let ahead = |node: &u32| {
@@ -232,8 +235,8 @@ impl Graph {
         for &hop in &self.order[from..] {
             let before = self.nodes[hop as usize].before;
             let trial = self.nodes[before[TRIAL] as usize].end(TRIAL);
-            let place = self.nodes[before[PLACE] as usize].end(PLACE);
-            self.nodes[hop as usize].head = trial.max(place);
+            let machine = self.nodes[before[MACHINE] as usize].end(MACHINE);
+            self.nodes[hop as usize].head = trial.max(machine);
         }
     }
 
@@ -242,8 +245,8 @@ impl Graph {
         for &hop in self.order[..to].iter().rev() {
             let node = self.nodes[hop as usize];
             let trial = self.nodes[node.after[TRIAL] as usize].tail;
-            let place = self.nodes[node.after[PLACE] as usize].tail + node.rest;
-            self.nodes[hop as usize].tail = node.time + trial.max(place);
+            let machine = self.nodes[node.after[MACHINE] as usize].tail + node.rest;
+            self.nodes[hop as usize].tail = node.time + trial.max(machine);
         }
     }
 
@@ -253,7 +256,7 @@ impl Graph {
         let count = id(self.hops.len());
         for hop in 0..self.hops.len() {
             let hops = self.nodes[hop].before.iter().filter(|before| **before < count).count();
-            self.degrees[hop] = u8::try_from(hops).unwrap_or(0);
+            self.degrees[hop] = u8::saturating_from(hops);
             if hops == 0 {
                 self.order.push(id(hop));
             }
@@ -275,4 +278,9 @@ impl Graph {
         self.heads(0);
         self.tails(self.order.len());
     }
+}
+
+/// A time of a plan as a signed number.
+pub(super) fn signed(time: u64) -> i64 {
+    i64::saturating_from(time).min(MAX_TIME)
 }

@@ -1,5 +1,5 @@
-//! Planning: whole schedules, made ahead on estimates. Pure: no clock, no I/O; whole numbers in all that
-//! decides, `ChaCha` for chance, ties by index.
+//! Planners: whole schedules, made ahead from estimates. They are pure: no clock and no I/O. All decisions are made on
+//! whole numbers, random ones with `ChaCha`, and ties go to the lower index.
 //!
 //! ```text
 //!   Problem ---> Planner ---> Schedule        lower_bound() <= makespan
@@ -8,27 +8,27 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `problem`, `bound` | an instance, and the times that nothing can beat |
-//! | `open_shop` | an instance from plain text |
-//! | `schedule` | hops with places and times, and the proof that they fit |
+//! | `problem`, `bounds` | a problem, and lower bounds of its makespan |
+//! | `open_shop` | a problem from plain text |
+//! | `schedule` | hops with machines and times, and the check that they solve a problem |
 //! | `budget` | how many iterations: a count here, a clock in the command |
-//! | `shop`, `floor` | the forward simulation that dispatching planners share |
+//! | `shop`, `list_schedule` | list scheduling: the forward simulation that dispatching planners share |
 //! | `randomized`, `ltrp`, `cyclic`, `vector_rearrangement` | plans made in one go |
-//! | `roam` | whole trials to places, where moving them costs bytes |
+//! | `migration` | whole trials to machines, where moving them costs bytes |
 //! | `rollout` | the best of many |
 //! | `graph`, `anneal` | a schedule as a graph, and moves of single hops in it |
 
 mod anneal;
-mod bound;
+mod bounds;
 mod budget;
 mod cyclic;
-mod floor;
 mod graph;
+mod list_schedule;
 mod ltrp;
+mod migration;
 mod open_shop;
 mod problem;
 mod randomized;
-mod roam;
 mod rollout;
 mod schedule;
 mod shop;
@@ -37,10 +37,10 @@ mod vector_rearrangement;
 pub use budget::{Budget, Iterations, WHOLE};
 pub use cyclic::Cyclic;
 pub use ltrp::Ltrp;
+pub use migration::Migration;
 pub use open_shop::{OpenShopError, read_open_shop};
-pub use problem::{LONGEST, Machine, PACE_ONE, PlanTrial, Problem, ProblemError};
+pub use problem::{MAX_TOTAL_TIME, Machine, PACE_ONE, PlanTrial, Problem, ProblemError};
 pub use randomized::Randomized;
-pub use roam::Roam;
 pub use rollout::Rollout;
 pub use schedule::{Schedule, ScheduleError, Step};
 pub use vector_rearrangement::VectorRearrangement;
@@ -66,8 +66,9 @@ pub enum PlannerName {
     Cyclic,
     /// [`Rollout`].
     Rollout,
-    /// [`Roam`].
-    Roam,
+    /// [`Migration`].
+    #[serde(rename = "roam")]
+    Migration,
     /// [`VectorRearrangement`].
     VectorRearrangement,
 }
@@ -79,7 +80,7 @@ impl PlannerName {
         Self::Ltrp,
         Self::Cyclic,
         Self::Rollout,
-        Self::Roam,
+        Self::Migration,
         Self::VectorRearrangement,
     ];
 
@@ -91,7 +92,7 @@ impl PlannerName {
             Self::Ltrp => Box::new(Ltrp),
             Self::Cyclic => Box::new(Cyclic),
             Self::Rollout => Box::new(Rollout),
-            Self::Roam => Box::new(Roam),
+            Self::Migration => Box::new(Migration),
             Self::VectorRearrangement => Box::new(VectorRearrangement),
         }
     }
@@ -104,7 +105,7 @@ impl PlannerName {
             Self::Ltrp => "ltrp",
             Self::Cyclic => "cyclic",
             Self::Rollout => "rollout",
-            Self::Roam => "roam",
+            Self::Migration => "roam",
             Self::VectorRearrangement => "vector-rearrangement",
         }
     }
@@ -122,10 +123,10 @@ impl PlannerName {
             Self::Randomized | Self::Ltrp | Self::Rollout | Self::VectorRearrangement => {
                 "any problem"
             }
-            Self::Roam => "problems in which any place may train any shard",
+            Self::Migration => "problems in which any machine may train any shard",
             Self::Cyclic => {
-                "problems of one shard for each place, where its order ends at the lower bound: equal \
-                 trials, as many as places or several times as many"
+                "problems of one shard for each machine, where its order ends at the lower bound: equal \
+                 trials, as many as machines or several times as many"
             }
         }
     }

@@ -8,7 +8,7 @@
 //!   38 19
 //! ```
 
-use super::{Problem, ProblemError, problem::LONGEST};
+use super::{Problem, ProblemError, problem::MAX_TOTAL_TIME};
 use std::num::IntErrorKind;
 
 /// What is wrong with a file.
@@ -36,7 +36,9 @@ pub enum OpenShopError {
         found: String,
     },
     /// A whole number that no plan can count with.
-    #[error("line {line}: `{found}` is too large: all durations together are at most {LONGEST}")]
+    #[error(
+        "line {line}: `{found}` is too large: all durations together are at most {MAX_TOTAL_TIME}"
+    )]
     TooLarge {
         /// The line, from one.
         line: usize,
@@ -99,7 +101,7 @@ pub fn read_open_shop(text: &str) -> Result<(Problem, usize, usize), OpenShopErr
         let durations = text.split_whitespace().map(|word| {
             let found = || word.to_owned();
             match word.parse::<u64>() {
-                Ok(duration) if duration <= LONGEST => Ok(duration),
+                Ok(duration) if duration <= MAX_TOTAL_TIME => Ok(duration),
                 Err(error) if *error.kind() != IntErrorKind::PosOverflow => {
                     Err(OpenShopError::Duration { line, found: found() })
                 }

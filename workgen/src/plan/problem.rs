@@ -1,27 +1,28 @@
-//! An instance of "who trains which hop when": trials, places, and which place may train which shard.
+//! A planning problem: trials, machines, and which machine may train which shard.
 //!
 //! Everything is a whole number: microseconds, or the units of an open-shop file. Ids are indices.
 
-use super::bound;
 use serde::{Deserialize, Serialize};
+use sojourn_protocol::quantity::{SaturatingFrom as _, mul_div_ceil};
 
-/// The pace of a place at which a hop takes exactly its work; a place of pace `2 * PACE_ONE` is half as
+/// The pace of a machine at which a hop takes exactly its work; a machine of pace `2 * PACE_ONE` is half as
 /// fast.
 pub const PACE_ONE: u64 = 1 << 16;
 
-/// The longest time that a problem may take on its slowest places, one hop after the other. So no sum
+/// The longest time that a problem may take on its slowest machines, one hop after the other. So no sum
 /// over a problem overflows, weighted or not.
-pub const LONGEST: u64 = 1 << 50;
+pub const MAX_TOTAL_TIME: u64 = 1 << 50;
 
-/// What is to be planned. A slot of a host is one place.
+/// A problem. Each slot of a host is one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Problem {
     /// By trial.
     pub trials: Vec<PlanTrial>,
-    /// By place.
-    pub places: Vec<Machine>,
-    /// By shard: the places that may train it; `None`: all.
+    /// By machine.
+    #[serde(rename = "places")]
+    pub machines: Vec<Machine>,
+    /// By shard: the machines that may train it; `None`: all.
     pub holders: Vec<Option<Vec<u32>>>,
 }
 
@@ -29,7 +30,7 @@ pub struct Problem {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanTrial {
-    /// Microseconds from now until its checkpoint is at the server; at the place that holds it, its next hop
+    /// Microseconds from now until its checkpoint is at the server; at the machine that holds it, its next hop
     /// may begin earlier, by as much as `stay` is shorter than `send`.
     pub free_at: u64,
     /// Shards left in its current epoch, in any order.
@@ -38,20 +39,20 @@ pub struct PlanTrial {
     pub epochs_after: u32,
     /// By shard: microseconds of a hop at pace one.
     pub work: Vec<u64>,
-    /// By place: a hop takes `work * pace / PACE_ONE` microseconds, rounded up. Empty: [`PACE_ONE`]
+    /// By machine: a hop takes `work * pace / PACE_ONE` microseconds, rounded up. Empty: [`PACE_ONE`]
     /// everywhere.
     pub pace: Vec<u64>,
-    /// The place that holds its checkpoint, where it has one.
+    /// The machine that holds its checkpoint, where it has one.
     #[serde(default)]
     pub at: Option<u32>,
-    /// Microseconds that its checkpoint takes from a place to the server; no other place goes on with it before.
+    /// Microseconds that its checkpoint takes from a machine to the server; no other machine goes on with it before.
     #[serde(default)]
     pub send: u64,
-    /// Microseconds from the end of some hops until the next may begin at the same place: `send` where that waits
+    /// Microseconds from the end of some hops until the next may begin at the same machine: `send` where that waits
     /// for the checkpoint too, 0 where it goes on from its own copy.
     #[serde(default)]
     pub stay: u64,
-    /// Microseconds that it takes from the server to a place that doesn't hold it.
+    /// Microseconds that it takes from the server to a machine that doesn't hold it.
     #[serde(default)]
     pub fetch: u64,
 }
@@ -66,14 +67,14 @@ impl PlanTrial {
         }
     }
 
-    /// Does it take time to go from place to place?
+    /// Does it take time to go from machine to machine?
     #[must_use]
-    pub const fn moves(&self) -> bool {
+    pub const fn migrates(&self) -> bool {
         self.send > 0 || self.fetch > 0
     }
 }
 
-/// One place: where one hop runs at a time.
+/// One machine: where one hop runs at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
@@ -86,7 +87,7 @@ pub struct Machine {
 /// What is wrong with a problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProblemError {
-    /// A list that goes by shard or by place has another length.
+    /// A list that goes by shard or by machine has another length.
     #[error("trial {trial} has {found} entries of `{list}`, it needs {needed}")]
     Length {
         /// The trial.
@@ -107,15 +108,15 @@ pub enum ProblemError {
         shard: u32,
     },
     /// A holder that is none, or that stands twice.
-    #[error("shard {shard} is held by place {place}, which is no place or stands twice")]
+    #[error("shard {shard} is held by machine {machine}, which is no machine or stands twice")]
     Holder {
         /// The shard.
         shard: usize,
-        /// The place.
-        place: u32,
+        /// The machine.
+        machine: u32,
     },
-    /// A shard that must be trained and that no place may train.
-    #[error("no place may train shard {shard}, and trial {trial} needs it")]
+    /// A shard that must be trained and that no machine may train.
+    #[error("no machine may train shard {shard}, and trial {trial} needs it")]
     Nowhere {
         /// The shard.
         shard: usize,
@@ -123,15 +124,15 @@ pub enum ProblemError {
         trial: usize,
     },
     /// Numbers too large to add up.
-    #[error("all hops one after the other take longer than {LONGEST}")]
+    #[error("all hops one after the other take longer than {MAX_TOTAL_TIME}")]
     TooLong,
-    /// More trials, places or shards than ids.
-    #[error("more than 2^31 trials, places, shards or hops")]
+    /// More trials, machines or shards than ids.
+    #[error("more than 2^31 trials, machines, shards or hops")]
     TooMany,
 }
 
 impl Problem {
-    /// An open shop: `durations` by job (trial), then by machine (a place with one pinned shard). Rows
+    /// An open shop: `durations` by job (trial), then by machine (a machine with one pinned shard). Rows
     /// must be of one length; [`Problem::check`] says so where they aren't.
     #[must_use]
     pub fn of_open_shop(durations: &[Vec<u64>]) -> Self {
@@ -144,28 +145,28 @@ impl Problem {
         });
         Self {
             trials: trials.collect(),
-            places: vec![Machine::default(); machines],
-            holders: ids.clone().map(|place| Some(vec![place])).collect(),
+            machines: vec![Machine::default(); machines],
+            holders: ids.clone().map(|machine| Some(vec![machine])).collect(),
         }
     }
 
     /// How long a hop takes, where the ids are of this problem; else 0.
     #[must_use]
-    pub fn time(&self, trial: u32, shard: u32, place: u32) -> u64 {
+    pub fn time(&self, trial: u32, shard: u32, machine: u32) -> u64 {
         let Some(trial) = self.trials.get(trial as usize) else { return 0 };
         let work = trial.work.get(shard as usize).copied().unwrap_or(0);
-        match trial.pace.get(place as usize) {
+        match trial.pace.get(machine as usize) {
             Some(&pace) if pace != PACE_ONE => scaled(work, pace),
             _ => work,
         }
     }
 
-    /// May this place train this shard?
+    /// May this machine train this shard?
     #[must_use]
-    pub fn may(&self, shard: u32, place: u32) -> bool {
+    pub fn may_train(&self, shard: u32, machine: u32) -> bool {
         match self.holders.get(shard as usize) {
-            Some(Some(holders)) => holders.contains(&place),
-            Some(None) => (place as usize) < self.places.len(),
+            Some(Some(holders)) => holders.contains(&machine),
+            Some(None) => (machine as usize) < self.machines.len(),
             None => false,
         }
     }
@@ -182,42 +183,36 @@ impl Problem {
         self.trials.iter().fold(0, |sum, trial| sum.saturating_add(of(trial)))
     }
 
-    /// No schedule ends before this: the largest of the loads of places, the capacity of all, and the
-    /// longest trial, each with the time before anything can begin.
-    #[must_use]
-    pub fn lower_bound(&self) -> u64 {
-        bound::lower(self)
-    }
-
-    /// Is it whole? Planners take only what passes.
+    /// Checks that the problem is complete and consistent. Planners take only problems that pass.
     ///
     /// # Errors
     ///
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), ProblemError> {
-        let (shards, places) = (self.holders.len(), self.places.len());
+        let (shards, machines) = (self.holders.len(), self.machines.len());
         let most = 1_u64 << 31;
-        let counts = [self.trials.len() as u64, shards as u64, places as u64, self.hops()];
+        let counts = [self.trials.len() as u64, shards as u64, machines as u64, self.hops()];
         if counts.iter().any(|count| *count > most) {
             return Err(ProblemError::TooMany);
         }
         for (shard, holders) in self.holders.iter().enumerate() {
-            let mut seen = vec![false; places];
-            for &place in holders.iter().flatten() {
-                match seen.get_mut(place as usize) {
+            let mut seen = vec![false; machines];
+            for &machine in holders.iter().flatten() {
+                match seen.get_mut(machine as usize) {
                     Some(seen) if !*seen => *seen = true,
-                    _ => return Err(ProblemError::Holder { shard, place }),
+                    _ => return Err(ProblemError::Holder { shard, machine }),
                 }
             }
         }
         let nowhere = |shard: &usize| match self.holders.get(*shard) {
             Some(Some(holders)) => holders.is_empty(),
-            _ => places == 0,
+            _ => machines == 0,
         };
         let mut sum = 0_u128;
         let latest = self.trials.iter().map(|trial| trial.free_at);
-        let latest = latest.chain(self.places.iter().map(|place| place.free_at)).max().unwrap_or(0);
-        let latency = self.places.iter().map(|place| place.latency).max().unwrap_or(0);
+        let latest =
+            latest.chain(self.machines.iter().map(|machine| machine.free_at)).max().unwrap_or(0);
+        let latency = self.machines.iter().map(|machine| machine.latency).max().unwrap_or(0);
         for (number, trial) in self.trials.iter().enumerate() {
             let needs = |found, needed, list| {
                 let wrong = ProblemError::Length { trial: number, list, found, needed };
@@ -225,7 +220,7 @@ impl Problem {
             };
             needs(trial.work.len(), shards, "work")?;
             if !trial.pace.is_empty() {
-                needs(trial.pace.len(), places, "pace")?;
+                needs(trial.pace.len(), machines, "pace")?;
             }
             let mut seen = vec![false; shards];
             for &shard in &trial.open {
@@ -249,17 +244,16 @@ impl Problem {
                 .ok_or(ProblemError::TooLong)?;
         }
         sum += u128::from(latest) + u128::from(self.hops()) * (u128::from(latency) + 1);
-        if sum > u128::from(LONGEST) { Err(ProblemError::TooLong) } else { Ok(()) }
+        if sum > u128::from(MAX_TOTAL_TIME) { Err(ProblemError::TooLong) } else { Ok(()) }
     }
 }
 
 /// An index as an id; problems have fewer than 2^31 of anything.
 pub(super) fn id(index: usize) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX)
+    u32::saturating_from(index)
 }
 
 /// `work * pace / PACE_ONE`, rounded up.
 fn scaled(work: u64, pace: u64) -> u64 {
-    let time = (u128::from(work) * u128::from(pace)).div_ceil(u128::from(PACE_ONE));
-    u64::try_from(time).unwrap_or(u64::MAX)
+    mul_div_ceil(work, pace, PACE_ONE)
 }

@@ -3,7 +3,7 @@
 use super::problem::{Problem, id};
 use serde::{Deserialize, Serialize};
 
-/// One hop at its place and time.
+/// One hop with its machine and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -13,8 +13,9 @@ pub struct Step {
     pub epoch: u32,
     /// The shard.
     pub shard: u32,
-    /// The place.
-    pub place: u32,
+    /// The machine.
+    #[serde(rename = "place")]
+    pub machine: u32,
     /// Microseconds from now until it begins.
     pub start: u64,
     /// And until it ends.
@@ -25,7 +26,7 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
-    /// By start, then place.
+    /// By start, then machine.
     pub steps: Vec<Step>,
     /// When the last one ends.
     pub makespan: u64,
@@ -35,7 +36,7 @@ pub struct Schedule {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// A step that the problem doesn't have.
-    #[error("{0:?} is no hop of the problem at a place that may train it")]
+    #[error("{0:?} is no hop of the problem at a machine that may train it")]
     Unknown(Step),
     /// A hop twice.
     #[error("{0:?} stands twice")]
@@ -53,13 +54,13 @@ pub enum ScheduleError {
     /// Another duration than the problem's.
     #[error("{0:?} takes {1}")]
     Duration(Step, u64),
-    /// It begins before its trial or place is free.
+    /// It begins before its trial or machine is free.
     #[error("{0:?} begins before {1}, when it can")]
     TooEarly(Step, u64),
     /// It begins before an epoch before it has ended.
     #[error("{0:?} stands behind epoch {1}")]
     Epoch(Step, u32),
-    /// Not by start and place.
+    /// Not by start and machine.
     #[error("{0:?} is out of order")]
     Order(Step),
     /// Another makespan than the last end.
@@ -72,14 +73,14 @@ impl Schedule {
     #[must_use]
     pub fn new(mut steps: Vec<Step>) -> Self {
         steps.sort_unstable_by_key(|step| {
-            (step.start, step.place, step.end, step.trial, step.shard)
+            (step.start, step.machine, step.end, step.trial, step.shard)
         });
         let makespan = steps.iter().map(|step| step.end).max().unwrap_or(0);
         Self { steps, makespan }
     }
 
-    /// Is every hop there once, on a place that may train it and for its time, epochs in their order,
-    /// and no trial and no place busy twice at a time?
+    /// Is every hop there once, on a machine that may train it and for its time, epochs in their order,
+    /// and no trial and no machine busy twice at a time?
     ///
     /// # Errors
     ///
@@ -100,9 +101,10 @@ impl Schedule {
         }
         let mut trials: Vec<(u64, u32, u64)> =
             problem.trials.iter().map(|trial| (trial.begins_at(), 0, 0)).collect();
-        let mut places: Vec<u64> = problem.places.iter().map(|place| place.free_at).collect();
+        let mut machines: Vec<u64> =
+            problem.machines.iter().map(|machine| machine.free_at).collect();
         for (before, step) in self.steps.iter().zip(self.steps.iter().skip(1)) {
-            if (step.start, step.place) < (before.start, before.place) {
+            if (step.start, step.machine) < (before.start, before.machine) {
                 return Err(ScheduleError::Order(*step));
             }
         }
@@ -113,32 +115,32 @@ impl Schedule {
             let unknown = ScheduleError::Unknown(step);
             let trial = step.trial as usize;
             let hop = step.epoch as usize * shards + step.shard as usize;
-            let (Some(seen), Some((free, epoch, hops)), Some(place), Some(at)) = (
+            let (Some(seen), Some((free, epoch, hops)), Some(machine), Some(at)) = (
                 seen.get_mut(trial).and_then(|seen| seen.get_mut(hop)),
                 trials.get_mut(trial),
-                places.get_mut(step.place as usize),
-                problem.places.get(step.place as usize),
+                machines.get_mut(step.machine as usize),
+                problem.machines.get(step.machine as usize),
             ) else {
                 return Err(unknown);
             };
-            if (step.shard as usize) >= shards || !problem.may(step.shard, step.place) {
+            if (step.shard as usize) >= shards || !problem.may_train(step.shard, step.machine) {
                 return Err(unknown);
             }
             if std::mem::replace(seen, true) {
                 return Err(ScheduleError::Twice(step));
             }
-            let time = problem.time(step.trial, step.shard, step.place);
+            let time = problem.time(step.trial, step.shard, step.machine);
             if step.end.checked_sub(step.start) != Some(time) {
                 return Err(ScheduleError::Duration(step, time));
             }
-            if step.start < (*free).max(*place) {
-                return Err(ScheduleError::TooEarly(step, (*free).max(*place)));
+            if step.start < (*free).max(*machine) {
+                return Err(ScheduleError::TooEarly(step, (*free).max(*machine)));
             }
             if step.epoch < *epoch {
                 return Err(ScheduleError::Epoch(step, *epoch));
             }
             (*free, *epoch, *hops) = (step.end, step.epoch, *hops + 1);
-            *place = step.end + at.latency;
+            *machine = step.end + at.latency;
         }
         self.check_whole(problem, &trials)
     }

@@ -1,57 +1,60 @@
-//! Which hop an idle place gets. A policy is a pure function of what it sees on its [`Board`] and of a
-//! stream of chance; it says why it chose.
+//! Policies: which hop an idle slot gets. A policy is a pure function of a [`PolicyView`] and of a stream of random
+//! numbers; it gives its reason.
 
-mod board;
 mod ltrp;
 mod randomized;
-mod why;
+mod reason;
+mod view;
 
-pub use board::{Board, Candidate, DataLocality, Outlook, Shards, Sooner};
 pub use ltrp::Ltrp;
 pub use randomized::Randomized;
-pub use why::{Time, Why, shard as shard_words};
+pub use reason::{PolicyReason, locality_text};
+pub use view::{Candidate, DataLocality, EarlierFinish, Forecast, PolicyView, Shards};
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
-use sojourn_protocol::ids::{ShardId, TrialId};
+use sojourn_protocol::{
+    ids::{ShardId, TrialId},
+    quantity::Micros,
+};
 
-/// A decision.
+/// A chosen hop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The trial.
     pub trial: TrialId,
     /// The shard to train it on.
     pub shard: ShardId,
-    /// Why.
-    pub why: Why,
+    /// Why it was chosen.
+    pub reason: PolicyReason,
 }
 
-/// What a policy says.
+/// The decision of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// The place gets this hop.
-    Take(Choice),
-    /// There are hops for it, but it had better leave them to others for so many microseconds.
-    Wait(u64),
+    /// The slot gets this hop.
+    Assign(Choice),
+    /// There are hops for it, but they are left to other machines for this time.
+    Defer(Micros),
     /// There is no hop for it.
     Nothing,
 }
 
 impl Decision {
-    /// What the place gets, if anything.
+    /// The hop that the slot gets, if any.
     #[must_use]
     pub fn choice(self) -> Option<Choice> {
         match self {
-            Decision::Take(choice) => Some(choice),
-            Decision::Wait(_) | Decision::Nothing => None,
+            Decision::Assign(choice) => Some(choice),
+            Decision::Defer(_) | Decision::Nothing => None,
         }
     }
 }
 
 /// A schedule policy.
 pub trait Policy: std::fmt::Debug + Send {
-    /// The hop that the place gets.
-    fn choose(&self, board: &dyn Board, chance: &mut ChaCha8Rng) -> Decision;
+    /// The hop that the slot gets.
+    fn choose(&self, view: &dyn PolicyView, rng: &mut ChaCha8Rng) -> Decision;
 }
 
 /// A policy by name.
@@ -62,7 +65,7 @@ pub enum PolicyName {
     Randomized,
     /// [`Ltrp`].
     Ltrp,
-    /// [`Ltrp`], and what [`crate::plan`] works out ahead goes before it.
+    /// [`Ltrp`], but a hop that [`crate::plan`] has planned goes first.
     #[default]
     Rollout,
 }
@@ -72,7 +75,7 @@ impl PolicyName {
     pub const ALL: [PolicyName; 3] =
         [PolicyName::Randomized, PolicyName::Ltrp, PolicyName::Rollout];
 
-    /// The word that commands and scenarios use.
+    /// The name that commands and scenarios use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,7 +85,7 @@ impl PolicyName {
         }
     }
 
-    /// The policy that decides at once, where no plan does.
+    /// The policy that decides where no plan does.
     #[must_use]
     pub fn policy(self) -> Box<dyn Policy> {
         match self {
@@ -91,7 +94,7 @@ impl PolicyName {
         }
     }
 
-    /// Are whole plans worked out ahead?
+    /// Are whole plans made ahead?
     #[must_use]
     pub const fn plans(self) -> bool {
         matches!(self, PolicyName::Rollout)

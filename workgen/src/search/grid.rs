@@ -1,6 +1,6 @@
 //! Every combination: an odometer over the dimensions, the last one fastest.
 
-use super::{MOST_TRIALS, SearchError, Trial, at_share, close};
+use super::{MAX_TRIALS, SearchError, Trial, at_share, close};
 use sojourn_protocol::spec::{
     Choices, JobSpec,
     dimension::{Chooser, Range, Spread},
@@ -18,7 +18,7 @@ pub(super) fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
             }
             let config = config
                 .ok_or_else(|| SearchError::Empty { dimension: format!("model[{model}]") })?;
-            if trials.len() == MOST_TRIALS {
+            if trials.len() == MAX_TRIALS {
                 return Err(SearchError::TooMany);
             }
             let choices = std::mem::take(&mut odometer.choices);

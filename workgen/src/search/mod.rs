@@ -12,7 +12,7 @@ use sojourn_protocol::spec::{
 };
 
 /// The most trials that a job may have.
-pub const MOST_TRIALS: usize = 65_536;
+pub const MAX_TRIALS: usize = 65_536;
 
 /// A trial: its configuration, and what it took in the dimensions that vary.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,8 +48,8 @@ pub enum SearchError {
         /// The dimension.
         dimension: String,
     },
-    /// More than [`MOST_TRIALS`].
-    #[error("the search has more than {MOST_TRIALS} trials")]
+    /// More than [`MAX_TRIALS`].
+    #[error("the search has more than {MAX_TRIALS} trials")]
     TooMany,
 }
 

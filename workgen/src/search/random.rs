@@ -1,8 +1,9 @@
 //! Random combinations: each dimension has a stream of its own per trial, so that a dimension or a
 //! trial that is added later leaves the others' values as they were.
 
-use super::{MOST_TRIALS, SearchError, Trial, at_share, close};
+use super::{MAX_TRIALS, SearchError, Trial, at_share, close};
 use sojourn_protocol::{
+    quantity::{SaturatingFrom as _, to_usize},
     seeds,
     spec::{
         Choices, JobSpec,
@@ -11,7 +12,7 @@ use sojourn_protocol::{
 };
 
 pub(super) fn trials(spec: &JobSpec, count: u32) -> Result<Vec<Trial>, SearchError> {
-    if usize::try_from(count).is_ok_and(|count| count > MOST_TRIALS) {
+    if usize::try_from(count).is_ok_and(|count| count > MAX_TRIALS) {
         return Err(SearchError::TooMany);
     }
     (0..count).map(|trial| one(spec, trial)).collect()
@@ -26,7 +27,7 @@ fn one(spec: &JobSpec, trial: u32) -> Result<Trial, SearchError> {
     }
     let config =
         config.ok_or_else(|| SearchError::Empty { dimension: format!("model[{model}]") })?;
-    let model = u32::try_from(model).unwrap_or(u32::MAX);
+    let model = u32::saturating_from(model);
     Ok(Trial { model, config, choices: chooser.choices })
 }
 
@@ -45,8 +46,8 @@ impl Streams {
 
 impl Chooser for Streams {
     fn index(&mut self, name: &str, count: usize) -> usize {
-        let bound = u32::try_from(count).unwrap_or(u32::MAX);
-        usize::try_from(seeds::below(&mut self.stream(name), bound)).unwrap_or(0)
+        let bound = u32::saturating_from(count);
+        to_usize(seeds::below(&mut self.stream(name), bound))
     }
 
     fn number(&mut self, name: &str, range: &Range) -> f64 {

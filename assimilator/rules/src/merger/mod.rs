@@ -27,7 +27,7 @@ use stretches::length;
 
 /// The longest change that is merged. With the largest rate and the largest momentum, and a million of its like in one
 /// sum, a number of the model grows by less than 1e28 a merge: it stays finite for ten thousand million merges.
-const LONGEST: f64 = 1e20;
+const MAX_NORM: f64 = 1e20;
 
 /// Merges the results of one trial.
 #[derive(Debug)]
@@ -189,7 +189,7 @@ impl Merger {
 /// The norm of a change, and what it is to be multiplied by.
 fn measure(squares: &[f64], counters: &Counters) -> Result<(f64, f64), MergeError> {
     let norm = norm_of(squares);
-    if !norm.is_finite() || norm > LONGEST {
+    if !norm.is_finite() || norm > MAX_NORM {
         return Err(MergeError::Norm(norm));
     }
     Ok((norm, counters.norms().scale(norm)))

@@ -18,7 +18,11 @@ use crate::{
 };
 use sojourn_codec::CodecError;
 use sojourn_model::Lineage;
-use sojourn_protocol::{ids::Version, position::Position};
+use sojourn_protocol::{
+    ids::Version,
+    position::Position,
+    quantity::{to_u64, to_usize},
+};
 use std::ops::Range;
 
 /// A stretch of every checkpoint of a trial, and what of a state belongs to it.
@@ -124,7 +128,7 @@ impl Merger {
     /// The stretches of a checkpoint, in order: each has at least so many bytes, but for the last, and few more.
     #[must_use]
     pub fn stretches(&self, least: u64) -> Vec<ByteSpan> {
-        let least = usize::try_from(least).unwrap_or(usize::MAX).max(1);
+        let least = to_usize(least).max(1);
         let block = BLOCK * size_of::<f32>();
         let end = self.parts.last().map_or(0, |part| part.place.end);
         let borders = self.parts.iter().flat_map(|part| part.place.clone().step_by(block));
@@ -145,7 +149,7 @@ impl Merger {
 
     /// The stretch at this place, which has so many bytes of parameters, behind so many.
     fn stretch(&self, place: &Range<usize>, before: usize, bytes: usize) -> ByteSpan {
-        let wide = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        let wide = |bytes: usize| to_u64(bytes);
         let slots = self.state.slot_starts(self.rule.slots().len());
         let slots = slots.map(|start| start + wide(before)..start + wide(before + bytes));
         ByteSpan { place: wide(place.start)..wide(place.end), slots: slots.collect() }
@@ -258,5 +262,5 @@ fn check_length(name: &'static str, expected: u64, bytes: &[u8]) -> Result<(), M
 }
 
 pub(super) fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+    to_u64(bytes.len())
 }

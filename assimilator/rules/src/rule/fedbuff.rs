@@ -10,7 +10,7 @@ use crate::{
 use sojourn_protocol::spec::{Outer, Staleness};
 
 /// The most arrivals in a buffer whose size isn't given.
-const LARGEST: u32 = 10;
+const MAX_BUFFER: u32 = 10;
 
 /// Every `K` arrivals `W <- W + outer(mean s(t) D)` (Nguyen et al., 2022, algorithm 1).
 ///
@@ -53,7 +53,7 @@ impl MergeRule for Fedbuff {
         let before = counters.gathered();
         let staleness = arrival.staleness.saturating_sub(u64::from(before));
         let weight = weight(self.staleness, staleness);
-        let full = self.arrivals.unwrap_or_else(|| arrival.concurrency().min(LARGEST));
+        let full = self.arrivals.unwrap_or_else(|| arrival.concurrency().min(MAX_BUFFER));
         let count = before.saturating_add(1);
         if arrival.waits(count, full) {
             return Pass::Gather { weight };

@@ -5,7 +5,7 @@ use crate::{
     pass::Pass,
     state::StateError,
 };
-use sojourn_protocol::{ids::Version, spec::RuleSpec};
+use sojourn_protocol::{ids::Version, quantity::SaturatingFrom as _, spec::RuleSpec};
 
 /// Of the numbers' order.
 const FORMAT: i64 = 1;
@@ -66,7 +66,7 @@ impl Counters {
     /// their `f64`, the oldest first, then zeros.
     pub(crate) fn to_numbers(&self, rule: &RuleSpec) -> Vec<i64> {
         let known = self.norms.known();
-        let count = i64::try_from(known.len()).unwrap_or(i64::MAX);
+        let count = i64::saturating_from(known.len());
         let version = i64::from(self.version.0);
         let mut numbers = vec![FORMAT, code(rule), version, i64::from(self.gathered), count];
         numbers.extend(known.iter().map(|norm| norm.to_bits().cast_signed()));

@@ -7,7 +7,11 @@ use crate::{
 };
 use sojourn_codec::{CodecError, Dtype, Layout, TensorSpec, decode_header};
 use sojourn_model::CheckpointLayout;
-use sojourn_protocol::{ids::Version, spec::RuleSpec};
+use sojourn_protocol::{
+    ids::Version,
+    quantity::{SaturatingFrom as _, to_u64},
+    spec::RuleSpec,
+};
 use std::ops::Range;
 
 /// The files of one rule and one model: the counters, then each slot's parameters in name order, without gaps.
@@ -33,7 +37,7 @@ impl StateLayout {
         slots: &[Slot],
         model: &CheckpointLayout,
     ) -> Result<Self, CodecError> {
-        let count = u64::try_from(Counters::LENGTH).unwrap_or(u64::MAX);
+        let count = u64::saturating_from(Counters::LENGTH);
         let mut specs = vec![TensorSpec::new(COUNTERS, Dtype::I64, [count])];
         for slot in slots {
             specs.extend(model.parameters().iter().map(|parameter| TensorSpec {
@@ -86,7 +90,7 @@ impl StateLayout {
     /// Where each of so many slots begins.
     pub(crate) fn slot_starts(&self, slots: usize) -> impl Iterator<Item = u64> + use<> {
         let (start, end) = (self.head().end, self.layout.file_bytes());
-        let slots = u64::try_from(slots).unwrap_or(u64::MAX);
+        let slots = to_u64(slots);
         let bytes = end.saturating_sub(start) / slots.max(1);
         (0..slots).map(move |slot| start + slot * bytes)
     }
@@ -105,8 +109,7 @@ impl StateLayout {
         let Some(file) = file else {
             return Ok(StateFile { counters: Counters::new(version), slots: &[] });
         };
-        let counters =
-            self.read_head(file, u64::try_from(file.len()).unwrap_or(u64::MAX), version)?;
+        let counters = self.read_head(file, to_u64(file.len()), version)?;
         Ok(StateFile { counters, slots: file.get(self.counters.end..).unwrap_or_default() })
     }
 

@@ -1,6 +1,7 @@
 //! Which coding a tensor gets: the one that a sample of its numbers would cost least in.
 
 use super::coding::{Coding, Kind, difference};
+use sojourn_protocol::quantity::SaturatingFrom as _;
 
 /// Of a tensor's numbers an eighth is looked at, and about so many of a large one's; in runs of [`RUN`].
 const SAMPLE: usize = 1024;
@@ -44,13 +45,13 @@ fn outlook(kind: Kind, pairs: &[(u32, u32)]) -> (f64, Coding) {
             }
         }
     }
-    let equal = u32::try_from(pairs.len() - tops.len()).unwrap_or(u32::MAX);
+    let equal = u32::saturating_from(pairs.len() - tops.len());
     let all = f64::from(counts.iter().sum::<u32>() + equal);
     let entropy = |count: &u32| f64::from(*count) * (all / f64::from(*count)).log2();
     let counts = counts.iter().chain([&equal]).filter(|count| **count > 0);
     let cost = f64::from(bits) + counts.map(entropy).sum::<f64>();
     let class = median(tops) / 4;
-    let offset = u8::try_from(class.saturating_sub(MIDDLE)).unwrap_or(u8::MAX);
+    let offset = u8::saturating_from(class.saturating_sub(MIDDLE));
     (cost, Coding { kind, offset })
 }
 

@@ -33,6 +33,7 @@ pub use read::{Head, decode};
 pub use write::{Encoded, choose, encode};
 
 use crate::{CodecError, decode::decode_header, layout::Layout};
+use sojourn_protocol::quantity::{to_u64, to_usize};
 use std::ops::Range;
 
 const MAGIC: &[u8; 7] = b"SJDELTA";
@@ -50,7 +51,7 @@ pub struct Named<'a> {
 /// The layout of a base, which must be a whole file.
 fn layout_of(base: &[u8]) -> Result<Layout, DeltaError> {
     let layout = decode_header(base).map_err(DeltaError::Base)?;
-    let actual = u64::try_from(base.len()).unwrap_or(u64::MAX);
+    let actual = to_u64(base.len());
     let expected = layout.file_bytes();
     if expected != actual {
         return Err(DeltaError::Base(CodecError::Length { expected, actual }));
@@ -60,7 +61,7 @@ fn layout_of(base: &[u8]) -> Result<Layout, DeltaError> {
 
 /// Where the tensors' bytes lie in a file that is in memory, hence can be counted by `usize`.
 fn places(layout: &Layout) -> impl Iterator<Item = Range<usize>> {
-    let at = |place| usize::try_from(place).unwrap_or(usize::MAX);
+    let at = |place| to_usize(place);
     layout.tensors().iter().map(move |(_, range)| at(range.start)..at(range.end))
 }
 

@@ -4,6 +4,7 @@ use super::{
     DeltaError, Head, MAGIC, Named, VERSION, bits::BitWriter, choice, coding::Kind, layout_of,
     places,
 };
+use sojourn_protocol::quantity::to_u64;
 use zstd::bulk::Compressor;
 
 /// Symbols hardly repeat: more than zstd's entropy coder finds nothing, and takes longer.
@@ -92,7 +93,7 @@ pub fn encode(base: Named<'_>, new: Named<'_>) -> Result<Vec<u8>, DeltaError> {
     }
     out.append(&mut codings);
     for size in sizes {
-        out.extend(u64::try_from(size).unwrap_or(u64::MAX).to_le_bytes());
+        out.extend(to_u64(size).to_le_bytes());
     }
     Ok(out)
 }

@@ -1,13 +1,13 @@
 //! Which ranges a blob consists of.
 
-use super::piece::{LARGEST_PIECE, Piece};
+use super::piece::{MAX_PIECE_BYTES, Piece};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::{fmt::Write as _, ops::Range};
 
 /// What the first line begins with; the number is the format's.
 const FIRST: &str = "sojourn ranges 1 ";
 const LAST: &str = "end ";
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LENGTH: usize = 100;
 
 /// A blob's pieces, which together are all of its bytes, in order; none is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +48,10 @@ impl Index {
         for Piece { name, raw, .. } in &pieces {
             let is_name = |name: &str| {
                 let plain = |symbol: char| symbol.is_ascii_alphanumeric() || symbol == '-';
-                (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(plain)
+                (1..=MAX_NAME_LENGTH).contains(&name.len()) && name.chars().all(plain)
             };
-            if !is_name(name) || !(1..=LARGEST_PIECE).contains(&raw.bytes) {
-                return Err(IndexError::Piece(name.chars().take(LONGEST_NAME).collect()));
+            if !is_name(name) || !(1..=MAX_PIECE_BYTES).contains(&raw.bytes) {
+                return Err(IndexError::Piece(name.chars().take(MAX_NAME_LENGTH).collect()));
             }
             actual = actual.saturating_add(raw.bytes);
         }
@@ -201,11 +201,11 @@ mod tests {
             let wrong = Index::new(of(1), vec![piece(name, 1)]);
             assert!(matches!(wrong, Err(IndexError::Piece(_))), "{name}");
         }
-        for bytes in [0, LARGEST_PIECE + 1] {
+        for bytes in [0, MAX_PIECE_BYTES + 1] {
             let wrong = Index::new(of(bytes), vec![piece("a", bytes)]);
             assert!(matches!(wrong, Err(IndexError::Piece(_))), "{bytes}");
         }
-        let vast = vec![piece("a", LARGEST_PIECE); 3];
+        let vast = vec![piece("a", MAX_PIECE_BYTES); 3];
         let wrong = Index::new(of(1), vast).unwrap_err();
         assert_eq!(wrong, IndexError::Length { expected: 1, actual: 3 << 30 });
     }

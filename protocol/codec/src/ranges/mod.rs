@@ -16,4 +16,4 @@ mod index;
 mod piece;
 
 pub use index::{Index, IndexError};
-pub use piece::{LARGEST_PIECE, Piece, PieceError, pack};
+pub use piece::{MAX_PIECE_BYTES, Piece, PieceError, pack};

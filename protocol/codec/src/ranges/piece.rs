@@ -1,10 +1,13 @@
 //! One range: its bytes as they are stored, and back.
 
-use sojourn_protocol::digest::{BlobRef, Digest};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    quantity::{to_u64, to_usize},
+};
 use std::io::{self, Read as _};
 
 /// The most bytes of one piece.
-pub const LARGEST_PIECE: u64 = 1 << 30;
+pub const MAX_PIECE_BYTES: u64 = 1 << 30;
 /// Weights are noise but for their exponents, which the fastest level finds.
 const LEVEL: i32 = 1;
 /// Room that is made before anything has come, for each packed byte and at least.
@@ -63,11 +66,11 @@ impl Piece {
         let expected = self.raw.bytes;
         let (times, least) = ROOM;
         let room = packed.len().saturating_mul(times).max(least);
-        let mut raw = Vec::with_capacity(room.min(usize::try_from(expected).unwrap_or(room)));
+        let mut raw = Vec::with_capacity(room.min(to_usize(expected)));
         let decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(PieceError::Zstd)?;
         let mut decoder = decoder.take(expected.saturating_add(1));
         decoder.read_to_end(&mut raw).map_err(PieceError::Zstd)?;
-        let actual = u64::try_from(raw.len()).unwrap_or(u64::MAX);
+        let actual = to_u64(raw.len());
         if actual != expected {
             return Err(PieceError::Length { expected, actual });
         }

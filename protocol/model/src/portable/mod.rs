@@ -15,11 +15,12 @@ mod error;
 pub use description::{Description, FileScaling, Origin};
 pub use error::ModelFileError;
 
-use crate::given::{given_parameters, same_tensors};
+use crate::initial_weights::{same_tensors, weights_parameters};
 use safetensors::{SafeTensors, tensor::Metadata};
 use sojourn_codec::{
     Dtype, MAX_HEADER_BYTES, Tensor, TensorSpec, TensorView, decode, encode, encode_described,
 };
+use sojourn_protocol::quantity::SaturatingFrom as _;
 
 /// The key of the description in a file's metadata.
 pub const KEY: &str = "sojourn";
@@ -140,7 +141,7 @@ pub fn write_model(
     checkpoint: &[u8],
     scaling: Option<&[u8]>,
 ) -> Result<Vec<u8>, ModelFileError> {
-    let parameters = given_parameters(checkpoint)?;
+    let parameters = weights_parameters(checkpoint)?;
     let mut tensors: Vec<Tensor> = decode(&parameters)?.iter().map(TensorView::to_tensor).collect();
     if let Some(scaling) = scaling {
         let named = |view: &TensorView<'_>| Tensor {
@@ -174,7 +175,7 @@ fn checked<'a>(
         let dtype = view.dtype().to_string();
         return Err(ModelFileError::Dtype { tensor: name, dtype });
     }
-    let shape = view.shape().iter().map(|side| u64::try_from(*side).unwrap_or(u64::MAX)).collect();
+    let shape = view.shape().iter().map(|side| u64::saturating_from(*side)).collect();
     let view = TensorView { name, dtype: Dtype::F32, shape, data: view.data() };
     if view.f32s()?.any(|value| !value.is_finite()) {
         return Err(ModelFileError::NotFinite(view.name));

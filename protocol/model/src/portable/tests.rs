@@ -1,7 +1,7 @@
 //! What a model file says, and what is refused in one.
 
 use super::*;
-use crate::{Lineage, checkpoint::tests::context, given_checkpoint, initial_checkpoint};
+use crate::{Lineage, checkpoint::tests::context, initial_checkpoint, weights_checkpoint};
 use proptest::prelude::*;
 use safetensors::tensor::TensorView as TheirView;
 use sojourn_protocol::{
@@ -62,7 +62,7 @@ fn what_is_written_is_read_and_gives_the_same_model() {
     assert_eq!(model.scaling().unwrap(), Some(scaling()), "the very blob");
     let blob = BlobRef { sha256: Digest::of(b""), bytes: 0 };
     let context = model.description.context(Scaling::Standard(blob));
-    let start = given_checkpoint(&context, &model.parameters().unwrap(), Lineage::initial(0));
+    let start = weights_checkpoint(&context, &model.parameters().unwrap(), Lineage::initial(0));
     let original = checkpoint();
     for (made, known) in decode(&start.unwrap()).unwrap().iter().zip(decode(&original).unwrap()) {
         if made.name.starts_with("layers.") {

@@ -45,7 +45,7 @@ impl AssimilationHandler<'_> {
                 continue;
             }
             if let Some(claim) = queue.claim(lease, to, now, term) {
-                unit.taking = claim;
+                unit.claim = claim;
                 return Some(Box::new(unit));
             }
         }

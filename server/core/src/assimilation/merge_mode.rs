@@ -16,6 +16,7 @@ use crate::{
 };
 use sojourn_protocol::{
     ids::{JobId, TrialId},
+    quantity::to_u64,
     spec::OrderChoice,
 };
 use std::cmp::Reverse;
@@ -116,7 +117,7 @@ impl MergeModeHandler<'_> {
         let open = self.ledger.state.jobs.values().filter(|job| job.is_open());
         let trials = open.filter_map(|job| self.ledger.index.remaining(job.id));
         let trials = trials.map(RemainingWorkIndex::count).sum::<usize>();
-        let trials = u64::try_from(trials).unwrap_or(u64::MAX);
+        let trials = to_u64(trials);
         Balance { slots, trials, idle: slots.saturating_sub(trials) }
     }
 
@@ -133,7 +134,7 @@ impl MergeModeHandler<'_> {
         trials.sort_by_key(|of| {
             (Reverse(of.merging.is_some()), Reverse(ranks.left_of(of.id)), of.id)
         });
-        let more = u64::try_from(job.data.train.len()).unwrap_or(u64::MAX).saturating_sub(1);
+        let more = to_u64(job.data.train.len()).saturating_sub(1);
         let share = job.spec.placement.merge_below;
         let merges = trials.iter().map(|trial| {
             let share = if trial.merging.is_some() { share + share / 2 } else { share };

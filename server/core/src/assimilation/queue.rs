@@ -3,6 +3,7 @@
 use crate::command::ReplyTo;
 use sojourn_protocol::{
     ids::{ClaimId, LeaseId},
+    quantity::SaturatingFrom as _,
     time::{Millis, UnixMillis},
 };
 use std::{
@@ -166,6 +167,6 @@ impl AssimilationQueue {
         let counts = self.recent.iter().filter(|(at, _)| at + RATE_SECONDS > second);
         let recent: f64 = counts.map(|(_, count)| f64::from(*count)).sum();
         let seconds = ((now - started_at).0 / 1000).clamp(1, RATE_SECONDS);
-        (self.ended, recent / f64::from(u32::try_from(seconds).unwrap_or(u32::MAX)))
+        (self.ended, recent / f64::from(u32::saturating_from(seconds)))
     }
 }

@@ -22,10 +22,10 @@ impl State {
             return None;
         }
         let (hop, trained) = self.trained_hop(lease)?;
-        let stretch = hop.stretches().find(|stretch| stretch.start.shard == trained.end.shard)?;
+        let stretch = hop.segments().find(|stretch| stretch.start.shard == trained.end.shard)?;
         Some(AssimilationUnit {
             lease,
-            taking: ClaimId::default(),
+            claim: ClaimId::default(),
             term,
             expected_end: stretch.position_at(trained.end.batch)?,
             version: self.trial(hop.job, hop.trial)?.version.next(),

@@ -10,6 +10,7 @@ use crate::{
 };
 use sojourn_protocol::{
     ids::{HostId, LeaseId},
+    quantity::{mul_div, to_usize},
     time::{Millis, UnixMillis},
 };
 use std::ops::Deref;
@@ -49,15 +50,13 @@ impl Occupancy<'_> {
             return 0;
         }
         let estimate = self.lease_time(lease);
-        let to_do = u128::from(deadline.of.saturating_sub(deadline.done));
+        let to_do = u64::from(deadline.of.saturating_sub(deadline.done));
         if let Some((so_far, gained)) = deadline.pace() {
-            let left = u128::from(so_far) * to_do / u128::from(gained);
-            let left = u64::try_from(left).unwrap_or(u64::MAX);
+            let left = mul_div(so_far, to_do, gained.into());
             return left.saturating_sub(self.elapsed(deadline.done_at));
         }
         if deadline.started && deadline.of > 0 {
-            let left = u128::from(estimate) * to_do / u128::from(deadline.of);
-            let left = u64::try_from(left).unwrap_or(u64::MAX);
+            let left = mul_div(estimate, to_do, deadline.of.into());
             return left.saturating_sub(self.elapsed(deadline.done_at));
         }
         let begun = self.is_next_in_slot(lease).then_some(known.granted_at);
@@ -74,7 +73,7 @@ impl Occupancy<'_> {
     /// Microseconds until each slot of a host's device should be free. Units that wait there go to the first free one.
     pub(crate) fn slots_free_at(&self, host: HostId, device: &str, slots: u32) -> Vec<u64> {
         let leases = self.leases_on(host, device);
-        let mut free = vec![0u64; usize::try_from(slots).unwrap_or(0)];
+        let mut free = vec![0u64; to_usize(slots)];
         let provisional = self.leases.provisional().of(host).filter(|of| of.lease.device == device);
         let provisional: Vec<u64> = provisional.map(|of| self.provisional_time(of)).collect();
         for left in leases.map(|lease| self.remaining_time(lease)).chain(provisional) {
@@ -111,9 +110,9 @@ impl Occupancy<'_> {
         let live = trial.live.iter().map(|lease| {
             let sent = self.leases.deadline(*lease).filter(|deadline| deadline.finished);
             let sent = sent.map_or(0, |deadline| deadline.uploaded.min(trial.checkpoint_bytes));
-            let part = u128::from(trial.checkpoint_bytes - sent) * u128::from(send);
-            let upload = part / u128::from(trial.checkpoint_bytes.max(1));
-            self.ends_in(*lease).saturating_add(u64::try_from(upload).unwrap_or(send))
+            let unsent = trial.checkpoint_bytes - sent;
+            let upload = mul_div(send, unsent, trial.checkpoint_bytes.max(1));
+            self.ends_in(*lease).saturating_add(upload)
         });
         // Of two leases of one hop the first that ends counts.
         live.min().unwrap_or(0)

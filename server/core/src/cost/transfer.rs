@@ -2,7 +2,11 @@
 
 use super::view::Cost;
 use crate::state::Trial;
-use sojourn_protocol::{ids::HostId, inventory::Links};
+use sojourn_protocol::{
+    ids::HostId,
+    inventory::Links,
+    quantity::{SaturatingFrom as _, mul_div},
+};
 
 /// Bytes per second of a link of which nothing is known.
 const DEFAULT_SPEED: u64 = 125_000_000;
@@ -35,7 +39,7 @@ impl TransferTime {
         }
         let worth = self.send.saturating_add(self.fetch).saturating_mul(MIN_TRAINING_RATIO);
         let hops = worth.div_ceil(hop.max(1));
-        u32::try_from(hops).unwrap_or(u32::MAX).clamp(1, most.max(1))
+        u32::saturating_from(hops).clamp(1, most.max(1))
     }
 }
 
@@ -86,8 +90,7 @@ impl Cost<'_> {
 
 fn takes(bytes: u64, per_second: Option<u64>) -> u64 {
     let rate = per_second.unwrap_or(DEFAULT_SPEED).max(1);
-    let micros = u128::from(bytes) * 1_000_000 / u128::from(rate);
-    u64::try_from(micros).unwrap_or(u64::MAX)
+    mul_div(bytes, 1_000_000, rate)
 }
 
 #[cfg(test)]

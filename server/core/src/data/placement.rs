@@ -14,6 +14,7 @@ use crate::{
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{HostId, JobId, ShardId},
+    quantity::to_usize,
     spec::Replicas,
     unit::shard_index,
 };
@@ -103,7 +104,7 @@ impl<'a> Eligibility<'a> {
         for (class, candidates) in &mut candidates {
             candidates.sort_by_key(|of| (Reverse(of.speed), of.host));
             if let Some(most) = job.spec.placement.max_hosts {
-                candidates.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+                candidates.truncate(to_usize(most));
             }
             replicas.assign(*class, &job.data.train, copies, candidates);
         }

@@ -5,6 +5,7 @@ use crate::{dispatch::Wake, state::Job};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::HostId,
+    quantity::to_usize,
     time::Millis,
 };
 use std::{cmp::Reverse, collections::BTreeSet};
@@ -41,7 +42,7 @@ impl PlacementHandler<'_> {
             shards.extend(missing);
         }
         // Among equally wanted shards, each host begins with another one.
-        let first = usize::try_from(host.0).unwrap_or(0).checked_rem(shards.len()).unwrap_or(0);
+        let first = to_usize(host.0).checked_rem(shards.len()).unwrap_or(0);
         shards.rotate_left(first);
         shards.sort_by_key(|(_, load)| Reverse(**load));
         let shards: Vec<BlobRef> =

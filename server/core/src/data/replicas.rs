@@ -4,6 +4,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, ShardId},
     manifest::Shard,
+    quantity::to_usize,
     unit::shard_index,
 };
 use std::{
@@ -75,7 +76,7 @@ impl ReplicaMap {
     ) {
         let before = self.by_class.remove(&class).unwrap_or_default();
         self.by_host.retain(|(_, of), _| *of != class);
-        let copies = usize::try_from(copies).unwrap_or(usize::MAX).min(hosts.len());
+        let copies = to_usize(copies).min(hosts.len());
         if copies == 0 {
             return;
         }

@@ -2,7 +2,9 @@
 //! they must be answered.
 
 use crate::command::ReplyTo;
-use sojourn_protocol::{api::WorkRequest, ids::HostId, inventory::Demand, time::UnixMillis};
+use sojourn_protocol::{
+    api::WorkRequest, ids::HostId, inventory::Demand, quantity::to_usize, time::UnixMillis,
+};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
@@ -158,7 +160,7 @@ impl LongPolls {
 
 fn idle(poll: &LongPoll) -> usize {
     let idle = poll.request.demand.iter().map(|demand| demand.idle);
-    usize::try_from(idle.fold(0, u32::saturating_add)).unwrap_or(usize::MAX)
+    to_usize(idle.fold(0, u32::saturating_add))
 }
 
 #[cfg(test)]

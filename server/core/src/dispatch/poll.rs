@@ -10,6 +10,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, LeaseId},
     inventory::Demand,
+    quantity::SaturatingFrom as _,
     time::Millis,
     unit,
 };
@@ -85,7 +86,7 @@ impl Dispatcher<'_> {
         }
         // A slot that is to go is there until its unit has ended.
         let running = Occupancy::new(ledger, hosts).running_leases(host);
-        let running = u32::try_from(running).unwrap_or(u32::MAX);
+        let running = u32::saturating_from(running);
         let session = hosts.open_session(host);
         session.slots = session.slots.max(running);
     }
@@ -206,7 +207,7 @@ impl Dispatcher<'_> {
         let remaining = demand.iter().map(|demand| {
             let again = resent.get(&demand.device).copied().unwrap_or(0);
             let has = live.iter().filter(|device| **device == demand.device).count();
-            let has = u32::try_from(has).unwrap_or(u32::MAX);
+            let has = u32::saturating_from(has);
             let most = demand.slots.saturating_mul(2).saturating_sub(has);
             Demand {
                 idle: demand.idle.saturating_sub(again),

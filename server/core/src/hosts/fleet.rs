@@ -7,6 +7,7 @@
 use sojourn_protocol::{
     digest::Digest,
     ids::HostId,
+    quantity::mul_div,
     time::{Millis, UnixMillis},
 };
 use std::{
@@ -214,8 +215,7 @@ fn capacity(pools: &[DevicePool]) -> u64 {
 /// Microseconds for work at a speed.
 #[must_use]
 pub(crate) fn training_time(work: u64, speed: u64) -> u64 {
-    let micros = u128::from(work) * u128::from(SPEED_ONE) / u128::from(speed.max(1));
-    u64::try_from(micros).unwrap_or(u64::MAX)
+    mul_div(work, SPEED_ONE, speed.max(1))
 }
 
 /// When to look at a host that was heard of at `seen_at`.

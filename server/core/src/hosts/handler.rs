@@ -17,6 +17,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
     ids::{HostId, LeaseId},
+    quantity::SaturatingFrom as _,
     time::UnixMillis,
 };
 use std::collections::BTreeSet;
@@ -142,5 +143,5 @@ pub(crate) fn reliable_speed(pace: u64, reliability: u64) -> u64 {
 
 fn speed_of(pace: u64) -> u64 {
     let speed = u128::from(PACE_ONE) * u128::from(SPEED_ONE) / u128::from(pace.max(1));
-    u64::try_from(speed).unwrap_or(u64::MAX).clamp(1, 1 << 44)
+    u64::saturating_from(speed).clamp(1, 1 << 44)
 }

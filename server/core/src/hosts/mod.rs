@@ -12,12 +12,13 @@ mod fleet;
 mod handler;
 mod session;
 
-pub(crate) use fleet::{DevicePool, Fleet, SPEED_ONE, training_time};
+pub(crate) use fleet::{DevicePool, Fleet, training_time};
 pub(crate) use handler::{HostHandler, reliable_speed};
 pub(crate) use session::{DeviceRef, DeviceSlots, Session};
 
 use sojourn_protocol::{
     ids::HostId,
+    reason::ReleaseReason,
     time::{Millis, UnixMillis},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,12 +27,12 @@ use std::collections::{BTreeMap, BTreeSet};
 const SILENT_SWEEP_INTERVAL: Millis = Millis::from_secs(3600);
 
 /// What a host has released without reporting anything in between.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReleaseHistory {
     /// Calls that released leases since the last report.
     pub(crate) count: u32,
     /// Why the last time.
-    pub(crate) last_reason: String,
+    pub(crate) last_reason: ReleaseReason,
 }
 
 /// All hosts that were heard of since the server started.
@@ -115,11 +116,10 @@ impl Hosts {
     }
 
     /// Counts a release. The number of them since the last report.
-    pub(crate) fn count_release(&mut self, host: HostId, reason: String) -> u32 {
-        let history = self.releases.entry(host).or_default();
-        history.count += 1;
-        history.last_reason = reason;
-        history.count
+    pub(crate) fn count_release(&mut self, host: HostId, reason: ReleaseReason) -> u32 {
+        let count = self.releases.get(&host).map_or(0, |history| history.count) + 1;
+        self.releases.insert(host, ReleaseHistory { count, last_reason: reason });
+        count
     }
 
     /// Forgets a host's releases: it has reported.

@@ -14,6 +14,7 @@ use crate::{
 };
 use sojourn_protocol::{
     ids::{JobId, TrialId},
+    quantity::SaturatingFrom as _,
     time::UnixMillis,
 };
 use std::collections::BTreeMap;
@@ -85,7 +86,7 @@ impl DerivedIndex {
             let work = estimates.work_left(job, trial);
             let at_once = match trial.merging {
                 None => 1,
-                Some(_) => u64::try_from(trial.hops_in_flight() + 1).unwrap_or(u64::MAX),
+                Some(_) => u64::saturating_from(trial.hops_in_flight() + 1),
             };
             let of_job = self.remaining.entry(job).or_default();
             of_job.set(trial.id, RemainingWork { work, at_once }, trial.is_runnable(), now);

@@ -9,7 +9,7 @@ use crate::{
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::{JobId, LeaseId, TrialId},
-    spec::MOST_EPOCHS,
+    spec::MAX_EPOCHS,
     time::UnixMillis,
 };
 
@@ -82,8 +82,8 @@ fn to_extend(
     trial: Option<TrialId>,
     now: UnixMillis,
 ) -> Result<Vec<TrialId>, ApiError> {
-    if epochs > MOST_EPOCHS {
-        let message = format!("{epochs} epochs are too many: {MOST_EPOCHS} is the most");
+    if epochs > MAX_EPOCHS {
+        let message = format!("{epochs} epochs are too many: {MAX_EPOCHS} is the most");
         return Err(ApiError::new(ErrorKind::Invalid, message));
     }
     let conflict = |message: String| Err(ApiError::new(ErrorKind::Conflict, message));

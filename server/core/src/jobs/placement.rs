@@ -6,7 +6,7 @@ use sojourn_protocol::{
     api::PlacementRequest,
     error::{ApiError, ErrorKind},
     ids::JobId,
-    spec::{HIGHEST_PRIORITY, LARGEST_SHARE},
+    spec::{MAX_PRIORITY, MAX_SHARE},
 };
 
 impl JobHandler<'_> {
@@ -31,12 +31,11 @@ fn changed(job: &Job, request: PlacementRequest) -> Result<Option<Event>, ApiErr
     let is = &job.spec.placement;
     let invalid = |message: String| Err(ApiError::new(ErrorKind::Invalid, message));
     let PlacementRequest { priority, share, max_hosts } = request;
-    if priority.is_some_and(|priority| !(-HIGHEST_PRIORITY..=HIGHEST_PRIORITY).contains(&priority))
-    {
-        return invalid(format!("a priority is -{HIGHEST_PRIORITY} to {HIGHEST_PRIORITY}"));
+    if priority.is_some_and(|priority| !(-MAX_PRIORITY..=MAX_PRIORITY).contains(&priority)) {
+        return invalid(format!("a priority is -{MAX_PRIORITY} to {MAX_PRIORITY}"));
     }
-    if share.is_some_and(|share| !(1..=LARGEST_SHARE).contains(&share)) {
-        return invalid(format!("a share is 1 to {LARGEST_SHARE}"));
+    if share.is_some_and(|share| !(1..=MAX_SHARE).contains(&share)) {
+        return invalid(format!("a share is 1 to {MAX_SHARE}"));
     }
     let (priority, share) = (priority.unwrap_or(is.priority), share.unwrap_or(is.share));
     let max_hosts = match max_hosts {

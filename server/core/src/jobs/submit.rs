@@ -11,7 +11,7 @@ use sojourn_protocol::{
     api::{SubmitAnswer, Submitted},
     digest::Digest,
     error::{ApiError, ErrorKind},
-    manifest::{DataManifest, Labels, MOST_EVALUATION_SHARDS},
+    manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS},
     spec::{JobSpec, Loss},
 };
 
@@ -66,9 +66,9 @@ fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiError
     if shards.clone().any(|shard| shard.rows == 0) {
         return Err(invalid("a shard has no rows".into()));
     }
-    if data.valid.len().max(data.test.len()) > MOST_EVALUATION_SHARDS as usize {
+    if data.valid.len().max(data.test.len()) > MAX_EVALUATION_SHARDS as usize {
         return Err(invalid(format!(
-            "more than {MOST_EVALUATION_SHARDS} validation or test shards"
+            "more than {MAX_EVALUATION_SHARDS} validation or test shards"
         )));
     }
     if spec.placement.threads == 0 {
@@ -111,7 +111,7 @@ fn check_given(
     data: &DataManifest,
     trial: &sojourn_workgen::Trial,
 ) -> Result<(), String> {
-    let Some(given) = spec.given(trial.model) else { return Ok(()) };
+    let Some(given) = spec.initial_weights(trial.model) else { return Ok(()) };
     let context = crate::state::context(spec, data, trial.config.clone());
     let layout = CheckpointLayout::of(&context).and_then(|layout| layout.given_layout());
     let expected = layout.map_err(|error| error.to_string())?.file_bytes();

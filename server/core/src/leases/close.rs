@@ -42,7 +42,7 @@ impl LeaseHandler<'_> {
             self.ledger.effect(Effect::DropUpload(lease));
         }
         if end == LeaseEnd::Overdue && !begun {
-            self.count_release(host, NOT_BEGUN);
+            self.count_release(host, &NOT_BEGUN.into());
         }
         self.ledger.record(Event::LeaseEnded { lease, end })
     }

@@ -155,7 +155,7 @@ impl Occupancy<'_> {
 fn advance(chain: &mut Chain, lease: &Lease) -> Option<()> {
     for shard in lease.visits() {
         let start = chain.next(shard)?;
-        let batches = chain.left_of(shard);
+        let batches = chain.remaining_in(shard);
         let end = Position {
             batch: start.batch + batches,
             step: start.step + u64::from(batches),

@@ -5,6 +5,7 @@ use crate::{effect::Effect, event::LeaseEnd, fault::CoreFault, reply::Reply, sta
 use sojourn_protocol::{
     api::{HeartbeatAnswer, Held, HeldState},
     ids::{HostId, LeaseId},
+    quantity::to_usize,
     time::Millis,
 };
 
@@ -33,7 +34,7 @@ impl LeaseHandler<'_> {
         let session = self.hosts.open_session(host);
         session.seen_at = now;
         let mut slots = SlotCount {
-            slots: usize::try_from(session.slots).unwrap_or(usize::MAX),
+            slots: to_usize(session.slots),
             running: self.occupancy().running_leases(host),
             busy: held.iter().any(|held| held.state.progress().is_some()),
         };

@@ -11,7 +11,7 @@ use sojourn_protocol::{
     manifest::DataSplit,
     position::Position,
     seeds,
-    unit::{self, Base, Evaluation, Hop, Leg, Unit},
+    unit::{self, Base, Evaluation, Hop, NextHop, Unit},
 };
 use std::collections::BTreeSet;
 
@@ -114,7 +114,7 @@ impl State {
         let job = self.jobs.get(&job)?;
         let trial = job.trial(trial)?;
         let leg = |shard: ShardId| leg(job, trial.id, epoch, shard);
-        let Leg { shard_id, shard, seed } = leg(shard)?;
+        let NextHop { shard_id, shard, seed } = leg(shard)?;
         Some(Hop {
             job: job.id,
             trial: trial.id,
@@ -130,7 +130,7 @@ impl State {
 }
 
 /// A hop over a shard that follows under the same lease.
-fn leg(job: &Job, trial: TrialId, epoch: Epoch, shard_id: ShardId) -> Option<Leg> {
+fn leg(job: &Job, trial: TrialId, epoch: Epoch, shard_id: ShardId) -> Option<NextHop> {
     let shard = *job.data.train.get(unit::shard_index(shard_id))?;
-    Some(Leg { shard_id, shard, seed: seeds::hop(job.spec.seed, trial, epoch, shard_id) })
+    Some(NextHop { shard_id, shard, seed: seeds::hop(job.spec.seed, trial, epoch, shard_id) })
 }

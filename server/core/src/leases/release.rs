@@ -5,6 +5,7 @@ use crate::{event::LeaseEnd, reply::Reply, text::plain_text};
 use sojourn_protocol::{
     api::ReleaseAnswer,
     ids::{HostId, LeaseId},
+    reason::ReleaseReason,
     time::Millis,
 };
 
@@ -23,14 +24,14 @@ impl LeaseHandler<'_> {
         &mut self,
         host: HostId,
         leases: &[LeaseId],
-        reason: &str,
+        reason: &ReleaseReason,
     ) -> Reply<ReleaseAnswer> {
         self.ledger.state.check_host(host)?;
         let live = &self.ledger.state.leases;
         let own = |lease: &&LeaseId| live.get(lease).is_some_and(|lease| lease.host == host);
         let mut released: Vec<LeaseId> = leases.iter().filter(own).copied().collect();
         for lease in &released {
-            let reason = plain_text(reason, MAX_REASON_CHARS);
+            let reason = plain_text(reason.as_str(), MAX_REASON_CHARS);
             self.close(*lease, LeaseEnd::GivenBack { reason })?;
         }
         // The provisional lease that goes on from a released one went with it.
@@ -48,8 +49,9 @@ impl LeaseHandler<'_> {
 
     /// Counts a release, or a lease that its host never began. A host that does so again and again without a report
     /// cools down, longer each time.
-    pub(crate) fn count_release(&mut self, host: HostId, reason: &str) {
-        let count = self.hosts.count_release(host, plain_text(reason, MAX_REASON_CHARS));
+    pub(crate) fn count_release(&mut self, host: HostId, reason: &ReleaseReason) {
+        let reason = ReleaseReason::from(plain_text(reason.as_str(), MAX_REASON_CHARS));
+        let count = self.hosts.count_release(host, reason);
         if let Some(doublings) = count.checked_sub(FREE_RELEASES) {
             let beat = self.ledger.config.heartbeat_every.0;
             let cooldown = Millis(beat.saturating_mul(1 << doublings.min(MAX_DOUBLINGS)));

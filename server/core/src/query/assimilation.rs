@@ -2,7 +2,7 @@
 
 use super::Views;
 use crate::effect::AssimilationCounts;
-use sojourn_protocol::{ids::LeaseId, time::Millis};
+use sojourn_protocol::{ids::LeaseId, quantity::to_u64, time::Millis};
 
 impl Views<'_> {
     /// How much there is to assimilate.
@@ -16,7 +16,7 @@ impl Views<'_> {
         let results: usize = trials.map(|trial| trial.awaiting.len()).sum();
         let (ended, per_second) = queue.ended(self.clock.started_at(), self.now);
         let taken = queue.claimed().len();
-        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let count = |number: usize| to_u64(number);
         AssimilationCounts {
             waiting: count(waiting.len()),
             behind: count(results.saturating_sub(waiting.len() + taken)),

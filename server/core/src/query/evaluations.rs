@@ -56,7 +56,8 @@ impl Views<'_> {
     fn open_view(&self, job: &Job, extra: &ExtraEvaluation) -> EvaluationView {
         let state = if extra.live.is_empty() {
             let paused = job.paused_at.map(|_| "the job is paused".to_owned());
-            let reason = paused.or_else(|| self.data_waits(job)).or_else(|| self.hosts_wait());
+            let waits = || self.data_waits(job).or_else(|| self.hosts_wait());
+            let reason = paused.or_else(|| Some(waits()?.to_string()));
             EvaluationState::Waiting { reason }
         } else {
             EvaluationState::Running

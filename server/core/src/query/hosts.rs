@@ -7,11 +7,11 @@ use crate::{
     state::{Host, Job, Lease},
 };
 use sojourn_protocol::{
-    api::ReleaseRequest,
     error::{ApiError, ErrorKind},
     ids::HostId,
     inventory::Device,
-    view::{DeviceView, Doubtful, HeldView, HostState, HostView},
+    quantity::to_u64,
+    view::{DeviceView, HeldView, HostState, HostView, SuspectResult},
 };
 
 impl Views<'_> {
@@ -36,7 +36,7 @@ impl Views<'_> {
             seen_at: session.map(|session| session.seen_at),
             slots: session.map_or(0, |session| session.slots),
             devices: session.map(|session| self.devices_of(host.id, session)).unwrap_or_default(),
-            cached: session.map_or(0, |c| u64::try_from(c.cached.len()).unwrap_or(u64::MAX)),
+            cached: session.map_or(0, |c| to_u64(c.cached.len())),
             cache: session.and_then(|session| session.cache),
             links: session.map(|session| session.links).unwrap_or_default(),
             leases: leases.map(|lease| self.held_view(lease)).collect(),
@@ -46,12 +46,10 @@ impl Views<'_> {
             confirmed: host.trust.confirmed,
             confirmed_in_row: host.trust.in_row,
             refuted: host.trust.refuted,
-            doubtful: self.suspect_hops_of(host.id),
+            suspects: self.suspect_hops_of(host.id),
             failures: host.failures,
             last_error: match self.hosts.releases(host.id).map(|history| &history.last_reason) {
-                Some(reason) if !ReleaseRequest::is_wished(reason) => {
-                    Some(format!("gave work back: {reason}"))
-                }
+                Some(reason) if reason.is_fault() => Some(format!("gave work back: {reason}")),
                 _ => host.last_error.clone(),
             },
             train_micros: host.train_micros,
@@ -59,12 +57,12 @@ impl Views<'_> {
     }
 
     /// What a refuted host has delivered, in any job, since its last confirmed result.
-    fn suspect_hops_of(&self, host: HostId) -> Vec<Doubtful> {
+    fn suspect_hops_of(&self, host: HostId) -> Vec<SuspectResult> {
         let of_job = |job: &Job| {
             let job_id = job.id;
             let doubtful = self.state.suspect_hops(host, job).map(move |(trial, hop)| {
                 let (version, epoch) = (hop.version, hop.epoch());
-                Doubtful { job: job_id, trial: trial.id, version, epoch }
+                SuspectResult { job: job_id, trial: trial.id, version, epoch }
             });
             doubtful.collect::<Vec<_>>()
         };

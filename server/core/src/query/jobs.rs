@@ -5,6 +5,7 @@ use crate::state::{Job, JobEnd, Trial, TrialEnd};
 use sojourn_protocol::{
     error::ApiError,
     ids::{JobId, TrialId},
+    quantity::{SaturatingFrom as _, to_u64},
     view::{
         BestView, EvaluationView, JobDetail, JobState, JobView, TrialHistory, TrialState, TrialView,
     },
@@ -54,12 +55,12 @@ impl Views<'_> {
     }
 
     pub(crate) fn summary(&self, job: &Job) -> JobView {
-        let trials = u32::try_from(job.trials.len()).unwrap_or(u32::MAX);
-        let shards = u64::try_from(job.data.train.len()).unwrap_or(u64::MAX);
+        let trials = u32::saturating_from(job.trials.len());
+        let shards = to_u64(job.data.train.len());
         let epochs: u64 = job.trials.iter().map(|trial| u64::from(trial.epochs())).sum();
         let ended = |wanted: fn(&TrialEnd) -> bool| {
             let ends = job.trials.iter().filter_map(|trial| trial.end.as_ref());
-            u32::try_from(ends.filter(|end| wanted(end)).count()).unwrap_or(u32::MAX)
+            u32::saturating_from(ends.filter(|end| wanted(end)).count())
         };
         let counters = job.counters;
         JobView {
@@ -99,7 +100,7 @@ impl Views<'_> {
                 .test_of_best()
                 .and_then(|test| self.evaluation_of(job, &test))
                 .map(EvaluationView::brief),
-            waiting: self.job_waits(job),
+            waiting: self.job_waits(job).map(|reason| reason.to_string()),
         }
     }
 
@@ -129,7 +130,7 @@ impl Views<'_> {
                 checkpoint: best.checkpoint,
             }),
             test: self.test_of(job, trial).map(EvaluationView::brief),
-            waiting: self.trial_waits(job, trial),
+            waiting: self.trial_waits(job, trial).map(|reason| reason.to_string()),
         }
     }
 }

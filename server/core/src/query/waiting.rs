@@ -1,26 +1,22 @@
-//! Why jobs and trials stand still, where they do, for people.
+//! Why jobs and trials don't go on, where they don't.
 
 use super::Views;
 use crate::{
     leases::FREE_RELEASES,
     state::{Job, Trial},
 };
+use sojourn_protocol::reason::{CooldownCause, WaitReason};
 
 impl Views<'_> {
-    pub(crate) fn job_waits(&self, job: &Job) -> Option<String> {
+    /// Why nothing of a job goes on; `None` where something does.
+    pub(crate) fn job_waits(&self, job: &Job) -> Option<WaitReason> {
         if !job.is_running() {
             return None;
         }
         if job.paused_at.is_some() {
-            return Some(match job.counters.leases_live {
-                0 => "it is paused: resume it, and it goes on".into(),
-                1 => "it is paused; 1 unit is still with a machine".into(),
-                live => format!("it is paused; {live} units are still with machines"),
-            });
+            return Some(WaitReason::Paused { leases_live: job.counters.leases_live });
         }
-        let testing = job
-            .search_ended()
-            .then(|| "the best trial is being evaluated on the test data".to_owned());
+        let testing = job.search_ended().then_some(WaitReason::Testing);
         self.data_waits(job).or_else(|| {
             if job.counters.leases_live > 0 {
                 return testing;
@@ -32,57 +28,48 @@ impl Views<'_> {
     }
 
     /// Why nothing of a job can be done, where its data is missing.
-    pub(crate) fn data_waits(&self, job: &Job) -> Option<String> {
-        let lost = self.state.lost_data(job)?;
-        Some(format!(
-            "the server's store has lost blob {lost} of the job's data: submit the job again to send it anew"
-        ))
+    pub(crate) fn data_waits(&self, job: &Job) -> Option<WaitReason> {
+        self.state.lost_data(job).map(WaitReason::LostBlob)
     }
 
     /// Why no host takes work, where none does.
-    pub(crate) fn hosts_wait(&self) -> Option<String> {
+    pub(crate) fn hosts_wait(&self) -> Option<WaitReason> {
         let mut cooldowns = self.hosts.cooldowns();
         if let Some((host, _)) = cooldowns.find(|(_, until)| *until > self.now) {
             let host = self.state.hosts.get(&host)?;
-            let why = match self.hosts.releases(host.id) {
+            let cause = match self.hosts.releases(host.id) {
                 Some(history) if history.count >= FREE_RELEASES => {
-                    format!("it has given back unit after unit: {}", history.last_reason)
+                    CooldownCause::Releases(history.last_reason.clone())
                 }
-                _ => {
-                    let error = host.last_error.as_deref().unwrap_or("not told");
-                    format!("its trainers have failed again and again: {error}")
-                }
+                _ => CooldownCause::Failures(host.last_error.clone()),
             };
-            let (id, name) = (host.id, &host.name);
-            return Some(format!("host {id} (`{name}`) is given no work for a while, as {why}"));
+            return Some(WaitReason::Cooldown { host: host.id, name: host.name.clone(), cause });
         }
         let mut live = self.hosts.sessions().filter(|(host, _)| self.is_live(*host));
-        live.next().is_none().then(|| "no host is in contact".into())
+        live.next().is_none().then_some(WaitReason::NoHosts)
     }
 
-    pub(crate) fn trial_waits(&self, job: &Job, trial: &Trial) -> Option<String> {
+    /// Why nothing of a trial goes on, where that is known.
+    pub(crate) fn trial_waits(&self, job: &Job, trial: &Trial) -> Option<WaitReason> {
         if trial.is_running() && job.paused_at.is_some() {
-            return Some("its job is paused".into());
+            return Some(WaitReason::JobPaused);
         }
         if trial.is_running()
             && let Some(lost) = self.state.blobs.first_lost(trial.blobs())
         {
-            return Some(format!("the server's store has lost its checkpoint {lost}"));
+            return Some(WaitReason::LostCheckpoint(lost));
         }
         if !trial.is_runnable() && trial.open_evaluations().next().is_none() {
             return None;
         }
         if self.fits_nowhere(job, trial) {
-            return Some("no host in contact has the memory for it".into());
+            return Some(WaitReason::NoMemory);
         }
         if let Some(shard) = self.unplaced_shard(job, trial).filter(|_| trial.is_runnable()) {
-            return Some(format!(
-                "no host in contact has the room in its cache to keep shard {shard}: let an owner lend more, or \
-                 start a client on another machine"
-            ));
+            return Some(WaitReason::NoReplicaSpace(shard));
         }
         let class = self.state.required_class(job, trial).filter(|_| trial.is_runnable())?;
         let empty = self.live_hosts(Some(class)).next().is_none();
-        empty.then(|| format!("no host of numeric class {} is in contact", class.short()))
+        empty.then_some(WaitReason::NoClass(class))
     }
 }

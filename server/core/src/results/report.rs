@@ -109,7 +109,8 @@ impl ResultHandler<'_> {
         };
         let state = &*self.ledger.state;
         let Some(trial) = state.trial(lease.unit.job(), lease.unit.trial()) else { return false };
-        let whole: u64 = lease.visits().map(|shard| u64::from(trial.chain.left_of(shard))).sum();
+        let whole: u64 =
+            lease.visits().map(|shard| u64::from(trial.chain.remaining_in(shard))).sum();
         let Some((_, first)) = trial.base_of(lease) else { return false };
         let done = trained.end.step.saturating_sub(first);
         let is_part = done < whole;

@@ -22,6 +22,7 @@ use crate::{
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
+    quantity::to_usize,
     seeds,
     spec::Verify,
 };
@@ -128,7 +129,7 @@ impl ResultHandler<'_> {
     fn judge(&mut self, job: JobId, trial: TrialId, check: &Check) -> Result<(), CoreFault> {
         let Some(known) = self.ledger.state.jobs.get(&job) else { return Ok(()) };
         let quorum = known.spec.placement.verify.map_or(Verify::QUORUM, |verify| verify.quorum);
-        let quorum = usize::try_from(quorum).unwrap_or(usize::MAX);
+        let quorum = to_usize(quorum);
         let (alike, of) = check.most_alike();
         if alike >= quorum {
             let right = of.and_then(|of| check.results.get(&of));

@@ -1,6 +1,6 @@
 //! How many hops of a trial go to a host under one lease, and over which shards.
 
-use sojourn_protocol::ids::ShardId;
+use sojourn_protocol::{ids::ShardId, quantity::to_usize};
 use sojourn_workgen::{Chain, DataLocality};
 
 /// The shards whose hops follow that over `first`, in order: of those that the trial hasn't begun in this
@@ -12,7 +12,7 @@ pub(crate) fn batch_hops(
     locality: impl Fn(ShardId) -> DataLocality,
     most: u32,
 ) -> Vec<ShardId> {
-    let further = usize::try_from(most.saturating_sub(1)).unwrap_or(usize::MAX);
+    let further = to_usize(most.saturating_sub(1));
     if further == 0 {
         return Vec::new();
     }

@@ -3,8 +3,9 @@
 use sojourn_protocol::{
     ids::{HostId, LeaseId},
     manifest::DataSplit,
+    quantity::Micros,
 };
-use sojourn_workgen::{DataLocality, Time, Why, shard_words};
+use sojourn_workgen::{DataLocality, PolicyReason, locality_text};
 use std::fmt::{self, Write as _};
 
 /// Bytes that the text of most grants takes.
@@ -14,7 +15,7 @@ const USUAL_BYTES: usize = 160;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GrantReason {
     /// A policy chose it.
-    Policy(Why),
+    Policy(PolicyReason),
     /// It was planned there.
     Planned(PlannedStep),
     /// An evaluation: more of them wait than twice the slots.
@@ -69,9 +70,9 @@ impl fmt::Display for Speculation {
         let Self { lease, host, ends, straggler } = *self;
         write!(f, "second copy of lease {lease}, for which its trial waits: host {host} ")?;
         match straggler {
-            Straggler::Silent(micros) => write!(f, "hasn't been heard of for {}", Time(micros)),
-            Straggler::Late(micros) => write!(f, "is late by {}", Time(micros)),
-            Straggler::Slow => write!(f, "should take another {}", Time(ends)),
+            Straggler::Silent(micros) => write!(f, "hasn't been heard of for {}", Micros(micros)),
+            Straggler::Late(micros) => write!(f, "is late by {}", Micros(micros)),
+            Straggler::Slow => write!(f, "should take another {}", Micros(ends)),
         }
     }
 }
@@ -84,10 +85,10 @@ impl fmt::Display for GrantReason {
                 write!(f, "rollout: step {step} of the plan's {steps}, planned here")?;
                 match (late, early) {
                     (0..1_000, 0..1_000) => write!(f, " for now")?,
-                    (0, early) => write!(f, " for {} from now", Time(*early))?,
-                    (late, _) => write!(f, " for {} ago", Time(*late))?,
+                    (0, early) => write!(f, " for {} from now", Micros(*early))?,
+                    (late, _) => write!(f, " for {} ago", Micros(*late))?,
                 }
-                write!(f, "; {}", shard_words(*standing))
+                write!(f, "; {}", locality_text(*standing))
             }
             GrantReason::Backlog(waiting) => {
                 write!(f, "evaluation: {waiting} wait, more than twice the slots")
@@ -134,7 +135,7 @@ impl fmt::Display for Explanation {
         if self.hops > 1 {
             write!(f, "; {} hops in a row", self.hops)?;
         }
-        write!(f, "; should take {}", Time(self.takes))?;
+        write!(f, "; should take {}", Micros(self.takes))?;
         match self.others {
             0 => Ok(()),
             1 => write!(f, "; 1 slot of another host was idle, too"),

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     cost::DeviceKey,
     event::UnitKey,
-    hosts::{DeviceRef, SPEED_ONE, reliable_speed, training_time},
+    hosts::{DeviceRef, reliable_speed, training_time},
     index::RemainingWorkIndex,
     state::{Job, Trial},
 };
@@ -15,10 +15,11 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     ids::{ShardId, TrialId},
     position::Position,
+    quantity::{Micros, SaturatingFrom as _, Speed, Work, mul_div},
     spec::{LocalSteps, Replicas},
     unit::shard_index,
 };
-use sojourn_workgen::{Board, Candidate, Choice, Decision, Outlook, Shards, Sooner};
+use sojourn_workgen::{Candidate, Choice, Decision, EarlierFinish, Forecast, PolicyView, Shards};
 
 /// Hops of one lease, where their number follows from the size of the checkpoint.
 const MAX_HOPS: u32 = 1024;
@@ -40,12 +41,12 @@ struct JobCandidates<'a> {
     remaining: &'a RemainingWorkIndex,
     at: DeviceRef<'a>,
     residency: Residency<'a>,
-    outlook: Outlook,
+    forecast: Forecast,
     /// A plan says who trains which trial.
     planned: bool,
 }
 
-impl Board for JobCandidates<'_> {
+impl PolicyView for JobCandidates<'_> {
     fn candidates(&self) -> Box<dyn Iterator<Item = Candidate<'_>> + '_> {
         let open = self.remaining.open().filter_map(|(trial, work, since)| {
             let known = self.job.trial(trial)?;
@@ -54,14 +55,15 @@ impl Board for JobCandidates<'_> {
             let fits = !ages
                 && self.scheduler.may_train(self.job, known, self.at)
                 && self.scheduler.fits_memory(self.at.slots, known);
-            let waited = (self.scheduler.now - since).0.saturating_mul(1000);
+            let waited = Micros::from(self.scheduler.now - since);
             fits.then(|| {
-                let way = if self.planned {
-                    self.scheduler.round_trip_time(known, self.at.host)
+                let transfer_time = if self.planned {
+                    Micros(self.scheduler.round_trip_time(known, self.at.host))
                 } else {
-                    0
+                    Micros::ZERO
                 };
-                Candidate { trial, chain: known.open_chain(), work, waited, way }
+                let (chain, work) = (known.open_chain(), Work(work));
+                Candidate { trial, chain, work, waited, transfer_time }
             })
         });
         Box::new(open)
@@ -71,17 +73,23 @@ impl Board for JobCandidates<'_> {
         self.residency.shards()
     }
 
-    fn outlook(&self) -> Outlook {
-        self.outlook
+    fn forecast(&self) -> Forecast {
+        self.forecast
     }
 
-    fn fetch(&self, shard: ShardId) -> u64 {
-        self.scheduler.fetch_cost(self.job, self.at.host, shard)
+    fn fetch_time(&self, shard: ShardId) -> Micros {
+        Micros(self.scheduler.fetch_cost(self.job, self.at.host, shard))
     }
 
-    fn sooner(&self, trial: TrialId, work: u64, within: u64, enough: u32) -> Option<Sooner> {
+    fn earlier_finish(
+        &self,
+        trial: TrialId,
+        work: Work,
+        within: Micros,
+        enough: u32,
+    ) -> Option<EarlierFinish> {
         let trial = self.job.trial(trial)?;
-        self.scheduler.sooner(self.job, trial, self.at, (work, within), enough)
+        self.scheduler.earlier_finish(self.job, trial, self.at, (work, within), enough)
     }
 }
 
@@ -110,45 +118,45 @@ impl<'a> Scheduler<'a> {
         if let Some(planned) = self.planned_for(job, at) {
             return planned;
         }
-        let board = JobCandidates {
+        let candidates = JobCandidates {
             scheduler: *self,
             job,
             remaining,
             at,
             residency: self.residency(job, at),
-            outlook: self.outlook(job, remaining, at),
+            forecast: self.forecast(job, remaining, at),
             planned: self.planner.pins_trials(job.id),
         };
-        match self.policy.choose(&board, rng) {
-            Decision::Take(choice) => match self.chosen(&board, choice) {
+        match self.policy.choose(&candidates, rng) {
+            Decision::Assign(choice) => match self.chosen(&candidates, choice) {
                 Some(chosen) => HopPick::Assign(Box::new(chosen)),
                 None => HopPick::Nothing,
             },
-            Decision::Wait(micros) => HopPick::Defer(micros),
+            Decision::Defer(time) => HopPick::Defer(time.0),
             Decision::Nothing => HopPick::Nothing,
         }
     }
 
-    fn chosen(&self, board: &JobCandidates<'_>, choice: Choice) -> Option<Assignment> {
-        let trial = board.job.trial(choice.trial)?;
+    fn chosen(&self, candidates: &JobCandidates<'_>, choice: Choice) -> Option<Assignment> {
+        let trial = candidates.job.trial(choice.trial)?;
         let chain = trial.open_chain();
         let start = chain.next(choice.shard)?;
         let unit = UnitKey::Train {
-            job: board.job.id,
+            job: candidates.job.id,
             trial: choice.trial,
             epoch: start.epoch,
             shard: choice.shard,
             from: start.batch,
         };
-        let locality = |shard| board.residency.standing(shard);
+        let locality = |shard| candidates.residency.standing(shard);
         let most = match trial.merging {
-            None => self.hops_per_lease(board.job, trial, choice.shard, board.at),
+            None => self.hops_per_lease(candidates.job, trial, choice.shard, candidates.at),
             Some(_) => 1,
         };
         let then = batch_hops(chain, choice.shard, locality, most);
-        let why = GrantReason::Policy(choice.why);
+        let why = GrantReason::Policy(choice.reason);
         let base = trial.version;
-        let until = self.local_steps(board, trial, start);
+        let until = self.local_steps(candidates, trial, start);
         Some(Assignment { unit, then, until, base, why, planned: None, copy_of: None, after: None })
     }
 
@@ -156,22 +164,22 @@ impl<'a> Scheduler<'a> {
     /// after as many batches as the device trains while the fastest one trains the shard. A small rest is included.
     fn local_steps(
         &self,
-        board: &JobCandidates<'_>,
+        candidates: &JobCandidates<'_>,
         trial: &Trial,
         start: Position,
     ) -> Option<u32> {
-        let by_speed = board.job.spec.placement.local_steps == LocalSteps::BySpeed;
+        let by_speed = candidates.job.spec.placement.local_steps == LocalSteps::BySpeed;
         trial.merging.as_ref().filter(|_| by_speed)?;
-        let (speed, fastest) = (self.speed(board.at), board.outlook.fastest);
-        let left = trial.chain.left_of(start.shard);
-        let all = u128::from(start.batch.saturating_add(left));
-        let steps = all * u128::from(speed) / u128::from(fastest.max(1));
-        let steps = u32::try_from(steps.max(1)).unwrap_or(u32::MAX);
+        let (speed, fastest) = (self.speed(candidates.at), candidates.forecast.fastest.0);
+        let left = trial.chain.remaining_in(start.shard);
+        let all = u64::from(start.batch.saturating_add(left));
+        let steps = mul_div(all, speed, fastest.max(1));
+        let steps = u32::saturating_from(steps.max(1));
         (steps < left && left - steps > steps / 2).then(|| start.batch.saturating_add(steps))
     }
 
     /// When a job is expected to end, if it had all devices to itself.
-    fn outlook(&self, job: &Job, remaining: &RemainingWorkIndex, at: DeviceRef<'_>) -> Outlook {
+    fn forecast(&self, job: &Job, remaining: &RemainingWorkIndex, at: DeviceRef<'_>) -> Forecast {
         let fleet = &self.hosts.fleet();
         let speed = self.speed(at);
         let fastest = match job.spec.placement.replicas {
@@ -181,7 +189,7 @@ impl<'a> Scheduler<'a> {
         let fastest = fastest.max(speed);
         let longest = training_time(remaining.longest(), fastest);
         let ends_in = longest.max(training_time(remaining.total(), fleet.capacity()));
-        Outlook { speed, fastest, unit: SPEED_ONE, ends_in }
+        Forecast { speed: Speed(speed), fastest: Speed(fastest), ends_in: Micros(ends_in) }
     }
 
     fn speed(&self, at: DeviceRef<'_>) -> u64 {

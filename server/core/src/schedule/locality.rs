@@ -2,15 +2,16 @@
 
 use super::eligibility::Eligibility;
 use crate::{
-    hosts::{DeviceRef, training_time},
+    hosts::DeviceRef,
     state::{Job, Trial},
 };
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, ShardId},
+    quantity::{Micros, Speed, Work},
     unit::shard_index,
 };
-use sojourn_workgen::Sooner;
+use sojourn_workgen::EarlierFinish;
 use std::{collections::BTreeSet, ops::Deref};
 
 /// Hosts that are looked at: the fastest.
@@ -74,14 +75,14 @@ impl<'a> Locality<'a> {
 
     /// Other devices that hold a shard which the trial may visit next, and would complete so much work within so many
     /// microseconds. Slower ones don't count: they leave it to faster ones themselves.
-    pub(crate) fn sooner(
+    pub(crate) fn earlier_finish(
         &self,
         job: &Job,
         trial: &Trial,
         beside: DeviceRef<'_>,
-        (work, within): (u64, u64),
+        (work, within): (Work, Micros),
         enough: u32,
-    ) -> Option<Sooner> {
+    ) -> Option<EarlierFinish> {
         let class = job.spec.placement.reproducible.then(|| beside.class());
         let open = open_blobs(job, trial);
         let fleet = &self.hosts.fleet();
@@ -89,9 +90,9 @@ impl<'a> Locality<'a> {
         let own = own.filter(|pool| pool.device == beside.slots.device.name);
         let least = own.map(|pool| pool.speed).max().unwrap_or(0);
         let mut seen = BTreeSet::from([beside.host]);
-        let mut sooner: Option<Sooner> = None;
+        let mut earlier: Option<EarlierFinish> = None;
         for host in fleet.by_speed(class, MAX_HOSTS) {
-            if sooner.is_some_and(|found| found.places >= enough) {
+            if earlier.is_some_and(|found| found.slots >= enough) {
                 break;
             }
             let new = seen.insert(host);
@@ -109,17 +110,16 @@ impl<'a> Locality<'a> {
                         && self.fits_memory(slots, trial)
                 });
                 let free = self.slots_free_at(host, &pool.device, pool.slots);
-                let trains = training_time(work, pool.speed);
-                for free_in in
-                    free.into_iter().filter(|free| may && free.saturating_add(trains) < within)
-                {
-                    let all = sooner.get_or_insert(Sooner { places: 0, free_in });
-                    all.places += 1;
+                let trains = work / Speed(pool.speed);
+                let free = free.into_iter().map(Micros);
+                for free_in in free.filter(|free| may && *free + trains < within) {
+                    let all = earlier.get_or_insert(EarlierFinish { slots: 0, free_in });
+                    all.slots += 1;
                     all.free_in = all.free_in.min(free_in);
                 }
             }
         }
-        sooner
+        earlier
     }
 
     /// Hosts that wait and hold a shard which the trial may visit next, where shards aren't small.

@@ -7,6 +7,7 @@
 use super::plan_request::{NO_CONTENTION, PlanRequest};
 use sojourn_protocol::{
     ids::{Epoch, HostId, ShardId, TrialId},
+    quantity::{SaturatingFrom as _, to_u64},
     time::UnixMillis,
 };
 use sojourn_workgen::plan::Schedule;
@@ -97,15 +98,16 @@ impl FollowedPlan {
         let mut followed = Self {
             at: request.at,
             migrates: request.migrates,
-            hops: u64::try_from(schedule.steps.len()).unwrap_or(u64::MAX),
+            hops: to_u64(schedule.steps.len()),
             ends: begin.saturating_add(schedule.makespan),
             ..Self::default()
         };
         for (n, step) in (1..).zip(&schedule.steps) {
             let trial = usize::try_from(step.trial).ok().and_then(|n| request.trials.get(n));
-            let place = usize::try_from(step.place).ok().and_then(|n| request.devices.get(n));
+            let place = usize::try_from(step.machine).ok().and_then(|n| request.devices.get(n));
             let (Some((trial, epoch)), Some((host, device))) = (trial, place) else { continue };
-            let slowdown = usize::try_from(step.place).ok().and_then(|n| request.contention.get(n));
+            let slowdown =
+                usize::try_from(step.machine).ok().and_then(|n| request.contention.get(n));
             let takes = step.end.saturating_sub(step.start);
             let hop = PlannedHop {
                 step: n,
@@ -169,7 +171,7 @@ impl FollowedPlan {
             }
             if stands == HopStatus::Open && is_next(hop) {
                 let further = left().skip(n + 1).take_while(|next| hop.is_in_a_row_with(next));
-                return PlanAdvice::Take(*hop, u32::try_from(further.count()).unwrap_or(u32::MAX));
+                return PlanAdvice::Take(*hop, u32::saturating_from(further.count()));
             }
             let until = hop.patience_until();
             if !self.migrates && micros < until {

@@ -11,6 +11,7 @@ use crate::{
 };
 use sojourn_protocol::{
     ids::{Epoch, HostId, JobId, ShardId, TrialId},
+    quantity::{SaturatingFrom as _, mul_div, to_u64},
     spec::Replicas,
 };
 use sojourn_workgen::plan::{Machine, PACE_ONE, PlanTrial, Problem};
@@ -56,7 +57,7 @@ impl Scheduler<'_> {
                 shards.map(|shard| Some(self.holders(job, shard, &slots))).collect()
             }
         };
-        let alone = Problem { trials, places, holders };
+        let alone = Problem { trials, machines: places, holders };
         if alone.trials.is_empty() || alone.check().is_err() {
             return None;
         }
@@ -68,7 +69,7 @@ impl Scheduler<'_> {
         let asked = PlanRequest {
             at: self.now,
             fleet: self.hosts.fleet().version() + self.planner.sharing_version(),
-            migrates: problem.trials.iter().any(PlanTrial::moves),
+            migrates: problem.trials.iter().any(PlanTrial::migrates),
             trials: of,
             devices: slots.into_iter().map(|(place, _)| place).collect(),
             contention,
@@ -119,7 +120,7 @@ impl Scheduler<'_> {
         let hosts = self.hosts.fleet().hosts();
         let awake = hosts.filter(|(host, _)| !self.hosts.is_cooling_down(*host, self.now));
         let slots = awake.flat_map(|(_, pools)| pools).map(|pool| u64::from(pool.slots));
-        let trials = u64::try_from(running.clone().count()).unwrap_or(u64::MAX);
+        let trials = to_u64(running.clone().count());
         let links = self.slowest_links();
         slots.sum::<u64>() > trials
             && running.all(|trial| Cost::transfer_over(trial, links).is_negligible())
@@ -153,8 +154,8 @@ impl Scheduler<'_> {
     ) -> (Vec<PlanTrial>, Vec<(TrialId, Epoch)>) {
         let running: Vec<&Trial> =
             job.trials.iter().filter(|trial| has_planned_work(trial)).collect();
-        let per_epoch = u64::try_from(running.len() * rows.len()).unwrap_or(u64::MAX).max(1);
-        let most_after = u32::try_from(MAX_HOPS / per_epoch).unwrap_or(u32::MAX);
+        let per_epoch = to_u64(running.len() * rows.len()).max(1);
+        let most_after = u32::saturating_from(MAX_HOPS / per_epoch);
         let links = self.slowest_links();
         let (mut trials, mut of) = (Vec::new(), Vec::new());
         for trial in running {
@@ -238,6 +239,5 @@ pub(crate) fn has_planned_work(trial: &Trial) -> bool {
 }
 
 fn scaled(value: u64, by: u64, over: u64) -> u64 {
-    let scaled = u128::from(value) * u128::from(by) / u128::from(over.max(1));
-    u64::try_from(scaled).unwrap_or(u64::MAX)
+    mul_div(value, by, over.max(1))
 }

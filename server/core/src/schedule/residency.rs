@@ -44,7 +44,7 @@ impl<'a> Residency<'a> {
 
     /// How one shard stands to the device, whether the host's cache is indexed or not.
     pub(crate) fn standing(&self, shard: ShardId) -> DataLocality {
-        match self.shards().standing(shard) {
+        match self.shards().locality(shard) {
             DataLocality::Remote if self.cached.is_none() && self.has_blob_of(shard) => {
                 DataLocality::Local
             }

@@ -23,6 +23,7 @@ use crate::{
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId},
+    quantity::{mul_div, to_u64},
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
@@ -237,11 +238,9 @@ impl Scheduler<'_> {
     /// Microseconds that a trial will take after a lease's hops, on the fastest device.
     fn time_after(&self, trial: &Trial, lease: &Lease, work: u64) -> u64 {
         let batches =
-            lease.visits().map(|shard| u64::from(trial.chain.left_of(shard))).sum::<u64>();
-        let left = trial.chain.left();
-        let after = u128::from(left.saturating_sub(batches));
-        let rest = u128::from(work) * after / u128::from(left.max(1));
-        let rest = u64::try_from(rest).unwrap_or(u64::MAX);
+            lease.visits().map(|shard| u64::from(trial.chain.remaining_in(shard))).sum::<u64>();
+        let left = trial.chain.remaining();
+        let rest = mul_div(work, left.saturating_sub(batches), left.max(1));
         training_time(rest, self.hosts.fleet().fastest(None))
     }
 
@@ -348,8 +347,8 @@ fn is_near_end(job: &Job, trial: &Trial, lease: &Lease) -> bool {
     if trial.merging.is_some() {
         return true;
     }
-    let all = u64::from(trial.epochs()) * u64::try_from(job.data.train.len()).unwrap_or(0);
-    let at_hand = u64::try_from(lease.then.len() + 1).unwrap_or(u64::MAX);
+    let all = u64::from(trial.epochs()) * to_u64(job.data.train.len());
+    let at_hand = to_u64(lease.then.len() + 1);
     all.saturating_sub(trial.chain.hops()).saturating_sub(at_hand) <= NEAR_END_HOPS
 }
 

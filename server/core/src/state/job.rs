@@ -11,6 +11,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
     manifest::{DataManifest, DataSplit},
+    quantity::to_u64,
     report::Sums,
     seeds,
     spec::{JobSpec, OrderChoice, TrialConfig},
@@ -106,7 +107,7 @@ impl Job {
             .zip(trials)
             .map(|(n, trial)| new_trial(&spec, &data, TrialId(n), trial))
             .collect();
-        let visits = u64::try_from(trials.len()).unwrap_or(0) * u64::from(spec.training.epochs);
+        let visits = to_u64(trials.len()) * u64::from(spec.training.epochs);
         let load = vec![visits; data.train.len()];
         let counters = Counters::default();
         Self {
@@ -192,7 +193,7 @@ impl Job {
         let UnitKey::Train { trial, shard, .. } = lease.unit else { return 0 };
         let Some(trial) = self.trial(trial) else { return 0 };
         let way = std::iter::once(shard).chain(lease.then.iter().copied());
-        let batches = way.map(|shard| u64::from(trial.chain.left_of(shard))).sum();
+        let batches = way.map(|shard| u64::from(trial.chain.remaining_in(shard))).sum();
         trial.work_of(batches)
     }
 
@@ -357,7 +358,7 @@ fn new_trial(
         id,
         choices: trial.choices,
         initial_seed: seeds::initial_weights(spec.seed, id),
-        given: spec.given(trial.model),
+        given: spec.initial_weights(trial.model),
         checkpoint_bytes,
         flops_per_row,
         context: context.into(),

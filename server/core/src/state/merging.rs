@@ -17,6 +17,7 @@ use sojourn_protocol::{
     digest::BlobRef,
     ids::{HostId, LeaseId, ShardId, Version},
     position::Position,
+    quantity::SaturatingFrom as _,
     report::Trained,
     spec::StalenessBound,
     unit::{Base, Flush},
@@ -185,7 +186,7 @@ impl Merging {
     fn renew(&mut self, chain: &Chain) {
         self.units.retain(|_, unit| !unit.is_forgotten());
         let taken: Vec<ShardId> = self.in_flight().collect();
-        self.in_flight = self.in_flight.max(u32::try_from(taken.len()).unwrap_or(u32::MAX));
+        self.in_flight = self.in_flight.max(u32::saturating_from(taken.len()));
         self.free = chain.without(taken);
     }
 }

@@ -1,7 +1,7 @@
 //! How well a host keeps its deadlines: what it did lately counts most.
 
 use serde::{Deserialize, Serialize};
-use sojourn_protocol::time::UnixMillis;
+use sojourn_protocol::{quantity::SaturatingFrom as _, time::UnixMillis};
 
 /// What one deadline weighs at first.
 const ONE: u64 = 1 << 16;
@@ -40,7 +40,7 @@ impl Reliability {
     /// What is left of it at a time.
     fn at(self, now: UnixMillis) -> Self {
         let passed = (now - self.at).0;
-        let halvings = u32::try_from(passed / HALF_LIFE).unwrap_or(u32::MAX);
+        let halvings = u32::saturating_from(passed / HALF_LIFE);
         let left = |weight: u64| {
             let halved = weight.checked_shr(halvings).unwrap_or(0);
             // On a straight line from each half to the next.

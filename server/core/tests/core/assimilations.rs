@@ -19,8 +19,8 @@ impl Bench {
     }
 
     fn renew(&mut self, unit: &AssimilationUnit) -> Offered {
-        let (lease, taking) = (unit.lease, unit.taking);
-        self.offered(Command::RenewAssimilation { to: TO, lease, taking })
+        let (lease, claim) = (unit.lease, unit.claim);
+        self.offered(Command::RenewAssimilation { to: TO, lease, claim })
     }
 
     fn offered(&mut self, command: Command) -> Offered {
@@ -67,7 +67,7 @@ fn whoever_renews_keeps_a_unit_and_whoever_does_not_loses_it() {
     assert_eq!(bench.renew(&first), Offered::Stale, "its term is over");
     let second = bench.take().unwrap();
     assert_eq!((second.lease, second.version), (first.lease, first.version));
-    assert!(second.taking > first.taking);
+    assert!(second.claim > first.claim);
     assert_eq!(bench.renew(&first), Offered::Stale, "another has it");
     assert_eq!(bench.renew(&second), Offered::Taken);
 }
@@ -119,7 +119,7 @@ fn a_server_that_starts_hands_all_out_again_and_takes_what_was_taken_before() {
     assert_eq!(bench.renew(&before), Offered::Stale, "nobody knows of it");
     let (again, other) = (bench.take().unwrap(), bench.take().unwrap());
     assert_eq!(again.lease, before.lease);
-    assert!(again.taking > before.taking && other.taking > again.taking);
+    assert!(again.claim > before.claim && other.claim > again.claim);
     assert_eq!(bench.offered(offer(&before)), Offered::Taken);
     assert_eq!(bench.offered(offer(&again)), Offered::Stale);
 }

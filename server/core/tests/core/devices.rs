@@ -111,7 +111,7 @@ fn a_unit_is_given_only_where_there_is_memory_for_it() {
         let leases = bench.ask(OTHER, one(device)).leases;
         for lease in &leases {
             let leases = vec![lease.id];
-            let reason = "bench".to_owned();
+            let reason = "bench".into();
             bench.apply(Command::Release { to: ReplyTo(1), host: OTHER, leases, reason });
         }
         !leases.is_empty()

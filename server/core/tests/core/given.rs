@@ -6,7 +6,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
     ids::TrialId,
-    jobfile::{self, GivenModel},
+    jobfile::{self, InitModel},
     spec::{Architecture, Init, JobSpec, Scale},
     unit::Base,
     view::JobState,
@@ -36,7 +36,7 @@ fn spec() -> JobSpec {
     let text = "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\ninit = \"m\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = 1\nbatch_size = 8\n";
     let given = |_: &str| {
         let architecture = Architecture::mlp([4]);
-        Ok(GivenModel { architecture, parameters: parameters(), scale: Scale::None })
+        Ok(InitModel { architecture, parameters: parameters(), scale: Scale::None })
     };
     jobfile::parse_with(text, &mut { given }).unwrap()
 }
@@ -61,7 +61,7 @@ fn its_first_hops_name_the_parameters_and_the_history_keeps_them() {
     submit(&mut bench, spec()).unwrap();
     let (one, two) = (bench.lease(HOST), bench.lease(OTHER));
     let (given, plain) = if hop(&one).trial == TrialId(0) { (&one, &two) } else { (&two, &one) };
-    let Base::Given { seed, parameters: named } = hop(given).base else {
+    let Base::InitialWeights { seed, parameters: named } = hop(given).base else {
         panic!("{:?}", hop(given).base)
     };
     assert_eq!(named, parameters());
@@ -86,7 +86,10 @@ fn its_first_hops_name_the_parameters_and_the_history_keeps_them() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(given(0), (Some(parameters()), Base::Given { seed, parameters: parameters() }));
+    assert_eq!(
+        given(0),
+        (Some(parameters()), Base::InitialWeights { seed, parameters: parameters() })
+    );
     assert_eq!(given(1).0, None);
 }
 

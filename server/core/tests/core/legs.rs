@@ -17,7 +17,7 @@ use sojourn_protocol::{
 const TO: ReplyTo = ReplyTo(1);
 
 fn shards(lease: &Lease) -> Vec<u32> {
-    hop(lease).stretches().map(|stretch| stretch.start.shard.0).collect()
+    hop(lease).segments().map(|stretch| stretch.start.shard.0).collect()
 }
 
 fn history(bench: &mut Bench) -> TrialHistory {
@@ -39,7 +39,7 @@ fn report(bench: &mut Bench, lease: &Lease, trained: Trained) -> ReportState {
 /// Where the trial's chain stands: batches left of each shard.
 fn left(bench: &Bench) -> Vec<u32> {
     let chain = &bench.core.state().jobs[&JOB].trials[0].chain;
-    (0..4).map(|shard| chain.left_of(ShardId(shard))).collect()
+    (0..4).map(|shard| chain.remaining_in(ShardId(shard))).collect()
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn what_was_begun_goes_on_first_or_not_under_that_lease() {
     report(&mut bench, &lease, part);
     bench.assimilate();
     let next = bench.lease(HOST);
-    let begun = hop(&next).stretches().filter(|stretch| stretch.start.shard == ShardId(0));
+    let begun = hop(&next).segments().filter(|stretch| stretch.start.shard == ShardId(0));
     let starts: Vec<u32> = begun.map(|stretch| stretch.start.batch).collect();
     assert!(starts.iter().all(|batch| *batch == 1), "{next:?}");
 }

@@ -47,7 +47,7 @@ fn with_plan(bench: &mut Bench) -> (u64, Schedule) {
     // The hosts had shown themselves before the job came.
     bench.now += 1;
     let (version, problem, seed) = asked(&bench.plans).expect("a plan");
-    assert_eq!((problem.trials.len(), problem.places.len()), (4, 2));
+    assert_eq!((problem.trials.len(), problem.machines.len()), (4, 2));
     let schedule = Rollout.plan(&problem, seed, &mut Iterations::new(10)).unwrap();
     schedule.check(&problem).unwrap();
     (version, schedule)
@@ -61,7 +61,7 @@ fn bench() -> Bench {
 fn a_plan_is_followed_in_its_order() {
     let mut bench = bench();
     let (version, schedule) = with_plan(&mut bench);
-    let first = |place: u32| *schedule.steps.iter().find(|step| step.place == place).unwrap();
+    let first = |machine: u32| *schedule.steps.iter().find(|step| step.machine == machine).unwrap();
     let effects = bench.apply(ready(version, schedule.clone()));
     let granted = effects.iter().filter_map(|effect| {
         let Effect::Persist(record) = effect else { return None };
@@ -109,7 +109,7 @@ fn another_plan_is_asked_for_when_a_host_has_gone() {
     let effects = bench.apply(Command::RevokeHost { to: TO, host: OTHER });
     let (next, problem, _) = asked(&effects).expect("another plan");
     assert!(next > version);
-    assert_eq!(problem.places.len(), 1);
+    assert_eq!(problem.machines.len(), 1);
     let lease = bench.core.state().hosts[&HOST].live.first().copied().unwrap();
     let held = bench.core.state().leases[&lease].clone();
     let busy = problem.trials.iter().filter(|trial| trial.open.len() == 3).count();
@@ -131,8 +131,8 @@ fn what_was_done_before_a_host_first_said_so_is_not_taken_for_what_it_did_since(
     bench.apply(Command::RevokeHost { to: TO, host: OTHER });
     let plan = bench.plans.pop().expect("another plan");
     let (_, problem, _) = asked(&[plan]).unwrap();
-    assert_eq!(problem.places.len(), 1, "of now");
-    assert_eq!(problem.places[0].free_at, 8_000_000, "four more of two seconds each");
+    assert_eq!(problem.machines.len(), 1, "of now");
+    assert_eq!(problem.machines[0].free_at, 8_000_000, "four more of two seconds each");
 }
 
 #[test]
@@ -173,9 +173,9 @@ fn a_place_that_takes_another_shard_leaves_the_planned_one_to_who_had_that() {
     bench.apply(Command::Ask { to: TO, host: HOST, request: holder });
     let effects = bench.apply(Command::Ask { to: ReplyTo(2), host: OTHER, request: waiting() });
     let (version, ..) = asked(&effects).or_else(|| asked(&bench.plans)).expect("a plan");
-    let steps = (0..4).zip([0, 1, 1, 1]).map(|(shard, place)| {
+    let steps = (0..4).zip([0, 1, 1, 1]).map(|(shard, machine)| {
         let start = u64::from(shard) * 60_000_000;
-        Step { trial: 0, epoch: 0, shard, place, start, end: start + 60_000_000 }
+        Step { trial: 0, epoch: 0, shard, machine, start, end: start + 60_000_000 }
     });
     let effects = bench.apply(ready(version, Schedule::new(steps.collect())));
     let lease = effects.iter().find_map(|effect| match effect {
@@ -198,7 +198,7 @@ fn paces_beside(more: &str) -> Vec<u64> {
     let mut bench = bench();
     let (version, mut schedule) = with_plan(&mut bench);
     let plan = |n: usize| Step {
-        place: 0,
+        machine: 0,
         start: n as u64,
         end: n as u64 + 1_000_000,
         ..schedule.steps[n]

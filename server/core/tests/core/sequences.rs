@@ -305,9 +305,9 @@ impl Run {
             }
             Step::Take { losses } => self.apply(Command::TakeAssimilation { to, losses }),
             Step::Renew { which } => {
-                let taken = self.taken(which).map(|(unit, _)| (unit.lease, unit.taking));
-                if let Some((lease, taking)) = taken {
-                    self.apply(Command::RenewAssimilation { to, lease, taking });
+                let taken = self.taken(which).map(|(unit, _)| (unit.lease, unit.claim));
+                if let Some((lease, claim)) = taken {
+                    self.apply(Command::RenewAssimilation { to, lease, claim });
                 }
             }
             Step::HangUp => self.apply(Command::Hangup { to }),

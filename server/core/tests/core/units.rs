@@ -8,11 +8,12 @@ use sojourn_core::{
     Answer, Command, Effect, Event, JournalPosition, LeaseEnd, Query, ReplyTo, UnitKey,
 };
 use sojourn_protocol::{
-    api::{HeldState, ReleaseRequest, ReportAnswer, WorkAnswer},
+    api::{HeldState, ReportAnswer, WorkAnswer},
     digest::Digest,
     error::ErrorKind,
     ids::{Epoch, LeaseId, ShardId, TrialId, Version},
     inventory::CPU,
+    reason::ReleaseReason,
     report::{Failure, FailureKind, Outcome, Report, ReportEnd, ReportState},
     time::{Millis, UnixMillis},
     view::{JobState, TrialState},
@@ -660,12 +661,13 @@ fn a_cancelled_job_takes_its_leases_and_results_with_it() {
 fn a_released_lease_is_free_at_once() {
     let mut bench = Bench::with_job(1, 1);
     let lease = bench.lease(HOST);
-    let (to, reason) = (ReplyTo(1), "going down".to_owned());
+    let (to, reason) = (ReplyTo(1), ReleaseReason::from("going down"));
     let leases = vec![lease.id, LeaseId(50)];
     let stranger =
         Command::Release { to, host: OTHER, leases: leases.clone(), reason: reason.clone() };
     assert!(bench.events(stranger).is_empty());
     let own = bench.events(Command::Release { to, host: HOST, leases, reason: reason.clone() });
+    let reason = reason.to_string();
     assert_eq!(own, [Event::LeaseEnded { lease: lease.id, end: LeaseEnd::GivenBack { reason } }]);
     assert_eq!(hop(&bench.lease(OTHER)).start, hop(&lease).start);
 }
@@ -673,9 +675,9 @@ fn a_released_lease_is_free_at_once() {
 #[test]
 fn a_host_that_ends_well_has_no_error_and_one_that_rests_has_a_reason() {
     let mut bench = Bench::with_job(1, 1);
-    let mut give_back = |reason: &str| {
+    let mut give_back = |reason: ReleaseReason| {
         let lease = bench.ask(HOST, request(1, Vec::new())).leases.pop().unwrap();
-        let (leases, reason) = (vec![lease.id], reason.to_owned());
+        let leases = vec![lease.id];
         bench.apply(Command::Release { to: ReplyTo(1), host: HOST, leases, reason });
         let query = Query::Hosts;
         let Ok(Answer::Hosts(hosts)) = bench.answer(Command::Query { to: ReplyTo(1), query })
@@ -685,10 +687,10 @@ fn a_host_that_ends_well_has_no_error_and_one_that_rests_has_a_reason() {
         let host = hosts.into_iter().find(|view| view.host == HOST).unwrap();
         (host.last_error, bench.job().waiting)
     };
-    assert_eq!(give_back(ReleaseRequest::STOPPING).0, None);
-    assert_eq!(give_back("the disk is full").0.unwrap(), "gave work back: the disk is full");
-    assert_eq!(give_back(ReleaseRequest::PAUSED).0, None, "it says what was last");
-    let (_, waiting) = give_back("the disk is full");
+    assert_eq!(give_back(ReleaseReason::Stopping).0, None);
+    assert_eq!(give_back("the disk is full".into()).0.unwrap(), "gave work back: the disk is full");
+    assert_eq!(give_back(ReleaseReason::Paused).0, None, "it says what was last");
+    let (_, waiting) = give_back("the disk is full".into());
     let waiting = waiting.unwrap();
     let why =
         "is given no work for a while, as it has given back unit after unit: the disk is full";

@@ -298,7 +298,7 @@ fn what_a_refuted_host_delivered_is_listed_and_can_be_taken_back() {
 fn doubtful(bench: &mut Bench, host: HostId) -> Vec<u32> {
     match bench.answer(Command::Query { to: ReplyTo(1), query: Query::Hosts }) {
         Ok(Answer::Hosts(hosts)) => {
-            let of = hosts.iter().filter(|of| of.host == host).flat_map(|of| &of.doubtful);
+            let of = hosts.iter().filter(|of| of.host == host).flat_map(|of| &of.suspects);
             of.map(|doubtful| doubtful.version.0).collect()
         }
         other => panic!("{other:?}"),

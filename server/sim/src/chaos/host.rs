@@ -7,6 +7,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId, TrialId},
     inventory::{CPU, Demand, Device, Inventory, Links},
+    quantity::SaturatingFrom as _,
     report::{Failure, FailureKind, Outcome, Report, ReportState, Trained},
     time::{Millis, UnixMillis},
     unit::{Lease, Unit},
@@ -92,8 +93,8 @@ impl Host {
     }
 
     pub(crate) fn request(&self, now: UnixMillis) -> WorkRequest {
-        let running = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
-        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        let running = u32::saturating_from(self.running.len());
+        let waiting = u32::saturating_from(self.waiting.len());
         let idle = self.slots.saturating_sub(running + waiting);
         let inventory = self.send_inventory.then(|| Inventory {
             cached: self.cached.iter().copied().collect(),
@@ -122,7 +123,7 @@ impl Host {
         let running = self.running.iter().map(|(lease, running)| {
             let of = running.batches;
             let done = (now - running.since).0.checked_div(self.millis_per_batch).unwrap_or(0);
-            let done = u32::try_from(done).unwrap_or(u32::MAX).min(of);
+            let done = u32::saturating_from(done).min(of);
             Held::new(*lease, HeldState::Running { done, of })
         });
         self.waiting
@@ -230,10 +231,10 @@ impl Host {
             (_, Unit::Evaluate(evaluation)) => Outcome::Evaluated(training::evaluated(evaluation)),
             (Fate::Done | Fate::Part | Fate::Lies, Unit::Train(hop)) => {
                 // On any of its shards.
-                let some = 1 + u32::try_from(id.0 % u64::from(hop.to_train())).unwrap_or(0);
+                let some = 1 + u32::saturating_from(id.0 % u64::from(hop.to_train()));
                 let done = if fate == Fate::Part { some } else { hop.to_train() };
                 let end = hop.position_after(done);
-                let rows = u32::try_from(hop.rows_to(end).unwrap_or(0)).unwrap_or(u32::MAX);
+                let rows = u32::saturating_from(hop.rows_to(end).unwrap_or(0));
                 let mut trained = Trained {
                     base: hop.base.version(),
                     checkpoint: training::train(hop, end, lease.upload_bytes),

@@ -181,7 +181,7 @@ fn check_whole(history: &TrialHistory, epochs: u32, evaluated: usize) -> Result<
     let mut trained = BTreeSet::new();
     for hop in &history.hops {
         let way = history.hop_of(hop, history.first_base()).ok_or("a shard is unknown")?;
-        for stretch in way.stretches() {
+        for stretch in way.segments() {
             let (start, shard) = (stretch.start.batch, stretch.start.shard);
             let last = shard == hop.end.shard;
             let end = if last { hop.end.batch } else { stretch.end.batch };

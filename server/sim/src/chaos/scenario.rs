@@ -5,6 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     manifest::{DataManifest, Labels, Scaling, Shard},
+    quantity::to_usize,
     seeds,
     spec::{
         AugmentSpace, Channels, DataSpec, Dimension, JobSpec, LocalSteps, Loss, MergeSpec, Metric,
@@ -167,7 +168,7 @@ impl Scenario {
 
 fn one_of(lies: &[Lie; 6], seed: u64) -> Lie {
     let chance = seeds::below(&mut seeds::stream("scenario-lie", &[seed]), 6);
-    lies.get(usize::try_from(chance).unwrap_or(0)).copied().unwrap_or(Lie::Noise)
+    lies.get(to_usize(chance)).copied().unwrap_or(Lie::Noise)
 }
 
 /// In hop order or merged, and checked or not.

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, ops::Range};
 #[must_use]
 pub fn train(hop: &Hop, end: Position, bytes: u64) -> BlobRef {
     let mut made = BlobRef { sha256: base(&hop.base), bytes };
-    for stretch in hop.stretches() {
+    for stretch in hop.segments() {
         let last = stretch.position_at(end.batch) == Some(end);
         let until = if last { end.batch } else { stretch.end.batch };
         let batches = stretch.start.batch..until;
@@ -122,7 +122,7 @@ pub fn sums(checkpoint: &Digest, rows: u32) -> Sums {
 fn base(base: &Base) -> Digest {
     match base {
         Base::Initial { seed } => Digest::of(&seed.to_le_bytes()),
-        Base::Given { parameters, .. } => parameters.sha256,
+        Base::InitialWeights { parameters, .. } => parameters.sha256,
         Base::Checkpoint { blob, .. } => blob.sha256,
     }
 }

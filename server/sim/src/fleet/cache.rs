@@ -127,7 +127,7 @@ pub(crate) fn needs(lease: &Lease) -> Vec<Need> {
     let checkpoint = match unit {
         Unit::Train(hop) => match hop.base {
             Base::Checkpoint { blob, .. } => Some(blob),
-            Base::Initial { .. } | Base::Given { .. } => None,
+            Base::Initial { .. } | Base::InitialWeights { .. } => None,
         },
         Unit::Evaluate(evaluation) => Some(evaluation.checkpoint),
     };

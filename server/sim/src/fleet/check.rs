@@ -8,7 +8,7 @@ use super::{
     quantity::Span,
     scenario::{HostGroup, JobEntry, Placement, Scenario, ServerSpec, ShardSizes, Trace},
 };
-use sojourn_protocol::spec::{HIGHEST_PRIORITY, LARGEST_SHARE};
+use sojourn_protocol::spec::{MAX_PRIORITY, MAX_SHARE};
 
 /// The most hosts that are simulated, and the most slots of them all.
 const MOST_HOSTS: u64 = 1_000_000;
@@ -269,10 +269,10 @@ fn job(table: &Table, job: &JobEntry, hosts: u64) -> Result<(), Fault> {
     table.want(job.valid_rows <= u64::from(u32::MAX), "valid_rows", "must be below 2^32")?;
     table.want((1..=1_000_000).contains(&job.classes), "classes", "must be from 1 to 1,000,000")?;
     let priority = job.priority.unwrap_or(0);
-    let range = -HIGHEST_PRIORITY..=HIGHEST_PRIORITY;
+    let range = -MAX_PRIORITY..=MAX_PRIORITY;
     table.want(range.contains(&priority), "priority", "must be from -100 to 100")?;
     let share = job.share.unwrap_or(1);
-    table.want((1..=LARGEST_SHARE).contains(&share), "share", "must be from 1 to 1000")?;
+    table.want((1..=MAX_SHARE).contains(&share), "share", "must be from 1 to 1000")?;
     table.want(job.max_hosts != Some(0), "max_hosts", "must be at least 1")?;
     homes(table, job, hosts)
 }

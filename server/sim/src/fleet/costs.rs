@@ -19,6 +19,7 @@ use super::{
 };
 use sojourn_protocol::{
     manifest::Labels,
+    quantity::SaturatingFrom as _,
     seeds,
     spec::{
         Architecture, AugmentSpace, Channels, Cnn, DataSpec, Dimension, JobSpec, Loss, Metric,
@@ -50,7 +51,7 @@ pub(crate) fn of(
     if costs.is_empty() {
         return Err("`job.costs` has no costs".into());
     }
-    let count = u32::try_from(costs.len()).unwrap_or(u32::MAX);
+    let count = u32::saturating_from(costs.len());
     let trials = match (entry.trials, &entry.costs) {
         (Some(trials), _) => trials,
         (None, Some(_)) => count,

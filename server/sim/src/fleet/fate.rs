@@ -9,6 +9,7 @@ use crate::chaos::training::sums;
 use sojourn_protocol::{
     digest::BlobRef,
     metrics::{ByClass, ClassDetail, Confusion},
+    quantity::{SaturatingFrom as _, to_usize},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, Sums, Trained},
     seeds,
     unit::{Evaluation, Hop, Lease, Unit},
@@ -44,7 +45,7 @@ impl Training {
     /// On a host of this kind that has started so many times: what it is given again may end otherwise.
     pub(crate) fn new(lease: &Lease, kind: usize, boot: u32, plan: &Plan) -> Self {
         let job = job_index(lease);
-        let trial = usize::try_from(lease.unit.trial().0).unwrap_or(usize::MAX);
+        let trial = to_usize(lease.unit.trial().0);
         let flops = plan.jobs.get(job).map_or(0.0, |job| job.flops(trial));
         let (rows, batches, share) = match &lease.unit {
             Unit::Train(hop) => {
@@ -101,7 +102,7 @@ impl Training {
     pub(crate) fn progress(&self, passed: u64) -> (u32, u32) {
         let share = float(passed) / float(self.micros.max(1));
         let done = whole(libm::floor(share * f64::from(self.batches))).unwrap_or(0);
-        (u32::try_from(done).unwrap_or(u32::MAX).min(self.batches), self.batches)
+        (u32::saturating_from(done).min(self.batches), self.batches)
     }
 
     /// It is to end after the batch that it is at: the microseconds until then, if that is earlier.
@@ -203,7 +204,7 @@ fn evaluated(evaluation: &Evaluation) -> Evaluated {
     let mut evaluated = Evaluated { version, shards, by_class: None, train_micros: 0 };
     let sums = evaluated.sums();
     let correct = sums.correct.unwrap_or(0);
-    let outputs = usize::try_from(evaluation.context.outputs).unwrap_or(1);
+    let outputs = to_usize(evaluation.context.outputs);
     let mut matrix = vec![vec![0; outputs]; outputs];
     if let Some([right, wrong, ..]) = matrix.first_mut().map(Vec::as_mut_slice) {
         (*right, *wrong) = (correct, sums.rows - correct);

@@ -5,6 +5,7 @@ use super::{
     quantity::float,
     tally::{Bar, Came},
 };
+use sojourn_protocol::quantity::{SaturatingFrom as _, to_u64, to_usize};
 use sojourn_workgen::plan::Schedule;
 use std::fmt::Write;
 
@@ -43,7 +44,7 @@ impl Chart {
         bars.sort_by_key(|bar| (bar.host, bar.slot, bar.from));
         let (mut rows, mut first) = (Vec::new(), Vec::new());
         for (n, place) in plan.hosts.iter().enumerate() {
-            first.push(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+            first.push(u32::saturating_from(rows.len()));
             let kind = plan.kinds.get(place.kind).map_or_else(String::new, |kind| plan.named(kind));
             let slots = plan.slots(*place);
             rows.extend((0..slots).map(|slot| match slots {
@@ -63,7 +64,7 @@ impl Chart {
             .steps
             .iter()
             .map(|step| Bar {
-                host: step.place,
+                host: step.machine,
                 slot: 0,
                 job: 0,
                 trial: step.trial,
@@ -204,7 +205,7 @@ impl Chart {
             let Bar { trial, host, from, to, .. } = bar;
             return format!("job {trial}, machine {host}: {from} to {to}");
         }
-        let job = self.jobs.get(usize::try_from(bar.job).unwrap_or(usize::MAX));
+        let job = self.jobs.get(to_usize(bar.job));
         let job = job.filter(|_| self.jobs.len() > 1).map(|name| format!("{name}, "));
         let what = match bar.shard {
             Some(shard) => format!("shard {shard}"),
@@ -249,7 +250,7 @@ fn row_height(rows: usize) -> f64 {
 }
 
 fn number(count: usize) -> f64 {
-    float(u64::try_from(count).unwrap_or(u64::MAX))
+    float(to_u64(count))
 }
 
 /// 1, 2 or 5 times a power of ten, at least so large.

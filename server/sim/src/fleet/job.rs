@@ -11,6 +11,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
+    quantity::{SaturatingFrom as _, to_u64, to_usize},
     spec::{JobSpec, Loss, Replicas},
 };
 use sojourn_workgen::shards::{Load, ShardHost, shard_count, shares};
@@ -255,7 +256,7 @@ fn made_up_data(
         train: train.collect::<Result<_, _>>()?,
         valid: vec![Shard {
             blob: BlobRef { bytes: bytes_of(entry.valid_rows), ..shard(u64::MAX, 1)?.blob },
-            rows: u32::try_from(entry.valid_rows.max(1)).unwrap_or(u32::MAX),
+            rows: u32::saturating_from(entry.valid_rows.max(1)),
         }],
         test: Vec::new(),
     })
@@ -324,11 +325,11 @@ fn of_file(
 }
 
 pub(crate) fn index(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
+    to_usize(number)
 }
 
 pub(crate) fn count(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
+    to_u64(number)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::JobId,
     inventory::{CPU, Device, Measured, Workload},
+    quantity::SaturatingFrom as _,
     seeds,
     time::Millis,
 };
@@ -98,7 +99,7 @@ impl Plan {
             kinds.extend(
                 group.kinds().into_iter().map(|(name, tflops)| kind(n, group, name, tflops)),
             );
-            let count = u32::try_from(kinds.len() - first).unwrap_or(u32::MAX);
+            let count = u32::saturating_from(kinds.len() - first);
             let mut chance = seeds::stream("sim-hosts", &[seed, job::count(n)]);
             hosts.extend((0..group.count).map(|number| {
                 let own = match group.pick {

@@ -6,7 +6,7 @@
 
 use super::job::{count, index};
 use rand_chacha::ChaCha8Rng;
-use sojourn_protocol::seeds;
+use sojourn_protocol::{quantity::SaturatingFrom as _, seeds};
 use sojourn_workgen::shards::shares;
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ fn drawn(chance: &mut ChaCha8Rng, weights: &[f64], left: &[Vec<usize>]) -> Optio
 }
 
 fn take(chance: &mut ChaCha8Rng, rows: &mut Vec<usize>) -> Option<usize> {
-    let bound = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+    let bound = u32::saturating_from(rows.len());
     (bound > 0).then(|| rows.swap_remove(index(seeds::below(chance, bound))))
 }
 

@@ -2,7 +2,7 @@
 
 use super::result::Requests;
 use sojourn_core::Command;
-use sojourn_protocol::ids::LeaseId;
+use sojourn_protocol::{ids::LeaseId, quantity::to_u64};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Counts of one run.
@@ -88,7 +88,7 @@ impl Tally {
 
     /// Reports that came when their leases had ended, each once.
     pub(crate) fn late(&self) -> u64 {
-        u64::try_from(self.late.len()).unwrap_or(u64::MAX)
+        to_u64(self.late.len())
     }
 
     /// A lease is to be reported with a lie.
@@ -98,7 +98,7 @@ impl Tally {
 
     /// Lies that were told, each once.
     pub(crate) fn told(&self) -> u64 {
-        u64::try_from(self.lies.len()).unwrap_or(u64::MAX)
+        to_u64(self.lies.len())
     }
 
     /// What a lease brought was taken.
@@ -130,7 +130,7 @@ impl Tally {
 
     /// Leases that brought nothing, each once.
     pub(crate) fn lost(&self) -> u64 {
-        u64::try_from(self.lost.len()).unwrap_or(u64::MAX)
+        to_u64(self.lost.len())
     }
 }
 

@@ -154,7 +154,7 @@ impl Around<'_> {
 fn cut(unit: &Unit, batches: u32) -> (Unit, Option<u32>) {
     let Unit::Train(hop) = unit else { return (unit.clone(), None) };
     let end = hop.position_after(batches);
-    let reached = hop.stretches().position(|stretch| stretch.position_at(end.batch) == Some(end));
+    let reached = hop.segments().position(|stretch| stretch.position_at(end.batch) == Some(end));
     let mut hop = hop.clone();
     hop.then.truncate(reached.unwrap_or(usize::MAX));
     (Unit::Train(hop), Some(end.batch))

@@ -6,6 +6,7 @@ use crate::cli::{
     terminal::{exit::Failure, output},
 };
 use sojourn_core::{CoreConfig, Record, State};
+use sojourn_protocol::quantity::{SaturatingFrom as _, to_u64};
 use sojourn_server::shell::{make_snapshot, read_snapshot};
 use sojourn_sim::fleet::Watch;
 use std::{collections::BTreeSet, fs, io::Write, path::Path, time::Instant};
@@ -100,7 +101,7 @@ impl Watch for Look {
 
     fn halfway(&mut self, state: &State) {
         let Some(journal) = &mut self.journal else { return };
-        let nanos = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let nanos = |since: Instant| u64::saturating_from(since.elapsed().as_nanos());
         let begun = Instant::now();
         let copied = state.clone();
         let copy = nanos(begun);
@@ -126,10 +127,10 @@ impl Watch for Look {
     }
 
     fn clock(&mut self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        u64::saturating_from(self.begun.elapsed().as_nanos())
     }
 }
 
 fn number(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
+    to_u64(count)
 }

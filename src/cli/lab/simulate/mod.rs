@@ -17,6 +17,7 @@ use crate::cli::{
 use look::Look;
 use serde::Serialize;
 use server_load::ServerLoad;
+use sojourn_protocol::quantity::to_usize;
 use sojourn_sim::fleet::{
     self, Ask, Cell, Policies, Policy, Row, RunResult, ScenarioError, Study, Trains,
 };
@@ -94,9 +95,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         fs::read_to_string(folder.join(name))
             .map_err(|error| format!("can't read `{name}`: {error}"))
     };
-    let runs = study.rows.iter().enumerate().map(|(n, row)| {
-        study.policies(n).len() * usize::try_from(row.scenario.seeds).unwrap_or(usize::MAX)
-    });
+    let runs = study
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(n, row)| study.policies(n).len() * to_usize(row.scenario.seeds));
     let load = args.load || study.rows.iter().any(|row| row.scenario.load);
     let mut look = Look::new(runs.sum(), load);
     let mut loads = Vec::new();

@@ -93,7 +93,7 @@ impl Operations {
     fn of(schedule: &Schedule) -> Self {
         let operation = |step: &Step| Operation {
             job: step.trial,
-            machine: step.place,
+            machine: step.machine,
             start: step.start,
             end: step.end,
         };
@@ -223,7 +223,7 @@ impl Policy {
     /// Does it go on for as long as it may?
     const fn searches(self) -> bool {
         match self {
-            Self::Planner(name) => matches!(name, PlannerName::Rollout | PlannerName::Roam),
+            Self::Planner(name) => matches!(name, PlannerName::Rollout | PlannerName::Migration),
             #[cfg(feature = "milp")]
             Self::Milp => true,
         }

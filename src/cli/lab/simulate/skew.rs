@@ -6,6 +6,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::error_chain,
     manifest::{Labels, Shard},
+    quantity::{SaturatingFrom as _, to_u64},
 };
 use std::{fs, path::Path};
 
@@ -37,16 +38,16 @@ pub(super) fn apply(
         let file = fs::read(path).map_err(|error| format!("`{}`: {error}", path.display()))?;
         all.add(&file).map_err(|error| error_chain(&error))?;
     }
-    let shards = u32::try_from(made.manifest.train.len()).unwrap_or(u32::MAX);
+    let shards = u32::saturating_from(made.manifest.train.len());
     made.manifest.train.clear();
     for rows in sojourn_sim::fleet::shared_out(&all.y, shards, skew, seed) {
         let file = all.shard(&rows).map_err(|error| error_chain(&error))?;
         let sha256 = Digest::of(&file);
         let path = out.join(sha256.to_string());
         fs::write(&path, &file).map_err(|error| format!("`{}`: {error}", path.display()))?;
-        let bytes = u64::try_from(file.len()).unwrap_or(u64::MAX);
+        let bytes = to_u64(file.len());
         let blob = BlobRef { sha256, bytes };
-        let rows = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let rows = u32::saturating_from(rows.len());
         made.manifest.train.push(Shard { blob, rows });
         made.files.insert(sha256, path);
     }
@@ -68,7 +69,7 @@ impl Rows {
         let row = |row: &usize| self.x.chunks_exact(self.features.max(1)).nth(*row);
         let x: Vec<f32> = rows.iter().filter_map(row).flatten().copied().collect();
         let y: Vec<i64> = rows.iter().filter_map(|row| self.y.get(*row)).copied().collect();
-        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let count = |count: usize| to_u64(count);
         let shape = [count(rows.len()), count(self.features)];
         encode(&[Tensor::f32("x", shape, &x), Tensor::i64("y", [count(rows.len())], &y)])
     }

@@ -17,6 +17,7 @@ use sojourn_protocol::{
     error::error_chain,
     ids::{JobId, TrialId},
     manifest::DataManifest,
+    quantity::to_u64,
     report::{FailureKind, Outcome},
     spec::JobSpec,
     trainer::RunUnit,
@@ -96,7 +97,7 @@ impl Training {
     fn write(&mut self, bytes: &[u8]) -> Result<BlobRef, String> {
         let path = self.next_output();
         fs::write(&path, bytes).map_err(|error| format!("`{}`: {error}", path.display()))?;
-        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let length = to_u64(bytes.len());
         let blob = BlobRef { sha256: Digest::of(bytes), bytes: length };
         self.checkpoints.insert(blob.sha256, path);
         Ok(blob)
@@ -183,7 +184,7 @@ impl Trains for Training {
         let request = RunUnit {
             unit: unit.clone(),
             files,
-            coming: BTreeSet::new(),
+            pending: BTreeSet::new(),
             output: output.clone(),
             until,
             keep_every: None,

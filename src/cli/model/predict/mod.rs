@@ -25,6 +25,7 @@ use predictor::Predictor;
 use score::{Score, Scored};
 use serde::Serialize;
 use sojourn_ingest::RowReader;
+use sojourn_protocol::quantity::to_usize;
 use std::{
     io::{self, Write},
     num::NonZeroUsize,
@@ -80,7 +81,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut table = Table::new(&mut sink, &model.description.labels)?;
     let mut score = Score::new(&model.description.labels);
-    let width = reader.shape().iter().map(|side| usize::try_from(*side).unwrap_or(1)).product();
+    let width = reader.shape().iter().map(|side| to_usize(*side)).product();
     let at_once = args.batch.map_or(rows_at_once(width, predictor.columns()), usize::from);
     let mut rows = reader.rows().map_err(ingest_failure)?;
     let mut meter = Meter::new("predicting", Unit::Bytes, reader.bytes());

@@ -5,8 +5,14 @@ use crate::cli::{
     terminal::{causes::slot_failure, exit::Failure},
 };
 use sojourn_codec::{CodecError, Tensor, decode, encode};
-use sojourn_model::{Lineage, given_checkpoint, portable::FileScaling};
-use sojourn_protocol::{digest::Digest, error::error_chain, manifest::Scaling, trainer::Predict};
+use sojourn_model::{Lineage, portable::FileScaling, weights_checkpoint};
+use sojourn_protocol::{
+    digest::Digest,
+    error::error_chain,
+    manifest::Scaling,
+    quantity::{SaturatingFrom as _, to_u64, to_usize},
+    trainer::Predict,
+};
 use sojourn_slot::{Slot, SlotConfig};
 use std::{collections::BTreeMap, fs, io, path::Path, thread::available_parallelism};
 
@@ -35,12 +41,12 @@ impl Predictor {
             (FileScaling::Standard, None) | (FileScaling::None, _) => Scaling::None,
         };
         let context = model.description.context(scaling);
-        let checkpoint = given_checkpoint(&context, &model.parameters, Lineage::initial(0))
+        let checkpoint = weights_checkpoint(&context, &model.parameters, Lineage::initial(0))
             .map_err(|error| Failure::work(error_chain(&error)))?;
         let checkpoint: Digest = put(&checkpoint)?.sha256;
         let mut config = SlotConfig::find().map_err(slot_failure)?;
         let threads = available_parallelism().map_or(1, usize::from);
-        config.threads = u32::try_from(threads).unwrap_or(1);
+        config.threads = u32::saturating_from(threads);
         let request = Predict {
             context,
             checkpoint,
@@ -53,7 +59,7 @@ impl Predictor {
 
     /// Outputs of each row.
     pub(super) fn columns(&self) -> usize {
-        usize::try_from(self.request.context.outputs).unwrap_or(usize::MAX).max(1)
+        to_usize(self.request.context.outputs).max(1)
     }
 
     /// The outputs of `rows` rows, one row after another, before any softmax.
@@ -63,8 +69,8 @@ impl Predictor {
         rows: usize,
     ) -> Result<Vec<f32>, Failure> {
         let bad = |error: &CodecError| Failure::work(error_chain(error));
-        let count = u64::try_from(rows).unwrap_or(u64::MAX);
-        let width = u64::try_from(numbers.len() / rows.max(1)).unwrap_or(u64::MAX);
+        let count = to_u64(rows);
+        let width = u64::saturating_from(numbers.len() / rows.max(1));
         let file = encode(&[Tensor::f32("x", [count, width], numbers)]);
         write(&self.request.rows, &file.map_err(|error| bad(&error))?)?;
         let first = self.rows + 1;

@@ -9,8 +9,8 @@ use crate::cli::{
 use clap::ValueEnum;
 use sojourn_ingest::{IngestError, Problem, Progress, ReadOptions, Reader};
 use sojourn_model::portable::Description;
-use sojourn_protocol::error::error_chain;
 use sojourn_protocol::spec::{Channels, SourceSpec};
+use sojourn_protocol::{error::error_chain, quantity::to_u64};
 use std::path::Path;
 
 /// Which data, and what is to be known about it that it doesn't say itself.
@@ -133,7 +133,7 @@ fn remark_ignored(ignored: &[String]) {
     let names = ignored.iter().take(5).map(|name| format!("`{name}`"));
     let names = names.collect::<Vec<_>>().join(", ");
     let more = if ignored.len() > 5 { ", ..." } else { "" };
-    let columns = text::counted(u64::try_from(ignored.len()).unwrap_or(u64::MAX), "column");
+    let columns = text::counted(to_u64(ignored.len()), "column");
     output::remark(&format!("{columns} ignored: {names}{more}"));
 }
 

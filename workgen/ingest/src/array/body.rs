@@ -3,6 +3,7 @@
 use super::Array;
 use crate::{error::IngestError, source::SourceFile};
 use flate2::{Crc, bufread::DeflateDecoder};
+use sojourn_protocol::quantity::to_u64;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
 
 const READ_BUFFER: usize = 256 << 10;
@@ -84,7 +85,7 @@ impl Read for Checked {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.stream.read(buffer)?;
         self.found.update(buffer.get(..count).unwrap_or_default());
-        self.read = self.read.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        self.read = self.read.saturating_add(to_u64(count));
         let is_at_end = count == 0 && !buffer.is_empty();
         if self.read > self.bytes || (is_at_end && self.read < self.bytes) {
             return Err(io::Error::other("its size isn't what the archive says"));

@@ -1,7 +1,8 @@
 //! Element types, and numbers and labels out of their bytes.
 
-use crate::{csv::shown, error::Problem};
+use crate::{error::Problem, number::shown};
 use half::{bf16, f16};
+use sojourn_protocol::quantity::to_usize;
 use std::io::Write;
 
 /// The type of an array's elements.
@@ -85,7 +86,7 @@ impl Encoding {
 
     /// What is wrong with the element at `index`, which is no finite number in single precision.
     fn not_finite(self, bytes: &[u8], index: usize) -> Problem {
-        let size = usize::try_from(self.dtype.bytes()).unwrap_or(usize::MAX);
+        let size = to_usize(self.dtype.bytes());
         let mut text = Vec::new();
         let element = bytes.chunks_exact(size).nth(index).unwrap_or_default();
         match self.label(element, &mut text) {

@@ -14,9 +14,8 @@ mod tensors;
 
 use crate::{
     error::{IngestError, Place, Problem},
-    format::Reading,
     source::{Finder, SourceFile},
-    table::{Pass, Rows, Schema, Table, Wanted},
+    table::{Pass, Reading, Rows, Schema, Table, Wanted},
 };
 use body::Body;
 use dtype::{Dtype, Encoding};

@@ -142,7 +142,7 @@ fn parse_dtype(word: &str) -> Option<Encoding> {
 fn short(word: &str) -> String {
     match word {
         "|O" | "O" => "Python objects".to_owned(),
-        word => crate::csv::shown(word.as_bytes()),
+        word => crate::number::shown(word.as_bytes()),
     }
 }
 

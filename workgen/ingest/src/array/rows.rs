@@ -5,7 +5,10 @@ use crate::{
     error::{IngestError, Place, Problem},
     table::{Pass, Rows},
 };
-use sojourn_protocol::spec::Channels;
+use sojourn_protocol::{
+    quantity::{to_u64, to_usize},
+    spec::Channels,
+};
 use std::io::{self, BufReader, Read};
 
 const READ_BUFFER: usize = 1 << 20;
@@ -110,7 +113,7 @@ impl Rows for ArrayRows<'_> {
 fn turn(shape: &[u64], from: &[f32], into: &mut Vec<f32>) {
     into.clear();
     let channels = match shape {
-        [_, _, _, channels] => usize::try_from(*channels).unwrap_or(1).max(1),
+        [_, _, _, channels] => to_usize(*channels).max(1),
         _ => 1,
     };
     for channel in 0..channels {
@@ -133,7 +136,7 @@ impl<'a> Stream<'a> {
         let (stream, ends) = array.open()?;
         let stream = BufReader::with_capacity(READ_BUFFER, stream);
         // The shape was found to be small enough when the array was.
-        let row = vec![0; usize::try_from(array.stride()).unwrap_or(0)];
+        let row = vec![0; to_usize(array.stride())];
         Ok(Self { array, stream, ends, rows: 0, row })
     }
 
@@ -165,7 +168,7 @@ impl<'a> Stream<'a> {
     fn numbers(&self, into: &mut Vec<f32>) -> Result<(), IngestError> {
         self.array.encoding.numbers(&self.row, into).map_err(|(index, problem)| {
             let mut at = String::new();
-            let mut rest = u64::try_from(index).unwrap_or(0);
+            let mut rest = to_u64(index);
             for side in self.array.shape.iter().skip(1).rev() {
                 let side = (*side).max(1);
                 at = format!(", {}{at}", rest % side);

@@ -2,7 +2,7 @@
 
 use super::{Array, Body};
 use crate::error::{IngestError, Problem};
-use sojourn_protocol::spec::Channels;
+use sojourn_protocol::{quantity::to_usize, spec::Channels};
 
 /// Most numbers in a row: a row is what is held in memory.
 const MAX_WIDTH: u64 = 64 << 20;
@@ -43,7 +43,7 @@ pub(super) fn is_in_order(x: &Array, shape: &[u32]) -> bool {
 pub(super) fn width(x: &Array, shape: &[u32]) -> Result<usize, IngestError> {
     let width = shape.iter().try_fold(1u64, |all, side| all.checked_mul(u64::from(*side)));
     match width.filter(|width| (1..=MAX_WIDTH).contains(width)) {
-        Some(width) => Ok(usize::try_from(width).unwrap_or(usize::MAX)),
+        Some(width) => Ok(to_usize(width)),
         None if width == Some(0) => Err(x.refuse(Problem::NoArrayFeatures)),
         None => Err(x.refuse(Problem::WideRow { limit: MAX_WIDTH })),
     }

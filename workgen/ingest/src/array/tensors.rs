@@ -10,6 +10,7 @@ use crate::{
     source::SourceFile,
 };
 use safetensors::tensor::Metadata;
+use sojourn_protocol::quantity::to_u64;
 use std::io::Read;
 
 /// Longest header that is read: the limit of the format's own library.
@@ -46,7 +47,7 @@ impl Tensors {
         let header: Metadata =
             serde_json::from_slice(&header).map_err(|error| bad(error.to_string()))?;
         let start = length + 8;
-        let expected = start + u64::try_from(header.data_len()).unwrap_or(u64::MAX - start);
+        let expected = start.saturating_add(to_u64(header.data_len()));
         if !file.is_packed() && file.bytes() != expected {
             let bytes = file.bytes();
             return Err(bad(format!("it has {bytes} bytes, {expected} are wanted")));
@@ -70,14 +71,14 @@ impl Tensors {
             let place = Place { element: Some(name.to_owned()), ..Place::of(self.file.shown()) };
             return Err(place.refuse(Problem::Dtype(tensor.dtype.to_string())));
         };
-        let as_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+
         Ok(Array {
             file: self.file.clone(),
             name: name.to_owned(),
             encoding: Encoding { dtype, is_big_endian: false },
-            shape: tensor.shape.iter().map(|side| as_u64(*side)).collect(),
+            shape: tensor.shape.iter().map(|side| to_u64(*side)).collect(),
             body: Body::At {
-                start: self.start.saturating_add(as_u64(tensor.data_offsets.0)),
+                start: self.start.saturating_add(to_u64(tensor.data_offsets.0)),
                 is_last: tensor.data_offsets.1 == self.header.data_len(),
             },
         })

@@ -1,4 +1,4 @@
-//! One line of CSV: its fields, and numbers out of them.
+//! One line of CSV as its fields.
 //!
 //! A record is one line: a quote must close where it opened, so that a stray one is reported in its
 //! own line instead of swallowing the rest of the file.
@@ -80,50 +80,6 @@ fn visit_quoted(
     Ok(index + 1)
 }
 
-/// Whole numbers of up to this many digits are exact in an `f32`.
-const EXACT_DIGITS: usize = 7;
-
-/// The finite number that a field says.
-///
-/// # Errors
-/// An empty field, no number, or one that isn't finite in single precision.
-pub(crate) fn number(field: &[u8]) -> Result<f32, Problem> {
-    // Pixels and counts: most fields of most files, and several times faster than the general way.
-    if !field.is_empty() && field.len() <= EXACT_DIGITS {
-        let digits = field.iter().try_fold(0u32, |number, byte| {
-            byte.is_ascii_digit().then(|| number * 10 + u32::from(byte - b'0'))
-        });
-        if let Some(digits) = digits {
-            #[expect(clippy::cast_precision_loss, reason = "below 2^24: exact")]
-            return Ok(digits as f32);
-        }
-    }
-    let field = field.trim_ascii();
-    if field.is_empty() {
-        return Err(Problem::Missing);
-    }
-    let text = std::str::from_utf8(field).map_err(|_| Problem::NotANumber(shown(field)))?;
-    let number: f32 = text.parse().map_err(|_| Problem::NotANumber(shown(field)))?;
-    if number.is_finite() {
-        Ok(number)
-    } else if text.bytes().any(|byte| byte.is_ascii_digit()) {
-        Err(Problem::TooLarge(shown(field)))
-    } else {
-        Err(Problem::NotFinite(shown(field)))
-    }
-}
-
-/// A field as a message shows it: printable, and not too long.
-pub(crate) fn shown(field: &[u8]) -> String {
-    const LIMIT: usize = 60;
-    let text = String::from_utf8_lossy(field);
-    let mut short: String = text.chars().take(LIMIT).flat_map(char::escape_debug).collect();
-    if text.chars().count() > LIMIT {
-        short.push('…');
-    }
-    short
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,28 +109,7 @@ mod tests {
         assert_eq!(fields(r#""a"b,1"#), Err((0, Problem::AfterQuote)));
     }
 
-    #[test]
-    fn only_finite_numbers_are_numbers() {
-        assert_eq!(number(b"16"), Ok(16.0));
-        assert_eq!(number(b" -1.5e3 "), Ok(-1500.0));
-        assert_eq!(number(b"16777217"), Ok(16_777_216.0));
-        assert_eq!(number(b""), Err(Problem::Missing));
-        assert_eq!(number(b"  "), Err(Problem::Missing));
-        assert_eq!(number(b"x1"), Err(Problem::NotANumber("x1".into())));
-        assert_eq!(number(b"\xff"), Err(Problem::NotANumber("\u{fffd}".into())));
-        for text in ["nan", "NaN", "inf", "-Infinity"] {
-            assert_eq!(number(text.as_bytes()), Err(Problem::NotFinite(text.into())));
-        }
-        assert_eq!(number(b"1e39"), Err(Problem::TooLarge("1e39".into())));
-    }
-
     proptest! {
-        #[test]
-        fn the_short_way_agrees_with_the_general_one(value in 0u32..100_000_000, width in 0usize..9) {
-            let text = format!("{value:0width$}");
-            prop_assert_eq!(number(text.as_bytes()), Ok(text.parse::<f32>().unwrap()));
-        }
-
         #[test]
         fn quoting_any_text_gives_it_back(texts in prop::collection::vec("[^\r\n]{0,8}", 1..6)) {
             let quoted: Vec<String> =

@@ -1,11 +1,9 @@
 //! The first line: columns, and what each is for.
 
-use super::{
-    fields::{shown, visit},
-    rows::Lines,
-};
+use super::{fields::visit, lines::Lines};
 use crate::{
     error::{IngestError, Place, Problem},
+    number::shown,
     source::SourceFile,
 };
 use sojourn_protocol::jobfile::nearest;

@@ -2,9 +2,8 @@
 
 mod fields;
 mod header;
+mod lines;
 mod rows;
-
-pub(crate) use fields::{number, shown};
 
 use crate::{
     error::{IngestError, Place, Problem},
@@ -13,6 +12,7 @@ use crate::{
 };
 use header::Role;
 use rows::CsvRows;
+use sojourn_protocol::quantity::SaturatingFrom as _;
 
 /// Rows as text.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ impl Csv {
             shown: shown.to_owned(),
             first: first.to_owned(),
             ignored: named(|role| matches!(role, Role::Ignored)),
-            shape: vec![u32::try_from(features.len()).unwrap_or(u32::MAX)],
+            shape: vec![u32::saturating_from(features.len())],
             width: features.len(),
             features,
             columns,

@@ -1,21 +1,12 @@
-//! Lines of text, and the rows that they are.
+//! The rows of a CSV source.
 
-use super::{
-    Csv,
-    fields::{number, visit},
-    header::Role,
-};
+use super::{Csv, fields::visit, header::Role, lines::Lines};
 use crate::{
     error::{IngestError, Place, Problem},
-    source::{SourceFile, Unpacked},
+    number::number,
+    source::SourceFile,
     table::{Pass, Rows},
 };
-use std::io::{BufRead, BufReader, Read};
-
-/// Longest line that is read.
-const MAX_LINE: u64 = 64 << 20;
-const READ_BUFFER: usize = 1 << 20;
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A pass over the rows, parts in name order.
 pub(super) struct CsvRows<'a> {
@@ -125,44 +116,6 @@ impl Rows for CsvRows<'_> {
     }
 
     fn bytes_read(&self) -> u64 {
-        self.before + self.lines.as_ref().map_or(0, |lines| lines.reader.get_ref().bytes_read())
-    }
-}
-
-/// The lines of one file, with their numbers.
-pub(super) struct Lines<'a> {
-    part: &'a SourceFile,
-    reader: BufReader<Unpacked>,
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl<'a> Lines<'a> {
-    pub(super) fn open(part: &'a SourceFile) -> Result<Self, IngestError> {
-        let reader = BufReader::with_capacity(READ_BUFFER, part.read()?);
-        Ok(Self { part, reader, line: Vec::new(), number: 0 })
-    }
-
-    /// The next line, without its end.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, IngestError> {
-        self.line.clear();
-        let mut limited = (&mut self.reader).take(MAX_LINE);
-        let read =
-            limited.read_until(b'\n', &mut self.line).map_err(|error| self.part.failed(error))?;
-        if read == 0 {
-            return Ok(None);
-        }
-        self.number += 1;
-        let mut line = self.line.as_slice();
-        if let Some(rest) = line.strip_suffix(b"\n") {
-            line = rest.strip_suffix(b"\r").unwrap_or(rest);
-        } else if u64::try_from(read).is_ok_and(|read| read == MAX_LINE) {
-            let place = Place { line: Some(self.number), ..Place::of(self.part.shown()) };
-            return Err(place.refuse(Problem::LongLine { limit: MAX_LINE }));
-        }
-        if self.number == 1 {
-            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-        }
-        Ok(Some((self.number, line)))
+        self.before + self.lines.as_ref().map_or(0, |lines| lines.bytes_read())
     }
 }

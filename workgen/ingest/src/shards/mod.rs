@@ -18,6 +18,7 @@ use crate::{error::IngestError, plan::Plan};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     manifest::{Labels, Shard},
+    quantity::to_u64,
 };
 use std::{
     collections::BTreeMap,
@@ -41,7 +42,7 @@ pub(crate) enum Target {
 
 impl Target {
     /// Bytes in the file, at most.
-    const LONGEST: usize = size_of::<i64>();
+    const MAX_LABEL_BYTES: usize = size_of::<i64>();
 
     /// Bytes in the file.
     const fn bytes(self) -> usize {
@@ -83,7 +84,7 @@ impl ShardSet {
             .prefix(".ingest-")
             .tempdir_in(out_dir)
             .map_err(IngestError::io("create a folder in", out_dir))?;
-        let features = u64::try_from(features).unwrap_or(u64::MAX);
+        let features = to_u64(features);
         // Each writer has two buffers.
         let buffer = (budget / 2 / plan.shards().count().max(1)).min(MAX_BUFFER);
         let writers = plan.shards().enumerate().map(|(index, (_, rows))| {
@@ -112,7 +113,7 @@ impl ShardSet {
         let sha256 = Digest::of(bytes);
         let path = self.folder.path().join(sha256.to_string());
         fs::write(&path, bytes).map_err(IngestError::io("write", &path))?;
-        let blob = BlobRef { sha256, bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX) };
+        let blob = BlobRef { sha256, bytes: to_u64(bytes.len()) };
         self.blobs.push((blob, path));
         Ok(blob)
     }

@@ -6,6 +6,7 @@ use sojourn_codec::{Dtype, Layout, TensorSpec};
 use sojourn_protocol::{
     digest::{BlobRef, Hasher},
     manifest::{Labels, Shard},
+    quantity::{to_u64, to_usize},
 };
 use std::{
     fs::{File, OpenOptions},
@@ -39,7 +40,7 @@ impl Section {
     /// The stretch of the tensor `name`, with a buffer of at most `most` bytes.
     fn new(layout: &Layout, name: &str, most: usize) -> Self {
         let range = layout.range(name).unwrap_or_default();
-        let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let bytes = to_usize(range.end - range.start);
         Self { buffer: Vec::with_capacity(most.min(bytes)), at: range.start }
     }
 
@@ -52,7 +53,7 @@ impl Section {
     fn flush(&mut self, file: &mut File) -> io::Result<()> {
         file.seek(SeekFrom::Start(self.at))?;
         file.write_all(&self.buffer)?;
-        self.at += u64::try_from(self.buffer.len()).unwrap_or(u64::MAX);
+        self.at += to_u64(self.buffer.len());
         self.buffer.clear();
         Ok(())
     }
@@ -82,7 +83,7 @@ impl ShardWriter {
         let mut hasher = Hasher::default();
         hasher.update(layout.header());
         let x = Section::new(&layout, "x", buffer);
-        let y = Section::new(&layout, "y", buffer.max(Target::LONGEST));
+        let y = Section::new(&layout, "y", buffer.max(Target::MAX_LABEL_BYTES));
         let y_start = y.at;
         Ok(Self { path, rows, bytes: layout.file_bytes(), hasher, x, y, y_start })
     }

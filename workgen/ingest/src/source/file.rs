@@ -1,6 +1,7 @@
 //! One file of bytes, read in streams, as often as asked, and unpacked on the way.
 
 use crate::error::{IngestError, Place, Problem};
+use sojourn_protocol::quantity::{SaturatingFrom as _, to_u64};
 use std::{
     fs::File,
     io::{self, BufReader, Read, Seek, SeekFrom},
@@ -136,7 +137,7 @@ impl SourceFile {
     /// Its first unpacked bytes, by which formats are told.
     pub(crate) fn start(&self) -> Result<Vec<u8>, IngestError> {
         let mut start = Vec::new();
-        let limit = u64::try_from(START).unwrap_or(u64::MAX);
+        let limit = u64::saturating_from(START);
         self.read()?.take(limit).read_to_end(&mut start).map_err(|error| self.failed(error))?;
         Ok(start)
     }
@@ -167,7 +168,7 @@ pub(crate) struct Raw {
 impl Read for Raw {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read_at(buffer, self.at)?;
-        let moved = u64::try_from(count).unwrap_or(u64::MAX);
+        let moved = to_u64(count);
         self.at = self.at.saturating_add(moved);
         self.read.fetch_add(moved, Ordering::Relaxed);
         Ok(count)

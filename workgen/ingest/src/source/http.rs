@@ -4,7 +4,7 @@
 //! section 13.1.5), so that two versions are never mixed. It begins again where the first answer had no
 //! validator, and where the server knows no ranges.
 
-use super::remote::{Failed, Spooled};
+use super::spool::{CopyError, TemporaryCopy};
 use crate::{error::FetchError, progress::Progress};
 use reqwest::{
     Client, Response, StatusCode, Url,
@@ -25,11 +25,11 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 enum Attempt {
     /// Another may do better.
     Again(String),
-    Never(Failed),
+    Never(CopyError),
 }
 
-impl From<Failed> for Attempt {
-    fn from(failed: Failed) -> Self {
+impl From<CopyError> for Attempt {
+    fn from(failed: CopyError) -> Self {
         Attempt::Never(failed)
     }
 }
@@ -54,9 +54,9 @@ impl From<reqwest::Error> for Attempt {
 pub(super) async fn fetch(
     url: &Url,
     pause: Duration,
-    copy: &mut Spooled,
+    copy: &mut TemporaryCopy,
     progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<(), Failed> {
+) -> Result<(), CopyError> {
     let client = transport::connect(url, None, |builder| {
         builder.connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT)
     })
@@ -95,7 +95,7 @@ struct Download<'a> {
 impl Download<'_> {
     async fn attempt(
         &mut self,
-        copy: &mut Spooled,
+        copy: &mut TemporaryCopy,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Attempt> {
         let mut request = self.client.get(self.url.clone());
@@ -117,7 +117,7 @@ impl Download<'_> {
     }
 
     /// Judges an answer by its head: does it go on where the copy ends, or begin again?
-    fn take_up(&mut self, answer: &Response, copy: &mut Spooled) -> Result<(), Attempt> {
+    fn take_up(&mut self, answer: &Response, copy: &mut TemporaryCopy) -> Result<(), Attempt> {
         match answer.status() {
             StatusCode::PARTIAL_CONTENT => {
                 let range =

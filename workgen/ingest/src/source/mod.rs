@@ -17,12 +17,14 @@ mod remote;
 #[cfg(test)]
 mod remote_tests;
 mod s3;
+mod spool;
 
 pub(crate) use file::{SourceFile, Unpacked};
 
 use crate::{error::IngestError, progress::Progress};
-use remote::{Remote, Spooled};
+use remote::Remote;
 use sojourn_protocol::spec::FileKind;
+use spool::TemporaryCopy;
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -73,7 +75,7 @@ impl<'a> Finder<'a> {
     /// An unpacked copy of a packed file.
     pub(crate) fn unpack(&mut self, packed: &SourceFile) -> Result<SourceFile, IngestError> {
         let name = packed.shown().to_owned();
-        let mut copy = Spooled::new(&self.spool, &name, self.progress)?;
+        let mut copy = TemporaryCopy::new(&self.spool, &name, self.progress)?;
         let mut bytes = packed.read()?;
         copy.fill(&mut bytes, self.progress, |error| packed.failed(error))?;
         copy.finish(self.progress)

@@ -3,8 +3,8 @@
 use super::{
     Finder, http,
     loopback::{Answer, Request, Server},
-    remote::{Failed, Spooled},
     s3,
+    spool::{CopyError, TemporaryCopy},
 };
 use crate::{
     error::{FetchError, IngestError},
@@ -192,12 +192,12 @@ fn a_ring_of_redirects_is_no_fault_of_an_object_store() {
 fn attempts(server: &Server) -> (usize, FetchError) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let spool = tempfile::tempdir().unwrap();
-    let mut copy = Spooled::new(spool.path(), "t", &mut |_| {}).unwrap();
+    let mut copy = TemporaryCopy::new(spool.path(), "t", &mut |_| {}).unwrap();
     let url = Url::parse(&server.url("t.csv")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ended = runtime.block_on(http::fetch(&url, Duration::ZERO, &mut copy, &mut |_| {}));
     match ended {
-        Err(Failed::Fetch(error)) => (server.requests().len(), error),
+        Err(CopyError::Fetch(error)) => (server.requests().len(), error),
         other => panic!("{other:?}"),
     }
 }
@@ -225,7 +225,7 @@ fn attempts_without_a_new_byte_are_counted() {
 fn from_s3(server: &Server, key: &str, variables: &[(&str, &str)]) -> Result<u64, FetchError> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let spool = tempfile::tempdir().unwrap();
-    let mut copy = Spooled::new(spool.path(), "t", &mut |_| {}).unwrap();
+    let mut copy = TemporaryCopy::new(spool.path(), "t", &mut |_| {}).unwrap();
     let url = Url::parse(&format!("s3://bucket/{key}")).unwrap();
     let endpoint = format!("http://{}", server.address);
     let all = variables.iter().copied().chain([("AWS_ENDPOINT_URL", endpoint.as_str())]);
@@ -234,8 +234,8 @@ fn from_s3(server: &Server, key: &str, variables: &[(&str, &str)]) -> Result<u64
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match runtime.block_on(s3::fetch(&url, all.into_iter(), &mut copy, &mut |_| {})) {
         Ok(()) => Ok(copy.bytes()),
-        Err(Failed::Fetch(error)) => Err(error),
-        Err(Failed::Disk(error)) => panic!("{error}"),
+        Err(CopyError::Fetch(error)) => Err(error),
+        Err(CopyError::Disk(error)) => panic!("{error}"),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Settings and credentials are AWS's environment variables; `AWS_ENDPOINT_URL` leads to another
 //! service of the kind, and only that may be without TLS.
 
-use super::remote::{Failed, Spooled};
+use super::spool::{CopyError, TemporaryCopy};
 use crate::{error::FetchError, progress::Progress};
 use futures::TryStreamExt;
 use object_store::{
@@ -21,9 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) async fn fetch(
     url: &Url,
     variables: impl Iterator<Item = (String, String)>,
-    copy: &mut Spooled,
+    copy: &mut TemporaryCopy,
     progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<(), Failed> {
+) -> Result<(), CopyError> {
     let bucket = url.host_str().unwrap_or_default();
     let key = percent_decoded(url.path().trim_start_matches('/'));
     if key.is_empty() || key.ends_with('/') {

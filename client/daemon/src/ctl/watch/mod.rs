@@ -49,7 +49,7 @@ enum News {
     /// The terminal: a key, or another size.
     Terminal(Event),
     /// The client's answer.
-    Told(Result<Answer, CallError>),
+    TrainerUpdate(Result<Answer, CallError>),
     /// The terminal is gone.
     Lost(io::Error),
 }
@@ -150,8 +150,8 @@ async fn follow(
                 Next::Ask(ask) => drop(orders.send(ask)),
             },
             News::Terminal(_) => {}
-            News::Told(Err(CallError::Nobody { .. })) => return Ok(true),
-            News::Told(told) => view.told(told),
+            News::TrainerUpdate(Err(CallError::Nobody { .. })) => return Ok(true),
+            News::TrainerUpdate(told) => view.told(told),
             News::Lost(error) => return Err(error),
         }
     }
@@ -178,7 +178,7 @@ fn ask(data: &Path, orders: &Receiver<Ask>, news: &UnboundedSender<News>) {
             let told = call(data, &ask);
             let last = matches!(told, Err(CallError::Nobody { .. }));
             // Where nobody listens any more, there may be orders yet.
-            let _ = news.send(News::Told(told));
+            let _ = news.send(News::TrainerUpdate(told));
             if last {
                 return;
             }

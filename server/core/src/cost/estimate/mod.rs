@@ -24,6 +24,7 @@ use ratio::Ratio;
 use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     inventory::{CPU, Device, Workload},
+    quantity::mul_div,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -293,7 +294,7 @@ impl Estimates {
         let Some(known) = self.workloads.get(workload.0) else { return 0 };
         let batch = u64::from(trial.context.config.training.batch_size);
         let per_row = self.ratio(*known).times(known.guess.unwrap_or(1));
-        trial.chain.left().saturating_mul(batch).saturating_mul(per_row) / 1000
+        trial.chain.remaining().saturating_mul(batch).saturating_mul(per_row) / 1000
     }
 
     /// How long a place takes for what takes [`PACE_ONE`] at the reference speed.
@@ -320,8 +321,7 @@ fn at_speed(work: u64, flops: f64) -> u64 {
     )]
     let flops =
         if flops.is_finite() && flops >= 1e6 { flops.min(1e18) as u64 } else { UNKNOWN_FLOPS };
-    let scaled = u128::from(work) * u128::from(REFERENCE_FLOPS) / u128::from(flops);
-    u64::try_from(scaled).unwrap_or(u64::MAX)
+    mul_div(work, REFERENCE_FLOPS, flops)
 }
 
 #[cfg(test)]

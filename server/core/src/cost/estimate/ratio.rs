@@ -1,5 +1,7 @@
 //! How measured times compare with guessed ones: of one place, of one workload.
 
+use sojourn_protocol::quantity::mul_div;
+
 /// One, as a [`Ratio`].
 const ONE: u64 = 1 << 32;
 /// The farthest from one that a ratio may lie, either way.
@@ -18,8 +20,7 @@ impl Default for Ratio {
 impl Ratio {
     /// `measured / guessed`.
     pub(crate) fn of(measured: u64, guessed: u64) -> Self {
-        let ratio = u128::from(measured) * u128::from(ONE) / u128::from(guessed.max(1));
-        Self::clamped(u64::try_from(ratio).unwrap_or(u64::MAX))
+        Self::clamped(mul_div(measured, ONE, guessed.max(1)))
     }
 
     fn clamped(ratio: u64) -> Self {
@@ -28,8 +29,7 @@ impl Ratio {
 
     /// `value` times the ratio.
     pub(crate) fn times(self, value: u64) -> u64 {
-        let product = u128::from(value) * u128::from(self.0) / u128::from(ONE);
-        u64::try_from(product).unwrap_or(u64::MAX)
+        mul_div(value, self.0, ONE)
     }
 
     /// Both, one after the other.

@@ -15,6 +15,7 @@ use sojourn_core::{Answer, Command, CoreConfig, Record, ReplyTo};
 use sojourn_protocol::{
     digest::Digest,
     ids::{HostId, JobId, LeaseId, TrialId},
+    quantity::{SaturatingFrom as _, to_u64},
     seeds,
     time::{Millis, UnixMillis},
 };
@@ -27,7 +28,7 @@ const SYNC: Millis = Millis(5);
 /// The job's user comes by this often.
 const USER: Millis = Millis::from_secs(4);
 /// Epochs that a user asks for at most.
-const MOST_EPOCHS: u32 = 6;
+const MAX_EPOCHS: u32 = 6;
 /// All must be done this long after the faults end.
 const PATIENCE: Millis = Millis::from_secs(48 * 3600);
 
@@ -134,7 +135,7 @@ impl World {
             .clone()
             .flat_map(|job| &job.trials)
             .filter(|trial| trial.end == Some(sojourn_core::state::TrialEnd::Finished));
-        self.outcome.finished = u64::try_from(finished.count()).unwrap_or(u64::MAX);
+        self.outcome.finished = to_u64(finished.count());
         for job in jobs {
             self.outcome.expired += job.counters.leases_expired;
             self.outcome.superseded += job.counters.superseded;
@@ -145,7 +146,7 @@ impl World {
                 self.outcome.several_cut += cut;
             }
             let extras = job.trials.iter().map(|trial| trial.extras.len()).sum::<usize>();
-            self.outcome.extras += u64::try_from(extras).unwrap_or(u64::MAX);
+            self.outcome.extras += to_u64(extras);
         }
         let hops = state.jobs.values().flat_map(|job| &job.trials).flat_map(|trial| &trial.history);
         for merged in hops.filter_map(|hop| hop.merged) {
@@ -172,7 +173,7 @@ impl World {
     /// Enrols the hosts and submits the job.
     fn begin(&mut self) -> Result<(), String> {
         for n in 1..=self.scenario.hosts {
-            let class = Digest::of(&[u8::try_from(n % self.scenario.classes).unwrap_or(0)]);
+            let class = Digest::of(&[u8::saturating_from(n % self.scenario.classes)]);
             let (slots, millis) = (1 + self.below(2), u64::from(5 + self.below(400)));
             let mut host = Host::new(HostId(u64::from(n)), class, slots, millis);
             host.line = self.scenario.line;
@@ -258,7 +259,7 @@ impl World {
     /// Pauses, resumes and extends as it comes; the job is left running when the faults end.
     fn user(&mut self) -> Result<(), String> {
         let (to, job) = (ReplyTo(0), JobId(1));
-        let (what, trial, epochs) = (self.below(6), self.below(4), 1 + self.below(MOST_EPOCHS));
+        let (what, trial, epochs) = (self.below(6), self.below(4), 1 + self.below(MAX_EPOCHS));
         if !self.faulty() && self.server.core().is_some() {
             return self.apply(Command::Resume { to, job });
         }

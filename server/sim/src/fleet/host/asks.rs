@@ -11,6 +11,7 @@ use sojourn_core::ReplyTo;
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
     inventory::{Demand, Inventory, Links},
+    quantity::SaturatingFrom as _,
     time::Millis,
     unit::Lease,
 };
@@ -61,7 +62,7 @@ impl Host {
             },
             cache: Some(self.cache.limit()),
         });
-        let slots = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        let slots = u32::saturating_from(self.slots.len());
         let device = device.map_or_else(String::new, |device| device.name.clone());
         WorkRequest {
             demand: vec![Demand { device, slots, idle, wanted }],
@@ -74,7 +75,7 @@ impl Host {
 
     /// Idle slots, and leases wanted.
     fn demand(&self, plan: &Plan) -> (u32, u32) {
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let number = |count: usize| u32::saturating_from(count);
         let held = number(self.waiting.len() + self.slots.iter().flatten().count());
         let slots = number(self.slots.len());
         let ahead = self.group(plan).map_or(0, HostGroup::units_ahead);

@@ -31,6 +31,7 @@ use sojourn_protocol::{
     api::WorkAnswer,
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
+    quantity::to_usize,
     report::Report,
     unit::Lease,
 };
@@ -292,7 +293,7 @@ impl Host {
 
 /// The core counts jobs from 1, in the order in which they were submitted.
 pub(crate) fn job_index(lease: &Lease) -> usize {
-    usize::try_from(lease.unit.job().0.saturating_sub(1)).unwrap_or(usize::MAX)
+    to_usize(lease.unit.job().0.saturating_sub(1))
 }
 
 /// The digest of what a lease's unit makes.

@@ -152,7 +152,7 @@ impl Running {
     pub(super) fn legs(&self) -> Vec<(ShardSegment, u32)> {
         let Unit::Train(hop) = &self.lease.unit else { return Vec::new() };
         let mut done = 0u32;
-        let legs = hop.stretches().map(|stretch| {
+        let legs = hop.segments().map(|stretch| {
             let before = done;
             done = done.saturating_add(stretch.batches());
             (stretch, before)

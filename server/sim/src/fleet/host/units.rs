@@ -12,7 +12,7 @@ use crate::fleet::{
     scenario::HostGroup,
     tally::{Bar, Came},
 };
-use sojourn_protocol::{ids::LeaseId, unit::Unit};
+use sojourn_protocol::{ids::LeaseId, quantity::SaturatingFrom as _, unit::Unit};
 
 impl Host {
     /// Ends hops after the batch that they are at.
@@ -26,7 +26,7 @@ impl Host {
             self.serial += 1;
             running.serial = self.serial;
             let (host, boot, serial) = (self.index, self.boot, self.serial);
-            let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+            let slot = u32::saturating_from(slot);
             around.queue.add(at, Event::Ends { host, boot, slot, serial });
         }
     }
@@ -65,7 +65,7 @@ impl Host {
             if let Some(place) = self.slots.get_mut(slot) {
                 *place = Some(running);
             }
-            let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+            let slot = u32::saturating_from(slot);
             around.queue.add(at, Event::Ends { host, boot, slot, serial });
         }
     }
@@ -113,7 +113,7 @@ impl Host {
     pub(super) fn abort(&mut self, slot: usize, around: &mut Around<'_>) {
         let Some(running) = self.slots.get_mut(slot).and_then(Option::take) else { return };
         around.tally.trained += running.worked(around.now);
-        self.draw(&running, u32::try_from(slot).unwrap_or(u32::MAX), Came::Lost, around);
+        self.draw(&running, u32::saturating_from(slot), Came::Lost, around);
     }
 
     fn draw(&self, running: &Running, slot: u32, came: Came, around: &mut Around<'_>) {
@@ -123,7 +123,7 @@ impl Host {
         let bar = Bar {
             host: self.index,
             slot,
-            job: u32::try_from(job_index(lease)).unwrap_or(u32::MAX),
+            job: u32::saturating_from(job_index(lease)),
             trial: lease.unit.trial().0,
             epoch: 0,
             shard: None,

@@ -9,7 +9,7 @@ use rand_core::Rng as _;
 use sojourn_core::{
     Answer, Command, Effect, Envelope, Event as Decided, MergeMode, Record, ReplyTo,
 };
-use sojourn_protocol::{ids::LeaseId, report::Sums, time::UnixMillis};
+use sojourn_protocol::{ids::LeaseId, quantity::to_usize, report::Sums, time::UnixMillis};
 
 impl Run<'_> {
     pub(super) fn submit(&mut self, job: usize) -> Result<(), String> {
@@ -139,7 +139,7 @@ impl Run<'_> {
             self.answer = answer.map(|answer| *answer);
             return;
         };
-        let host = usize::try_from(host).unwrap_or(usize::MAX);
+        let host = to_usize(host);
         let Some(Answer::Work(answer)) = answer.map(|answer| *answer) else { return };
         let (now, every) = (self.now, self.plan.heartbeat);
         let Some(of) = self.hosts.get_mut(host).filter(|of| of.asked == Some(to)) else { return };

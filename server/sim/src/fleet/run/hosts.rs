@@ -9,9 +9,10 @@ use crate::fleet::{
 };
 use sojourn_core::{Answer, Command, ReplyTo, UnitKey};
 use sojourn_protocol::{
-    api::ReleaseRequest,
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId},
+    quantity::SaturatingFrom as _,
+    reason::ReleaseReason,
     report::{Outcome, Report},
 };
 
@@ -23,7 +24,7 @@ impl Run<'_> {
     pub(super) fn come_next(&mut self, index: usize) {
         let Some(stays) = self.stays.get_mut(index) else { return };
         let (notice, Some(stay)) = (stays.notice, stays.next()) else { return };
-        let host = u32::try_from(index).unwrap_or(u32::MAX);
+        let host = u32::saturating_from(index);
         let boot = self.hosts.get(index).map_or(0, |host| host.boot);
         self.queue.add(stay.from, Event::Comes { host });
         if stay.to < u64::MAX {
@@ -80,7 +81,7 @@ impl Run<'_> {
         self.tally.departures += 1;
         match self.hosts.get(index).and_then(|host| self.plan.preempted(host.kind)) {
             Some(preempted) => {
-                let host = u32::try_from(index).unwrap_or(u32::MAX);
+                let host = u32::saturating_from(index);
                 self.queue.add(self.now + preempted.back.0, Event::Comes { host });
             }
             None => self.come_next(index),
@@ -93,7 +94,7 @@ impl Run<'_> {
         if leases.is_empty() {
             return Ok(());
         }
-        let reason = ReleaseRequest::STOPPING.to_owned();
+        let reason = ReleaseReason::Stopping;
         self.apply(Command::Release { to: NOBODY, host, leases, reason })
     }
 
@@ -190,7 +191,7 @@ impl Run<'_> {
         };
         if self.core.is_promised(host, report.lease) {
             // What it goes on from isn't taken in yet.
-            let (host, report) = (u32::try_from(index).unwrap_or(u32::MAX), Box::new(report));
+            let (host, report) = (u32::saturating_from(index), Box::new(report));
             self.queue.add(self.now + AGAIN, Event::Report { host, report, uploaded });
             return Ok(());
         }

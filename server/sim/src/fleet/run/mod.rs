@@ -26,8 +26,8 @@ use super::{
     training::{Point, Score, Trains},
 };
 use rand_chacha::ChaCha8Rng;
-use sojourn_core::{Answer, Command, Core, Query, Record, ReplyTo, State};
-use sojourn_protocol::{digest::Digest, seeds};
+use sojourn_core::{Answer, Command, Core, Record, ReplyTo, State};
+use sojourn_protocol::{digest::Digest, reason::WaitReason, seeds};
 
 /// Whoever looks on.
 pub trait Watch {
@@ -175,29 +175,28 @@ impl<'a> Run<'a> {
     }
 
     /// Why it is given up.
-    fn too_late(&mut self) -> String {
+    fn too_late(&self) -> String {
         let days = float(self.now) / 86_400e6;
         let done = self.tally.assimilated;
         let hops: u64 = self.plan.jobs.iter().map(super::job::SimJob::hops).sum();
-        let waits = self.waits();
-        let remedy = match waits.contains("room in its cache") {
-            true => "say more `cache` of hosts, or more `shards`",
-            false => "more or longer stays of hosts are needed, or a later `horizon`",
+        let waiting = self.waiting_job();
+        let remedy = match waiting {
+            Some((_, WaitReason::NoReplicaSpace(_))) => {
+                "say more `cache` of hosts, or more `shards`"
+            }
+            _ => "more or longer stays of hosts are needed, or a later `horizon`",
         };
+        let waits = |(name, why)| format!(", and `{name}` waits, as the server says: {why}");
+        let waits = waiting.map(waits).unwrap_or_default();
         format!(
             "after {days:.1} days of virtual time {done} results of {hops} hops are there{waits}: {remedy}"
         )
     }
 
-    /// What the server says of the first job that waits for something.
-    fn waits(&mut self) -> String {
-        if self.apply(Command::Query { to: NOBODY, query: Query::Jobs }).is_err() {
-            return String::new();
-        }
-        let Some(Answer::Jobs(jobs)) = self.answer.take() else { return String::new() };
-        let waiting = jobs.into_iter().find_map(|job| Some((job.name, job.waiting?)));
-        let words = |(name, why)| format!(", and `{name}` waits, as the server says: {why}");
-        waiting.map(words).unwrap_or_default()
+    /// The name of the first job that doesn't go on, and why.
+    fn waiting_job(&self) -> Option<(&str, WaitReason)> {
+        let mut jobs = self.core.state().jobs.values();
+        jobs.find_map(|job| Some((job.spec.name.as_str(), self.core.wait_reason(job.id)?)))
     }
 
     /// When each job came and ended.

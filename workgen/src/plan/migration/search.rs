@@ -3,16 +3,17 @@
 
 use super::{
     change,
-    ground::{Ground, by},
+    instance::Instance,
     share::Share,
-    work_off::{Floor, Outcome, Patience},
+    simulation::{Outcome, Patience, Simulation},
 };
 use crate::plan::WHOLE;
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
+use sojourn_protocol::quantity::mul_div;
 
 /// The most changes for one iteration. To work shares off is about as much work as so many hops for each trial and
-/// each place.
+/// each machine.
 const CHANGES: u64 = 24;
 const HOPS: u64 = 2;
 /// The temperature at first and at last: such parts of what is aimed at.
@@ -23,7 +24,7 @@ const END: u64 = 4;
 /// A move costs such a part of what is aimed at.
 const MOVE: u64 = 1_024;
 
-/// Shares of all trials, and how patient places are.
+/// Shares of all trials, and how patient machines are.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) shares: Vec<Share>,
@@ -37,13 +38,13 @@ impl Found {
     pub(super) fn improve(
         &mut self,
         shares: Vec<Share>,
-        floor: &mut Floor<'_, '_>,
+        simulation: &mut Simulation<'_, '_>,
         aim: u64,
     ) -> bool {
         let before = self.ends;
         for patience in Patience::ALL {
             if let Some(outcome) =
-                floor.outcome(&shares, patience, aim, self.ends.saturating_sub(1))
+                simulation.outcome(&shares, patience, aim, self.ends.saturating_sub(1))
             {
                 (self.ends, self.patience) = (outcome.ends, patience);
             }
@@ -57,10 +58,10 @@ impl Found {
 
 /// The search.
 pub(super) struct Search<'a, 'b> {
-    ground: &'b Ground<'a>,
-    floor: Floor<'a, 'b>,
+    instance: &'b Instance<'a>,
+    simulation: Simulation<'a, 'b>,
     aim: u64,
-    chance: ChaCha8Rng,
+    rng: ChaCha8Rng,
     /// For one iteration.
     changes: u64,
     shares: Vec<Share>,
@@ -76,24 +77,24 @@ pub(super) struct Search<'a, 'b> {
 impl<'a, 'b> Search<'a, 'b> {
     /// Around what was found, towards an end at `aim`.
     pub(super) fn new(
-        ground: &'b Ground<'a>,
-        mut floor: Floor<'a, 'b>,
+        instance: &'b Instance<'a>,
+        mut simulation: Simulation<'a, 'b>,
         aim: u64,
-        chance: ChaCha8Rng,
+        rng: ChaCha8Rng,
         best: Found,
     ) -> Self {
-        let outcome = floor.outcome(&best.shares, best.patience, aim, u64::MAX);
+        let outcome = simulation.outcome(&best.shares, best.patience, aim, u64::MAX);
         let (cost, last) = outcome.map_or((u64::MAX, 0), |of| (cost(&of, aim), of.last));
         let (shares, tried) = (best.shares.clone(), Vec::new());
-        let hops: u64 = ground.hops.iter().sum();
-        let busy = ground.hops.iter().filter(|hops| **hops > 0).count();
-        let one = HOPS * (busy + ground.problem.places.len()) as u64;
+        let hops: u64 = instance.hops.iter().sum();
+        let busy = instance.hops.iter().filter(|hops| **hops > 0).count();
+        let one = HOPS * (busy + instance.problem.machines.len()) as u64;
         let changes = (hops / one.max(1)).clamp(1, CHANGES);
         Self {
-            ground,
-            floor,
+            instance,
+            simulation,
             aim,
-            chance,
+            rng,
             changes,
             shares,
             cost,
@@ -110,14 +111,14 @@ impl<'a, 'b> Search<'a, 'b> {
     }
 
     /// The best found, and what it was measured on.
-    pub(super) fn best(self) -> (Found, Floor<'a, 'b>) {
-        (self.best, self.floor)
+    pub(super) fn best(self) -> (Found, Simulation<'a, 'b>) {
+        (self.best, self.simulation)
     }
 
     /// One iteration, when so much of the budget is spent.
     pub(super) fn iterate(&mut self, spent: u32) {
         let left = u64::from(WHOLE - spent);
-        let cooled = by(by(self.aim / HOT, left, WHOLE.into()), left, WHOLE.into());
+        let cooled = mul_div(mul_div(self.aim / HOT, left, WHOLE.into()), left, WHOLE.into());
         let heat = (self.aim / COLD + cooled) * END;
         for _ in 0..self.changes {
             if self.ends() <= self.aim {
@@ -129,13 +130,13 @@ impl<'a, 'b> Search<'a, 'b> {
 
     fn step(&mut self, heat: u64) {
         self.tried.clone_from(&self.shares);
-        let chance = &mut self.chance;
-        if !change::change(self.ground, &mut self.tried, self.last, chance) {
+        let rng = &mut self.rng;
+        if !change::change(self.instance, &mut self.tried, self.last, rng) {
             return;
         }
-        let most = self.cost.saturating_add(by(heat, exponential(chance), 1 << 8));
+        let most = self.cost.saturating_add(mul_div(heat, exponential(rng), 1 << 8));
         let limit = self.aim.saturating_add(most / END);
-        let tried = self.floor.outcome(&self.tried, self.best.patience, self.aim, limit);
+        let tried = self.simulation.outcome(&self.tried, self.best.patience, self.aim, limit);
         let Some((outcome, cost)) = tried.map(|of| (of, cost(&of, self.aim))) else { return };
         if cost > most {
             return;
@@ -157,9 +158,9 @@ fn cost(outcome: &Outcome, aim: u64) -> u64 {
 }
 
 /// About an exponential variate of mean one, times 256: as far as the logarithm is straight between powers of two.
-fn exponential(chance: &mut ChaCha8Rng) -> u64 {
+fn exponential(rng: &mut ChaCha8Rng) -> u64 {
     const LN_2: u64 = 177;
-    let random = chance.next_u32() | 1;
+    let random = rng.next_u32() | 1;
     let zeros = random.leading_zeros();
     let part = (random << zeros << 1) >> 24;
     (u64::from(zeros + 1) * 256 - u64::from(part)) * LN_2 / 256

@@ -1,13 +1,14 @@
-//! A problem with what each trial has left worked out: hops in a row, of which places take shares.
+//! A problem with what each trial has left worked out: hops in a row, of which machines take shares.
 
 use super::share::Share;
 use crate::plan::{
     Machine, Problem,
     problem::{PACE_ONE, PlanTrial},
 };
+use sojourn_protocol::quantity::{SaturatingFrom as _, mul_div, mul_div_ceil};
 use std::cmp::Reverse;
 
-pub(super) struct Ground<'a> {
+pub(super) struct Instance<'a> {
     pub(super) problem: &'a Problem,
     /// By trial: hops left.
     pub(super) hops: Vec<u64>,
@@ -15,13 +16,13 @@ pub(super) struct Ground<'a> {
     open: Vec<Vec<u32>>,
     /// By trial: microseconds of all that it has left, at pace one.
     work: Vec<u64>,
-    /// By place: its pace, on the mean of all trials.
+    /// By machine: its pace, on the mean of all trials.
     paces: Vec<u64>,
-    /// By trial, then place: microseconds of a hop, on the mean of all that the trial has left.
+    /// By trial, then machine: microseconds of a hop, on the mean of all that the trial has left.
     hop_takes: Vec<u64>,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> Instance<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
         let shards = problem.holders.len() as u64;
         let hops = problem
@@ -34,8 +35,8 @@ impl<'a> Ground<'a> {
             open + whole * u64::from(trial.epochs_after)
         });
         let count = problem.trials.len().max(1) as u64;
-        let paces = (0..problem.places.len()).map(|place| {
-            let sum: u64 = problem.trials.iter().map(|trial| pace(trial, place)).sum();
+        let paces = (0..problem.machines.len()).map(|machine| {
+            let sum: u64 = problem.trials.iter().map(|trial| pace(trial, machine)).sum();
             (sum / count).max(1)
         });
         let open = problem.trials.iter().map(|trial| {
@@ -46,15 +47,16 @@ impl<'a> Ground<'a> {
         let (hops, work): (Vec<u64>, Vec<u64>) = (hops.collect(), work.collect());
         let hop_takes = problem.trials.iter().enumerate().flat_map(|(number, trial)| {
             let hop = work[number] / hops[number].max(1);
-            (0..problem.places.len()).map(move |place| scaled(hop, pace(trial, place)))
+            (0..problem.machines.len())
+                .map(move |machine| mul_div_ceil(hop, pace(trial, machine), PACE_ONE))
         });
         let hop_takes = hop_takes.collect();
         Self { problem, hops, open: open.collect(), work, paces: paces.collect(), hop_takes }
     }
 
     /// About the microseconds of a hop: as if all of a trial took equally long.
-    pub(super) fn hop_takes(&self, trial: usize, place: usize) -> u64 {
-        self.hop_takes[trial * self.problem.places.len() + place]
+    pub(super) fn hop_takes(&self, trial: usize, machine: usize) -> u64 {
+        self.hop_takes[trial * self.problem.machines.len() + machine]
     }
 
     /// Microseconds of all that a trial has left, at pace one.
@@ -62,36 +64,36 @@ impl<'a> Ground<'a> {
         self.work[trial]
     }
 
-    /// Work that a place does in so many microseconds.
-    pub(super) fn work_of(&self, micros: u64, place: usize) -> u64 {
-        by(micros, PACE_ONE, self.paces[place])
+    /// Work that a machine does in so many microseconds.
+    pub(super) fn work_of(&self, micros: u64, machine: usize) -> u64 {
+        mul_div(micros, PACE_ONE, self.paces[machine])
     }
 
-    /// Microseconds that a place needs for some work.
-    pub(super) fn work_takes(&self, work: u64, place: usize) -> u64 {
-        scaled(work, self.paces[place])
+    /// Microseconds that a machine needs for some work.
+    pub(super) fn work_takes(&self, work: u64, machine: usize) -> u64 {
+        mul_div_ceil(work, self.paces[machine], PACE_ONE)
     }
 
-    /// Microseconds of all that a trial has left at a place.
-    pub(super) fn time(&self, trial: usize, place: usize) -> u64 {
-        scaled(self.work[trial], pace(&self.problem.trials[trial], place))
+    /// Microseconds of all that a trial has left at a machine.
+    pub(super) fn time(&self, trial: usize, machine: usize) -> u64 {
+        mul_div_ceil(self.work[trial], pace(&self.problem.trials[trial], machine), PACE_ONE)
     }
 
-    /// Do the paces of two places differ by less than such a part?
+    /// Do the paces of two machines differ by less than such a part?
     pub(super) fn is_as_fast(&self, a: usize, b: usize, part: u64) -> bool {
         self.paces[a].abs_diff(self.paces[b]) <= self.paces[a] / part
     }
 
-    /// The fastest place, on the mean of all trials.
+    /// The fastest machine, on the mean of all trials.
     pub(super) fn fastest(&self) -> usize {
-        (0..self.paces.len()).min_by_key(|place| self.paces[*place]).unwrap_or(0)
+        (0..self.paces.len()).min_by_key(|machine| self.paces[*machine]).unwrap_or(0)
     }
 
-    /// Microseconds from now until a trial can begin at a place.
-    pub(super) fn arrives(&self, trial: usize, place: usize) -> u64 {
+    /// Microseconds from now until a trial can begin at a machine.
+    pub(super) fn arrives(&self, trial: usize, machine: usize) -> u64 {
         let known = &self.problem.trials[trial];
         match known.at {
-            Some(at) if at as usize != place => known.free_at + known.fetch,
+            Some(at) if at as usize != machine => known.free_at + known.fetch,
             Some(_) | None => known.begins_at(),
         }
     }
@@ -113,10 +115,10 @@ impl<'a> Ground<'a> {
     /// Microseconds of what a trial has left from a hop on, at pace one.
     pub(super) fn work_from(&self, trial: usize, hop: u64) -> u64 {
         let hops = self.hops[trial].max(1);
-        by(self.work[trial], hops - hop.min(hops), hops)
+        mul_div(self.work[trial], hops - hop.min(hops), hops)
     }
 
-    /// Whole trials, in this order, each to the place where it ends earliest; places are free from these times.
+    /// Whole trials, in this order, each to the machine where it ends earliest; machines are free from these times.
     pub(super) fn finish_earliest(
         &self,
         trials: &[usize],
@@ -125,14 +127,14 @@ impl<'a> Ground<'a> {
     ) {
         for &trial in trials {
             let mut best = (u64::MAX, 0);
-            for (place, free) in free.iter().enumerate() {
-                let from = (*free).max(self.arrives(trial, place));
-                best = best.min((from + self.time(trial, place), place));
+            for (machine, free) in free.iter().enumerate() {
+                let from = (*free).max(self.arrives(trial, machine));
+                best = best.min((from + self.time(trial, machine), machine));
             }
-            let (ends, place) = best;
-            free[place] = ends;
+            let (ends, machine) = best;
+            free[machine] = ends;
             let urgency = self.work[trial];
-            shares.push(Share { trial, place, first: 0, end: self.hops[trial], urgency });
+            shares.push(Share { trial, machine, first: 0, end: self.hops[trial], urgency });
         }
     }
 
@@ -144,8 +146,8 @@ impl<'a> Ground<'a> {
             None => {
                 let shards = self.problem.holders.len().max(1) as u64;
                 let after = hop - open.len() as u64;
-                let epoch = u32::try_from(after / shards).unwrap_or(u32::MAX - 1) + 1;
-                (epoch, u32::try_from(after % shards).unwrap_or(u32::MAX))
+                let epoch = u32::saturating_from(after / shards + 1);
+                (epoch, u32::saturating_from(after % shards))
             }
         }
     }
@@ -165,34 +167,16 @@ impl<'a> Ground<'a> {
         let busy = (0..self.hops.len()).filter(|trial| self.hops[*trial] > 0);
         let send = busy.clone().map(|trial| self.problem.trials[trial].send).min();
         let alone = busy.map(|trial| {
-            let ends = |(place, known): (usize, &Machine)| {
-                known.free_at.max(self.arrives(trial, place)) + self.time(trial, place)
+            let ends = |(machine, known): (usize, &Machine)| {
+                known.free_at.max(self.arrives(trial, machine)) + self.time(trial, machine)
             };
-            let soonest = self.problem.places.iter().enumerate().map(ends).min();
+            let soonest = self.problem.machines.iter().enumerate().map(ends).min();
             soonest.unwrap_or(0) + self.between(trial) + self.problem.trials[trial].send
         });
         alone.max().unwrap_or(0).max(self.problem.lower_bound() + send.unwrap_or(0))
     }
 }
 
-fn pace(trial: &PlanTrial, place: usize) -> u64 {
-    trial.pace.get(place).copied().unwrap_or(PACE_ONE)
-}
-
-fn scaled(work: u64, pace: u64) -> u64 {
-    match work.checked_mul(pace) {
-        Some(micros) => micros.div_ceil(PACE_ONE),
-        None => by(work, pace, PACE_ONE) + 1,
-    }
-}
-
-/// `value * times / over`; in 64 bits where they do.
-pub(super) fn by(value: u64, times: u64, over: u64) -> u64 {
-    match value.checked_mul(times) {
-        Some(product) => product / over,
-        None => {
-            let wide = u128::from(value) * u128::from(times) / u128::from(over);
-            u64::try_from(wide).unwrap_or(u64::MAX - 1)
-        }
-    }
+fn pace(trial: &PlanTrial, machine: usize) -> u64 {
+    trial.pace.get(machine).copied().unwrap_or(PACE_ONE)
 }

@@ -1,55 +1,62 @@
-//! How many shards a job's data is cut into, and how its rows are shared out among them: what
-//! `shards = "auto"` and `shard_sizes = "speed"` come to. The command that submits and the simulator ask the
-//! same functions.
+//! Shards of a job's data: how many (`shards = "auto"`) and of how many rows (`shard_sizes = "speed"`). The command
+//! that submits and the simulator call the same functions.
 //!
 //! ```text
-//!   wanted   two for each slot that can be busy at once, no more than 64 where any host may hold any shard
-//!   no more  than leave a hop 1 s of training, and a quarter of the time that its checkpoint is on its way
-//!   no fewer than 4
-//!   no fewer than keep a shard under 256 MiB, and under a quarter of the smallest cache
-//!   no more  than leave a shard 4 batches
+//!   wanted     two for each slot that can be busy at once; at most 64 where any host may hold any shard
+//!   at most    so many that a hop trains for 1 s and for a quarter of its checkpoint's transfer time
+//!   at least   4
+//!   at least   so many that a shard is under 256 MiB, and under a quarter of the smallest cache
+//!   at most    so many that a shard has 4 batches
 //! ```
 //!
-//! Each line goes before those above it. Hops that are short beside their checkpoints don't cost what they
-//! seem to: a host gets several of one trial under one lease. So bytes bound the number from above, and don't
-//! decide it alone.
+//! A later line overrides those above it. Hops that are short beside their checkpoints cost less than they seem to,
+//! because a host gets several of them under one lease. So the size of the checkpoint is an upper bound, and doesn't
+//! decide the number alone.
+
+mod sizes;
+
+pub use sizes::{by_speed, shares};
 
 use crate::search::Trial;
 use sojourn_model::{ModelError, optimizer_slots, validate};
-use sojourn_protocol::spec::Replicas;
+use sojourn_protocol::{
+    quantity::{Bytes, BytesPerSecond, Micros, SaturatingFrom as _, to_u64},
+    spec::Replicas,
+};
 use std::fmt;
 
 /// Shards for each slot that can be busy at once.
-const FOR_A_SLOT: u64 = 2;
-/// More bring nothing where any host may hold any shard: what is left of a trial at the end is short then.
-const ENOUGH: u64 = 64;
-/// Fewer leave little to share out, whatever hops cost.
-const FEWEST: u64 = 4;
-/// What a hop costs beside its bytes is little beside this. Microseconds.
-const SHORTEST_HOP: u64 = 1_000_000;
-/// A hop trains for as long as its checkpoint is on its way, over this.
-const OF_ITS_WAY: u64 = 4;
-/// Bytes of a shard: it is fetched before it is trained on, and lies in memory then.
-const LARGEST_SHARD: u64 = 256 << 20;
-/// So many shards fit in the smallest cache.
-const IN_A_CACHE: u64 = 4;
-/// Batches of a shard.
-const LEAST_BATCHES: u64 = 4;
-/// The most that there may be.
-pub const MOST_SHARDS: u32 = 65_536;
+const SHARDS_PER_SLOT: u64 = 2;
+/// More shards gain nothing where any host may hold any shard: the last hop of a trial is short enough.
+const MAX_USEFUL_SHARDS: u64 = 64;
+/// Fewer shards leave too little to distribute, whatever a hop costs.
+const MIN_SHARDS: u64 = 4;
+/// The shortest training time of a hop. Its fixed costs are small beside this.
+const MIN_HOP_TIME: Micros = Micros::from_secs(1);
+/// A hop trains for at least its checkpoint's transfer time over this.
+const TRANSFER_SHARE: u64 = 4;
+/// Bytes of a shard. A shard is fetched before it is trained on, and is in memory then.
+const MAX_SHARD_BYTES: u64 = 256 << 20;
+/// Shards that the smallest cache must hold.
+const SHARDS_PER_CACHE: u64 = 4;
+/// Batches that a shard has at least.
+const MIN_BATCHES: u64 = 4;
+/// The most shards that a job may have.
+pub const MAX_SHARDS: u32 = 65_536;
 
-/// Training takes about three forward passes.
-const PASSES: u64 = 3;
-/// Of a number, in shards and checkpoints.
+/// Training on a row takes about as long as so many forward passes.
+const FORWARD_PASSES: u64 = 3;
+/// Bytes of a number, in shards and checkpoints.
 const BYTES: u128 = 4;
 
-/// Slots, and their operations a second, where no host is known.
-const UNKNOWN_SLOTS: u64 = 8;
-const UNKNOWN_FLOPS: u64 = 50_000_000_000;
-/// Bytes a second of a line of which nothing is known.
-const UNKNOWN_LINE: u64 = 125_000_000;
+/// Slots, where no host is known.
+const DEFAULT_SLOTS: u64 = 8;
+/// Operations per second of a slot, where no host is known.
+const DEFAULT_FLOPS: u64 = 50_000_000_000;
+/// The transfer rate of a host that hasn't measured its own.
+const DEFAULT_RATE: BytesPerSecond = BytesPerSecond(125_000_000);
 
-/// What a job is, as far as its shards depend on it. Means are over its trials.
+/// The properties of a job that its shards depend on. Means are over its trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     /// Training rows.
@@ -60,19 +67,19 @@ pub struct Load {
     pub trials: u64,
     /// Rows of the largest batch.
     pub batch: u64,
-    /// Operations that training on one row takes, in the mean.
+    /// Mean operations of training on one row.
     pub flops: u64,
-    /// Bytes of a checkpoint, in the mean.
+    /// Mean bytes of a checkpoint.
     pub checkpoint: u64,
     /// Hosts that keep each shard and train it alone; none: any host fetches any.
     pub replicas: Option<u32>,
 }
 
 impl Load {
-    /// What a job's trials come to over rows of that shape.
+    /// The load of these trials over rows of this shape.
     ///
     /// # Errors
-    /// Where a trial's model can't be built for them.
+    /// Where a trial's model can't be built for this shape.
     pub fn of(
         trials: &[Trial],
         shape: &[u32],
@@ -84,19 +91,19 @@ impl Load {
         for trial in trials {
             let network = validate(&trial.config, shape, outputs)?;
             let state = optimizer_slots(&trial.config.training.optimizer).len();
-            let copies = 1 + u128::try_from(state).unwrap_or(0);
-            flops += u128::from(network.flops_per_row()) * u128::from(PASSES);
+            let copies = 1 + u128::from(to_u64(state));
+            flops += u128::from(network.flops_per_row()) * u128::from(FORWARD_PASSES);
             checkpoints += u128::from(network.parameter_count()) * BYTES * copies;
             batch = batch.max(u64::from(trial.config.training.batch_size));
         }
-        let count = u128::try_from(trials.len()).unwrap_or(1).max(1);
-        let mean = |sum: u128| u64::try_from(sum / count).unwrap_or(u64::MAX);
+        let count = u128::from(to_u64(trials.len())).max(1);
+        let mean = |sum: u128| u64::saturating_from(sum / count);
         let numbers = shape.iter().fold(1, |all: u128, side| all.saturating_mul((*side).into()));
         let bytes = numbers.saturating_add(1).saturating_mul(BYTES).saturating_mul(rows.into());
         Ok(Self {
             rows,
-            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
-            trials: u64::try_from(trials.len()).unwrap_or(u64::MAX),
+            bytes: u64::saturating_from(bytes),
+            trials: to_u64(trials.len()),
             batch,
             flops: mean(flops),
             checkpoint: mean(checkpoints),
@@ -108,7 +115,7 @@ impl Load {
     }
 }
 
-/// A host, as far as shards depend on it.
+/// The properties of a host that shards depend on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ShardHost {
     /// Units at once.
@@ -123,18 +130,18 @@ pub struct ShardHost {
     pub cache: Option<u64>,
 }
 
-/// What the number of shards follows from.
+/// The rule that decided the number of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// Two for each slot.
     Slots,
     /// Two for each trial: there are fewer than slots.
     Trials,
-    /// More bring nothing.
+    /// More would gain nothing.
     Enough,
     /// More would make hops too short for what they cost.
     Hops,
-    /// Fewer would leave too little to share out.
+    /// Fewer would leave too little to distribute.
     Fewest,
     /// Fewer would be too large.
     Size,
@@ -144,7 +151,7 @@ pub enum Reason {
     Batches,
 }
 
-/// A number of shards, and what it rests on.
+/// A number of shards, and the facts that it was chosen by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardCount {
     /// How many.
@@ -153,10 +160,10 @@ pub struct ShardCount {
     pub reason: Reason,
     /// Hosts that it was chosen for; 0: none were known.
     pub hosts: u64,
-    /// Their slots, or as many as were supposed.
+    /// Their slots, or the default number.
     pub slots: u64,
-    /// Microseconds of a hop, on the mean of all slots.
-    pub hop: u64,
+    /// The time of a hop, on the mean of all slots.
+    pub hop: Micros,
     /// Bytes of a checkpoint.
     pub checkpoint: u64,
 }
@@ -166,26 +173,26 @@ pub struct ShardCount {
 pub fn shard_count(load: &Load, hosts: &[ShardHost]) -> ShardCount {
     let hosts: Vec<&ShardHost> = hosts.iter().filter(|host| host.slots > 0).collect();
     let known: u64 = hosts.iter().map(|host| u64::from(host.slots)).sum();
-    let slots = if hosts.is_empty() { UNKNOWN_SLOTS } else { known };
-    let epoch = epoch_micros(load, &hosts);
+    let slots = if hosts.is_empty() { DEFAULT_SLOTS } else { known };
+    let epoch = epoch_time(load, &hosts);
     let mut choice = wanted(load, slots);
-    // Each line goes before those above it.
-    let least = SHORTEST_HOP.saturating_add(way_micros(load, &hosts) / OF_ITS_WAY);
-    choice.no_more(epoch / least, Reason::Hops);
-    choice.no_fewer(FEWEST, Reason::Fewest);
-    choice.no_fewer(load.bytes.div_ceil(LARGEST_SHARD), Reason::Size);
+    // A later line overrides those above it.
+    let least = MIN_HOP_TIME + transfer_time(load, &hosts) / TRANSFER_SHARE;
+    choice.no_more(epoch.0 / least.0, Reason::Hops);
+    choice.no_fewer(MIN_SHARDS, Reason::Fewest);
+    choice.no_fewer(load.bytes.div_ceil(MAX_SHARD_BYTES), Reason::Size);
     choice.no_fewer(load.rows.div_ceil(u64::from(u32::MAX)), Reason::Size);
     if let Some(cache) = hosts.iter().filter_map(|host| host.cache).filter(|of| *of > 0).min() {
-        let fits = load.bytes.saturating_mul(IN_A_CACHE).div_ceil(cache);
+        let fits = load.bytes.saturating_mul(SHARDS_PER_CACHE).div_ceil(cache);
         choice.no_fewer(fits, Reason::Cache);
     }
-    let rows = load.batch.max(1).saturating_mul(LEAST_BATCHES);
+    let rows = load.batch.max(1).saturating_mul(MIN_BATCHES);
     choice.no_more((load.rows / rows).max(1), Reason::Batches);
-    choice.no_more(u64::from(MOST_SHARDS), Reason::Enough);
+    choice.no_more(u64::from(MAX_SHARDS), Reason::Enough);
     ShardCount {
-        shards: u32::try_from(choice.shards).unwrap_or(MOST_SHARDS),
+        shards: u32::saturating_from(choice.shards),
         reason: choice.reason,
-        hosts: u64::try_from(hosts.len()).unwrap_or(u64::MAX),
+        hosts: to_u64(hosts.len()),
         slots,
         hop: epoch / choice.shards.max(1),
         checkpoint: load.checkpoint,
@@ -211,42 +218,41 @@ impl Chosen {
     }
 }
 
-/// As many as keep all busy that can be: where hosts keep shards of their own, each of them wants some.
+/// As many shards as keep all slots busy. Where hosts keep shards of their own, each host needs some.
 fn wanted(load: &Load, slots: u64) -> Chosen {
     let Some(replicas) = load.replicas else {
         let busy = slots.min(load.trials.max(1));
         let reason = if load.trials < slots { Reason::Trials } else { Reason::Slots };
-        let mut choice = Chosen { shards: busy.saturating_mul(FOR_A_SLOT), reason };
-        choice.no_more(ENOUGH, Reason::Enough);
+        let mut choice = Chosen { shards: busy.saturating_mul(SHARDS_PER_SLOT), reason };
+        choice.no_more(MAX_USEFUL_SHARDS, Reason::Enough);
         return choice;
     };
-    let shards = slots.saturating_mul(FOR_A_SLOT).div_ceil(u64::from(replicas.max(1)));
+    let shards = slots.saturating_mul(SHARDS_PER_SLOT).div_ceil(u64::from(replicas.max(1)));
     Chosen { shards, reason: Reason::Slots }
 }
 
-/// An epoch of a trial, on the mean of all slots.
-fn epoch_micros(load: &Load, hosts: &[&ShardHost]) -> u64 {
+/// The time of a trial's epoch, on the mean of all slots.
+fn epoch_time(load: &Load, hosts: &[&ShardHost]) -> Micros {
     let known: Vec<_> = hosts.iter().filter(|host| host.flops > 0).collect();
     let slots: u128 = known.iter().map(|host| u128::from(host.slots)).sum();
     let flops: u128 = known.iter().map(|host| u128::from(host.flops)).sum();
-    let speed = flops.checked_div(slots).unwrap_or(u128::from(UNKNOWN_FLOPS)).max(1);
+    let speed = flops.checked_div(slots).unwrap_or(u128::from(DEFAULT_FLOPS)).max(1);
     let work = u128::from(load.rows).saturating_mul(u128::from(load.flops));
-    u64::try_from(work.saturating_mul(1_000_000) / speed).unwrap_or(u64::MAX)
+    Micros(u64::saturating_from(work.saturating_mul(1_000_000) / speed))
 }
 
-/// A checkpoint's way from a host to the server and on to another one, on middling lines.
-fn way_micros(load: &Load, hosts: &[&ShardHost]) -> u64 {
-    let takes = |line: fn(&ShardHost) -> Option<u64>| {
-        let rate = middle(hosts.iter().map(|host| line(host).unwrap_or(UNKNOWN_LINE)).collect());
-        let micros = u128::from(load.checkpoint) * 1_000_000 / u128::from(rate.max(1));
-        u64::try_from(micros).unwrap_or(u64::MAX)
+/// The time of a checkpoint's transfer from a host to the server and on to another one, at the median rates.
+fn transfer_time(load: &Load, hosts: &[&ShardHost]) -> Micros {
+    let takes = |rate: fn(&ShardHost) -> Option<u64>| {
+        let rates = hosts.iter().map(|host| rate(host).map_or(DEFAULT_RATE, BytesPerSecond));
+        Bytes(load.checkpoint) / median(rates.collect())
     };
-    takes(|host| host.upload).saturating_add(takes(|host| host.download))
+    takes(|host| host.upload) + takes(|host| host.download)
 }
 
-fn middle(mut rates: Vec<u64>) -> u64 {
+fn median(mut rates: Vec<BytesPerSecond>) -> BytesPerSecond {
     rates.sort_unstable();
-    rates.get(rates.len() / 2).copied().unwrap_or(UNKNOWN_LINE)
+    rates.get(rates.len() / 2).copied().unwrap_or(DEFAULT_RATE)
 }
 
 impl fmt::Display for ShardCount {
@@ -263,7 +269,7 @@ impl fmt::Display for ShardCount {
                 write!(out, "{} with {}", counted(hosts, "host"), counted(self.slots, "slot"))?;
             }
         }
-        let (hop, bytes) = (time(self.hop), size(self.checkpoint));
+        let (hop, bytes) = (time(self.hop.0), size(self.checkpoint));
         let why = match self.reason {
             Reason::Slots => "two for each slot",
             Reason::Trials => "two for each trial, of which there are fewer than slots",
@@ -297,50 +303,6 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// The nearest whole rows by weight, in order, none without a row where there are as many; equal shares where no weight is
-/// above 0.
-#[must_use]
-pub fn shares(rows: u64, weights: &[u64]) -> Vec<u64> {
-    let count = u64::try_from(weights.len()).unwrap_or(u64::MAX);
-    let all: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
-    let spare = rows.saturating_sub(count);
-    let (mut sum, mut before) = (0u128, 0);
-    let mut share = |weight: u64, of: u128| {
-        sum += u128::from(weight);
-        let of = of.max(1);
-        let until = (u128::from(spare).saturating_mul(sum) + of / 2) / of;
-        let until = u64::try_from(until).unwrap_or(spare).min(spare);
-        let share = until - before + 1;
-        before = until;
-        share
-    };
-    match all {
-        0 => weights.iter().map(|_| share(1, u128::from(count))).collect(),
-        all => weights.iter().map(|weight| share(*weight, all)).collect(),
-    }
-}
-
-/// Rows of each of so many shards, in proportion to the speeds of the hosts that will keep them: each host as many
-/// as the others, or one more. None where hosts are alike, as far as is known.
-#[must_use]
-pub fn by_speed(rows: u64, shards: u32, hosts: &[ShardHost]) -> Option<Vec<u64>> {
-    let hosts = hosts.iter().filter(|host| host.slots > 0 && host.flops > 0);
-    let mut speeds: Vec<u64> = hosts.map(|host| host.flops).collect();
-    speeds.sort_unstable_by(|a, b| b.cmp(a));
-    // Fewer shards than hosts: the fastest keep them.
-    speeds.truncate(usize::try_from(shards).unwrap_or(usize::MAX));
-    if speeds.first() == speeds.last() || rows < u64::from(shards) {
-        return None;
-    }
-    let count = u32::try_from(speeds.len()).unwrap_or(u32::MAX);
-    let mut weights = Vec::new();
-    for (place, speed) in (0u32..).zip(speeds) {
-        let own = shards / count + u32::from(place < shards % count);
-        weights.extend((0..own).map(|_| speed / u64::from(own.max(1))));
-    }
-    Some(shares(rows, &weights))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_kept_busy_as_far_as_there_are_trials() {
+    fn there_are_two_shards_for_each_slot_that_trials_can_keep_busy() {
         assert_eq!(of(IMAGES, &hosts(6, 1)), (12, Reason::Slots));
         assert_eq!(of(IMAGES, &hosts(3, 2)), (12, Reason::Slots));
         assert_eq!(of(Load { trials: 5, ..IMAGES }, &hosts(30, 1)), (10, Reason::Trials));
@@ -381,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn hops_are_worth_their_way() {
+    fn hops_train_for_a_share_of_their_transfer_time() {
         // 50 s an epoch, and 4 s both ways.
         assert_eq!(of(IMAGES, &hosts(32, 1)), (25, Reason::Hops));
         let heavy = Load { checkpoint: 100 * GB, flops: 1_000, ..IMAGES };
@@ -389,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn without_hosts_or_with_little_data_it_is_sane() {
+    fn without_hosts_or_with_little_data_the_number_is_bounded() {
         assert_eq!(of(IMAGES, &[]), (16, Reason::Slots));
         assert_eq!(of(IMAGES, &[ShardHost::default()]), (16, Reason::Slots), "none with a slot");
         let digits = Load {
@@ -416,29 +378,12 @@ mod tests {
     }
 
     #[test]
-    fn it_says_why() {
+    fn a_count_is_shown_with_its_reason() {
         assert_eq!(
             shard_count(&IMAGES, &hosts(3, 2)).to_string(),
             "12 shards: 3 hosts with 6 slots; a hop takes about 4 s, moves 2 x 25 MB; two for each slot"
         );
         let none = shard_count(&Load { rows: 3, ..IMAGES }, &[]).to_string();
         assert!(none.starts_with("1 shard: no host is known yet; "), "{none}");
-    }
-
-    #[test]
-    fn rows_go_by_speed() {
-        let host = |flops| ShardHost { slots: 1, flops, ..ShardHost::default() };
-        let all = [host(10), host(30), host(20)];
-        assert_eq!(by_speed(606, 6, &all).unwrap(), [151, 151, 101, 101, 51, 51]);
-        assert_eq!(by_speed(102, 2, &all).unwrap(), [61, 41], "the fastest keep them");
-        assert_eq!(
-            by_speed(606, 4, &all).unwrap(),
-            [152, 151, 202, 101],
-            "the fastest has one more"
-        );
-        assert_eq!(by_speed(5, 6, &all), None, "too few rows");
-        assert_eq!(by_speed(100, 2, &[host(10), host(10)]), None);
-        assert_eq!(by_speed(100, 2, &[host(0), host(0)]), None);
-        assert_eq!(shares(10, &[0, 0, 0]), [3, 4, 3]);
     }
 }

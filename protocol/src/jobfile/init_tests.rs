@@ -1,6 +1,6 @@
 //! `init`: models that start from files, which the tests give by letters.
 
-use super::{GivenModel, parse, parse_with};
+use super::{InitModel, parse, parse_with};
 use crate::{
     digest::{BlobRef, Digest},
     spec::{Architecture, Init, JobSpec, ModelSpace, Scale},
@@ -26,7 +26,7 @@ fn with_model(model: &str, scale: &str) -> Result<JobSpec, String> {
             _ => return Err(format!("is `\"{file}\"`, which isn't there")),
         };
         let architecture = Architecture::mlp(hidden);
-        Ok(GivenModel { architecture, parameters: blob(file.as_bytes()), scale })
+        Ok(InitModel { architecture, parameters: blob(file.as_bytes()), scale })
     });
     parsed.map_err(|error| {
         let lines = error.problems().map(|problem| format!("{}: {problem}", problem.line()));
@@ -43,7 +43,7 @@ fn a_model_that_starts_from_a_file_is_that_of_the_file() {
     let job = with_model("init = \"a\"", "").unwrap();
     assert_eq!(job.models, [ModelSpace::mlp(vec![64])]);
     assert_eq!(job.init, [Init { model: 0, file: "a".into(), parameters: blob(b"a") }]);
-    assert_eq!((job.given(0), job.given(1)), (Some(blob(b"a")), None));
+    assert_eq!((job.initial_weights(0), job.initial_weights(1)), (Some(blob(b"a")), None));
     assert_eq!(job.data.scale, Scale::Given(blob(b"scaling")), "its scaling comes with it");
     assert_eq!(with_model("init = \"b\"", "").unwrap().data.scale, Scale::None);
     assert_eq!(with_model("init = \"a\"", "scale = 0.5").unwrap().data.scale, Scale::Constant(0.5));

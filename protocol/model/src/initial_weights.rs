@@ -40,7 +40,7 @@ fn is_of_model(name: &str) -> bool {
 ///
 /// # Errors
 /// Bytes that aren't canonical.
-pub fn given_parameters(checkpoint: &[u8]) -> Result<Vec<u8>, ModelError> {
+pub fn weights_parameters(checkpoint: &[u8]) -> Result<Vec<u8>, ModelError> {
     let views = decode(checkpoint)?;
     let tensors = views.iter().filter(|view| is_of_model(&view.name)).map(TensorView::to_tensor);
     Ok(encode(&tensors.collect::<Vec<_>>())?)
@@ -51,7 +51,7 @@ pub fn given_parameters(checkpoint: &[u8]) -> Result<Vec<u8>, ModelError> {
 ///
 /// # Errors
 /// What [`crate::validate`] refuses; parameters that aren't those of the trial's model, by name.
-pub fn given_checkpoint(
+pub fn weights_checkpoint(
     context: &TrialContext,
     parameters: &[u8],
     lineage: Lineage,
@@ -113,12 +113,12 @@ mod tests {
         let mlp = || Architecture::mlp([5]);
         let other = context(mlp(), OptimizerName::Sgd, 0.9);
         let trained = initial_checkpoint(&other, 1, Lineage::initial(1)).unwrap();
-        let given = given_parameters(&trained).unwrap();
+        let given = weights_parameters(&trained).unwrap();
         let layout = CheckpointLayout::of(&other).unwrap();
         assert_eq!(given.len() as u64, layout.given_layout().unwrap().file_bytes());
 
         let trial = context(mlp(), OptimizerName::Adam, 0.0);
-        let start = given_checkpoint(&trial, &given, Lineage::initial(9)).unwrap();
+        let start = weights_checkpoint(&trial, &given, Lineage::initial(9)).unwrap();
         // The very file that the same parameters from a seed would be in.
         let from_seed = initial_checkpoint(&trial, 1, Lineage::initial(9)).unwrap();
         assert_eq!(start, from_seed);
@@ -131,10 +131,10 @@ mod tests {
         let given = |hidden: &[u32]| {
             let context = of(hidden);
             let file = initial_checkpoint(&context, 1, Lineage::initial(1)).unwrap();
-            given_parameters(&file).unwrap()
+            weights_parameters(&file).unwrap()
         };
         let refusal = |hidden: &[u32], parameters: &[u8]| {
-            let made = given_checkpoint(&of(hidden), parameters, Lineage::initial(1));
+            let made = weights_checkpoint(&of(hidden), parameters, Lineage::initial(1));
             made.unwrap_err().to_string()
         };
         assert_eq!(
@@ -146,6 +146,6 @@ mod tests {
             "tensor `layers.2.bias` of the model is missing"
         );
         assert_eq!(refusal(&[5], &given(&[5, 3])), "tensor `layers.2.bias` is none of the model's");
-        assert!(given_checkpoint(&of(&[5]), b"garbage", Lineage::initial(1)).is_err());
+        assert!(weights_checkpoint(&of(&[5]), b"garbage", Lineage::initial(1)).is_err());
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 
 /// What is in a model file that an `init` names.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GivenModel {
+pub struct InitModel {
     /// Its architecture.
     pub architecture: Architecture,
     /// Its parameters and buffers, as a blob.
@@ -22,17 +22,38 @@ pub struct GivenModel {
 }
 
 /// Opens the model file of an `init`, by its path in the job file.
-pub type OpenModel<'a> = dyn FnMut(&str) -> Result<GivenModel, String> + 'a;
+pub type OpenModel<'a> = dyn FnMut(&str) -> Result<InitModel, String> + 'a;
 
 /// One `[[model]]`.
 pub(super) struct Model {
     space: ModelSpace,
-    given: Option<(String, GivenModel)>,
+    init: Option<(String, InitModel)>,
+}
+
+/// Reads every `[[model]]`. `shape` is the shape of a row, where `[data]` could be read.
+pub(super) fn read_all(
+    root: &Section<'_>,
+    method: Option<Method>,
+    shape: Option<Option<&[u32]>>,
+    open: &mut OpenModel<'_>,
+) -> Option<Vec<Model>> {
+    let node = root.required("model", "at least one `[[model]]` table")?;
+    if node.is_table() {
+        return node
+            .refuse("is one table; write `[[model]]`, with two brackets, for each architecture");
+    }
+    let tables = node.list("a list of tables, each begun by `[[model]]`,")?;
+    if tables.is_empty() {
+        return node.refuse("is empty; at least one `[[model]]` table is wanted");
+    }
+    let models: Vec<Option<Model>> =
+        tables.iter().map(|table| read(table, method, shape, open)).collect();
+    models.into_iter().collect()
 }
 
 /// Reads one `[[model]]`, from its file where it names one. `shape` is the shape of a row, where
 /// `[data]` could be read.
-pub(super) fn read(
+fn read(
     node: &Node<'_>,
     method: Option<Method>,
     shape: Option<Option<&[u32]>>,
@@ -40,15 +61,15 @@ pub(super) fn read(
 ) -> Option<Model> {
     let section = node.section()?;
     let Some(init) = section.optional("init") else {
-        return Some(Model { space: model::space(section, method, shape)?, given: None });
+        return Some(Model { space: model::space(section, method, shape)?, init: None });
     };
     let file = init.string("the path of a model file, as `sojourn export` writes it,")?;
-    let given = match open(file) {
-        Ok(given) => given,
+    let init_model = match open(file) {
+        Ok(model) => model,
         Err(why) => return init.refuse(why),
     };
-    let found = ModelSpace::from(given.architecture.clone());
-    let name = given.architecture.name();
+    let found = ModelSpace::from(init_model.architecture.clone());
+    let name = init_model.architecture.name();
     let agrees = match section.optional("arch") {
         None if section.has_only(&["init"]) => true,
         Some(arch) if section.has_only(&["init", "arch"]) => {
@@ -62,14 +83,15 @@ pub(super) fn read(
             "is `\"{file}\"`, a `{name}` that isn't the model which the other keys say: leave them out"
         ));
     }
-    Some(Model { space: found, given: Some((file.to_owned(), given)) })
+    Some(Model { space: found, init: Some((file.to_owned(), init_model)) })
 }
 
 /// The spaces, and what starts from a file.
 pub(super) fn split(models: Vec<Model>) -> (Vec<ModelSpace>, Vec<Init>) {
     let mut init = Vec::new();
-    let spaces = (0u32..).zip(models).map(|(model, Model { space, given })| {
-        init.extend(given.map(|(file, given)| Init { model, file, parameters: given.parameters }));
+    let spaces = (0u32..).zip(models).map(|(model, Model { space, init: from })| {
+        let from = from.map(|(file, from)| Init { model, file, parameters: from.parameters });
+        init.extend(from);
         space
     });
     (spaces.collect(), init)
@@ -80,10 +102,10 @@ pub(super) fn split(models: Vec<Model>) -> (Vec<ModelSpace>, Vec<Init>) {
 pub(super) fn scale(root: &Section<'_>, models: &[Model]) -> Option<Scale> {
     let mut found: Option<(&str, Scale)> = None;
     for (index, model) in models.iter().enumerate() {
-        let Some((file, given)) = &model.given else { continue };
+        let Some((file, init)) = &model.init else { continue };
         match found {
-            None => found = Some((file.as_str(), given.scale)),
-            Some((_, scale)) if scale == given.scale => {}
+            None => found = Some((file.as_str(), init.scale)),
+            Some((_, scale)) if scale == init.scale => {}
             Some((first, _)) => {
                 let text = format!(
                     "is `\"{file}\"`, which scales its features otherwise than `\"{first}\"`; say which way with `data.scale`"

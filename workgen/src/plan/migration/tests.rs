@@ -16,33 +16,33 @@ fn trial(hops: u32, work: u64) -> PlanTrial {
     }
 }
 
-fn problem(trials: Vec<PlanTrial>, places: usize) -> Problem {
+fn problem(trials: Vec<PlanTrial>, machines: usize) -> Problem {
     let holders = vec![None; trials[0].work.len()];
-    Problem { trials, places: vec![Machine::default(); places], holders }
+    Problem { trials, machines: vec![Machine::default(); machines], holders }
 }
 
 fn plan(problem: &Problem, iterations: u64) -> Schedule {
     assert_eq!(problem.check(), Ok(()));
-    let schedule = Roam.plan(problem, 1, &mut Iterations::new(iterations)).unwrap();
+    let schedule = Migration.plan(problem, 1, &mut Iterations::new(iterations)).unwrap();
     assert_eq!(schedule.check(problem), Ok(()));
     check_moves(problem, &schedule.steps).unwrap();
     schedule
 }
 
-/// Does each trial take its time between hops, in one place and from one to another?
+/// Does each trial take its time between hops, in one machine and from one to another?
 fn check_moves(problem: &Problem, steps: &[Step]) -> Result<(), String> {
     for (number, trial) in (0u32..).zip(&problem.trials) {
         let mut before: Option<&Step> = None;
         for step in steps.iter().filter(|step| step.trial == number) {
-            let latency = problem.places[step.place as usize].latency;
+            let latency = problem.machines[step.machine as usize].latency;
             let from = match (before, trial.at) {
-                (Some(before), _) if before.place != step.place => {
+                (Some(before), _) if before.machine != step.machine => {
                     before.end + trial.send + trial.fetch
                 }
                 (Some(before), _) if before.epoch != step.epoch => before.end + trial.stay,
                 (Some(before), _) if step.start == before.end + latency => step.start,
                 (Some(before), _) => before.end + trial.stay,
-                (None, Some(at)) if at != step.place => trial.free_at + trial.fetch,
+                (None, Some(at)) if at != step.machine => trial.free_at + trial.fetch,
                 (None, _) => trial.begins_at(),
             };
             if step.start < from {
@@ -57,14 +57,14 @@ fn check_moves(problem: &Problem, steps: &[Step]) -> Result<(), String> {
 fn moves(schedule: &Schedule, trials: u32) -> usize {
     let of = |trial: u32| {
         let steps = schedule.steps.iter().filter(move |step| step.trial == trial);
-        let places: Vec<u32> = steps.map(|step| step.place).collect();
-        places.windows(2).filter(|two| two[0] != two[1]).count()
+        let machines: Vec<u32> = steps.map(|step| step.machine).collect();
+        machines.windows(2).filter(|two| two[0] != two[1]).count()
     };
     (0..trials).map(of).sum()
 }
 
 #[test]
-fn one_of_three_trials_is_split_over_two_places() {
+fn one_of_three_trials_is_split_over_two_machines() {
     let problem = problem(vec![trial(10, 3), trial(10, 3), trial(10, 3)], 2);
     assert_eq!(plan(&problem, 0).makespan, 60, "whole trials");
     let schedule = plan(&problem, 50);
@@ -73,8 +73,8 @@ fn one_of_three_trials_is_split_over_two_places() {
 }
 
 #[test]
-fn two_long_trials_share_the_fast_place() {
-    // They exchange places when each has 6 hops to go on the slow one, or has had them: 28 + 28, or 28 + 3 + 24.
+fn two_long_trials_share_the_fast_machine() {
+    // They exchange machines when each has 6 hops to go on the slow one, or has had them: 28 + 28, or 28 + 3 + 24.
     // In thousands: so that a search has a temperature.
     let mut problem = problem(vec![trial(20, 2_000), trial(20, 2_000)], 2);
     for trial in &mut problem.trials {
@@ -88,7 +88,7 @@ fn two_long_trials_share_the_fast_place() {
 }
 
 #[test]
-fn a_trial_goes_on_at_its_place_without_waiting_for_its_checkpoint() {
+fn a_trial_goes_on_at_its_machine_without_waiting_for_its_checkpoint() {
     let mut problem = problem(vec![trial(4, 5)], 1);
     (problem.trials[0].epochs_after, problem.trials[0].send) = (1, 7);
     problem.trials[0].stay = 0;
@@ -104,18 +104,18 @@ fn a_trial_goes_on_at_its_place_without_waiting_for_its_checkpoint() {
 
 #[test]
 fn what_fills_a_gap_ends_when_the_urgent_trial_is_back() {
-    // Trial 0 sends for 8 after its first epoch; trial 1, of hops of 3, has the place meanwhile.
+    // Trial 0 sends for 8 after its first epoch; trial 1, of hops of 3, has the machine meanwhile.
     let mut problem = problem(vec![trial(4, 5), trial(4, 3)], 1);
     for trial in &mut problem.trials {
         (trial.epochs_after, trial.send, trial.stay) = (1, 8, 8);
     }
-    let ground = Ground::new(&problem);
-    let share = |trial, urgency| Share { trial, place: 0, first: 0, end: 8, urgency };
+    let instance = Instance::new(&problem);
+    let share = |trial, urgency| Share { trial, machine: 0, first: 0, end: 8, urgency };
     let fillers = |patience| {
         let mut steps = Vec::new();
         let shares = [share(0, 2), share(1, 1)];
-        let mut floor = Floor::new(&ground);
-        floor.work_off(&shares, patience, &mut |block| block.steps(&ground, &mut steps));
+        let mut simulation = Simulation::new(&instance);
+        simulation.simulate(&shares, patience, &mut |block| block.steps(&instance, &mut steps));
         assert_eq!(Schedule::new(steps.clone()).check(&problem), Ok(()));
         let back = steps.iter().find(|step| (step.trial, step.epoch) == (0, 1)).unwrap().start;
         (steps.iter().filter(|step| step.trial == 1 && step.start < back).count(), back)
@@ -129,26 +129,26 @@ fn what_fills_a_gap_ends_when_the_urgent_trial_is_back() {
 fn measured_at_once_is_about_as_step_by_step() {
     let mut problem = problem(vec![trial(6, 50), trial(6, 40), trial(6, 70)], 2);
     problem.trials.iter_mut().for_each(|trial| trial.epochs_after = 2);
-    let ground = Ground::new(&problem);
+    let instance = Instance::new(&problem);
     let mut shares = Vec::new();
-    ground.finish_earliest(&[2, 0, 1], &mut [0, 0], &mut shares);
-    let mut floor = Floor::new(&ground);
-    let outcome = floor.outcome(&shares, Patience::Long, 0, u64::MAX).unwrap();
-    assert_eq!(floor.outcome(&shares, Patience::Long, 0, outcome.ends), Some(outcome));
-    assert_eq!(floor.outcome(&shares, Patience::Long, 0, outcome.ends - 1), None, "too late");
+    instance.finish_earliest(&[2, 0, 1], &mut [0, 0], &mut shares);
+    let mut simulation = Simulation::new(&instance);
+    let outcome = simulation.outcome(&shares, Patience::Long, 0, u64::MAX).unwrap();
+    assert_eq!(simulation.outcome(&shares, Patience::Long, 0, outcome.ends), Some(outcome));
+    assert_eq!(simulation.outcome(&shares, Patience::Long, 0, outcome.ends - 1), None, "too late");
     let mut last = 0;
     let mut steps = Vec::new();
-    floor.work_off(&shares, Patience::Long, &mut |block| {
-        block.steps(&ground, &mut steps);
+    simulation.simulate(&shares, Patience::Long, &mut |block| {
+        block.steps(&instance, &mut steps);
         last = last.max(block.start);
     });
     let sent = steps.iter().map(|step| step.end).max().unwrap() + 1;
     assert_eq!((outcome.ends, outcome.moves), (sent, 0));
 }
 
-fn moving_trial(shards: u32, places: u32) -> impl Strategy<Value = PlanTrial> {
-    let at = prop_oneof![Just(None), (0..places).prop_map(Some)];
-    let pace = proptest::collection::vec(PACE_ONE..4 * PACE_ONE, places as usize);
+fn moving_trial(shards: u32, machines: u32) -> impl Strategy<Value = PlanTrial> {
+    let at = prop_oneof![Just(None), (0..machines).prop_map(Some)];
+    let pace = proptest::collection::vec(PACE_ONE..4 * PACE_ONE, machines as usize);
     let work = proptest::collection::vec(1_u64..40, shards as usize);
     let times = (0_u64..60, 0_u64..20, 0_u64..20, 0_u64..20);
     (times, at, pace, work, 0..=shards, 0_u32..3).prop_map(
@@ -167,16 +167,16 @@ fn moving_trial(shards: u32, places: u32) -> impl Strategy<Value = PlanTrial> {
 }
 
 fn moving() -> impl Strategy<Value = Problem> {
-    (1_u32..5, 1_u32..4).prop_flat_map(|(shards, places)| {
-        let place = (0_u64..50, 0_u64..3);
-        let place = place.prop_map(|(free_at, latency)| Machine { free_at, latency });
+    (1_u32..5, 1_u32..4).prop_flat_map(|(shards, machines)| {
+        let machine = (0_u64..50, 0_u64..3);
+        let machine = machine.prop_map(|(free_at, latency)| Machine { free_at, latency });
         (
-            proptest::collection::vec(moving_trial(shards, places), 0..7),
-            proptest::collection::vec(place, places as usize),
+            proptest::collection::vec(moving_trial(shards, machines), 0..7),
+            proptest::collection::vec(machine, machines as usize),
         )
-            .prop_map(move |(trials, places)| Problem {
+            .prop_map(move |(trials, machines)| Problem {
                 trials,
-                places,
+                machines,
                 holders: vec![None; shards as usize],
             })
     })
@@ -189,7 +189,7 @@ proptest! {
     fn trials_take_their_time_to_move(problem in moving(), seed: u64) {
         prop_assert_eq!(problem.check(), Ok(()));
         let plan = |iterations| {
-            Roam.plan(&problem, seed, &mut Iterations::new(iterations)).unwrap()
+            Migration.plan(&problem, seed, &mut Iterations::new(iterations)).unwrap()
         };
         let schedule = plan(20);
         prop_assert_eq!(schedule.check(&problem), Ok(()));

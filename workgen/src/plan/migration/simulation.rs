@@ -1,15 +1,15 @@
-//! Places at work on their shares: each trains the most urgent of its trials that is there, or the next to come.
-//! While a more urgent one is on its way, it trains another only as far as that fits in before.
+//! Machines at work on their shares: each trains the most urgent of its trials that is there, or the next to come.
+//! While a more urgent one is on its trial_at, it trains another only as far as that fits in before.
 //!
 //! ```text
-//!   place 0   [ trial 7, epoch 0 ][ trial 2 ][ trial 7, epoch 1 ][ trial 2, the rest ]
+//!   machine 0   [ trial 7, epoch 0 ][ trial 2 ][ trial 7, epoch 1 ][ trial 2, the rest ]
 //!                                 '-- 7 sends --'
 //! ```
 
-use super::{block::Block, ground::Ground, share::Share};
+use super::{block::Block, instance::Instance, share::Share};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// What a place does while somebody more urgent is on its way.
+/// What a machine does while somebody more urgent is on its trial_at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// It trains others, an epoch at a time.
@@ -42,18 +42,18 @@ pub(super) struct Outcome {
     pub(super) last: usize,
     /// By how much trials end after what is aimed at, all together.
     pub(super) late: u64,
-    /// How often a trial changes places.
+    /// How often a trial changes machines.
     pub(super) moves: u64,
 }
 
 /// Where a trial is.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct TrialProgress {
     /// Its next hop, and which of its shares has that.
     next: u64,
     share: usize,
     /// Where it is, and when it may go on there, or anywhere if it is nowhere.
-    place: Option<usize>,
+    machine: Option<usize>,
     here: u64,
     /// When it may go on elsewhere.
     elsewhere: u64,
@@ -61,7 +61,7 @@ struct Way {
     sent: u64,
 }
 
-/// What a place does next.
+/// What a machine does next.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     start: u64,
@@ -70,40 +70,40 @@ struct Choice {
     until: u64,
 }
 
-/// All places and trials, at work. Keeps its memory from one set of shares to the next.
-pub(super) struct Floor<'a, 'b> {
-    ground: &'b Ground<'a>,
+/// All machines and trials, at work. Keeps its memory from one set of shares to the next.
+pub(super) struct Simulation<'a, 'b> {
+    instance: &'b Instance<'a>,
     patience: Patience,
     shares: Vec<Share>,
     /// By trial: its shares, in the order of hops.
     of_trial: Vec<Vec<usize>>,
-    /// By place: its shares that aren't done, the most urgent first.
-    of_place: Vec<Vec<usize>>,
+    /// By machine: its shares that aren't done, the most urgent first.
+    of_machine: Vec<Vec<usize>>,
     /// By share: microseconds of its trial's shares after it, with the moves.
     after: Vec<u64>,
-    /// By place: microseconds of all its shares that are left.
+    /// By machine: microseconds of all its shares that are left.
     load: Vec<u64>,
-    ways: Vec<Way>,
-    /// By place: when it is free.
+    progress: Vec<TrialProgress>,
+    /// By machine: when it is free.
     free: Vec<u64>,
     choices: Vec<Option<Choice>>,
-    /// When which place goes on. An entry that isn't the place's choice holds no more.
+    /// When which machine goes on. An entry that isn't the machine's choice holds no more.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     moves: u64,
 }
 
-impl<'a, 'b> Floor<'a, 'b> {
-    pub(super) fn new(ground: &'b Ground<'a>) -> Self {
-        let (trials, places) = (ground.problem.trials.len(), ground.problem.places.len());
+impl<'a, 'b> Simulation<'a, 'b> {
+    pub(super) fn new(instance: &'b Instance<'a>) -> Self {
+        let (trials, machines) = (instance.problem.trials.len(), instance.problem.machines.len());
         Self {
-            ground,
+            instance,
             patience: Patience::None,
             shares: Vec::new(),
             of_trial: vec![Vec::new(); trials],
-            of_place: vec![Vec::new(); places],
+            of_machine: vec![Vec::new(); machines],
             after: Vec::new(),
             load: Vec::new(),
-            ways: Vec::new(),
+            progress: Vec::new(),
             free: Vec::new(),
             choices: Vec::new(),
             next: BinaryHeap::new(),
@@ -124,17 +124,19 @@ impl<'a, 'b> Floor<'a, 'b> {
             return None;
         }
         let mut outcome = Outcome { ends: 0, last: 0, late: 0, moves: self.moves };
-        for (trial, way) in self.ways.iter().enumerate().filter(|(_, way)| way.next > 0) {
-            outcome.late += way.sent.saturating_sub(aim);
-            if way.sent > outcome.ends {
-                (outcome.ends, outcome.last) = (way.sent, trial);
+        for (trial, trial_at) in
+            self.progress.iter().enumerate().filter(|(_, trial_at)| trial_at.next > 0)
+        {
+            outcome.late += trial_at.sent.saturating_sub(aim);
+            if trial_at.sent > outcome.ends {
+                (outcome.ends, outcome.last) = (trial_at.sent, trial);
             }
         }
         Some(outcome)
     }
 
     /// Works all shares off, block by block.
-    pub(super) fn work_off(
+    pub(super) fn simulate(
         &mut self,
         shares: &[Share],
         patience: Patience,
@@ -146,34 +148,34 @@ impl<'a, 'b> Floor<'a, 'b> {
 
     /// Begins anew; the last end can't come before what this says.
     fn begin(&mut self, shares: &[Share], patience: Patience) -> u64 {
-        let problem = self.ground.problem;
+        let problem = self.instance.problem;
         self.patience = patience;
         self.moves = 0;
-        self.ways.clear();
-        self.ways.extend(problem.trials.iter().map(|trial| Way {
+        self.progress.clear();
+        self.progress.extend(problem.trials.iter().map(|trial| TrialProgress {
             next: 0,
             share: 0,
-            place: trial.at.map(|at| at as usize),
+            machine: trial.at.map(|at| at as usize),
             here: trial.begins_at(),
             elsewhere: trial.free_at + if trial.at.is_some() { trial.fetch } else { 0 },
             sent: 0,
         }));
         self.free.clear();
-        self.free.extend(problem.places.iter().map(|place| place.free_at));
+        self.free.extend(problem.machines.iter().map(|machine| machine.free_at));
         self.choices.clear();
         self.choices.resize(self.free.len(), None);
         self.next.clear();
         self.shares.clear();
         self.shares.extend_from_slice(shares);
-        self.of_trial.iter_mut().chain(&mut self.of_place).for_each(Vec::clear);
+        self.of_trial.iter_mut().chain(&mut self.of_machine).for_each(Vec::clear);
         for (n, share) in shares.iter().enumerate() {
             self.of_trial[share.trial].push(n);
-            self.of_place[share.place].push(n);
+            self.of_machine[share.machine].push(n);
         }
         for list in &mut self.of_trial {
             list.sort_unstable_by_key(|n| shares[*n].first);
         }
-        for list in &mut self.of_place {
+        for list in &mut self.of_machine {
             list.sort_unstable_by_key(|n| {
                 (Reverse(shares[*n].urgency), shares[*n].trial, shares[*n].first)
             });
@@ -181,7 +183,7 @@ impl<'a, 'b> Floor<'a, 'b> {
         self.least()
     }
 
-    /// What each trial and each place has to do, one after the other.
+    /// What each trial and each machine has to do, one after the other.
     fn least(&mut self) -> u64 {
         self.load.clear();
         self.load.resize(self.free.len(), 0);
@@ -189,17 +191,17 @@ impl<'a, 'b> Floor<'a, 'b> {
         self.after.resize(self.shares.len(), 0);
         let mut least = 0;
         for (trial, list) in self.of_trial.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
-            let known = &self.ground.problem.trials[trial];
+            let known = &self.instance.problem.trials[trial];
             let mut after = 0;
             for n in list.iter().rev() {
                 let share = &self.shares[*n];
                 let takes =
-                    (share.end - share.first) * self.ground.hop_takes(share.trial, share.place);
+                    (share.end - share.first) * self.instance.hop_takes(share.trial, share.machine);
                 self.after[*n] = after;
-                self.load[share.place] += takes;
+                self.load[share.machine] += takes;
                 after += takes + known.send + known.fetch;
             }
-            least = least.max(self.ways[trial].here + after - known.fetch);
+            least = least.max(self.progress[trial].here + after - known.fetch);
         }
         let busy = self.load.iter().zip(&self.free).filter(|(load, _)| **load > 0);
         busy.map(|(load, free)| load + free).max().unwrap_or(0).max(least)
@@ -209,82 +211,84 @@ impl<'a, 'b> Floor<'a, 'b> {
     fn run(
         &mut self,
         limit: u64,
-        takes: fn(&Block, &Ground<'a>) -> u64,
+        takes: fn(&Block, &Instance<'a>) -> u64,
         block: &mut dyn FnMut(Block),
     ) -> bool {
-        (0..self.free.len()).for_each(|place| self.choose(place));
-        while let Some(Reverse((start, place))) = self.next.pop() {
-            let choice = self.choices[place].take_if(|choice| choice.start == start);
-            if choice.is_some_and(|choice| self.train(place, choice, takes, block) > limit) {
+        (0..self.free.len()).for_each(|machine| self.choose(machine));
+        while let Some(Reverse((start, machine))) = self.next.pop() {
+            let choice = self.choices[machine].take_if(|choice| choice.start == start);
+            if choice.is_some_and(|choice| self.train(machine, choice, takes, block) > limit) {
                 return false;
             }
         }
         true
     }
 
-    /// A place trains a block. The last end can't come before what this says.
+    /// A machine trains a block. The last end can't come before what this says.
     fn train(
         &mut self,
-        place: usize,
+        machine: usize,
         choice: Choice,
-        takes: fn(&Block, &Ground<'a>) -> u64,
+        takes: fn(&Block, &Instance<'a>) -> u64,
         block: &mut dyn FnMut(Block),
     ) -> u64 {
         let share = self.shares[choice.share];
-        let trial = &self.ground.problem.trials[share.trial];
-        let latency = self.ground.problem.places[place].latency;
-        let way = &mut self.ways[share.trial];
-        let hop = self.ground.hop_takes(share.trial, place) + latency;
+        let trial = &self.instance.problem.trials[share.trial];
+        let latency = self.instance.problem.machines[machine].latency;
+        let trial_at = &mut self.progress[share.trial];
+        let hop = self.instance.hop_takes(share.trial, machine) + latency;
         // Where it goes on at once, an epoch's end is nothing to stop at but for what comes then.
         let end = match (trial.stay, self.patience) {
             (0, Patience::Short | Patience::Long) => share.end,
-            _ => self.ground.next_epoch(share.trial, way.next).min(share.end),
+            _ => self.instance.next_epoch(share.trial, trial_at.next).min(share.end),
         };
         let room = (choice.until - choice.start).saturating_add(hop - self.patience.part(hop));
         let fits = match self.patience {
             Patience::None => u64::MAX,
             Patience::Short | Patience::Long => (room / hop.max(1)).max(1),
         };
-        let end = end.min(way.next.saturating_add(fits));
-        let train = Block { trial: share.trial, place, first: way.next, end, start: choice.start };
+        let end = end.min(trial_at.next.saturating_add(fits));
+        let train =
+            Block { trial: share.trial, machine, first: trial_at.next, end, start: choice.start };
         block(train);
-        let ends = choice.start + takes(&train, self.ground) + latency * (end - way.next - 1);
+        let ends =
+            choice.start + takes(&train, self.instance) + latency * (end - trial_at.next - 1);
         let sent = ends + trial.send;
-        self.moves += u64::from(way.place.is_some_and(|at| at != place));
+        self.moves += u64::from(trial_at.machine.is_some_and(|at| at != machine));
         let done = end == share.end;
-        *way = Way {
+        *trial_at = TrialProgress {
             next: end,
-            share: way.share + usize::from(done),
-            place: Some(place),
+            share: trial_at.share + usize::from(done),
+            machine: Some(machine),
             here: ends + trial.stay,
             elsewhere: sent + trial.fetch,
             sent,
         };
-        let next = way.share;
-        self.free[place] = ends + latency;
-        self.load[place] = self.load[place].saturating_sub(train.takes_about(self.ground));
+        let next = trial_at.share;
+        self.free[machine] = ends + latency;
+        self.load[machine] = self.load[machine].saturating_sub(train.takes_about(self.instance));
         if done {
-            self.of_place[place].retain(|other| *other != choice.share);
+            self.of_machine[machine].retain(|other| *other != choice.share);
         }
-        self.choose(place);
+        self.choose(machine);
         if done && let Some(next) = self.of_trial[share.trial].get(next) {
-            self.choose(self.shares[*next].place);
+            self.choose(self.shares[*next].machine);
         }
-        let rest = Block { first: end, end: share.end, ..train }.takes_about(self.ground);
-        (sent + rest + self.after[choice.share]).max(self.free[place] + self.load[place])
+        let rest = Block { first: end, end: share.end, ..train }.takes_about(self.instance);
+        (sent + rest + self.after[choice.share]).max(self.free[machine] + self.load[machine])
     }
 
-    /// What a place does next: the most urgent share that is there, or the first to come.
-    fn choose(&mut self, place: usize) {
-        let free = self.free[place];
+    /// What a machine does next: the most urgent share that is there, or the first to come.
+    fn choose(&mut self, machine: usize) {
+        let free = self.free[machine];
         let mut best: Option<Choice> = None;
         let (mut until, mut sure) = (u64::MAX, u64::MAX);
-        for &n in &self.of_place[place] {
+        for &n in &self.of_machine[machine] {
             let share = &self.shares[n];
             let (arrives, known) = self.arrives(share);
             let start = free.max(arrives);
             if known && best.is_none_or(|best| start < best.start) {
-                let hop = self.ground.hop_takes(share.trial, place);
+                let hop = self.instance.hop_takes(share.trial, machine);
                 if start.saturating_add(self.patience.part(hop)) <= sure {
                     best = Some(Choice { start, share: n, until: until.max(start) });
                     if start == free {
@@ -295,26 +299,30 @@ impl<'a, 'b> Floor<'a, 'b> {
             }
             until = until.min(start);
         }
-        let before = std::mem::replace(&mut self.choices[place], best);
+        let before = std::mem::replace(&mut self.choices[machine], best);
         if let Some(best) = best
             && before.is_none_or(|before| before.start != best.start)
         {
-            self.next.push(Reverse((best.start, place)));
+            self.next.push(Reverse((best.start, machine)));
         }
     }
 
     /// When a trial can go on with a share, and whether that is known: it may have shares before.
     fn arrives(&self, share: &Share) -> (u64, bool) {
-        let way = &self.ways[share.trial];
-        let at = |place: usize| {
-            if way.place.is_none_or(|at| at == place) { way.here } else { way.elsewhere }
+        let trial_at = &self.progress[share.trial];
+        let at = |machine: usize| {
+            if trial_at.machine.is_none_or(|at| at == machine) {
+                trial_at.here
+            } else {
+                trial_at.elsewhere
+            }
         };
-        if way.next >= share.first {
-            return (at(share.place), true);
+        if trial_at.next >= share.first {
+            return (at(share.machine), true);
         }
-        let known = &self.ground.problem.trials[share.trial];
-        let place = self.shares[self.of_trial[share.trial][way.share]].place;
-        let left = (share.first - way.next) * self.ground.hop_takes(share.trial, place);
-        (at(place) + left + known.send + known.fetch, false)
+        let known = &self.instance.problem.trials[share.trial];
+        let machine = self.shares[self.of_trial[share.trial][trial_at.share]].machine;
+        let left = (share.first - trial_at.next) * self.instance.hop_takes(share.trial, machine);
+        (at(machine) + left + known.send + known.fetch, false)
     }
 }

@@ -1,27 +1,32 @@
 //! Times that no schedule can beat.
 //!
-//! - A place must train all hops of the shards that it alone holds.
-//! - A trial must make all its hops, each on its best place at the least.
-//! - The `k` trials with the most work use `k` places at a time at the most, so even the `k` fastest
-//!   places, shared without loss, need their time for it; and all trials all places (Horvath, Lam and
+//! - A machine must train all hops of the shards that it alone holds.
+//! - A trial must make all its hops, each on its best machine at the least.
+//! - The `k` trials with the most work use `k` machines at a time at the most, so even the `k` fastest
+//!   machines, shared without loss, need their time for it; and all trials all machines (Horvath, Lam and
 //!   Sethi, "A level algorithm for preemptive scheduling", J. ACM 24(1), 1977).
 //!
-//! Where paces differ by trial, a place counts as being as fast as it is for the trial that it suits
+//! Where paces differ by trial, a machine counts as being as fast as it is for the trial that it suits
 //! best. Speeds round up and times down: a bound may be weak, never wrong.
 
 use super::problem::{Machine, PACE_ONE, PlanTrial, Problem};
+use sojourn_protocol::quantity::{mul_div, mul_div_ceil};
 
 /// Fixed point of the speeds.
 const ONE: u128 = 1 << 32;
 
-/// The largest of the bounds.
-pub(super) fn lower(problem: &Problem) -> u64 {
-    let best = Best::new(problem);
-    let trials = best.ends(problem);
-    trials.max(loads(problem)).max(capacity(problem, &best))
+impl Problem {
+    /// No schedule ends before this: the largest of the loads of machines, the capacity of all of them, and the
+    /// longest trial, each with the time before anything can begin.
+    #[must_use]
+    pub fn lower_bound(&self) -> u64 {
+        let best = Best::new(self);
+        let trials = best.ends(self);
+        trials.max(loads(self)).max(capacity(self, &best))
+    }
 }
 
-/// By trial: microseconds that it trains for, each hop on its best place.
+/// By trial: microseconds that it trains for, each hop on its best machine.
 struct Best {
     rest: Vec<u64>,
 }
@@ -34,14 +39,13 @@ impl Best {
                 let pace = match problem.holders.get(shard) {
                     Some(Some(holders)) if !trial.pace.is_empty() => {
                         let paces =
-                            holders.iter().filter_map(|place| trial.pace.get(*place as usize));
+                            holders.iter().filter_map(|machine| trial.pace.get(*machine as usize));
                         paces.copied().min().unwrap_or(anywhere)
                     }
                     _ => anywhere,
                 };
                 let work = trial.work.get(shard).copied().unwrap_or(0);
-                let time = (u128::from(work) * u128::from(pace)).div_ceil(u128::from(PACE_ONE));
-                u64::try_from(time).unwrap_or(u64::MAX)
+                mul_div_ceil(work, pace, PACE_ONE)
             };
             visits(trial, best)
         });
@@ -49,7 +53,7 @@ impl Best {
     }
 
     fn ends(&self, problem: &Problem) -> u64 {
-        let first = problem.places.iter().map(|place| place.free_at).min().unwrap_or(0);
+        let first = problem.machines.iter().map(|machine| machine.free_at).min().unwrap_or(0);
         let busy =
             self.rest.iter().zip(&problem.trials).filter(|(_, trial)| has_hops(problem, trial));
         busy.map(|(rest, trial)| rest + trial.begins_at().max(first)).max().unwrap_or(0)
@@ -69,19 +73,19 @@ fn visits(trial: &PlanTrial, of: impl Fn(usize) -> u64) -> u64 {
     }
 }
 
-/// The place that is busy longest with shards that it alone holds.
+/// The machine that is busy longest with shards that it alone holds.
 fn loads(problem: &Problem) -> u64 {
-    let mut loads = vec![(0_u64, 0_u64, u64::MAX); problem.places.len()];
+    let mut loads = vec![(0_u64, 0_u64, u64::MAX); problem.machines.len()];
     let mut add = |number: usize, shard: usize, times: u64| {
         let alone = match problem.holders.get(shard) {
             Some(Some(holders)) if holders.len() == 1 => holders.first().copied(),
             None | Some(Some(_)) => None,
-            Some(None) => (problem.places.len() == 1).then_some(0),
+            Some(None) => (problem.machines.len() == 1).then_some(0),
         };
-        let Some(place) = alone else { return };
-        let time = problem.time(super::problem::id(number), super::problem::id(shard), place);
+        let Some(machine) = alone else { return };
+        let time = problem.time(super::problem::id(number), super::problem::id(shard), machine);
         let trial = problem.trials.get(number);
-        if let (Some((load, hops, first)), Some(trial)) = (loads.get_mut(place as usize), trial) {
+        if let (Some((load, hops, first)), Some(trial)) = (loads.get_mut(machine as usize), trial) {
             *load += time * times;
             *hops += times;
             *first = (*first).min(trial.begins_at());
@@ -97,17 +101,17 @@ fn loads(problem: &Problem) -> u64 {
             }
         }
     }
-    let ends = loads.iter().zip(&problem.places).filter(|((_, hops, _), _)| *hops > 0);
-    let end = |((load, hops, first), place): (&(u64, u64, u64), &Machine)| {
-        (*first).max(place.free_at) + load + (hops - 1) * place.latency
+    let ends = loads.iter().zip(&problem.machines).filter(|((_, hops, _), _)| *hops > 0);
+    let end = |((load, hops, first), machine): (&(u64, u64, u64), &Machine)| {
+        (*first).max(machine.free_at) + load + (hops - 1) * machine.latency
     };
     ends.map(end).max().unwrap_or(0)
 }
 
-/// What all places, or the fastest of them for the longest trials, can do.
+/// What all machines, or the fastest of them for the longest trials, can do.
 fn capacity(problem: &Problem, best: &Best) -> u64 {
-    // By place: how much slower it is than the best place of the trial that it suits best, as a fraction.
-    let mut slowness = vec![(u64::MAX, 1_u64); problem.places.len()];
+    // By machine: how much slower it is than the best machine of the trial that it suits best, as a fraction.
+    let mut slowness = vec![(u64::MAX, 1_u64); problem.machines.len()];
     for trial in &problem.trials {
         let least = trial.pace.iter().copied().min().unwrap_or(PACE_ONE).max(1);
         let paces = trial.pace.iter().copied().chain(std::iter::repeat(PACE_ONE));
@@ -117,19 +121,19 @@ fn capacity(problem: &Problem, best: &Best) -> u64 {
             }
         }
     }
-    let speed = |((here, least), place): ((u64, u64), &Machine)| {
+    let speed = |((here, least), machine): ((u64, u64), &Machine)| {
         let slow = (u128::from(here) * ONE / u128::from(least)).max(1);
-        ((ONE * ONE).div_ceil(slow), place.free_at)
+        ((ONE * ONE).div_ceil(slow), machine.free_at)
     };
     let mut speeds: Vec<(u128, u64)> =
-        slowness.into_iter().zip(&problem.places).map(speed).collect();
-    // Work is measured on a trial's best place; only whole trials without rounding count, so each
+        slowness.into_iter().zip(&problem.machines).map(speed).collect();
+    // Work is measured on a trial's best machine; only whole trials without rounding count, so each
     // hop gives back the microsecond that rounding may have added.
     let work = |(number, trial): (usize, &PlanTrial)| {
         let least = trial.pace.iter().copied().min().unwrap_or(PACE_ONE);
         let at_best = |shard: usize| {
-            let work = u128::from(trial.work.get(shard).copied().unwrap_or(0));
-            u64::try_from(work * u128::from(least) / u128::from(PACE_ONE)).unwrap_or(0)
+            let work = trial.work.get(shard).copied().unwrap_or(0);
+            mul_div(work, least, PACE_ONE)
         };
         visits(trial, at_best).min(best.rest.get(number).copied().unwrap_or(0))
     };
@@ -137,13 +141,13 @@ fn capacity(problem: &Problem, best: &Best) -> u64 {
     everything(&works, &mut speeds).max(longest(problem, works, speeds))
 }
 
-/// When all work is done if the places share it without loss.
+/// When all work is done if the machines share it without loss.
 fn everything(works: &[u64], speeds: &mut [(u128, u64)]) -> u64 {
     let work: u128 = works.iter().map(|work| u128::from(*work)).sum();
     if work == 0 {
         return 0;
     }
-    // Places join in the order in which they come free; the end is where the work is done.
+    // Machines join in the order in which they come free; the end is where the work is done.
     speeds.sort_by_key(|(_, free)| *free);
     let (mut speed, mut ahead, mut end) = (0_u128, 0_u128, u128::MAX);
     for &(more, free) in speeds.iter() {
@@ -155,12 +159,13 @@ fn everything(works: &[u64], speeds: &mut [(u128, u64)]) -> u64 {
         // speed * end - ahead = work * ONE
         end = (work * ONE + ahead) / speed.max(1);
     }
-    u64::try_from(end).unwrap_or(0)
+    // An end that is too far away bounds nothing.
+    u64::try_from(end).unwrap_or_default()
 }
 
-/// When the longest trials are done if they share the fastest places without loss.
+/// When the longest trials are done if they share the fastest machines without loss.
 fn longest(problem: &Problem, mut works: Vec<u64>, mut speeds: Vec<(u128, u64)>) -> u64 {
-    let first = problem.places.iter().map(|place| place.free_at).min().unwrap_or(0);
+    let first = problem.machines.iter().map(|machine| machine.free_at).min().unwrap_or(0);
     let free = problem.trials.iter().filter(|trial| has_hops(problem, trial));
     let first = first.max(free.map(PlanTrial::begins_at).min().unwrap_or(0));
     works.sort_unstable_by(|a, b| b.cmp(a));
@@ -171,5 +176,5 @@ fn longest(problem: &Problem, mut works: Vec<u64>, mut speeds: Vec<(u128, u64)>)
         speed += faster;
         bound = bound.max(work * ONE / speed.max(1));
     }
-    if bound == 0 { 0 } else { first + u64::try_from(bound).unwrap_or(0) }
+    if bound == 0 { 0 } else { first + u64::try_from(bound).unwrap_or_default() }
 }

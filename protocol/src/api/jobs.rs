@@ -1,0 +1,129 @@
+//! Requests and answers about jobs, for administrators.
+
+use crate::{
+    ids::{HostId, JobId, TrialId, Version},
+    manifest::{DataManifest, DataSplit},
+    spec::JobSpec,
+};
+use serde::{Deserialize, Serialize};
+
+/// A new job; its blobs have been uploaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SubmitRequest {
+    /// The job.
+    pub spec: JobSpec,
+    /// Its data.
+    pub data: DataManifest,
+    /// Run it again though an identical job is there that hasn't been cancelled or failed.
+    pub again: bool,
+    /// Names this call: the same one again, because its answer was lost, gets the same job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<String>,
+}
+
+/// The job is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SubmitAnswer {
+    /// Its id.
+    pub job: JobId,
+    /// Trials that it has.
+    pub trials: u32,
+    /// Was this job already there?
+    pub submitted: Submitted,
+}
+
+/// Whether a submission made a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Submitted {
+    /// A new job was made.
+    New,
+    /// The identical job that was there already is named.
+    Existing,
+}
+
+/// Evaluates a trial's best checkpoint, once: the same request again asks how far that is. One that
+/// failed begins anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EvaluateRequest {
+    /// On which rows.
+    pub split: DataSplit,
+}
+
+/// A job is to stand still until it is resumed: nothing of it is handed out. Units that machines run
+/// end as usual; those that wait on a machine for their turn are taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PauseRequest {
+    /// End what runs, too: hops after the batch that they are at, from where they go on after the job is
+    /// resumed.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// Trials are to train for longer. Saying it again changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ExtendRequest {
+    /// Epochs in all, those that are trained already among them.
+    pub epochs: u32,
+    /// The one trial that is meant; without it, every trial that runs or has finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<TrialId>,
+}
+
+/// Whose turn a job is, and on how many hosts it may be, from now on; what isn't said stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PlacementRequest {
+    /// Jobs of higher priority go first: -100 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// Its share of slot time beside jobs of the same priority: 1 to 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<u32>,
+    /// Hosts that may work at it at a time; 0: as many as there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_hosts: Option<u32>,
+}
+
+/// Which trials of a job are taken back, as if they had trained less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum RollbackRequest {
+    /// This one, to where it had trained at most so many epochs.
+    Trial {
+        /// The trial.
+        trial: TrialId,
+        /// Whole epochs; 0 is its start.
+        epochs: u32,
+    },
+    /// Those that a host, some of whose results were refuted, has worked for since its last confirmed one: to before
+    /// that.
+    Host {
+        /// The host.
+        host: HostId,
+    },
+}
+
+/// A trial that was taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RolledBack {
+    /// The trial.
+    pub trial: TrialId,
+    /// Whole epochs that it has trained now: no more than were asked for, and fewer where no later state is kept.
+    pub epochs: u32,
+    /// Its version now.
+    pub version: Version,
+}

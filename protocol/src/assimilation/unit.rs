@@ -1,0 +1,34 @@
+//! A unit of assimilation work: one acknowledged result.
+
+use crate::{
+    ids::{ClaimId, LeaseId, Version},
+    position::Position,
+    report::Trained,
+    time::Millis,
+    unit::{Hop, Merge},
+};
+use serde::{Deserialize, Serialize};
+
+/// Assimilation work: check what was uploaded under `lease` and make it, or merge it into, the trial's next version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AssimilationUnit {
+    /// The lease whose result it is; the upload lies under it.
+    pub lease: LeaseId,
+    /// The number of this claim.
+    #[serde(rename = "taking")]
+    pub claim: ClaimId,
+    /// It is given to another where nothing is offered for it, and it isn't renewed, for this long.
+    pub term: Millis,
+    /// What was to be done; holds the base, the seeds and the context.
+    pub hop: Hop,
+    /// What the host reported.
+    pub trained: Trained,
+    /// The position that the checkpoint must say.
+    pub expected_end: Position,
+    /// The version to make.
+    pub version: Version,
+    /// How it is merged into the one before, where it doesn't replace it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Merge>,
+}

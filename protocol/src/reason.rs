@@ -1,0 +1,225 @@
+//! Why leases come back unfinished, and why work waits: decisions are made on these types, people read their text.
+
+use crate::{
+    digest::Digest,
+    ids::{HostId, ShardId},
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Why a host gives leases back. It travels as one string; texts that aren't in [`ReleaseReason::SENTENCES`] are
+/// faults.
+///
+/// ```
+/// use sojourn_protocol::reason::ReleaseReason;
+///
+/// assert_eq!(ReleaseReason::from("the client is stopping"), ReleaseReason::Stopping);
+/// assert!(ReleaseReason::from("no space left on device").is_fault());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum ReleaseReason {
+    /// The client stops in good order.
+    Stopping,
+    /// The machine's owner has paused the client for long.
+    Paused,
+    /// The machine has used up its month's budget of bytes.
+    MonthlyBudget,
+    /// The host has ended the lease already, and the server granted it again.
+    Closed,
+    /// The host can't do the unit.
+    Fault(String),
+}
+
+impl ReleaseReason {
+    /// The sentences that stand for reasons without a text of their own.
+    pub const SENTENCES: [(Self, &str); 4] = [
+        (Self::Stopping, "the client is stopping"),
+        (Self::Paused, "the machine's owner has paused the client"),
+        (Self::MonthlyBudget, "the machine has moved as many bytes this month as its owner allows"),
+        (Self::Closed, "the host has ended this lease"),
+    ];
+
+    /// Did something go wrong? False where the host's owner or its cloud provider wants the leases back.
+    #[must_use]
+    pub const fn is_fault(&self) -> bool {
+        match self {
+            Self::Stopping | Self::Paused | Self::MonthlyBudget => false,
+            Self::Closed | Self::Fault(_) => true,
+        }
+    }
+
+    /// The text of it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        if let Self::Fault(text) = self {
+            return text;
+        }
+        Self::SENTENCES.iter().find(|(reason, _)| reason == self).map_or("", |(_, text)| text)
+    }
+}
+
+impl fmt::Display for ReleaseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<String> for ReleaseReason {
+    fn from(text: String) -> Self {
+        match Self::SENTENCES.into_iter().find(|(_, sentence)| *sentence == text) {
+            Some((reason, _)) => reason,
+            None => Self::Fault(text),
+        }
+    }
+}
+
+impl From<&str> for ReleaseReason {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<ReleaseReason> for String {
+    fn from(reason: ReleaseReason) -> Self {
+        match reason {
+            ReleaseReason::Fault(text) => text,
+            other => other.as_str().to_owned(),
+        }
+    }
+}
+
+/// Why a job, a trial or an evaluation doesn't go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitReason {
+    /// The job is paused.
+    Paused {
+        /// Leases of it that hosts still hold.
+        leases_live: u64,
+    },
+    /// Its job is paused.
+    JobPaused,
+    /// The search has ended; the best trial is being evaluated on the test data.
+    Testing,
+    /// The store has lost a blob of the job's data.
+    LostBlob(Digest),
+    /// The store has lost the trial's checkpoint.
+    LostCheckpoint(Digest),
+    /// No host is in contact.
+    NoHosts,
+    /// A host is in its cool-down, and gets no work until it ends.
+    Cooldown {
+        /// The host.
+        host: HostId,
+        /// Its name.
+        name: String,
+        /// What it is in its cool-down for.
+        cause: CooldownCause,
+    },
+    /// No host has the memory for the trial.
+    NoMemory,
+    /// No host has the cache space for another replica of the shard.
+    NoReplicaSpace(ShardId),
+    /// No host of the trial's numeric class is in contact.
+    NoClass(Digest),
+}
+
+/// Why a host is in its cool-down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CooldownCause {
+    /// It has given back lease after lease, the last one for this reason.
+    Releases(ReleaseReason),
+    /// Its trainers have failed again and again, the last time with this error, where it is known.
+    Failures(Option<String>),
+}
+
+impl fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Paused { leases_live: 0 } => {
+                f.write_str("it is paused: resume it, and it goes on")
+            }
+            Self::Paused { leases_live: 1 } => {
+                f.write_str("it is paused; 1 unit is still with a machine")
+            }
+            Self::Paused { leases_live } => {
+                write!(f, "it is paused; {leases_live} units are still with machines")
+            }
+            Self::JobPaused => f.write_str("its job is paused"),
+            Self::Testing => f.write_str("the best trial is being evaluated on the test data"),
+            Self::LostBlob(blob) => write!(
+                f,
+                "the server's store has lost blob {blob} of the job's data: submit the job again to send it anew"
+            ),
+            Self::LostCheckpoint(blob) => {
+                write!(f, "the server's store has lost its checkpoint {blob}")
+            }
+            Self::NoHosts => f.write_str("no host is in contact"),
+            Self::Cooldown { host, name, cause } => {
+                write!(f, "host {host} (`{name}`) is given no work for a while, as {cause}")
+            }
+            Self::NoMemory => f.write_str("no host in contact has the memory for it"),
+            Self::NoReplicaSpace(shard) => write!(
+                f,
+                "no host in contact has the room in its cache to keep shard {shard}: let an owner lend more, or \
+                 start a client on another machine"
+            ),
+            Self::NoClass(class) => {
+                write!(f, "no host of numeric class {} is in contact", class.short())
+            }
+        }
+    }
+}
+
+impl fmt::Display for CooldownCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Releases(reason) => {
+                write!(f, "it has given back unit after unit: {reason}")
+            }
+            Self::Failures(error) => {
+                let error = error.as_deref().unwrap_or("not told");
+                write!(f, "its trainers have failed again and again: {error}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_release_reason_travels_as_its_sentence() {
+        let fault = (ReleaseReason::Fault("no room left".into()), "no room left");
+        for (reason, sentence) in ReleaseReason::SENTENCES.into_iter().chain([fault]) {
+            let json = serde_json::to_string(&reason).unwrap();
+            assert_eq!(json, format!("\"{sentence}\""));
+            assert_eq!(serde_json::from_str::<ReleaseReason>(&json).unwrap(), reason);
+            assert_eq!((reason.to_string(), reason.as_str()), (sentence.to_owned(), sentence));
+        }
+    }
+
+    #[test]
+    fn only_what_nobody_wanted_is_a_fault() {
+        let faults = ReleaseReason::SENTENCES.map(|(reason, _)| reason.is_fault());
+        assert_eq!(faults, [false, false, false, true]);
+        assert!(ReleaseReason::Fault(String::new()).is_fault());
+    }
+
+    #[test]
+    fn reasons_to_wait_are_sentences() {
+        let name = "gpu-1".to_owned();
+        let cause = CooldownCause::Releases(ReleaseReason::Fault("no room".into()));
+        let waits = WaitReason::Cooldown { host: HostId(3), name, cause };
+        assert_eq!(
+            waits.to_string(),
+            "host 3 (`gpu-1`) is given no work for a while, as it has given back unit after unit: no room"
+        );
+        let unknown = CooldownCause::Failures(None).to_string();
+        assert_eq!(unknown, "its trainers have failed again and again: not told");
+        let paused = |leases_live| WaitReason::Paused { leases_live }.to_string();
+        assert!(paused(0).contains("resume it") && paused(1).contains("1 unit is"));
+        assert!(paused(2).contains("2 units are"));
+    }
+}

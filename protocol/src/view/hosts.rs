@@ -1,0 +1,138 @@
+//! Hosts, as reading commands see them.
+
+use crate::{
+    digest::Digest,
+    ids::{Epoch, HostId, JobId, LeaseId, TrialId, Version},
+    inventory::{Links, Measured},
+    metrics::is_default,
+    time::{Millis, UnixMillis},
+};
+use serde::{Deserialize, Serialize};
+
+/// A host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HostView {
+    /// Its id.
+    pub host: HostId,
+    /// Its name.
+    pub name: String,
+    /// Whether it may work.
+    pub state: HostState,
+    /// When it last was in contact; none since the server started.
+    pub seen_at: Option<UnixMillis>,
+    /// Slots in all.
+    pub slots: u32,
+    /// What they compute on; none until it has said so.
+    pub devices: Vec<DeviceView>,
+    /// Blobs in its cache.
+    pub cached: u64,
+    /// Bytes that its cache may hold; unknown where it hasn't said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<u64>,
+    /// How fast bytes go between it and the server.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub links: Links,
+    /// Leases that it holds.
+    pub leases: Vec<HeldView>,
+    /// Results of its that were used.
+    pub used: u64,
+    /// Leases of its that ran out.
+    pub expired: u64,
+    /// The share of deadlines that it may be expected to keep, in thousandths: of its last leases, the latest
+    /// counting most. None before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<u64>,
+    /// Results that other hosts came to as well, and how many of them since the last one that they didn't.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub confirmed: u64,
+    /// As long as this is below ten, it hasn't earned trust.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub confirmed_in_row: u32,
+    /// Results that others agreed were different.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub refuted: u64,
+    /// Where any was refuted: what it has delivered since its last confirmed result.
+    #[serde(default, rename = "doubtful", skip_serializing_if = "Vec::is_empty")]
+    pub suspects: Vec<SuspectResult>,
+    /// Trainer errors that it reported.
+    pub failures: u64,
+    /// The last of them.
+    pub last_error: Option<String>,
+    /// Microseconds that its slots spent on results that were used.
+    pub train_micros: u64,
+}
+
+/// A version that a refuted host made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Doubtful))]
+pub struct SuspectResult {
+    /// The job.
+    pub job: JobId,
+    /// The trial.
+    pub trial: TrialId,
+    /// The version.
+    pub version: Version,
+    /// The epoch that it belongs to.
+    pub epoch: Epoch,
+}
+
+/// A kind of processor that a host trains on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DeviceView {
+    /// `cpu`, or the GPUs' name.
+    pub name: String,
+    /// Its slots.
+    pub slots: u32,
+    /// The numeric class of its trainers.
+    pub numeric_class: Digest,
+    /// Floating-point operations per second of one slot, as its trainer measured.
+    pub flops: f64,
+    /// Bytes of memory that one unit may take; unknown where none are said.
+    #[serde(default)]
+    pub memory: Option<u64>,
+    /// What units took there, as the host measured.
+    #[serde(default)]
+    pub measured: Vec<Measured>,
+    /// How far the server's estimates of units' times lay from what they took there, lately: thousandths of
+    /// what they took. None before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate_error: Option<u64>,
+}
+
+/// Whether a host may work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum HostState {
+    /// In contact.
+    Live,
+    /// Not heard of for longer than a lease lasts.
+    Away,
+    /// In contact, but given nothing until then after repeated errors.
+    Resting {
+        /// When it is given work again.
+        until: UnixMillis,
+    },
+    /// Its token was revoked.
+    Revoked,
+}
+
+/// A lease that a host holds, in a line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HeldView {
+    /// The lease.
+    pub lease: LeaseId,
+    /// The job.
+    pub job: JobId,
+    /// The trial.
+    pub trial: TrialId,
+    /// What it is: `train` or `evaluate`, epoch and shards.
+    pub unit: String,
+    /// Whether the host said that it runs.
+    pub running: bool,
+    /// How long ago it was granted.
+    pub age: Millis,
+}
