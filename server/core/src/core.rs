@@ -127,7 +127,7 @@ impl Core {
         times.into_iter().flatten().min()
     }
 
-    /// Who may do a unit.
+    /// The rules of who may do a unit.
     pub(crate) fn eligibility(&self) -> Eligibility<'_> {
         let cost = Cost {
             state: &self.state,
@@ -152,7 +152,7 @@ impl Core {
         self.views().job_waits(self.state.jobs.get(&job)?)
     }
 
-    /// What reading commands see.
+    /// The answers to queries.
     pub(crate) fn views(&self) -> Views<'_> {
         Views { eligible: self.eligibility(), queue: &self.queue, clock: &self.clock }
     }

@@ -40,7 +40,7 @@ macro_rules! requests {
     ($($name:ident { $($field:ident: $type:ty),* } => $answer:ty, $pattern:pat => $value:expr;)*) => {$(
         #[doc = concat!("[`Command::", stringify!($name), "`], with its answer.")]
         #[derive(Debug, Clone)]
-        #[expect(clippy::empty_structs_with_brackets, missing_docs, reason = "the command says it")]
+        #[expect(missing_docs, reason = "the command says it")]
         pub struct $name {
             $(pub $field: $type,)*
         }

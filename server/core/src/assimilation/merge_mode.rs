@@ -1,9 +1,8 @@
-//! How results are taken in where the server chooses: in hop order while that keeps the hosts busy, else merged
-//! (DESIGN section 7).
+//! The merge mode of trials, where the server chooses: in hop order while that keeps the hosts busy, else merged.
 //!
-//! Trials merge while fewer of them can go on than a share of the live slots: as many as fill the slots that the others
-//! leave idle, the most remaining work first. They go back when there are half as many trials again, so that no single
-//! host that comes and goes makes them change their ways.
+//! Trials merge while the running trials are fewer than a share of the live slots: as many of them as fill the idle slots,
+//! those with the most remaining work first. They go back to hop order when there are half as many trials again. So no
+//! single host that comes and goes makes them switch. `docs/internals/merging.md` has the reasons.
 
 use crate::{
     cost::Occupancy,
@@ -21,11 +20,11 @@ use sojourn_protocol::{
 };
 use std::cmp::Reverse;
 
-/// Slots, and trials that can go on.
+/// Slots, and running trials.
 struct Balance {
     slots: u64,
     trials: u64,
-    /// Slots that have nothing to do, beside what is decided so far.
+    /// Slots that stay idle after the decisions so far.
     idle: u64,
 }
 
@@ -121,18 +120,18 @@ impl MergeModeHandler<'_> {
         Balance { slots, trials, idle: slots.saturating_sub(trials) }
     }
 
-    /// The trials of a job where the server chooses, and which of them merge: as many as fill what is idle. For those
-    /// that do there may be half as many trials again.
+    /// The trials of a job where the server chooses, and which of them merge: as many as fill the idle slots. Trials that
+    /// merge already go on up to half as many trials again.
     fn to_merge(&self, job: JobId, balance: &mut Balance) -> Vec<(TrialId, bool)> {
         let Some(job) = self.ledger.state.jobs.get(&job) else { return Vec::new() };
-        let Some(ranks) = self.ledger.index.remaining(job.id) else { return Vec::new() };
+        let Some(remaining) = self.ledger.index.remaining(job.id) else { return Vec::new() };
         if job.spec.placement.order != OrderChoice::Auto || !job.is_open() {
             return Vec::new();
         }
         let mut trials: Vec<&Trial> =
-            ranks.running().filter_map(|(trial, _)| job.trial(trial)).collect();
+            remaining.running().filter_map(|(trial, _)| job.trial(trial)).collect();
         trials.sort_by_key(|of| {
-            (Reverse(of.merging.is_some()), Reverse(ranks.left_of(of.id)), of.id)
+            (Reverse(of.merging.is_some()), Reverse(remaining.work_of(of.id)), of.id)
         });
         let more = to_u64(job.data.train.len()).saturating_sub(1);
         let share = job.spec.placement.merge_below;
@@ -147,7 +146,7 @@ impl MergeModeHandler<'_> {
         merges.collect()
     }
 
-    /// Is nothing under way of a trial but single hops, that nobody has been promised to go on from?
+    /// Are only single hops of a trial running, without a provisional lease after them?
     fn can_begin(&self, trial: &Trial) -> bool {
         trial.waiting().next().is_none()
             && self.occupancy().provisional_of(trial).is_none()
@@ -157,7 +156,7 @@ impl MergeModeHandler<'_> {
     }
 }
 
-/// Is nothing out of it, nor anything gathered that hasn't been used?
+/// Is nothing of it in flight, nor gathered and not used yet?
 fn is_drained(merging: &Merging, gathers: bool) -> bool {
     merging.in_flight().next().is_none() && (merging.flushed || !gathers)
 }

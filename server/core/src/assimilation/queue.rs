@@ -1,4 +1,4 @@
-//! Results that wait for an assimilator, or are with one; and how fast they end.
+//! The queue of assimilators: results that wait or are claimed, and how fast they end.
 
 use crate::command::ReplyTo;
 use sojourn_protocol::{
@@ -11,30 +11,30 @@ use std::{
     ops::Bound,
 };
 
-/// Over how many seconds the rate is taken.
+/// Seconds over which the rate is taken.
 const RATE_SECONDS: u64 = 60;
 
-/// A unit that an assimilator has.
+/// A unit that an assimilator has claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// The taking's number.
+    /// The number of the claim.
     id: ClaimId,
-    /// Who was to be told.
+    /// The reply that it was given with.
     to: ReplyTo,
-    /// It is given to another then.
+    /// When the claim expires.
     until: UnixMillis,
-    /// Since when it is a unit.
+    /// When it was queued.
     since: UnixMillis,
 }
 
-/// All of them. Each is in the line or taken, not both.
+/// The queue. A result is in it or claimed, not both.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct AssimilationQueue {
-    /// In the order in which they are handed out.
+    /// Results in the order in which they are given out.
     queue: BTreeMap<u64, LeaseId>,
-    /// Their places in the line, and since when they are units.
+    /// The place of each result in the queue, and when it was queued.
     places: BTreeMap<LeaseId, (u64, UnixMillis)>,
-    /// The next one's place.
+    /// The place of the next one.
     next: u64,
     claims: BTreeMap<LeaseId, Claim>,
     last: ClaimId,
@@ -44,7 +44,7 @@ pub(crate) struct AssimilationQueue {
 }
 
 impl AssimilationQueue {
-    /// At the end of the line, unless it is there already or somebody has it; whether nobody has.
+    /// Queues a result, unless it is queued or claimed. True where it isn't claimed.
     pub(crate) fn push(&mut self, lease: LeaseId, now: UnixMillis) -> bool {
         let free = !self.claims.contains_key(&lease);
         if free {
@@ -61,31 +61,31 @@ impl AssimilationQueue {
         }
     }
 
-    /// The first that waits behind a place, or of all; with its own place.
+    /// The first result behind a place, or of all; with its own place.
     pub(crate) fn first_behind(&self, place: Option<u64>) -> Option<(u64, LeaseId)> {
         let from = place.map_or(Bound::Unbounded, Bound::Excluded);
         let mut line = self.queue.range((from, Bound::Unbounded));
         line.next().map(|(place, lease)| (*place, *lease))
     }
 
-    /// Those that wait, in order.
+    /// Results that wait, in order.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = LeaseId> + '_ {
         self.queue.values().copied()
     }
 
-    /// Those that assimilators have.
+    /// Results that are claimed.
     pub(crate) fn claimed(&self) -> impl ExactSizeIterator<Item = LeaseId> + '_ {
         self.claims.keys().copied()
     }
 
-    /// Since when a result is a unit.
+    /// When a result was queued.
     pub(crate) fn since(&self, lease: LeaseId) -> Option<UnixMillis> {
         let waiting = self.places.get(&lease).map(|(_, since)| *since);
         waiting.or_else(|| self.claims.get(&lease).map(|claim| claim.since))
     }
 
-    /// Gives one that waits to whoever asked, for a term. Numbers of takings go on where another server's ended: they
-    /// follow the clock.
+    /// Gives a waiting result out, for a term. The numbers of claims follow the clock, so that they go on where those of
+    /// another server ended.
     pub(crate) fn claim(
         &mut self,
         lease: LeaseId,
@@ -101,13 +101,13 @@ impl AssimilationQueue {
         Some(claim)
     }
 
-    /// Begins a taking's term anew; whether it lives.
+    /// Begins the term of a claim again. True where the claim still holds.
     pub(crate) fn renew(&mut self, lease: LeaseId, claim: ClaimId, until: UnixMillis) -> bool {
         let known = self.claims.get_mut(&lease).filter(|known| known.id == claim);
         known.map(|known| known.until = until).is_some()
     }
 
-    /// It is no unit any more.
+    /// Forgets a result: it is queued and claimed no more.
     pub(crate) fn forget(&mut self, lease: LeaseId) {
         self.claims.remove(&lease);
         if let Some((place, _)) = self.places.remove(&lease) {
@@ -115,7 +115,7 @@ impl AssimilationQueue {
         }
     }
 
-    /// An offer has ended it.
+    /// An offer has ended a result.
     pub(crate) fn end(&mut self, lease: LeaseId, now: UnixMillis) {
         self.forget(lease);
         self.ended += 1;
@@ -129,12 +129,12 @@ impl AssimilationQueue {
         }
     }
 
-    /// Puts those back into the line whose term is over; how many.
+    /// Puts results back whose claims have expired. How many.
     pub(crate) fn expire(&mut self, now: UnixMillis) -> usize {
         self.give_back(|claim| claim.until <= now)
     }
 
-    /// Nobody hears the answer to a request: what it took goes back into the line; how many that are.
+    /// The connection of a request is gone: puts the results back that it claimed. How many.
     pub(crate) fn hang_up(&mut self, to: ReplyTo) -> usize {
         self.give_back(|claim| claim.to == to)
     }
@@ -147,7 +147,7 @@ impl AssimilationQueue {
         back.len()
     }
 
-    /// Is each in the line or taken, and in its place?
+    /// Is each result queued or claimed, and in its place?
     pub(crate) fn agree(&self) -> bool {
         let places = self.queue.iter().map(|(place, lease)| (*lease, *place));
         let waiting = self.places.iter().map(|(lease, (place, _))| (*lease, *place));
@@ -156,7 +156,7 @@ impl AssimilationQueue {
             && self.claims.keys().all(|lease| !self.places.contains_key(lease))
     }
 
-    /// When the first term is over.
+    /// When the first claim expires.
     pub(crate) fn first_claim_end(&self) -> Option<UnixMillis> {
         self.claims.values().map(|claim| claim.until).min()
     }

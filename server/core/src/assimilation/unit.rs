@@ -1,4 +1,4 @@
-//! What an assimilator gets to do with a result, and what its offer must fit.
+//! The work of an assimilator for a result, and how its offer must fit that.
 
 use crate::{command::MergeOffer, state::State};
 use sojourn_protocol::{
@@ -35,7 +35,7 @@ impl State {
         })
     }
 
-    /// How a result is to be merged, where its trial's are.
+    /// How a result is to be merged; `None` where the trial's results aren't.
     fn merge_of(&self, lease: LeaseId, trained: &Trained) -> Option<Merge> {
         let lease = self.lease(lease)?;
         let job = self.jobs.get(&lease.unit.job())?;
@@ -58,7 +58,7 @@ impl State {
         })
     }
 
-    /// What an offer says of a merge, as it is remembered; `None` where it isn't what was to be done.
+    /// The record of a merge that was offered; `None` where the offer doesn't fit the work.
     pub(crate) fn merge_record(
         &self,
         lease: LeaseId,

@@ -20,7 +20,7 @@ pub(crate) struct Dispatcher<'a> {
 }
 
 impl Dispatcher<'_> {
-    /// Who gets which unit.
+    /// The choice of units.
     pub(crate) fn scheduler(&self) -> Scheduler<'_> {
         Scheduler::new(&self.leases.ledger, self.leases.hosts, self.data, self.policy)
     }

@@ -134,7 +134,7 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
-    /// What there is to say to a host: leases to drop and to stop, reports that have ended, blobs to evict, leases that
+    /// The answer for a host: leases to drop and to stop, reports that have ended, blobs to evict, leases that
     /// it should hold and doesn't, new leases.
     pub(crate) fn work(
         &mut self,
@@ -193,7 +193,7 @@ impl Dispatcher<'_> {
         })
     }
 
-    /// What the slots could do with beside the leases that are sent again: no more than twice their number in all.
+    /// The demand that remains beside the leases that are sent again: no more than twice the slots in all.
     fn remaining_demand(
         &self,
         host: HostId,

@@ -1,6 +1,6 @@
 //! Waiting hosts are looked at after each step in which something has changed for them.
 //!
-//! What has become runnable of one trial is offered at once to the hosts that it fits. After other changes all waiting
+//! Units of one trial that have become runnable are offered at once to the hosts that they fit. After other changes all waiting
 //! hosts are looked at: in one step where they are few, else in batches (`sweep.rs`).
 
 use super::{Waiters, Wake, WakeUps, dispatcher::Dispatcher, long_polls::Rank, sweep::SWEEP_BATCH};

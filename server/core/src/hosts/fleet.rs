@@ -1,8 +1,7 @@
-//! The hosts in contact and what they can do: kept from event to event.
+//! The fleet: the hosts in contact with their devices and speeds, kept up to date with each change.
 //!
-//! A host comes with its first inventory and slots, and goes when it wasn't heard of for a lease's term, when it
-//! has no slots any more, or when it is revoked. Every change has a number, so that what was planned for
-//! another fleet is known to be stale.
+//! A host joins with its first inventory and slots. It leaves when it wasn't heard of for a lease's term, when it has no
+//! slots any more, or when it is revoked. Every change has a number, so that a plan for another fleet is known as stale.
 
 use sojourn_protocol::{
     digest::Digest,
@@ -15,7 +14,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-/// The speed of a place that takes exactly its work: a place of twice the speed takes half of it.
+/// The reference speed: a device of twice the speed takes half of the time.
 pub(crate) const SPEED_ONE: u64 = 1 << 16;
 
 /// The slots of one device of a host in contact.
@@ -27,7 +26,7 @@ pub(crate) struct DevicePool {
     pub(crate) slots: u32,
     /// The numeric class of each.
     pub(crate) class: Digest,
-    /// How fast each is, beside [`SPEED_ONE`].
+    /// How fast each is, relative to [`SPEED_ONE`].
     pub(crate) speed: u64,
 }
 
@@ -35,20 +34,20 @@ pub(crate) struct DevicePool {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Fleet {
     hosts: BTreeMap<HostId, Vec<DevicePool>>,
-    /// Places by speed, the fastest first, of each numeric class.
+    /// Devices by speed, the fastest first, of each numeric class.
     by_speed: BTreeMap<Digest, BTreeSet<(Reverse<u64>, HostId)>>,
-    /// When to look whether a host is still there.
+    /// When to check whether a host is still present.
     check_at: BTreeSet<(UnixMillis, HostId)>,
-    /// Speeds of all slots together.
+    /// The sum of the speeds of all slots.
     capacity: u64,
     /// All slots.
     slots: u64,
-    /// Grows with every host that comes, goes or has other slots.
+    /// Grows with every host that joins, leaves or has other slots.
     version: u64,
 }
 
 impl Fleet {
-    /// A host has these places now; speeds alone don't make another fleet. True where it is another one.
+    /// A host has these devices now. True where the fleet is another one; speeds alone don't make it so.
     pub(crate) fn set(
         &mut self,
         host: HostId,
@@ -80,7 +79,7 @@ impl Fleet {
         !same
     }
 
-    /// A host's places, in order, are this fast now; speeds alone don't make another fleet.
+    /// A host's devices, in order, have these speeds now.
     pub(crate) fn set_speeds(&mut self, host: HostId, speeds: impl Iterator<Item = u64>) {
         let Some(pools) = self.hosts.get_mut(&host) else { return };
         self.capacity = self.capacity.saturating_sub(capacity(pools));
@@ -98,7 +97,7 @@ impl Fleet {
         self.capacity = self.capacity.saturating_add(capacity(pools));
     }
 
-    /// A host is gone. True where it was there.
+    /// A host leaves. True where it was in the fleet.
     pub(crate) fn leave(&mut self, host: HostId) -> bool {
         let there = self.uncount(host).is_some();
         self.version += u64::from(there);
@@ -120,7 +119,7 @@ impl Fleet {
         Some(pools)
     }
 
-    /// Hosts that may be gone, by `now`; each is to be said to be there until some time, or to have left.
+    /// Hosts whose presence is to be checked by `now`. The caller calls `present_until` or `leave` for each.
     pub(crate) fn due_for_check(&mut self, now: UnixMillis) -> Vec<HostId> {
         let mut due = Vec::new();
         while let Some((at, host)) = self.check_at.first().copied().filter(|(at, _)| *at <= now) {
@@ -132,12 +131,12 @@ impl Fleet {
         due
     }
 
-    /// A host is there; look again then.
+    /// A host is present: check again then.
     pub(crate) fn present_until(&mut self, host: HostId, at: UnixMillis) {
         self.check_at.insert((at, host));
     }
 
-    /// When to look next.
+    /// When the next check is due.
     #[must_use]
     pub(crate) fn next_check(&self) -> Option<UnixMillis> {
         self.check_at.first().map(|(at, _)| *at)
@@ -149,24 +148,24 @@ impl Fleet {
         self.slots
     }
 
-    /// Every host with its places.
+    /// Every host with its devices.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = (HostId, &[DevicePool])> + '_ {
         self.hosts.iter().map(|(host, pools)| (*host, pools.as_slice()))
     }
 
-    /// A host's places; none where it isn't there.
+    /// A host's devices; none where it isn't in the fleet.
     #[must_use]
     pub(crate) fn pools(&self, host: HostId) -> &[DevicePool] {
         self.hosts.get(&host).map_or(&[], Vec::as_slice)
     }
 
-    /// The speed of a host's fastest place; 0 where it isn't there.
+    /// The speed of a host's fastest device; 0 where it isn't in the fleet.
     #[must_use]
     pub(crate) fn speed(&self, host: HostId) -> u64 {
         self.pools(host).iter().map(|pool| pool.speed).max().unwrap_or(0)
     }
 
-    /// The speed of the fastest place, of a numeric class where one is asked for; 0 where there is none.
+    /// The speed of the fastest device, of a numeric class where one is given; 0 where there is none.
     #[must_use]
     pub(crate) fn fastest(&self, class: Option<Digest>) -> u64 {
         let first = |of_class: &BTreeSet<(Reverse<u64>, HostId)>| {
@@ -178,7 +177,7 @@ impl Fleet {
         }
     }
 
-    /// The hosts of so many of the fastest places, of a numeric class where one is asked for; one that has several
+    /// The hosts of so many of the fastest devices, of a numeric class where one is given. A host with several devices
     /// comes several times.
     #[must_use]
     pub(crate) fn by_speed(&self, class: Option<Digest>, most: usize) -> Vec<HostId> {
@@ -189,7 +188,7 @@ impl Fleet {
         pools.into_iter().take(most).map(|(_, host)| *host).collect()
     }
 
-    /// The speeds of all slots together.
+    /// The sum of the speeds of all slots.
     #[must_use]
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity
@@ -212,13 +211,13 @@ fn capacity(pools: &[DevicePool]) -> u64 {
         .fold(0, |all, pool| all.saturating_add(pool.speed.saturating_mul(u64::from(pool.slots))))
 }
 
-/// Microseconds for work at a speed.
+/// Microseconds that work takes at a speed.
 #[must_use]
 pub(crate) fn training_time(work: u64, speed: u64) -> u64 {
     mul_div(work, SPEED_ONE, speed.max(1))
 }
 
-/// When to look at a host that was heard of at `seen_at`.
+/// When to check a host that was heard of at `seen_at`.
 #[must_use]
 pub(crate) fn next_presence_check(seen_at: UnixMillis, term: Millis) -> UnixMillis {
     seen_at + Millis(term.0.saturating_add(1))

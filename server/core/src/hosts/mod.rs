@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How often the sessions of hosts are looked for that were silent for long.
 const SILENT_SWEEP_INTERVAL: Millis = Millis::from_secs(3600);
 
-/// What a host has released without reporting anything in between.
+/// Releases of a host since its last report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReleaseHistory {
     /// Calls that released leases since the last report.
@@ -48,7 +48,7 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// What a host has said, if it was heard of.
+    /// A host's session, if it was heard of.
     pub(crate) fn session(&self, host: HostId) -> Option<&Session> {
         self.sessions.get(&host)
     }
@@ -110,7 +110,7 @@ impl Hosts {
         self.cooldowns.values().copied().min()
     }
 
-    /// What a host has released since its last report.
+    /// The releases of a host since its last report.
     pub(crate) fn releases(&self, host: HostId) -> Option<&ReleaseHistory> {
         self.releases.get(&host)
     }

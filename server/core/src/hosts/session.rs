@@ -1,4 +1,4 @@
-//! What a host has said of itself since the server started: devices, slots, links, cache.
+//! The session of a host: the devices, slots, links and cache that it has reported since the server started.
 
 use crate::state::Job;
 use sojourn_protocol::{
@@ -10,29 +10,29 @@ use sojourn_protocol::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Kinds of processor that one host may have.
+/// Devices that one host may have.
 const MAX_DEVICES: usize = 16;
 /// Workloads of one device that are remembered.
 const MAX_MEASURED: usize = 256;
 
-/// A host since the server started.
+/// The reports of a host since the server started.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Session {
     /// When it was last heard of.
     pub(crate) seen_at: UnixMillis,
     /// Slots in all.
     pub(crate) slots: u32,
-    /// Since when it says that a slot of it is idle.
+    /// Since when it reports an idle slot.
     pub(crate) idle_since: Option<UnixMillis>,
-    /// How fast bytes go to it and from it.
+    /// The bandwidth of its links.
     pub(crate) links: Links,
-    /// Bytes that its cache may hold, where it says so.
+    /// Bytes that its cache may hold, if it is limited.
     pub(crate) cache: Option<u64>,
     /// Digests in its cache.
     pub(crate) cached: BTreeSet<Digest>,
-    /// Of jobs that it was chosen for: which shards are among them.
+    /// By job and shard, is it in the cache? Of jobs for which that is indexed.
     shards: BTreeMap<JobId, Vec<bool>>,
-    /// What its slots compute on, by name; none until its inventory came.
+    /// Its devices by name; none until its inventory came.
     pub(crate) devices: BTreeMap<String, DeviceSlots>,
 }
 
@@ -55,19 +55,19 @@ impl DeviceRef<'_> {
 /// The slots of one device.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DeviceSlots {
-    /// How many, as the host said last.
+    /// How many, as the host reported last.
     pub(crate) count: u32,
-    /// What they compute on.
+    /// The device.
     pub(crate) device: Device,
-    /// The most bytes of memory that units took there.
+    /// Peak bytes of memory by workload.
     pub(crate) peaks: BTreeMap<Workload, u64>,
-    /// Units for which the memory wasn't enough.
+    /// Workloads for which the memory wasn't enough.
     pub(crate) ran_out: BTreeSet<Workload>,
 }
 
 impl Session {
-    /// Takes in what a host has; how many slots it has it says with what they could do with. True where its
-    /// devices are others than before, or took something else.
+    /// Takes an inventory in. True where the devices or their measurements have changed. The number of slots comes with
+    /// the demand.
     pub(crate) fn set_inventory(&mut self, inventory: &Inventory) -> bool {
         let cached = inventory.cached.iter().copied().collect();
         if self.cached != cached {
@@ -92,7 +92,7 @@ impl Session {
         true
     }
 
-    /// Takes in what its slots could do with now. True where one is idle and none was.
+    /// Takes the demand of its slots in. True where a slot has become idle and none was.
     pub(crate) fn set_demand(&mut self, demand: &[Demand], now: UnixMillis) -> bool {
         let idle = demand.iter().any(|demand| demand.idle > 0);
         let is_new = idle && self.idle_since.is_none();
@@ -121,7 +121,7 @@ impl Session {
         }
     }
 
-    /// By shard of a job, is it in its cache? Where that is worked out.
+    /// By shard of a job, is it in the cache? Where that is indexed.
     #[must_use]
     pub(crate) fn shards_of(&self, job: JobId) -> Option<&[bool]> {
         self.shards.get(&job).map(Vec::as_slice)

@@ -1,5 +1,5 @@
-//! Which open trial has the most work left: kept from event to event, so that a decision begins with the
-//! trials that matter and needn't look at the others.
+//! A job's trials by their remaining work, kept up to date with each event. A decision begins with the trials that matter
+//! and needn't look at the others.
 
 use sojourn_protocol::{ids::TrialId, time::UnixMillis};
 use std::{
@@ -7,25 +7,25 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-/// A job's running trials by the work that they have left, in microseconds at the reference speed.
+/// A job's running trials by their remaining work, in microseconds at the reference speed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RemainingWorkIndex {
-    /// Those of which a hop could be granted, the longest first, and since when.
+    /// Trials with a runnable hop, the most remaining work first, and since when they have one.
     open: BTreeMap<(Reverse<u64>, TrialId), UnixMillis>,
-    /// All of them, likewise.
+    /// All running trials, likewise.
     running: BTreeSet<(Reverse<u64>, TrialId)>,
-    /// What each one has left, and since when it is open.
+    /// The remaining work of each, and since when it has a runnable hop.
     by_trial: BTreeMap<TrialId, (RemainingWork, Option<UnixMillis>)>,
-    /// The work of all of them together.
+    /// The remaining work of all of them together.
     total: u64,
 }
 
-/// What a trial has left.
+/// The remaining work of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RemainingWork {
     /// In microseconds at the reference speed.
     pub(crate) work: u64,
-    /// Hops of it that one more host would make go on at once: it stands with this part of its work.
+    /// Hops of it that would run at once with one more host. The trial is ranked by this part of its work.
     pub(crate) at_once: u64,
 }
 
@@ -36,7 +36,7 @@ impl RemainingWork {
 }
 
 impl RemainingWorkIndex {
-    /// A trial has so much work left, and is open or not, now.
+    /// Sets the remaining work of a trial, and whether it has a runnable hop now.
     pub(crate) fn set(&mut self, trial: TrialId, left: RemainingWork, open: bool, now: UnixMillis) {
         let work = left.rank();
         if let Some((_, since)) = self.by_trial.get_mut(&trial).filter(|(was, _)| *was == left) {
@@ -61,7 +61,7 @@ impl RemainingWorkIndex {
         }
     }
 
-    /// A trial has ended, or has nothing left to train. Since when it was open, where it was.
+    /// A trial has ended, or has nothing left to train. Since when it had a runnable hop.
     pub(crate) fn remove(&mut self, trial: TrialId) -> Option<UnixMillis> {
         let (left, since) = self.by_trial.remove(&trial)?;
         self.running.remove(&(Reverse(left.rank()), trial));
@@ -70,12 +70,12 @@ impl RemainingWorkIndex {
         since
     }
 
-    /// Open trials with what they have left, and since when they are open: the longest first, ties by id.
+    /// Trials with a runnable hop, with their remaining work and since when: the most first, ties by id.
     pub(crate) fn open(&self) -> impl Iterator<Item = (TrialId, u64, UnixMillis)> + '_ {
         self.open.iter().map(|((Reverse(work), trial), since)| (*trial, *work, *since))
     }
 
-    /// Running trials with what they have left, the longest first, ties by id.
+    /// Running trials with their remaining work: the most first, ties by id.
     pub(crate) fn running(&self) -> impl Iterator<Item = (TrialId, u64)> + '_ {
         self.running.iter().map(|(Reverse(work), trial)| (*trial, *work))
     }
@@ -86,9 +86,9 @@ impl RemainingWorkIndex {
         self.by_trial.len()
     }
 
-    /// What a running trial has left, in microseconds at the reference speed.
+    /// The remaining work of a running trial, in microseconds at the reference speed.
     #[must_use]
-    pub(crate) fn left_of(&self, trial: TrialId) -> u64 {
+    pub(crate) fn work_of(&self, trial: TrialId) -> u64 {
         self.by_trial.get(&trial).map_or(0, |(left, _)| left.work)
     }
 
@@ -98,13 +98,13 @@ impl RemainingWorkIndex {
         self.by_trial.is_empty()
     }
 
-    /// The most that any running trial has left.
+    /// The most remaining work of a running trial.
     #[must_use]
     pub(crate) fn longest(&self) -> u64 {
         self.running.first().map_or(0, |(Reverse(work), _)| *work)
     }
 
-    /// What all running trials have left together.
+    /// The remaining work of all running trials together.
     #[must_use]
     pub(crate) fn total(&self) -> u64 {
         self.total

@@ -1,4 +1,4 @@
-//! What a user does with a running job: pauses it, resumes it, has it train for longer, cancels it.
+//! Job control: pause, resume, extend, cancel.
 
 use super::JobHandler;
 use crate::{
@@ -75,7 +75,7 @@ impl JobHandler<'_> {
     }
 }
 
-/// The trials that are to train for longer; none where all that are meant do so already.
+/// The trials that are extended; none where all train for so long already.
 fn to_extend(
     job: &Job,
     epochs: u32,

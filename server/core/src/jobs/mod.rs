@@ -19,7 +19,7 @@ mod submit;
 use crate::{event::Event, fault::CoreFault, results::ResultHandler, state::State};
 use sojourn_protocol::ids::JobId;
 
-/// What users and operators do with jobs.
+/// Commands of users and operators.
 pub(crate) struct JobHandler<'a> {
     pub(crate) results: ResultHandler<'a>,
 }

@@ -1,4 +1,4 @@
-//! What a user changes of a running job's placement: its priority, its share, and on how many hosts it may be.
+//! Changes of a running job's placement: its priority, its share, and its number of hosts.
 
 use super::JobHandler;
 use crate::{event::Event, reply::Reply, state::Job};
@@ -26,7 +26,7 @@ impl JobHandler<'_> {
     }
 }
 
-/// What a request changes; nothing where all is so already.
+/// The event of a change; `None` where nothing changes.
 fn changed(job: &Job, request: PlacementRequest) -> Result<Option<Event>, ApiError> {
     let is = &job.spec.placement;
     let invalid = |message: String| Err(ApiError::new(ErrorKind::Invalid, message));

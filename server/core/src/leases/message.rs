@@ -16,7 +16,7 @@ use sojourn_protocol::{
 use std::collections::BTreeSet;
 
 impl Occupancy<'_> {
-    /// A live lease as it goes over the wire.
+    /// The message of a live lease.
     pub(crate) fn lease_message(&self, lease: LeaseId) -> Option<unit::Lease> {
         let known = self.state.leases.get(&lease)?;
         let deadline = self.leases.deadline(lease);
@@ -34,7 +34,7 @@ impl Occupancy<'_> {
         })
     }
 
-    /// A promised lease as it goes over the wire.
+    /// The message of a provisional lease.
     pub(crate) fn provisional_message(
         &self,
         provisional: &ProvisionalLease,
@@ -52,7 +52,7 @@ impl Occupancy<'_> {
         })
     }
 
-    /// What was promised to a host that doesn't hold it: the answer was lost, or the host began anew.
+    /// The provisional leases that a host should hold and doesn't: the answer was lost, or the host has restarted.
     pub(crate) fn missing_provisional(
         &self,
         host: HostId,

@@ -18,18 +18,18 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeMap;
 
-/// An id that a host names counts as promised before the server started, where it is no further than this beyond
-/// those that are known.
+/// An unknown id that a host names counts as given provisionally by an earlier server, where it is no further than this
+/// beyond the known ones.
 const MAX_UNKNOWN_IDS: u64 = 1 << 16;
 
-/// A lease that is granted when the result that it goes on from is taken in.
+/// A lease that is granted when the result before it was taken in.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ProvisionalLease {
-    /// As it will be.
+    /// The lease as it will be.
     pub(crate) lease: Lease,
     /// Where it begins.
     pub(crate) start: Position,
-    /// What it begins with: what the lease before it has made, as its host says.
+    /// The checkpoint that it begins with: that of the lease before it, as its host reports.
     pub(crate) base: BlobRef,
     /// Microseconds that it should take.
     pub(crate) takes: u64,
@@ -37,23 +37,23 @@ pub(crate) struct ProvisionalLease {
     pub(crate) why: String,
 }
 
-/// All promises that are open.
+/// All open provisional leases.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ProvisionalLeases {
     by_host: BTreeMap<(HostId, LeaseId), ProvisionalLease>,
-    /// By the lease whose result is awaited.
+    /// By the lease before it, whose result is awaited.
     after: BTreeMap<LeaseId, (HostId, LeaseId)>,
-    /// The last id that was promised.
+    /// The last id that was given provisionally.
     last: LeaseId,
 }
 
 impl ProvisionalLeases {
-    /// The last id that was promised.
+    /// The last id that was given provisionally.
     pub(crate) fn last(&self) -> LeaseId {
         self.last
     }
 
-    /// Promises a lease, which goes on from the result of another.
+    /// Adds a lease, which goes on from the result of another.
     pub(crate) fn insert(&mut self, after: LeaseId, provisional: ProvisionalLease) {
         let key = (provisional.lease.host, provisional.lease.id);
         self.last = self.last.max(provisional.lease.id);
@@ -61,7 +61,7 @@ impl ProvisionalLeases {
         self.by_host.insert(key, provisional);
     }
 
-    /// What goes on from a lease's result.
+    /// The provisional lease that goes on from a lease's result.
     pub(crate) fn after(&self, lease: LeaseId) -> Option<&ProvisionalLease> {
         self.by_host.get(self.after.get(&lease)?)
     }
@@ -72,7 +72,7 @@ impl ProvisionalLeases {
         self.by_host.remove(&key)
     }
 
-    /// Takes a host's promise out.
+    /// Takes a host's provisional lease out.
     pub(crate) fn take(&mut self, host: HostId, lease: LeaseId) -> Option<ProvisionalLease> {
         let provisional = self.by_host.remove(&(host, lease))?;
         self.after.retain(|_, key| *key != (host, lease));
@@ -99,12 +99,12 @@ impl ProvisionalLeases {
         after.into_iter().filter_map(|after| self.take_after(after)).collect()
     }
 
-    /// Was it promised to that host?
+    /// Does the host have this provisional lease?
     pub(crate) fn has(&self, host: HostId, lease: LeaseId) -> bool {
         self.by_host.contains_key(&(host, lease))
     }
 
-    /// What was promised to a host.
+    /// The provisional leases of a host.
     pub(crate) fn of(&self, host: HostId) -> impl Iterator<Item = &ProvisionalLease> {
         let all = (host, LeaseId(0))..=(host, LeaseId(u64::MAX));
         self.by_host.range(all).map(|(_, provisional)| provisional)
@@ -115,8 +115,8 @@ impl ProvisionalLeases {
         self.by_host.keys().map(|(_, lease)| *lease)
     }
 
-    /// A host names an id that nobody knows: a server may have promised it before it ended. No other lease is to
-    /// have it, as the host would take that for the one that it has.
+    /// A host names an unknown id: an earlier server may have given it provisionally. No other lease gets this id, as the
+    /// host would take that for the one that it has.
     pub(crate) fn was_provisional(&mut self, lease: LeaseId, last_lease: LeaseId) {
         let known = self.last.max(last_lease);
         if lease > known && lease.0 - known.0 <= MAX_UNKNOWN_IDS {

@@ -1,4 +1,4 @@
-//! What reading commands see of the assimilators' queue.
+//! Views of the assimilators' queue.
 
 use super::Views;
 use crate::effect::AssimilationCounts;

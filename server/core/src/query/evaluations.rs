@@ -1,4 +1,4 @@
-//! What reading commands see of evaluations outside the search.
+//! Views of evaluations outside the search.
 
 use super::Views;
 use crate::state::{ExtraEnd, ExtraEvaluation, ExtraResult, Job, RequestedEvaluation, Trial};
@@ -21,7 +21,7 @@ impl Views<'_> {
         view.ok_or_else(|| ApiError::new(ErrorKind::Internal, "the evaluation was not opened"))
     }
 
-    /// Those of a trial, whole: the ended ones in the order in which they ended, then the open ones.
+    /// The evaluations of a trial: the ended ones in the order in which they ended, then the open ones.
     pub(crate) fn evaluations(
         &self,
         job: JobId,
@@ -33,7 +33,7 @@ impl Views<'_> {
         Ok(ended.chain(open.map(|extra| self.open_view(job, extra))).collect())
     }
 
-    /// One of them, whole.
+    /// An evaluation of a job, by name.
     pub(crate) fn evaluation_of(
         &self,
         job: &Job,

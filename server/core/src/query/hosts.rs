@@ -1,4 +1,4 @@
-//! What reading commands see of hosts.
+//! Views of hosts and their devices.
 
 use super::Views;
 use crate::{
@@ -56,7 +56,7 @@ impl Views<'_> {
         })
     }
 
-    /// What a refuted host has delivered, in any job, since its last confirmed result.
+    /// Hops that a refuted host has delivered, in any job, since its last confirmed result.
     fn suspect_hops_of(&self, host: HostId) -> Vec<SuspectResult> {
         let of_job = |job: &Job| {
             let job_id = job.id;

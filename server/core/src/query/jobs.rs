@@ -1,4 +1,4 @@
-//! What reading commands see of jobs and trials.
+//! Views of jobs and trials.
 
 use super::Views;
 use crate::state::{Job, JobEnd, Trial, TrialEnd};

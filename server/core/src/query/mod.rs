@@ -1,4 +1,4 @@
-//! What reading commands see of the state.
+//! Views of the state: the answers to queries.
 //!
 //! | file | holds |
 //! |---|---|
@@ -21,7 +21,7 @@ use crate::{
 use sojourn_protocol::error::ApiError;
 use std::ops::Deref;
 
-/// All that can be read.
+/// Everything that the answers to queries rest on.
 #[derive(Clone, Copy)]
 pub(crate) struct Views<'a> {
     pub(crate) eligible: Eligibility<'a>,

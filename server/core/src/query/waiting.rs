@@ -27,12 +27,12 @@ impl Views<'_> {
         })
     }
 
-    /// Why nothing of a job can be done, where its data is missing.
+    /// Why nothing of a job can be done: its data is lost.
     pub(crate) fn data_waits(&self, job: &Job) -> Option<WaitReason> {
         self.state.lost_data(job).map(WaitReason::LostBlob)
     }
 
-    /// Why no host takes work, where none does.
+    /// Why no host takes work, if none does.
     pub(crate) fn hosts_wait(&self) -> Option<WaitReason> {
         let mut cooldowns = self.hosts.cooldowns();
         if let Some((host, _)) = cooldowns.find(|(_, until)| *until > self.now) {

@@ -33,7 +33,7 @@ impl ResultHandler<'_> {
         LeaseHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }
     }
 
-    /// Who may do a unit.
+    /// The rules of who may do a unit.
     pub(crate) fn eligibility(&self) -> Eligibility<'_> {
         Eligibility::new(&self.ledger, self.hosts, self.data)
     }

@@ -1,4 +1,4 @@
-//! What can't be the result of a lease, though it is well-formed.
+//! Checks whether a well-formed report can be the result of its lease.
 
 use crate::{
     event::UnitKey,
@@ -13,7 +13,7 @@ use sojourn_protocol::{
     unit::shard_index,
 };
 
-/// The largest sum of losses that is believed.
+/// The largest sum of losses that is accepted.
 const MAX_LOSS: f64 = 1e100;
 
 /// Why an outcome can't be one of this wanted lease.
@@ -130,7 +130,7 @@ fn wrong_sums(job: &Job, sums: &[Sums], top_k: Option<u32>) -> Option<String> {
     })
 }
 
-/// What was counted by class is what was to be counted, over the rows of the sums.
+/// The counts by class are those that were asked for, over the rows of the sums.
 fn wrong_classes(job: &Job, evaluated: &Evaluated, asked: ClassDetail) -> Option<String> {
     let Some(by_class) = &evaluated.by_class else {
         return (asked != ClassDetail::Nothing).then(|| "nothing was counted by class".into());

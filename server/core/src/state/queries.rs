@@ -20,7 +20,7 @@ use sojourn_protocol::{
 use std::sync::Arc;
 
 impl State {
-    /// Running trials with results that wait for nothing but to be taken in.
+    /// Running trials with results that wait to be taken in.
     pub(crate) fn trials_with_results(&self) -> Vec<(JobId, TrialId)> {
         let trials = self.jobs.values().flat_map(|job| {
             let trials =
@@ -30,7 +30,7 @@ impl State {
         trials.collect()
     }
 
-    /// Is there a result of this lease that waits to be assimilated, first in its trial's line?
+    /// Is there a result of this lease that can be assimilated now: the first that waits of its trial, not being verified?
     pub(crate) fn is_to_assimilate(&self, lease: LeaseId) -> bool {
         let Some(past) = self.past.get(&lease) else { return false };
         let unit = past.lease.unit;
@@ -47,7 +47,7 @@ impl State {
         Some((&past.lease, trained))
     }
 
-    /// Units that could be granted to somebody.
+    /// How many units could be granted.
     pub(crate) fn supply(&self) -> usize {
         self.jobs.values().map(Job::supply).sum()
     }
@@ -82,7 +82,7 @@ impl State {
         self.trial(job, trial).map(InFlight::of).unwrap_or_default()
     }
 
-    /// How results of a lease's job are checked, where they are, and how far its host is trusted.
+    /// How the results of a lease's job are verified, if they are, and how far its host is trusted.
     pub(crate) fn verification_of(&self, lease: LeaseId) -> Option<(Verify, Trust)> {
         let lease = self.lease(lease)?;
         let job = self.jobs.get(&lease.unit.job())?;
@@ -95,7 +95,7 @@ impl State {
         self.hosts.get(&host).is_some_and(|host| host.trust.is_lost())
     }
 
-    /// What a host whose trust is lost has delivered to a job's trials since its last confirmed result.
+    /// Hops of a job that a host has delivered since its last confirmed result, if it has lost trust.
     pub(crate) fn suspect_hops<'a>(
         &'a self,
         host: HostId,

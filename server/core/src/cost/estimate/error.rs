@@ -2,7 +2,7 @@
 
 use super::figure::quarter;
 
-/// The smoothed distance of what units took from what they should have taken.
+/// The smoothed distance of measured times from estimates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EstimateError {
     thousandths: u64,

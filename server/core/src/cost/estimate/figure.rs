@@ -1,4 +1,4 @@
-//! A time that is measured again and again: its mean, and how far single ones lie from it.
+//! A time that is measured again and again: its smoothed mean and deviation.
 
 /// A smoothed time with its smoothed deviation, in nanoseconds per row.
 ///

@@ -1,16 +1,15 @@
-//! How long units take: measured by place and workload; guessed before that.
+//! How long units take: measured by device and workload, and guessed before that.
 //!
-//! A guess is what the model's FLOPs and the place's benchmark say, times two ratios: how this workload's
-//! times compare with such guesses wherever it was measured, and how this place's do whatever it trained. A
-//! workload that wasn't measured yet compares as others do: else it would seem shorter than all that were.
-//! So one measurement anywhere makes the guesses for everything else better.
+//! A guess is the model's FLOPs over the device's benchmark, times two ratios of measured to guessed times: that of the
+//! workload on all devices, and that of the device over all workloads. A workload that wasn't measured yet gets the
+//! typical ratio of the others; else it would seem shorter than they. So one measurement improves all guesses.
 //!
 //! ```text
-//!   time(place, workload) = measured there, or
-//!                           3 x FLOPs / FLOP/s  x  ratio(workload)  x  ratio(place)
+//!   time(device, workload) = measured there, or
+//!                            3 x FLOPs / FLOP/s  x  ratio(workload)  x  ratio(device)
 //! ```
 //!
-//! All in whole nanoseconds per row, so that what they decide is the same on any machine.
+//! All times are whole nanoseconds per row, so that decisions are the same on any machine.
 
 mod error;
 mod figure;
@@ -30,19 +29,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Forward and backward together cost about three forward passes.
 const PASSES: u64 = 3;
-/// Operations per second of a host that has said nothing.
+/// Operations per second of a device without a benchmark.
 const UNKNOWN_FLOPS: u64 = 1_000_000_000;
 /// The speed at which work is counted: a FLOP a nanosecond.
 const REFERENCE_FLOPS: u64 = 1_000_000_000;
-/// The pace of a place of the reference speed; slower ones have a larger one.
+/// The pace of a device of the reference speed. Slower ones have a larger one.
 pub(crate) const PACE_ONE: u64 = 1 << 32;
 
-/// The ratio of workloads on the whole forgets what it was, once it is of so many.
+/// The typical ratio is a mean over about so many workloads.
 const TYPICAL_OF: u64 = 16;
 
-/// Workloads of which hosts' word is taken: beyond that, one that makes them up would fill the memory.
+/// Workloads that hosts may report: a host that makes some up must not fill the memory.
 const MAX_REPORTED: usize = 10_000;
-/// Hosts that may tell of each of them.
+/// Hosts that may report each of them.
 const MAX_REPORTERS: usize = 10;
 
 /// Names a workload among those that are known here.
@@ -54,16 +53,16 @@ pub(crate) struct WorkloadId(usize);
 pub(crate) struct Estimates {
     ids: BTreeMap<Workload, WorkloadId>,
     workloads: Vec<WorkloadFigures>,
-    /// The ratio of workloads on the whole, and of how many.
+    /// The typical ratio of workloads, and of how many.
     typical: (Ratio, u64),
-    /// The same when work was last told to have changed.
+    /// The typical ratio when it was last announced to have changed.
     announced: Ratio,
     /// By trial.
     jobs: BTreeMap<JobId, Vec<WorkloadId>>,
     devices: BTreeMap<HostId, BTreeMap<String, DeviceFigures>>,
-    /// Entries of all places together.
+    /// Entries of all devices together.
     entries: usize,
-    /// The least bytes of memory that units took as their most: on processors, and on GPUs.
+    /// The lowest reported peak of memory by workload, in bytes: on processors, and on GPUs.
     least_peaks: BTreeMap<bool, BTreeMap<Workload, u64>>,
 }
 
@@ -83,13 +82,13 @@ struct DeviceFigures {
     error: EstimateError,
 }
 
-/// What a place is, for an estimate.
+/// A device, as estimates know it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeviceKey<'a> {
     pub(crate) host: HostId,
     /// Its device.
     pub(crate) device: &'a str,
-    /// What the device says that it computes a second.
+    /// Operations per second, as the device reports.
     pub(crate) flops: f64,
 }
 
@@ -125,7 +124,7 @@ impl Estimates {
         trials.get(usize::try_from(trial.0).ok()?).copied()
     }
 
-    /// Takes a measurement: a hop of `rows` took `micros` of training at a place.
+    /// Takes a measurement: a hop of `rows` took `micros` of training on a device.
     pub(crate) fn measured(
         &mut self,
         device: DeviceKey<'_>,
@@ -148,7 +147,7 @@ impl Estimates {
         self.figures(device).error.take(expected, per_row);
     }
 
-    /// What was measured once says something of everything else at that place, and of that workload elsewhere.
+    /// A first measurement corrects the ratio of the workload, or else of the device.
     fn learn(&mut self, device: DeviceKey<'_>, workload: WorkloadId, per_row: u64) {
         let Some(guess) = self.guess(device, workload) else { return };
         let Some(of_workload) = self.workloads.get(workload.0).copied() else { return };
@@ -156,8 +155,8 @@ impl Estimates {
             self.figures_of(device).map_or((Ratio::default(), false), |of| (of.ratio, of.measured));
         let before = self.ratio(of_workload);
         let error = Ratio::of(per_row, before.and(ratio).times(guess));
-        // A workload that is new takes all of the error on itself: places that weren't measured must not seem
-        // faster than one that was. Of one that is known the place takes half, the workload a little.
+        // A new workload takes all of the error: devices that weren't measured must not seem faster than one that was.
+        // Of a known workload the device takes half of the error, the workload a little.
         let (of_place, of_work) = match (placed, of_workload.measured) {
             (_, false) => (None, Some(1)),
             (false, true) => (Some(2), None),
@@ -181,7 +180,7 @@ impl Estimates {
         if workload.measured { workload.ratio } else { self.typical.0 }
     }
 
-    /// Have guesses of what wasn't measured changed by much since this was asked last?
+    /// Has the typical ratio changed by much since this was asked last?
     pub(crate) fn have_changed(&mut self) -> bool {
         let (typical, _) = self.typical;
         let much = typical.is_far_from(self.announced);
@@ -203,7 +202,7 @@ impl Estimates {
         self.devices.get(&device.host)?.get(device.device)
     }
 
-    /// Takes what a host measured before this server knew it: what was seen here goes over it.
+    /// Takes what a host has measured earlier. Measurements of this server have precedence.
     pub(crate) fn reported(&mut self, host: HostId, device: &Device) {
         let key = DeviceKey { host, device: &device.name, flops: device.flops };
         for measured in &device.measured {
@@ -228,14 +227,14 @@ impl Estimates {
         }
     }
 
-    /// The least memory that units are known to take on such a device: what one host says can't keep them from
-    /// all others.
+    /// The lowest reported peak of memory of a workload on such a device: one host's report can't keep it from all
+    /// others.
     #[must_use]
     pub(crate) fn least_peak(&self, device: &str, workload: &Workload) -> Option<u64> {
         self.least_peaks.get(&(device == CPU))?.get(workload).copied()
     }
 
-    /// Forgets what was measured on hosts; what is known of workloads stays.
+    /// Forgets the measurements of hosts. The ratios of workloads stay.
     pub(crate) fn forget(&mut self, hosts: &BTreeSet<HostId>) {
         for host in hosts {
             let of_host = self.devices.remove(host);
@@ -245,7 +244,7 @@ impl Estimates {
         }
     }
 
-    /// What FLOPs alone say.
+    /// The guess from FLOPs alone.
     fn guess(&self, device: DeviceKey<'_>, workload: WorkloadId) -> Option<u64> {
         let work = self.workloads.get(workload.0)?.guess?;
         Some(at_speed(work, device.flops))
@@ -262,7 +261,7 @@ impl Estimates {
         of_place.map_or(of_workload, |of| of_workload.and(of.ratio)).times(guess).max(1)
     }
 
-    /// Microseconds that a place should take for `rows` of a trial.
+    /// Microseconds that a device should take for `rows` of a trial.
     #[must_use]
     pub(crate) fn micros(
         &self,
@@ -275,19 +274,25 @@ impl Estimates {
         self.nanos_per_row(device, workload).saturating_mul(rows) / 1000
     }
 
-    /// By how much a unit may take longer there than it should, as a share of that in thousandths: four mean
-    /// deviations (Jacobson's), or nine times, while it was measured fewer than four times.
+    /// By how much a unit may take longer than estimated, in thousandths of the estimate: four mean deviations, after
+    /// Jacobson; nine times the estimate while there are fewer than four measurements.
     #[must_use]
     pub(crate) fn spread(&self, device: DeviceKey<'_>, job: JobId, trial: TrialId) -> u64 {
+        /// Thousandths, with too few measurements.
         const UNKNOWN: u64 = 9_000;
+        /// Thousandths for each mean deviation of the size of the estimate.
+        const DEVIATIONS: u64 = 4_000;
+        const MIN_SAMPLES: u32 = 4;
         let workload = self.workload(job, trial);
         let figures = self.figures_of(device).map(|of| &of.by_workload);
         let figure = workload.and_then(|workload| figures?.get(&workload));
-        let Some(figure) = figure.filter(|figure| figure.samples >= 4) else { return UNKNOWN };
-        (figure.deviation.saturating_mul(4_000) / figure.mean.max(1)).clamp(1_000, UNKNOWN)
+        let Some(figure) = figure.filter(|figure| figure.samples >= MIN_SAMPLES) else {
+            return UNKNOWN;
+        };
+        (figure.deviation.saturating_mul(DEVIATIONS) / figure.mean.max(1)).clamp(1_000, UNKNOWN)
     }
 
-    /// Microseconds of work that a trial has left, at the reference speed.
+    /// Microseconds of a trial's remaining work, at the reference speed.
     #[must_use]
     pub(crate) fn work_left(&self, job: JobId, trial: &Trial) -> u64 {
         let Some(workload) = self.workload(job, trial.id) else { return 0 };
@@ -297,14 +302,14 @@ impl Estimates {
         trial.chain.remaining().saturating_mul(batch).saturating_mul(per_row) / 1000
     }
 
-    /// How long a place takes for what takes [`PACE_ONE`] at the reference speed.
+    /// The time of a device for work that takes [`PACE_ONE`] at the reference speed.
     #[must_use]
     pub(crate) fn pace(&self, device: DeviceKey<'_>) -> u64 {
         let ratio = self.figures_of(device).map_or(Ratio::default(), |of| of.ratio);
         ratio.times(at_speed(PACE_ONE, device.flops)).max(1)
     }
 
-    /// How far estimates were off at a place.
+    /// How far estimates of a device were off.
     #[must_use]
     pub(crate) fn error_of(&self, host: HostId, device: &str) -> EstimateError {
         let of_host = self.devices.get(&host);
@@ -312,7 +317,7 @@ impl Estimates {
     }
 }
 
-/// What takes `work` at the reference speed, at this one.
+/// The time at a speed for `work` at the reference speed.
 fn at_speed(work: u64, flops: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
