@@ -1,7 +1,7 @@
-# Everything that people and CI do with a checkout. Each target does its own set-up, once, into the
-# user's cache folder (scripts/setup, scripts/deny).
+# Everything that people and CI do with a checkout. Each target does its own set-up, once, into the user's cache folder
+# (scripts/setup, scripts/setup-tests, scripts/deny). The studies of the examples have a Makefile in examples/.
 
-.PHONY: help demo dist build daemon test lint verify fix bench proofs merging paper preemption advisories setup
+.PHONY: help demo dist build daemon test lint verify fix bench advisories setup
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,7 +23,7 @@ demo: build ## the main job: a search over real data on machines that die
 	@target/release/sojourn demo
 
 test: setup ## all tests (with redis-server and iproute2, which are installed where that can be done)
-	@scripts/neighbours
+	@scripts/setup-tests
 	cargo build --locked
 	cargo test --workspace --locked
 
@@ -40,23 +40,8 @@ fix: setup ## format, and mend what clippy can
 
 bench: ## figures, one JSON line each on stdout and nothing else there
 	@scripts/setup >&2
+	@scripts/setup-tests >&2
 	@cargo bench --workspace --locked --bench '*'
-
-proofs: ## the tables and charts of examples/scheduling/PROOFS.md (with milp where cmake and libclang are)
-	@cargo build --release --locked -p sojourn $$(scripts/proofs.py --features)
-	@scripts/proofs.py
-
-merging: setup ## the tables and the chart of examples/merging/README.md (really trains: ten minutes of two cores)
-	@cargo build --release --locked -p sojourn -p sojourn-trainer
-	@scripts/merging.py
-
-preemption: ## the tables of examples/merging/PREEMPTION.md
-	@cargo build --release --locked -p sojourn
-	@scripts/preemption.py
-
-paper: setup ## the tables and charts of examples/merging/PAPER.md (wants CIFAR-10 images: examples/merging/resnet.toml)
-	@cargo build --release --locked -p sojourn -p sojourn-trainer
-	@scripts/paper.py
 
 advisories: ## known security holes in dependencies (fetches the advisory database)
 	@scripts/deny check advisories

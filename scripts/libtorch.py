@@ -206,4 +206,5 @@ def prepare(description, name, install):
 
 if __name__ == "__main__":
     # `.cargo/config.toml` names this link.
-    prepare("puts libtorch where `cargo build` finds it", "libtorch", install)
+    if prepare("puts libtorch where `cargo build` finds it", "libtorch", install):
+        say("this checkout is ready: `cargo build`")

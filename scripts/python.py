@@ -43,4 +43,4 @@ def install(cache):
 
 if __name__ == "__main__":
     if prepare("makes the Python environment of the tests", "python", install):
-        say("this checkout is ready: `cargo build`")
+        say("this checkout is ready: `cargo test`")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes examples/merging/README.md and its chart: runs the scenarios of merging and says what they show.
 
-`make merging` builds the programs and calls this. Every figure comes from a run; what a sentence claims is computed
+`make -C examples merging` builds the programs and calls this. Every figure comes from a run; what a sentence claims is computed
 beside it.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # a checkout stays as it is
 from linechart import lines  # noqa: E402
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "examples" / "merging"
 DEFAULT = "delayed-nesterov"
 BEST_TUNED = "delta tuned"
@@ -36,7 +36,7 @@ WORDS_OF_LIES = {
 }
 HEAD = """# Merge rules compared
 
-`make merging` writes this page, figures and tables; changes by hand are lost. The text is in `scripts/merging.py`.
+`make -C examples merging` writes this page, figures and tables; changes by hand are lost. The text is in `examples/scripts/merging.py`.
 
 ```sh
 sojourn simulate examples/merge.toml

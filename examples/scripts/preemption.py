@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes examples/merging/PREEMPTION.md: runs the scenario of preemption and says what it shows.
 
-`make preemption` builds the program and calls this. Every figure comes from a run; what a sentence claims is computed
+`make -C examples preemption` builds the program and calls this. Every figure comes from a run; what a sentence claims is computed
 beside it.
 """
 
@@ -16,7 +16,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 SCENARIO = ROOT / "examples" / "preemption.toml"
 PAGE = ROOT / "examples" / "merging" / "PREEMPTION.md"
 # As the scenario has them, in minutes.
@@ -31,8 +31,8 @@ GROUPS = {
 }
 HEAD = """# What preemption costs
 
-`make preemption` writes this page, figures, tables and sentences; changes by hand are lost. They come from
-`scripts/preemption.py`.
+`make -C examples preemption` writes this page, figures, tables and sentences; changes by hand are lost. They come from
+`examples/scripts/preemption.py`.
 
 ```sh
 sojourn simulate examples/preemption.toml

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes examples/scheduling/PROOFS.md and its charts: runs the scenarios there and says what they show.
 
-`make proofs` builds the program and calls this. Every figure comes from a run; what a sentence claims is
+`make -C examples proofs` builds the program and calls this. Every figure comes from a run; what a sentence claims is
 computed beside it, so that another result gives another sentence.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # a checkout stays as it is
 from barchart import bars  # noqa: E402
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "examples" / "scheduling"
 CHARTS = FOLDER / "proofs"
 
@@ -379,7 +379,7 @@ def main():
         failures(run("5-failures"), run("5-replicas")),
     ]
     text = (
-        "# What the simulator shows\n\n`make proofs` writes this page from the scenarios in this folder, sentences "
+        "# What the simulator shows\n\n`make -C examples proofs` writes this page from the scenarios in this folder, sentences "
         "included; changes by hand are lost. [README.md](README.md) explains the scenarios and the words.\n\n"
     )
     text += "\n".join(title + "\n" + "\n".join(paragraphs) for title, paragraphs in parts)

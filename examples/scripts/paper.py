@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes examples/merging/PAPER.md and its charts: the experiment of the VC-ASGD paper, reduced in size.
 
-`make paper` builds the programs and calls this. Every figure comes from a run; what a sentence claims is computed
+`make -C examples paper` builds the programs and calls this. Every figure comes from a run; what a sentence claims is computed
 beside it.
 """
 
@@ -24,7 +24,7 @@ SERIAL, DEFAULT = "serial", "delayed-nesterov"
 MORE, FEWER = "alpha e/(e+1), T = 8", "alpha e/(e+1), T = 1"
 HEAD = """# The VC-ASGD paper's experiment, reduced in size
 
-`make paper` writes this page, figures and tables; changes by hand are lost. The text is in `scripts/paper.py`.
+`make -C examples paper` writes this page, figures and tables; changes by hand are lost. The text is in `examples/scripts/paper.py`.
 
 M. Atre, B. Jha and A. Rao, *Distributed Deep Learning Using Volunteer Computing-Like Paradigm* (2021, arXiv 2103.08894),
 train a residual network on CIFAR-10 in 50 subsets, with P parameter servers, C clients and T subsets at a time in each.
@@ -45,7 +45,7 @@ few epochs no model gets far: compare the shape of the curves, not their height.
 
 ```sh
 ln -s PLACE/cifar10-train-10k.npz examples/cifar10/cifar10-train.npz   # `x`: uint8 [10000, 3, 32, 32], `y`: uint8 [10000]
-make paper                           # or one scenario: sojourn simulate examples/merging/cifar10.toml
+make -C examples paper               # or one scenario: sojourn simulate examples/merging/cifar10.toml
 ```
 """
 
