@@ -1,13 +1,15 @@
 //! Processes that assimilate beside a server that doesn't: killed at each step of their work and at random instants,
 //! they make what one machine makes, each result once.
 
-use crate::site::{PATIENCE, Process, Site, program};
+use crate::{
+    http::poll,
+    site::{Process, Site, program},
+};
 use serde_json::Value;
 use sojourn_protocol::seeds;
 use std::{
     collections::BTreeSet,
     process::{Command, Output},
-    time::Instant,
 };
 
 /// What an assimilator's log says of a unit, in order.
@@ -43,14 +45,16 @@ impl<'a> Pair<'a> {
     /// Kills one at the next unit of which its log says this, or when the job has ended.
     fn kill_at(&mut self, n: usize, step: &str, job: &str) {
         let said = self.site.log(&name(n)).len();
-        let since = Instant::now();
-        while !self.site.log(&name(n))[said..].contains(step) {
-            assert!(since.elapsed() < PATIENCE, "no `{step}` in:\n{}", self.site.log(&name(n)));
-            if self.site.job(job)["state"] != "running" {
-                return;
-            }
+        let reached = poll(|| {
+            let reached = self.site.log(&name(n))[said..].contains(step);
+            let ended = !reached && self.site.job(job)["state"] != "running";
+            (reached || ended).then_some(reached)
+        });
+        match reached {
+            Some(true) => self.kill(n),
+            Some(false) => {}
+            None => panic!("no `{step}` in:\n{}", self.site.log(&name(n))),
         }
-        self.kill(n);
     }
 
     fn kill(&mut self, n: usize) {

@@ -1,15 +1,16 @@
 //! A word with a running client: what `sojourn client ctl` asks for happens.
 
 use crate::{
+    http::poll,
     parts::submit,
-    site::{PATIENCE, Process, Site, program},
+    site::{Process, Site, program},
 };
 use serde_json::Value;
+use sojourn_client::control::{Answer, Ask, call};
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    time::Instant,
 };
 
 pub(crate) const NAME: &str = "owned";
@@ -51,19 +52,20 @@ impl Owned {
         serde_json::from_str(&self.text(&[args, &["--json"]].concat())).unwrap()
     }
 
-    /// Asks until it is so; each question takes a process, so that this is no tight loop.
+    /// Asks the client until it is so.
     fn until(&self, what: &str, so: impl Fn(&Value) -> bool) -> Value {
-        let since = Instant::now();
-        loop {
-            // It may not listen yet.
-            let output = self.ctl(&["status", "--json"]);
-            let status = serde_json::from_slice(&output.stdout).unwrap_or_default();
-            if so(&status) {
-                return status;
-            }
-            let log = self.site.log(NAME);
-            assert!(since.elapsed() < PATIENCE, "waited in vain for {what}: {status}\n{log}");
-        }
+        let status = || status(&self.data());
+        poll(|| Some(status()).filter(&so)).unwrap_or_else(|| {
+            panic!("waited in vain for {what}: {}\n{}", status(), self.site.log(NAME))
+        })
+    }
+}
+
+/// The status of the client in a folder, as `ctl status --json` prints it; null where it doesn't listen yet.
+pub(crate) fn status(data: &Path) -> Value {
+    match call(data, &Ask::Status) {
+        Ok(Answer::Status(status)) => serde_json::to_value(status).unwrap(),
+        _ => Value::Null,
     }
 }
 

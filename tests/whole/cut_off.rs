@@ -2,14 +2,14 @@
 //! changes nothing, then or once the network is mended.
 
 use crate::{
+    http::{HttpClient, poll},
     networks::{FAR, HOME, Networks, with_networks},
     redis_server::RedisServer,
-    site::{PATIENCE, Process, Site, program},
+    site::{Process, Site, program},
 };
 use std::{
     process::{Command, Output},
     thread,
-    time::Instant,
 };
 
 const EPOCHS: u32 = 6;
@@ -39,10 +39,9 @@ fn refusal(site: &Site, server: &str, args: &[&str]) -> String {
 
 /// Asks one until it serves.
 fn await_active(site: &Site, server: &str) {
-    let since = Instant::now();
-    while !ask(site, server, &["jobs"]).status.success() {
-        assert!(since.elapsed() < PATIENCE, "nobody took over:\n{}", site.log("server"));
-    }
+    let http = HttpClient::new(&site.token, None);
+    let jobs = poll(|| http.get(server, "jobs"));
+    assert!(jobs.is_some(), "nobody took over:\n{}", site.log("server"));
 }
 
 #[test]
@@ -86,10 +85,8 @@ fn cut_off(networks: &Networks) {
     networks.far(|| refusal(&site, &far_url, &["jobs"]));
 
     networks.mend();
-    let since = Instant::now();
-    while !refusal(&site, &far_url, &["jobs"]).contains(&near_url) {
-        assert!(since.elapsed() < PATIENCE, "it never stood by:\n{}", site.log("server"));
-    }
+    let stands_by = poll(|| refusal(&site, &far_url, &["jobs"]).contains(&near_url).then_some(()));
+    assert!(stands_by.is_some(), "it never stood by:\n{}", site.log("server"));
     networks.far(|| refusal(&site, &far_url, &["cancel", &job]));
     let other = site.submit(54, EPOCHS);
 

@@ -27,6 +27,7 @@
 //! | `grown` | all of that at once, and each of them killed |
 //! | `store` | blobs in an object store |
 //! | `support`, `site`, `redis_server`, `s3` | a fake server; a real one with clients; a real Redis; a stand-in of S3 |
+//! | `http` | questions to a server from the test itself |
 //! | `networks` | two networks, and what joins them |
 
 #![expect(
@@ -47,6 +48,7 @@ mod deploy;
 mod evaluations;
 mod gpus;
 mod grown;
+mod http;
 mod liars;
 mod merging;
 mod models;

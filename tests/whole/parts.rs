@@ -1,7 +1,7 @@
 //! Hops that end early: what a machine has trained when it is told to go is gone on with elsewhere, and
 //! no row is trained twice or left out.
 
-use crate::site::{PATIENCE, Site};
+use crate::{ctl::status, http::poll, site::Site};
 use serde_json::Value;
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Instant,
 };
 
 /// A job of one trial, with a hop over each shard in each epoch.
@@ -53,7 +52,6 @@ fn submit_shards(site: &Site, epochs: u32, shards: u32, batches: u32) -> String 
 
 /// Waits until a hop runs at a host of this name.
 fn until_running(site: &Site, name: &str) {
-    let since = Instant::now();
     let runs = |host: &Value| {
         let leases = host["leases"].as_array().unwrap();
         let hop = |lease: &&Value| {
@@ -61,21 +59,15 @@ fn until_running(site: &Site, name: &str) {
         };
         host["name"] == name && leases.iter().any(|lease| hop(&lease))
     };
-    while !site.json(&["hosts"]).as_array().unwrap().iter().any(runs) {
-        assert!(since.elapsed() < PATIENCE, "{name} never trained:\n{}", site.log(name));
-    }
+    let running = poll(|| site.get("hosts").as_array().unwrap().iter().any(runs).then_some(()));
+    assert!(running.is_some(), "{name} never trained:\n{}", site.log(name));
 }
 
 /// Waits until the trial has so many versions.
 fn until_version(site: &Site, job: &str, version: u64) -> Value {
-    let since = Instant::now();
-    loop {
-        let trials = site.json(&["trials", job]);
-        if trials[0]["version"] == version {
-            return trials[0].clone();
-        }
-        assert!(since.elapsed() < PATIENCE, "{trials}\n{}", site.log("server"));
-    }
+    let trial = || Some(site.trials(job)[0].clone());
+    poll(|| trial().filter(|trial| trial["version"] == version))
+        .unwrap_or_else(|| panic!("{:?}\n{}", trial(), site.log("server")))
 }
 
 #[test]
@@ -119,15 +111,13 @@ fn ctl(site: &Site, name: &str, args: &[&str]) -> Value {
 
 /// Waits until the state of a client's unit is so.
 fn until_state(site: &Site, name: &str, so: impl Fn(&Value) -> bool) {
-    let since = Instant::now();
-    loop {
-        let status = ctl(site, name, &["status"]);
+    let data = site.path().join(name);
+    let seen = poll(|| {
+        let status = status(&data);
         let mut units = status["units"].as_array().into_iter().flatten();
-        if units.any(|unit| so(&unit["state"])) {
-            return;
-        }
-        assert!(since.elapsed() < PATIENCE, "{status}\n{}", site.log(name));
-    }
+        units.any(|unit| so(&unit["state"])).then_some(())
+    });
+    assert!(seen.is_some(), "{}\n{}", status(&data), site.log(name));
 }
 
 /// Waits until the unit of a client has done more than so many batches.
@@ -172,13 +162,10 @@ fn several_hops_under_one_lease_end_on_the_shard_that_they_are_at() {
     assert!((1..8).contains(&whole), "one hop at least is whole: {trial}");
     // The trainer of the next is killed on its way; what it kept is on whichever shard it was at.
     let client = site.client_with("mortal", &["--keep-seconds", "1"]);
-    let since = Instant::now();
     let kept =
         || fs::read_dir(site.path().join("mortal/outbox")).is_ok_and(|mut d| d.next().is_some());
-    while !kept() {
-        assert!(since.elapsed() < PATIENCE, "nothing was kept:\n{}", site.log("mortal"));
-        std::thread::yield_now();
-    }
+    let kept = poll(|| kept().then_some(()));
+    assert!(kept.is_some(), "nothing was kept:\n{}", site.log("mortal"));
     assert_eq!(client.kill_children(), 1);
     let view = site.wait(&job, |view| view["state"] != "running");
     assert_eq!((&view["state"], &view["hops"]), (&"finished".into(), &8.into()), "{view}");
@@ -207,11 +194,8 @@ fn what_is_kept_on_the_way_outlives_the_trainer() {
         names.any(|name| name.extension() == Some("json".as_ref()) && before.insert(name))
     };
     for version in [1, 2] {
-        let since = Instant::now();
-        while !kept() {
-            assert!(since.elapsed() < PATIENCE, "nothing was kept:\n{}", site.log("mortal"));
-            std::thread::yield_now();
-        }
+        let found = poll(|| kept().then_some(()));
+        assert!(found.is_some(), "nothing was kept:\n{}", site.log("mortal"));
         assert_eq!(client.kill_children(), 1);
         assert_eq!(until_version(&site, &job, version)["hops"], 0);
     }

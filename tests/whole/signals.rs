@@ -1,6 +1,10 @@
 //! Signals that end a client in good order, and one that doesn't where it is ignored.
 
-use crate::{site::program, support::Folder, support::script};
+use crate::{
+    http::poll,
+    site::program,
+    support::{Folder, script},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
@@ -30,10 +34,12 @@ fn listening(folder: &Folder, first: &str) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    while !(names(&client, "SigCgt:", Signal::TERM) && names(&client, "SigCgt:", Signal::INT)) {
+    let listens = poll(|| {
         assert!(client.try_wait().unwrap().is_none(), "it has ended");
-        std::thread::yield_now();
-    }
+        let caught = |signal| names(&client, "SigCgt:", signal);
+        (caught(Signal::TERM) && caught(Signal::INT)).then_some(())
+    });
+    assert!(listens.is_some(), "it never listened for signals");
     client
 }
 

@@ -1,16 +1,15 @@
 //! A server and clients as processes, in a folder of their own, on a free port.
 
+use crate::http::{HttpClient, PATIENCE, poll};
 use serde_json::Value;
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
+    sync::OnceLock,
+    time::Instant,
 };
 use tempfile::TempDir;
-
-/// What takes longer than this hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The program under test; its trainer lies beside it.
 pub(crate) fn program() -> &'static Path {
@@ -87,6 +86,7 @@ pub(crate) struct Site {
     /// What else the server is started with.
     more: Vec<String>,
     environment: Vec<(&'static str, String)>,
+    http: OnceLock<HttpClient>,
 }
 
 /// What a server that speaks TLS is started with, and what its clients are to trust.
@@ -159,7 +159,8 @@ impl Site {
         let read = |name: &str| fs::read_to_string(data.join(name)).unwrap().trim().to_owned();
         let (token, enrolment) = (read("admin-token"), read("enrol-token"));
         let url = format!("http://{listen}");
-        Self { folder, server, url, token, enrolment, listen, secured, more, environment }
+        let http = OnceLock::new();
+        Self { folder, server, url, token, enrolment, listen, secured, more, environment, http }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -309,23 +310,30 @@ schedule = {{ name = "cosine" }}
         answer["job"].to_string()
     }
 
+    /// Asks the server by one HTTP call, e.g. for `hosts`; tries again while it is away.
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let ca = self.secured.as_ref().map(|secured| secured.ca.as_path());
+        let http = self.http.get_or_init(|| HttpClient::new(&self.token, ca));
+        let answer = poll(|| http.get(&self.url, path));
+        answer.unwrap_or_else(|| panic!("the server never came back:\n{}", self.log("server")))
+    }
+
+    /// A job's trials.
+    pub(crate) fn trials(&self, job: &str) -> Value {
+        self.get(&format!("jobs/{job}/trials"))
+    }
+
     /// The job's counts.
     pub(crate) fn job(&self, job: &str) -> Value {
-        let jobs = self.json(&["jobs"]);
+        let jobs = self.get("jobs");
         let jobs = jobs.as_array().expect("a list of jobs");
         jobs.iter().find(|view| view["job"].as_u64() == job.parse().ok()).expect("the job").clone()
     }
 
-    /// Asks until `done` says so; each question takes a process, so that this is no tight loop.
+    /// Asks for the job until `done` accepts what it has come to.
     pub(crate) fn wait(&self, job: &str, mut done: impl FnMut(&Value) -> bool) -> Value {
-        let since = Instant::now();
-        while since.elapsed() < PATIENCE {
-            let view = self.job(job);
-            if done(&view) {
-                return view;
-            }
-        }
-        panic!("waited in vain: {}", self.job(job));
+        let view = poll(|| Some(self.job(job)).filter(|view| done(view)));
+        view.unwrap_or_else(|| panic!("waited in vain: {}", self.job(job)))
     }
 
     pub(crate) fn log(&self, name: &str) -> String {
@@ -334,11 +342,8 @@ schedule = {{ name = "cosine" }}
 
     /// Reads a log until it says `text`: a process may say it after it can be asked.
     pub(crate) fn logged(&self, name: &str, text: &str) {
-        let since = Instant::now();
-        while !self.log(name).contains(text) {
-            assert!(since.elapsed() < PATIENCE, "no `{text}` in:\n{}", self.log(name));
-            std::thread::yield_now();
-        }
+        let said = poll(|| self.log(name).contains(text).then_some(()));
+        assert!(said.is_some(), "no `{text}` in:\n{}", self.log(name));
     }
 }
 
@@ -367,16 +372,19 @@ fn serve(
     }
     let log = folder.join("server.log");
     let mut server = spawn(command, &log);
-    loop {
-        if let Ok(address) = fs::read_to_string(data.join("address"))
-            && !address.trim().is_empty()
-        {
-            return (server, address.trim().to_owned());
-        }
-        let text = fs::read_to_string(&log).unwrap_or_default();
-        assert!(server.is_running(), "the server ended:\n{text}");
-        std::thread::yield_now();
-    }
+    let address = listening(data, &mut server, &log);
+    (server, address)
+}
+
+/// Waits until a server has written where it listens.
+pub(crate) fn listening(data: &Path, server: &mut Process, log: &Path) -> String {
+    let address = poll(|| {
+        let address = fs::read_to_string(data.join("address")).unwrap_or_default();
+        let text = || fs::read_to_string(log).unwrap_or_default();
+        assert!(server.is_running(), "the server ended:\n{}", text());
+        Some(address.trim().to_owned()).filter(|address| !address.is_empty())
+    });
+    address.unwrap_or_else(|| panic!("the server never listened"))
 }
 
 pub(crate) fn spawn(mut command: Command, log: &Path) -> Process {

@@ -2,15 +2,15 @@
 //! nothing. And journals that go from a file into Redis and back.
 
 use crate::{
+    http::{HttpClient, poll},
     redis_server::RedisServer,
-    site::{PATIENCE, Process, program, spawn},
+    site::{Process, listening, program, spawn},
 };
 use serde_json::Value;
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
-    time::Instant,
 };
 use tempfile::TempDir;
 
@@ -29,15 +29,7 @@ impl Server {
         let _ = fs::remove_file(data.join("address"));
         let log = folder.join(format!("{name}.log"));
         let mut process = spawn(command, &log);
-        let url = loop {
-            match fs::read_to_string(data.join("address")) {
-                Ok(address) if !address.trim().is_empty() => {
-                    break format!("http://{}", address.trim());
-                }
-                _ => assert!(process.is_running(), "{}", fs::read_to_string(&log).unwrap()),
-            }
-            std::thread::yield_now();
-        };
+        let url = format!("http://{}", listening(&data, &mut process, &log));
         Self { data, process, url }
     }
 
@@ -97,14 +89,8 @@ fn a_standby_takes_over_and_who_was_away_changes_nothing() {
     let before = json(path, &both, &token, &["jobs"]);
 
     one.process.kill();
-    let died = Instant::now();
-    let after = loop {
-        let output = run(path, &two.url, &token, &["jobs", "--json"]);
-        if output.status.success() {
-            break serde_json::from_slice::<Value>(&output.stdout).unwrap();
-        }
-        assert!(died.elapsed() < PATIENCE, "nobody took over");
-    };
+    let http = HttpClient::new(&token, None);
+    let after = poll(|| http.get(&two.url, "jobs")).expect("nobody took over");
     assert_eq!(after, before, "what was acknowledged is there");
     assert_eq!(redis.ask::<u64>(&["HGET", "{sojourn}:meta", "fence"]), 2, "one take-over");
 
@@ -114,13 +100,7 @@ fn a_standby_takes_over_and_who_was_away_changes_nothing() {
     two.process.signal(rustix::process::Signal::STOP);
     let cancel =
         |server: &str| run(path, server, &token, &["cancel", &submitted["job"].to_string()]);
-    loop {
-        let output = run(path, &one.url, &token, &["jobs", "--json"]);
-        if output.status.success() {
-            break;
-        }
-        assert!(died.elapsed() < PATIENCE, "nobody took over");
-    }
+    poll(|| http.get(&one.url, "jobs")).expect("nobody took over");
     two.process.signal(rustix::process::Signal::CONT);
     let output = cancel(&two.url);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -149,15 +129,9 @@ fn a_redis_that_dies_is_waited_for() {
     let output = run(path, &server.url, &token, &["cancel", "1"]);
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     redis.start_again();
-    let since = Instant::now();
-    loop {
-        let output = run(path, &server.url, &token, &["jobs", "--json"]);
-        if output.status.success() {
-            assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), before);
-            break;
-        }
-        assert!(since.elapsed() < PATIENCE, "the server never came back");
-    }
+    let http = HttpClient::new(&token, None);
+    let after = poll(|| http.get(&server.url, "jobs")).expect("the server never came back");
+    assert_eq!(after, before);
     assert!(run(path, &server.url, &token, &["cancel", "1"]).status.success());
     assert_eq!(server.process.end(), Some(0));
 }

@@ -1,6 +1,7 @@
 //! A server over TLS, and those who trust its certificate or don't.
 
 use crate::{
+    http::poll,
     site::{Process, Secured, Site, program, spawn},
     support::{Folder, script, sojourn},
 };
@@ -148,9 +149,11 @@ fn an_expired_certificate_is_waited_for_and_said() {
     let folder = Folder::with(&[]);
     let mut client = client(folder.path(), &site.url, Some(&ca));
     let log = || fs::read_to_string(folder.path().join("client.log")).unwrap_or_default();
-    while !log().contains("renew it on the server") {
+    let said = poll(|| {
         assert!(client.is_running(), "{}", log());
-    }
+        log().contains("renew it on the server").then_some(())
+    });
+    assert!(said.is_some(), "{}", log());
     assert!(log().contains("trying again"), "{}", log());
     assert_eq!(client.end(), Some(0));
 }

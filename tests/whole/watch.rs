@@ -2,7 +2,8 @@
 
 use crate::{
     ctl::{NAME, Owned},
-    site::{PATIENCE, program},
+    http::poll,
+    site::program,
 };
 use rustix::{
     fs::OFlags,
@@ -18,7 +19,6 @@ use std::{
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     thread,
-    time::Instant,
 };
 
 /// A terminal of 80 columns, with a program on it.
@@ -65,11 +65,8 @@ impl Terminal {
 
     /// Waits until it shows a text, which may have no blank: these aren't sent.
     fn until(&self, text: &str) {
-        let since = Instant::now();
-        while !self.shown().contains(text) {
-            assert!(since.elapsed() < PATIENCE, "no `{text}` in:\n{}", self.shown());
-            thread::yield_now();
-        }
+        let shown = poll(|| self.shown().contains(text).then_some(()));
+        assert!(shown.is_some(), "no `{text}` in:\n{}", self.shown());
     }
 
     fn press(&mut self, keys: &str) {

@@ -1,0 +1,75 @@
+//! Questions to a real server by one HTTP call from the test's own process. Starting the program for each question
+//! takes far longer than the answer, and takes the cores from whatever is waited for.
+
+use serde_json::Value;
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a test waits for anything before it fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+/// The pause between two looks at another process, which gives no event to wait for.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The longest that one call may take; a server that is stopped or cut off answers nothing.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Looks again and again until there is an answer; none where none came in time.
+pub(crate) fn poll<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let since = Instant::now();
+    while since.elapsed() < PATIENCE {
+        if let Some(answer) = look() {
+            return Some(answer);
+        }
+        thread::park_timeout(POLL_INTERVAL);
+    }
+    None
+}
+
+/// Asks servers with a token of theirs.
+pub(crate) struct HttpClient {
+    runtime: tokio::runtime::Runtime,
+    http: reqwest::Client,
+    token: String,
+}
+
+impl HttpClient {
+    /// A client that trusts the certificates of `ca`, where the servers speak TLS.
+    pub(crate) fn new(token: &str, ca: Option<&Path>) -> Self {
+        // A second call changes nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(CALL_TIMEOUT)
+            // A test may call from several networks, and servers come and go.
+            .pool_max_idle_per_host(0);
+        if let Some(ca) = ca {
+            let certificate = reqwest::Certificate::from_pem(&fs::read(ca).unwrap()).unwrap();
+            http = http.tls_certs_only([certificate]);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { runtime, http: http.build().unwrap(), token: token.to_owned() }
+    }
+
+    /// The answer of the active server of a list with commas between; none where no server serves now.
+    pub(crate) fn get(&self, servers: &str, path: &str) -> Option<Value> {
+        servers.split(',').find_map(|server| self.get_from(server, path))
+    }
+
+    fn get_from(&self, server: &str, path: &str) -> Option<Value> {
+        let url = format!("{server}/v1/{path}");
+        self.runtime.block_on(async {
+            let response = self.http.get(&url).bearer_auth(&self.token).send().await.ok()?;
+            let status = response.status();
+            let body = response.bytes().await.ok()?;
+            if status.is_server_error() {
+                return None;
+            }
+            let text = String::from_utf8_lossy(&body);
+            assert!(status.is_success(), "{url} answered {status}: {text}");
+            Some(serde_json::from_slice(&body).unwrap())
+        })
+    }
+}
