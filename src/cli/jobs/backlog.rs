@@ -5,8 +5,9 @@ use crate::cli::{
         tables::{Column, Grid},
         text,
     },
-    terminal::{connection::Connection, exit::Failure, output},
+    terminal::{connection::Connection, exit::Failure, simple::simple},
 };
+use sojourn_protocol::assimilation::AssimilationsView;
 
 /// Results that wait to become versions, and the assimilators. Whoever starts and stops `sojourn assimilate` can follow
 /// `waiting`, `lag` (milliseconds) and `per_second` of the JSON.
@@ -20,10 +21,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let view = args.connection.client()?.assimilations().await?;
-    if args.json {
-        return output::json(&view);
-    }
+    simple(&args.connection, args.json, async |client| client.assimilations().await, text).await
+}
+
+fn text(view: &AssimilationsView) -> String {
     let text = format!(
         "{} waiting, {} taken, {} behind others of their trials; the oldest for {}\n\
          {} ended, {:.1} a second in the last minute\n\
@@ -36,9 +37,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         view.per_second,
         text::counted(u64::from(view.threads), "thread"),
     );
-    output::line(&text)?;
     if view.assimilators.is_empty() {
-        return Ok(());
+        return text;
     }
     let columns =
         [("ASSIMILATOR", Column::Text), ("SILENT", Column::Text), ("TAKEN", Column::Number)];
@@ -50,5 +50,5 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             text::count(assimilator.taken),
         ]);
     }
-    output::line(&grid.text())
+    format!("{text}\n{}", grid.text())
 }

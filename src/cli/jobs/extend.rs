@@ -1,8 +1,11 @@
 //! `sojourn extend`: trials train for longer, also those of a job that has finished.
 
-use crate::cli::{
-    render::text,
-    terminal::{connection::Connection, exit::Failure, output},
+use crate::{
+    api_client::ApiClient,
+    cli::{
+        render::text,
+        terminal::{connection::Connection, exit::Failure, simple::simple},
+    },
 };
 use sojourn_protocol::{
     api::ExtendRequest,
@@ -33,16 +36,11 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let request = ExtendRequest { epochs: args.epochs, trial: args.trial };
-    let view = args.connection.client()?.extend(args.job, &request).await?;
-    if args.json {
-        return output::json(&view);
-    }
-    output::line(&format!(
-        "job {} `{}` is {}: {} of {} hops",
-        view.job,
-        view.name,
-        text::job_state(view.state),
-        view.hops,
-        view.hops_expected
-    ))
+    let call = async |client: &ApiClient| client.extend(args.job, &request).await;
+    simple(&args.connection, args.json, call, |view| {
+        let state = text::job_state(view.state);
+        let (hops, expected) = (view.hops, view.hops_expected);
+        format!("job {} `{}` is {state}: {hops} of {expected} hops", view.job, view.name)
+    })
+    .await
 }

@@ -5,7 +5,7 @@ use crate::cli::{
         tables::{Column, Grid},
         text,
     },
-    terminal::{connection::Connection, exit::Failure, output},
+    terminal::{connection::Connection, exit::Failure, simple::simple},
 };
 use sojourn_protocol::view::{DeviceView, HostView};
 
@@ -19,14 +19,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let hosts = args.connection.client()?.hosts().await?;
-    if args.json {
-        return output::json(&hosts);
-    }
+    simple(&args.connection, args.json, async |client| client.hosts().await, |hosts| table(hosts))
+        .await
+}
+
+fn table(hosts: &[HostView]) -> String {
     if hosts.is_empty() {
-        return output::line(
-            "no hosts yet: `sojourn client --server URL --token TOKEN` on a machine makes one",
-        );
+        return "no hosts yet: `sojourn client --server URL --token TOKEN` on a machine makes one"
+            .to_owned();
     }
     let mut grid = Grid::new(&[
         ("HOST", Column::Number),
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         ("ESTIMATES", Column::Text),
         ("LAST ERROR", Column::Text),
     ]);
-    for host in &hosts {
+    for host in hosts {
         let running = host.leases.iter().filter(|lease| lease.running).count();
         grid.row([
             host.host.to_string(),
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             text::first_line(host.last_error.as_deref().unwrap_or_default()),
         ]);
     }
-    output::line(&grid.text())
+    grid.text()
 }
 
 /// The share of deadlines that a host may be expected to keep.

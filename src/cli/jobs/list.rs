@@ -5,8 +5,9 @@ use crate::cli::{
         tables::{Column, Grid},
         text,
     },
-    terminal::{connection::Connection, exit::Failure, output},
+    terminal::{connection::Connection, exit::Failure, simple::simple},
 };
+use sojourn_protocol::view::JobView;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -18,12 +19,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let jobs = args.connection.client()?.jobs().await?;
-    if args.json {
-        return output::json(&jobs);
-    }
+    simple(&args.connection, args.json, async |client| client.jobs().await, |jobs| table(jobs))
+        .await
+}
+
+fn table(jobs: &[JobView]) -> String {
     if jobs.is_empty() {
-        return output::line("no jobs yet: `sojourn submit job.toml` makes one");
+        return "no jobs yet: `sojourn submit job.toml` makes one".to_owned();
     }
     let mut grid = Grid::new(&[
         ("JOB", Column::Number),
@@ -34,7 +36,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         ("HOPS", Column::Number),
         ("BEST", Column::Text),
     ]);
-    for job in &jobs {
+    for job in jobs {
         grid.row([
             job.job.to_string(),
             job.name.clone(),
@@ -45,5 +47,5 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             text::best(job),
         ]);
     }
-    output::line(&grid.text())
+    grid.text()
 }

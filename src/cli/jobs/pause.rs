@@ -1,8 +1,11 @@
 //! `sojourn pause`: a job stands still, and its machines work for others.
 
-use crate::cli::{
-    render::text,
-    terminal::{connection::Connection, exit::Failure, output},
+use crate::{
+    api_client::ApiClient,
+    cli::{
+        render::text,
+        terminal::{connection::Connection, exit::Failure, simple::simple},
+    },
 };
 use sojourn_protocol::{api::PauseRequest, ids::JobId, view::JobView};
 
@@ -26,11 +29,8 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let request = PauseRequest { now: args.now };
-    let view = args.connection.client()?.pause(args.job, &request).await?;
-    if args.json {
-        return output::json(&view);
-    }
-    output::line(&text(&view, args.now))
+    let call = async |client: &ApiClient| client.pause(args.job, &request).await;
+    simple(&args.connection, args.json, call, |view| text(view, args.now)).await
 }
 
 fn text(view: &JobView, now: bool) -> String {

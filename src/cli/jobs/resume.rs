@@ -2,7 +2,7 @@
 
 use crate::cli::{
     render::text,
-    terminal::{connection::Connection, exit::Failure, output},
+    terminal::{connection::Connection, exit::Failure, simple::simple},
 };
 use sojourn_protocol::ids::JobId;
 
@@ -19,9 +19,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let view = args.connection.client()?.resume(args.job).await?;
-    if args.json {
-        return output::json(&view);
-    }
-    output::line(&format!("job {} `{}` is {}", view.job, view.name, text::job_state(view.state)))
+    simple(
+        &args.connection,
+        args.json,
+        async |client| client.resume(args.job).await,
+        |view| format!("job {} `{}` is {}", view.job, view.name, text::job_state(view.state)),
+    )
+    .await
 }

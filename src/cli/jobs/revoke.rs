@@ -2,7 +2,7 @@
 
 use crate::cli::{
     render::text,
-    terminal::{connection::Connection, exit::Failure, output},
+    terminal::{connection::Connection, exit::Failure, simple::simple},
 };
 use sojourn_protocol::ids::HostId;
 
@@ -19,9 +19,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let view = args.connection.client()?.revoke(args.host).await?;
-    if args.json {
-        return output::json(&view);
-    }
-    output::line(&format!("host {} `{}` is {}", view.host, view.name, text::host_state(view.state)))
+    simple(
+        &args.connection,
+        args.json,
+        async |client| client.revoke(args.host).await,
+        |view| format!("host {} `{}` is {}", view.host, view.name, text::host_state(view.state)),
+    )
+    .await
 }

@@ -1,6 +1,9 @@
 //! `sojourn rollback`: trials go back to before what can't be trusted.
 
-use crate::cli::terminal::{connection::Connection, exit::Failure, output};
+use crate::{
+    api_client::ApiClient,
+    cli::terminal::{connection::Connection, exit::Failure, simple::simple},
+};
 use sojourn_protocol::{
     api::{RollbackRequest, RolledBack},
     ids::{HostId, JobId, TrialId},
@@ -38,20 +41,21 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         (_, _, Some(host)) => RollbackRequest::Host { host },
         _ => return Err(Failure::call("say `--trial N --epochs N`, or `--host HOST`")),
     };
-    let back = args.connection.client()?.rollback(args.job, &request).await?;
-    if args.json {
-        return output::json(&back);
-    }
+    let call = async |client: &ApiClient| client.rollback(args.job, &request).await;
+    simple(&args.connection, args.json, call, |back| text(back)).await
+}
+
+fn text(back: &[RolledBack]) -> String {
     if back.is_empty() {
-        return output::line("nothing is to be taken back: no result of that host is in doubt");
+        return "nothing is to be taken back: no result of that host is in doubt".to_owned();
     }
-    for RolledBack { trial, epochs, version } in back {
+    let line = |RolledBack { trial, epochs, version }: &RolledBack| {
         let state = match epochs {
             0 => "begins anew".to_owned(),
             1 => format!("is where it was after 1 epoch, at version {version}"),
             epochs => format!("is where it was after {epochs} epochs, at version {version}"),
         };
-        output::line(&format!("trial {trial} {state}"))?;
-    }
-    Ok(())
+        format!("trial {trial} {state}")
+    };
+    back.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -1,8 +1,11 @@
 //! `sojourn gc`: throws away what lies in the server's store and nobody knows of.
 
-use crate::cli::{
-    render::text,
-    terminal::{connection::Connection, exit::Failure, output},
+use crate::{
+    api_client::ApiClient,
+    cli::{
+        render::text,
+        terminal::{connection::Connection, exit::Failure, simple::simple},
+    },
 };
 use sojourn_protocol::{
     api::{CollectAnswer, CollectRequest, Found},
@@ -28,14 +31,11 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let grace = Millis::from_secs(args.grace.saturating_mul(3600));
     let request = CollectRequest { dry_run: args.dry_run, grace };
-    let answer = args.connection.client()?.collect(&request).await?;
-    if args.json {
-        return output::json(&answer);
-    }
-    output::line(&told(&answer))
+    let call = async |client: &ApiClient| client.collect(&request).await;
+    simple(&args.connection, args.json, call, text).await
 }
 
-fn told(answer: &CollectAnswer) -> String {
+fn text(answer: &CollectAnswer) -> String {
     let verb = if answer.dry_run { "would go" } else { "gone" };
     let figures = |found: Found, what: &str| {
         format!("{} ({})", text::counted(found.objects, what), text::bytes(found.bytes))

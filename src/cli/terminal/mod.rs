@@ -3,5 +3,6 @@
 
 pub(crate) mod causes;
 pub(crate) mod connection;
+pub(crate) mod simple;
 
 pub(crate) use sojourn_daemon::terminal::{exit, local, log, output, signals, trust};

@@ -1,0 +1,18 @@
+//! The commands that connect to the server, make one call and print its answer.
+
+use crate::{
+    api_client::{ApiClient, ApiFailure},
+    cli::terminal::{connection::Connection, exit::Failure, output},
+};
+use serde::Serialize;
+
+/// Makes one call, and prints its answer: as JSON, or as the text that `text` makes of it.
+pub(crate) async fn simple<A: Serialize>(
+    connection: &Connection,
+    json: bool,
+    call: impl AsyncFnOnce(&ApiClient) -> Result<A, ApiFailure>,
+    text: impl FnOnce(&A) -> String,
+) -> Result<(), Failure> {
+    let answer = call(&connection.client()?).await?;
+    if json { output::json(&answer) } else { output::line(&text(&answer)) }
+}
