@@ -19,13 +19,14 @@ daemon: ## build the daemon alone, small: target/daemon/sojourn, for machines th
 dist: build ## pack command, trainer and libraries for another machine
 	@scripts/dist
 
-demo: build ## the main job: a search over real data on machines that die
-	@target/release/sojourn demo
+demo: setup ## the main job: a search over real data on machines that die (a build that compiles fast)
+	cargo build --profile demo --locked
+	@target/demo/sojourn demo
 
 test: setup ## all tests (with redis-server and iproute2, which are installed where that can be done)
 	@scripts/setup-tests
 	cargo build --locked
-	cargo test --workspace --locked
+	cargo test --workspace --exclude sojourn-grown --locked
 
 lint: setup ## format, clippy, licences and bans; changes nothing
 	cargo fmt --all --check
@@ -38,10 +39,11 @@ fix: setup ## format, and mend what clippy can
 	cargo fmt --all
 	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
-bench: ## figures, one JSON line each on stdout and nothing else there
+bench: ## figures, one JSON line each on stdout and nothing else there; and the tables of docs/benchmarks.md
 	@scripts/setup >&2
 	@scripts/setup-tests >&2
-	@cargo bench --workspace --locked --bench '*'
+	@cargo build --release --locked -p sojourn -p sojourn-trainer
+	@scripts/bench_page.py
 
 advisories: ## known security holes in dependencies (fetches the advisory database)
 	@scripts/deny check advisories

@@ -6,7 +6,7 @@ use std::{
     fmt::Write as _,
     fs,
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -114,8 +114,16 @@ fn read(folder: &TempDir, address: SocketAddr, token: &str, args: &[&str]) -> Va
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// The command: cargo puts it into the folder above the benches' own.
+fn built() -> PathBuf {
+    let bench = std::env::current_exe().unwrap();
+    let path = bench.parent().and_then(Path::parent).unwrap().join("sojourn");
+    assert!(path.exists(), "`{}` is missing: `cargo build --release -p sojourn`", path.display());
+    path
+}
+
 pub(crate) fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
+    let mut command = Command::new(built());
     for variable in ["SERVER", "TOKEN", "ENROL_TOKEN", "ASSIMILATOR_TOKEN", "DATA", "BLOBS"] {
         command.env_remove(format!("SOJOURN_{variable}"));
     }
