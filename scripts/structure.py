@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Fails where modules of a package import in a circle, or a package depends on one of its own floor or above.
+
+Reads the tracked files of the checkout and runs nothing of it. Production code only. A parent module that
+re-exports its children, and the root of a package, count as no imports. The floors are those of ARCHITECTURE.md.
+"""
+
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FLOORS = [  # a package depends on packages of lower floors only
+    ["protocol"],
+    ["protocol/codec", "protocol/http", "client/core", "client/slot"],
+    ["protocol/model", "server/blobs", "workgen/ingest"],
+    ["workgen", "assimilator/rules"],
+    ["server/core", "client", "client/trainer"],
+    ["server", "server/sim", "assimilator", "client/daemon"],
+    ["."],
+    ["benches/grown"],
+]
+
+
+def tracked(pattern):
+    listed = subprocess.run(["git", "ls-files", pattern], cwd=ROOT, check=True, capture_output=True, text=True)
+    return [path for path in listed.stdout.splitlines() if (ROOT / path).is_file()]
+
+
+def code(path):
+    """The production code of a file, without comments."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    text = text.split("#[cfg(test)]\nmod tests {")[0]
+    return re.sub(r"//.*", "", text)
+
+
+def split(text):
+    """The parts between commas that are in no braces."""
+    depth, parts = 0, [""]
+    for letter in text:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
+
+
+def expand(prefix, tree):
+    """The paths of a `use` tree."""
+    for part in split(tree):
+        head, brace, rest = part.partition("{")
+        names = prefix + [name.strip() for name in head.split(" as ")[0].split("::") if name.strip()]
+        if brace:
+            yield from expand(names, rest[: rest.rindex("}")])
+        else:
+            yield names
+
+
+USE = re.compile(r"^\s*(pub(?:\([a-z: ]+\))? )?use ([^;]+);", re.M)
+
+
+def imports(module, text):
+    """The modules' paths, from the package's root, that a module names; and whether it only re-exports them."""
+    for public, tree in USE.findall(text):
+        for path in expand([], tree):
+            yield path, bool(public)
+    for path in re.findall(r"\b(?:crate|super)(?:::\w+)+", USE.sub("", text)):
+        yield path.split("::"), False
+
+
+def absolute(module, path):
+    if path[0] == "crate":
+        return path[1:]
+    if path[0] in ("super", "self"):
+        base = list(module)
+        for name in path:
+            if name == "super":
+                base = base[:-1]
+        return base + [name for name in path if name not in ("super", "self")]
+    return None
+
+
+def graph(files):
+    """Which module of a package uses which: `files` by module."""
+    edges = collections.defaultdict(set)
+    for module, path in files.items():
+        for named, public in imports(module, code(path)):
+            target = absolute(module, named)
+            while target and tuple(target) not in files:
+                target.pop()
+            target = tuple(target or ())
+            child = target[: len(module)] == module
+            if target and module and target != module and not (public and child):
+                edges[module].add(target)
+    return edges
+
+
+def circles(edges):
+    """The strongly connected components of more than one module (Tarjan 1972)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(edges.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def cycles():
+    packages = collections.defaultdict(dict)
+    for path in tracked("*.rs"):
+        package, source, file = ("/" + path).rpartition("/src/")
+        if not source or "/tests/" in path or path.endswith("tests.rs"):
+            continue
+        module = tuple(file.removesuffix(".rs").split("/"))
+        if module[-1] in ("mod", "lib", "main"):
+            module = module[:-1]
+        packages[package.lstrip("/") or "."][module] = path
+    for package, files in sorted(packages.items()):
+        for circle in circles(graph(files)):
+            yield f"{package}: a circle of {len(circle)}: " + ", ".join("::".join(module) for module in circle)
+
+
+def arrows_up():
+    floors = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
+    names, depends = {}, {}
+    for path in tracked("*Cargo.toml"):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        package = path.removesuffix("Cargo.toml").rstrip("/") or "."
+        name = re.search(r'^\[package\]\nname = "([^"]+)"', text, re.M)
+        body = re.search(r"^\[dependencies\]\n(.*?)(?=^\[|\Z)", text, re.M | re.S)
+        if name:
+            names[name.group(1)] = package
+            depends[package] = re.findall(r"^(sojourn[\w-]*)", body.group(1) if body else "", re.M)
+    for package, others in sorted(depends.items()):
+        if package not in floors:
+            yield f"{package} has no floor in scripts/structure.py"
+            continue
+        for other in (names[name] for name in others if name in names):
+            if floors.get(other, 0) >= floors[package]:
+                yield f"{package} depends on {other}, which isn't below it"
+
+
+def main():
+    sys.setrecursionlimit(10_000)
+    faults = [*cycles(), *arrows_up()]
+    for fault in faults:
+        print(f"structure: {fault}", file=sys.stderr)
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
