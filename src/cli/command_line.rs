@@ -29,24 +29,24 @@ struct Cli {
 enum Command {
     /// Run the server: jobs, leases, blobs, assimilation.
     Serve(serve_command::Args),
-    /// Let this machine work for a server.
+    /// Run the client: this machine trains for a server.
     Client(client::Args),
-    /// Make results versions for a server, in a process of its own.
+    /// Check and merge results for a server, in a process of its own.
     Assimilate(assimilate::Args),
-    /// Show how many results wait to become versions, and who makes them.
+    /// Show how many results wait to be assimilated, and which processes assimilate them.
     Backlog(backlog::Args),
-    /// Have systemd run the client, or end that without a trace.
+    /// Install the client as a service of systemd, or remove it completely.
     Service(service::Args),
-    /// Check a job file and its data, and say what would be run.
+    /// Check a job file and its data, and show what would run.
     Validate(validate::Args),
     /// Cut a job's data into shards, upload what is missing, and start the job.
     ///
-    /// Where the job file leaves open how many shards, or how large, that follows from the data, the models and the
-    /// hosts that the server knows; it is said, with the reason, and is part of the job then.
+    /// If the job file doesn't set the number or the sizes of the shards, they are chosen by the data, the models and
+    /// the hosts that the server knows. The choice is printed with its reason, and becomes part of the job.
     Submit(submit_command::Args),
     /// List all jobs.
     Jobs(list::Args),
-    /// Show how far a job is, with its best trials.
+    /// Show a job's progress and its best trials.
     Status(status::Args),
     /// List a job's trials.
     Trials(trials::Args),
@@ -54,7 +54,7 @@ enum Command {
     Hosts(hosts::Args),
     /// End a machine's right to work for the server.
     Revoke(revoke::Args),
-    /// Throw away what lies in the server's store and nobody knows of.
+    /// Delete the blobs and uploads in the server's store that nothing refers to.
     Gc(gc::Args),
     /// Print a job's history.
     Events(events::Args),
@@ -66,31 +66,31 @@ enum Command {
     Predict(predict::Args),
     /// Train a trial again on this machine and compare every checkpoint.
     Replay(replay::Args),
-    /// Let a job stand still until it is resumed.
+    /// Pause a job until it is resumed.
     Pause(pause::Args),
-    /// Let a paused job go on.
+    /// Resume a paused job.
     Resume(resume::Args),
     /// Train a job's trials for more epochs, also after they have finished.
     Extend(extend::Args),
     /// Change a job's priority, share or number of machines while it runs.
     Set(set::Args),
-    /// Take trials back to before what can't be trusted.
+    /// Take trials back to before a result that can't be trusted.
     Rollback(rollback::Args),
     /// End a job.
     Cancel(cancel::Args),
-    /// Copy a stopped server's journal into another place: from a file into Redis, or back.
+    /// Copy a stopped server's journal from a file into Redis, or back.
     Migrate(migrate::Args),
     /// Simulate hosts and jobs in virtual time, with the server's own scheduling.
     Simulate(simulate::Args),
-    /// Watch a search on machines that are killed under it, and its proof.
+    /// Run a search on processes that are killed meanwhile, and prove its result by a replay.
     Demo(demo::Args),
-    /// Print the OpenAPI document of the HTTP interface, as a server gives it at /v1/openapi.json.
+    /// Print the OpenAPI document of the HTTP interface, which a server also serves at /v1/openapi.json.
     Openapi,
     /// Print a completion script for a shell.
     Completions(completions::Args),
 }
 
-/// Parses the command line and does what it says.
+/// Parses the command line, sets up log and runtime, and runs the subcommand.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {

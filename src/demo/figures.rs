@@ -1,4 +1,4 @@
-//! What a demo showed: the leader board, the counts, and whether the promises were kept.
+//! The figures of a demo: the leader board, the counts, and whether each promise was kept.
 
 use crate::{
     cli::{
@@ -21,8 +21,8 @@ use sojourn_protocol::{
 };
 use std::{collections::BTreeSet, path::PathBuf, time::Instant};
 
-/// The digits are learnt when the best trial has this.
-const LEAST_ACCURACY: f64 = 0.95;
+/// The accuracy that the best trial must reach.
+const MIN_ACCURACY: f64 = 0.95;
 /// Trials that the leader board shows.
 const BOARD: usize = 12;
 
@@ -118,7 +118,7 @@ impl Summary {
         let wrong = [
             (self.clients_killed != 1, "the search ended before a client was killed"),
             (self.server_restarts != 1, "the search ended before the server was killed"),
-            (self.best.accuracy < LEAST_ACCURACY, "the best accuracy is too low"),
+            (self.best.accuracy < MIN_ACCURACY, "the best accuracy is too low"),
             (!finished, "not every trial finished"),
             (self.hops != self.hops_expected, "hops were lost or done twice"),
             (self.leases_expired == 0, "no lease ran out though a client was killed"),
@@ -139,7 +139,7 @@ pub(super) fn stamped(begun: Instant, text: &str) -> String {
     format!("[{:5.1} s] {text}", begun.elapsed().as_secs_f64())
 }
 
-/// What the progress bar says beside its count.
+/// The text beside the count of the progress bar.
 pub(super) fn progress(view: &JobView) -> String {
     match &view.best {
         Some(best) => format!("hops; best {} (trial {})", text::metric(best.value), best.trial),

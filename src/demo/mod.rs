@@ -44,15 +44,15 @@ const DIGITS_CSV: &str = include_str!("../../examples/digits/digits.csv");
 const DIGITS_JOB: &str = include_str!("../../examples/digits/job.toml");
 
 const CLIENTS: usize = 3;
-/// Which client is killed.
+/// The index of the client that is killed.
 const VICTIM: usize = 1;
-/// A short term, so that a killed client's units are soon somebody else's.
+/// A short lease, so that a killed client's units soon go to another.
 const LEASE_SECONDS: &str = "4";
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The whole demo takes a minute or two; what takes this long hangs.
-const PATIENCE: Duration = Duration::from_secs(900);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The demo takes a minute or two; after this time it has failed.
+const DEMO_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// What the demo is to do.
+/// The settings of a demo.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     /// Where the model is written.
@@ -61,28 +61,28 @@ pub(crate) struct Plan {
     pub(crate) epochs: u32,
 }
 
-/// Runs the demo; `say` hears what happens.
+/// Runs the demo; `say` receives a line for each thing that happens.
 ///
 /// # Errors
-/// Where anything that the demo is to show doesn't hold.
+/// Where a promise that the demo shows isn't kept.
 pub(crate) async fn run(plan: &Plan, say: &dyn Fn(&str)) -> Result<Summary, Failure> {
     let folder = tempfile::Builder::new().prefix("sojourn-demo-").tempdir();
     let folder =
         folder.map_err(|error| Failure::work(format!("no folder for the demo: {error}")))?;
     fs::create_dir_all(&plan.output)
         .map_err(|error| Failure::work(format!("`{}`: {error}", plan.output.display())))?;
-    let mut stage = Stage::set(folder.path(), say).await?;
-    let job = stage.submit(plan.epochs).await?;
+    let mut processes = Processes::start(folder.path(), say).await?;
+    let job = processes.submit(plan.epochs).await?;
     let since = Instant::now();
-    stage.play(job, say).await?;
+    processes.watch(job, say).await?;
     let seconds = since.elapsed().as_secs_f64();
-    let summary = stage.conclude(job, plan, seconds, say).await?;
-    stage.clear().await?;
+    let summary = processes.prove(job, plan, seconds, say).await?;
+    processes.end().await?;
     Ok(summary)
 }
 
 /// The processes, and what was done to them.
-struct Stage<'a> {
+struct Processes<'a> {
     folder: &'a Path,
     address: String,
     api: ApiClient,
@@ -103,8 +103,8 @@ enum Killed {
     Back,
 }
 
-impl<'a> Stage<'a> {
-    async fn set(folder: &'a Path, say: &dyn Fn(&str)) -> Result<Self, Failure> {
+impl<'a> Processes<'a> {
+    async fn start(folder: &'a Path, say: &dyn Fn(&str)) -> Result<Self, Failure> {
         let begun = Instant::now();
         let data = folder.join("server");
         let mut server = start_server(folder, "127.0.0.1:0")?;
@@ -116,7 +116,7 @@ impl<'a> Stage<'a> {
         let servers =
             Servers::parse(&url, false).map_err(|error| Failure::work(error.to_string()))?;
         let api = ApiClient::new(servers, None, Some(token.clone()))?;
-        let mut stage = Self {
+        let mut processes = Self {
             folder,
             address,
             api,
@@ -130,11 +130,11 @@ impl<'a> Stage<'a> {
             begun,
         };
         for n in 0..CLIENTS {
-            let client = stage.start_client(n)?;
-            stage.clients.push(client);
+            let client = processes.start_client(n)?;
+            processes.clients.push(client);
         }
         say(&format!("{CLIENTS} clients start, one slot each"));
-        Ok(stage)
+        Ok(processes)
     }
 
     fn url(&self) -> String {
@@ -189,15 +189,15 @@ impl<'a> Stage<'a> {
         serde_json::from_slice(&output.stdout).map_err(|error| failed(&error))
     }
 
-    /// Watches the job to its end, and kills what is to be killed.
-    async fn play(&mut self, job: JobId, say: &dyn Fn(&str)) -> Result<(), Failure> {
+    /// Watches the job to its end, and kills a client and the server on the way.
+    async fn watch(&mut self, job: JobId, say: &dyn Fn(&str)) -> Result<(), Failure> {
         let since = Instant::now();
         let mut meter = Meter::new("searching", Unit::Steps, 0);
         let tell = |meter: &Meter, begun: Instant, text: &str| {
             meter.remark(&figures::stamped(begun, text));
         };
         loop {
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > DEMO_TIMEOUT {
                 return Err(Failure::work("the search doesn't end"));
             }
             for (n, client) in self.clients.iter_mut().enumerate() {
@@ -240,7 +240,7 @@ impl<'a> Stage<'a> {
                 let text = "SIGKILL to the server; it is started again on the same data";
                 tell(&meter, self.begun, text);
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         drop(meter);
         say("the search has ended");
@@ -255,8 +255,8 @@ impl<'a> Stage<'a> {
             let client = self.clients.get_mut(VICTIM);
             let client = client.ok_or_else(|| Failure::work("no client to kill"))?;
             client.stop()?;
-            // What was on its way to the server when it was stopped arrives in the meantime.
-            tokio::time::sleep(LOOK_EVERY).await;
+            // Requests that it had sent before it was stopped arrive meanwhile.
+            tokio::time::sleep(POLL_INTERVAL).await;
             let hosts = self.api.hosts().await?;
             let held = hosts.iter().find(|host| host.name == client_name(VICTIM));
             let held = held.map_or(0, |host| host.leases.len());
@@ -266,10 +266,10 @@ impl<'a> Stage<'a> {
                 return Ok(held);
             }
             client.go_on()?;
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > DEMO_TIMEOUT {
                 return Err(Failure::work("the client to kill never holds a unit"));
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -286,15 +286,15 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Adds what the running server has sent and received.
+    /// Adds the bytes that the running server has sent and received.
     async fn count_transfers(&mut self) -> Result<(), Failure> {
         let health = self.api.health().await?;
         self.transferred += health.received_bytes + health.sent_bytes;
         Ok(())
     }
 
-    /// Exports, replays, counts; and refuses to call it a success where a promise isn't kept.
-    async fn conclude(
+    /// Exports and replays the best trial, and fails where a promise isn't kept.
+    async fn prove(
         &mut self,
         job: JobId,
         plan: &Plan,
@@ -337,7 +337,7 @@ impl<'a> Stage<'a> {
         Ok(summary)
     }
 
-    async fn clear(mut self) -> Result<(), Failure> {
+    async fn end(mut self) -> Result<(), Failure> {
         for client in &mut self.clients {
             client.end().await?;
         }

@@ -1,4 +1,4 @@
-//! Where a replay's blobs lie: the data for good, versions only while a later one is made from them.
+//! A replay's files: the data until its end, each version until the last that is made from it.
 
 use crate::{
     api_client::ApiClient,
@@ -61,7 +61,7 @@ impl<'a> Files<'a> {
             }
             let path = folder.join(blob.sha256.to_string());
             let bytes = client.download(blob, &mut |_| {}).await?;
-            fs::write(&path, bytes).map_err(|error| trouble(&path, &error))?;
+            fs::write(&path, bytes).map_err(|error| io_failure(&path, &error))?;
             files.known.insert(blob.sha256, path);
         }
         Ok(files)
@@ -80,7 +80,7 @@ impl<'a> Files<'a> {
         Self { history, folder: folder.to_owned(), known, versions, needed }
     }
 
-    /// What a trainer may read.
+    /// The files that a trainer may read.
     pub(super) const fn known(&self) -> &BTreeMap<Digest, PathBuf> {
         &self.known
     }
@@ -110,14 +110,14 @@ impl<'a> Files<'a> {
             let path = self.known.get(&blob.sha256);
             let missing = || Failure::work(format!("blob `{}` isn't kept", blob.sha256));
             let path = path.ok_or_else(missing).map_err(Unreadable)?;
-            fs::read(path).map_err(|error| Unreadable(trouble(path, &error)))
+            fs::read(path).map_err(|error| Unreadable(io_failure(path, &error)))
         };
         base_checkpoint(&self.history.context, base, read).map_err(|Unreadable(failure)| failure)
     }
 
     /// Reads a file and removes it.
     pub(super) fn take(&self, path: &Path) -> Result<Vec<u8>, Failure> {
-        let bytes = fs::read(path).map_err(|error| trouble(path, &error))?;
+        let bytes = fs::read(path).map_err(|error| io_failure(path, &error))?;
         // Only space is lost where it can't be removed.
         let _ = fs::remove_file(path);
         Ok(bytes)
@@ -126,7 +126,7 @@ impl<'a> Files<'a> {
     /// Keeps the checkpoint of a version that was made in memory.
     pub(super) fn write(&mut self, version: Version, bytes: &[u8]) -> Result<BlobRef, Failure> {
         let path = self.folder.join(format!("merged-{version}"));
-        fs::write(&path, bytes).map_err(|error| trouble(&path, &error))?;
+        fs::write(&path, bytes).map_err(|error| io_failure(&path, &error))?;
         let length = to_u64(bytes.len());
         let blob = BlobRef { sha256: Digest::of(bytes), bytes: length };
         self.keep(version, blob, path);
@@ -153,7 +153,7 @@ impl<'a> Files<'a> {
     }
 }
 
-fn trouble(path: &Path, error: &std::io::Error) -> Failure {
+fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure::work(format!("`{}`: {error}", path.display()))
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Merging {
     state: Option<(BlobRef, Vec<u8>)>,
 }
 
-/// What a merge has made.
+/// The result of a merge.
 pub(super) struct Made {
     pub(super) checkpoint: Vec<u8>,
     pub(super) state: BlobRef,

@@ -13,7 +13,7 @@ use sojourn_protocol::{
     unit::{Flush, TrialContext},
 };
 
-/// What was merged: base, staleness, units in flight, whether flushed.
+/// A merged result: base, staleness, units in flight, whether flushed.
 type Course = [(u32, u64, u32, Flush)];
 
 const COURSE: &Course = &[

@@ -1,4 +1,4 @@
-//! Trains a trial's history again on this machine and compares every checkpoint (DESIGN section 8).
+//! Trains a trial's history again on this machine and compares every checkpoint.
 //!
 //! A history says which part of which shard made which version. In the numeric class that made it, the
 //! same parts in the same order give the same bytes; so a run on machines that died, were late or sent
@@ -31,7 +31,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What a replay says.
+/// The verdict of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
@@ -71,7 +71,7 @@ pub(crate) struct Difference {
     pub(crate) replayed: Digest,
 }
 
-/// What is made with a version.
+/// A file of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum MadeFile {
@@ -206,7 +206,7 @@ async fn train(
     }
 }
 
-/// What came out otherwise than recorded; `state` are the merge state's digests, recorded and made, where there is one.
+/// The first file that differs from the recorded one. `state` has the digests of the merge state, recorded and made.
 fn difference(
     record: &HopRecord,
     made: BlobRef,

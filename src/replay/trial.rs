@@ -35,7 +35,7 @@ pub(crate) async fn replay_trial(
         return Err(Failure::work(message));
     }
     let workspace = Workspace::new()?;
-    // What nothing pinned is no device's to judge.
+    // Without pinned threads no device can judge it.
     let class = history.numeric_class.filter(|_| history.context.pinned_threads.is_some());
     let mut slot = slot(gpus, class).await?;
     let of = to_u64(history.hops.len());

@@ -31,8 +31,8 @@ const DEFAULT_CACHE_BYTES: u64 = 20 << 30;
 /// Seconds between two copies on disk of what a unit has trained, where no other interval is set.
 const DEFAULT_KEEP_SECONDS: u32 = 60;
 
-/// What is said here may also be said in `client.toml` in the data folder; flags go over the environment, which
-/// goes over the file.
+/// All of these may also be set in `client.toml` in the data folder. Flags override the environment, which overrides the
+/// file.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub struct Args {
@@ -54,7 +54,7 @@ pub struct Args {
     /// The machine's name, for people; its host name if left out.
     #[arg(long, env = "SOJOURN_NAME")]
     name: Option<String>,
-    /// Where identity, cache and finished results lie; for one client at a time.
+    /// The folder of identity, cache and finished results; one client at a time uses it.
     #[arg(long, env = "SOJOURN_CLIENT_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
     /// Units that run at once: a number, or `auto` for one per GPU, and one where there is none [default: auto].
@@ -76,15 +76,15 @@ pub struct Args {
     /// them are listed below.
     #[arg(long = "limit", env = "SOJOURN_LIMITS", value_name = "KEY=VALUE", value_delimiter = ';')]
     limits: Vec<Change>,
-    /// Keep on disk so often, in seconds, what a unit has trained, so that a crash or a kill costs no more;
-    /// more rarely where that would take over 2 % of the time; 0 for never [default: 60].
+    /// Seconds between two copies on disk of what a unit has trained, so that a crash costs no more than that. Longer
+    /// where saving would take over 2 % of the time; 0 for never [default: 60].
     #[arg(long, env = "SOJOURN_KEEP_SECONDS", value_name = "N")]
     keep_seconds: Option<u32>,
     /// Address of the metadata service that tells when AWS, GCP or Azure take this machine away; `none` for a
     /// machine that is in no cloud [default: http://169.254.169.254].
     #[arg(long, env = "SOJOURN_METADATA", value_name = "URL")]
     metadata: Option<String>,
-    /// Where the log goes beside stderr: `daily`, into JSON lines in `log/` in the data folder, the last eight
+    /// The log's files, beside stderr: `daily`, into JSON lines in `log/` in the data folder, the last eight
     /// files of at most 4 MiB, or `none` [default: daily].
     #[arg(long, env = "SOJOURN_LOG_FILE", value_name = "WHERE")]
     log_file: Option<LogChoice>,
@@ -191,7 +191,7 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// All that is said, in its order.
+/// The configuration from flags, environment and file.
 fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
     let mut limits = args.limits.clone();
     limits.extend(args.slots.and_then(|slots| match slots {
@@ -239,7 +239,7 @@ fn config(args: &Args, data: PathBuf) -> Result<ClientConfig, Failure> {
     })
 }
 
-/// Trouble that passes never ends the daemon; what does is the call's fault or this machine's.
+/// The exit code of an error that ends the daemon. Temporary faults never end it.
 fn failure(error: &ClientError) -> Failure {
     let message = error_chain(error);
     match error {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_go_over_the_file() {
+    fn flags_override_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = "server = 'http://b'\nname = 'lab'\nlog = 'none'\nkeep_seconds = 5\n[limits]\nslots = 2\ndisk = '1GiB'\ncpu = 50\n";
         fs::write(folder.path().join("client.toml"), file).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_empty_is_not_given() {
+    fn an_empty_address_counts_as_unset() {
         let folder = tempfile::tempdir().unwrap();
         let metadata = |arguments: &[&str]| given(folder.path(), arguments).unwrap().metadata;
         assert_eq!(metadata(&["--metadata", ""]).as_deref(), Some(METADATA));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn an_invalid_setting_is_named_with_its_file_and_line() {
         let folder = tempfile::tempdir().unwrap();
         let failure = given(folder.path(), &["--limit", "cpu=0"]).unwrap_err();
         assert!(failure.messages()[0].starts_with("limit `cpu=0`: `0`: 1 to 100"), "{failure:?}");

@@ -21,9 +21,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Let this machine work for a server.
+    /// Run the client: this machine trains for a server.
     Client(Box<client::Args>),
-    /// Have systemd run the client, or end that without a trace.
+    /// Install the client as a service of systemd, or remove it completely.
     Service(service::Args),
 }
 

@@ -51,7 +51,7 @@ enum SplitArg {
     Valid,
 }
 
-/// What is told.
+/// The JSON of an evaluation.
 #[derive(Debug, Serialize)]
 struct Report {
     job: JobId,

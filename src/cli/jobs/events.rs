@@ -57,7 +57,7 @@ fn text(event: &EventView) -> String {
     format!("{} {} {} {details}", event.position, text::timestamp(event.at), event.kind)
 }
 
-/// What was given to whom, and why, where the event is that.
+/// The text of an event that grants a lease: the unit, the host and the reason.
 fn grant(event: &EventView) -> Option<String> {
     let number = |value: &Value, name: &str| value.get(name).and_then(Value::as_u64);
     let lease = &event.event;

@@ -66,12 +66,12 @@ fn table(hosts: &[HostView]) -> String {
     grid.text()
 }
 
-/// The share of deadlines that a host may be expected to keep.
+/// The share of its deadlines that a host is expected to keep.
 fn reliable(host: &HostView) -> String {
     host.reliability.map_or_else(|| "-".to_owned(), |share| format!("{} %", share / 10))
 }
 
-/// How many of a host's results other hosts came to, and how many not.
+/// How many of a host's results were confirmed by other hosts, and how many refuted.
 fn trust(host: &HostView) -> String {
     match (host.confirmed, host.refuted) {
         (0, 0) => "-".to_owned(),
@@ -86,13 +86,13 @@ fn trust(host: &HostView) -> String {
     }
 }
 
-/// How far estimates of times lay from what units took there, on the device where they were worst.
+/// The error of the time estimates, on the device where it is largest.
 fn estimates(host: &HostView) -> String {
     let worst = host.devices.iter().filter_map(|device| device.estimate_error).max();
     worst.map_or_else(|| "-".to_owned(), |off| format!("±{} %", off.div_ceil(10)))
 }
 
-/// What a host computes on, with how many slots where that isn't the one number beside it.
+/// A host's devices; where it has several, with the slots of each.
 fn devices(host: &HostView) -> String {
     match &host.devices[..] {
         [] => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! `sojourn pause`: a job stands still, and its machines work for others.
+//! `sojourn pause`: pauses a job, and its machines work for others.
 
 use crate::{
     api_client::ApiClient,
@@ -9,15 +9,15 @@ use crate::{
 };
 use sojourn_protocol::{api::PauseRequest, ids::JobId, view::JobView};
 
-/// Nothing of the job is handed out until `sojourn resume`; it stays paused when the server restarts.
-/// Units that machines run end as usual, and their results count.
+/// The job gives out no work until `sojourn resume`, also after a restart of the server. Running units end as usual,
+/// and their results count.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job's number.
     #[arg(value_name = "JOB")]
     job: JobId,
-    /// End running units at once: a hop after the batch that it is at, from where it goes on later; an
-    /// evaluation is done anew.
+    /// End running units at once. A hop ends after its current batch, and continues from there later; an evaluation is
+    /// repeated.
     #[arg(long)]
     now: bool,
     /// Print the job as JSON.

@@ -1,4 +1,4 @@
-//! `sojourn resume`: a paused job goes on.
+//! `sojourn resume`: resumes a paused job.
 
 use crate::cli::{
     render::text,

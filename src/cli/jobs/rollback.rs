@@ -9,23 +9,22 @@ use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
 };
 
-/// What the trials were trained since then is as if it had never been, and is trained again by others; evaluations of
-/// those epochs are forgotten. Ends of epochs are kept for it where the job has `verify`: the last three; whatever lies
-/// before them begins anew.
+/// Training since then is discarded and done again by other hosts; evaluations of those epochs are dropped. Jobs with
+/// `verify` keep the checkpoints of their last three epochs for this; a trial that goes back further begins anew.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct Args {
     /// The job's number.
     #[arg(value_name = "JOB")]
     job: JobId,
-    /// Take this trial back; with `--epochs`.
+    /// The trial to take back; with `--epochs`.
     #[arg(long, value_name = "N", group = "what", requires = "epochs")]
     trial: Option<TrialId>,
-    /// The most epochs that it keeps; 0: it begins anew.
+    /// The most epochs that the trial keeps; with 0 it begins anew.
     #[arg(long, value_name = "N", requires = "trial")]
     epochs: Option<u32>,
-    /// Take back every trial that this host has worked for since its last confirmed result, to before that: a host of
-    /// which a result was refuted (`sojourn hosts`).
+    /// Take back every trial that this host has trained since its last confirmed result, to before that result. For a
+    /// host with a refuted result (`sojourn hosts`).
     #[arg(long, value_name = "HOST", group = "what")]
     host: Option<HostId>,
     /// Print a JSON array.

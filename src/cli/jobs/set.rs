@@ -3,8 +3,8 @@
 use crate::cli::terminal::{connection::Connection, exit::Failure, output};
 use sojourn_protocol::{api::PlacementRequest, ids::JobId, spec::PlacementSpec};
 
-/// What isn't named stays as it is. Units that machines run end as usual; from then on the job is placed as said, also
-/// after a restart of the server.
+/// Settings that aren't named stay as they are. Running units end as usual; new ones follow the new settings, also after
+/// a restart of the server.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub(crate) struct Args {

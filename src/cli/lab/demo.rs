@@ -1,4 +1,4 @@
-//! `sojourn demo`: the main job, watched.
+//! `sojourn demo`: runs the main job and prints what happens.
 
 use crate::{
     cli::terminal::{exit::Failure, output},

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// The trial.
     #[arg(long, value_name = "N")]
     trial: TrialId,
-    /// What to train on: `auto` (the CPU where it calculates as the trial's machines did, else a GPU that
+    /// The device to train on: `auto` (the CPU where it calculates as the trial's machines did, else a GPU that
     /// does), `none` (the CPU alone), or GPUs by number, as for `sojourn client`.
     #[arg(long, env = "SOJOURN_GPUS", value_name = "GPUS", default_value = "auto")]
     gpus: GpuChoice,

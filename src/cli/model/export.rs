@@ -39,13 +39,13 @@ pub(crate) struct Args {
     /// This trial's best checkpoint.
     #[arg(long, value_name = "N", conflicts_with = "best")]
     trial: Option<TrialId>,
-    /// The checkpoint with the best metric of the whole job (what is taken if nothing is said).
+    /// The checkpoint with the best metric of the whole job (the default).
     #[arg(long)]
     best: bool,
     /// The trial's last checkpoint instead of its best.
     #[arg(long, requires = "trial")]
     last: bool,
-    /// The file to write; one that is there is replaced.
+    /// The file to write; an existing file is replaced.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Print one JSON object.
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     connection: Connection,
 }
 
-/// What was written.
+/// The JSON of an export.
 #[derive(Debug, Serialize)]
 struct Report {
     job: JobId,

@@ -1,4 +1,4 @@
-//! What a file is that was given for a model file and is none, by its first bytes.
+//! The kind of a file, by its first bytes, where it was named as a model file and isn't one.
 
 /// How other files begin that a model could be taken to be in, or that are given in its place.
 const KINDS: &[(&[u8], &str)] = &[
@@ -18,7 +18,7 @@ const KINDS: &[(&[u8], &str)] = &[
     (b"\xff\xd8\xff", "a picture"),
 ];
 
-/// What a file is that begins so; `None` where it may be safetensors, whose first eight bytes are the
+/// The kind of a file with this start; `None` where it may be safetensors, whose first eight bytes are the
 /// length of a JSON object that follows.
 pub(super) fn kind(start: &[u8]) -> Option<&'static str> {
     let is_object = start.get(8).is_none_or(|byte| *byte == b'{');

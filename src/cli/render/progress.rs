@@ -7,10 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Pause between two lines where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+/// The pause between two lines where stderr is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is counted.
+/// The unit of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Bytes,
@@ -51,7 +51,7 @@ impl Meter {
                 bar.set_message(message.to_owned());
             }
             Shown::Lines { last } => {
-                if last.elapsed() >= LINE_EVERY {
+                if last.elapsed() >= LINE_INTERVAL {
                     *last = Instant::now();
                     let percent = done.saturating_mul(100).checked_div(of).unwrap_or(0);
                     let message =

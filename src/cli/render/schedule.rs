@@ -1,4 +1,4 @@
-//! How a job's trials meet machines and when they end, where that isn't as it is for most jobs.
+//! A job's settings of scheduling, merging and ending that differ from the defaults.
 
 use serde::Serialize;
 use sojourn_protocol::{
@@ -9,9 +9,9 @@ use sojourn_protocol::{
     time::Millis,
 };
 
-/// What differs from the defaults.
+/// The settings that differ from the defaults.
 #[derive(Debug, Serialize)]
-pub(crate) struct Course {
+pub(crate) struct ScheduleSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     order: Option<OrderChoice>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ pub(crate) struct Course {
     metric: &'static str,
 }
 
-impl Course {
+impl ScheduleSettings {
     pub(crate) fn of(job: &JobSpec) -> Self {
         let placement = &job.placement;
         let usual =

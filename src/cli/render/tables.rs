@@ -4,7 +4,7 @@ use crate::cli::terminal::output::colours;
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::io;
 
-/// What a table's column holds.
+/// The kind of values in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Text,

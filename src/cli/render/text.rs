@@ -43,7 +43,7 @@ pub(crate) fn metric(value: f64) -> String {
     format!("{value:.4}")
 }
 
-/// What a trial took where the search varies: `hidden=[64] lr=0.001`.
+/// A trial's values of the searched parameters: `hidden=[64] lr=0.001`.
 pub(crate) fn choices(choices: &Choices) -> String {
     let pairs = choices.iter().map(|(name, value)| {
         // `model[1].channels` and `training.optimizer.lr` are told apart by their last word;
@@ -109,10 +109,10 @@ pub(crate) fn host_state(state: HostState) -> &'static str {
 
 /// The first line of a text, cut where it is long: what a table has room for.
 pub(crate) fn first_line(text: &str) -> String {
-    const MOST: usize = 120;
+    const MAX_CHARS: usize = 120;
     let line = text.lines().next().unwrap_or_default();
-    let cut = line.chars().count() > MOST || line.len() < text.trim_end().len();
-    let mut line: String = line.chars().take(MOST).collect();
+    let cut = line.chars().count() > MAX_CHARS || line.len() < text.trim_end().len();
+    let mut line: String = line.chars().take(MAX_CHARS).collect();
     if cut {
         line.push_str(" ...");
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_told_by_their_last_words() {
+    fn choices_are_named_by_their_last_word() {
         let chosen = Choices::from([
             ("model[1].channels".to_owned(), json!([16, 32])),
             ("training.optimizer.name".to_owned(), json!("adam")),

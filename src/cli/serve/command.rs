@@ -1,4 +1,4 @@
-//! `sojourn serve`: the server of this machine. Everything that it does is in `sojourn-server`.
+//! `sojourn serve`: starts the server of this machine, which is in `sojourn-server`.
 
 use crate::{
     cli::{
@@ -21,53 +21,51 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where journal, blobs and tokens lie; for one server at a time.
+    /// The folder of journal, blobs and tokens; one server at a time uses it.
     #[arg(long, env = "SOJOURN_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where the blobs lie: in an object store, as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX,
-    /// or in a folder that others share, as file:///FOLDER. Keys and endpoints come from the environment
-    /// (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, GOOGLE_SERVICE_ACCOUNT, AZURE_STORAGE_ACCOUNT_NAME and the like). Left
-    /// out: in the data folder.
+    /// The store of the blobs: an object store as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX,
+    /// or a shared folder as file:///FOLDER. Keys and endpoints come from the environment (AWS_ACCESS_KEY_ID,
+    /// AWS_ENDPOINT_URL, GOOGLE_SERVICE_ACCOUNT, AZURE_STORAGE_ACCOUNT_NAME and the like) [default: the data folder].
     #[arg(long, env = "SOJOURN_BLOBS", value_name = "URL")]
     blobs: Option<String>,
-    /// Where to listen. Without a certificate the connection isn't encrypted.
+    /// The address to listen on. Without a certificate the connection isn't encrypted.
     #[arg(long, env = "SOJOURN_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8642")]
     listen: SocketAddr,
     #[command(flatten)]
     journal: JournalArgs,
-    /// Where clients and other servers reach this one, where that isn't the address that it listens on.
+    /// The address at which clients and other servers reach this one [default: the address that it listens on].
     #[arg(long, env = "SOJOURN_ADVERTISE", value_name = "URL")]
     advertise: Option<String>,
     /// Serve over TLS with this certificate: a PEM file, the server's own first, then those that lead to
-    /// its authority. A renewed file is taken up while the server runs.
+    /// its authority. The server reads a renewed file while it runs.
     #[arg(long, env = "SOJOURN_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The certificate's private key: a PEM file without a passphrase.
     #[arg(long, env = "SOJOURN_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Seconds after which a machine that isn't heard of loses its work to others.
+    /// Seconds without a word from a machine after which its work is given to others.
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     lease_seconds: u64,
-    /// Which hop goes to which machine: the trial with the most work left first (ltrp); as plans say that are
-    /// worked out ahead, and beyond them as ltrp does (rollout); or by chance (randomized).
+    /// How hops are assigned to machines: the trial with the most remaining work first (ltrp); by plans computed
+    /// ahead, and where they end by ltrp (rollout); or at random (randomized).
     #[arg(long, value_enum, default_value = "rollout")]
     policy: Policy,
-    /// Hops of one trial that a machine may get at once: it then moves the trial's checkpoint once for all of
-    /// them. Left out: as many as make that worth while.
+    /// The most hops of one trial that a machine may get at once. It then moves the trial's checkpoint once for all
+    /// of them [default: as many as make moving it worth while].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     most_hops: Option<u32>,
-    /// Per cent of a job's work that may be done twice: a running hop that its job waits for goes to a second,
-    /// idle machine where that should end it clearly sooner, and the first result counts. 0: never.
+    /// Percent of a job's work that may be done twice. A running hop that its job waits for is also given to an idle
+    /// machine if that should end it clearly sooner; the first result counts. 0: never.
     #[arg(long, value_name = "PERCENT", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(0..=100))]
     most_copied: u32,
-    /// Threads of this process that make results versions: as many as there is work for, from MIN to MAX, or a fixed
-    /// number. 0 leaves it to `sojourn assimilate` [default: 1..CORES].
+    /// Threads of this process that assimilate results: as many as there is work for, from MIN to MAX, or a fixed
+    /// number. 0 leaves that to `sojourn assimilate` [default: 1..CORES].
     #[arg(long, value_name = "MIN..MAX")]
     assimilators: Option<Assimilators>,
-    /// Models with larger checkpoints than this are merged by ranges, which all who assimilate share
-    /// [default: 256MiB].
+    /// Checkpoints larger than this are merged in ranges that all assimilators share [default: 256MiB].
     #[arg(long, value_name = "SIZE")]
     split_over: Option<Size>,
 }
@@ -91,7 +89,7 @@ impl FromStr for Assimilators {
     }
 }
 
-/// The policies' words.
+/// The scheduling policy, as the flag names it.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Policy {
     Rollout,
@@ -99,13 +97,14 @@ enum Policy {
     Randomized,
 }
 
-/// More files than a server needs that hasn't run out of something else before.
-const MOST_FILES: u64 = 1 << 20;
+/// The most open files that a server asks the system for.
+const MAX_OPEN_FILES: u64 = 1 << 20;
 
-/// Has as many files as the system allows: each host that waits is a connection, and the usual limit is 1,024.
+/// Raises the limit of open files as far as the system allows. Each waiting host is a connection, and the usual limit
+/// is 1,024.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    let most = limit.maximum.unwrap_or(MOST_FILES).min(MOST_FILES);
+    let most = limit.maximum.unwrap_or(MAX_OPEN_FILES).min(MAX_OPEN_FILES);
     let raised = Rlimit { current: limit.current.map(|current| current.max(most)), ..limit };
     // Where that isn't allowed, fewer hosts can wait, and a server for few goes on.
     let _ = setrlimit(Resource::Nofile, raised);
@@ -153,7 +152,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     sojourn_server::serve(config, announce).await.map_err(|error| failure(&error))
 }
 
-/// Says on stdout where the server is and how machines and people come in.
+/// Prints the server's address, and how machines and people connect.
 fn announce(ready: &ServeReady) {
     let scheme = match ready.transport {
         Transport::Http => "http",

@@ -1,4 +1,4 @@
-//! `sojourn gc`: throws away what lies in the server's store and nobody knows of.
+//! `sojourn gc`: deletes the objects in the server's store that nothing refers to.
 
 use crate::{
     api_client::ApiClient,
@@ -14,10 +14,10 @@ use sojourn_protocol::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Say what would go, and leave it.
+    /// Print what would be deleted, and delete nothing.
     #[arg(long)]
     dry_run: bool,
-    /// What has been there for fewer hours stays: somebody may be about to use it.
+    /// Objects younger than this stay, since a client may be about to use them.
     #[arg(long, value_name = "HOURS", default_value_t = 24,
           value_parser = clap::value_parser!(u64).range(0..=100_000))]
     grace: u64,

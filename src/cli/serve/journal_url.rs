@@ -28,7 +28,7 @@ pub(crate) struct JournalArgs {
     redis_durability: Durability,
 }
 
-/// What a journal's URL says.
+/// The place that a journal's URL names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// An SQLite file.

@@ -1,4 +1,4 @@
-//! `sojourn migrate`: takes a stopped server's journal to another place.
+//! `sojourn migrate`: copies a stopped server's journal to another place.
 
 use crate::cli::{
     render::progress::{Meter, Unit},
@@ -20,14 +20,14 @@ pub(crate) struct Args {
     /// No server may use it meanwhile; it is left as it is.
     #[arg(long, value_name = "URL")]
     from: Place,
-    /// Where the copy is to be: a place without a journal.
+    /// The place of the copy, which has no journal yet.
     #[arg(long, value_name = "URL")]
     to: Place,
     /// When an event counts as durable in Redis, as `serve` takes it.
     #[arg(long, value_name = "WORDS", default_value_t)]
     redis_durability: Durability,
-    /// The data folder of the server, whose tokens go along: into Redis, or from there into the folder. Left out: the
-    /// folder of the SQLite file.
+    /// The data folder of the server. Its tokens are copied too: into Redis, or from Redis into the folder [default: the
+    /// folder of the SQLite file].
     #[arg(long, env = "SOJOURN_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
     /// Print JSON.
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is said of a copy.
+/// The JSON of a copy.
 #[derive(Debug, Serialize)]
 struct Copied {
     events: u64,
@@ -96,7 +96,7 @@ fn copy(
             }
         })
     };
-    // What was copied from says who may come in; both ends then have it.
+    // The source's tokens hold in both places afterwards.
     let settled = settle_tokens(folder, &**from).and_then(|_| settle_tokens(folder, &**to));
     settled.map_err(|error| Failure::work(error_chain(&error)))?;
     let (mut source, mut target) = (open(from)?, open(to)?);

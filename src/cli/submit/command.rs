@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Wait until the job has ended; exit with 1 unless it finished.
     #[arg(long)]
     wait: bool,
-    /// Run it again though an identical job is there already.
+    /// Run it again even if an identical job exists.
     #[arg(long)]
     again: bool,
     /// Print one JSON object.
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     connection: Connection,
 }
 
-/// What was done.
+/// The JSON of a submission.
 #[derive(Debug, Serialize)]
 struct Report {
     job: JobId,
@@ -69,7 +69,7 @@ struct Report {
     outcome: Option<JobView>,
 }
 
-/// What an upload came to.
+/// The blobs of an upload.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     blobs: usize,

@@ -1,4 +1,4 @@
-//! The models that a job starts from: do they fit its data, and their blobs.
+//! Initial weights: the models that a job starts from, the check that they fit its data, and their blobs.
 
 use crate::cli::{
     model::model_file::blob,
@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Refuses models that can't be trained on this data, and remarks where they were trained on other.
+/// Refuses models that can't be trained on this data, and remarks on those that were trained on other data.
 pub(crate) fn check(
     job: &Job,
     shape: &[u32],

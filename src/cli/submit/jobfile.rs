@@ -22,7 +22,7 @@ pub(crate) struct Job {
     pub(crate) trials: Vec<Trial>,
     /// The models that it starts from, by their names in the job file.
     pub(crate) given: BTreeMap<String, Model>,
-    /// What the paths in it are relative to.
+    /// The folder that its paths are relative to.
     pub(crate) folder: PathBuf,
 }
 

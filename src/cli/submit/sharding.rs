@@ -1,5 +1,5 @@
-//! Into which shards a job's rows are cut: those that its file asks for; where it leaves them open, those that
-//! its data, its models and the server's hosts suggest. What was chosen is written into the job.
+//! Sharding: the number and the sizes of a job's shards. The job file sets them, or they are chosen by the data, the
+//! models and the server's hosts. The choice is written into the job.
 
 use crate::{
     api_client::ApiClient,
@@ -18,10 +18,10 @@ use sojourn_workgen::{
     shards::{Load, ShardHost, by_speed, shard_count},
 };
 
-/// Training takes about three forward passes.
-const PASSES: f64 = 3.0;
+/// Training on a row takes about as long as three forward passes.
+const FORWARD_PASSES: f64 = 3.0;
 
-/// What a server knows that the choice depends on.
+/// The part of the server's knowledge that the choice depends on.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     hosts: Vec<HostView>,
@@ -29,7 +29,7 @@ pub(crate) struct Known {
     same: Option<JobDetail>,
 }
 
-/// How the rows are cut.
+/// The chosen shards.
 #[derive(Debug)]
 pub(crate) struct Chosen {
     pub(crate) cut: Cut,
@@ -184,7 +184,7 @@ fn speed(device: &DeviceView, workloads: &[(Workload, f64)]) -> f64 {
 /// Operations that training on one row takes.
 fn flops(of: &Workload) -> f64 {
     let forward = sojourn_model::flops_per_row(&of.model, &of.shape, of.outputs).unwrap_or(1);
-    float(forward) * PASSES
+    float(forward) * FORWARD_PASSES
 }
 
 fn seconds(nanos: u64) -> f64 {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_goes_before_a_benchmark() {
+    fn measured_times_override_the_benchmark() {
         let trials = sojourn_workgen::trials(&jobfile::parse(FILE).unwrap()).unwrap();
         let training = &trials[0].config.training;
         let workload = |shape: u32| Workload {

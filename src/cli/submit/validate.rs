@@ -1,7 +1,7 @@
-//! `sojourn validate`: everything that `submit` would refuse, and what it would run. Sends nothing.
+//! `sojourn validate`: finds whatever `submit` would refuse, and shows what it would run. Sends nothing.
 
 use crate::cli::{
-    render::{schedule::Course, text},
+    render::{schedule::ScheduleSettings, text},
     submit::{
         init_weights,
         jobfile::{self, Job, Problem},
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What a good job would run.
+/// The JSON of a valid job: its trials, shards and models.
 #[derive(Debug, Serialize)]
 struct Report {
     valid: bool,
@@ -53,7 +53,7 @@ struct Report {
     /// Parameters of each architecture, largest first.
     models: Vec<ModelReport>,
     #[serde(flatten)]
-    course: Course,
+    schedule: ScheduleSettings,
 }
 
 #[derive(Debug, Serialize)]
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 type Models = BTreeMap<ModelSize, usize>;
 
-/// What the data is, and what would be trained on it; why it would be cut as it would be without any host,
+/// The data, the models that would be trained on it, and why it would be cut as it would be without any host,
 /// where the job leaves that open.
 fn check_data(job: &Job) -> Result<(Summary, Models, Option<String>), Failure> {
     let mut reading = Reading::new();
@@ -161,7 +161,7 @@ fn report(job: &Job, summary: Summary, models: Models, why: Option<String>) -> R
         valid_rows: summary.valid,
         test: summary.test,
         models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
-        course: Course::of(&job.spec),
+        schedule: ScheduleSettings::of(&job.spec),
     }
 }
 
@@ -193,7 +193,9 @@ fn text(args: &Args, report: &Report) -> String {
         let parameters = text::count(*parameters);
         lines.push(format!("model   {arch}, {parameters} parameters{trained}, {trials}"));
     }
-    lines.extend(report.course.lines().into_iter().map(|(what, text)| format!("{what:<7} {text}")));
+    lines.extend(
+        report.schedule.lines().into_iter().map(|(what, text)| format!("{what:<7} {text}")),
+    );
     let trials = text::counted(u64::saturating_from(report.trials), "trial");
     let epochs = text::counted(u64::from(report.epochs), "epoch");
     lines.push(format!("work    {trials}, {epochs}, {} hops", text::count(report.hops)));

@@ -15,15 +15,15 @@ use sojourn_protocol::{
 };
 use std::time::{Duration, Instant};
 
-/// The shortest and the longest pause between two looks; in between it is a share of the time that the
-/// wait has taken, so that what is soon over is soon seen.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-const SHARE: u32 = 40;
-/// How long a server may be away before waiting is given up.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// The shortest and the longest pause between two requests. In between, the pause is a share of the time waited so far,
+/// so that the end of a short job is seen soon.
+const MIN_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
+const PAUSE_SHARE: u32 = 40;
+/// How long the server may be unreachable before the wait fails.
+const UNREACHABLE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the waiting sees.
+/// News of a job that is waited for.
 pub(crate) enum Watched<'a> {
     View(&'a JobView),
     /// The server has gone away just now.
@@ -49,7 +49,7 @@ pub(crate) async fn until_end(
     .await
 }
 
-/// What one look gave.
+/// The result of one request.
 pub(crate) enum Polled<A> {
     Answer(A),
     /// The server has gone away just now.
@@ -76,12 +76,12 @@ pub(crate) async fn poll<A, T>(
                     away_since = Some(Instant::now());
                     look(Polled::Away(call_error::message(&failure))).await?;
                 }
-                Some(since) if since.elapsed() > PATIENCE => return Err(failure.into()),
+                Some(since) if since.elapsed() > UNREACHABLE_TIMEOUT => return Err(failure.into()),
                 Some(_) => {}
             },
             Err(failure) => return Err(failure.into()),
         }
-        tokio::time::sleep((begun.elapsed() / SHARE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)).await;
+        tokio::time::sleep((begun.elapsed() / PAUSE_SHARE).clamp(MIN_PAUSE, MAX_PAUSE)).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which server to talk to, and with which token.
+//! The flags that name a server and its token, and the client for it.
 
 use crate::{
     api_client::ApiClient,

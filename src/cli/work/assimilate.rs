@@ -1,5 +1,4 @@
-//! `sojourn assimilate`: makes hosts' results versions, in a process of its own. Everything that it does is in
-//! `sojourn-assimilator`.
+//! `sojourn assimilate`: assimilates hosts' results in a process of its own. The work is in `sojourn-assimilator`.
 
 use crate::cli::terminal::{
     connection::servers,

@@ -10,15 +10,15 @@ use sojourn_client::{
 };
 use std::{path::Path, thread::sleep, time::Duration};
 
-/// How often new lines are asked for.
-const EVERY: Duration = Duration::from_secs(1);
+/// The pause between two requests for new lines.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// So many lines, of the 500 that there are at most.
+    /// The number of lines; the client keeps at most 500.
     #[arg(long, short = 'n', default_value_t = 500, value_name = "N")]
     lines: usize,
-    /// Go on with what comes, until the client ends.
+    /// Print new lines too, until the client ends.
     #[arg(long, short)]
     follow: bool,
 }
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, data: &Path, json: bool) -> Result<(), Failure> {
             // It has ended: what it has written is there still.
             Err(error @ CallError::Nobody { .. }) => {
                 if let LogPart::Last(most) = part {
-                    return left(data, most, json, &error);
+                    return print_written(data, most, json, &error);
                 }
                 print(&after(last.as_ref(), written(data)), json)?;
                 output::remark("the client has ended");
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, data: &Path, json: bool) -> Result<(), Failure> {
         }
         last = lines.into_iter().next_back().or(last);
         part = LogPart::Since(next);
-        sleep(EVERY);
+        sleep(POLL_INTERVAL);
     }
 }
 
@@ -62,8 +62,8 @@ fn end(data: &Path, part: LogPart) -> Result<LogEnd, CallError> {
     }
 }
 
-/// What is left of a client that doesn't run.
-fn left(data: &Path, most: usize, json: bool, nobody: &CallError) -> Result<(), Failure> {
+/// Prints the log of a client that doesn't run any more.
+fn print_written(data: &Path, most: usize, json: bool, nobody: &CallError) -> Result<(), Failure> {
     let lines = written(data);
     if lines.is_empty() {
         return Err(unanswered(nobody));
@@ -72,7 +72,7 @@ fn left(data: &Path, most: usize, json: bool, nobody: &CallError) -> Result<(), 
     print(lines.get(lines.len().saturating_sub(most)..).unwrap_or_default(), json)
 }
 
-/// What was written after a line: what a client has said as it ended. Nothing, where that line isn't there.
+/// The lines after `last`: those that the client logged as it ended. None where `last` isn't among them.
 fn after(last: Option<&Line>, mut lines: Vec<Line>) -> Vec<Line> {
     let at = lines.iter().rposition(|line| Some(line) == last);
     at.map(|at| lines.split_off(at + 1)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `sojourn client ctl`: a word with the client that runs on this machine.
+//! `sojourn client ctl`: asks and controls the client that runs on this machine.
 
 mod log;
 mod show;
@@ -36,16 +36,16 @@ enum Action {
         #[arg(long)]
         watch: bool,
     },
-    /// Have nothing compute until `resume`. What runs stands still after the batch that it is at.
+    /// Stop computing until `resume`. Running units pause after their current batch.
     Pause {
-        /// For so long: `90s`, `30min`, `2h`.
+        /// The length of the pause: `90s`, `30min`, `2h`.
         #[arg(long = "for", value_name = "TIME")]
         length: Option<Span>,
     },
-    /// End a pause. Limits may want another.
+    /// End a pause. Limits may cause another.
     Resume,
-    /// Have the client finish what runs, take nothing new, and end with exit code 0. While it is paused it sends
-    /// what it has trained instead, and ends at once.
+    /// Finish the running units, take no new ones, and end with exit code 0. A paused client sends what it has trained
+    /// instead, and ends at once.
     Drain,
     /// Show the limits, or change them and write them into the client's file.
     Limits {
@@ -62,12 +62,12 @@ enum Action {
     Log(log::Args),
 }
 
-/// Limits that count from the client's next start.
-const LATER: &[&str] = &["slots", "gpu_memory", "cgroup"];
+/// Limits that take effect at the client's next start.
+const AT_NEXT_START: &[&str] = &["slots", "gpu_memory", "cgroup"];
 
 #[derive(Debug, clap::Subcommand)]
 enum CacheAction {
-    /// Delete all that no unit in work needs.
+    /// Delete all blobs that no current unit needs.
     Clear,
 }
 
@@ -109,8 +109,9 @@ pub(crate) async fn run(args: &Args, default: &Path) -> Result<(), Failure> {
     };
     let answer = asked(data, &ask)?;
     if let Ask::SetLimits(changes) = &ask {
-        let later =
-            |change: &&String| LATER.contains(&change.split('=').next().unwrap_or_default());
+        let later = |change: &&String| {
+            AT_NEXT_START.contains(&change.split('=').next().unwrap_or_default())
+        };
         let later: Vec<&str> = changes.iter().filter(later).map(String::as_str).collect();
         if !later.is_empty() {
             let later = later.join(", ");
@@ -130,7 +131,7 @@ pub(crate) async fn run(args: &Args, default: &Path) -> Result<(), Failure> {
     output::line(&show::answer(&answer))
 }
 
-/// What the client answers, unless it refuses.
+/// The client's answer, unless it refuses.
 fn asked(data: &Path, ask: &Ask) -> Result<Answer, Failure> {
     match call(data, ask).map_err(|error| unanswered(&error))? {
         Answer::Refused(why) => Err(Failure::call(why)),

@@ -189,7 +189,7 @@ pub(super) fn way(transfer: &Transfer) -> &'static str {
     }
 }
 
-/// What is on its way.
+/// The name of a transferred file.
 pub(super) fn what(transfer: &Transfer) -> String {
     match transfer.lease {
         Some(lease) => format!("checkpoint of unit {lease}"),

@@ -11,7 +11,7 @@ pub(super) const NAME: &str = "sojourn-client.service";
 /// The folder below systemd's folder for states in which the machine's client keeps its data.
 pub(super) const STATE: &str = "sojourn-client";
 
-/// Whose service it is.
+/// The owner of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// One person's.
@@ -55,7 +55,7 @@ impl Place {
         self.config.join("sojourn/client.env")
     }
 
-    /// What the client has written.
+    /// The folders of the client's data.
     pub(super) fn data(&self) -> Vec<PathBuf> {
         match self.scope {
             Scope::User => vec![data_folder("client")],

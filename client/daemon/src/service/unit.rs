@@ -43,7 +43,7 @@ WantedBy={target}
     )
 }
 
-/// What a person's own manager can forbid too. Memory that is written and run is not among it: libtorch
+/// The restrictions that a user's own manager can set too. Forbidding memory that is written and run is not among them: libtorch
 /// makes its own code.
 const SANDBOX: &str = "NoNewPrivileges=yes
 LockPersonality=yes
@@ -57,7 +57,7 @@ SystemCallErrorNumber=EPERM
 UMask=0077
 ";
 
-/// What takes the machine's manager. Devices stay: GPUs are among them. So do control groups: the unit's own,
+/// The restrictions that need the system's manager. Devices stay: GPUs are among them. So do control groups: the unit's own,
 /// which it is given, are the only ones that it has the right to change.
 const SYSTEM_SANDBOX: &str = "DynamicUser=yes
 StateDirectory=sojourn-client

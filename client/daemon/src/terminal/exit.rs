@@ -1,4 +1,4 @@
-//! What ends a command early: a message, and the exit code that says whose fault it is.
+//! Failures: the message that ends a command early, and the exit code that says whose fault it is.
 
 use crate::terminal::stderr;
 use std::{io, process::ExitCode};
@@ -7,14 +7,14 @@ use std::{io, process::ExitCode};
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
-    /// Lines for stderr; none where all has been said.
+    /// Lines for stderr; none where all was printed before.
     messages: Vec<String>,
 }
 
 /// The exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Whoever read our output has seen enough.
+    /// The reader of the output has closed the pipe.
     Done,
     /// The work failed.
     Work,
@@ -22,7 +22,7 @@ pub enum Exit {
     Call,
     /// The server could not be reached.
     Server,
-    /// A person has ended it: as shells say it of SIGINT.
+    /// A person has ended it; shells use the same code for SIGINT.
     Interrupted,
 }
 
@@ -59,7 +59,7 @@ impl Failure {
         Self { exit: Exit::Interrupted, messages: vec![message.into()] }
     }
 
-    /// The call was wrong in several ways; none, where they have been told.
+    /// The call was wrong in several ways; no messages where they were printed before.
     pub fn calls(messages: Vec<String>) -> Self {
         Self { exit: Exit::Call, messages }
     }
@@ -77,12 +77,12 @@ impl Failure {
         &self.messages
     }
 
-    /// The same failure, about which nothing more need be said.
+    /// The same failure without messages.
     pub fn silent(self) -> Self {
         Self { messages: Vec::new(), ..self }
     }
 
-    /// As the other kinds of failure say it.
+    /// A failure with this exit code.
     pub fn new(exit: Exit, message: String) -> Self {
         Self { exit, messages: vec![message] }
     }

@@ -8,7 +8,7 @@ use tracing_subscriber::{
     EnvFilter, Layer, filter::filter_fn, fmt::layer, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
-/// Who logs.
+/// The program that logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
     /// The client.
@@ -17,7 +17,7 @@ pub enum Program {
     Other,
 }
 
-/// Logs go to stderr; `SOJOURN_LOG` says how much, e.g. `debug` or `sojourn_server=trace`.
+/// Starts the log on stderr. `SOJOURN_LOG` sets its level, e.g. `debug` or `sojourn_server=trace`.
 pub fn start(program: Program, default: &str) {
     let filter = EnvFilter::try_from_env("SOJOURN_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let stderr = layer()
@@ -48,7 +48,7 @@ impl<W: Write> Write for Whole<W> {
     }
 }
 
-/// What the daemon keeps.
+/// The end of the log, which the daemon keeps.
 struct Kept;
 
 impl Write for Kept {

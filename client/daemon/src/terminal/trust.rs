@@ -1,8 +1,8 @@
-//! Whose certificates are believed.
+//! The flag that names a trusted certificate.
 
 use std::path::PathBuf;
 
-/// Whose certificates are believed, for whatever speaks with a server.
+/// The trusted certificates of a server.
 #[derive(Debug, clap::Args)]
 pub struct Trust {
     /// A PEM file with the certificate of the authority, or of the server itself, to trust instead of the

@@ -37,11 +37,11 @@ pub(super) struct Look {
     done: usize,
     begun: Instant,
     events: Option<NewFile>,
-    /// What the journal of this run would be, where that is counted.
+    /// The size of this run's journal, where that is counted.
     journal: Option<JournalSize>,
     /// The first thing that went wrong with the file.
     failed: Option<String>,
-    /// What was remarked, once for all runs.
+    /// The remarks so far, once for all runs.
     remarked: BTreeSet<String>,
 }
 

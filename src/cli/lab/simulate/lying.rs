@@ -1,23 +1,23 @@
-//! What hosts that lie make of a hop's result: other values in a file that is otherwise as it should be.
+//! Corrupted results of simulated adversaries: other values in a file that is otherwise valid.
 
 use sojourn_codec::{CodecError, Dtype, Tensor, TensorView, decode, encode};
 use sojourn_protocol::{error::error_chain, seeds};
 use sojourn_sim::Lie;
 
-/// What the names of an optimiser's tensors begin with; nobody lies about those.
+/// The prefix of the optimiser's tensors, which adversaries leave alone.
 const OPTIMIZER: &str = "optimizer.";
 /// By how much more than it was the change is said to be.
 const SCALE: f32 = 10.0;
 
 /// The checkpoints that a lie is made of.
 pub(super) struct Truth<'a> {
-    /// What the hop began from.
+    /// The checkpoint that the hop began from.
     pub(super) base: &'a [u8],
-    /// What it came to.
+    /// The checkpoint that it trained.
     pub(super) result: &'a [u8],
-    /// What the trial's first result came to, where it isn't this one.
+    /// The trial's first result, where it isn't this one.
     pub(super) first: Option<&'a [u8]>,
-    /// What another trial's result came to, where there is one.
+    /// The result of another trial, where there is one.
     pub(super) other: Option<&'a [u8]>,
 }
 
@@ -102,7 +102,7 @@ mod tests {
         encode(&[weight, momentum]).unwrap()
     }
 
-    /// What is said of 1, 2, 3 that became 2, 2, 5; the first result was 9, 9, 9, another trial's 7, 7, 7.
+    /// The corrupted result of a hop from 1, 2, 3 to 2, 2, 5; the first result was 9, 9, 9, another trial's 7, 7, 7.
     fn said(lie: Lie) -> Vec<f32> {
         let (base, result) = (file(&[1.0, 2.0, 3.0]), file(&[2.0, 2.0, 5.0]));
         let (first, other) = (file(&[9.0; 3]), file(&[7.0; 3]));

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is printed and written as JSON: the same bytes for the same file and seeds.
+/// The JSON that is printed and written: the same bytes for the same file and seeds.
 #[derive(Serialize)]
 struct Report<'a> {
     normalised_by: String,
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if load { output::line(&format!("\n{}", server_load::text(&loads))) } else { Ok(()) }
 }
 
-/// What a file asks for in vain is a wrong call; a run that comes to no end is work that failed.
+/// A scenario that asks for something impossible is a wrong call; a run that doesn't end has failed.
 fn failed(file: &Path, error: &ScenarioError) -> Failure {
     let message = format!("{}: {error}", file.display());
     match error {

@@ -56,7 +56,7 @@ impl Shop {
     }
 }
 
-/// What is printed. No time where a number of iterations was given: then the same bytes each time.
+/// The printed result. With a number of iterations it has no time, so that it is the same bytes each time.
 #[derive(Debug, Serialize)]
 struct Report {
     policy: &'static str,
@@ -183,7 +183,7 @@ fn write(folder: &Path, report: &Report, schedule: &Schedule) -> Result<(), Fail
     NewFile::write(&folder.join("gantt.html"), chart.html().as_bytes())
 }
 
-/// What plans.
+/// The planner.
 #[derive(Debug, Clone, Copy)]
 enum Policy {
     Planner(PlannerName),

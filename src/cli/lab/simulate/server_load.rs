@@ -1,4 +1,4 @@
-//! What a simulated fleet asks of one server: how many requests, how much of a core, how much memory, how long a
+//! The load of a simulated fleet on one server: how many requests, how much of a core, how much memory, how long a
 //! journal. The core is the server's own, so its time and memory are those that it would take; HTTP, JSON and the
 //! journal's disk come on top.
 

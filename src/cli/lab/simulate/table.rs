@@ -6,8 +6,8 @@ use crate::cli::render::{
 };
 use sojourn_sim::fleet::{Cell, Normalise, RunResult, Spread, Study};
 
-/// Jobs whose ends are shown: more are in `result.json`.
-const MOST_ENDS: usize = 4;
+/// The most jobs whose ends are shown; `result.json` has all.
+const MAX_SHOWN_ENDS: usize = 4;
 
 pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     let labelled = study.rows.len() > 1;
@@ -18,7 +18,7 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
     let copied = any(|run| run.copies > 0);
     let trained = any(|run| run.best.is_some());
     let merged = any(|run| run.merged > 0);
-    let several = any(|run| (2..=MOST_ENDS).contains(&run.jobs.len()));
+    let several = any(|run| (2..=MAX_SHOWN_ENDS).contains(&run.jobs.len()));
     let planned = any(|run| run.plans > 0);
     let over = format!("over {}", study.normalise);
     let mut header = Vec::new();

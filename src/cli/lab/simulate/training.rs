@@ -40,14 +40,14 @@ use tokio::{runtime::Handle, task::block_in_place};
 
 /// One trainer with its files.
 pub(super) struct Training {
-    /// What the scenario's paths are relative to.
+    /// The folder that the scenario's paths are relative to.
     folder: PathBuf,
     workspace: Workspace,
     slot: Slot,
     /// Shards by the jobs that they are of.
     ingested: BTreeMap<String, DataManifest>,
     data: BTreeMap<Digest, PathBuf>,
-    /// What was made of results, and the states of merge rules.
+    /// Merged checkpoints, and the states of merge rules.
     checkpoints: BTreeMap<Digest, PathBuf>,
     /// Each trial's first and last result.
     results: BTreeMap<(JobId, TrialId), (BlobRef, BlobRef)>,
@@ -116,7 +116,7 @@ impl Training {
     fn lied(&mut self, lie: Lie, hop: &Hop, result: BlobRef) -> Result<BlobRef, String> {
         let of = (hop.job, hop.trial);
         let first = self.results.get(&of).map(|(first, _)| *first);
-        // What is the truth is no lie.
+        // A corruption that changes nothing isn't one.
         let first = first.filter(|first| *first != result);
         let first = first.map(|first| self.read(first)).transpose()?;
         let mut others = self.results.iter().filter(|(other, _)| other.0 == of.0 && **other != of);

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What was done.
+/// The JSON of a prediction.
 #[derive(Debug, Serialize)]
 struct Report {
     rows: u64,

@@ -15,7 +15,7 @@ pub(super) struct Score<'a> {
     correct: u64,
 }
 
-/// What they come to.
+/// The scores so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Scored {
     /// Rows with a label that the model could have said.

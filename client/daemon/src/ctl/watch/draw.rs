@@ -28,9 +28,9 @@ use sojourn_client::{
     limits::Reason,
 };
 
-/// What is narrower has no room for speeds.
+/// Narrower screens show no speeds.
 const NARROW: u16 = 60;
-/// What is wider has room for bars.
+/// Wider screens show bars.
 const WIDE: u16 = 100;
 /// Cells of a bar.
 const BAR: u32 = 10;
@@ -111,8 +111,8 @@ fn head(view: &View, width: u16) -> Vec<Line<'static>> {
     if status.draining {
         lines.extend(wrapped(DRAINING, Color::Yellow.into(), width));
     }
-    if let Some(trouble) = &view.trouble {
-        lines.extend(wrapped(trouble, Color::Red.into(), width));
+    if let Some(problem) = &view.problem {
+        lines.extend(wrapped(problem, Color::Red.into(), width));
     }
     lines
 }

@@ -38,7 +38,7 @@ fn view() -> View {
     view
 }
 
-/// What a terminal of that size shows, without the blanks at the ends of its lines.
+/// The screen of a terminal of this size, without the blanks at the ends of its lines.
 fn screen(view: &View, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(view, frame.area(), frame.buffer_mut())).unwrap();
@@ -135,7 +135,7 @@ fn a_small_one_shows_what_counts_most() {
 }
 
 #[test]
-fn trouble_questions_and_pauses_are_shown() {
+fn problem_questions_and_pauses_are_shown() {
     let mut view = view();
     view.status.units.clear();
     view.status.transfers.clear();
@@ -146,7 +146,7 @@ fn trouble_questions_and_pauses_are_shown() {
     }))
     .unwrap();
     view.status.limits = serde_json::from_value(json!({ "hours": "22:00-06:00" })).unwrap();
-    view.trouble = Some("the client on the data folder `/d` doesn't answer".to_owned());
+    view.problem = Some("the client on the data folder `/d` doesn't answer".to_owned());
     view.question = Some(Question::Drain);
     insta::assert_snapshot!(screen(&view, 80, 16), @r#"
     host 3 of https://sojourn.example.org

@@ -37,19 +37,19 @@ use tokio::{
 };
 use view::{Next, View};
 
-/// How often the client is asked.
-const EVERY: Duration = Duration::from_secs(1);
+/// The pause between two requests to the client.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Lines of the log that the largest terminal has room for.
-const LOG: usize = 100;
-/// How long the client may take over the last order.
-const LAST_WORD: Duration = Duration::from_secs(3);
+const MAX_LOG_LINES: usize = 100;
+/// How long the client may take for the last order.
+const LAST_ORDER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What the loop hears of.
+/// An event of the loop.
 enum News {
     /// The terminal: a key, or another size.
     Terminal(Event),
     /// The client's answer.
-    TrainerUpdate(Result<Answer, CallError>),
+    Answered(Result<Answer, CallError>),
     /// The terminal is gone.
     Lost(io::Error),
 }
@@ -78,7 +78,7 @@ async fn lines(data: &Path, mut status: Status, json: bool) -> Result<(), Failur
         } else {
             output::line(&show::in_a_line(&status))?;
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         status = match call(data, &Ask::Status) {
             Ok(answer) => self::status(answer)?,
             Err(CallError::Nobody { .. }) => {
@@ -119,9 +119,9 @@ async fn on_screen(data: &Path, status: Status) -> Result<bool, Failure> {
         () = shutdown => Ok(false),
     };
     drop(screen);
-    // What was asked for last is heard by the client, if it listens.
+    // The last order still reaches the client, if it listens.
     drop((orders, hears));
-    let _ = timeout(LAST_WORD, asked).await;
+    let _ = timeout(LAST_ORDER_TIMEOUT, asked).await;
     ended.map_err(|error| broken(&error))
 }
 
@@ -150,8 +150,8 @@ async fn follow(
                 Next::Ask(ask) => drop(orders.send(ask)),
             },
             News::Terminal(_) => {}
-            News::TrainerUpdate(Err(CallError::Nobody { .. })) => return Ok(true),
-            News::TrainerUpdate(told) => view.told(told),
+            News::Answered(Err(CallError::Nobody { .. })) => return Ok(true),
+            News::Answered(told) => view.told(told),
             News::Lost(error) => return Err(error),
         }
     }
@@ -174,16 +174,16 @@ fn read_keys(news: &UnboundedSender<News>) {
 fn ask(data: &Path, orders: &Receiver<Ask>, news: &UnboundedSender<News>) {
     let mut next = Ask::Status;
     loop {
-        for ask in [next, Ask::Log(LogPart::Last(LOG))] {
+        for ask in [next, Ask::Log(LogPart::Last(MAX_LOG_LINES))] {
             let told = call(data, &ask);
             let last = matches!(told, Err(CallError::Nobody { .. }));
             // Where nobody listens any more, there may be orders yet.
-            let _ = news.send(News::TrainerUpdate(told));
+            let _ = news.send(News::Answered(told));
             if last {
                 return;
             }
         }
-        next = match orders.recv_timeout(EVERY) {
+        next = match orders.recv_timeout(POLL_INTERVAL) {
             Ok(ask) => ask,
             Err(RecvTimeoutError::Timeout) => Ask::Status,
             Err(RecvTimeoutError::Disconnected) => return,
@@ -197,7 +197,7 @@ struct Screen(DefaultTerminal);
 impl Screen {
     fn open() -> io::Result<Self> {
         ratatui::try_init().map(Self).inspect_err(|_| {
-            // Whatever of it was done.
+            // Undoes the part that was done.
             let _ = ratatui::try_restore();
         })
     }

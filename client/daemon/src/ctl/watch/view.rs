@@ -1,4 +1,4 @@
-//! What the screen shows, and what keys make of it. Knows neither terminal nor socket.
+//! The state behind the screen, and the effect of each key. Knows neither terminal nor socket.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sojourn_client::{
@@ -13,18 +13,18 @@ pub(super) struct View {
     pub(super) status: Status,
     /// The end of the client's log, the oldest line first.
     pub(super) log: Vec<Line>,
-    /// Why what is shown may not be so any more, or why something wasn't done.
-    pub(super) trouble: Option<String>,
+    /// Why the screen may be out of date, or why an order wasn't carried out.
+    pub(super) problem: Option<String>,
     pub(super) question: Option<Question>,
 }
 
-/// What a person has to say yes or no to.
+/// A question that is answered by yes or no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
     Drain,
 }
 
-/// What follows from a key.
+/// The effect of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Next {
     Stay,
@@ -35,18 +35,18 @@ pub(super) enum Next {
 
 impl View {
     pub(super) fn new(status: Status) -> Self {
-        Self { status, log: Vec::new(), trouble: None, question: None }
+        Self { status, log: Vec::new(), problem: None, question: None }
     }
 
     /// Takes the client's answer.
     pub(super) fn told(&mut self, told: Result<Answer, CallError>) {
-        self.trouble = None;
+        self.problem = None;
         match told {
             Ok(Answer::Status(status)) => self.status = *status,
             Ok(Answer::Log(log)) => self.log = log.lines,
-            Ok(Answer::Refused(why)) => self.trouble = Some(why),
+            Ok(Answer::Refused(why)) => self.problem = Some(why),
             Ok(Answer::Limits(_) | Answer::Cache(_)) => {}
-            Err(error) => self.trouble = Some(error_chain(&error)),
+            Err(error) => self.problem = Some(error_chain(&error)),
         }
     }
 
@@ -125,12 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_shown_until_an_answer_comes() {
+    fn problem_is_shown_until_an_answer_comes() {
         let mut view = view();
         view.told(Ok(Answer::Refused("not now".to_owned())));
-        assert_eq!(view.trouble.as_deref(), Some("not now"));
+        assert_eq!(view.problem.as_deref(), Some("not now"));
         let status = Status { pace: 20, ..view.status.clone() };
         view.told(Ok(Answer::Status(Box::new(status))));
-        assert_eq!((view.trouble.as_deref(), view.status.pace), (None, 20));
+        assert_eq!((view.problem.as_deref(), view.status.pace), (None, 20));
     }
 }
