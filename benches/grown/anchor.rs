@@ -40,7 +40,7 @@ impl Database {
         redis.into_iter().chain(Postgres::start().map(Self::Postgres)).collect()
     }
 
-    /// What it is, for people.
+    /// Its name.
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::Redis { lossless: true, .. } => "get, merge, set in Redis (everysec; WATCH)",

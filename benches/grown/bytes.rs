@@ -30,7 +30,7 @@ batch_size = 32
 optimizer = { name = "adam", lr = { choice = [1e-3, 2e-3] } }
 "#;
 
-/// What a job moved.
+/// The bytes that a job moved.
 struct Moved {
     through_server: f64,
     by_clients: f64,

@@ -93,7 +93,7 @@ fn ask(access: Access) -> (Access, Lease) {
     (access, lease.unwrap_or_else(|| panic!("each host gets a shard of a model")))
 }
 
-/// What a trainer might have made of it.
+/// A plausible result of it.
 fn train(lease: &Lease) -> (Report, Vec<u8>) {
     let Unit::Train(hop) = &lease.unit else { panic!("there is nothing to evaluate yet") };
     let end = hop.position_after(hop.to_train());

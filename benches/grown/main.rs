@@ -1,4 +1,4 @@
-//! What a deployment costs that has outgrown one machine: processes that assimilate, and blobs in an object store.
+//! The costs of a deployment on several machines: processes that assimilate, and blobs in an object store.
 //! Prints one JSON line per figure.
 //!
 //! ```text

@@ -104,7 +104,7 @@ fn submit(folder: &TempDir, address: SocketAddr, token: &str, shape: Shape) {
     read(folder, address, token, &["submit", file.to_str().unwrap()]);
 }
 
-/// What a command says with `--json`.
+/// The JSON of a command.
 fn read(folder: &TempDir, address: SocketAddr, token: &str, args: &[&str]) -> Value {
     let mut command = program();
     command.args(args).args(["--json", "--server", &format!("http://{address}")]);

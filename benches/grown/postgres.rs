@@ -12,7 +12,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Whom it runs as where this is root, as which it won't.
+/// The user that it runs as where this is root, since it refuses to run as root.
 const NOBODY: u32 = 65_534;
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ impl Postgres {
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
-        // Whoever it runs as must get there.
+        // Its user must be able to enter the folder.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let data = folder.path().join("data");
         fs::create_dir(&data).unwrap();
@@ -98,7 +98,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // What it was told to end at once ends its own processes too.
+        // An immediate shutdown ends its own processes too.
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
         let _ = self.child.wait();

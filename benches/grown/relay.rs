@@ -1,4 +1,4 @@
-//! What passes between a server and those who take a relay for it: every byte of every connection.
+//! A relay before a server that counts every byte of every connection.
 
 use std::{
     io::{Read as _, Write as _},

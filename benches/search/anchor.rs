@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::{path::Path, process::Command};
 
-/// What each program is called, and its file in `benches/anchors`.
+/// The name of each program, and its file in `benches/anchors`.
 const PROGRAMS: [(&str, &str); 3] =
     [("plain PyTorch", "plain.py"), ("Optuna", "with_optuna.py"), ("Ray Tune", "with_ray.py")];
 

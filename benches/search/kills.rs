@@ -1,4 +1,4 @@
-//! What a search loses to machines that go: two clients of a slot each, each of which is ended every 30
+//! The training that a search loses to machines that go: two clients of a slot each, each of which is ended every 30
 //! seconds on average and started again, with units of many seconds.
 
 use crate::{
@@ -116,7 +116,7 @@ fn lost(events: &[Value], host: &Value, death: f64) -> f64 {
         return 0.0;
     };
     let ran = death - granted.max(free);
-    // What took longer than that was begun anew.
+    // Longer ones were begun anew.
     if used > ran + LAST_BATCH { ran } else { (ran - used).max(0.0) }
 }
 

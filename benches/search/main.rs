@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 use site::Site;
 use std::{fs, time::Instant};
 
-/// What the issue wants where there is no program to run beside.
+/// The wanted figures, where there is no program to measure beside.
 const BUSY: f64 = 0.95;
 const REDONE_NOTICED: f64 = 0.02;
 const REDONE_KILLED: f64 = 0.1;

@@ -72,7 +72,7 @@ impl Site {
         self.clients.borrow_mut().push(client);
     }
 
-    /// What a process has written.
+    /// The log of a process.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.folder.path().join(format!("{name}.log"))
     }
@@ -151,7 +151,7 @@ impl Site {
         self.read(&["jobs"])[0]["state"] != "running"
     }
 
-    /// What a client says of itself.
+    /// The status of a client.
     pub(crate) fn status(&self, name: &str) -> Value {
         let mut command = program();
         command.args(["client", "ctl", "status", "--json", "--data"]);
@@ -165,7 +165,7 @@ impl Site {
         self.clients.borrow().iter().flat_map(|client| children(client.0.id())).collect()
     }
 
-    /// What a command says with `--json`.
+    /// The JSON of a command.
     pub(crate) fn read(&self, args: &[&str]) -> Value {
         serde_json::from_slice(&self.run(args)).unwrap()
     }
@@ -238,7 +238,7 @@ impl Site {
     }
 }
 
-/// What kind of event it is.
+/// The kind of an event.
 pub(crate) fn kind(event: &Value) -> &str {
     event["kind"].as_str().unwrap()
 }

@@ -1,4 +1,4 @@
-//! What 64 hosts do to a server, each over one connection: as fast as it answers.
+//! The load of 64 hosts on a server, each over one connection and as fast as it answers.
 
 use super::{
     connection::Connection,
@@ -24,7 +24,7 @@ use std::{
 const WATCHED: Duration = Duration::from_secs(5);
 const BEFORE: Duration = Duration::from_secs(1);
 
-/// What a cycle is about.
+/// The kind of a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Units {
     /// Two requests of a cycle's size, to the plain program.
@@ -35,7 +35,7 @@ pub(crate) enum Units {
     Hops,
 }
 
-/// What was measured.
+/// The measurements.
 pub(crate) struct Load {
     /// A second.
     pub(crate) cycles: f64,

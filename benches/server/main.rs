@@ -43,11 +43,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What is added to each fsync.
+/// The time that is added to each fsync.
 const SLOW: Duration = Duration::from_millis(5);
 /// Evaluations that wait when the load begins: more than can be done while it lasts.
 const BACKLOG: Shape = Shape { trials: 6_250, epochs: 8, shards: 1 };
-/// What hops are taken from.
+/// The pool of hops.
 const HOPS: Shape = Shape { trials: 256, epochs: 20, shards: 64 };
 const EVENTS: u64 = 1_000_000;
 /// Turns of a restart; the middle one counts.

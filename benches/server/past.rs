@@ -1,4 +1,4 @@
-//! What a server has in its journal after a while: decided by the core itself, told what hosts and
+//! The journal of a server after a while, as the core itself decides it from the reports of hosts and
 //! assimilators would tell it, and written as the server writes it.
 
 use sojourn_core::{
@@ -226,7 +226,7 @@ fn manifest(shape: &Shape) -> DataManifest {
     }
 }
 
-/// What a trainer might have made of a lease's unit, and what it uploaded.
+/// A plausible result of a lease's unit, and its upload.
 pub(crate) fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
     match &lease.unit {
         Unit::Train(hop) => {

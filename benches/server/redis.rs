@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What is replayed: a tenth of what the restart on SQLite has, as Redis has all of it in memory.
+/// The number of replayed events: a tenth of what the restart on SQLite has, as Redis has all of it in memory.
 const REPLAYED: u64 = EVENTS / 10;
 /// Take-overs; the middle one and the longest count.
 const TURNS: usize = 20;

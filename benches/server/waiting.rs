@@ -47,7 +47,7 @@ pub(crate) fn waiting() {
     drop(asks);
 }
 
-/// What a host asks that has one slot, and waits for as long as may be.
+/// The request of a host with one slot that waits as long as it may.
 fn ask() -> WorkRequest {
     let inventory = Inventory {
         cached: Vec::new(),

@@ -103,7 +103,7 @@ fn equal_versions_share_a_blob() {
 }
 
 #[test]
-fn a_base_that_was_not_made_is_named() {
+fn a_missing_base_is_named() {
     let history = history(&[Some(7)]);
     let files = Files::new(&history, Path::new("nowhere"));
     let failure = files.version(Version(7), &history.hops[0]).unwrap_err();

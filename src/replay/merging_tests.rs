@@ -137,7 +137,7 @@ fn again(
 }
 
 #[test]
-fn merges_made_again_are_the_recorded_ones() {
+fn repeated_merges_equal_the_recorded_ones() {
     let (history, versions, results) = merged(COURSE);
     let mut merging = Merging::new(&history).unwrap();
     for (at, record) in history.hops.iter().enumerate() {
@@ -148,7 +148,7 @@ fn merges_made_again_are_the_recorded_ones() {
 }
 
 #[test]
-fn what_a_record_says_of_a_merge_counts() {
+fn a_repeated_merge_uses_the_recorded_inputs() {
     let (history, versions, results) = merged(COURSE);
     let alter: [fn(&mut MergeRecord); 3] = [
         |merged| merged.staleness += 5,

@@ -12,7 +12,7 @@ use std::{
     process::{Command, Output},
 };
 
-/// What an assimilator's log says of a unit, in order.
+/// The lines of an assimilator's log about a unit, in order.
 const STEPS: [&str; 4] =
     ["unit taken", "upload read and checked", "version made", "version published"];
 const MERGED: &str = r#"
@@ -28,7 +28,7 @@ merge = { rule = "delayed-nesterov", momentum = 0.5 }
 /// Two of them, of which one is killed and started again now and then.
 struct Pair<'a> {
     site: &'a Site,
-    /// What they are started with.
+    /// More arguments of both.
     more: &'static [&'static str],
     both: [Process; 2],
 }
@@ -135,11 +135,11 @@ fn merging_assimilators_that_are_killed_at_random_instants_replay() {
 }
 
 #[test]
-fn large_models_are_merged_by_both_at_once_though_one_is_killed_at_a_range() {
+fn two_assimilators_share_a_large_merge_though_one_is_killed_at_a_range() {
     let site = Site::start_without_assimilators();
     let _clients = [0, 1].map(|n| site.client(&format!("client-{n}")));
     let job = site.submit_with(13, 4, "[1e-2]", BY_RANGES);
-    // What is large is so here; replays merge in one piece.
+    // Here even small checkpoints are split; replays merge in one piece.
     let mut pair = Pair::start_with(&site, &["--split-over", "16KiB"]);
     for (n, step) in [(0, "range taken"), (1, "merge decided"), (1, "range taken")] {
         pair.kill_at(n, step, &job);
@@ -167,7 +167,7 @@ fn told(output: &Output, code: i32, what: &str) {
 }
 
 #[test]
-fn an_assimilator_that_can_not_work_says_why() {
+fn an_assimilator_that_cannot_work_says_why() {
     let site = Site::start_without_assimilators();
     let token = std::fs::read_to_string(site.data().join("assimilator-token")).unwrap();
     let (token, blobs) = (token.trim(), site.blobs());

@@ -42,7 +42,7 @@ fn nowhere() -> String {
 }
 
 #[test]
-fn no_server_is_code_3_and_says_how_to_start_one() {
+fn an_unreachable_server_is_code_3_and_the_error_says_how_to_start_one() {
     let server = nowhere();
     let folder = Folder::with(&[]);
     for args in ASKING {
@@ -76,7 +76,7 @@ fn submit_looks_for_the_server_before_it_reads_data_but_after_it_reads_the_job()
 }
 
 #[test]
-fn a_wrong_token_is_code_2_and_says_where_the_right_one_is() {
+fn a_wrong_token_is_code_2_and_the_error_says_where_the_right_one_is() {
     let server = FakeServer::start(|_| {
         Answer::json(401, r#"{"kind":"unauthorized","message":"unknown token"}"#)
     });
@@ -124,7 +124,7 @@ fn the_token_of_a_server_on_this_machine_is_found() {
 }
 
 #[test]
-fn things_that_are_not_there_are_code_2_with_the_servers_words() {
+fn unknown_ids_are_code_2_with_the_servers_message() {
     let server = FakeServer::start(|_| {
         Answer::json(404, r#"{"kind":"not-found","message":"there is no job 9"}"#)
     });
@@ -133,7 +133,7 @@ fn things_that_are_not_there_are_code_2_with_the_servers_words() {
 }
 
 #[test]
-fn something_else_that_answers_is_no_server() {
+fn an_answer_of_another_program_is_refused() {
     let page = FakeServer::start(|_| Answer {
         status: 404,
         headers: String::new(),
@@ -214,7 +214,7 @@ fn wrong_calls_are_code_2() {
 }
 
 #[test]
-fn output_that_nobody_reads_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let script = format!(
         "'{}' completions bash | head -n 1 >/dev/null; echo ${{PIPESTATUS[0]}}",
         env!("CARGO_BIN_EXE_sojourn")
@@ -226,7 +226,7 @@ fn output_that_nobody_reads_is_no_error() {
 }
 
 #[test]
-fn the_interface_is_described_without_a_server() {
+fn the_openapi_document_needs_no_server() {
     let output = sojourn(&["openapi"]).output().unwrap();
     assert!(output.status.success());
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -245,7 +245,7 @@ fn completions_are_made_for_shells() {
 const HOST: &str = r#"{"host":1,"name":"m","state":"STATE","seen_at":null,"slots":2,"devices":[{"name":"cpu","slots":2,"numeric_class":"cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc","flops":1e9,"memory":null,"measured":[]}],"cached":0,"leases":[],"used":3,"expired":0,"failures":0,"last_error":null,"train_micros":1500000}"#;
 
 #[test]
-fn a_collection_says_what_it_found() {
+fn gc_prints_what_it_found() {
     let found = |objects: u64, bytes: u64| json!({ "objects": objects, "bytes": bytes });
     let answer = json!({
         "dry_run": true, "unknown": found(1, 2000), "uploads": found(0, 0), "kept": found(12, 1),
@@ -300,7 +300,7 @@ fn nothing_is_coloured_in_a_pipe() {
 }
 
 #[test]
-fn a_client_that_cannot_begin_says_why() {
+fn a_client_that_cannot_start_says_why() {
     let folder = Folder::with(&[("no-trainer", "#!/bin/sh\nexit 7\n")]);
     let client = |args: &[&str]| {
         let output = sojourn(&["client", "--token", "t", "--data", "data"])

@@ -10,7 +10,7 @@ const KILLS: u32 = 10;
 
 /// Seeds of the test runs; a failure names its own. Each has leases of one more hop than the one before.
 #[test]
-fn what_is_killed_at_random_instants_trains_what_one_machine_trains() {
+fn processes_killed_at_random_train_what_one_machine_trains() {
     for (seed, most_hops) in [(1, 1), (2, 2), (3, 3)] {
         println!("chaos with seed {seed}");
         chaos(seed, most_hops);

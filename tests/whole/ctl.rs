@@ -1,4 +1,4 @@
-//! A word with a running client: what `sojourn client ctl` asks for happens.
+//! `sojourn client ctl` with a running client.
 
 use crate::{
     http::poll,
@@ -40,7 +40,7 @@ impl Owned {
         self.site.run(&[&["client", "ctl", "--data", data.to_str().unwrap()], args].concat())
     }
 
-    /// What is printed by a call that must go well.
+    /// The output of a call, which must succeed.
     fn text(&self, args: &[&str]) -> String {
         let output = self.ctl(args);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -112,10 +112,10 @@ fn an_owner_pauses_resumes_limits_and_drains_a_client() {
 }
 
 #[test]
-fn the_log_goes_on_where_the_run_before_was_killed() {
+fn the_log_continues_after_a_killed_run() {
     let mut owned = Owned::start();
     owned.client.kill();
-    // What is left of it can be read, by people and by programs.
+    // Its log can still be read, by people and by programs.
     assert!(owned.text(&["log"]).contains("INFO client started "));
     let lines = owned.text(&["log", "--json", "-n", "1"]);
     let line: Value = serde_json::from_str(&lines).unwrap();

@@ -13,7 +13,7 @@ use std::{
 };
 
 const EPOCHS: u32 = 6;
-/// How a process says that the server didn't do what it was asked for.
+/// The exit code of a command whose server didn't serve it.
 const UNSERVED: Option<i32> = Some(3);
 
 /// One that listens where the networks know it, started in the network at hand.
@@ -29,7 +29,7 @@ fn ask(site: &Site, server: &str, args: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// What it says why it didn't serve.
+/// The reason that it gives for not serving.
 fn refusal(site: &Site, server: &str, args: &[&str]) -> String {
     let output = ask(site, server, args);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,4 +1,4 @@
-//! What is deployed: the compose file is one, and says what the program understands.
+//! The compose file in `deploy/`: it is valid, and the program understands it.
 
 use crate::site::program;
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
@@ -24,7 +24,7 @@ fn help(command: &str) -> String {
 }
 
 #[test]
-fn the_compose_file_keeps_to_the_schema_of_compose_files() {
+fn the_compose_file_is_valid() {
     let (keeps, told) = keeps_to_schema(Path::new(COMPOSE));
     assert!(keeps, "{told}");
     let folder = tempfile::tempdir().unwrap();
@@ -36,7 +36,7 @@ fn the_compose_file_keeps_to_the_schema_of_compose_files() {
 }
 
 #[test]
-fn the_compose_file_names_what_the_program_reads() {
+fn the_compose_file_uses_flags_and_variables_that_the_program_has() {
     let text = fs::read_to_string(COMPOSE).unwrap();
     let read = help("serve") + &help("assimilate");
     let names: BTreeSet<&str> = text

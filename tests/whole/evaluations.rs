@@ -53,7 +53,7 @@ fn serve(states: Vec<EvaluationState>) -> FakeServer {
 }
 
 #[test]
-fn an_evaluation_is_waited_for_and_has_its_metrics_and_its_matrix() {
+fn an_evaluation_prints_its_metrics_and_its_confusion_matrix() {
     let reason = Some("no host is in contact".to_owned());
     let waiting = EvaluationState::Waiting { reason };
     let server = serve(vec![waiting, EvaluationState::Running, done()]);
@@ -74,7 +74,7 @@ fn an_evaluation_is_waited_for_and_has_its_metrics_and_its_matrix() {
 }
 
 #[test]
-fn json_has_all_of_an_evaluation_and_without_waiting_it_is_told_how_far_it_is() {
+fn json_has_the_whole_evaluation_and_its_progress_without_waiting() {
     let server = serve(vec![done()]);
     let text = printed(&server, &["evaluate", "1", "--trial", "1", "--json"]);
     let told: Value = serde_json::from_str(&text).unwrap();
@@ -102,7 +102,7 @@ fn an_evaluation_that_fails_fails_the_command() {
 }
 
 #[test]
-fn a_test_is_shown_apart_from_the_board() {
+fn a_test_evaluation_is_shown_apart_from_the_leader_board() {
     let mut world = World::new();
     let view = test(&world, done());
     world.trials[1].test = Some(view.clone().brief());
@@ -120,7 +120,7 @@ fn a_test_is_shown_apart_from_the_board() {
 }
 
 #[test]
-fn the_best_trial_of_a_real_job_is_tested_and_others_are_when_asked_for() {
+fn the_best_trial_is_tested_and_others_on_request() {
     let site = Site::start();
     let client = site.client("client-1");
     site.submit(4, 1);

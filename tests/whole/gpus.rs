@@ -59,7 +59,7 @@ fn replay(site: &Site, job: &str, gpus: &str) -> (Option<i32>, Value, String) {
 }
 
 #[test]
-fn what_a_gpu_has_trained_is_replayed_on_a_gpu() {
+fn a_trial_trained_on_a_gpu_is_replayed_on_a_gpu() {
     let site = Site::start();
     stand_ins(site.path(), GPUS);
     let library = site.path().join("torch/libtorch_cuda.so");

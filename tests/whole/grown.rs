@@ -103,7 +103,7 @@ impl Deployment {
 }
 
 #[test]
-fn whatever_is_killed_or_stopped_every_trial_is_its_replay() {
+fn every_trial_equals_its_replay_whichever_process_is_killed_or_stopped() {
     let runtime = Runtime::new().unwrap();
     let store = runtime.block_on(StandIn::start());
     let mut all = Deployment::start(&store);

@@ -8,7 +8,7 @@ use std::{fs, path::PathBuf};
 /// Nobody lies; then each way to.
 const LIES: &str = "hosts.1.liar = [\"none\", \"nan\", \"sign-flip\", \"scaled\", \"old\", \"foreign\", \"noise\"]\n";
 
-/// What came of each row of a scenario: some honest hosts and a last one, all of one numeric class, at a job whose
+/// The results of each row of a scenario: some honest hosts and a last one, all of one numeric class, at a job whose
 /// results are all checked by two.
 fn runs(honest: u32, placement: &str, job: &str) -> Vec<Value> {
     let scenario = format!(
@@ -42,7 +42,7 @@ fn told_and_believed(run: &Value) -> (u64, u64) {
 }
 
 #[test]
-fn in_hop_order_no_lie_becomes_a_version() {
+fn in_hop_order_no_corrupted_result_becomes_a_version() {
     let runs = runs(3, "order = \"hop\"", "shards = 4\nepochs = 2\n");
     let (honest, lying) = runs.split_first().unwrap();
     assert_eq!((told_and_believed(honest), lying.len()), ((0, 0), 6));
@@ -56,7 +56,7 @@ fn in_hop_order_no_lie_becomes_a_version() {
 
 /// The better one of two trials, after its best epoch, is as good as without the liar but for 3 points.
 #[test]
-fn merged_versions_are_as_good_beside_a_liar_as_without() {
+fn merged_versions_are_as_good_with_an_adversary_as_without() {
     let runs = runs(6, "order = \"merge\"", "shards = 16\nepochs = 5\n");
     let (honest, lying) = runs.split_first().unwrap();
     let best = |run: &Value| run["best"].as_f64().unwrap();

@@ -1,27 +1,26 @@
 //! Whole processes. The command line against files and fake servers; a real server, clients and trainers,
-//! killed at random instants: what comes out must be what one machine makes, byte for byte (DESIGN
-//! section 14.4).
+//! killed at random instants: the result must be that of one machine, byte for byte.
 //!
 //! | file | is about |
 //! |---|---|
-//! | `calls`, `validate`, `submit`, `reading` | what is said, on which stream, with which exit code |
+//! | `calls`, `validate`, `submit`, `reading` | output, its stream, and exit codes |
 //! | `open_shop` | plans of open shops from files |
 //! | `server` | the commands against a real server |
 //! | `people` | a job from its submission to a model, with real clients |
-//! | `course` | a job that is paused, resumed and extended |
-//! | `models` | what an exported model is good for |
-//! | `tls` | certificates that are right, and those that aren't |
+//! | `control` | a job that is paused, resumed and extended |
+//! | `models` | uses of an exported model |
+//! | `tls` | certificates, valid and invalid |
 //! | `parts` | hops that end early |
 //! | `chaos`, `verdicts` | kills, replays, and the three verdicts |
 //! | `assimilators` | processes that assimilate, killed at each step |
 //! | `gpus` | GPUs, with stand-ins for their driver and their arithmetic |
-//! | `ctl` | a word with a running client |
-//! | `watch` | the same on a whole terminal |
+//! | `ctl` | `client ctl` with a running client |
+//! | `watch` | `client ctl --watch` on a terminal |
 //! | `simulate` | fleets in virtual time |
 //! | `deep` | deeper nets through all of it |
 //! | `deploy` | the files in `deploy/` |
 //! | `service` | the client under systemd |
-//! | `signals` | the client and the signals that it hears |
+//! | `signals` | signals that end a client |
 //! | `standby` | several servers with one journal in Redis, and journals that move |
 //! | `cut_off` | a leader that the network cuts off |
 //! | `grown` | all of that at once, and each of them killed |
@@ -40,7 +39,7 @@
 mod assimilators;
 mod calls;
 mod chaos;
-mod course;
+mod control;
 mod ctl;
 mod cut_off;
 mod deep;

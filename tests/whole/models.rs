@@ -1,4 +1,4 @@
-//! What an exported model is good for: the start of another job, and predictions.
+//! Uses of an exported model: initial weights of another job, and predictions.
 
 use crate::{
     site::Site,
@@ -28,7 +28,7 @@ optimizer = { name = "adam", lr = 1e-12 }
 "#;
 
 #[test]
-fn a_job_goes_on_from_exported_models_and_is_replayed() {
+fn a_job_starts_from_exported_models_and_is_replayed() {
     let site = Site::start();
     let _client = site.client("client-1");
     let first = site.submit(99, 2);
@@ -77,7 +77,7 @@ fn refusal(folder: &Folder, more: &str) -> String {
 }
 
 #[test]
-fn a_model_that_cannot_be_a_start_is_refused_with_the_reason() {
+fn unfit_initial_weights_are_refused_with_the_reason() {
     let folder = Folder::with(&[("t.csv", "a,b,y\n1,2,0\n3,4,1\n5,6,0\n7,8,1\n9,1,0\n2,3,1\n")]);
     let path = folder.path().join("m");
     assert_eq!(refusal(&folder, ""), "`model[0].init` is `m`, which doesn't exist");
@@ -206,7 +206,7 @@ optimizer = { name = "adam", lr = 3e-3 }
 "#;
 
 #[test]
-fn a_model_of_arrays_predicts_whatever_they_are_called_and_however_they_lie() {
+fn a_model_of_arrays_predicts_with_any_names_and_layouts() {
     let site = Site::start();
     let _client = site.client("client-1");
     for (name, text) in [("arrays.py", ARRAYS), ("job.toml", OF_ARRAYS), ("predict.py", &example())]
@@ -260,7 +260,7 @@ fn a_model_of_arrays_predicts_whatever_they_are_called_and_however_they_lie() {
     }
 }
 
-/// What a Python program in the site's folder prints.
+/// The output of a Python program in the site's folder.
 fn python(site: &Site, arguments: &[&str]) -> String {
     let python = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/python/bin/python");
     let output = Command::new(python)
@@ -294,7 +294,7 @@ fn assert_same(ours: &str, theirs: &str) {
     }
 }
 
-/// What `predict m DATA` with more arguments ends with: exit code, stdout, stderr.
+/// Exit code, stdout and stderr of `predict m DATA` with more arguments.
 fn predict(folder: &Folder, arguments: &[&str]) -> (Option<i32>, String, String) {
     let cache = Folder::with(&[]);
     let output = sojourn(&["predict", "m"])

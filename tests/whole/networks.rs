@@ -20,7 +20,7 @@ pub(crate) const FAR: &str = "192.0.2.2";
 
 /// Makes whoever is not root root in what comes after it, and in nothing else.
 const AS_ROOT: [&str; 2] = ["--user", "--map-root-user"];
-/// What a test must be able to do.
+/// The rights that a test needs.
 const PROBE: [&str; 6] = ["--net", "ip", "link", "set", "lo", "up"];
 
 /// Runs a test that wants networks: here where that is allowed, else the test of this full name again, in a user

@@ -67,7 +67,7 @@ fn the_schedule_and_its_charts_are_written() {
 }
 
 #[test]
-fn a_policy_without_an_answer_says_what_it_plans() {
+fn a_policy_without_a_result_says_what_it_can_plan() {
     let output = simulate("3 3\n9 1 5\n2 8 6\n7 3 4\n", &["--policy", "cyclic"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(output.stderr).contains("`cyclic` has no plan for this shop"));

@@ -1,5 +1,4 @@
-//! Hops that end early: what a machine has trained when it is told to go is gone on with elsewhere, and
-//! no row is trained twice or left out.
+//! Hops that end early: another machine continues where a stopped one was, and no row is trained twice or left out.
 
 use crate::{ctl::status, http::poll, site::Site};
 use serde_json::Value;
@@ -71,14 +70,14 @@ fn until_version(site: &Site, job: &str, version: u64) -> Value {
 }
 
 #[test]
-fn what_a_machine_trained_before_it_was_told_to_go_is_gone_on_with() {
+fn a_hop_that_a_stopped_machine_left_is_continued_elsewhere() {
     let site = Site::start();
     let job = submit(&site, 3, 2000);
     for (number, name) in [(1, "first"), (2, "second")] {
         let mut client = site.client(name);
         until_running(&site, name);
         assert_eq!(client.end(), Some(0), "{}", site.log(name));
-        // What is acknowledged comes into the model in a moment.
+        // An acknowledged result becomes a version in a moment.
         let trial = until_version(&site, &job, number);
         assert_eq!(trial["hops"], 0, "{trial}");
     }
@@ -129,7 +128,7 @@ fn until_done(site: &Site, name: &str, batches: u64) {
 }
 
 #[test]
-fn a_unit_begins_with_its_first_shard_while_a_slow_line_brings_the_others() {
+fn a_unit_starts_with_its_first_shard_while_a_slow_link_brings_the_others() {
     let site = Site::start_with_hops(4);
     // Four shards of 200 rows, each as large as what a line carries before it is to wait.
     let job = submit_shards(&site, 1, 4, 800);
@@ -150,7 +149,7 @@ fn a_unit_begins_with_its_first_shard_while_a_slow_line_brings_the_others() {
 }
 
 #[test]
-fn several_hops_under_one_lease_end_on_the_shard_that_they_are_at() {
+fn several_hops_under_one_lease_end_at_their_current_shard() {
     let site = Site::start_with_hops(8);
     // Eight shards of 2,000 rows.
     let job = submit_shards(&site, 1, 8, 16_000);
@@ -181,7 +180,7 @@ fn several_hops_under_one_lease_end_on_the_shard_that_they_are_at() {
 }
 
 #[test]
-fn what_is_kept_on_the_way_outlives_the_trainer() {
+fn partial_checkpoints_survive_the_trainer() {
     let site = Site::start();
     // Some ten seconds, so that it is still at work when it is killed.
     let job = submit(&site, 1, 20_000);
@@ -222,7 +221,7 @@ fn azure(goes: &Arc<AtomicBool>) -> String {
             let mut stream = BufReader::new(stream.unwrap());
             let lines = (&mut stream).lines().map_while(Result::ok);
             let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-            // Whoever asked may be gone.
+            // The client that asked may be gone.
             let Some(path) = head.first().and_then(|line| line.split_whitespace().nth(1)) else {
                 continue;
             };
@@ -246,7 +245,7 @@ fn azure(goes: &Arc<AtomicBool>) -> String {
 }
 
 #[test]
-fn a_spot_machine_hands_its_hop_over_before_it_goes() {
+fn a_spot_machine_hands_its_hop_over_before_it_is_taken_away() {
     let site = Site::start();
     let job = submit(&site, 1, 100_000);
     let goes = Arc::default();

@@ -1,4 +1,4 @@
-//! What people do to a running server, and what it tells them.
+//! A job from its submission to a model, with real clients.
 
 use crate::site::{Site, program};
 use sojourn_model::portable::ModelFile;
@@ -75,7 +75,7 @@ fn a_diverging_trial_fails_with_its_error_and_the_others_finish() {
 }
 
 #[test]
-fn two_pinned_threads_replay_too_and_what_nothing_pinned_is_not_judged() {
+fn two_pinned_threads_replay_and_unpinned_jobs_are_not_judged() {
     let site = Site::start();
     let _client = site.client("client-1");
     let pinned = site.submit_with(7, 1, "[1e-3]", "threads = 2");

@@ -199,7 +199,7 @@ impl World {
     }
 }
 
-/// What a command prints; it must succeed.
+/// The output of a command, which must succeed.
 pub(crate) fn printed(server: &FakeServer, args: &[&str]) -> String {
     let output = sojourn(args).args(["--server", &server.url]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -230,7 +230,7 @@ fn a_jobs_status_has_its_counts_and_the_leader_board() {
 }
 
 #[test]
-fn json_is_what_the_server_said() {
+fn json_is_the_servers_answer() {
     let world = World::new();
     let (detail, trials) = (json!(world.detail), json!(world.trials));
     let server = world.serve();
@@ -245,7 +245,7 @@ fn json_is_what_the_server_said() {
 }
 
 #[test]
-fn jobs_and_events_are_lines() {
+fn jobs_and_events_print_one_line_each() {
     let server = World::new().serve();
     let jobs = printed(&server, &["jobs"]);
     let fields = words(jobs.lines().nth(1).unwrap());
@@ -258,7 +258,7 @@ fn jobs_and_events_are_lines() {
 }
 
 #[test]
-fn watching_goes_on_until_the_end_and_fails_with_the_job() {
+fn watching_lasts_until_the_end_and_fails_with_the_job() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let world = World::new();
@@ -284,7 +284,7 @@ fn watching_goes_on_until_the_end_and_fails_with_the_job() {
 }
 
 #[test]
-fn an_exported_model_has_parameters_scaling_and_what_they_are() {
+fn an_exported_model_has_parameters_scaling_and_a_description() {
     let world = World::new();
     let layout = CheckpointLayout::of(&world.histories[1].context).unwrap();
     let checkpoint = world.blobs[&world.trials[1].checkpoint.unwrap().sha256].clone();

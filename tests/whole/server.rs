@@ -83,7 +83,7 @@ impl World {
             .unwrap()
     }
 
-    /// What a command that must succeed prints as JSON.
+    /// The JSON of a command, which must succeed.
     fn json(&self, server: &Server, args: &[&str]) -> Value {
         let output = self.run(server, args);
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
@@ -128,7 +128,7 @@ fn a_job_is_submitted_once_looked_at_and_cancelled() {
 }
 
 #[test]
-fn what_was_submitted_outlives_a_killed_server() {
+fn submitted_jobs_survive_a_killed_server() {
     let world = World::new();
     let server = Server::start(&world.data);
     let first = world.json(&server, &["submit", "job.toml", "--json"]);
@@ -154,7 +154,7 @@ fn a_server_says_how_machines_join_and_ends_in_good_order() {
 }
 
 #[test]
-fn two_servers_on_one_folder_and_on_one_port() {
+fn a_second_server_on_one_folder_or_port_is_refused() {
     let world = World::new();
     let server = Server::start(&world.data);
     let output = sojourn(&["serve", "--listen", "127.0.0.1:0", "--data"])
@@ -180,7 +180,7 @@ fn two_servers_on_one_folder_and_on_one_port() {
 }
 
 #[test]
-fn tokens_that_are_wrong_or_of_another_kind() {
+fn wrong_tokens_and_tokens_of_another_kind_are_refused() {
     let world = World::new();
     let server = Server::start(&world.data);
     let with = |token: &str| told(&world.run(&server, &["jobs", "--token", token]));
@@ -195,7 +195,7 @@ fn tokens_that_are_wrong_or_of_another_kind() {
 }
 
 #[test]
-fn watching_outlives_a_server_that_is_killed() {
+fn watching_survives_a_killed_server() {
     let world = World::new();
     let first = Server::start(&world.data);
     world.json(&first, &["submit", "job.toml", "--json"]);

@@ -48,7 +48,7 @@ fn service(folder: &TempDir, args: &[&str]) -> assert_cmd::assert::Assert {
 }
 
 #[test]
-fn what_is_installed_goes_without_a_trace() {
+fn uninstalling_removes_all_that_was_installed() {
     let (folder, told) = home();
     let home = folder.path().join("home");
     fs::create_dir_all(home.join(".config/systemd/user")).unwrap();
@@ -64,7 +64,7 @@ fn what_is_installed_goes_without_a_trace() {
         "SOJOURN_SERVER=https://sojourn.example.org\nSOJOURN_ENROL_TOKEN=enrol-me\n"
     );
     assert_eq!(fs::metadata(&settings).unwrap().permissions().mode() & 0o777, 0o600);
-    // What a client would have written.
+    // Files that a client would have written.
     let data = home.join(".local/share/sojourn/client");
     for folder in ["cache", "log"] {
         fs::create_dir_all(data.join(folder)).unwrap();
@@ -81,7 +81,7 @@ fn what_is_installed_goes_without_a_trace() {
 }
 
 #[test]
-fn data_may_be_kept_and_settings_that_cannot_be_written_down_are_refused() {
+fn data_may_be_kept_and_unusable_settings_are_refused() {
     let (folder, told) = home();
     let home = folder.path().join("home");
     service(&folder, &["install", "--no-start", "--server", "http://s", "--token", "t"]).success();
@@ -97,7 +97,7 @@ fn data_may_be_kept_and_settings_that_cannot_be_written_down_are_refused() {
 
 /// CI's machine has `systemd-analyze`, as every machine that these units are for.
 #[test]
-fn systemd_finds_no_fault_with_the_units() {
+fn systemd_accepts_the_units() {
     for scope in ["--user", "--system"] {
         let (folder, _) = home();
         let args: &[&str] = if scope == "--user" { &["show"] } else { &["show", "--system"] };

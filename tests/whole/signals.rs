@@ -50,7 +50,7 @@ fn ends_well(mut client: Child, signal: Signal) {
 }
 
 #[test]
-fn a_client_whose_terminal_is_closed_ends_well() {
+fn a_client_ends_in_good_order_when_its_terminal_closes() {
     let folder = Folder::with(&[]);
     for signal in [Signal::HUP, Signal::TERM, Signal::INT] {
         ends_well(listening(&folder, ""), signal);
@@ -58,7 +58,7 @@ fn a_client_whose_terminal_is_closed_ends_well() {
 }
 
 #[test]
-fn a_client_that_is_to_outlive_its_terminal_does() {
+fn a_client_under_nohup_survives_its_terminal() {
     let folder = Folder::with(&[]);
     // As `nohup` does.
     let client = listening(&folder, "trap '' HUP;");

@@ -15,7 +15,7 @@ fn example(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "examples", name].iter().collect()
 }
 
-/// What it says on stdout and stderr, with the exit code.
+/// The exit code, stdout and stderr of a simulation.
 fn simulate(folder: &Folder, args: &[&str]) -> (String, String, Option<i32>) {
     let args = [&["simulate", "s.toml"], args].concat();
     let output = sojourn(&args).current_dir(folder.path()).output().unwrap();
@@ -47,7 +47,7 @@ fn a_scenario_gives_a_table_and_the_same_files_each_time() {
 }
 
 #[test]
-fn flags_go_over_the_file() {
+fn flags_override_the_file() {
     let folder = folder(SCENARIO);
     let (json, _, code) =
         simulate(&folder, &["--policy", "ltrp", "--seed", "7", "--seeds", "1", "--json"]);
@@ -58,7 +58,7 @@ fn flags_go_over_the_file() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn mistakes_are_shown_with_their_line() {
     for (scenario, args, wanted) in [
         (
             "[[hosts]]\ncont = 2\n",
@@ -100,7 +100,7 @@ fn what_is_wrong_is_said_with_its_line() {
 }
 
 #[test]
-fn a_run_that_comes_to_no_end_is_no_wrong_call() {
+fn a_run_that_does_not_end_is_a_failure_and_no_wrong_call() {
     let endless =
         "horizon = 10\n[[hosts]]\ntflops = 1\n[job]\nequal = 1000\ntrials = 1\nrows = 100_000\n";
     let (table, error, code) = simulate(&folder(endless), &[]);
@@ -114,7 +114,7 @@ fn references_are_compared_like_policies() {
     let (table, error, code) = simulate(&folder(&scenario), &["--seeds", "1"]);
     assert_eq!(code, Some(0), "{error}");
     assert!(table.contains("vector-rearrangement") && table.contains("plans"), "{table}");
-    // What was left out is said, and why.
+    // A policy that was left out is named, with the reason.
     assert_eq!(table.contains("milp"), !error.contains("--features milp"), "{table}{error}");
     if !table.contains("milp") {
         let (table, error, code) = simulate(&folder(SCENARIO), &["--policy", "milp"]);
@@ -125,7 +125,7 @@ fn references_are_compared_like_policies() {
 
 /// Two trials of digits on hosts of which some are taken away: what they learn is real, and the same each time.
 #[test]
-fn hops_really_train_where_a_job_asks_for_it() {
+fn hops_train_where_a_job_asks_for_real_training() {
     let folder = Folder::with(&[(
         "s.toml",
         "[server]\npolicy = \"ltrp\"\n[[hosts]]\ncount = 3\ntflops = [0.001, 0.002]\n\
@@ -164,7 +164,7 @@ fn hops_really_train_where_a_job_asks_for_it() {
 
 /// One trial on shards of few labels each, several at once: its results are really merged, the same each time.
 #[test]
-fn results_are_really_merged() {
+fn results_are_merged_where_a_job_asks_for_real_training() {
     let folder = Folder::with(&[(
         "s.toml",
         "[server]\npolicy = \"ltrp\"\nlease_term = 30\n\
@@ -194,7 +194,7 @@ fn results_are_really_merged() {
 
 /// Where neither the scenario nor the job file says how many shards, they follow from the hosts.
 #[test]
-fn real_data_is_cut_for_the_hosts_that_there_are() {
+fn real_data_is_sharded_for_the_simulated_hosts() {
     let folder = Folder::with(&[(
         "s.toml",
         "[[hosts]]\ncount = 3\ntflops = 0.0000001\n\

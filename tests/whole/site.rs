@@ -83,13 +83,13 @@ pub(crate) struct Site {
     pub(crate) enrolment: String,
     listen: String,
     secured: Option<Secured>,
-    /// What else the server is started with.
+    /// More arguments of the server.
     more: Vec<String>,
     environment: Vec<(&'static str, String)>,
     http: OnceLock<HttpClient>,
 }
 
-/// What a server that speaks TLS is started with, and what its clients are to trust.
+/// The certificate and key of a server that speaks TLS, and the authority that its clients trust.
 pub(crate) struct Secured {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,

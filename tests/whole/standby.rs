@@ -69,7 +69,7 @@ fn json(folder: &Path, server: &str, token: &str, args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_standby_takes_over_and_who_was_away_changes_nothing() {
+fn a_standby_takes_over_and_the_old_leader_changes_nothing() {
     let redis = RedisServer::start();
     let folder = folder();
     let path = folder.path();
@@ -117,7 +117,7 @@ fn a_standby_takes_over_and_who_was_away_changes_nothing() {
 }
 
 #[test]
-fn a_redis_that_dies_is_waited_for() {
+fn a_server_waits_for_a_redis_that_died() {
     let mut redis = RedisServer::start();
     let folder = folder();
     let path = folder.path();

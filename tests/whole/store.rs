@@ -21,7 +21,7 @@ fn through(site: &Site) -> (u64, u64) {
 }
 
 #[test]
-fn a_job_in_s3_passes_the_server_by_and_is_its_replay() {
+fn blobs_in_s3_bypass_the_server_and_trials_equal_their_replays() {
     let runtime = Runtime::new().unwrap();
     let store = runtime.block_on(StandIn::start());
     let mut site = Site::start_with_store(&format!("s3://{BUCKET}/job"), store.environment());

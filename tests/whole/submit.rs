@@ -215,7 +215,7 @@ fn blobs_are_sent_before_the_job_and_only_those_that_are_missing() {
 }
 
 #[test]
-fn an_upload_goes_on_where_it_was_cut_off() {
+fn an_upload_continues_where_it_was_cut_off() {
     // One shard of over one piece.
     let job = JOB.replace("shards = 2", "shards = 1").replace("label", "valid = 0.01\nlabel");
     let folder = Folder::with(&[("job.toml", &job), ("t.csv", &csv(300, 4000))]);
@@ -247,7 +247,7 @@ fn an_upload_goes_on_where_it_was_cut_off() {
 }
 
 #[test]
-fn bytes_that_are_all_there_are_not_yet_a_blob() {
+fn complete_bytes_are_no_blob_before_they_are_verified() {
     let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv(3, 40))]);
     // As when the server is killed, or its disk is full, between the last byte and the store.
     let store = Arc::new(Mutex::new(Store { unpublishable: 2, ..Store::default() }));
@@ -260,7 +260,7 @@ fn bytes_that_are_all_there_are_not_yet_a_blob() {
 }
 
 #[test]
-fn a_submission_whose_answer_is_lost_is_made_again_as_the_same_call() {
+fn a_submission_with_a_lost_answer_is_repeated_as_the_same_call() {
     let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv(3, 40))]);
     let store = Arc::new(Mutex::new(Store { lost: 2, ..Store::default() }));
     let server = server(&store);
@@ -295,7 +295,7 @@ fn bad_data_is_code_2_and_nothing_is_sent_or_left() {
 
 /// A file that may not grow stands in for a disk that is full: writing fails half-way either way.
 #[test]
-fn a_disk_that_takes_no_more_leaves_nothing_half_made() {
+fn a_full_disk_leaves_no_partial_files() {
     let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv(100, 2000))]);
     let store = Arc::new(Mutex::new(Store::default()));
     let server = server(&store);
@@ -316,7 +316,7 @@ fn a_disk_that_takes_no_more_leaves_nothing_half_made() {
 }
 
 #[test]
-fn what_a_killed_submission_left_is_removed_by_the_next() {
+fn the_next_submission_removes_what_a_killed_one_left() {
     let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv(3, 40))]);
     let cache = Folder::with(&[]);
     let submissions = cache.path().join("sojourn/submit");
@@ -340,7 +340,7 @@ fn what_a_killed_submission_left_is_removed_by_the_next() {
 }
 
 #[test]
-fn shards_are_as_many_as_data_and_hosts_suggest_and_the_job_says_so() {
+fn the_number_of_shards_follows_data_and_hosts_and_is_part_of_the_job() {
     let job = JOB.replace("shards = 2\n", "");
     let folder = Folder::with(&[("job.toml", &job), ("t.csv", &csv(3, 4000))]);
     let store = Arc::new(Mutex::new(Store::default()));
@@ -363,7 +363,7 @@ fn shards_are_as_many_as_data_and_hosts_suggest_and_the_job_says_so() {
 }
 
 #[test]
-fn a_job_that_is_submitted_again_has_the_same_shards_whoever_has_come_meanwhile() {
+fn a_job_submitted_again_has_the_same_shards_though_hosts_joined() {
     let job = JOB.replace("shards = 2\n", "") + "[placement]\nreplicas = 1\n";
     let folder = Folder::with(&[("job.toml", &job), ("t.csv", &csv(3, 4000))]);
     let store = Arc::new(Mutex::new(Store::default()));

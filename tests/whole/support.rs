@@ -1,4 +1,4 @@
-//! What the tests of the command line share: the program, folders, and a server that says what it is told.
+//! Support for the tests of the command line: the program, folders, and a fake server with given answers.
 
 use assert_cmd::Command;
 use sojourn_protocol::PROTOCOL_VERSION;

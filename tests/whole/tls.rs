@@ -108,7 +108,7 @@ fn client(folder: &Path, server: &str, ca: Option<&Path>) -> Process {
 }
 
 #[test]
-fn servers_that_cannot_be_trusted_are_told_apart_and_end_a_client_at_once() {
+fn untrusted_servers_are_distinguished_and_end_a_client_at_once() {
     let site = secured("localhost", 4000);
     let plain = Site::start();
     let other = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ fn servers_that_cannot_be_trusted_are_told_apart_and_end_a_client_at_once() {
 }
 
 #[test]
-fn an_expired_certificate_is_waited_for_and_said() {
+fn a_client_reports_an_expired_certificate_and_tries_again() {
     let site = secured("localhost", 2001);
     site.logged("server", "the certificate has expired");
     let ca = site.path().join("ca.pem");
@@ -159,7 +159,7 @@ fn an_expired_certificate_is_waited_for_and_said() {
 }
 
 #[test]
-fn files_of_authorities_and_calls_that_make_no_sense() {
+fn unusable_authority_files_are_refused() {
     let folder = Folder::with(&[("empty.pem", "")]);
     let empty = folder.path().join("empty.pem");
     let (code, told) = asked("https://localhost:1", Some(&empty));
@@ -188,7 +188,7 @@ fn files_of_authorities_and_calls_that_make_no_sense() {
 }
 
 #[test]
-fn a_certificate_as_openssl_makes_it_is_trusted_by_its_own_file() {
+fn a_self_signed_certificate_of_openssl_is_trusted_by_its_own_file() {
     let folder: TempDir = tempfile::tempdir().unwrap();
     let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -19,7 +19,7 @@ fn csv() -> String {
     format!("a,b,y\n{rows}")
 }
 
-/// What a refused job is told on stderr; stdout stays empty and the code is 2.
+/// The errors of a refused job on stderr; stdout stays empty and the code is 2.
 fn refused(job: &str, data: &str) -> String {
     let folder = Folder::with(&[("job.toml", job), ("t.csv", data)]);
     let output = sojourn(&["validate", "job.toml"]).current_dir(folder.path()).output().unwrap();
@@ -48,7 +48,7 @@ fn a_good_job_is_described() {
 }
 
 #[test]
-fn what_is_not_as_usual_is_said() {
+fn settings_that_differ_from_the_defaults_are_shown() {
     let job = format!(
         "{JOB}[search]\ntarget = 0.95\nwall_time = \"90m\"\n[placement]\norder = \"merge\"\n\
          merge = {{ rule = \"vc-asgd\", alpha = \"e/(e+1)\", staleness = \"polynomial\" }}\n\
@@ -73,7 +73,7 @@ fn what_is_not_as_usual_is_said() {
 }
 
 #[test]
-fn how_many_shards_is_said_without_a_server() {
+fn the_number_of_shards_is_shown_without_a_server() {
     let job = JOB.replace("shards = 2", "shards = \"auto\"\nvalid = 0.5");
     let rows: String = (0..5000).map(|i| format!("{i},{},{}\n", i * 2, i % 2)).collect();
     let folder = Folder::with(&[("job.toml", &job), ("t.csv", &format!("a,b,y\n{rows}"))]);
@@ -89,9 +89,9 @@ fn how_many_shards_is_said_without_a_server() {
     );
 }
 
-/// DESIGN section 13: the network of depth 164 over images of 3x32x32.
+/// A residual network of depth 164 over images of 3x32x32.
 #[test]
-fn a_network_with_batch_norm_is_told_with_what_is_trained() {
+fn a_network_with_batch_norm_is_shown_with_its_trained_parameters() {
     let names: Vec<String> = (0..3 * 32 * 32).map(|feature| format!("p{feature}")).collect();
     let row = "1,".repeat(names.len());
     let rows: String = (0..40).map(|n| format!("{row}{}\n", n % 10)).collect();
@@ -106,7 +106,7 @@ fn a_network_with_batch_norm_is_told_with_what_is_trained() {
 }
 
 #[test]
-fn the_same_as_json_and_from_another_folder() {
+fn json_and_another_folder_give_the_same() {
     let folder = Folder::with(&[("job.toml", JOB), ("t.csv", &csv())]);
     let path = folder.path().join("job.toml");
     let output = sojourn(&["validate", "--json"]).arg(path).output().unwrap();
@@ -118,7 +118,7 @@ fn the_same_as_json_and_from_another_folder() {
 }
 
 #[test]
-fn the_example_is_good() {
+fn the_example_is_valid() {
     let output = sojourn(&["validate", "--json", "examples/digits/job.toml"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
@@ -130,7 +130,7 @@ fn the_example_is_good() {
 }
 
 #[test]
-fn problems_of_the_file_are_told_with_their_lines_all_at_once() {
+fn all_problems_of_the_file_are_shown_at_once_with_their_lines() {
     let job = JOB.replace("epochs", "epoch").replace("\"mlp\"", "\"mpl\"");
     assert_eq!(
         refused(&job, &csv()),
@@ -150,7 +150,7 @@ fn problems_of_the_file_are_told_with_their_lines_all_at_once() {
 }
 
 #[test]
-fn problems_of_the_data_are_told_with_file_line_and_column() {
+fn problems_of_the_data_are_shown_with_file_line_and_column() {
     assert_eq!(refused(JOB, ""), "error: t.csv: the file is empty\n");
     assert_eq!(
         refused(JOB, "a,b,Y\n1,2,3\n"),
@@ -171,7 +171,7 @@ fn problems_of_the_data_are_told_with_file_line_and_column() {
 }
 
 #[test]
-fn problems_of_models_that_do_not_fit_are_told_by_trial() {
+fn models_that_do_not_fit_are_shown_by_trial() {
     let job = JOB.replace("[[8]]", "").replace("[8]", "[1048576, 1048576, 1048576]");
     let told = refused(&job, &csv());
     assert!(
@@ -181,7 +181,7 @@ fn problems_of_models_that_do_not_fit_are_told_by_trial() {
 }
 
 #[test]
-fn files_that_are_not_there() {
+fn missing_files_are_refused() {
     let folder = Folder::with(&[("job.toml", JOB), ("latin.toml", "")]);
     let run = |file: &str| {
         let output = sojourn(&["validate", file]).current_dir(folder.path()).output().unwrap();
@@ -218,7 +218,7 @@ fn images_are_described_with_their_shape() {
 }
 
 #[test]
-fn what_a_url_leads_to_is_copied_and_told() {
+fn data_behind_a_url_is_copied_and_the_copy_is_shown() {
     let server = FakeServer::start(|request| match request.line.as_str() {
         "GET /data/t.csv" => Answer { status: 200, headers: String::new(), body: csv().into() },
         _ => Answer { status: 404, headers: String::new(), body: Vec::new() },

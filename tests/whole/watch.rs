@@ -122,7 +122,7 @@ fn a_terminal_is_left_as_it_was() {
         let mut command = ctl(&owned, args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap());
-        // What comes after the first line is of a client that is to end.
+        // Later lines are of a client that ends.
         let mut text = String::new();
         said.read_line(&mut text).unwrap();
         (child, said, text)

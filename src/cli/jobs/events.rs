@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_says_what_went_where_and_why() {
+    fn a_grant_names_the_unit_the_host_and_the_reason() {
         let unit =
             serde_json::json!({"train": {"job": 1, "trial": 2, "epoch": 0, "shard": 3, "from": 0}});
         let granted = serde_json::json!({

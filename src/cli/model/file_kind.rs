@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_safetensors_file_is_named() {
+    fn the_kind_of_another_file_is_named() {
         for (start, what) in [
             (
                 &b"PK\x03\x04\x14\0\0\0\x08\0"[..],

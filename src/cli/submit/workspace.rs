@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_folder_is_swept_away_while_others_are_made() {
+    fn no_folder_is_deleted_while_others_are_created() {
         let parent = tempfile::tempdir().unwrap();
         let made = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)

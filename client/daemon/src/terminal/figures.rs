@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_are_named_as_long_as_they_are_few() {
+    fn up_to_four_shards_are_listed() {
         let of = |further: &[u32]| shards(3, further);
         assert_eq!(of(&[]), "shard 3");
         assert_eq!(of(&[0]), "shards 3 and 0");

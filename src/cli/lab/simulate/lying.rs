@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn each_lie_is_what_its_name_says() {
+    fn each_corruption_does_what_its_name_says() {
         assert!(said(Lie::Nan).iter().any(|value| value.is_nan()));
         assert_eq!(said(Lie::SignFlip), [0.0, 2.0, 1.0]);
         assert_eq!(said(Lie::Scaled), [11.0, 2.0, 23.0]);

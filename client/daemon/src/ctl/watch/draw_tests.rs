@@ -51,7 +51,7 @@ fn screen(view: &View, width: u16, height: u16) -> String {
 }
 
 #[test]
-fn a_terminal_shows_all_of_it() {
+fn a_terminal_shows_every_section() {
     insta::assert_snapshot!(screen(&view(), 80, 24), @r#"
     host 3 of https://sojourn.example.org
     2 slots on cpu, computing 50 % of the time
@@ -81,7 +81,7 @@ fn a_terminal_shows_all_of_it() {
 }
 
 #[test]
-fn a_wide_one_has_bars() {
+fn a_wide_terminal_has_bars() {
     insta::assert_snapshot!(screen(&view(), 120, 30), @r#"
     host 3 of https://sojourn.example.org
     2 slots on cpu, computing 50 % of the time
@@ -117,7 +117,7 @@ fn a_wide_one_has_bars() {
 }
 
 #[test]
-fn a_small_one_shows_what_counts_most() {
+fn a_small_terminal_shows_the_most_important_lines() {
     insta::assert_snapshot!(screen(&view(), 40, 12), @r#"
     host 3 of https://sojourn.example.org
     2 slots on cpu, computing 50 % of the
@@ -135,7 +135,7 @@ fn a_small_one_shows_what_counts_most() {
 }
 
 #[test]
-fn problem_questions_and_pauses_are_shown() {
+fn problems_questions_and_pauses_are_shown() {
     let mut view = view();
     view.status.units.clear();
     view.status.transfers.clear();

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drain_is_asked_twice() {
+    fn a_drain_needs_a_confirmation() {
         let mut view = view();
         assert_eq!(keys(&mut view, "dn"), [Next::Stay, Next::Stay]);
         assert_eq!(view.question, None);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn problem_is_shown_until_an_answer_comes() {
+    fn a_problem_is_shown_until_an_answer_comes() {
         let mut view = view();
         view.told(Ok(Answer::Refused("not now".to_owned())));
         assert_eq!(view.problem.as_deref(), Some("not now"));
