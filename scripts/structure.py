@@ -13,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLOORS = [  # a package depends on packages of lower floors only
-    ["protocol"],
+    ["protocol", "protocol/files"],
     ["protocol/codec", "protocol/http", "client/core", "client/slot"],
     ["protocol/model", "server/blobs", "workgen/ingest"],
     ["workgen", "assimilator/rules"],

@@ -1,16 +1,17 @@
 //! The commands that connect to the server, make one call and print its answer.
 
 use crate::{
-    api_client::{ApiClient, ApiFailure},
+    api_client::ApiClient,
     cli::terminal::{connection::Connection, exit::Failure, output},
 };
 use serde::Serialize;
+use sojourn_http::CallError;
 
 /// Makes one call, and prints its answer: as JSON, or as the text that `text` makes of it.
 pub(crate) async fn simple<A: Serialize>(
     connection: &Connection,
     json: bool,
-    call: impl AsyncFnOnce(&ApiClient) -> Result<A, ApiFailure>,
+    call: impl AsyncFnOnce(&ApiClient) -> Result<A, CallError>,
     text: impl FnOnce(&A) -> String,
 ) -> Result<(), Failure> {
     let answer = call(&connection.client()?).await?;
