@@ -10,7 +10,7 @@ use crate::{
     cost::{Cost, Occupancy},
     data::{DataPlacement, PlacementHandler},
     dispatch::{Dispatcher, Waiters},
-    effect::JournalPosition,
+    event::JournalPosition,
     fault::CoreFault,
     hosts::{HostHandler, Hosts},
     index::DerivedIndex,

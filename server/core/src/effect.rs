@@ -1,6 +1,10 @@
 //! What the core wants done: effects as data. The shell carries them out.
 
-use crate::{command::ReplyTo, event::Record, state::BlobStatus};
+use crate::{
+    command::ReplyTo,
+    event::{JournalPosition, Record},
+    state::BlobStatus,
+};
 pub use sojourn_protocol::assimilation::AssimilationUnit;
 use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, RolledBack, SubmitAnswer, WorkAnswer},
@@ -11,23 +15,6 @@ use sojourn_protocol::{
     view::{EvaluationView, HostView, JobDetail, JobView, TrialHistory, TrialView},
 };
 use sojourn_workgen::plan::Problem;
-
-/// The number of a journalled event, from 1; 0 is the empty journal.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    serde::Serialize,
-    serde::Deserialize,
-)]
-#[serde(transparent)]
-pub struct JournalPosition(pub u64);
 
 /// One thing to do. Effects of one step are carried out in order.
 #[derive(Debug, Clone, PartialEq)]

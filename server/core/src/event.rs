@@ -1,14 +1,10 @@
 //! What has happened: durable, versioned, folded into the state.
 
-use crate::{
-    effect::JournalPosition,
-    state::{AtEnd, RequestedEvaluation},
-};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
-    manifest::DataManifest,
+    manifest::{DataManifest, DataSplit},
     report::{Failure, Report, Sums},
     spec::JobSpec,
     time::UnixMillis,
@@ -24,6 +20,36 @@ use std::ops::RangeInclusive;
 pub const EVENT_VERSION: u32 = 6;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
+
+/// The number of a journalled event, from 1; 0 is the empty journal.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct JournalPosition(pub u64);
+
+/// What a job does when its search has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtEnd {
+    /// It ends; jobs without test data, and those of the first journals.
+    #[default]
+    Nothing,
+    /// It evaluates the best trial on the test data, then ends.
+    Test,
+}
+
+/// Which extra evaluation of a job: there is one of each name at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestedEvaluation {
+    /// The trial.
+    pub trial: TrialId,
+    /// The rows.
+    pub split: DataSplit,
+    /// The epoch that the checkpoint ended.
+    pub epoch: Epoch,
+}
 
 /// An event with its place in the journal and its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

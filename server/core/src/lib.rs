@@ -65,12 +65,13 @@ mod text;
 pub use command::{Command, Envelope, MergeOffer, Query, ReplyTo};
 pub use config::CoreConfig;
 pub use core::Core;
-pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, JournalPosition, Offered};
-pub use event::{EVENT_VERSION, Event, Fault, LeaseEnd, MergeMode, READ_VERSIONS, Record, UnitKey};
+pub use effect::{Answer, AssimilationCounts, AssimilationUnit, Effect, Offered};
+pub use event::{
+    AtEnd, EVENT_VERSION, Event, Fault, JournalPosition, LeaseEnd, MergeMode, READ_VERSIONS,
+    Record, RequestedEvaluation, UnitKey,
+};
 pub use fault::{CoreFault, SnapshotError};
 pub use invariants::Violation;
 pub use request::Request;
 pub use snapshot::{RecoverError, snapshot_of};
-pub use state::{
-    AtEnd, BlobStatus, Change, Changes, FoldError, FoldFault, RequestedEvaluation, State, Trust,
-};
+pub use state::{BlobStatus, Change, Changes, FoldError, FoldFault, State, Trust};

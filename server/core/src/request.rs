@@ -4,8 +4,8 @@
 
 use crate::{
     command::{Command, MergeOffer, Query, ReplyTo},
-    effect::{Answer, AssimilationCounts, AssimilationUnit, JournalPosition, Offered},
-    event::Fault,
+    effect::{Answer, AssimilationCounts, AssimilationUnit, Offered},
+    event::{Fault, JournalPosition},
     state::BlobStatus,
 };
 use sojourn_protocol::{

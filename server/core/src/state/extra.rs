@@ -2,39 +2,16 @@
 //! the search ends, and on either split whenever somebody asks. The search never looks at them.
 
 use super::FailedBy;
+use crate::event::RequestedEvaluation;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::BlobRef,
-    ids::{Epoch, HostId, LeaseId, TrialId, Version},
-    manifest::DataSplit,
+    ids::{HostId, LeaseId, Version},
     metrics::ByClass,
     report::Sums,
     time::UnixMillis,
 };
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What a job does when its search has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AtEnd {
-    /// It ends; jobs without test data, and those of the first journals.
-    #[default]
-    Nothing,
-    /// It evaluates the best trial on the test data, then ends.
-    Test,
-}
-
-/// Which extra evaluation of a job: there is one of each name at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RequestedEvaluation {
-    /// The trial.
-    pub trial: TrialId,
-    /// The rows.
-    pub split: DataSplit,
-    /// The epoch that the checkpoint ended.
-    pub epoch: Epoch,
-}
 
 /// An extra evaluation to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Why an event can't be folded into the state: it names something that isn't there, or doesn't follow from it.
 
-use crate::{effect::JournalPosition, event::UnitKey};
+use crate::{event::JournalPosition, event::UnitKey};
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, LeaseId, TrialId},

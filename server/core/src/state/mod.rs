@@ -27,10 +27,11 @@ mod stop;
 mod trial;
 mod units;
 
+pub use crate::event::{AtEnd, RequestedEvaluation};
 pub use blob::{BlobStatus, Blobs};
 pub use change::{Change, Changes};
 pub use check::{Check, Trust};
-pub use extra::{AtEnd, ExtraEnd, ExtraEvaluation, ExtraResult, RequestedEvaluation};
+pub use extra::{ExtraEnd, ExtraEvaluation, ExtraResult};
 pub use fault::{FoldError, FoldFault};
 pub use host::Host;
 pub(crate) use job::context;
@@ -44,7 +45,7 @@ pub use stop::Stopped;
 pub(crate) use trial::marks;
 pub use trial::{Best, FailedBy, PendingEvaluation, Trial, TrialEnd};
 
-use crate::effect::JournalPosition;
+use crate::event::JournalPosition;
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::Digest,
