@@ -58,12 +58,6 @@ impl Contact {
         *self.away.borrow()
     }
 
-    /// Ends when the server is away.
-    pub(crate) async fn went_away(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.away.subscribe().wait_for(|away| *away).await;
-    }
-
     /// Pauses before another attempt, shorter where the server comes back meanwhile.
     pub(crate) async fn pause(&self, backoff: &mut Backoff, asked: Option<Duration>) {
         let mut returns = self.returns.subscribe();
@@ -85,13 +79,13 @@ mod tests {
         let contact = Contact::new();
         let mut backoff = Backoff::new(Duration::from_secs(30));
         contact.lost(&CallError::timed_out("http://a", Duration::from_secs(1)));
-        assert!(contact.is_away() && contact.went_away().now_or_never().is_some());
+        assert!(contact.is_away());
         // Hours, unless the return ends it.
         let mut pause = Box::pin(contact.pause(&mut backoff, Some(Duration::from_secs(86_400))));
         assert!(pause.as_mut().now_or_never().is_none());
         contact.made();
         pause.await;
-        assert!(!contact.is_away() && contact.went_away().now_or_never().is_none());
+        assert!(!contact.is_away());
 
         // No return, no end.
         contact.made();

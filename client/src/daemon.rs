@@ -1,43 +1,34 @@
 //! The daemon's life: check everything, become a host, work until told to stop, give back what is held.
 
 use crate::{
-    ahead::Ahead,
     api::Api,
     cache::Cache,
     config::ClientConfig,
     contact::Contact,
-    control::{self, Door, Units},
-    delivery::{self, First},
+    context::{Context, ServerAccess, Storage, Trainers},
+    control::{self, Door},
     devices::Devices,
+    driver::{Driver, Message, Start},
     error::ClientError,
     failure::LastFailure,
-    farewell::{farewell, wind_down},
     folder::{Folder, survive_file_limits},
-    heartbeat,
-    host::{Host, Leaving},
     identity::Identity,
     limits::{self, Means, Owner, Volume},
     log::{self, LogChoice},
     measured::Measurements,
     notice::{Notice, Service, Watch},
     outbox::{Finished, Outbox},
-    rest::Rest,
     runner::{RunnerError, UnitRunner},
-    table::Table,
     transfer::{Fetcher, Lines},
-    work,
 };
+use sojourn_client_core::{Event, OwnerEvent};
 use sojourn_http::{Authorities, Backoff};
 use sojourn_protocol::error::error_chain;
-use std::{io, path::PathBuf, pin::pin, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, pin::pin, sync::Arc};
 use tokio::{
-    sync::{Semaphore, mpsc, watch},
+    sync::{Semaphore, mpsc},
     task::spawn_blocking,
-    time::timeout,
 };
-
-/// How long work waits at most for results of an earlier run to be delivered.
-const HEAD_START: Duration = Duration::from_secs(10);
 
 /// Runs a daemon with runners of the caller's making, one for each slot, until `shutdown` ends.
 ///
@@ -75,89 +66,92 @@ pub(crate) async fn run_by<R: UnitRunner>(
         let look = async { Ok(notices.look().await) };
         tokio::try_join!(set_up(config, means, api, folder, make_runner, fatal), look)
     };
-    let ((host, undelivered), standing) = tokio::select! {
+    let (begun, standing) = tokio::select! {
         () = &mut shutdown => return Ok(()),
         begun = begin => begun.inspect_err(say)?,
     };
-    let _stopper = StopOnDrop(Arc::clone(&host));
-    match Door::open(&host.folder.control()) {
-        Ok(door) => drop(host.spawn(control::serve(Arc::clone(&host), door))),
+    let Begun { context, undelivered, messages } = begun;
+    let _stopper = StopOnDrop(Arc::clone(&context));
+    match Door::open(&context.storage.folder.control()) {
+        Ok(door) => drop(context.spawn(control::serve(Arc::clone(&context), door))),
         Err(error) => {
-            let file = host.folder.control();
+            let file = context.storage.folder.control();
             tracing::warn!(%error, ?file, "`sojourn client ctl` can't reach this client");
         }
     }
-    let warmed = Arc::clone(&host);
-    host.spawn(async move { warm_up(&warmed).await });
-    let (ahead, mut delivered) = mpsc::channel(1);
-    for finished in undelivered {
-        let lease = finished.report.lease;
-        host.table.restore(lease, finished.heartbeat_every);
-        let (courier, first) = (Arc::clone(&host), First::Report { ahead: ahead.clone() });
-        let task = host.spawn(async move { delivery::deliver(&courier, finished, first).await });
-        host.table.worked_by(lease, task);
+    let warmed = Arc::clone(&context);
+    context.spawn(async move { warm_up(&warmed).await });
+    // Nothing runs until it is known what the owner's limits say now.
+    let mut events = vec![
+        Event::Owner(OwnerEvent::Compute(false)),
+        Event::Owner(context.storage.volume.budget()),
+    ];
+    if let Some(notice) = &standing {
+        tracing::warn!("a notice stands already as the client starts: it takes no work");
+        events.push(noticed(notice));
     }
-    drop(ahead);
-    let ask = async {
-        // Results first, where the server takes them: the next unit may be what follows from one of them.
-        timeout(HEAD_START, delivered.recv()).await.ok();
-        work::ask(Arc::clone(&host)).await
-    };
-    let mut beats = pin!(heartbeat::beat(Arc::clone(&host)));
+    let mut driver = Driver::new(Arc::clone(&context), Start { undelivered, messages, events });
+    let mut driven = pin!(driver.run());
     let mut kept = pin!(async {
-        tokio::join!(limits::keep(&host), limits::watch(&host), limits::book(&host)).0
+        let (keep, watch) = (limits::keep(&context), limits::watch(&context));
+        tokio::join!(keep, watch, limits::book(&context)).0
     });
-    let mut gone = pin!(host.folder.gone(host.timing.poll));
-    let standing = async {
-        match standing {
-            Some(notice) => {
-                tracing::warn!("a notice stands already as the client starts: it takes no work");
-                notice
+    let mut gone = pin!(context.storage.folder.gone(context.timing.poll));
+    let (mut ended, mut is_stopping, mut is_draining) = (Ok(()), false, false);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut driven => break,
+            () = &mut shutdown, if !is_stopping => {
+                is_stopping = true;
+                tracing::info!("stopping; what is trained is being sent");
+                context.tell(Event::Shutdown);
             }
-            None => std::future::pending().await,
-        }
-    };
-    let mut noticed = tokio::select! {
-        biased;
-        () = &mut shutdown => Noticed::Over(Ok(())),
-        notice = standing => Noticed::Goes(notice),
-        // The host keeps the sender: there is always an error to wait for.
-        Some(error) = failed.recv() => Noticed::Over(Err(error)),
-        never = ask => match never {},
-        never = &mut beats => match never {},
-        never = &mut kept => match never {},
-        gone = &mut gone => Noticed::Over(Err(gone)),
-        () = host.owner.drained() => Noticed::Drains,
-        notice = notices.next() => Noticed::Goes(notice),
-    };
-    let mut notice = None;
-    let ended = loop {
-        match noticed {
-            Noticed::Goes(newer) => notice = Some(newer),
-            Noticed::Drains => {}
-            Noticed::Over(ended) => break ended,
-        }
-        noticed = tokio::select! {
-            () = &mut shutdown => Noticed::Over(Ok(())),
-            Some(error) = failed.recv() => Noticed::Over(Err(error)),
-            never = &mut beats => match never {},
-            never = &mut kept => match never {},
-            gone = &mut gone => Noticed::Over(Err(gone)),
+            // The context keeps the sender: there is always an error to wait for.
+            Some(error) = failed.recv(), if ended.is_ok() => {
+                is_stopping = true;
+                // Where only this machine has changed, the server is still the one it was.
+                let has_time = matches!(error, ClientError::Unlike(_));
+                ended = Err(error);
+                if !has_time {
+                    break;
+                }
+                context.tell(Event::Shutdown);
+            }
+            error = &mut gone, if ended.is_ok() => {
+                is_stopping = true;
+                ended = Err(error);
+                // There is no place any more for what is trained.
+                context.tell(Event::DiskGone);
+            }
+            () = context.owner.drained(), if !is_draining => {
+                is_draining = true;
+                tracing::info!("winding down, as the owner says");
+                context.tell(Event::Owner(OwnerEvent::Drain));
+            }
             // It may say more than before: when.
-            newer = notices.next() => Noticed::Goes(newer),
-            () = wind_down(&host, notice.as_ref()) => Noticed::Over(Ok(())),
-        };
-    };
-    if matches!(ended, Err(ClientError::FolderGone { .. })) {
-        // There is no place any more for what is trained.
-        host.leave(Leaving::Now);
+            notice = notices.next(), if !is_stopping => context.tell(noticed(&notice)),
+            never = &mut kept => match never {},
+        }
     }
-    // Where only this machine has changed, the server is still the one it was.
-    if matches!(ended, Ok(()) | Err(ClientError::Unlike(_) | ClientError::FolderGone { .. })) {
-        farewell(&host, notice.as_ref()).await;
-    }
-    host.stop_tasks().await;
+    context.stop_tasks().await;
     ended.inspect_err(say)
+}
+
+/// What the agent is told of a notice, and the log.
+fn noticed(notice: &Notice) -> Event {
+    let (what, left) = (notice.what.as_str(), notice.left());
+    match left.map(|left| left.as_secs()) {
+        Some(seconds) => {
+            tracing::warn!(what, seconds, "this machine is going to be taken away; winding down");
+        }
+        None => tracing::warn!(
+            what,
+            "the cloud says that it may soon take this machine away; finishing what runs, and taking \
+             nothing new"
+        ),
+    }
+    Event::Preempted(left.map(Into::into))
 }
 
 /// Has the log say why the daemon ends.
@@ -166,20 +160,10 @@ fn say(error: &ClientError) {
     tracing::error!(target: log::ENDED, error, "the client has ended");
 }
 
-/// What the daemon hears.
-enum Noticed {
-    /// The machine is going to be taken away.
-    Goes(Notice),
-    /// The owner wants it to end once what runs has ended.
-    Drains,
-    /// The daemon ends.
-    Over(Result<(), ClientError>),
-}
+/// Ends the tasks of a daemon whose own future is dropped: they hold the context, and the context holds them.
+struct StopOnDrop<R>(Arc<Context<R>>);
 
-/// Ends the tasks of a daemon whose own future is dropped: they hold the host, and the host holds them.
-struct StopOnDrop<R: UnitRunner>(Arc<Host<R>>);
-
-impl<R: UnitRunner> Drop for StopOnDrop<R> {
+impl<R> Drop for StopOnDrop<R> {
     fn drop(&mut self) {
         self.0.abort_tasks();
     }
@@ -191,6 +175,14 @@ fn watch_of(config: &ClientConfig) -> Result<Watch, ClientError> {
     Ok(Watch::new(service.map_err(ClientError::Http)?, config.timing.poll))
 }
 
+/// What a daemon begins with.
+struct Begun<R> {
+    context: Arc<Context<R>>,
+    /// Results of an earlier run.
+    undelivered: Vec<Finished>,
+    messages: mpsc::UnboundedReceiver<Message>,
+}
+
 async fn set_up<R: UnitRunner>(
     config: ClientConfig,
     means: Means,
@@ -198,7 +190,7 @@ async fn set_up<R: UnitRunner>(
     folder: Folder,
     make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     fatal: mpsc::UnboundedSender<ClientError>,
-) -> Result<(Arc<Host<R>>, Vec<Finished>), ClientError> {
+) -> Result<Begun<R>, ClientError> {
     let slots = config.slots.unwrap_or(1);
     let runners: Vec<R> =
         (0..slots).map(make_runner).collect::<Result<_, _>>().map_err(ClientError::Trainer)?;
@@ -240,57 +232,43 @@ async fn set_up<R: UnitRunner>(
         Arc::clone(&lines),
         timing.longest_pause,
     );
-    let host = Host {
-        id: identity.host,
-        server,
+    let (send, messages) = mpsc::unbounded_channel();
+    let measurements = Measurements::open(folder.measured());
+    let context = Context {
         timing,
-        measurements: Measurements::open(folder.measured()),
-        folder,
-        api,
-        contact,
-        table: Table::new(),
-        units: Units::default(),
-        cache,
-        fetcher,
-        ahead: Ahead::default(),
-        lines,
-        volume,
-        outbox,
-        devices,
-        rest: Rest::new(timing.rest),
-        last_failure: LastFailure::default(),
+        server: ServerAccess { host: identity.host, url: server, api, contact, fetcher, lines },
+        storage: Storage { folder, cache, outbox, measurements, volume },
+        trainers: Trainers { devices, means, last_failure: LastFailure::default() },
         owner,
-        means,
-        leaving: watch::Sender::new(Leaving::No),
+        messages: send,
         fatal,
         tasks: std::sync::Mutex::default(),
     };
-    Ok((Arc::new(host), undelivered))
+    Ok(Begun { context: Arc::new(context), undelivered, messages })
 }
 
 /// Trainers that are started at once.
 const TRAINERS_AT_ONCE: usize = 4;
 
-/// Starts the trainers of all slots that are free, which takes each a moment, rather than with their first
-/// units. One that can't start says so with its unit; one that calculates otherwise ends the daemon.
-async fn warm_up<R: UnitRunner>(host: &Host<R>) {
-    let free = host.devices.iter().flat_map(|device| {
-        let seats: Vec<_> = std::iter::from_fn(|| device.seats.take_free()).collect();
-        seats.into_iter().map(move |seat| (device, seat))
-    });
+/// Starts the trainers of all slots, which takes each a moment, rather than with their first units. One that can't
+/// start says so with its unit; one that calculates otherwise ends the daemon.
+async fn warm_up<R: UnitRunner>(context: &Context<R>) {
     // A few at a time: each takes a core for a while.
     let turns = &Semaphore::new(TRAINERS_AT_ONCE);
-    let greetings: Vec<_> = free
-        .map(|(device, mut seat)| async move {
+    let devices = context.trainers.devices.iter();
+    let trainers = devices.flat_map(|device| device.trainers.iter().map(move |t| (device, t)));
+    let checks: Vec<_> = trainers
+        .map(|(device, trainer)| async move {
+            let mut trainer = trainer.lock().await;
             let _turn = turns.acquire().await;
-            device.greet(&mut seat).await
+            device.check(&mut trainer).await
         })
         .collect();
-    for greeted in futures::future::join_all(greetings).await {
-        if let Err(error) = greeted
+    for checked in futures::future::join_all(checks).await {
+        if let Err(error) = checked
             && error.is_for_good()
         {
-            host.end(ClientError::Unlike(error));
+            context.end(ClientError::Unlike(error));
         }
     }
 }

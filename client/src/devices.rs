@@ -4,7 +4,7 @@ use crate::{
     limits::Kind,
     measured::{Measurements, Took},
     runner::{RunnerError, UnitRunner},
-    seats::{Seat, Seats},
+    trainers::pool::{Trainer, TrainerPool},
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -31,7 +31,7 @@ pub(crate) struct Device<R> {
     flops: f64,
     /// Bytes of memory that there are for one unit.
     memory: Option<u64>,
-    pub(crate) seats: Seats<R>,
+    pub(crate) trainers: TrainerPool<R>,
 }
 
 impl<R: UnitRunner> Devices<R> {
@@ -54,8 +54,8 @@ impl<R: UnitRunner> Devices<R> {
             // The last: it is the first to be given a unit.
             let Some(first) = runners.last_mut() else { continue };
             let Hello { numeric_class, flops, .. } = greeted(first).await?;
-            let seats = Seats::new(runners);
-            devices.push(Device { name, numeric_class, flops, memory, seats });
+            let trainers = TrainerPool::new(runners);
+            devices.push(Device { name, numeric_class, flops, memory, trainers });
         }
         Ok(Self(devices))
     }
@@ -86,18 +86,13 @@ impl<R: UnitRunner> Devices<R> {
 }
 
 impl<R> Devices<R> {
-    /// Bytes of memory that one unit may take on each, where the owner lends so many of the machine's.
-    pub(crate) fn memory(&self, lent: Option<u64>) -> impl Iterator<Item = Option<u64>> {
-        self.0.iter().map(move |device| device.memory(lent))
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Device<R>> {
         self.0.iter()
     }
 
     /// Each device's name, and how many slots it has.
     pub(crate) fn slots(&self) -> Vec<(&str, u32)> {
-        self.0.iter().map(|device| (device.name.as_str(), device.seats.count())).collect()
+        self.0.iter().map(|device| (device.name.as_str(), device.trainers.usable())).collect()
     }
 
     /// What the first of them is.
@@ -121,7 +116,7 @@ impl<R> Device<R> {
     /// Bytes of memory that one unit may take, where the owner lends so many of the machine's.
     fn memory(&self, lent: Option<u64>) -> Option<u64> {
         let lent = lent.filter(|_| self.kind() == Kind::Cpu);
-        let lent = lent.and_then(|lent| lent.checked_div(u64::from(self.seats.count())));
+        let lent = lent.and_then(|lent| lent.checked_div(u64::from(self.trainers.usable())));
         self.memory.into_iter().chain(lent).min()
     }
 }
@@ -153,13 +148,13 @@ impl<R: UnitRunner> Device<R> {
         measurements.took(&self.name, Workload::of(unit.context()), took);
     }
 
-    /// Starts the seat's trainer where it isn't, and makes sure that it calculates as the others do: the
-    /// server knows this device by one numeric class.
-    pub(crate) async fn greet(&self, seat: &mut Seat<'_, R>) -> Result<(), RunnerError> {
-        if seat.is_greeted() {
+    /// Starts a slot's trainer where it isn't, and makes sure that it calculates as the others do: the server knows
+    /// this device by one numeric class.
+    pub(crate) async fn check(&self, trainer: &mut Trainer<R>) -> Result<(), RunnerError> {
+        if trainer.is_checked {
             return Ok(());
         }
-        let found = seat.runner().hello().await?.numeric_class;
+        let found = trainer.runner.hello().await?.numeric_class;
         if found != self.numeric_class {
             let (name, found, known) = (&self.name, found.short(), self.numeric_class.short());
             let message = format!(
@@ -168,7 +163,7 @@ impl<R: UnitRunner> Device<R> {
             );
             return Err(RunnerError::new(message).for_good());
         }
-        seat.greeted();
+        trainer.is_checked = true;
         Ok(())
     }
 }
@@ -197,7 +192,7 @@ mod tests {
             numeric_class: Digest::of(b"class"),
             flops: 1e9,
             memory,
-            seats: Seats::new(vec![(); slots]),
+            trainers: TrainerPool::new(vec![(); slots]),
         };
         let gibibytes = |count: u64| Some(count << 30);
         for (name, memory, lent, slots, each) in [

@@ -130,10 +130,10 @@ impl Folder {
     }
 
     /// A place of its own for what a lease's trainer writes; all of it goes when the guard does.
-    pub(crate) fn workbench(&self, lease: LeaseId) -> io::Result<Workbench> {
-        let workbench = Workbench(self.scratch().join(lease.to_string()));
-        fs::create_dir_all(&workbench.0)?;
-        Ok(workbench)
+    pub(crate) fn scratch_dir(&self, lease: LeaseId) -> io::Result<ScratchDir> {
+        let scratch = ScratchDir(self.scratch().join(lease.to_string()));
+        fs::create_dir_all(&scratch.0)?;
+        Ok(scratch)
     }
 }
 
@@ -154,9 +154,9 @@ pub(crate) fn survive_file_limits() {
 
 /// A folder that is removed with this guard.
 #[derive(Debug)]
-pub(crate) struct Workbench(PathBuf);
+pub(crate) struct ScratchDir(PathBuf);
 
-impl Workbench {
+impl ScratchDir {
     /// Where the trainer writes the checkpoint.
     pub(crate) fn output(&self) -> PathBuf {
         self.0.join("checkpoint.safetensors")
@@ -175,7 +175,7 @@ impl Workbench {
     }
 }
 
-impl Drop for Workbench {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         // What can't be removed now is cleared at the next start.
         let _ = fs::remove_dir_all(&self.0);
@@ -220,13 +220,13 @@ mod tests {
     async fn what_trainers_left_half_written_is_cleared_with_the_guard_or_at_start() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let workbench = folder.workbench(LeaseId(1)).unwrap();
-        fs::write(workbench.output(), b"half").unwrap();
-        workbench.probe(10).await.unwrap();
-        drop(workbench);
+        let scratch = folder.scratch_dir(LeaseId(1)).unwrap();
+        fs::write(scratch.output(), b"half").unwrap();
+        scratch.probe(10).await.unwrap();
+        drop(scratch);
         assert_eq!(fs::read_dir(folder.scratch()).unwrap().count(), 0);
 
-        let killed = folder.workbench(LeaseId(2)).unwrap();
+        let killed = folder.scratch_dir(LeaseId(2)).unwrap();
         fs::write(killed.output(), b"half").unwrap();
         std::mem::forget(killed);
         drop(folder);

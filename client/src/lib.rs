@@ -1,32 +1,59 @@
-//! The daemon: asks for work, fetches blobs, drives trainers, uploads, reports. Decides nothing about
-//! training, and outlives everything but its owner's word, a revoked token and a missing trainer.
+//! The daemon of a host: asks for work, fetches blobs, runs trainers, sends results. It decides nothing about training.
+//! It outlives every fault that passes, and ends when its owner wants that, when its token is revoked, or when its
+//! trainers aren't there or aren't what they were.
 //!
 //! ```text
-//!  work ──leases──> unit (a task per lease) ──> seats ──> runner ──> trainer child
-//!   ^  drop, ended    │ fetch: transfer + cache    │ result
-//!   │                 │                            v
-//!  heartbeat          └──────────────> outbox ──> delivery ──> server
+//!  limits, notices, control socket ──events──> driver ──events──> sojourn-client-core (decides)
+//!                                              │    ^                    │
+//!                                              │    └──────actions───────┘
+//!                                              v
+//!                                   executors: calls, fetch, run, deliver
+//!                                              │ use
+//!                             server API, cache and outbox, trainers, owner's limits
 //! ```
 //!
-//! `table` is the one place that knows every lease; each loop follows its changes, so that nothing polls.
+//! What a host does with a lease is decided in `sojourn-client-core`, whose simulations use it too. The driver owns its
+//! agent; each action starts an executor, and each executor ends with one message to the driver.
+//!
+//! ```
+//! use sojourn_client::{ClientConfig, GpuChoice, Rates, Timing, limits::Allowance, log::LogChoice};
+//!
+//! let config = ClientConfig {
+//!     server: "https://sojourn.example:7070".into(),
+//!     ca: None,
+//!     token: Some("enrolment token".into()),
+//!     name: "machine 7".into(),
+//!     data: "/var/lib/sojourn".into(),
+//!     slots: Some(2),
+//!     cpu_slots: 0,
+//!     gpus: GpuChoice::Off,
+//!     cache_bytes: 10 << 30,
+//!     rates: Rates::default(),
+//!     allowance: Allowance::default(),
+//!     log: LogChoice::Off,
+//!     trainer: None,
+//!     metadata: None,
+//!     timing: Timing::default(),
+//! };
+//! // `sojourn_client::run(config, shutdown)` then works until `shutdown` ends.
+//! assert!(config.validate().is_ok());
+//! assert!(ClientConfig { slots: Some(0), ..config }.validate().is_err());
+//! ```
 
-mod ahead;
 mod api;
 mod cache;
-mod coming;
 mod config;
 mod contact;
+mod context;
 pub mod control;
 mod daemon;
-mod delivery;
 mod devices;
+mod driver;
 mod error;
+mod executors;
 mod failure;
-mod farewell;
 mod folder;
 mod gpus;
-mod heartbeat;
-mod host;
 mod identity;
 pub mod limits;
 pub mod log;
@@ -34,18 +61,12 @@ mod measured;
 mod meter;
 mod notice;
 mod outbox;
-mod part;
-mod rest;
 mod run;
 mod runner;
-mod seats;
 mod slot_runner;
-mod table;
+mod trainers;
 mod transfer;
-mod trouble;
-mod unit;
 mod watchdog;
-mod work;
 
 pub use config::{ClientConfig, METADATA, Timing};
 pub use daemon::run_with;

@@ -1,6 +1,10 @@
 //! What an agent wants done. Nothing here waits: an action starts something, whose end comes back as an event.
 
-use crate::{event::ReleaseReason, requests::AskId, share::Share, slots::SlotId};
+use crate::{
+    event::{AskId, ReleaseReason},
+    share::Share,
+    slots::SlotId,
+};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::LeaseId,

@@ -2,7 +2,6 @@
 //!
 //! Each action that starts an executor ends with one final event, which names it. Other events may come in between.
 
-pub use crate::requests::AskId;
 use crate::time::Micros;
 pub use sojourn_protocol::reason::ReleaseReason;
 use sojourn_protocol::{
@@ -56,6 +55,10 @@ pub enum Event {
     /// It is at least as late as [`crate::Agent::next_deadline`].
     Tick,
 }
+
+/// Names a request for work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AskId(pub u32);
 
 /// A call's answer, or that there is none.
 pub type CallResult<T> = Result<T, CallError>;

@@ -25,6 +25,8 @@ struct Needed {
     /// Leases that need it.
     leases: u32,
     state: BlobState,
+    /// It was here, so that it has to be let go.
+    is_pinned: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +42,7 @@ enum BlobState {
 impl FetchOrder {
     /// A lease needs the blob from now on.
     pub(crate) fn hold(&mut self, blob: &Digest) {
-        let new = Needed { leases: 0, state: BlobState::NotAsked };
+        let new = Needed { leases: 0, state: BlobState::NotAsked, is_pinned: false };
         self.needed.entry(*blob).or_insert(new).leases += 1;
     }
 
@@ -51,10 +53,11 @@ impl FetchOrder {
         if needed.leases > 0 {
             return;
         }
-        match needed.state {
-            BlobState::NotAsked => {}
-            BlobState::Asked { .. } => out.push(Action::CancelFetch(*blob)),
-            BlobState::Here => out.push(Action::Unpin(*blob)),
+        if matches!(needed.state, BlobState::Asked { .. }) {
+            out.push(Action::CancelFetch(*blob));
+        }
+        if needed.is_pinned {
+            out.push(Action::Unpin(*blob));
         }
         self.needed.remove(blob);
     }
@@ -74,8 +77,11 @@ impl FetchOrder {
     ) {
         let was_missing = !view.has(&need.blob.sha256);
         let Some(needed) = self.needed.get_mut(&need.blob.sha256) else { return };
-        if needed.state != BlobState::NotAsked {
-            return;
+        match needed.state {
+            BlobState::Asked { .. } => return,
+            BlobState::Here if !was_missing => return,
+            // Somebody may have deleted what was here.
+            BlobState::NotAsked | BlobState::Here => {}
         }
         needed.state = BlobState::Asked { was_missing };
         if was_missing && let Some(ahead) = self.fetching_ahead.take() {
@@ -104,7 +110,7 @@ impl FetchOrder {
     /// A blob has come. False where no lease needs it.
     pub(crate) fn ready(&mut self, blob: &Digest, out: &mut Vec<Action>) -> bool {
         if let Some(needed) = self.needed.get_mut(blob) {
-            needed.state = BlobState::Here;
+            (needed.state, needed.is_pinned) = (BlobState::Here, true);
             return true;
         }
         self.fetching_ahead = self.fetching_ahead.filter(|(_, ahead)| ahead.sha256 != *blob);

@@ -5,7 +5,7 @@
 
 use crate::{
     config::AgentConfig,
-    event::CallError,
+    event::{AskId, CallError},
     retry::{self, Rng},
     time::Micros,
 };
@@ -13,10 +13,6 @@ use sojourn_protocol::ids::LeaseId;
 
 /// The longest pause after answers that changed nothing and came at once.
 const MAX_FRUITLESS_PAUSE: Micros = Micros::from_secs(5);
-
-/// Names a request for work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AskId(pub u32);
 
 /// A request for work that wasn't answered yet.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use sojourn_client_core::{
     Uploaded, lease::LeaseState,
 };
 use sojourn_protocol::{
-    api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, WorkAnswer},
+    api::{HeartbeatAnswer, HeldState, ReleaseAnswer, ReportAnswer, WorkAnswer},
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, LeaseId, ShardId, TrialId, Version},
     manifest::{Scaling, Shard},
@@ -76,6 +76,8 @@ fn lease(id: u64, shards: &[u8]) -> Lease {
 #[derive(Debug, Default)]
 struct Disk {
     blobs: BTreeSet<Digest>,
+    /// Bytes of blobs that are on their way.
+    coming: BTreeMap<Digest, u64>,
 }
 
 impl TransferView for Disk {
@@ -83,7 +85,8 @@ impl TransferView for Disk {
         self.blobs.contains(blob)
     }
     fn fetched(&self, blob: &Digest) -> u64 {
-        u64::from(self.blobs.contains(blob)) * 100
+        let coming = self.coming.get(blob).copied().unwrap_or(0);
+        if self.has(blob) { 100 } else { coming }
     }
     fn sent(&self, _: LeaseId) -> u64 {
         7
@@ -671,4 +674,113 @@ fn a_drop_that_a_report_overtook_changes_nothing() {
         drop(&mut world);
     }
     assert!(!world.is_held(LeaseId(1)) && world.stored.is_empty());
+}
+
+/// A world whose only lease is a hop over three shards, the first of which is on its way.
+fn with_a_lease() -> World {
+    let mut world = World::new();
+    let grant = Choice::Answer { grants: 1, shards: [0, 1, 2], drop: 1, stop: false, end: false };
+    world.choose(grant);
+    world
+}
+
+fn arrives(world: &mut World, number: u8) {
+    let blob = blob(number).sha256;
+    assert!(world.fetches.remove(&blob), "it was asked for");
+    world.disk.blobs.insert(blob);
+    world.pins.insert(blob);
+    world.tell(Event::BlobReady(blob));
+}
+
+fn told(world: &World) -> Vec<HeldState> {
+    world.agent.holding(&world.disk).into_iter().map(|held| held.state).collect()
+}
+
+#[test]
+fn bytes_of_blobs_and_results_are_told_as_they_move() {
+    let mut world = with_a_lease();
+    assert_eq!(told(&world), [HeldState::Fetching { fetched: 0 }]);
+    world.disk.coming.insert(blob(0).sha256, 5);
+    world.disk.coming.insert(blob(1).sha256, 7);
+    assert_eq!(told(&world), [HeldState::Fetching { fetched: 12 }]);
+    world.tell(Event::Owner(OwnerEvent::Compute(false)));
+    arrives(&mut world, 0);
+    assert_eq!(told(&world), [HeldState::Waiting], "it has no slot yet");
+    world.tell(Event::Owner(OwnerEvent::Compute(true)));
+    let running = told(&world);
+    assert!(matches!(running[..], [HeldState::Running { done: 0, .. }]), "{running:?}");
+    // It waits for a shard, and goes on with it.
+    let second = blob(1).sha256;
+    world.tell(Event::Progress(LeaseId(1), Progress { done: 2, of: 6 }));
+    world.tell(Event::ShardNeeded(LeaseId(1), second));
+    assert_eq!(told(&world), [HeldState::Awaiting { done: 2, of: 6, fetched: 107 }]);
+    arrives(&mut world, 1);
+    assert_eq!(told(&world), [HeldState::Running { done: 2, of: 6 }]);
+    world.choose(Choice::Unit { which: 0, how: 4 });
+    assert_eq!(told(&world), [HeldState::Sending { sent: 7 }]);
+    world.choose(Choice::Upload { which: 0, how: 9 });
+    assert_eq!(told(&world), [HeldState::Finished]);
+    world.choose(Choice::Report { which: 0, how: 7 });
+    assert_eq!(told(&world), []);
+}
+
+#[test]
+fn shards_of_later_hops_come_one_at_a_time_in_their_order() {
+    let mut world = with_a_lease();
+    let only = |number: u8| BTreeSet::from([blob(number).sha256]);
+    assert_eq!(world.fetches, only(0));
+    for number in 0..2 {
+        arrives(&mut world, number);
+        assert_eq!(world.fetches, only(number + 1));
+    }
+    arrives(&mut world, 2);
+    assert!(world.fetches.iter().all(|blob| !only(0).contains(blob)));
+}
+
+#[test]
+fn a_lease_that_was_had_is_never_taken_again() {
+    let mut world = with_a_lease();
+    let grant = |world: &mut World, drop: Vec<LeaseId>| {
+        world.now = world.now + Micros::from_secs(30);
+        world.choose(Choice::Later(1));
+        let ask = *world.asks.last().expect("an open request");
+        world.asks.remove(&ask);
+        let answer = WorkAnswer {
+            leases: vec![lease(1, &[0])],
+            drop: drop.clone(),
+            reports: Vec::new(),
+            ask_again: Millis(0),
+            send_inventory: false,
+            stop: Vec::new(),
+            fetch: Vec::new(),
+            evict: Vec::new(),
+        };
+        world.tell_with_drops(Event::Work(ask, Ok(answer)), &drop);
+    };
+    grant(&mut world, Vec::new());
+    assert_eq!(world.agent.leases().len(), 1, "it is held");
+    grant(&mut world, vec![LeaseId(1)]);
+    assert!(world.agent.leases().is_empty());
+    assert_eq!(world.releases, [vec![LeaseId(1)]]);
+}
+
+#[test]
+fn a_lease_that_is_given_back_counts_as_held_but_not_as_work() {
+    let mut world = with_a_lease();
+    world.choose(Choice::Blob { which: 0, fails: true });
+    assert_eq!(told(&world), [HeldState::Waiting]);
+    assert_eq!(world.agent.demand()[0].wanted, 4);
+    assert!(world.agent.cooldown().is_some());
+    world.choose(Choice::Release { fails: true });
+    assert_eq!(told(&world), [HeldState::Waiting], "the server hasn't heard it");
+    world.now = world.agent.next_deadline().expect("another attempt");
+    world.choose(Choice::Later(1));
+    while let Some(leases) = world.releases.pop() {
+        let answer = ReleaseAnswer { released: leases.clone() };
+        world.tell(Event::Released(leases, Ok(answer)));
+    }
+    world.now = world.now + Micros::from_secs(40);
+    world.choose(Choice::Later(1));
+    let state = world.agent.lease(LeaseId(1)).map(|lease| lease.state().name());
+    assert!(state.is_none() || !world.releases.is_empty(), "{state:?}");
 }

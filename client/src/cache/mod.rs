@@ -152,6 +152,13 @@ impl Cache {
         self.lock().index.get(digest).is_some_and(|entry| entry.class != Class::Part)
     }
 
+    /// Is the blob here, and its file too? Somebody may have deleted that.
+    pub(crate) fn has_file(&self, digest: &Digest) -> bool {
+        let entry = self.lock().index.get(digest);
+        let whole = entry.filter(|entry| entry.class != Class::Part);
+        whole.is_some_and(|entry| self.path(digest, entry.class).exists())
+    }
+
     /// Somebody has found other bytes in one of these: each is read through before it is used again.
     pub(crate) fn doubt<'a>(&self, digests: impl IntoIterator<Item = &'a Digest>) {
         let mut state = self.lock();

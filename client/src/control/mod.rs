@@ -5,12 +5,10 @@
 //! |---|---|
 //! | `words.rs` | questions and answers |
 //! | `serve.rs` | the daemon's side |
-//! | `units.rs` | what is known of units, for the owner |
 //! | `call.rs` | the side of whoever asks |
 
 mod call;
 mod serve;
-mod units;
 mod words;
 
 pub use call::{CallError, call};
@@ -21,7 +19,6 @@ pub use words::{
 };
 
 pub(crate) use serve::{Door, serve};
-pub(crate) use units::Units;
 
 /// The name of the socket in the data folder.
 pub(crate) const SOCKET_FILE: &str = "control.sock";

@@ -2,9 +2,14 @@
 
 use super::{
     SOCKET_FILE,
-    words::{Answer, Ask, CacheState, LimitsState, Paused, Resting, Status},
+    words::{Answer, Ask, CacheState, LimitsState, Paused, Status},
 };
-use crate::{host::Host, limits::Change, log, runner::UnitRunner};
+use crate::{
+    context::Context,
+    driver::{AgentStatus, Message},
+    limits::Change,
+    log,
+};
 use sojourn_protocol::{error::error_chain, trainer::Pace};
 use std::{
     fs::{self, Permissions},
@@ -17,7 +22,7 @@ use std::{
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
-    sync::Semaphore,
+    sync::{Semaphore, oneshot},
     time::timeout,
 };
 
@@ -73,16 +78,16 @@ fn close(folder: &Path) -> io::Result<()> {
 }
 
 /// Answers for as long as the daemon runs.
-pub(crate) async fn serve<R: UnitRunner>(host: Arc<Host<R>>, door: Door) {
+pub(crate) async fn serve<R: Send + 'static>(context: Arc<Context<R>>, door: Door) {
     let turns = Arc::new(Semaphore::new(AT_ONCE));
     loop {
         let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { return };
         match door.listener.accept().await {
             Ok((stream, _)) => {
-                let host_of_call = Arc::clone(&host);
-                host.spawn(async move {
+                let context_of_call = Arc::clone(&context);
+                context.spawn(async move {
                     // Who hangs up has heard enough.
-                    let _ = timeout(PATIENCE, answer_all(&host_of_call, stream)).await;
+                    let _ = timeout(PATIENCE, answer_all(&context_of_call, stream)).await;
                     drop(turn);
                 });
             }
@@ -95,7 +100,7 @@ pub(crate) async fn serve<R: UnitRunner>(host: Arc<Host<R>>, door: Door) {
     }
 }
 
-async fn answer_all<R: UnitRunner>(host: &Host<R>, stream: UnixStream) -> io::Result<()> {
+async fn answer_all<R>(context: &Context<R>, stream: UnixStream) -> io::Result<()> {
     let (from, mut to) = stream.into_split();
     let mut lines = BufReader::new(from);
     loop {
@@ -105,7 +110,7 @@ async fn answer_all<R: UnitRunner>(host: &Host<R>, stream: UnixStream) -> io::Re
             return Ok(());
         }
         let answer = match serde_json::from_slice(&line) {
-            Ok(ask) => answer(host, ask).await,
+            Ok(ask) => answer(context, ask).await,
             Err(error) => Answer::Refused(format!("the question can't be understood: {error}")),
         };
         let mut text = serde_json::to_vec(&answer)?;
@@ -114,49 +119,52 @@ async fn answer_all<R: UnitRunner>(host: &Host<R>, stream: UnixStream) -> io::Re
     }
 }
 
-async fn answer<R: UnitRunner>(host: &Host<R>, ask: Ask) -> Answer {
+async fn answer<R>(context: &Context<R>, ask: Ask) -> Answer {
     match ask {
-        Ask::Status => status(host),
+        Ask::Status => status(context).await,
         Ask::Pause(pause) => {
-            host.owner.pause(pause.seconds.map(Duration::from_secs));
-            status(host)
+            context.owner.pause(pause.seconds.map(Duration::from_secs));
+            status(context).await
         }
         Ask::Resume => {
-            host.owner.resume();
+            context.owner.resume();
             // It may take a look at the machine to know whether a limit wants another pause.
-            let _ = timeout(LOOK, host.owner.resumed()).await;
-            status(host)
+            let _ = timeout(LOOK, context.owner.resumed()).await;
+            status(context).await
         }
         Ask::Drain => {
-            host.owner.drain();
-            status(host)
+            context.owner.drain();
+            status(context).await
         }
-        Ask::Limits => limits(host),
+        Ask::Limits => limits(context),
         Ask::SetLimits(texts) => {
             let changes: Result<Vec<Change>, String> = texts
                 .iter()
                 .map(|text| text.parse().map_err(|why| format!("`{text}`: {why}")))
                 .collect();
             let changed = changes.and_then(|changes| {
-                host.owner.change(&changes).map_err(|error| error_chain(&error))
+                context.owner.change(&changes).map_err(|error| error_chain(&error))
             });
             match changed {
-                Ok(_) => limits(host),
+                Ok(_) => limits(context),
                 Err(why) => Answer::Refused(why),
             }
         }
-        Ask::Cache => Answer::Cache(cache(host)),
+        Ask::Cache => Answer::Cache(cache(context)),
         Ask::ClearCache => {
-            let bytes = host.cache.clear();
+            let bytes = context.storage.cache.clear();
             tracing::info!(bytes, "the cache is cleared, as the owner says");
-            Answer::Cache(cache(host))
+            Answer::Cache(cache(context))
         }
         Ask::Log(part) => Answer::Log(log::end(part)),
     }
 }
 
-fn status<R>(host: &Host<R>) -> Answer {
-    let owner = &host.owner;
+async fn status<R>(context: &Context<R>) -> Answer {
+    let agent = agent_status(context).await;
+    let owner = &context.owner;
+    let trainers = &context.trainers;
+    let devices = &trainers.devices;
     // What the owner has just said holds in a moment.
     let reason = owner.by_hand().map(|_| crate::limits::Reason::Owner).or_else(|| owner.reason());
     let paused = reason.map(|reason| Paused {
@@ -165,38 +173,44 @@ fn status<R>(host: &Host<R>) -> Answer {
         seconds_left: owner.pause_left().map(|left| left.as_secs()),
         given_back: owner.is_suspended(),
     });
-    let share =
-        if paused.is_some() { Pace::PAUSED } else { *owner.pace(host.devices.kind()).borrow() };
-    let pace = share.get().min(host.means.share(&owner.limits()));
+    let share = if paused.is_some() { Pace::PAUSED } else { *owner.pace(devices.kind()).borrow() };
+    let pace = share.get().min(trainers.means.share(&owner.limits()));
     Answer::Status(Box::new(Status {
-        host: host.id.to_string(),
-        server: host.server.clone(),
-        server_away: host.contact.is_away(),
-        device: host.devices.names(),
-        slots: host.devices.slots().iter().map(|(_, slots)| slots).sum(),
-        out_of_use: host.devices.iter().map(|device| device.seats.retired()).sum(),
+        host: context.server.host.to_string(),
+        server: context.server.url.clone(),
+        server_away: context.server.contact.is_away(),
+        device: devices.names(),
+        slots: devices.slots().iter().map(|(_, slots)| slots).sum(),
+        out_of_use: agent.out_of_use,
         pace,
         paused,
-        resting: host
-            .rest
-            .left()
-            .map(|(left, reason)| Resting { reason, seconds_left: left.as_secs() }),
-        last_failure: host.last_failure.get(),
+        resting: agent.resting,
+        last_failure: trainers.last_failure.get(),
         draining: owner.drains(),
-        units: host.table.holding().into_iter().map(|held| host.units.status(held)).collect(),
-        transfers: host.lines.transfers(),
+        units: agent.units,
+        transfers: context.server.lines.transfers(),
         limits: owner.limits(),
-        keepers: host.means.keepers(),
-        month: host.volume.now(),
-        cache: cache(host),
+        keepers: trainers.means.keepers(),
+        month: context.storage.volume.now(agent.is_budget_closed),
+        cache: cache(context),
     }))
 }
 
-fn limits<R>(host: &Host<R>) -> Answer {
-    Answer::Limits(Box::new(LimitsState { limits: host.owner.limits(), file: host.owner.file() }))
+/// What the agent does at the moment; nothing where the daemon is ending.
+async fn agent_status<R>(context: &Context<R>) -> AgentStatus {
+    let (to, status) = oneshot::channel();
+    context.send(Message::Status(to));
+    status.await.unwrap_or_default()
 }
 
-fn cache<R>(host: &Host<R>) -> CacheState {
-    let cache = &host.cache;
+fn limits<R>(context: &Context<R>) -> Answer {
+    Answer::Limits(Box::new(LimitsState {
+        limits: context.owner.limits(),
+        file: context.owner.file(),
+    }))
+}
+
+fn cache<R>(context: &Context<R>) -> CacheState {
+    let cache = &context.storage.cache;
     CacheState { used: cache.used(), limit: cache.limit(), shards: cache.data().len() }
 }

@@ -1,7 +1,8 @@
 //! The loop that makes the limits hold: it looks every few seconds, and whenever the owner says something.
 
 use super::{Facts, Keeper, Limits, Machine, Reason, Verdict, decide, nice::Levels, owner::ByHand};
-use crate::{farewell::clear_out, host::Host, runner::UnitRunner};
+use crate::context::Context;
+use sojourn_client_core::{Event, OwnerEvent};
 use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::{convert::Infallible, num::NonZero, thread, time::Duration};
 use tokio::{task::spawn_blocking, time::Instant};
@@ -12,22 +13,23 @@ const EVERY: Duration = Duration::from_secs(5);
 const GIVE_BACK_AFTER: Duration = Duration::from_secs(120);
 
 /// Keeps the limits for as long as the daemon runs.
-pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
-    let owner = &host.owner;
+pub(crate) async fn keep<R>(context: &Context<R>) -> Infallible {
+    let (owner, means) = (&context.owner, &context.trainers.means);
     let mut changes = owner.subscribe();
     let mut machine = Machine::new();
     let mut levels = Levels::default();
     let mut still_since = None;
+    let mut computed = None;
     let mut lent = owner.limits().memory;
     loop {
         changes.mark_unchanged();
         let limits = owner.limits();
-        host.lines.set(owner.rates());
-        host.cache.set_limit(owner.cache_bytes());
-        host.means.hold(&limits);
-        let slots = host.devices.slots().iter().map(|(_, slots)| slots).sum();
-        host.means.set_threads(slots, &limits);
-        let keeper = if host.means.keep_cpu() { Keeper::Quota } else { Keeper::Pace };
+        context.server.lines.set(owner.rates());
+        context.storage.cache.set_limit(owner.cache_bytes());
+        means.hold(&limits);
+        let slots = context.trainers.devices.slots().iter().map(|(_, slots)| slots).sum();
+        means.set_threads(slots, &limits);
+        let keeper = if means.keep_cpu() { Keeper::Quota } else { Keeper::Pace };
         let facts;
         (machine, facts) = look(machine, &limits).await;
         let by_hand = owner.by_hand();
@@ -37,9 +39,13 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
         };
         let stands_still = matches!(verdict, Verdict::Pause { .. });
         owner.hold(verdict);
+        let computes = owner.computes();
+        if std::mem::replace(&mut computed, Some(computes)) != Some(computes) {
+            context.tell(Event::Owner(OwnerEvent::Compute(computes)));
+        }
         if std::mem::replace(&mut lent, limits.memory) != limits.memory {
             // News for the server.
-            host.table.look_again();
+            context.tell(Event::Owner(OwnerEvent::InventoryChanged));
         }
 
         let now = Instant::now();
@@ -56,23 +62,27 @@ pub(crate) async fn keep<R: UnitRunner>(host: &Host<R>) -> Infallible {
             };
             let until = *still_since.get_or_insert(now) + patience;
             if until <= now {
-                owner.suspend(true);
-                clear_out(host).await;
-                // What was on its way meanwhile.
-                wake_at(now + EVERY);
+                suspend(context, true);
             } else {
                 wake_at(until);
             }
         } else {
             still_since = None;
-            owner.suspend(false);
+            suspend(context, false);
         }
-        levels.hold(limits.nice, &host.means.crew().pids());
+        levels.hold(limits.nice, &means.crew().pids());
         tokio::select! {
             () = sleep_until(wake) => {}
-            // The sender lives as long as `host`.
+            // The sender lives as long as `context`.
             _ = changes.changed() => {}
         }
+    }
+}
+
+/// Has hops end early and the rest given back, or no longer.
+fn suspend<R>(context: &Context<R>, suspended: bool) {
+    if context.owner.suspend(suspended) {
+        context.tell(Event::Owner(OwnerEvent::Suspend(suspended)));
     }
 }
 

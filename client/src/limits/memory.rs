@@ -2,7 +2,7 @@
 //! trainer that takes most where all of them take too much together.
 
 use super::Limits;
-use crate::{host::Host, runner::UnitRunner};
+use crate::{context::Context, runner::UnitRunner};
 use rustix::process::{Pid, Signal, kill_process};
 use sojourn_slot::Crew;
 use std::{convert::Infallible, fs, path::Path, time::Duration};
@@ -12,18 +12,18 @@ use tokio::time::sleep;
 const EVERY: Duration = Duration::from_millis(250);
 
 /// Watches for as long as the daemon runs.
-pub(crate) async fn watch<R: UnitRunner>(host: &Host<R>) -> Infallible {
-    let mut changes = host.owner.subscribe();
+pub(crate) async fn watch<R: UnitRunner>(context: &Context<R>) -> Infallible {
+    let mut changes = context.owner.subscribe();
     loop {
         changes.mark_unchanged();
-        let limits = host.owner.limits();
+        let limits = context.owner.limits();
         if limits.memory.is_none() {
-            // The sender lives as long as `host`.
+            // The sender lives as long as `context`.
             let _ = changes.changed().await;
             continue;
         }
-        if !host.means.keep_memory() {
-            look(host.means.crew(), &limits);
+        if !context.trainers.means.keep_memory() {
+            look(context.trainers.means.crew(), &limits);
         }
         tokio::select! {
             () = sleep(EVERY) => {}

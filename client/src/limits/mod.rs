@@ -51,7 +51,7 @@ pub use rules::{Facts, Keeper, Kind, Paces, Reason, Verdict, decide};
 pub use settings::{SETTINGS_FILE, Settings, SettingsError};
 pub use units::{Nice, Percent, Programs, Rate, Size, Span};
 pub use volume::MonthState;
-pub(crate) use volume::{Reserved, Volume};
+pub(crate) use volume::Volume;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 

@@ -20,6 +20,12 @@ impl Month {
         Self { year: day.year(), month: day.month() }
     }
 
+    /// Numbers months without a gap.
+    pub(crate) fn number(self) -> u32 {
+        let months = i32::from(self.year) * 12 + i32::from(self.month);
+        u32::try_from(months).unwrap_or(0)
+    }
+
     /// The first day of the next.
     #[must_use]
     pub fn end(self) -> Date {

@@ -5,7 +5,10 @@ use crate::transfer::Rates;
 use sojourn_protocol::trainer::Pace;
 use std::{
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{sync::watch, time::Instant};
@@ -27,7 +30,7 @@ pub(crate) struct Owner {
     cpu_pace: watch::Sender<Pace>,
     gpu_pace: watch::Sender<Pace>,
     /// Has the machine stood still for so long that hops end early?
-    suspended: watch::Sender<bool>,
+    suspended: AtomicBool,
     /// Hears of every look at what holds.
     looks: watch::Sender<()>,
     /// Is the daemon to end once what runs has ended?
@@ -73,7 +76,7 @@ impl Owner {
             // Until the first look nothing runs.
             cpu_pace: watch::Sender::new(Pace::PAUSED),
             gpu_pace: watch::Sender::new(Pace::PAUSED),
-            suspended: watch::Sender::new(false),
+            suspended: AtomicBool::new(false),
             looks: watch::Sender::new(()),
             drains: watch::Sender::new(false),
         }
@@ -200,8 +203,9 @@ impl Owner {
         self.looks.send_replace(());
     }
 
-    pub(super) fn suspend(&self, suspended: bool) {
-        self.suspended.send_if_modified(|now| std::mem::replace(now, suspended) != suspended);
+    /// Hops end early from now on, or no longer. False where that is so already.
+    pub(super) fn suspend(&self, suspended: bool) -> bool {
+        self.suspended.swap(suspended, Ordering::Relaxed) != suspended
     }
 
     /// Bytes of the machine's memory that are lent, where that is limited.
@@ -218,7 +222,7 @@ impl Owner {
     }
 
     pub(crate) fn is_suspended(&self) -> bool {
-        *self.suspended.borrow()
+        self.suspended.load(Ordering::Relaxed)
     }
 
     /// Why nothing computes, where nothing does.
@@ -229,15 +233,10 @@ impl Owner {
         }
     }
 
-    /// Ends when units may compute.
-    pub(crate) async fn runs(&self) {
+    /// May units compute?
+    pub(super) fn computes(&self) -> bool {
         // All slots pause at once.
-        let _ = self.cpu_pace.subscribe().wait_for(|pace| *pace > Pace::PAUSED).await;
-    }
-
-    /// Ends when hops are to end early, for the time being.
-    pub(crate) async fn suspended(&self) {
-        let _ = self.suspended.subscribe().wait_for(|suspended| *suspended).await;
+        *self.cpu_pace.borrow() > Pace::PAUSED
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

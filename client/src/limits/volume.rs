@@ -1,7 +1,5 @@
-//! The bytes of blobs that have come and gone in each calendar month, and how many more the owner allows.
-//!
-//! Nothing is begun that doesn't fit: a unit reserves what it has to fetch and what its result will take, so that
-//! whatever is finished can also be sent. What is sent twice, because a line broke, comes on top.
+//! The bytes of blobs that have come and gone in each calendar month, and how many the owner allows. Whether a unit
+//! fits, the agent says.
 //!
 //! It knows no clock: whoever has one says which month it is. The counts of some months are kept, so that a clock
 //! that is wrong for a while takes nothing from the month that it left.
@@ -9,20 +7,19 @@
 use super::{Month, Size};
 use crate::folder::write_whole;
 use serde::{Deserialize, Serialize};
+use sojourn_client_core::OwnerEvent;
 use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::watch;
 
 /// The version of the file.
 const VERSION: u32 = 1;
 /// Months that are kept.
-const MOST_MONTHS: usize = 12;
-/// A month counts as used up where a unit doesn't fit and less than this part of the limit is left.
-const REST: u64 = 20;
+const MAX_MONTHS: usize = 12;
 
 /// The file's content.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,8 +35,6 @@ pub(crate) struct Volume {
     /// Nowhere for a volume that nobody keeps.
     path: Option<PathBuf>,
     state: Mutex<State>,
-    /// May anything new be begun?
-    open: watch::Sender<bool>,
     /// Is all used up?
     over: watch::Sender<bool>,
 }
@@ -50,10 +45,6 @@ struct State {
     /// The current one; none before somebody has said.
     month: Option<Month>,
     limit: Option<u64>,
-    /// Bytes that units in work have yet to fetch and to send.
-    reserved: u64,
-    /// A unit didn't fit into the little that is left.
-    is_spent: bool,
     /// Is there more than the file says?
     is_new: bool,
 }
@@ -63,17 +54,8 @@ impl State {
         self.month.and_then(|month| self.months.get(&month)).copied().unwrap_or(0)
     }
 
-    fn left(&self) -> u64 {
-        let taken = self.used().saturating_add(self.reserved);
-        self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(taken))
-    }
-
     fn is_over(&self) -> bool {
         self.limit.is_some_and(|limit| self.used() >= limit)
-    }
-
-    fn is_open(&self) -> bool {
-        !self.is_spent && !self.is_over()
     }
 }
 
@@ -107,7 +89,7 @@ impl Volume {
 
     fn of(path: Option<PathBuf>, months: BTreeMap<Month, u64>) -> Self {
         let state = Mutex::new(State { months, ..State::default() });
-        Self { path, state, open: watch::Sender::new(true), over: watch::Sender::new(false) }
+        Self { path, state, over: watch::Sender::new(false) }
     }
 
     /// So many bytes have come or gone.
@@ -125,60 +107,35 @@ impl Volume {
     pub(crate) fn set(&self, month: Month, limit: Option<Size>) {
         let mut state = self.lock();
         let limit = limit.map(|size| size.0);
-        if state.month != Some(month) || state.limit != limit {
-            (state.month, state.limit, state.is_spent) = (Some(month), limit, false);
-        }
-        while state.months.len() > MOST_MONTHS {
+        (state.month, state.limit) = (Some(month), limit);
+        while state.months.len() > MAX_MONTHS {
             state.months.pop_first();
         }
         self.tell(&state);
     }
 
-    /// Sets bytes aside for a unit that has so many to fetch and to send; none where they don't fit into the month.
-    pub(crate) fn reserve(self: &Arc<Self>, fetch: u64, send: u64) -> Option<Reserved> {
-        let mut state = self.lock();
-        let bytes = fetch.saturating_add(send);
-        if state.left() < bytes {
-            state.is_spent |= state.limit.is_some_and(|limit| state.left() < limit / REST);
-            self.tell(&state);
-            return None;
-        }
-        state.reserved = state.reserved.saturating_add(bytes);
-        Some(Reserved { volume: Arc::clone(self), fetch, send })
+    /// What the agent is told of the month.
+    pub(crate) fn budget(&self) -> OwnerEvent {
+        let state = self.lock();
+        let period = state.month.map_or(0, Month::number);
+        OwnerEvent::Budget { period, limit: state.limit, used: state.used() }
     }
 
-    /// Ends when something new may be begun.
-    pub(crate) async fn opened(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.open.subscribe().wait_for(|open| *open).await;
-    }
-
-    /// May something new be begun?
-    pub(crate) fn is_open(&self) -> bool {
-        *self.open.borrow()
-    }
-
-    /// Hears when that changes.
+    /// Hears when all is used up that the owner allows, and when it isn't any more.
     pub(crate) fn subscribe(&self) -> watch::Receiver<bool> {
-        self.open.subscribe()
+        self.over.subscribe()
     }
 
-    /// Is all used up that the owner allows, or more? What is left then isn't reserved either.
-    pub(crate) fn is_over(&self) -> bool {
-        self.lock().is_over()
+    /// The first day of the next month; none before somebody has said which it is.
+    pub(crate) fn month_end(&self) -> Option<jiff::civil::Date> {
+        self.lock().month.map(Month::end)
     }
 
-    /// Ends when it is.
-    pub(crate) async fn over(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.over.subscribe().wait_for(|over| *over).await;
-    }
-
-    /// How the month is; none before somebody has said which it is.
-    pub(crate) fn now(&self) -> Option<MonthState> {
+    /// How the month is; none before somebody has said which it is. `closed`: nothing new is begun in it.
+    pub(crate) fn now(&self, closed: bool) -> Option<MonthState> {
         let state = self.lock();
         let month = state.month?;
-        let closed_until = (!state.is_open()).then(|| month.end());
+        let closed_until = closed.then(|| month.end());
         Some(MonthState { month, bytes: state.used(), closed_until })
     }
 
@@ -201,9 +158,8 @@ impl Volume {
     }
 
     fn tell(&self, state: &State) {
-        for (sender, says) in [(&self.open, state.is_open()), (&self.over, state.is_over())] {
-            sender.send_if_modified(|now| std::mem::replace(now, says) != says);
-        }
+        let over = state.is_over();
+        self.over.send_if_modified(|now| std::mem::replace(now, over) != over);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -231,36 +187,10 @@ fn read(path: &Path) -> Result<BTreeMap<Month, u64>, String> {
     Ok(kept.months)
 }
 
-/// Bytes that are set aside for a unit, until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Reserved {
-    volume: Arc<Volume>,
-    fetch: u64,
-    send: u64,
-}
-
-impl Reserved {
-    /// All is here that had to come.
-    pub(crate) fn fetched(&mut self) {
-        let fetch = std::mem::take(&mut self.fetch);
-        self.release(fetch);
-    }
-
-    fn release(&self, bytes: u64) {
-        let mut state = self.volume.lock();
-        state.reserved = state.reserved.saturating_sub(bytes);
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.release(self.fetch.saturating_add(self.send));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     fn month(text: &str) -> Month {
         text.parse().unwrap()
@@ -275,20 +205,25 @@ mod tests {
     #[test]
     fn both_directions_count_until_the_month_is_over() {
         let volume = limited(100);
+        let over = volume.subscribe();
         volume.count(60);
-        assert!(volume.is_open());
+        assert!(!*over.borrow());
         volume.count(40);
-        let state = volume.now().unwrap();
+        let state = volume.now(true).unwrap();
         assert_eq!((state.bytes, state.closed_until), (100, Some(jiff::civil::date(2026, 2, 1))));
-        assert!(!volume.is_open());
+        assert!(*over.borrow());
         volume.set(month("2026-02"), Some(Size(100)));
-        assert!(volume.is_open());
-        assert_eq!(volume.now().unwrap().bytes, 0);
+        assert!(!*over.borrow());
+        assert_eq!(volume.now(false).unwrap().bytes, 0);
         // The owner allows less than has been used, then more, then all.
         volume.count(10);
-        for (limit, open) in [(Some(5), false), (Some(11), true), (Some(10), false), (None, true)] {
+        for (limit, is_over) in
+            [(Some(5), true), (Some(11), false), (Some(10), true), (None, false)]
+        {
             volume.set(month("2026-02"), limit.map(Size));
-            assert_eq!(volume.is_open(), open, "{limit:?}");
+            assert_eq!(*over.borrow(), is_over, "{limit:?}");
+            let period = month("2026-02").number();
+            assert_eq!(volume.budget(), OwnerEvent::Budget { period, limit, used: 10 });
         }
     }
 
@@ -299,32 +234,13 @@ mod tests {
         volume.set(month("1970-01"), Some(Size(100)));
         volume.count(1);
         volume.set(month("2026-01"), Some(Size(100)));
-        assert_eq!(volume.now().unwrap().bytes, 100);
+        assert_eq!(volume.now(false).unwrap().bytes, 100);
         for year in 1990..2020 {
             volume.set(month(&format!("{year}-01")), None);
             volume.count(1);
         }
         volume.set(month("2026-01"), None);
-        assert_eq!(volume.now().unwrap().bytes, 100, "the oldest go first");
-    }
-
-    #[test]
-    fn what_does_not_fit_is_not_begun() {
-        let volume = limited(1000);
-        let mut first = volume.reserve(500, 100).unwrap();
-        assert!(volume.reserve(400, 1).is_none());
-        assert!(volume.is_open(), "a smaller one may fit");
-        volume.count(500);
-        first.fetched();
-        assert!(volume.reserve(401, 0).is_none());
-        let second = volume.reserve(0, 390).unwrap();
-        assert!(volume.reserve(11, 0).is_none());
-        assert!(!volume.is_open(), "hardly anything is left");
-        drop((first, second));
-        volume.set(month("2026-01"), Some(Size(2000)));
-        assert!(volume.is_open() && volume.reserve(1500, 0).is_some());
-        let free = Arc::new(Volume::default());
-        assert!(free.reserve(u64::MAX, u64::MAX).is_some() && free.is_open());
+        assert_eq!(volume.now(false).unwrap().bytes, 100, "the oldest go first");
     }
 
     #[test]
@@ -336,7 +252,7 @@ mod tests {
             volume.set(month("2026-01"), None);
             volume
         };
-        let bytes = |volume: &Volume| volume.now().unwrap().bytes;
+        let bytes = |volume: &Volume| volume.now(false).unwrap().bytes;
         let volume = open();
         volume.save();
         assert!(!path.exists(), "nothing is new");

@@ -40,6 +40,8 @@ impl Waiting {
         let daemon = Daemon::start(limited(&server, &dir, limits), &trainer);
         trainer.until_started(1).await;
         server.until("word that it waits", |world| waits(world).is_some()).await;
+        // What it waits for is asked for at the same time.
+        server.until("a request for it", |world| world.count("GET /v1/blobs") >= 2).await;
         Self { dir, server, trainer, daemon, shards }
     }
 

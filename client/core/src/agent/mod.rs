@@ -15,10 +15,10 @@ use crate::{
     cooldown::Cooldown,
     data_budget::DataBudget,
     demand,
-    event::{Event, OwnerEvent, StoredResult, TransferView},
+    event::{AskId, Event, OwnerEvent, StoredResult, TransferView},
     fetch_order::FetchOrder,
     lease::{HeldLease, LeaseEvent, LeaseState},
-    requests::{AskId, Requests},
+    requests::Requests,
     retry::Rng,
     share::{FullShares, SharePolicy},
     shutdown::{Mode, Notice},
@@ -125,8 +125,12 @@ impl Agent {
     #[must_use]
     pub fn handle(&mut self, now: Micros, event: Event, view: &impl TransferView) -> Vec<Action> {
         let mut turn = Turn { now, view, out: Vec::new(), withdrawn: Vec::new() };
+        // Units say this batch by batch, and nothing is due because of it.
+        let is_progress = matches!(event, Event::Progress(..));
         self.take(event, &mut turn);
-        self.settle(&mut turn);
+        if !is_progress {
+            self.settle(&mut turn);
+        }
         turn.out
     }
 
@@ -208,6 +212,12 @@ impl Agent {
         let reported = self.acknowledged();
         self.requests.beat_names(&reported);
         HeartbeatRequest { holding: self.holding(view), reported }
+    }
+
+    /// Is it the request for work that counts?
+    #[must_use]
+    pub fn is_current(&self, ask: AskId) -> bool {
+        self.requests.current().is_some_and(|open| open.id == ask)
     }
 
     /// Does the server want to hear the inventory with the next request?

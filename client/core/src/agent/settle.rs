@@ -80,8 +80,10 @@ impl Agent {
         reason: ReleaseReason,
         turn: &mut Turn<'_, V>,
     ) {
-        let unfinished = |lease: &&HeldLease| {
-            lease.is_work() || matches!(lease.state(), LeaseState::Releasing(_))
+        // Those among them that the server is being told of are left to that call.
+        let unfinished = |lease: &&HeldLease| match lease.state() {
+            LeaseState::Releasing(releasing) => releasing.retry_at.is_some(),
+            _ => lease.is_work(),
         };
         let leases = self.leases.iter().filter(unfinished).filter(|lease| which(lease));
         for lease in leases.map(HeldLease::id).collect::<Vec<_>>() {

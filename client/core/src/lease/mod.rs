@@ -152,6 +152,12 @@ impl HeldLease {
         self.in_slot().is_some()
     }
 
+    /// Does its unit wait for a shard, in a slot?
+    #[must_use]
+    pub const fn is_blocked(&self) -> bool {
+        matches!(self.state, LeaseState::Blocked(_))
+    }
+
     /// Has it a result that the server hasn't acknowledged?
     #[must_use]
     pub const fn is_undelivered(&self) -> bool {

@@ -25,13 +25,13 @@ impl<'a> Part<'a> {
         Self { outbox, lease, kept: None, told: false }
     }
 
-    /// Keeps a part that the trainer has written to `path`, in place of the one before it.
-    pub(crate) fn keep(&mut self, trained: Trained, path: &Path) {
+    /// Keeps a part that the trainer has written to `path`, in place of the one before it. False where it can't.
+    pub(crate) fn keep(&mut self, trained: Trained, path: &Path) -> bool {
         let (lease, end) = (self.lease.id, trained.end);
         let (promised, expected) = (trained.checkpoint.bytes, self.lease.upload_bytes);
         if promised != expected {
             tracing::warn!(%lease, %end, promised, expected, "a part has another size than it must; ignored");
-            return;
+            return false;
         }
         let report = Report { lease, outcome: Outcome::Trained(trained) };
         match self.outbox.store(report, self.lease.heartbeat_every, path) {
@@ -39,8 +39,12 @@ impl<'a> Part<'a> {
                 tracing::debug!(%lease, %end, "kept what the hop has trained so far");
                 self.kept = Some(finished);
                 self.told = false;
+                true
             }
-            Err(error) => self.not_kept(&error_chain(&error)),
+            Err(error) => {
+                self.not_kept(&error_chain(&error));
+                false
+            }
         }
     }
 
@@ -138,12 +142,12 @@ mod tests {
         let mut part = Part::new(&outbox, &lease);
         let output = dir.path().join("part");
         fs::write(&output, b"first").unwrap();
-        part.keep(trained(1, b"first"), &output);
+        assert!(part.keep(trained(1, b"first"), &output));
         assert!(part.is_kept() && !part.told);
         // The trainer, or the outbox, finds no room.
         part.not_kept("no space left on device");
         assert!(part.told);
-        part.keep(trained(2, b"later"), &dir.path().join("missing"));
+        assert!(!part.keep(trained(2, b"later"), &dir.path().join("missing")));
         assert!(part.told);
         assert_eq!(
             Outbox::open(root).unwrap().1,
@@ -155,7 +159,7 @@ mod tests {
         };
         assert_eq!(end(&part), 1);
         fs::write(&output, b"third").unwrap();
-        part.keep(trained(3, b"third"), &output);
+        assert!(part.keep(trained(3, b"third"), &output));
         assert_eq!((end(&part), part.told), (3, false), "there is room again");
     }
 }

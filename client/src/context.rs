@@ -1,0 +1,152 @@
+//! What the parts of the daemon share: the server, the disk, the trainers, and the owner's limits.
+
+use crate::{
+    api::Api,
+    cache::Cache,
+    config::Timing,
+    contact::Contact,
+    devices::Devices,
+    driver::Message,
+    error::ClientError,
+    failure::LastFailure,
+    folder::{Folder, free_bytes},
+    limits::{Means, Owner, Volume},
+    measured::Measurements,
+    outbox::Outbox,
+    transfer::{Fetcher, Lines},
+};
+use sojourn_client_core::Event;
+use sojourn_http::{CallError, Recovery};
+use sojourn_protocol::{error::ErrorKind, ids::HostId};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::{
+    sync::mpsc,
+    task::{AbortHandle, JoinSet},
+};
+
+/// What executors, the limits' loops and the control socket work with.
+#[derive(Debug)]
+pub(crate) struct Context<R> {
+    pub(crate) timing: Timing,
+    pub(crate) server: ServerAccess,
+    pub(crate) storage: Storage,
+    pub(crate) trainers: Trainers<R>,
+    /// What the machine's owner wants.
+    pub(crate) owner: Owner,
+    /// To the driver.
+    pub(crate) messages: mpsc::UnboundedSender<Message>,
+    /// Hears what ends the daemon.
+    pub(crate) fatal: mpsc::UnboundedSender<ClientError>,
+    pub(crate) tasks: Mutex<JoinSet<()>>,
+}
+
+/// The way to the server.
+#[derive(Debug)]
+pub(crate) struct ServerAccess {
+    /// What the server calls this machine.
+    pub(crate) host: HostId,
+    /// The server's address, for people.
+    pub(crate) url: String,
+    pub(crate) api: Api,
+    pub(crate) contact: Arc<Contact>,
+    pub(crate) fetcher: Fetcher,
+    /// How fast bytes may come and go.
+    pub(crate) lines: Arc<Lines>,
+}
+
+/// What lies on the disk.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    pub(crate) folder: Folder,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) outbox: Outbox,
+    /// What units took on each device.
+    pub(crate) measurements: Measurements,
+    /// How many bytes have come and gone, and may yet.
+    pub(crate) volume: Arc<Volume>,
+}
+
+/// Who trains.
+#[derive(Debug)]
+pub(crate) struct Trainers<R> {
+    /// What the slots compute on.
+    pub(crate) devices: Devices<R>,
+    /// By what the trainers are kept to the owner's limits.
+    pub(crate) means: Means,
+    pub(crate) last_failure: LastFailure,
+}
+
+impl<R> Context<R> {
+    /// Tells the agent what has happened.
+    pub(crate) fn tell(&self, event: Event) {
+        self.send(Message::Event(event));
+    }
+
+    /// Tells the driver something.
+    pub(crate) fn send(&self, message: Message) {
+        // Nobody listens only while the daemon is ending anyway.
+        let _ = self.messages.send(message);
+    }
+
+    /// Ends the daemon where a failure is of the kind that no patience mends.
+    pub(crate) fn note(&self, failure: &CallError) {
+        if let Some(error) = self.fatal_error(failure) {
+            self.end(error);
+        }
+    }
+
+    /// Ends the daemon.
+    pub(crate) fn end(&self, error: ClientError) {
+        // Nobody listens only while the daemon is ending anyway.
+        let _ = self.fatal.send(error);
+    }
+
+    /// Starts a task that ends with the daemon.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task)
+    }
+
+    /// Stops every task, without waiting.
+    pub(crate) fn abort_tasks(&self) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+
+    /// Stops every task and waits until each has let go of what it held.
+    pub(crate) async fn stop_tasks(&self) {
+        let mut tasks =
+            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        tasks.shutdown().await;
+    }
+
+    /// Makes room on the disk for a part of a unit's result, and for the result that takes its place.
+    pub(crate) fn leave_room(&self, upload_bytes: u64) {
+        if upload_bytes > 0 {
+            self.storage.cache.leave_room(upload_bytes.saturating_mul(2), free_bytes);
+        }
+    }
+
+    fn fatal_error(&self, failure: &CallError) -> Option<ClientError> {
+        let reason = failure.to_string();
+        match failure {
+            CallError::Protocol { .. } => Some(ClientError::Protocol { reason }),
+            // A server that was there is waited for, whatever its certificate has become.
+            CallError::Untrusted { fault, .. }
+                if fault.is_the_callers() && !self.server.contact.was_made() =>
+            {
+                Some(self.server.api.untrusted(fault))
+            }
+            CallError::Refused { error, .. } if failure.recovery() == Recovery::End => {
+                Some(match error.kind {
+                    ErrorKind::UnsupportedProtocol => ClientError::Protocol { reason },
+                    _ => {
+                        let identity = self.storage.folder.identity();
+                        ClientError::Revoked { reason, identity }
+                    }
+                })
+            }
+            _ => None,
+        }
+    }
+}

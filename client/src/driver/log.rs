@@ -1,0 +1,63 @@
+//! What the driver says of the agent's doings in the log.
+
+use super::Driver;
+use crate::runner::UnitRunner;
+use sojourn_protocol::{
+    api::ReportAnswer,
+    report::{ReportEnd, ReportState},
+};
+
+/// How the end of a failure that was reported begins.
+const TRAINER_ERROR: &str = "trainer error: ";
+
+impl<R: UnitRunner> Driver<R> {
+    /// Says what has become of reports.
+    pub(super) fn say_ends(&self, reports: &[ReportAnswer]) {
+        for report in reports {
+            let ReportState::Ended(end) = &report.state else { continue };
+            let lease = report.lease;
+            if self.agent.lease(lease).is_none() {
+                continue;
+            }
+            match end {
+                ReportEnd::Assimilated { version } => {
+                    tracing::debug!(%lease, %version, "a result was used");
+                }
+                ReportEnd::Superseded => tracing::debug!(%lease, "a result came too late"),
+                // It was the host that said that the unit couldn't be done.
+                ReportEnd::Rejected { reason } if reason.starts_with(TRAINER_ERROR) => {
+                    tracing::debug!(%lease, reason, "a failure was counted");
+                }
+                ReportEnd::Rejected { reason } => {
+                    tracing::warn!(%lease, reason, "the server refused a result");
+                }
+            }
+        }
+    }
+
+    /// Says what has changed beside leases.
+    pub(super) fn look_around(&mut self) {
+        let agent = &self.agent;
+        self.units.retain(|lease| agent.lease(lease).is_some());
+        for (index, device) in self.context.trainers.devices.iter().enumerate() {
+            device.trainers.set_usable(agent.usable_slots(index));
+        }
+        let out_of_use = agent.slots_out_of_use();
+        let minutes = sojourn_client_core::OUT_OF_USE.0 / 60_000_000;
+        if out_of_use > self.out_of_use {
+            tracing::error!(minutes, "a slot fails again and again; it is taken out of use");
+        } else if out_of_use < self.out_of_use {
+            tracing::info!("a slot is in use again");
+        }
+        self.out_of_use = out_of_use;
+        let is_open = agent.is_budget_open();
+        if let Some(until) = self.context.storage.volume.month_end().filter(|_| self.budget_open) {
+            if !is_open {
+                tracing::info!(%until, "the month's bytes are used up; nothing new is taken");
+            }
+        } else if is_open && !self.budget_open {
+            tracing::info!("bytes may come and go again");
+        }
+        self.budget_open = is_open;
+    }
+}

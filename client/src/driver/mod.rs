@@ -1,0 +1,230 @@
+//! Owns the agent: tells it what happens, and carries out what it wants.
+//!
+//! ```text
+//!  executors, limits, control socket ──messages──> driver ──events──> Agent
+//!        ^                                           │                  │
+//!        └───────────────── tasks ───────────────────┴────<──actions────┘
+//! ```
+
+mod carry_out;
+mod log;
+mod messages;
+mod status;
+mod view;
+
+pub(crate) use status::AgentStatus;
+
+use crate::{
+    cache::Pin,
+    config::Timing,
+    context::Context,
+    executors::{
+        deliver::UploadAttempt,
+        run::{EndedUnit, Stop},
+    },
+    outbox::Finished,
+    runner::UnitRunner,
+    transfer::FetchError,
+    watchdog::Watchdog,
+};
+use sojourn_client_core::{
+    Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, OwnerEvent, StoredResult,
+};
+use sojourn_http::CallError;
+use sojourn_protocol::{
+    api::{HeartbeatAnswer, WorkAnswer},
+    digest::Digest,
+    ids::LeaseId,
+    inventory::Inventory,
+    trainer::ShardArrived,
+};
+use status::Units;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio::{
+    sync::{Mutex, mpsc, oneshot, watch},
+    task::AbortHandle,
+    time::Instant,
+};
+use view::Transfers;
+
+/// What the driver hears.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Something for the agent alone.
+    Event(Event),
+    /// A request for work has ended; it said this inventory.
+    Work { ask: AskId, inventory: Option<Inventory>, result: Result<WorkAnswer, CallError> },
+    /// A heartbeat has ended.
+    Heartbeat(Result<HeartbeatAnswer, CallError>),
+    /// A blob is on the disk, or can't be had.
+    Fetched { blob: Digest, serial: u64, result: Result<Pin, FetchError> },
+    /// A unit has ended, and its result, or the part of it, is on the disk.
+    UnitEnded(Box<EndedUnit>),
+    /// Somebody asks how things are.
+    Status(oneshot::Sender<AgentStatus>),
+}
+
+/// The agent, and what its actions have started.
+pub(crate) struct Driver<R> {
+    context: Arc<Context<R>>,
+    agent: Agent,
+    messages: mpsc::UnboundedReceiver<Message>,
+    begun: Instant,
+    view: Transfers,
+    fetches: BTreeMap<Digest, Fetching>,
+    /// Blobs that stay on the disk.
+    pins: BTreeMap<Digest, Pin>,
+    running: BTreeMap<LeaseId, RunningUnit>,
+    results: BTreeMap<LeaseId, Arc<Mutex<UploadAttempt>>>,
+    deliveries: BTreeMap<LeaseId, AbortHandle>,
+    units: Units,
+    /// The inventory of the last answered request.
+    told: Option<Inventory>,
+    serial: u64,
+    /// Calls take no longer than this once the daemon ends.
+    call_limit: Option<Duration>,
+    given_back: usize,
+    out_of_use: usize,
+    budget_open: bool,
+}
+
+#[derive(Debug)]
+struct Fetching {
+    serial: u64,
+    task: AbortHandle,
+}
+
+#[derive(Debug)]
+struct RunningUnit {
+    task: AbortHandle,
+    stop: watch::Sender<Stop>,
+    here: mpsc::UnboundedSender<ShardArrived>,
+    watchdog: Arc<Watchdog>,
+    /// Ends once nothing is left of it.
+    ended: oneshot::Receiver<()>,
+    upload_bytes: u64,
+}
+
+/// What the driver is given of the start.
+pub(crate) struct Start {
+    /// Results of an earlier run.
+    pub(crate) undelivered: Vec<Finished>,
+    /// Its messages.
+    pub(crate) messages: mpsc::UnboundedReceiver<Message>,
+    /// What happens before anything else.
+    pub(crate) events: Vec<Event>,
+}
+
+impl<R: UnitRunner> Driver<R> {
+    pub(crate) fn new(context: Arc<Context<R>>, start: Start) -> Self {
+        let begun = Instant::now();
+        let config = Arc::new(agent_config(&context));
+        let restored = start.undelivered.iter().map(|finished| StoredResult {
+            lease: finished.report.lease,
+            heartbeat_interval: finished.heartbeat_every.into(),
+            has_checkpoint: finished.checkpoint.is_some(),
+        });
+        let agent = Agent::new(config, seed(), restored.collect());
+        let view = Transfers::new(Arc::clone(&context.storage.cache));
+        let mut driver = Self {
+            context,
+            agent,
+            messages: start.messages,
+            begun,
+            view,
+            fetches: BTreeMap::new(),
+            pins: BTreeMap::new(),
+            running: BTreeMap::new(),
+            results: BTreeMap::new(),
+            deliveries: BTreeMap::new(),
+            units: Units::default(),
+            told: None,
+            serial: 0,
+            call_limit: None,
+            given_back: 0,
+            out_of_use: 0,
+            budget_open: true,
+        };
+        for finished in start.undelivered {
+            driver.hold_result(finished, None);
+        }
+        for event in start.events {
+            driver.tell(event);
+        }
+        let actions = driver.agent.start(driver.now(), &driver.view);
+        driver.carry_out(actions);
+        driver
+    }
+
+    /// Drives the agent until it has ended.
+    pub(crate) async fn run(&mut self) {
+        loop {
+            let deadline = self.agent.next_deadline();
+            let deadline = deadline.map(|at| self.begun + Duration::from_micros(at.0));
+            let due = async {
+                match deadline {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let has_ended = tokio::select! {
+                Some(message) = self.messages.recv() => self.take(message),
+                () = due => self.tell(Event::Tick),
+            };
+            if has_ended {
+                let (given_back, kept) = (self.given_back, self.agent.undelivered());
+                tracing::info!(given_back, kept, "client stopped");
+                return;
+            }
+        }
+    }
+
+    fn now(&self) -> Micros {
+        Micros(u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// Tells the agent something, and carries out what it wants. True once it has ended.
+    fn tell(&mut self, event: Event) -> bool {
+        let is_progress = matches!(event, Event::Progress(..));
+        let is_end = matches!(
+            event,
+            Event::Shutdown
+                | Event::DiskGone
+                | Event::Preempted(_)
+                | Event::Owner(OwnerEvent::Drain)
+        );
+        if is_end {
+            self.call_limit = Some(self.context.timing.farewell);
+        }
+        let actions = self.agent.handle(self.now(), event, &self.view);
+        if actions.is_empty() && is_progress {
+            return false;
+        }
+        let has_ended = self.carry_out(actions);
+        self.look_around();
+        has_ended
+    }
+}
+
+fn agent_config<R: UnitRunner>(context: &Context<R>) -> AgentConfig {
+    let Timing { wait, farewell, longest_pause, rest, .. } = context.timing;
+    let devices = context
+        .trainers
+        .devices
+        .iter()
+        .map(|device| DeviceSlots { name: device.name.clone(), slots: device.trainers.count() });
+    let micros = |time: Duration| Micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    AgentConfig {
+        ask_wait: micros(wait),
+        max_retry_pause: micros(longest_pause),
+        min_cooldown: micros(rest),
+        shutdown_time: micros(farewell),
+        ..AgentConfig::new(devices.collect())
+    }
+}
+
+/// Another for each start, so that hosts don't try again all at once.
+fn seed() -> u64 {
+    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+    RandomState::new().build_hasher().finish()
+}

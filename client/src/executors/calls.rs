@@ -1,0 +1,69 @@
+//! The calls by which a host keeps in touch with its server: work, heartbeats, leases that are given back.
+
+use crate::{context::Context, driver::Message};
+use sojourn_client_core::{AskId, Event, ReleaseReason};
+use sojourn_http::{CallError, Recovery};
+use sojourn_protocol::{
+    api::{HeartbeatRequest, ReleaseAnswer, ReleaseRequest, WorkRequest},
+    ids::LeaseId,
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
+
+/// What the agent must know of a call that failed.
+pub(crate) fn retry_of(failure: Option<&CallError>) -> sojourn_client_core::CallError {
+    let retry_after = failure.and_then(CallError::retry_after).map(Into::into);
+    sojourn_client_core::CallError { retry_after }
+}
+
+/// Asks for work. `limit`: for no longer than that.
+pub(crate) async fn ask<R>(
+    context: Arc<Context<R>>,
+    ask: AskId,
+    request: WorkRequest,
+    limit: Option<Duration>,
+) {
+    let call = context.server.api.work(&request);
+    let result = match limit {
+        Some(limit) => timeout(limit, call).await.ok(),
+        None => Some(call.await),
+    };
+    let inventory = request.inventory;
+    context.send(match result {
+        Some(result) => Message::Work { ask, inventory, result },
+        None => Message::Event(Event::Work(ask, Err(retry_of(None)))),
+    });
+}
+
+/// Sends a heartbeat.
+pub(crate) async fn beat<R>(context: Arc<Context<R>>, request: HeartbeatRequest) {
+    let result = context.server.api.heartbeat(&request).await;
+    context.send(Message::Heartbeat(result));
+}
+
+/// Gives leases back. `limit`: for no longer than that.
+pub(crate) async fn release<R>(
+    context: Arc<Context<R>>,
+    leases: Vec<LeaseId>,
+    reason: ReleaseReason,
+    limit: Option<Duration>,
+) {
+    let request = ReleaseRequest { leases: leases.clone(), reason };
+    let call = context.server.api.release(&request);
+    let result = match limit {
+        Some(limit) => timeout(limit, call).await.ok(),
+        None => Some(call.await),
+    };
+    let result = match result {
+        Some(Ok(answer)) => Ok(answer),
+        Some(Err(failure)) => {
+            context.note(&failure);
+            match failure.recovery() {
+                Recovery::Retry | Recovery::End => Err(retry_of(Some(&failure))),
+                Recovery::Gone | Recovery::Amend(_) => Ok(ReleaseAnswer { released: Vec::new() }),
+            }
+        }
+        None => Err(retry_of(None)),
+    };
+    context.tell(Event::Released(leases, result));
+}

@@ -1,0 +1,42 @@
+//! Has a blob on the disk: one that is there already, or one that is fetched however long the server is away.
+
+use crate::{
+    cache::Class,
+    context::Context,
+    driver::Message,
+    transfer::{FetchError, Flight},
+};
+use sojourn_client_core::{BlobClass, UnitError};
+use sojourn_protocol::{digest::BlobRef, error::error_chain};
+use std::sync::Arc;
+
+/// Fetches a blob, or finds it. `serial` names this attempt.
+pub(crate) async fn fetch<R>(
+    context: Arc<Context<R>>,
+    blob: BlobRef,
+    class: BlobClass,
+    flight: Arc<Flight>,
+    serial: u64,
+) {
+    let class = match class {
+        BlobClass::Checkpoint => Class::Checkpoint,
+        BlobClass::Data => Class::Data,
+    };
+    let result = context.server.fetcher.fetch(blob, class, &flight).await;
+    context.send(Message::Fetched { blob: blob.sha256, serial, result });
+}
+
+/// What a unit that needs the blob hears; none where the daemon has to end.
+pub(crate) fn unit_error<R>(context: &Context<R>, error: FetchError) -> Option<UnitError> {
+    match error {
+        FetchError::End(failure) => {
+            context.note(&failure);
+            None
+        }
+        error @ FetchError::Refused { .. } => Some(UnitError::Unit(error_chain(&error))),
+        // A path that alters bytes will alter the next unit's too.
+        error @ (FetchError::Altered { .. } | FetchError::Disk { .. }) => {
+            Some(UnitError::Machine(error_chain(&error)))
+        }
+    }
+}

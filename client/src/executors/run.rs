@@ -1,0 +1,350 @@
+//! Runs one unit in a slot, from its blobs to a result on the disk.
+
+use super::part::Part;
+use crate::{
+    context::Context,
+    devices::Device,
+    driver::Message,
+    error::ClientError,
+    folder::ScratchDir,
+    outbox::Finished,
+    runner::{RunnerError, UnitRunner},
+    trainers::pool::Trainer,
+    watchdog::Watchdog,
+};
+use sojourn_client_core::{Event, TrainerState, UnitError};
+use sojourn_protocol::{
+    digest::Digest,
+    error::error_chain,
+    quantity::SaturatingFrom as _,
+    report::{Failure, FailureKind, Outcome, Report},
+    time::Millis,
+    trainer::{RunUnit, ShardArrived, TrainerUpdate},
+    unit::{Lease, Unit},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::sync::{Mutex, mpsc::UnboundedReceiver, oneshot, watch};
+
+/// How soon a unit is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stop {
+    /// When it is done.
+    No,
+    /// After the batch that it is at.
+    AfterBatch,
+    /// At once.
+    Now,
+}
+
+/// A unit to run.
+pub(crate) struct Job<R> {
+    pub(crate) lease: Box<Lease>,
+    /// The name of its device.
+    pub(crate) trainer: Arc<Mutex<Trainer<R>>>,
+    /// The blobs that it begins with.
+    pub(crate) files: BTreeMap<Digest, PathBuf>,
+    /// The shards that it needs later.
+    pub(crate) coming: BTreeSet<Digest>,
+    /// Says that one of those is here.
+    pub(crate) here: UnboundedReceiver<ShardArrived>,
+    pub(crate) stop: watch::Receiver<Stop>,
+    pub(crate) watchdog: Arc<Watchdog>,
+    /// Dropped once nothing of it is left.
+    pub(crate) ended: oneshot::Sender<()>,
+}
+
+/// Why there is no result.
+enum RunError {
+    /// The daemon has to end: its trainers calculate otherwise than they did.
+    Unlike(RunnerError),
+    /// Something of this machine failed.
+    Machine(String),
+    /// The trainer was ended with the daemon.
+    Stopped,
+}
+
+impl RunError {
+    fn reason(&self) -> String {
+        match self {
+            Self::Unlike(error) => error.to_string(),
+            Self::Machine(reason) => reason.clone(),
+            Self::Stopped => "the client is stopping, and the trainer isn't".to_owned(),
+        }
+    }
+}
+
+/// Runs the unit.
+pub(crate) async fn run<R: UnitRunner>(context: Arc<Context<R>>, job: Job<R>) {
+    let Job { lease, trainer, files, coming, here, stop, watchdog, ended } = job;
+    let mut part = Part::new(&context.storage.outbox, &lease);
+    let workplace = Workplace { context: &context, lease: &lease, trainer, stop, watchdog };
+    let result = workplace.attempt(files, coming, here, &mut part).await;
+    let message = match result {
+        Ok(finished) => Message::UnitEnded(Box::new(workplace.keep(finished))),
+        Err(error) => {
+            let counts = matches!(error, RunError::Machine(_) | RunError::Stopped);
+            let reason = error.reason();
+            match part.take().filter(|_| counts) {
+                Some(finished) => {
+                    let lease = lease.id;
+                    tracing::warn!(%lease, reason, "a hop has come to nothing but the part that was kept");
+                    Message::UnitEnded(Box::new(workplace.keep(finished)))
+                }
+                None => {
+                    context.storage.outbox.remove(lease.id);
+                    let error = match error {
+                        RunError::Stopped => UnitError::Stopped,
+                        RunError::Machine(reason) => UnitError::Machine(reason),
+                        RunError::Unlike(error) => {
+                            context.end(ClientError::Unlike(error));
+                            UnitError::Machine(reason)
+                        }
+                    };
+                    Message::Event(Event::UnitFailed(lease.id, error, None))
+                }
+            }
+        }
+    };
+    context.send(message);
+    drop(ended);
+}
+
+/// What a unit that has ended leaves.
+#[derive(Debug)]
+pub(crate) struct EndedUnit {
+    pub(crate) finished: Finished,
+    /// Its checkpoint, where the unit came to its end and the trial can go on from it here.
+    pub(crate) continues_from: Option<sojourn_protocol::digest::BlobRef>,
+    /// What it was trained from, where that is a blob.
+    pub(crate) base: Option<sojourn_protocol::digest::BlobRef>,
+}
+
+/// One unit in its slot.
+struct Workplace<'a, R> {
+    context: &'a Context<R>,
+    lease: &'a Lease,
+    trainer: Arc<Mutex<Trainer<R>>>,
+    stop: watch::Receiver<Stop>,
+    watchdog: Arc<Watchdog>,
+}
+
+impl<R: UnitRunner> Workplace<'_, R> {
+    /// Takes the checkpoint of a result into the cache: the trial's next hop may come here.
+    fn keep(&self, finished: Finished) -> EndedUnit {
+        let cache = &self.context.storage.cache;
+        let made = finished.checkpoint.as_ref().map(|(blob, path)| {
+            cache.adopt(*blob, path);
+            *blob
+        });
+        let is_whole = is_whole(&self.lease.unit, &finished);
+        let continues_from = made.filter(|made| is_whole && cache.has(&made.sha256));
+        let base = sojourn_client_core::model_of(&self.lease.unit);
+        EndedUnit { finished, continues_from, base }
+    }
+
+    async fn attempt(
+        &self,
+        files: BTreeMap<Digest, PathBuf>,
+        coming: BTreeSet<Digest>,
+        here: UnboundedReceiver<ShardArrived>,
+        part: &mut Part<'_>,
+    ) -> Result<Finished, RunError> {
+        let Self { context, lease, .. } = *self;
+        context.leave_room(lease.upload_bytes);
+        let scratch = context.storage.folder.scratch_dir(lease.id).map_err(|error| {
+            RunError::Machine(format!("there is no place for the checkpoint: {error}"))
+        })?;
+        let blobs: Vec<Digest> = files.keys().chain(&coming).copied().collect();
+        let run = RunUnit {
+            unit: lease.unit.clone(),
+            files,
+            pending: coming,
+            output: scratch.output(),
+            until: None,
+            keep_every: context.timing.keep_every.map(millis),
+        };
+        let outcome = self.train(run, here, part).await?;
+        match outcome {
+            // The disk's doing, not the unit's: the next unit that needs the blobs reads them through first.
+            Outcome::Failed(Failure { kind: FailureKind::Damaged, message }) => {
+                context.storage.cache.doubt(&blobs);
+                return Err(RunError::Machine(message));
+            }
+            // It may have been killed or stopped by a person, or for the memory of others. If the unit is to
+            // blame, it won't come further from where the part ends.
+            Outcome::Failed(Failure {
+                kind: FailureKind::Died | FailureKind::Stalled | FailureKind::OutOfMemory,
+                message,
+            }) if part.is_kept() => return Err(RunError::Machine(message)),
+            _ => {}
+        }
+        let outcome = checked(&scratch, lease, outcome).await?;
+        match &outcome {
+            Outcome::Failed(failure) => {
+                let error = failure.message.as_str();
+                tracing::warn!(lease = %lease.id, kind = ?failure.kind, error, "the trainer failed");
+            }
+            Outcome::Trained(_) | Outcome::Evaluated(_) => {
+                tracing::debug!(lease = %lease.id, "unit finished");
+            }
+        }
+        let report = Report { lease: lease.id, outcome };
+        let outbox = &context.storage.outbox;
+        let stored = outbox.store(report, lease.heartbeat_every, &scratch.output());
+        let finished = stored.map_err(|error| {
+            let error = error_chain(&error);
+            RunError::Machine(format!("the finished result can't be kept: {error}"))
+        })?;
+        part.replaced();
+        Ok(finished)
+    }
+
+    /// Has the slot's trainer do the unit.
+    async fn train(
+        &self,
+        run: RunUnit,
+        here: UnboundedReceiver<ShardArrived>,
+        part: &mut Part<'_>,
+    ) -> Result<Outcome, RunError> {
+        let Self { context, lease, watchdog, .. } = self;
+        let Some(device) = context.trainers.devices.get(&lease.device) else {
+            return Err(RunError::Machine(format!(
+                "this machine has no device `{}`",
+                lease.device
+            )));
+        };
+        let mut trainer = Arc::clone(&self.trainer).lock_owned().await;
+        device.check(&mut trainer).await.map_err(no_trainer)?;
+        tracing::debug!(lease = %lease.id, "unit started");
+        let part_of = |end| run.part(end);
+        let pace = || context.owner.pace(device.kind());
+        let quota = || context.trainers.means.share(&context.owner.limits());
+        // It begins now.
+        watchdog.is_busy();
+        let mut peak_memory = None;
+        let on_told = |told| match told {
+            TrainerUpdate::Progress(progress) => {
+                watchdog.done(progress.done);
+                context.tell(Event::Progress(lease.id, progress));
+            }
+            TrainerUpdate::PartSaved(trained) => {
+                watchdog.is_busy();
+                let path = part_of(trained.end);
+                if part.keep(trained, &path) {
+                    context.tell(Event::PartSaved(lease.id));
+                }
+            }
+            TrainerUpdate::PartNotSaved(reason) => {
+                watchdog.is_busy();
+                part.not_kept(&reason);
+            }
+            TrainerUpdate::ShardNeeded(blob) => {
+                watchdog.is_busy();
+                context.tell(Event::ShardNeeded(lease.id, blob));
+            }
+            TrainerUpdate::PeakMemory(bytes) => peak_memory = Some(bytes),
+        };
+        // The next unit starts when this ends; what follows is not the slot's business.
+        let outcome = tokio::select! {
+            outcome = trainer.runner.run(run.clone(), on_told, self.stops(Stop::AfterBatch), pace(), here) => {
+                outcome.map_err(no_trainer)?
+            }
+            still = watchdog.stalled(pace(), quota) => stalled(still),
+            () = self.stops(Stop::Now) => return Err(RunError::Stopped),
+        };
+        drop(trainer);
+        self.note(device, &outcome, peak_memory);
+        Ok(outcome)
+    }
+
+    fn note(&self, device: &Device<R>, outcome: &Outcome, peak_memory: Option<u64>) {
+        let Self { context, lease, .. } = self;
+        let took = (peak_memory, context.owner.memory());
+        device.measure(&context.storage.measurements, &lease.unit, outcome, took);
+        context.trainers.last_failure.note(outcome);
+        context.tell(Event::SlotFree(lease.id, TrainerState::after(outcome)));
+    }
+
+    /// Ends when the unit is to end so soon.
+    async fn stops(&self, so: Stop) {
+        let mut stop = self.stop.clone();
+        if stop.wait_for(|stop| *stop >= so).await.is_err() {
+            // The driver has forgotten the unit, and is about to abort this.
+            std::future::pending().await
+        }
+    }
+}
+
+/// What is reported of a trainer that makes no progress. It is ended with the future that waited for it.
+fn stalled(still: Duration) -> Outcome {
+    let seconds = still.as_secs();
+    let message = format!("the trainer made no progress for {seconds} s, and was ended");
+    Outcome::Failed(Failure { kind: FailureKind::Stalled, message })
+}
+
+fn millis(duration: Duration) -> Millis {
+    Millis(u64::saturating_from(duration.as_millis()))
+}
+
+fn no_trainer(error: RunnerError) -> RunError {
+    if error.is_for_good() {
+        RunError::Unlike(error)
+    } else {
+        RunError::Machine(error_chain(&error))
+    }
+}
+
+/// The outcome, if what it promises is there.
+async fn checked(
+    scratch: &ScratchDir,
+    lease: &Lease,
+    outcome: Outcome,
+) -> Result<Outcome, RunError> {
+    let message = match &outcome {
+        Outcome::Evaluated(_) => return Ok(outcome),
+        Outcome::Failed(failure) => {
+            // A trainer that can't write says so as it can; the unit isn't to blame for a full disk.
+            return match scratch.probe(lease.upload_bytes).await {
+                Ok(()) => Ok(outcome),
+                Err(error) => Err(RunError::Machine(with_cause(&failure.message, &error))),
+            };
+        }
+        Outcome::Trained(trained) => {
+            let promised = trained.checkpoint.bytes;
+            match fs::metadata(scratch.output()) {
+                Ok(meta) if meta.len() == promised && promised == lease.upload_bytes => {
+                    return Ok(outcome);
+                }
+                Ok(meta) => format!(
+                    "the checkpoint has {} bytes, the trainer said {promised}, the lease {}",
+                    meta.len(),
+                    lease.upload_bytes
+                ),
+                Err(error) => format!("the trainer said that it wrote a checkpoint: {error}"),
+            }
+        }
+    };
+    Ok(Outcome::Failed(Failure { kind: FailureKind::Trainer, message }))
+}
+
+/// A trainer's message and why it came to that, where it doesn't say so itself.
+fn with_cause(message: &str, cause: &io::Error) -> String {
+    let cause = cause.to_string();
+    if message.contains(&cause) { message.to_owned() } else { format!("{message} ({cause})") }
+}
+
+/// Has it come to the end of its last hop?
+fn is_whole(unit: &Unit, finished: &Finished) -> bool {
+    match (unit, &finished.report.outcome) {
+        (Unit::Train(hop), Outcome::Trained(trained)) => {
+            hop.segments().last().is_some_and(|last| last.end == trained.end)
+        }
+        _ => false,
+    }
+}

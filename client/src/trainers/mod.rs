@@ -1,0 +1,3 @@
+//! The trainers of the machine.
+
+pub(crate) mod pool;
