@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     journal::{Journal, MemoryJournal},
-    shell::{Clock, Errand, Shell, ShellConfig},
+    shell::{Clock, Shell, ShellConfig, SideEffect},
 };
 use sojourn_protocol::time::{Millis, UnixMillis};
 use std::{
@@ -26,7 +26,7 @@ struct World {
     folder: tempfile::TempDir,
     clock: Arc<SetClock>,
     shell: Shell,
-    errands: UnboundedReceiver<Errand>,
+    side_effects: UnboundedReceiver<SideEffect>,
     blobs: BlobLifecycle,
 }
 
@@ -48,10 +48,10 @@ impl World {
         let journal = MemoryJournal::default();
         let open =
             Arc::new(move || -> Result<Box<dyn Journal>, _> { Ok(Box::new(journal.clone())) });
-        let (shell, errands) = Shell::start(open, config, clock.clone()).unwrap();
+        let (shell, side_effects) = Shell::start(open, config, clock.clone()).unwrap();
         let blobs = BlobStore::open(&folder.path().join("blobs")).unwrap();
         let blobs = BlobLifecycle::new(shell.handle().clone(), blobs);
-        Self { folder, clock, shell, errands, blobs }
+        Self { folder, clock, shell, side_effects, blobs }
     }
 
     fn file(&self) -> PathBuf {
@@ -81,7 +81,7 @@ impl World {
     async fn doom(&mut self) {
         assert_eq!(self.later().await, Some(BlobStatus::Condemned));
         assert_eq!(self.later().await, Some(BlobStatus::Doomed));
-        assert_eq!(self.errands.recv().await, Some(Errand::Delete(blob().sha256)));
+        assert_eq!(self.side_effects.recv().await, Some(SideEffect::Delete(blob().sha256)));
     }
 
     /// Lets `task` go on for many answers of the core; it must wait for something else.
@@ -102,7 +102,7 @@ async fn a_blob_that_is_doomed_while_it_is_published_again_is_refused_and_then_d
     let hold = world.blobs.store.hold(blob().sha256).await;
     world.blobs.store.publish(blob(), &world.file()).await.unwrap();
     assert_eq!(world.later().await, Some(BlobStatus::Doomed));
-    assert_eq!(world.errands.recv().await, Some(Errand::Delete(blob().sha256)));
+    assert_eq!(world.side_effects.recv().await, Some(SideEffect::Delete(blob().sha256)));
     let mut deletion = Box::pin(world.blobs.delete(blob().sha256));
     world.waits(&mut deletion).await;
     assert!(world.stored().exists());

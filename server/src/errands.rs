@@ -2,7 +2,7 @@
 
 use crate::{
     http::AppState,
-    shell::{Errand, ShellHandle},
+    shell::{ShellHandle, SideEffect},
 };
 use sojourn_blobs::{Staging, UploadName, Uploads};
 use sojourn_protocol::ids::LeaseId;
@@ -21,11 +21,11 @@ const BLOB_UPLOAD_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 const RESULT_UPLOAD_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Carries out side effects until the core has ended.
-pub(crate) async fn run(errands: UnboundedReceiver<Errand>, app: AppState) {
+pub(crate) async fn run(side_effects: UnboundedReceiver<SideEffect>, app: AppState) {
     let (shell, uploads) = (app.shell.clone(), app.uploads.clone());
     let runtime = Handle::current();
     let mut carried = tokio::task::spawn_blocking(move || {
-        carry_out(errands, &app, &runtime);
+        carry_out(side_effects, &app, &runtime);
         app.assimilation.assimilators.stop();
     });
     let mut sweeps = interval_at(Instant::now() + SWEEP_INTERVAL, SWEEP_INTERVAL);
@@ -39,16 +39,16 @@ pub(crate) async fn run(errands: UnboundedReceiver<Errand>, app: AppState) {
 }
 
 /// Runs on a thread of its own: each hop has side effects, and most of them block for a moment.
-fn carry_out(mut errands: UnboundedReceiver<Errand>, app: &AppState, runtime: &Handle) {
+fn carry_out(mut side_effects: UnboundedReceiver<SideEffect>, app: &AppState, runtime: &Handle) {
     let AppState { blobs, uploads, staging, assimilation, .. } = app;
-    while let Some(errand) = errands.blocking_recv() {
-        match errand {
-            Errand::Assimilate => assimilation.assimilators.notify(),
-            Errand::Delete(blob) => {
+    while let Some(side_effect) = side_effects.blocking_recv() {
+        match side_effect {
+            SideEffect::Assimilate => assimilation.assimilators.notify(),
+            SideEffect::Delete(blob) => {
                 let blobs = blobs.clone();
                 drop(runtime.spawn(async move { blobs.delete(blob).await }));
             }
-            Errand::DropUpload(lease) => {
+            SideEffect::DropUpload(lease) => {
                 if let Some(staging) = staging.clone() {
                     drop(runtime.spawn(unstage(staging, lease)));
                 }
@@ -73,7 +73,7 @@ async fn unstage(staging: Staging, lease: LeaseId) {
 
 /// Deletes uploads that aren't needed any more. A complete result stays, however old, while the core may still accept it.
 pub(crate) async fn sweep(shell: ShellHandle, uploads: Uploads) {
-    let wanted = match shell.wanted_uploads().await {
+    let wanted = match shell.live_uploads().await {
         Ok(wanted) => wanted,
         Err(error) => return tracing::warn!(%error, "old uploads can't be looked for"),
     };

@@ -51,7 +51,7 @@ pub(crate) async fn collect(
         }
     }
     // Asked before the list: uploads of leases that are granted later are kept.
-    let wanted = shell.wanted_uploads().await?;
+    let wanted = shell.live_uploads().await?;
     for staged in staging.list().await? {
         if staged.at < before && !wanted.wants(staged.lease) {
             if !request.dry_run {

@@ -8,7 +8,7 @@ use crate::{
     errands,
     http::{self, AppState, Tokens},
     journal::{Journal, JournalError, SqliteJournal},
-    shell::{Errand, Shell, ShellHandle},
+    shell::{Shell, ShellHandle, SideEffect},
     tls::Certificates,
     tokens::{SharedTokens, settle_tokens},
 };
@@ -173,7 +173,7 @@ struct Services {
 /// Starts assimilators, errands and HTTP.
 fn start_services(
     app: AppState,
-    errands: UnboundedReceiver<Errand>,
+    errands: UnboundedReceiver<SideEffect>,
     listener: TcpListener,
     tls: Option<ServerConfig>,
     local: Option<LocalAssimilators>,

@@ -1,4 +1,4 @@
-//! What has happened: durable, versioned, folded into the state.
+//! Events: the durable, versioned facts that are folded into the state.
 
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -57,9 +57,9 @@ pub struct RequestedEvaluation {
 pub struct Record {
     /// Its number.
     pub position: JournalPosition,
-    /// When.
+    /// Its time.
     pub at: UnixMillis,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
@@ -132,7 +132,7 @@ pub enum LeaseEnd {
     Revoked,
 }
 
-/// How a trial's results are taken in (DESIGN section 7).
+/// How a trial's results become versions (see `docs/internals/merging.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MergeMode {
@@ -144,7 +144,7 @@ pub enum MergeMode {
     Draining,
 }
 
-/// Whose fault a refused result is.
+/// The party to blame for a refused result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -155,7 +155,7 @@ pub enum Fault {
     Server,
 }
 
-/// What happened.
+/// One fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "fields are named by their types")]

@@ -71,7 +71,7 @@ pub use event::{
     Record, RequestedEvaluation, UnitKey,
 };
 pub use fault::{CoreFault, SnapshotError};
-pub use invariants::Violation;
+pub use invariants::{Invariant, InvariantSet, UnknownInvariant, Violation};
 pub use request::Request;
 pub use snapshot::{RecoverError, snapshot_of};
 pub use state::{BlobStatus, Change, Changes, FoldError, FoldFault, State, Trust};

@@ -14,14 +14,3 @@ pub mod milp;
 mod whole_numbers;
 
 pub use lie::Lie;
-
-/// An error and all that it came from, on one line.
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
-}

@@ -9,7 +9,7 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// What tells the time.
+/// A source of the time.
 pub trait Clock: Send + Sync + 'static {
     /// Now.
     fn now(&self) -> UnixMillis;

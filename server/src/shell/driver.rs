@@ -1,23 +1,24 @@
-//! The core's thread: stamps commands with time and chance, applies them, passes effects on; and
-//! when the journal has failed, starts again from what the journal really holds.
+//! The core's thread: gives each command a time and a random seed, applies it, and passes its effects on. When the
+//! journal or the core has failed, it starts again from what the journal holds.
 
 use super::{
-    Clock, Errand, ShellConfig,
+    clock::Clock,
+    config::ShellConfig,
     error::ShellError,
-    gather::Gathering,
-    handle::{core_failed, standing_by, unavailable},
-    planner::{Planner, Task},
-    recover::{Recovered, recover},
+    faults::Faults,
+    group_commit::GroupCommit,
+    handle::unavailable,
+    live_uploads::LiveUploads,
+    message::{Input, Item, Next, ReplySender, refuse},
+    planner_thread::{PlannerThread, Task},
+    recovery::{Recovered, recover},
+    side_effects::SideEffect,
     snapshot,
-    wanted::WantedUploads,
-    writer::{EventsSender, Item, ReplySender, UploadsSender, Writer},
+    writer::Writer,
 };
 use crate::journal::{Journal, JournalError, OpenJournal};
-use sojourn_core::{
-    Command, Core, CoreFault, Effect, Envelope, FoldError, JournalPosition, ReplyTo,
-};
-use sojourn_http::Backoff;
-use sojourn_protocol::{error::ApiError, ids::JobId, time::UnixMillis};
+use sojourn_core::{Command, Core, CoreFault, Effect, Envelope, JournalPosition, ReplyTo};
+use sojourn_protocol::time::UnixMillis;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -30,66 +31,41 @@ use std::{
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The longest wait without a look at the clock.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// The shortest, so that a deadline that can't be met doesn't keep the thread busy.
-const SHORTEST_WAIT: Duration = Duration::from_millis(5);
-/// Ceilings of the first and the longest pause between attempts to open a journal that has failed.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// Copying a state for a snapshot holds everything up. Where it takes long, snapshots are so many times as long apart
-/// that it holds up a hundredth of all.
-const LONG_COPY: Duration = Duration::from_millis(100);
-const COPIES_APART: u32 = 100;
-/// A core that went on for so long after a fault has got over it.
-const FAULT_IS_OVER: Duration = Duration::from_secs(60);
-/// Pause between looks at whether the active server is gone.
-const STANDBY_PAUSE: Duration = Duration::from_millis(250);
-
-/// What reaches the driver.
-#[derive(Debug)]
-pub(super) enum Input {
-    Command { command: Box<Command>, reply: Option<(ReplyTo, ReplySender)> },
-    Events { job: JobId, after: JournalPosition, limit: usize, reply: EventsSender },
-    Uploads { reply: UploadsSender },
-    Broken { number: u64 },
-    Stop,
-}
-
-/// Whether the driver goes on.
-#[derive(PartialEq, Eq)]
-enum Next {
-    Run,
-    Stop,
-}
+/// The clock is looked at this often, at least.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+/// And this often at most: a deadline that can't be met doesn't keep the thread busy.
+const MIN_WAIT: Duration = Duration::from_millis(5);
+/// Copying the state for a snapshot stops the core. From this time on, copies are spaced out.
+const SLOW_COPY: Duration = Duration::from_millis(100);
+/// The pause after a slow copy, in times of the copy: copying takes at most 1 % of the time.
+const SLOW_COPY_SPACING: u32 = 100;
 
 pub(super) struct Driver {
     journals: Arc<dyn OpenJournal>,
     config: ShellConfig,
     clock: Arc<dyn Clock>,
     inputs: Sender<Input>,
-    inbox: Receiver<Input>,
-    errands: UnboundedSender<Errand>,
-    planner: Planner,
-    core: Core,
+    pub(super) inbox: Receiver<Input>,
+    side_effects: UnboundedSender<SideEffect>,
+    planner: PlannerThread,
+    pub(super) core: Core,
     previous: UnixMillis,
-    waiting: BTreeMap<ReplyTo, ReplySender>,
+    pub(super) waiting: BTreeMap<ReplyTo, ReplySender>,
     writer: Option<RunningWriter>,
     writers: u64,
     snapshot_at: u64,
-    /// Nor before that.
+    /// No snapshot is made before this time.
     snapshot_after: Instant,
-    /// The last snapshot's thread.
+    /// The thread of the last snapshot.
     snapshot: Option<JoinHandle<()>>,
-    /// When the core had its last fault, and the pause after it.
-    last_fault: Option<(Instant, Duration)>,
+    pub(super) faults: Faults,
     /// The last event that was passed to the writer.
     passed: JournalPosition,
 }
 
 struct RunningWriter {
     number: u64,
-    /// The position up to which all is durable, as the writer says.
+    /// All events up to this position are durable; the writer sets it.
     durable: Arc<AtomicU64>,
     items: Sender<Vec<Item>>,
     thread: JoinHandle<()>,
@@ -102,17 +78,17 @@ impl Driver {
         clock: Arc<dyn Clock>,
         inputs: Sender<Input>,
         inbox: Receiver<Input>,
-        errands: UnboundedSender<Errand>,
+        side_effects: UnboundedSender<SideEffect>,
     ) -> Result<Self, ShellError> {
         let core = Core::new(config.core);
-        let planner = Planner::start(inputs.clone())?;
+        let planner = PlannerThread::start(inputs.clone())?;
         let mut driver = Self {
             journals,
             config,
             clock,
             inputs,
             inbox,
-            errands,
+            side_effects,
             planner,
             core,
             previous: UnixMillis::default(),
@@ -122,23 +98,24 @@ impl Driver {
             snapshot_at: 0,
             snapshot_after: Instant::now(),
             snapshot: None,
-            last_fault: None,
+            faults: Faults::default(),
             passed: JournalPosition(0),
         };
         match driver.start_over() {
-            // It waits for its turn once it runs.
+            // It waits for the active server to end once it runs.
             Ok(()) | Err(ShellError::Journal(JournalError::Standby { .. })) => Ok(driver),
             Err(error) => Err(error),
         }
     }
 
-    /// Opens the journal and begins with what is in it.
-    fn start_over(&mut self) -> Result<(), ShellError> {
+    /// Opens the journal, recovers the state from it and starts the core.
+    pub(super) fn start_over(&mut self) -> Result<(), ShellError> {
         let mut journal = self.journals.open()?;
-        let Recovered { core, snapshot, last } = recover(&mut *journal, self.config.core)?;
+        let Recovered { core, snapshot, last } =
+            recover(&mut *journal, self.config.core, self.config.accept)?;
         self.clock.at_least(last);
         self.previous = self.previous.max(last);
-        // From the last one on, however often it is started in between.
+        // Counted from the last snapshot, not from this start.
         self.snapshot_at = snapshot.0 + self.config.snapshot_every;
         self.core = core;
         let (decided, kept) = (self.passed, self.core.position());
@@ -168,12 +145,12 @@ impl Driver {
             durable: Arc::clone(&durable),
             journal,
             config: self.config,
-            errands: self.errands.clone(),
+            side_effects: self.side_effects.clone(),
             driver: self.inputs.clone(),
             number,
             verified: snapshot,
             trim_below: JournalPosition(0),
-            gathering: Gathering::default(),
+            group_commit: GroupCommit::default(),
         };
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
@@ -183,7 +160,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Until it is told to stop.
+    /// Takes inputs until it is told to stop.
     pub(super) fn run(mut self) {
         let mut next = if self.writer.is_some() { Next::Run } else { self.recover_journal() };
         while next == Next::Run {
@@ -201,7 +178,7 @@ impl Driver {
                 Err(RecvTimeoutError::Timeout) => self.step_or_reload(Command::Tick),
             };
         }
-        // Those who wait find their reply dropped.
+        // A dropped reply tells the caller that the server stops.
         self.waiting.clear();
         self.end_snapshot();
         if self.writer.is_some() {
@@ -216,9 +193,7 @@ impl Driver {
 
     fn wait(&self) -> Duration {
         let until = self.core.next_deadline().map(|deadline| deadline - self.clock.now());
-        until.map_or(LONGEST_WAIT, |millis| {
-            Duration::from_millis(millis.0).clamp(SHORTEST_WAIT, LONGEST_WAIT)
-        })
+        until.map_or(MAX_WAIT, |millis| Duration::from_millis(millis.0).clamp(MIN_WAIT, MAX_WAIT))
     }
 
     fn take(&mut self, input: Input) -> Next {
@@ -236,7 +211,7 @@ impl Driver {
                 self.pass(vec![Item::Events { job, after, limit, reply }]);
             }
             Input::Uploads { reply } => {
-                let wanted = WantedUploads::of(&self.core);
+                let wanted = LiveUploads::of(&self.core);
                 self.pass(vec![Item::Uploads { wanted, reply }]);
             }
             Input::Broken { number } => {
@@ -257,39 +232,12 @@ impl Driver {
         }
     }
 
-    /// The core has a fault: nothing of that step is journalled, everyone who waits hears of an internal error, and
-    /// the state is read anew from the journal. Faults that come again soon are followed by longer and longer pauses.
-    fn reload(&mut self, fault: &CoreFault) -> Next {
-        let error = fault as &dyn std::error::Error;
-        match fault {
-            CoreFault::Fold(FoldError { event, position, .. }) => {
-                tracing::error!(error, event, position = position.0, "the core failed; reloading");
-            }
-            _ => tracing::error!(error, "the core failed; reloading"),
-        }
-        for reply in std::mem::take(&mut self.waiting).into_values() {
-            // Whoever asked may have gone.
-            drop(reply.send(Err(core_failed())));
-        }
-        // What was decided before is appended first.
-        self.end_writer();
-        let pause = match self.last_fault {
-            Some((at, pause)) if at.elapsed() < FAULT_IS_OVER => (pause * 2).min(MAX_PAUSE),
-            _ => FIRST_PAUSE,
-        };
-        self.last_fault = Some((Instant::now(), pause));
-        match self.refuse_for(pause, &unavailable()) {
-            Next::Stop => Next::Stop,
-            Next::Run => self.recover_journal(),
-        }
-    }
-
     /// Applies one command and passes its effects on.
     ///
     /// # Errors
     /// The core's fault. Nothing of the step has been passed on.
     fn step(&mut self, command: Command) -> Result<(), CoreFault> {
-        // Without chance from the system nothing may be decided; it has none only when it is broken.
+        // Nothing may be decided without a seed. A system that has no random numbers is broken.
         let seed = match getrandom::u64() {
             Ok(seed) => seed,
             Err(error) => {
@@ -316,34 +264,34 @@ impl Driver {
         Some(match effect {
             Effect::Persist(record) => Item::Persist(record),
             Effect::Reply { to, after, answer } => {
-                // Whoever hung up gets none.
+                // A caller that hung up gets none.
                 let reply = self.waiting.remove(&to)?;
                 let answer = answer.map(|answer| *answer);
                 if self.is_durable(after) {
-                    // Whoever asked may have gone.
+                    // The caller may have gone.
                     drop(reply.send(answer));
                     return None;
                 }
                 Item::Reply { after, reply, answer }
             }
-            Effect::Assimilate => Item::Errand(Errand::Assimilate),
+            Effect::Assimilate => Item::SideEffect(SideEffect::Assimilate),
             Effect::Plan { job, version, problem, seed, iterations } => {
                 self.planner.make(Task { job, version, problem, seed, iterations });
                 return None;
             }
-            Effect::Delete(blob) => Item::Errand(Errand::Delete(blob)),
-            Effect::DropUpload(lease) => Item::Errand(Errand::DropUpload(lease)),
+            Effect::Delete(blob) => Item::SideEffect(SideEffect::Delete(blob)),
+            Effect::DropUpload(lease) => Item::SideEffect(SideEffect::DropUpload(lease)),
         })
     }
 
-    /// Does it last already? Then nothing waits for the writer.
+    /// Is everything up to this position durable? Then a reply needn't wait for the writer.
     fn is_durable(&self, position: JournalPosition) -> bool {
         let durable = self.writer.as_ref().map(|writer| writer.durable.load(Ordering::Acquire));
         durable.is_some_and(|durable| position.0 <= durable)
     }
 
-    /// Has a snapshot made of the state as it is, unless the one before is still being made. What is in
-    /// it has been passed to the writer, so it is durable before the snapshot is kept.
+    /// Starts a snapshot of the state, unless the one before is still being made. The writer has all its events
+    /// already, so they are durable before the snapshot is kept.
     fn begin_snapshot(&mut self) {
         let Some(writer) = &self.writer else { return };
         if self.snapshot.as_ref().is_some_and(|thread| !thread.is_finished()) {
@@ -353,8 +301,8 @@ impl Driver {
         let begun = Instant::now();
         let state = self.core.state().clone();
         let took = begun.elapsed();
-        if took >= LONG_COPY {
-            self.snapshot_after = begun + took * COPIES_APART;
+        if took >= SLOW_COPY {
+            self.snapshot_after = begun + took * SLOW_COPY_SPACING;
         }
         match snapshot::send(state, self.config.core, writer.items.clone()) {
             Ok(thread) => self.snapshot = Some(thread),
@@ -372,16 +320,16 @@ impl Driver {
 
     fn pass(&self, items: Vec<Item>) {
         if let Some(writer) = self.writer.as_ref().filter(|_| !items.is_empty()) {
-            // A writer that has ended drops the items, and with them the replies. It has said so
-            // itself, unless it panicked.
+            // A writer that has ended drops the items, and the replies in them. It has reported that itself,
+            // unless it panicked.
             if writer.items.send(items).is_err() {
                 let _ = self.inputs.send(Input::Broken { number: writer.number });
             }
         }
     }
 
-    fn end_writer(&mut self) {
-        // It holds an end of the writer's channel.
+    pub(super) fn end_writer(&mut self) {
+        // The snapshot's thread holds a sender of the writer's channel.
         self.end_snapshot();
         if let Some(RunningWriter { items, thread, .. }) = self.writer.take() {
             drop(items);
@@ -389,61 +337,5 @@ impl Driver {
                 tracing::error!("the journal's thread panicked");
             }
         }
-    }
-
-    /// The journal has failed: what it holds is unknown, so everything since is given up, everyone
-    /// who waits is refused, and the state is read anew until that works.
-    fn recover_journal(&mut self) -> Next {
-        self.waiting.clear();
-        self.end_writer();
-        let mut backoff = Backoff::from(FIRST_PAUSE, MAX_PAUSE);
-        let mut stands_by_for = None;
-        loop {
-            let (refusal, length) = match self.start_over() {
-                Ok(()) => {
-                    tracing::info!(position = self.core.position().0, "going on from the journal");
-                    return Next::Run;
-                }
-                Err(ShellError::Journal(JournalError::Standby { active })) => {
-                    let refusal = standing_by(&active);
-                    if stands_by_for.as_ref() != Some(&active) {
-                        tracing::info!(active, "standing by");
-                        stands_by_for = Some(active);
-                    }
-                    (refusal, STANDBY_PAUSE)
-                }
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(error, "the journal can't be read; trying again");
-                    (unavailable(), backoff.next(None))
-                }
-            };
-            if self.refuse_for(length, &refusal) == Next::Stop {
-                return Next::Stop;
-            }
-        }
-    }
-
-    /// Refuses all that comes, for a while.
-    fn refuse_for(&self, pause: Duration, refusal: &ApiError) -> Next {
-        let end = Instant::now() + pause;
-        loop {
-            match self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => return Next::Stop,
-                Ok(input) => refuse(input, refusal),
-                Err(RecvTimeoutError::Timeout) => return Next::Run,
-            }
-        }
-    }
-}
-
-fn refuse(input: Input, refusal: &ApiError) {
-    match input {
-        Input::Command { reply, .. } => {
-            drop(reply.map(|(_, reply)| reply.send(Err(refusal.clone()))));
-        }
-        Input::Events { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-        // Whoever asked finds its reply dropped.
-        Input::Uploads { .. } | Input::Broken { .. } | Input::Stop => {}
     }
 }

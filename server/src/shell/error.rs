@@ -1,7 +1,7 @@
 //! Why the shell can't start.
 
 use crate::journal::JournalError;
-use sojourn_core::{CoreFault, JournalPosition, RecoverError, SnapshotError};
+use sojourn_core::{CoreFault, JournalPosition, RecoverError, SnapshotError, Violation};
 
 /// Why the state could not be brought back.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,13 @@ pub enum ShellError {
     /// A snapshot can't be made.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// The recovered state breaks invariants that the operator hasn't accepted.
+    #[error(
+        "{}; to serve this state nevertheless, name what to accept: `--accept-violation {}`",
+        each(.0, Violation::to_string).join("; "),
+        each(.0, |violation| violation.id.to_string()).join(" --accept-violation ")
+    )]
+    Violated(Vec<Violation>),
     /// A snapshot is of another position than it says.
     #[error("the snapshot at position {} holds the state at {}", position.0, holds.0)]
     Misplaced {
@@ -33,4 +40,8 @@ pub enum ShellError {
     /// A thread could not be started.
     #[error("can't start a thread")]
     Thread(#[source] std::io::Error),
+}
+
+fn each(violations: &[Violation], text: impl Fn(&Violation) -> String) -> Vec<String> {
+    violations.iter().map(text).collect()
 }

@@ -1,6 +1,6 @@
-//! What the rest of the server holds of the shell: commands in, answers out.
+//! The handle of the shell for the rest of the server: commands in, answers out.
 
-use super::{WantedUploads, driver::Input};
+use super::{live_uploads::LiveUploads, message::Input};
 use sojourn_core::{Answer, Command, JournalPosition, Record, ReplyTo, Request};
 use sojourn_protocol::{
     error::{ApiError, ErrorKind},
@@ -20,12 +20,12 @@ pub struct ShellHandle {
     next: Arc<AtomicU64>,
 }
 
-/// The refusal of everyone who can't be answered: a retry is safe.
+/// The refusal of a caller that can't be answered now. A retry is safe.
 pub(super) fn unavailable() -> ApiError {
     ApiError::new(ErrorKind::Unavailable, "the server can't decide just now; try again")
 }
 
-/// The answer to all who wait when the core has failed.
+/// The answer to every waiting caller when the core has failed.
 pub(super) fn core_failed() -> ApiError {
     ApiError::new(ErrorKind::Internal, "the server failed; its log says why")
 }
@@ -85,7 +85,7 @@ impl ShellHandle {
 
     /// Gives a command that has no answer.
     pub fn tell(&self, command: Command) {
-        // Nobody is left to care where the core has stopped.
+        // A core that has stopped needs no more commands.
         let _ = self.inputs.send(Input::Command { command: Box::new(command), reply: None });
     }
 
@@ -108,7 +108,7 @@ impl ShellHandle {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`].
-    pub async fn wanted_uploads(&self) -> Result<WantedUploads, ApiError> {
+    pub async fn live_uploads(&self) -> Result<LiveUploads, ApiError> {
         let (reply, answer) = oneshot::channel();
         let _ = self.inputs.send(Input::Uploads { reply });
         answer.await.map_err(|_| unavailable())

@@ -1,90 +1,67 @@
-//! The shell around the core: it gives it commands with time and chance, and carries its effects
-//! out. A reply leaves only when what it promises is durable; it decides nothing.
+//! The shell around the core: it gives the core commands with a time and a random seed, and carries out the effects.
+//! A reply is sent only when all events before it are durable. The shell decides nothing.
 //!
 //! ```text
 //!  ShellHandle --Input--> driver thread (owns Core) --Items--> writer thread (owns Journal)
 //!       ^                        ^                                  |       |
-//!       |                        +---------- journal broken --------+       +--> errands
+//!       |                        +---------- journal failed --------+       +--> side effects
 //!       +------------------------------ replies, once durable ------+
 //! ```
 
 mod clock;
+mod config;
 mod driver;
 mod error;
-mod gather;
+mod failures;
+mod faults;
+mod group_commit;
 mod handle;
-mod planner;
-mod recover;
+mod live_uploads;
+mod message;
+mod planner_thread;
+mod recovery;
+mod side_effects;
 mod snapshot;
-mod wanted;
 mod writer;
 
 pub use clock::{Clock, SteadyClock};
+pub use config::ShellConfig;
 pub use error::ShellError;
 pub use handle::ShellHandle;
-pub use recover::read_snapshot;
-pub(crate) use recover::recover;
-pub use snapshot::make as make_snapshot;
-pub use wanted::WantedUploads;
+pub use live_uploads::LiveUploads;
+pub(crate) use recovery::recover;
+pub use side_effects::SideEffect;
+pub use snapshot::{make as make_snapshot, read_snapshot};
 
 use crate::journal::OpenJournal;
 use driver::Driver;
-use sojourn_core::CoreConfig;
-use sojourn_protocol::{digest::Digest, ids::LeaseId};
 use std::sync::Arc;
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
-
-/// The shell's settings.
-#[derive(Debug, Clone, Copy)]
-pub struct ShellConfig {
-    /// The core's.
-    pub core: CoreConfig,
-    /// A snapshot is made after this many events.
-    pub snapshot_every: u64,
-    /// How many of the last events are kept for people to read when a snapshot allows a trim.
-    pub keep_events: u64,
-}
-
-impl Default for ShellConfig {
-    fn default() -> Self {
-        Self { core: CoreConfig::default(), snapshot_every: 50_000, keep_events: 1_000_000 }
-    }
-}
-
-/// Something to do outside, once all that was decided before is durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Errand {
-    /// There are uploads to assimilate.
-    Assimilate,
-    /// Delete this blob, then tell [`sojourn_core::Command::Deleted`].
-    Delete(Digest),
-    /// Drop what was uploaded under this lease.
-    DropUpload(LeaseId),
-}
 
 /// A running shell.
 #[derive(Debug)]
 pub struct Shell {
     handle: ShellHandle,
-    /// Ends when the driver's thread has ended, however it did.
+    /// Completes when the driver's thread has ended, also by a panic.
     ended: oneshot::Receiver<()>,
 }
 
 impl Shell {
-    /// Brings the state back from the journal and starts the core.
+    /// Recovers the state from the journal and starts the core.
     ///
     /// # Errors
-    /// Where the journal is refused.
+    /// Where the journal can't be read, an event in it doesn't fit the state, or the recovered state breaks an
+    /// invariant that isn't accepted.
     pub fn start(
         journals: Arc<dyn OpenJournal>,
         config: ShellConfig,
         clock: Arc<dyn Clock>,
-    ) -> Result<(Self, UnboundedReceiver<Errand>), ShellError> {
+    ) -> Result<(Self, UnboundedReceiver<SideEffect>), ShellError> {
         let (inputs, inbox) = std::sync::mpsc::channel();
-        let (errands, outbox) = tokio::sync::mpsc::unbounded_channel();
+        let (side_effects, outbox) = tokio::sync::mpsc::unbounded_channel();
         let (alive, ended) = oneshot::channel();
         let handle = ShellHandle::new(inputs.clone());
-        let driver = Driver::recover(journals, config, clock, inputs, inbox, errands)?;
+        let driver = Driver::recover(journals, config, clock, inputs, inbox, side_effects)?;
         std::thread::Builder::new()
             .name("core".to_owned())
             .spawn(move || {
@@ -95,7 +72,7 @@ impl Shell {
         Ok((Self { handle, ended }, outbox))
     }
 
-    /// What commands are given through.
+    /// The handle through which commands are given.
     #[must_use]
     pub const fn handle(&self) -> &ShellHandle {
         &self.handle
@@ -107,8 +84,7 @@ impl Shell {
         let _ = (&mut self.ended).await;
     }
 
-    /// Does what was asked before, answers those who wait that the server stops, writes a snapshot
-    /// and ends.
+    /// Carries out the commands that were given before, refuses the callers that wait, writes a snapshot and ends.
     pub async fn stop(mut self) {
         self.handle.stop();
         self.ended().await;

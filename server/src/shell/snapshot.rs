@@ -1,9 +1,9 @@
-//! Snapshots: a copy of the state is encoded, packed and read back on a thread of its own, while the core
-//! and the journal go on. The core waits for the copy, the journal for writing what is packed.
+//! Snapshots: a copy of the state is encoded, compressed and read back on a thread of its own, while the core and the
+//! journal go on. The core waits for the copy alone, and the journal for writing the compressed bytes.
 
-use super::{error::ShellError, recover::read_snapshot, writer::Item};
+use super::{error::ShellError, message::Item};
 use crate::journal::Snapshot;
-use sojourn_core::{CoreConfig, State, snapshot_of};
+use sojourn_core::{Core, CoreConfig, State, snapshot_of};
 use std::{
     borrow::Cow,
     io,
@@ -16,7 +16,7 @@ const PACKED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Fast, and a fifth of the bytes.
 const LEVEL: i32 = 1;
 
-/// What a state is kept as, once it has been found that it can be read back.
+/// A snapshot of a state, which was read back once to see that it can be.
 ///
 /// # Errors
 /// Where it can't: it must not take the place of one that can.
@@ -47,8 +47,18 @@ pub(super) fn not_kept(error: &ShellError) {
     tracing::warn!(error, "a snapshot could not be kept");
 }
 
+/// The core that a snapshot holds.
+///
+/// # Errors
+/// Where it holds none, or one at another position than it says.
+pub fn read_snapshot(snapshot: &Snapshot, config: CoreConfig) -> Result<Core, ShellError> {
+    let core = Core::from_snapshot(&unpack(&snapshot.bytes)?, config)?;
+    let (position, holds) = (snapshot.position, core.position());
+    if position == holds { Ok(core) } else { Err(ShellError::Misplaced { position, holds }) }
+}
+
 /// The JSON in a snapshot.
-pub(super) fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ShellError> {
+fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ShellError> {
     if bytes.starts_with(&PACKED) {
         zstd::decode_all(bytes).map(Cow::Owned).map_err(ShellError::Pack)
     } else {
@@ -59,7 +69,7 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ShellError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_core::{Core, JournalPosition};
+    use sojourn_core::JournalPosition;
 
     #[test]
     fn a_snapshot_is_packed_and_reads_back_as_it_was() {

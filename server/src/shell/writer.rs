@@ -1,16 +1,17 @@
-//! The journal's thread: appends what has gathered while the last append ran, then lets out what
-//! waited for it.
+//! The journal's thread: appends all records that came while the last append ran, then sends the replies that
+//! waited for them.
 
 use super::{
-    Errand, ShellConfig, WantedUploads, driver::Input, error::ShellError, gather::Gathering,
-    recover::read_snapshot, snapshot::not_kept,
+    config::ShellConfig,
+    error::ShellError,
+    group_commit::GroupCommit,
+    message::{Input, Item},
+    side_effects::SideEffect,
+    snapshot::{not_kept, read_snapshot},
 };
 use crate::journal::{Journal, JournalError, Snapshot};
-use sojourn_core::{Answer, JournalPosition, Record};
-use sojourn_protocol::{
-    error::{ApiError, ErrorKind},
-    ids::JobId,
-};
+use sojourn_core::JournalPosition;
+use sojourn_protocol::error::{ApiError, ErrorKind};
 use std::{
     sync::{
         Arc,
@@ -19,42 +20,25 @@ use std::{
     },
     time::Instant,
 };
-use tokio::sync::{mpsc::UnboundedSender, oneshot};
+use tokio::sync::mpsc::UnboundedSender;
 
-/// Records that are dropped at once: the journal waits for no more of them.
-const SLICE: u64 = 2_000;
-
-/// Where an answer goes.
-pub(super) type ReplySender = oneshot::Sender<Result<Answer, ApiError>>;
-/// Where events go.
-pub(super) type EventsSender = oneshot::Sender<Result<Vec<Record>, ApiError>>;
-/// Where it goes which uploads are wanted.
-pub(super) type UploadsSender = oneshot::Sender<WantedUploads>;
-
-/// One thing for the writer, in the order of the core's effects.
-pub(super) enum Item {
-    Persist(Record),
-    Reply { after: JournalPosition, reply: ReplySender, answer: Result<Answer, ApiError> },
-    Errand(Errand),
-    Events { job: JobId, after: JournalPosition, limit: usize, reply: EventsSender },
-    Uploads { wanted: WantedUploads, reply: UploadsSender },
-    Snapshot(Snapshot),
-}
+/// Records are dropped in batches of this size, so that an append never waits long.
+const TRIM_BATCH: u64 = 2_000;
 
 pub(super) struct Writer {
     pub(super) journal: Box<dyn Journal>,
-    /// Says up to where all is durable.
+    /// All events up to this position are durable.
     pub(super) durable: Arc<AtomicU64>,
     pub(super) config: ShellConfig,
-    pub(super) errands: UnboundedSender<Errand>,
-    /// Told once when the journal fails; the number says which writer it was.
+    pub(super) side_effects: UnboundedSender<SideEffect>,
+    /// Gets one message when the journal fails, with this writer's number.
     pub(super) driver: Sender<Input>,
     pub(super) number: u64,
-    /// The last snapshot that is known to make a state.
+    /// The last snapshot that was read back and gave a state.
     pub(super) verified: JournalPosition,
     /// Records below are to be dropped.
     pub(super) trim_below: JournalPosition,
-    pub(super) gathering: Gathering,
+    pub(super) group_commit: GroupCommit,
 }
 
 /// How many callers are answered by these.
@@ -63,8 +47,8 @@ fn replies(items: &[Item]) -> usize {
 }
 
 impl Writer {
-    /// Until the driver drops its end. After a failed append nothing more leaves: whoever waits
-    /// finds its reply dropped.
+    /// Runs until the driver drops its sender. After a failed append nothing is sent any more: callers that wait find
+    /// their reply dropped.
     pub(super) fn run(mut self, items: &Receiver<Vec<Item>>) {
         while let Ok(mut group) = items.recv() {
             group.extend(items.try_iter().flatten());
@@ -78,13 +62,13 @@ impl Writer {
         }
     }
 
-    /// Where others are about to come, has them come along.
+    /// Waits a little for more records, where more callers are about to come.
     fn gather(&self, group: &mut Vec<Item>, items: &Receiver<Vec<Item>>) {
         if !group.iter().any(|item| matches!(item, Item::Persist(_))) {
             return;
         }
         let mut here = replies(group);
-        let Some(wait) = self.gathering.wait(here) else { return };
+        let Some(wait) = self.group_commit.wait(here) else { return };
         let end = Instant::now() + wait.longest;
         while here < wait.callers {
             let left = end.saturating_duration_since(Instant::now());
@@ -110,13 +94,13 @@ impl Writer {
         if !records.is_empty() {
             let begun = Instant::now();
             self.journal.append(&records)?;
-            self.gathering.appended(replies(&waiting), begun.elapsed());
+            self.group_commit.appended(replies(&waiting), begun.elapsed());
             self.durable.store(self.journal.tail().0, Ordering::Release);
         }
         for item in waiting {
             self.release(item);
         }
-        self.trim_a_slice();
+        self.trim_a_batch();
         Ok(())
     }
 
@@ -124,9 +108,9 @@ impl Writer {
         match item {
             // Sorted out above.
             Item::Persist(_) => {}
-            // Whoever asked may have gone.
+            // The caller may have gone.
             Item::Reply { reply, answer, .. } => drop(reply.send(answer)),
-            Item::Errand(errand) => drop(self.errands.send(errand)),
+            Item::SideEffect(side_effect) => drop(self.side_effects.send(side_effect)),
             Item::Uploads { wanted, reply } => drop(reply.send(wanted)),
             Item::Events { job, after, limit, reply } => {
                 let events = self.journal.events(job, after, limit).map_err(|error| {
@@ -164,13 +148,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Drops some of the records that are to be dropped, the oldest.
-    fn trim_a_slice(&mut self) {
+    /// Drops a batch of the oldest records that are to be dropped.
+    fn trim_a_batch(&mut self) {
         let first = self.journal.anchor().0 + 1;
         if self.trim_below.0 <= first {
             return;
         }
-        let below = JournalPosition(self.trim_below.0.min(first + SLICE));
+        let below = JournalPosition(self.trim_below.0.min(first + TRIM_BATCH));
         if let Err(error) = self.journal.trim(below) {
             // The next snapshot asks for it again.
             self.trim_below = JournalPosition(0);

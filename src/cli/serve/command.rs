@@ -9,7 +9,7 @@ use crate::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sojourn_client::limits::Size;
-use sojourn_core::CoreConfig;
+use sojourn_core::{CoreConfig, Invariant};
 use sojourn_protocol::{error::error_chain, time::Millis};
 use sojourn_server::{
     ServeConfig, ServeError, ServeReady, StoreSettings, TlsFiles, Transport, journal::JournalError,
@@ -65,6 +65,10 @@ pub(crate) struct Args {
     /// number. 0 leaves that to `sojourn assimilate` [default: 1..CORES].
     #[arg(long, value_name = "MIN..MAX")]
     assimilators: Option<Assimilators>,
+    /// Serve although the recovered state breaks this invariant. The error at the start names it. May be given several
+    /// times.
+    #[arg(long, value_name = "ID")]
+    accept_violation: Vec<Invariant>,
     /// Checkpoints larger than this are merged in ranges that all assimilators share [default: 256MiB].
     #[arg(long, value_name = "SIZE")]
     split_over: Option<Size>,
@@ -139,6 +143,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         .clone()
         .zip(args.tls_key.clone())
         .map(|(certificate, key)| TlsFiles::new(certificate, key));
+    config.shell.accept = args.accept_violation.iter().copied().collect();
     config.shell.core = CoreConfig {
         policy: match args.policy {
             Policy::Rollout => PolicyName::Rollout,

@@ -1,4 +1,4 @@
-//! What an event has changed: for all that is derived from the state.
+//! Changes: the things that an event has changed, for all that is derived from the state.
 
 use smallvec::SmallVec;
 use sojourn_protocol::{
@@ -47,7 +47,7 @@ pub enum Change {
     WallTime,
 }
 
-/// What one event has changed; a few things, kept without an allocation in the usual case.
+/// The changes of one event: a few, which usually need no allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes(SmallVec<[Change; 4]>);
 

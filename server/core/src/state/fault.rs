@@ -15,11 +15,11 @@ pub struct FoldError {
     pub position: JournalPosition,
     /// The event's kind, as [`crate::Event::name`] gives it.
     pub event: &'static str,
-    /// What doesn't fit.
+    /// The part of it that doesn't fit.
     pub source: FoldFault,
 }
 
-/// What of an event doesn't fit the state.
+/// The part of an event that doesn't fit the state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FoldFault {

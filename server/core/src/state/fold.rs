@@ -236,8 +236,7 @@ impl State {
         }
     }
 
-    /// Whose open units may be others after an event that was just folded in: those of a job, or of one of its
-    /// trials.
+    /// The job, or the one trial and epoch of it, whose open units the event that was just folded may have changed.
     fn work_of_event(&self, event: &Event) -> Option<(JobId, Option<(TrialId, Epoch)>)> {
         let lease = match event {
             Event::TrialFailed { job, .. }

@@ -1,4 +1,4 @@
-//! What is durable of a host.
+//! The durable state of a host.
 
 use super::{Reliability, Trust};
 use serde::{Deserialize, Serialize};
@@ -24,14 +24,14 @@ pub struct Host {
     pub revoked: bool,
     /// Its live leases.
     pub live: BTreeSet<LeaseId>,
-    /// Results of its that were used.
+    /// Its results that were used.
     pub used: u64,
-    /// Leases of its that ran out.
+    /// Its leases that expired.
     pub expired: u64,
-    /// How well it keeps deadlines.
+    /// The share of deadlines that it meets.
     #[serde(default)]
     pub reliability: Reliability,
-    /// How far its results are trusted.
+    /// The record of its verified results.
     #[serde(default)]
     pub trust: Trust,
     /// Trainer errors that it reported.

@@ -26,28 +26,28 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Job {
     /// Its id.
     pub id: JobId,
-    /// What was submitted.
+    /// The submitted job file.
     pub spec: JobSpec,
     /// Its data.
     pub data: DataManifest,
-    /// The digest of both.
+    /// The digest of both: the same submission again gets the same job.
     pub key: Digest,
     /// When it was submitted.
     pub submitted_at: UnixMillis,
     /// How and when it ended.
     pub end: Option<(JobEnd, UnixMillis)>,
-    /// Since when it is paused, where it is; a job that has ended isn't.
+    /// Since when it is paused. A job that has ended isn't paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<UnixMillis>,
-    /// How long it has stood still before: paused, or ended until it was extended.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub stood: Millis,
-    /// What it does when its search has ended.
+    /// How long it was paused before, or had ended until it was extended.
+    #[serde(default, rename = "stood", skip_serializing_if = "is_zero")]
+    pub paused_for: Millis,
+    /// The step after the end of its search.
     #[serde(default)]
     pub at_end: AtEnd,
     /// Its trials; a [`TrialId`] is an index here.
     pub trials: Vec<Trial>,
-    /// Evaluations outside the search that are to be done, in the order in which they were asked for.
+    /// Requested evaluations that are open, in the order of the requests.
     #[serde(default)]
     pub extras: Vec<ExtraEvaluation>,
     /// Units that could be granted now.
@@ -56,7 +56,7 @@ pub struct Job {
     /// Hosts with live leases, and how many each has.
     #[serde(skip)]
     pub hosts: BTreeMap<HostId, u32>,
-    /// Visits that each shard still gets, from all running trials.
+    /// For each shard, how many times running trials will still train on it.
     pub load: Vec<u64>,
     /// Counts.
     pub counters: Counters,
@@ -74,7 +74,7 @@ pub enum JobEnd {
     Cancelled,
 }
 
-/// What is counted for people.
+/// Counts for views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "see the fields of `JobView`")]
 pub struct Counters {
@@ -87,7 +87,7 @@ pub struct Counters {
     pub train_micros: u64,
     #[serde(default)]
     pub copies: u64,
-    /// Work that second copies repeat, counted as [`Job::work_of`] does.
+    /// Work that speculative leases repeat, as [`Job::work_of`] counts it.
     #[serde(default)]
     pub copied: u64,
 }
@@ -118,7 +118,7 @@ impl Job {
             submitted_at: at,
             end: None,
             paused_at: None,
-            stood: Millis(0),
+            paused_for: Millis(0),
             at_end,
             open: Open::of(&trials),
             trials,
@@ -144,13 +144,13 @@ impl Job {
         self.data.blobs().chain(self.spec.blobs())
     }
 
-    /// A host has got a lease of the job.
-    pub(super) fn employs(&mut self, host: HostId) {
+    /// A host was granted a lease of the job.
+    pub(super) fn add_host(&mut self, host: HostId) {
         *self.hosts.entry(host).or_default() += 1;
     }
 
-    /// A lease of the job lives no more.
-    pub(super) fn dismisses(&mut self, host: HostId) {
+    /// A lease of the job has ended.
+    pub(super) fn remove_host(&mut self, host: HostId) {
         if let Some(leases) = self.hosts.get_mut(&host) {
             *leases = leases.saturating_sub(1);
             if *leases == 0 {
@@ -159,7 +159,7 @@ impl Job {
         }
     }
 
-    /// Something has happened to a trial's hop or evaluation in this epoch.
+    /// Updates the index of open units: a trial's hops, and its evaluation of an epoch.
     pub(super) fn renew_open(&mut self, trial: TrialId, epoch: Epoch) {
         let trial = usize::try_from(trial.0).ok().and_then(|index| self.trials.get(index));
         if let Some(trial) = trial {
@@ -179,7 +179,7 @@ impl Job {
         self.is_running() && self.paused_at.is_none()
     }
 
-    /// Units of it that could be granted to somebody.
+    /// How many of its units could be granted.
     #[must_use]
     pub fn supply(&self) -> usize {
         let of_trials = if self.is_open() { self.open.count() } else { 0 };
@@ -187,7 +187,7 @@ impl Job {
         of_trials + extras.iter().filter(|extra| extra.live.is_empty()).count()
     }
 
-    /// Thousands of operations that a lease's hops take, forward alone.
+    /// The forward passes of a lease's hops, in thousands of operations.
     #[must_use]
     pub fn work_of(&self, lease: &Lease) -> u64 {
         let UnitKey::Train { trial, shard, .. } = lease.unit else { return 0 };
@@ -197,7 +197,7 @@ impl Job {
         trial.work_of(batches)
     }
 
-    /// The same of all that its trials are to be trained in all.
+    /// The same of all epochs of all trials.
     #[must_use]
     pub fn work(&self) -> u64 {
         let of_trials = self.trials.iter().map(|trial| trial.work_of(trial.context.total_steps));
@@ -233,7 +233,7 @@ impl Job {
         best
     }
 
-    /// Counts anew the visits that running trials still owe each shard.
+    /// Recounts how many times running trials will still train on each shard.
     pub(super) fn recount_load(&mut self) {
         let running = self.trials.iter().filter(|trial| trial.is_running());
         let mut load = vec![0; self.load.len()];
@@ -260,8 +260,8 @@ impl Job {
         Some(RequestedEvaluation { trial, split: DataSplit::Test, epoch: best.epoch })
     }
 
-    /// Ends the job where all its trials have, and where its best trial was tested if it is to be. Opens
-    /// that test and gives its checkpoint, which is referred to from now on, where it is the time for it.
+    /// Ends the job where all its trials have ended, and its best trial was tested if that is wanted. Where that test
+    /// is due, it is opened: then the checkpoint is given, to which the job refers from now on.
     pub(super) fn settle(&mut self, at: UnixMillis) -> Option<BlobRef> {
         if self.end.is_some() || !self.search_ended() {
             return None;
@@ -284,8 +284,7 @@ impl Job {
         None
     }
 
-    /// Has these trials go on to `epochs` epochs; the job runs again where it had ended. Leases up to
-    /// `until` have been granted before.
+    /// Extends trials to `epochs` epochs. A job that had ended runs again. Leases up to `until` were granted before.
     pub(super) fn extend(
         &mut self,
         trials: &[TrialId],
@@ -298,7 +297,7 @@ impl Job {
             trial.extend(epochs, self.data.steps_per_epoch(batch_size), until);
         }
         if let Some((_, ended)) = self.end.take_if(|_| !trials.is_empty()) {
-            self.stood_since(ended, at);
+            self.was_paused_since(ended, at);
         }
         self.recount_load();
     }
@@ -308,10 +307,10 @@ impl Job {
         self.resume(at);
     }
 
-    /// It is paused no more.
+    /// Ends a pause.
     pub(super) fn resume(&mut self, at: UnixMillis) {
         if let Some(since) = self.paused_at.take() {
-            self.stood_since(since, at);
+            self.was_paused_since(since, at);
         }
     }
 
@@ -327,7 +326,7 @@ const fn is_zero(length: &Millis) -> bool {
     length.0 == 0
 }
 
-/// What the units of a trial with this configuration have in common.
+/// The context that all units of a trial with this configuration share.
 pub(crate) fn context(spec: &JobSpec, data: &DataManifest, config: TrialConfig) -> TrialContext {
     let training = config.training;
     TrialContext {

@@ -1,4 +1,4 @@
-//! Leases: one attempt at a unit by one host, while it lives and after.
+//! Leases: one attempt at a unit by one host, while it is live and after.
 
 use crate::event::{LeaseEnd, UnitKey};
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,11 @@ use std::sync::Arc;
 pub struct Lease {
     /// Its id.
     pub id: LeaseId,
-    /// Who holds it.
+    /// The host that holds it.
     pub host: HostId,
-    /// What it is for.
+    /// Its unit.
     pub unit: UnitKey,
-    /// The shards whose hops follow under it, in order; each from its first batch.
+    /// The further shards that are trained under it, in order, each from its first batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<ShardId>,
     /// Before which batch of the last shard it ends, where that isn't the shard's end.
@@ -32,29 +32,29 @@ pub struct Lease {
     pub device: String,
     /// That device's numeric class when it was granted.
     pub class: Option<Digest>,
-    /// The lease of the same unit beside which it was granted, while that hasn't been lost.
+    /// The lease of the same unit that this one duplicates, until that one is lost (speculative execution).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<LeaseId>,
     /// When it was granted.
     pub granted_at: UnixMillis,
 }
 
-/// A lease that lives no more.
+/// A lease that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Past {
-    /// What it was.
+    /// The lease.
     pub lease: Arc<Lease>,
-    /// What became of it.
+    /// How it ended.
     pub state: PastState,
     /// When it is forgotten.
     pub forget_at: UnixMillis,
 }
 
-/// What became of a lease.
+/// How a lease ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PastState {
-    /// It ended without a report; a late one is still listened to.
+    /// It ended without a report; a late one is still accepted.
     Lapsed(LeaseEnd),
     /// Its report is acknowledged; a trained hop waits to be assimilated.
     Acknowledged(Box<Outcome>),

@@ -1,4 +1,4 @@
-//! How leases come, live and end in the state.
+//! How leases are granted and end in the state.
 
 use super::{FoldFault, Lease, Past, PastState, State, Trial};
 use crate::event::{HopUnit, LeaseEnd};
@@ -23,7 +23,7 @@ impl State {
             known.counters.copies += 1;
             known.counters.copied = known.counters.copied.saturating_add(work);
         }
-        known.employs(lease.host);
+        known.add_host(lease.host);
         self.known_host_mut(lease.host)?.live.insert(lease.id);
         self.change_hop(&lease, at, |trial, _| trial.hop_granted(&lease))?;
         self.last_lease = self.last_lease.max(lease.id);
@@ -31,7 +31,7 @@ impl State {
         Ok(())
     }
 
-    /// Changes the trial of a hop's lease. Of another lease no trial has anything to keep.
+    /// Changes the trial of a hop's lease. Leases of evaluations are no part of a trial's chain.
     fn change_hop(
         &mut self,
         lease: &Lease,
@@ -48,12 +48,12 @@ impl State {
         Ok(())
     }
 
-    /// Nothing more of a hop's lease is to come.
+    /// A hop's lease has ended, and no result of it is expected any more.
     pub(super) fn hop_over(&mut self, lease: &Lease, at: UnixMillis) -> Result<(), FoldFault> {
         self.change_hop(lease, at, |trial, hop| trial.hop_over(hop, lease))
     }
 
-    /// A live lease that can be taken out of the live ones.
+    /// A live lease whose host, trial and count are there, so that it can be ended.
     fn live(&self, lease: LeaseId) -> Result<&Arc<Lease>, FoldFault> {
         let live = self.leases.get(&lease).ok_or_else(|| match self.past.contains_key(&lease) {
             true => FoldFault::NotLive(lease),
@@ -67,14 +67,14 @@ impl State {
         }
     }
 
-    /// Takes a live lease out of the live ones; its state is for the caller to say.
-    fn unlive(&mut self, lease: &Lease) -> Result<(), FoldFault> {
+    /// Takes a live lease out of the live ones. The caller records how it ended.
+    fn remove_live(&mut self, lease: &Lease) -> Result<(), FoldFault> {
         self.leases.remove(&lease.id);
         self.known_host_mut(lease.host)?.live.remove(&lease.id);
         let job = self.known_job_mut(lease.unit.job())?;
         let below_zero = FoldFault::CountBelowZero("live leases");
         job.counters.leases_live = job.counters.leases_live.checked_sub(1).ok_or(below_zero)?;
-        job.dismisses(lease.host);
+        job.remove_host(lease.host);
         // A unit that was settled, or whose trial has ended, has no attempts any more.
         if let Some((live, _)) = job.attempts_mut(&lease.unit) {
             live.remove(&lease.id);
@@ -89,9 +89,9 @@ impl State {
         at: UnixMillis,
     ) -> Result<HostId, FoldFault> {
         let lease = Arc::clone(self.live(id)?);
-        self.unlive(&lease)?;
+        self.remove_live(&lease)?;
         if *end != LeaseEnd::Revoked {
-            self.lost_beside_a_copy(&lease)?;
+            self.free_copies_of(&lease)?;
         }
         let ran_out = matches!(end, LeaseEnd::Silent | LeaseEnd::Overdue);
         self.change_hop(&lease, at, |trial, hop| match ran_out {
@@ -131,7 +131,7 @@ impl State {
         self.known_host(host)?;
         self.known_trial(lease.unit.job(), lease.unit.trial())?;
         if is_live {
-            self.unlive(&lease)?;
+            self.remove_live(&lease)?;
             self.kept_deadline(&lease, &report.outcome, at)?;
         } else if let Some(past) = self.past.remove(&id) {
             self.past_order.remove(&(past.forget_at, id));
@@ -142,7 +142,7 @@ impl State {
             _ => trial.hop_over(hop, &lease),
         })?;
         let state = PastState::Acknowledged(Box::new(report.outcome.clone()));
-        // Open until it ends; nothing forgets it before that.
+        // It isn't forgotten before the report has ended.
         self.past.insert(id, Past { lease, state, forget_at: at });
         Ok((host, is_live))
     }
@@ -155,14 +155,14 @@ impl State {
         at: UnixMillis,
     ) -> Result<(), FoldFault> {
         if let Outcome::Failed(_) = outcome {
-            return self.lost_beside_a_copy(lease);
+            return self.free_copies_of(lease);
         }
         self.known_host_mut(lease.host)?.reliability.keep(at);
         Ok(())
     }
 
-    /// A lease came to nothing. Its copy, where it has one, repeats nothing any more: it is the only one.
-    fn lost_beside_a_copy(&mut self, lost: &Lease) -> Result<(), FoldFault> {
+    /// A lease came to nothing. A speculative lease of the same unit is no duplicate of it any more.
+    fn free_copies_of(&mut self, lost: &Lease) -> Result<(), FoldFault> {
         let job = self.jobs.get_mut(&lost.unit.job());
         let job = job.ok_or(FoldFault::UnknownJob(lost.unit.job()))?;
         let live = job.live_of(&lost.unit).into_iter().flatten().copied();

@@ -1,4 +1,5 @@
-//! A trial whose results are merged: what is out of it, and what that began from (DESIGN section 7).
+//! A trial whose results are merged: its units in flight, and the versions that they started from (see
+//! `docs/internals/merging.md`).
 //!
 //! ```text
 //!   hop order --> merging --> draining --> hop order
@@ -28,7 +29,7 @@ use std::{
     sync::Arc,
 };
 
-/// What there is of a trial beside its version, while its results are merged.
+/// The state of a trial while its results are merged, beside its version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Merging {
     /// It goes back to hop order.
@@ -70,7 +71,7 @@ pub struct MergeBase {
     pub checkpoint: Option<BlobRef>,
     /// The trial's optimiser steps there.
     pub step: u64,
-    /// Who refers to it.
+    /// The leases that refer to it.
     pub leases: BTreeSet<LeaseId>,
 }
 
@@ -93,7 +94,7 @@ impl ShardUnit {
 }
 
 impl Merging {
-    /// Nothing is out of a trial with this chain.
+    /// No unit of a trial with this chain is in flight.
     #[must_use]
     pub(super) fn new(chain: &Chain) -> Self {
         Self {
@@ -182,7 +183,7 @@ impl Merging {
         }
     }
 
-    /// Something has changed: says anew what is free.
+    /// Something has changed: says anew which shards are free.
     fn renew(&mut self, chain: &Chain) {
         self.units.retain(|_, unit| !unit.is_forgotten());
         let taken: Vec<ShardId> = self.in_flight().collect();
@@ -222,8 +223,8 @@ impl Trial {
         }
     }
 
-    /// What the hop of a lease starts from, and the trial's optimiser steps there: of a live one, and of one whose
-    /// result is waited for or waits.
+    /// The base of a lease's hop, and the trial's optimiser steps there. The lease is live, or its result is expected
+    /// or waits.
     #[must_use]
     pub fn base_of(&self, lease: &Lease) -> Option<(Base, u64)> {
         let Some(merging) = &self.merging else {
@@ -368,7 +369,7 @@ impl Trial {
         }
     }
 
-    /// What there is to train has changed.
+    /// The chain has changed: says anew which shards are free.
     pub(super) fn renew_merging(&mut self) {
         if let Some(merging) = &mut self.merging {
             merging.renew(&self.chain);

@@ -7,9 +7,7 @@
 
 mod blob;
 mod change;
-mod check;
-mod ends;
-mod extra;
+mod ending;
 mod fault;
 mod fold;
 mod host;
@@ -21,17 +19,17 @@ mod merging;
 mod open;
 mod queries;
 mod reliability;
+mod requested_evaluation;
 mod results;
 mod rollback;
 mod stop;
 mod trial;
 mod units;
+mod verification;
 
 pub use crate::event::{AtEnd, RequestedEvaluation};
 pub use blob::{BlobStatus, Blobs};
 pub use change::{Change, Changes};
-pub use check::{Check, Trust};
-pub use extra::{ExtraEnd, ExtraEvaluation, ExtraResult};
 pub use fault::{FoldError, FoldFault};
 pub use host::Host;
 pub(crate) use job::context;
@@ -41,9 +39,11 @@ pub use merging::{MergeBase, Merging, ShardUnit};
 pub use open::Open;
 pub(crate) use queries::{InFlight, running_in_flight};
 pub use reliability::Reliability;
+pub use requested_evaluation::{ExtraEnd, ExtraEvaluation, ExtraResult};
 pub use stop::Stopped;
 pub(crate) use trial::marks;
 pub use trial::{Best, FailedBy, PendingEvaluation, Trial, TrialEnd};
+pub use verification::{Check, Trust};
 
 use crate::event::JournalPosition;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ use std::{
     sync::Arc,
 };
 
-/// All that is durable.
+/// The durable state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// The number of the last event in it.
@@ -69,9 +69,9 @@ pub struct State {
     remember: Millis,
     /// Jobs by id.
     pub jobs: BTreeMap<JobId, Job>,
-    /// Jobs by what was submitted.
+    /// Jobs by the digest of their submission.
     pub job_keys: BTreeMap<Digest, JobId>,
-    /// Jobs by the name of the call that submitted them.
+    /// Jobs by the nonce of the call that submitted them.
     pub job_nonces: BTreeMap<String, JobId>,
     /// Hosts by id.
     pub hosts: BTreeMap<HostId, Host>,
@@ -83,14 +83,14 @@ pub struct State {
     pub past: BTreeMap<LeaseId, Past>,
     /// When each of `past` is forgotten, soonest first.
     past_order: BTreeSet<(UnixMillis, LeaseId)>,
-    /// Blobs and who refers to them.
+    /// Blobs and their references.
     pub blobs: Blobs,
     /// The last lease's id.
     pub last_lease: LeaseId,
 }
 
 impl State {
-    /// Nothing has happened. Ended leases will be remembered for `remember`.
+    /// The state before the first event. Ended leases will be remembered for `remember`.
     #[must_use]
     pub fn new(remember: Millis) -> Self {
         Self {
@@ -110,14 +110,14 @@ impl State {
         }
     }
 
-    /// Makes what follows from the rest, after the rest was read.
+    /// Computes the indexes, which a snapshot doesn't hold.
     pub(crate) fn index(&mut self) {
         for job in self.jobs.values_mut() {
             job.open = Open::of(&job.trials);
         }
         for lease in self.leases.values() {
             if let Some(job) = self.jobs.get_mut(&lease.unit.job()) {
-                job.employs(lease.host);
+                job.add_host(lease.host);
             }
         }
     }

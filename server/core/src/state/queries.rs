@@ -1,11 +1,11 @@
-//! Questions to the state that several modules ask.
+//! Queries of the state that several modules use.
 
 use super::{
     State,
-    check::Trust,
     job::{Job, JobEnd},
     lease::{Lease, PastState},
     trial::Trial,
+    verification::Trust,
 };
 use crate::event::UnitKey;
 use sojourn_protocol::{
@@ -77,7 +77,7 @@ impl State {
         live.map(|live| live.iter().copied().collect()).unwrap_or_default()
     }
 
-    /// What is in flight of a trial: to be abandoned if the trial ends.
+    /// The leases and results of a trial that are abandoned if the trial ends.
     pub(crate) fn in_flight(&self, job: JobId, trial: TrialId) -> InFlight {
         self.trial(job, trial).map(InFlight::of).unwrap_or_default()
     }
@@ -204,7 +204,7 @@ impl Lease {
     }
 }
 
-/// What is in flight of a trial.
+/// The leases and results of a trial that are in flight.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct InFlight {
     /// Its live leases.
@@ -214,13 +214,13 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// What is in flight of this trial.
+    /// Those of this trial.
     pub(crate) fn of(trial: &Trial) -> Self {
         Self { live: trial.live_leases(), awaiting: trial.waiting().collect() }
     }
 }
 
-/// What is in flight of a job's running trials.
+/// The same of each of a job's running trials.
 pub(crate) fn running_in_flight(job: &Job) -> Vec<InFlight> {
     job.trials.iter().filter(|trial| trial.is_running()).map(InFlight::of).collect()
 }

@@ -1,13 +1,13 @@
-//! How well a host keeps its deadlines: what it did lately counts most.
+//! The share of deadlines that a host meets, with recent ones weighted most.
 
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{quantity::SaturatingFrom as _, time::UnixMillis};
 
-/// What one deadline weighs at first.
-const ONE: u64 = 1 << 16;
-/// Each later deadline takes a part of so many from those before it.
-const PART: u64 = 8;
-/// And each such time half of them: whoever failed long ago may try again.
+/// The weight of a new deadline.
+const NEW_WEIGHT: u64 = 1 << 16;
+/// Each new deadline takes one part in this many from the weight of those before it.
+const DECAY_DIVISOR: u64 = 8;
+/// Milliseconds after which weights are halved, so that a host that failed long ago is tried again.
 const HALF_LIFE: u64 = 3_600_000;
 
 /// The deadlines that a host kept and broke: of leases that it reported while they lived, and of those that ran
@@ -20,45 +20,45 @@ pub struct Reliability {
 }
 
 impl Reliability {
-    /// It reported in time.
+    /// It met a deadline.
     pub(super) fn keep(&mut self, at: UnixMillis) {
         *self = self.before_another(at);
-        self.kept += ONE;
+        self.kept += NEW_WEIGHT;
     }
 
-    /// A lease of its ran out.
+    /// It missed a deadline.
     pub(super) fn break_one(&mut self, at: UnixMillis) {
         *self = self.before_another(at);
-        self.broken += ONE;
+        self.broken += NEW_WEIGHT;
     }
 
     fn before_another(self, at: UnixMillis) -> Self {
         let Self { kept, broken, at } = self.at(at);
-        Self { kept: kept - kept / PART, broken: broken - broken / PART, at }
+        Self { kept: kept - kept / DECAY_DIVISOR, broken: broken - broken / DECAY_DIVISOR, at }
     }
 
-    /// What is left of it at a time.
+    /// The weights at a later time.
     fn at(self, now: UnixMillis) -> Self {
         let passed = (now - self.at).0;
         let halvings = u32::saturating_from(passed / HALF_LIFE);
         let left = |weight: u64| {
             let halved = weight.checked_shr(halvings).unwrap_or(0);
-            // On a straight line from each half to the next.
+            // Linear between one half-life and the next.
             halved - halved * (passed % HALF_LIFE) / (2 * HALF_LIFE)
         };
         Self { kept: left(self.kept), broken: left(self.broken), at: self.at.max(now) }
     }
 
-    /// The share of deadlines that the host may be expected to keep, in thousandths: as if it had kept three more
-    /// than it did. Whoever broke none has all of it.
+    /// The expected share of deadlines that the host meets, in thousandths, as if it had met three more (additive
+    /// smoothing). It is 1000 for a host that missed none.
     #[must_use]
     pub fn share(self, now: UnixMillis) -> u64 {
         let Self { kept, broken, .. } = self.at(now);
-        let kept = kept + 3 * ONE;
+        let kept = kept + 3 * NEW_WEIGHT;
         kept * 1000 / (kept + broken)
     }
 
-    /// Is there anything to judge by?
+    /// Has the host met or missed any deadline?
     #[must_use]
     pub fn is_known(self) -> bool {
         self.kept + self.broken > 0
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_failed_long_ago_may_try_again() {
+    fn misses_of_long_ago_count_less() {
         let mut host = Reliability::default();
         host.break_one(UnixMillis(0));
         let hours = [0, 1, 2, 4, 100].map(|hour| host.share(UnixMillis(hour * HALF_LIFE)));

@@ -1,4 +1,4 @@
-//! What reported results change: versions, evaluations, failures, and what hosts have done.
+//! How reported results change versions, evaluations, failures and the counts of hosts.
 
 use super::{
     Best, Counters, ExtraEnd, FailedBy, FoldFault, Lease, PastState, PendingEvaluation, State,
@@ -17,8 +17,8 @@ use sojourn_protocol::{
 use sojourn_workgen::{Advance, Chain, ChainError, Through};
 use std::sync::Arc;
 
-/// A reported lease is forgotten this many times sooner than one that may yet be reported.
-const REPORTED: u64 = 24;
+/// The time for which an ended lease is remembered is divided by this once it has been reported.
+const REPORTED_DIVISOR: u64 = 24;
 
 /// A trained part, found to be what comes next in its trial's chain.
 struct NextPart {
@@ -46,7 +46,7 @@ impl State {
         let (job, trial) = (lease.unit.job(), lease.unit.trial());
         self.known_host(lease.host)?;
         self.known_trial(job, trial)?;
-        let forget_at = at + Millis(self.remember.0 / REPORTED);
+        let forget_at = at + Millis(self.remember.0 / REPORTED_DIVISOR);
         let past = self.past.get_mut(&id).ok_or(FoldFault::UnknownLease(id))?;
         (past.state, past.forget_at) = (state, forget_at);
         self.past_order.insert((forget_at, id));
@@ -150,7 +150,7 @@ impl State {
         Ok(host)
     }
 
-    /// Where a trained part goes on from its trial's chain, and what it leaves.
+    /// Takes a trained part into a copy of its trial's chain, and of its job's visits.
     fn next_part(
         &self,
         lease: &Lease,
@@ -165,7 +165,7 @@ impl State {
         })?;
         let mut end = trained.end;
         if is_merged {
-            // Its own steps count from its base.
+            // Its report counts steps from its own base, not from the trial's version.
             end.step = start.step + u64::from(end.batch.saturating_sub(start.batch));
         }
         let mut chain = trial.chain.clone();
@@ -281,7 +281,7 @@ impl State {
         let lease = self.end_report(id, PastState::Failed(failure.clone()), at)?;
         self.host_failed(lease.host, &failure.message)?;
         if !failure.kind.blames_host() {
-            // The unit's doing, whoever computes it.
+            // The unit is to blame, not the host.
             let host = self.known_host_mut(lease.host)?;
             host.failures_in_a_row = host.failures_in_a_row.saturating_sub(1);
         }
@@ -307,7 +307,7 @@ impl State {
         let mut before: Vec<Digest> = trial.blobs().collect();
         let out = change(trial);
         let mut after: Vec<Digest> = trial.blobs().collect();
-        // What it refers to as before needn't be found.
+        // References that stay need no update.
         before.retain(|blob| {
             let same = after.iter().position(|other| other == blob);
             same.map(|index| after.swap_remove(index)).is_none()

@@ -9,7 +9,7 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
 };
 
-/// What ended a trial that has finished, where that wasn't its last epoch alone.
+/// Why a trial finished before its last epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Stopped {
@@ -23,13 +23,13 @@ pub enum Stopped {
 }
 
 impl Trial {
-    /// Ends it as finished. What is under way for it is for the caller to end.
+    /// Ends it as finished. The caller ends its live leases.
     fn stop(&mut self, why: Stopped) {
         self.end_as(TrialEnd::Finished);
         self.stopped = Some(why);
     }
 
-    /// Ends it, with all that was open of it.
+    /// Ends it, with all its open units.
     pub(super) fn end_as(&mut self, end: TrialEnd) {
         self.end = Some(end);
         self.evaluations.clear();
@@ -45,7 +45,7 @@ impl Trial {
         }
     }
 
-    /// What ended it, for people.
+    /// Why it finished early, as a text for views.
     #[must_use]
     pub fn stopped_because(&self, search: &SearchSpec) -> Option<String> {
         Some(match self.stopped? {
@@ -59,31 +59,31 @@ impl Trial {
 }
 
 impl Job {
-    /// It stood still from then on, until now.
-    pub(super) fn stood_since(&mut self, since: UnixMillis, at: UnixMillis) {
-        self.stood = Millis(self.stood.0.saturating_add((at - since).0));
+    /// Adds a pause that began then and ends now.
+    pub(super) fn was_paused_since(&mut self, since: UnixMillis, at: UnixMillis) {
+        self.paused_for = Millis(self.paused_for.0.saturating_add((at - since).0));
     }
 
-    /// Has it gone on for as long as it may? Time in which it stood still doesn't count.
+    /// Is its wall time over? Pauses don't count.
     #[must_use]
     pub fn is_time_up(&self, now: UnixMillis) -> bool {
         let until = self.end.map(|(_, at)| at).or(self.paused_at).unwrap_or(now);
         self.wall().is_some_and(|wall| wall <= until)
     }
 
-    /// When it will have, where it goes on until then.
+    /// When its wall time will be over, if it runs until then.
     #[must_use]
     pub fn time_up_at(&self) -> Option<UnixMillis> {
         self.wall().filter(|_| self.is_open() && !self.search_ended())
     }
 
     fn wall(&self) -> Option<UnixMillis> {
-        Some(self.submitted_at + self.spec.search.wall_time? + self.stood)
+        Some(self.submitted_at + self.spec.search.wall_time? + self.paused_for)
     }
 }
 
 impl State {
-    /// The job of an evaluation that has ended its trial, so that more than the evaluation is over.
+    /// The job of an evaluation that has ended its trial early: other units of the trial are over too.
     pub(super) fn stopped_by(&self, evaluation: LeaseId) -> Option<JobId> {
         let unit = self.past.get(&evaluation)?.lease.unit;
         let trial = self.trial(unit.job(), unit.trial())?;

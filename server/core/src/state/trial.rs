@@ -22,23 +22,23 @@ use std::{
 pub struct Trial {
     /// Its id.
     pub id: TrialId,
-    /// What its units have in common.
+    /// The context that its units share.
     pub context: Arc<TrialContext>,
-    /// How long it was to be before each of its extensions, the earliest first.
+    /// Its lengths before each of its extensions, the earliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<FormerLength>,
     /// The values of the dimensions that vary.
     pub choices: Choices,
     /// Seed of the initial weights.
     pub initial_seed: u64,
-    /// The parameters that it starts from, where they are given.
+    /// The initial weights, where the job file names some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<BlobRef>,
     /// Exact bytes of its checkpoints.
     pub checkpoint_bytes: u64,
     /// Floating-point operations of one row, forward.
     pub flops_per_row: u64,
-    /// Its way over the shards.
+    /// Its progress over the shards.
     pub chain: Chain,
     /// Its version.
     pub version: Version,
@@ -46,14 +46,14 @@ pub struct Trial {
     pub checkpoint: Option<BlobRef>,
     /// How it ended, once it has.
     pub end: Option<TrialEnd>,
-    /// What ended it, where that wasn't its last epoch alone.
+    /// Why it finished early, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
     /// The numeric class of the host that made its first version.
     pub class: Option<Digest>,
     /// Hosts of several numeric classes (or of unknown ones) made its versions.
     pub mixed: bool,
-    /// What made each version.
+    /// The record of each version, oldest first.
     pub history: Vec<HopRecord>,
     /// Training sums of the epoch that is being trained.
     pub train_sums: Sums,
@@ -68,23 +68,23 @@ pub struct Trial {
     pub evaluations: BTreeMap<Epoch, PendingEvaluation>,
     /// In hop order: live leases of the next hop.
     pub live: BTreeSet<LeaseId>,
-    /// Acknowledged results that are to be taken in; the first one is being assimilated.
+    /// Acknowledged results that wait; the first one is being assimilated.
     pub awaiting: VecDeque<LeaseId>,
     /// In hop order: trainer errors at the next hop, by host.
     pub failures: BTreeMap<HostId, FailedBy>,
-    /// While results are merged: what is out.
+    /// While results are merged: its units in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merging: Option<Merging>,
-    /// In hop order: the check that its next version waits for.
+    /// In hop order: the verification that its next version waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Check>,
-    /// What checks of results that wait came to.
+    /// How the verification of waiting results ended.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub verdicts: BTreeMap<LeaseId, Verification>,
     /// The checkpoints that its last epochs ended with, to which it can be taken back; where its results are checked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<Epoch, BlobRef>,
-    /// Leases up to this one are of a past that was taken back.
+    /// Results of leases up to this one were rolled back, or would be.
     #[serde(default)]
     pub void_until: LeaseId,
 }
@@ -156,7 +156,7 @@ impl Trial {
         rows.saturating_mul(self.flops_per_row.div_ceil(1000))
     }
 
-    /// What a lease's unit is done with: what held when it was granted.
+    /// The context of a lease's unit: the one of the time when it was granted.
     #[must_use]
     pub fn context_of(&self, lease: LeaseId) -> Arc<TrialContext> {
         self.context.as_of(lease, &self.former)

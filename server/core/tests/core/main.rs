@@ -1,4 +1,4 @@
-//! Command in, exact effects out (DESIGN section 14.1).
+//! Command in, exact effects out.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,6 +13,7 @@ mod course;
 mod devices;
 mod evaluating;
 mod extras;
+mod faults;
 mod given;
 mod legs;
 mod merging;

@@ -1,4 +1,4 @@
-//! Trials whose results are merged (DESIGN section 7).
+//! Trials whose results are merged (see `docs/internals/merging.md`).
 
 use crate::support::{
     Bench, HOST, JOB, OTHER, demand, done, hop, inventory, offer, request, trained,

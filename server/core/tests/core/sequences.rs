@@ -3,8 +3,9 @@
 //! The commands are nonsense half of the time: leases of others, results of long ago, offers of
 //! nothing. Nothing here has to finish; `sojourn-sim` has worlds in which it must.
 
-use crate::support::{
-    Bench, HOST, JOB, OTHER, data_of_four, demand, done, offer, request, trained_after,
+use crate::{
+    faults::naming_nothing,
+    support::{Bench, HOST, JOB, OTHER, data_of_four, demand, done, offer, request, trained_after},
 };
 use proptest::{
     prelude::*,
@@ -12,8 +13,8 @@ use proptest::{
     test_runner::{RngAlgorithm, TestRng, TestRunner},
 };
 use sojourn_core::{
-    Answer, AssimilationUnit, Command, Core, CoreConfig, Effect, Envelope, Event, Fault, Query,
-    Record, ReplyTo, Violation,
+    Answer, AssimilationUnit, Command, Core, CoreConfig, Effect, Envelope, Event, Fault, FoldError,
+    Query, Record, ReplyTo, Violation,
 };
 use sojourn_protocol::{
     api::{Held, HeldState, WorkRequest},
@@ -158,6 +159,8 @@ struct Run {
     inputs: Vec<Envelope>,
     outputs: Vec<Vec<Effect>>,
     start: Vec<u8>,
+    /// The state when the run began.
+    began: Vec<u8>,
 }
 
 fn ran_out(workload: Workload) -> Measured {
@@ -196,6 +199,7 @@ impl Run {
             journal: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            began: start.clone(),
             start,
         };
         run.restart();
@@ -563,4 +567,45 @@ fn fixed_sequences_give_the_journals_of_the_golden_file() {
     let other: Vec<_> =
         digests.lines().zip(golden.lines()).filter(|(ours, its)| ours != its).collect();
     assert!(other.is_empty() && digests.len() == golden.len(), "other journals: {other:#?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    /// One event of a journal is broken, and then left out. What doesn't fit is refused, and a refusal changes nothing.
+    #[test]
+    fn a_broken_event_is_refused_at_its_position_and_changes_nothing(
+        most_hops in 1u32..5,
+        most_copied in 0u32..60,
+        placement in placement(),
+        at in any::<prop::sample::Index>(),
+        steps in prop::collection::vec(step(), 20..100),
+    ) {
+        let policy = PolicyName::Ltrp;
+        let mut run = Run::new((most_hops, most_copied), policy, placement, (None, None));
+        for step in &steps {
+            run.step(step);
+        }
+        prop_assume!(!run.journal.is_empty());
+        let began = Core::from_snapshot(&run.began, *run.bench.core.config()).unwrap();
+        let mut state = began.state().clone();
+        let (before, after) = run.journal.split_at(at.index(run.journal.len()));
+        for record in before {
+            state.fold(record).unwrap();
+        }
+        let (record, after) = after.split_first().unwrap();
+        if let Some((event, source)) = naming_nothing(&record.event) {
+            let (position, name) = (record.position, event.name());
+            let unchanged = state.clone();
+            let refused = state.fold(&Record { event, ..record.clone() });
+            prop_assert_eq!(refused, Err(FoldError { position, event: name, source }));
+            prop_assert_eq!(&state, &unchanged);
+        }
+        for record in after {
+            let unchanged = state.clone();
+            if let Err(error) = state.fold(record) {
+                prop_assert_eq!(error.position, record.position);
+                prop_assert_eq!(&state, &unchanged, "{}", error.source);
+            }
+        }
+    }
 }

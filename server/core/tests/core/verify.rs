@@ -1,4 +1,4 @@
-//! Results that other hosts are to come to as well (DESIGN section 11).
+//! Verification of results by recomputation (see `docs/internals/trust.md`).
 
 use crate::support::{Bench, HOST, JOB, OTHER, demand, done, hop, inventory, request};
 use sojourn_core::{Answer, Command, Event, Fault, LeaseEnd, Query, ReplyTo};

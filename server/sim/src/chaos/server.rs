@@ -1,10 +1,13 @@
 //! The server of a world: the core, a journal that syncs now and then, and replies that wait for it.
 
-use crate::error_chain;
 use sojourn_core::{
     Answer, Command, Core, CoreConfig, Effect, Envelope, JournalPosition, Record, ReplyTo,
 };
-use sojourn_protocol::{digest::Digest, error::ApiError, time::UnixMillis};
+use sojourn_protocol::{
+    digest::Digest,
+    error::{ApiError, error_chain},
+    time::UnixMillis,
+};
 use sojourn_workgen::plan::{Iterations, Planner as _, Rollout};
 
 /// Forward simulations of one plan, at the most: worlds are many.

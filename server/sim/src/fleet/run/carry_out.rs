@@ -1,15 +1,14 @@
 //! What is asked of the core, and what it wants done.
 
 use super::{NOBODY, Run};
-use crate::{
-    error_chain,
-    fleet::{quantity::float, queue::Event, training::Score},
-};
+use crate::fleet::{quantity::float, queue::Event, training::Score};
 use rand_core::Rng as _;
 use sojourn_core::{
     Answer, Command, Effect, Envelope, Event as Decided, MergeMode, Record, ReplyTo,
 };
-use sojourn_protocol::{ids::LeaseId, quantity::to_usize, report::Sums, time::UnixMillis};
+use sojourn_protocol::{
+    error::error_chain, ids::LeaseId, quantity::to_usize, report::Sums, time::UnixMillis,
+};
 
 impl Run<'_> {
     pub(super) fn submit(&mut self, job: usize) -> Result<(), String> {

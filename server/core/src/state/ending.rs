@@ -53,7 +53,7 @@ impl State {
         let unit = UnitKey::Extra { job, name };
         let failures = self.known_job(job)?.failures_of(&unit);
         let failures = marks([failures.ok_or(FoldFault::UnknownEvaluation(unit))?]);
-        self.pardon(&failures)?;
+        self.clear_blame(&failures)?;
         self.end_extra(job, name, ExtraEnd::Failed { error: error.to_owned() }, at)
     }
 
@@ -88,7 +88,7 @@ impl State {
     }
 
     /// Takes the marks back that hosts got for errors that turned out to be the job's.
-    fn pardon(&mut self, failures: &BTreeMap<HostId, FailedBy>) -> Result<(), FoldFault> {
+    fn clear_blame(&mut self, failures: &BTreeMap<HostId, FailedBy>) -> Result<(), FoldFault> {
         for host in failures.keys() {
             self.known_host(*host)?;
         }
@@ -108,7 +108,7 @@ impl State {
         at: UnixMillis,
     ) -> Result<(), FoldFault> {
         let failures = self.known_trial(job, trial)?.all_failures();
-        self.pardon(&failures)?;
+        self.clear_blame(&failures)?;
         self.end_trial(job, trial, TrialEnd::Failed(error.to_owned()), at)
     }
 

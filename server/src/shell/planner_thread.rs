@@ -1,6 +1,6 @@
 //! The planner's thread: makes the plans that the core asks for, one after the other.
 
-use super::{driver::Input, error::ShellError};
+use super::{error::ShellError, message::Input};
 use sojourn_core::Command;
 use sojourn_protocol::ids::JobId;
 use sojourn_workgen::plan::{Budget, Iterations, Planner as _, Problem, Rollout};
@@ -25,13 +25,13 @@ pub(super) struct Task {
 
 /// The thread; it ends when this is dropped, after the iteration that it is at.
 #[derive(Debug)]
-pub(super) struct Planner {
+pub(super) struct PlannerThread {
     stop: Arc<AtomicBool>,
     tasks: Option<Sender<Task>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Planner {
+impl PlannerThread {
     pub(super) fn start(inputs: Sender<Input>) -> Result<Self, ShellError> {
         let (tasks, inbox) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("planner".into());
@@ -51,7 +51,7 @@ impl Planner {
     }
 }
 
-impl Drop for Planner {
+impl Drop for PlannerThread {
     fn drop(&mut self) {
         self.tasks = None;
         self.stop.store(true, Ordering::Release);

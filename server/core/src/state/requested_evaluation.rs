@@ -1,5 +1,5 @@
-//! Evaluations outside the search, each of a checkpoint that was its trial's best: on the test data when
-//! the search ends, and on either split whenever somebody asks. The search never looks at them.
+//! Requested evaluations: of a trial's best checkpoint, on the test data when the search ends, and on either split
+//! when a user asks. The search never uses them.
 
 use super::FailedBy;
 use crate::event::RequestedEvaluation;
@@ -13,10 +13,10 @@ use sojourn_protocol::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An extra evaluation to do.
+/// An open requested evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExtraEvaluation {
-    /// Which.
+    /// Its name.
     pub name: RequestedEvaluation,
     /// The version that the epoch ended with.
     pub version: Version,
@@ -28,12 +28,12 @@ pub struct ExtraEvaluation {
     pub failures: BTreeMap<HostId, FailedBy>,
 }
 
-/// An extra evaluation that has ended.
+/// A requested evaluation that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExtraResult {
-    /// Which.
+    /// Its name.
     pub name: RequestedEvaluation,
-    /// What was evaluated; it may be gone by now.
+    /// The evaluated checkpoint, which may have been deleted since.
     pub checkpoint: BlobRef,
     /// When it ended.
     pub at: UnixMillis,
@@ -41,7 +41,7 @@ pub struct ExtraResult {
     pub end: ExtraEnd,
 }
 
-/// How an extra evaluation ended.
+/// How a requested evaluation ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExtraEnd {

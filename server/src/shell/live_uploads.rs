@@ -7,14 +7,14 @@ use sojourn_core::{
 use sojourn_protocol::ids::LeaseId;
 use std::collections::BTreeSet;
 
-/// What the core wanted of the uploads at one moment, once that was durable.
+/// The leases whose uploads the core needed at one moment. It is sent once that moment is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedUploads {
+pub struct LiveUploads {
     leases: BTreeSet<LeaseId>,
     last: LeaseId,
 }
 
-impl WantedUploads {
+impl LiveUploads {
     pub(super) fn of(core: &Core) -> Self {
         let state = core.state();
         let may_come = |past: &Past| match &past.state {
@@ -24,7 +24,7 @@ impl WantedUploads {
         };
         let past = state.past.iter().filter(|(_, past)| may_come(past));
         let leases = state.leases.keys().chain(past.map(|(lease, _)| lease)).copied();
-        // Promised ones may be granted although later ones were before them.
+        // A provisional lease may be granted after leases with higher ids.
         let leases = leases.chain(core.promised_leases()).collect();
         Self { leases, last: state.last_lease }
     }

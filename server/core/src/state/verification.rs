@@ -1,7 +1,7 @@
-//! A result that others are asked to come to as well (DESIGN section 11): which, and what they have said.
+//! Verification of results by recomputation (see `docs/internals/trust.md`): other hosts train the same unit again.
 //!
-//! Units are exact: hosts of one numeric class that train the same batches from the same version come to the same
-//! bytes. So equal digests of different hosts confirm each other, and the odd one is refuted.
+//! Units are exact: hosts of one numeric class that train the same batches from the same version produce the same
+//! bytes. Equal digests of different hosts confirm each other, and a different one is refuted.
 
 use super::{FoldFault, Lease, State, Trial};
 use crate::event::{HopUnit, UnitKey};
@@ -14,33 +14,33 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeMap;
 
-/// A check that goes on: in hop order the trial waits for it, and where results are merged its shard does.
+/// A verification under way. In hop order the trial waits for it; where results are merged, the shard does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// The result that is checked.
+    /// The lease of the result that is verified.
     pub first: LeaseId,
     /// Its unit.
     pub unit: UnitKey,
-    /// Where it ended: the others are to end there.
+    /// Where it ended; the others must end there too.
     pub end: Position,
-    /// What each lease came to, the first one included.
+    /// The digest of each lease's result, the first one included.
     pub results: BTreeMap<LeaseId, Digest>,
 }
 
-/// How far a host is trusted.
+/// The record of a host's verified results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trust {
-    /// Results that others came to as well.
+    /// Results that other hosts reproduced.
     pub confirmed: u64,
-    /// How many of them since the last that wasn't.
+    /// How many were reproduced since the last one that wasn't.
     pub in_row: u32,
-    /// Results that others agreed were different.
+    /// Results that differ from those of an agreeing quorum.
     pub refuted: u64,
     /// The last lease whose result was confirmed.
     pub last_confirmed: LeaseId,
 }
 
-/// Confirmed results in a row with which a host is trusted.
+/// So many reproduced results in a row make a host trusted.
 const TRUSTED_AFTER: u32 = 10;
 
 impl Trust {
@@ -58,7 +58,7 @@ impl Trust {
 }
 
 impl Check {
-    /// How many came to the same, at most, and the first of those.
+    /// The largest number of equal results, and the first of their leases.
     #[must_use]
     pub fn most_alike(&self) -> (usize, Option<LeaseId>) {
         let mut alike: BTreeMap<Digest, (usize, LeaseId)> = BTreeMap::new();
@@ -70,26 +70,26 @@ impl Check {
         most.map_or((0, None), |(count, lease)| (count, Some(lease)))
     }
 
-    /// Have all come to the same so far?
+    /// Are all results so far equal?
     #[must_use]
     pub fn is_unanimous(&self) -> bool {
         self.most_alike().0 == self.results.len()
     }
 
-    /// Does a lease's result, which ended there, say anything about the one that is checked?
+    /// Is a result of this lease, which ended there, comparable with the one that is verified?
     fn concerns(&self, lease: &Lease, end: Position) -> bool {
         (lease.unit, end) == (self.unit, self.end)
     }
 }
 
 impl Trial {
-    /// The checks that go on: of its next hop, or of the shards whose results are merged.
+    /// Its verifications under way: of its next hop, or of shards whose results are merged.
     pub fn checks(&self) -> impl Iterator<Item = &Check> {
         let merging = self.merging.iter().flat_map(|merging| merging.units.values());
         self.check.iter().chain(merging.filter_map(|unit| unit.check.as_ref()))
     }
 
-    /// The check that a result of this lease would be part of.
+    /// The verification that a result of this lease would be part of.
     #[must_use]
     pub fn check_of(&self, lease: &Lease) -> Option<&Check> {
         self.checks().find(|check| check.unit == lease.unit)
@@ -102,7 +102,7 @@ impl Trial {
         }
     }
 
-    /// Begins a hop's check, or ends it.
+    /// Begins the verification of a hop's result, or ends it.
     pub(super) fn set_check(&mut self, hop: HopUnit, check: Option<Check>) {
         match &mut self.merging {
             None => self.check = check,
@@ -110,8 +110,7 @@ impl Trial {
         }
     }
 
-    /// A result was acknowledged and waits: it counts where it is of the unit that is checked. True where it waits
-    /// for nothing else.
+    /// Adds an acknowledged result to the verification of its unit, where one is under way. True where it was added.
     pub(super) fn joins_check(
         &mut self,
         hop: HopUnit,
@@ -123,7 +122,7 @@ impl Trial {
         check.is_some_and(|check| check.results.insert(lease.id, made).is_none())
     }
 
-    /// Results that wait to be taken in, and those that are checked before.
+    /// Results that wait to be assimilated, and those that are verified first.
     pub fn waiting(&self) -> impl Iterator<Item = LeaseId> + '_ {
         let checked = self.checks().flat_map(|check| check.results.keys());
         self.awaiting.iter().chain(checked).copied()
@@ -134,7 +133,7 @@ impl Trial {
         self.live.iter().copied().chain(self.waiting())
     }
 
-    /// Checks for which one more host could be asked.
+    /// Verifications for which one more host could be asked.
     pub fn open_checks(&self) -> impl Iterator<Item = &Check> {
         let open = |unit: &UnitKey| match (&self.merging, unit) {
             (Some(merging), UnitKey::Train { shard, .. }) => {
@@ -145,7 +144,7 @@ impl Trial {
         self.checks().filter(move |check| self.is_running() && open(&check.unit))
     }
 
-    /// What is known of a result that waits, where it was checked.
+    /// How the verification of a waiting result ended, where there was one.
     #[must_use]
     pub fn verdict_of(&self, lease: LeaseId) -> Option<Verification> {
         self.verdicts.get(&lease).copied()
@@ -153,7 +152,7 @@ impl Trial {
 }
 
 impl State {
-    /// Others are to come to a result as well before it is taken in.
+    /// Begins the verification of a result that waits.
     pub(super) fn challenged(&mut self, id: LeaseId) -> Result<(), FoldFault> {
         let (lease, hop, trained) = self.trained(id)?;
         let (unit, end, made) = (lease.unit, trained.end, trained.checkpoint.sha256);
@@ -167,7 +166,7 @@ impl State {
         Ok(())
     }
 
-    /// A check has ended: these came to the same, and those didn't.
+    /// A verification has ended: the results of these leases are equal, and those of the others differ.
     pub(super) fn verified(
         &mut self,
         confirmed: &[LeaseId],
@@ -191,27 +190,27 @@ impl State {
             trust.refuted += 1;
             trust.in_row = 0;
         }
-        // A result that was taken in or given up before doesn't wait: then only the hosts' trust changes.
+        // A result that was assimilated or given up before doesn't wait: then only the hosts' records change.
         match (confirmed.first(), waiting) {
             (Some(first), Some(hop)) => self.end_check(*first, hop, Verification::Confirmed),
             _ => Ok(()),
         }
     }
 
-    /// A check was given up: nobody is there to ask.
+    /// A verification was given up: no host is there to ask.
     pub(super) fn unverified(&mut self, lease: LeaseId) -> Result<(), FoldFault> {
         let hop = self.waiting_hop(lease)?.ok_or(FoldFault::NotAcknowledged(lease))?;
         self.end_check(lease, hop, Verification::Unverified)
     }
 
-    /// The hop of a lease whose result waits to be taken in, or is being checked; `None` where it doesn't.
+    /// The hop of a lease whose result waits, or is being verified; `None` where it doesn't.
     fn waiting_hop(&self, lease: LeaseId) -> Result<Option<HopUnit>, FoldFault> {
         let hop = self.known_lease(lease)?.unit.hop().ok_or(FoldFault::WrongUnit(lease))?;
         let trial = self.known_trial(hop.job, hop.trial)?;
         Ok(trial.waiting().any(|waiting| waiting == lease).then_some(hop))
     }
 
-    /// A check has ended, for better or worse: this result is to be taken in, the next one in hop order.
+    /// Ends a verification: this result is to be assimilated, in hop order before all others.
     fn end_check(
         &mut self,
         lease: LeaseId,

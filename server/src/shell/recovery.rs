@@ -1,22 +1,12 @@
 //! The state from the journal: the newest snapshot that can be read, and all events after it.
 
-use super::{error::ShellError, snapshot::unpack};
-use crate::journal::{Journal, Snapshot};
-use sojourn_core::{Core, CoreConfig, JournalPosition, RecoverError};
+use super::{error::ShellError, snapshot::read_snapshot};
+use crate::journal::Journal;
+use sojourn_core::{Core, CoreConfig, InvariantSet, JournalPosition, RecoverError, Violation};
 use sojourn_protocol::time::UnixMillis;
 
 /// Records read at once.
 const BATCH: usize = 10_000;
-
-/// The core that a snapshot holds.
-///
-/// # Errors
-/// Where it holds none, or one at another position than it says.
-pub fn read_snapshot(snapshot: &Snapshot, config: CoreConfig) -> Result<Core, ShellError> {
-    let core = Core::from_snapshot(&unpack(&snapshot.bytes)?, config)?;
-    let (position, holds) = (snapshot.position, core.position());
-    if position == holds { Ok(core) } else { Err(ShellError::Misplaced { position, holds }) }
-}
 
 /// The newest snapshot's core, or that of the one before; an empty one where the events go back to
 /// the beginning.
@@ -46,20 +36,21 @@ fn start(journal: &mut dyn Journal, config: CoreConfig) -> Result<Core, ShellErr
     }
 }
 
-/// What a journal holds.
+/// The state that a journal holds.
 pub(crate) struct Recovered {
-    /// With everything in it.
+    /// The core with all events folded in.
     pub(crate) core: Core,
-    /// Where the snapshot was that it began with; 0 without one.
+    /// The position of the snapshot that it began with; 0 without one.
     pub(super) snapshot: JournalPosition,
-    /// The time of the last event, be it in the snapshot or after it.
+    /// The time of the last event, in the snapshot or after it.
     pub(super) last: UnixMillis,
 }
 
-/// Reads all that the journal holds.
+/// Reads all that the journal holds. The state may break these invariants, and no others.
 pub(crate) fn recover(
     journal: &mut dyn Journal,
     config: CoreConfig,
+    accept: InvariantSet,
 ) -> Result<Recovered, ShellError> {
     let mut core = start(journal, config)?;
     let snapshot = core.position();
@@ -72,8 +63,13 @@ pub(crate) fn recover(
             core.fold(record)?;
         }
     }
-    if let Err(violation) = core.check_invariants() {
-        tracing::error!(%violation, "the recovered state breaks an invariant");
+    let (accepted, refused): (Vec<Violation>, Vec<Violation>) =
+        core.violations().partition(|violation| accept.contains(violation.id));
+    for violation in &accepted {
+        tracing::error!(%violation, "the recovered state breaks an invariant, which is accepted");
+    }
+    if !refused.is_empty() {
+        return Err(ShellError::Violated(refused));
     }
     let last = core.state().at;
     Ok(Recovered { core, snapshot, last })

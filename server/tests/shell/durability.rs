@@ -1,22 +1,16 @@
-//! The shell over a journal that fails: nothing acknowledged is lost, nothing shows before it is
-//! durable, and it goes on.
+//! Nothing acknowledged is lost, nothing shows before it is durable, and the shell goes on over a journal that fails.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-use sojourn_core::{Answer, Command, JournalPosition, Query, Record};
+use crate::support::{Opened, ask, enrol, hosts, opens, start, submit};
+use sojourn_core::{Answer, JournalPosition, Record};
 use sojourn_protocol::{
-    api::WorkRequest,
-    digest::{BlobRef, Digest},
-    error::{ApiError, ErrorKind},
+    digest::Digest,
+    error::ErrorKind,
     ids::{HostId, JobId},
-    inventory::{CPU, Demand, Device, Inventory, Links},
-    jobfile,
-    manifest::{DataManifest, Labels, Scaling, Shard},
-    time::{Millis, UnixMillis},
+    time::UnixMillis,
 };
 use sojourn_server::{
     journal::{Fault, Journal, JournalError, Mark, Marks, MemoryJournal, OpenJournal, Snapshot},
-    shell::{Clock, Shell, ShellConfig, ShellHandle, SteadyClock},
+    shell::{Clock, Shell, ShellConfig, SteadyClock},
 };
 use std::{
     collections::BTreeSet,
@@ -26,33 +20,6 @@ use std::{
         mpsc,
     },
 };
-
-type Opened = Result<Box<dyn Journal>, JournalError>;
-
-fn opens(journal: &MemoryJournal) -> Arc<dyn OpenJournal> {
-    let journal = journal.clone();
-    Arc::new(move || -> Opened { Ok(Box::new(journal.clone())) })
-}
-
-fn start(open: Arc<dyn OpenJournal>, config: ShellConfig) -> Shell {
-    Shell::start(open, config, Arc::new(SteadyClock::machine())).unwrap().0
-}
-
-async fn enrol(handle: &ShellHandle, number: usize) -> Result<HostId, ApiError> {
-    let name = format!("host {number}");
-    let token_sha256 = Digest::of(name.as_bytes());
-    match handle.call(|to| Command::Enrol { to, name, token_sha256 }).await? {
-        Answer::Enrolled(host) => Ok(host),
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn hosts(handle: &ShellHandle) -> Result<BTreeSet<HostId>, ApiError> {
-    match handle.call(|to| Command::Query { to, query: Query::Hosts }).await? {
-        Answer::Hosts(hosts) => Ok(hosts.into_iter().map(|host| host.host).collect()),
-        other => panic!("{other:?}"),
-    }
-}
 
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_when_appends_fail() {
@@ -371,59 +338,6 @@ fn an_altered_journal_is_refused_at_the_start() {
     let clock = Arc::new(SteadyClock::machine());
     let refused = Shell::start(opens(&journal), ShellConfig::default(), clock).unwrap_err();
     assert!(refused.to_string().contains("damaged at position 1"), "{refused}");
-}
-
-fn ask(to: sojourn_core::ReplyTo, host: HostId) -> Command {
-    let inventory = Inventory {
-        cached: vec![],
-        devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
-        client: "test".to_owned(),
-        links: Links::default(),
-        cache: None,
-    };
-    let request = WorkRequest {
-        demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
-        holding: vec![],
-        reported: vec![],
-        wait: Millis::from_secs(20),
-        inventory: Some(inventory),
-    };
-    Command::Ask { to, host, request }
-}
-
-/// Submits a job of one trial and one shard, and gives the number of its live leases.
-async fn submit(handle: &ShellHandle) -> u64 {
-    let text = "name = \"small\"\nseed = 1\n[data]\ntrain = \"x.csv\"\nlabel = \"y\"\nshards = 1\n\
-        valid = 0.5\n[[model]]\narch = \"mlp\"\nhidden = [3]\n[training]\nepochs = 1\n\
-        batch_size = 4\noptimizer = { name = \"sgd\", lr = 0.1 }\n[search]\nmethod = \"grid\"\n\
-        metric = \"valid/accuracy\"\ngoal = \"max\"\n[placement]\norder = \"hop\"\n";
-    let spec = Box::new(jobfile::parse(text).unwrap());
-    let mut shards = Vec::new();
-    for name in ["train", "valid"] {
-        let blob = BlobRef { sha256: Digest::of(name.as_bytes()), bytes: 5 };
-        handle.call(|to| Command::Published { to, blob }).await.unwrap();
-        shards.push(Shard { blob, rows: 10 });
-    }
-    let valid = vec![shards.pop().unwrap()];
-    let data = Box::new(DataManifest {
-        shape: vec![2],
-        features: vec!["a".to_owned(), "b".to_owned()],
-        labels: Labels::Classes(vec!["no".to_owned(), "yes".to_owned()]),
-        scaling: Scaling::None,
-        train: shards,
-        valid,
-        test: vec![],
-    });
-    let submitted =
-        handle.call(|to| Command::Submit { to, spec, data, again: false, nonce: None }).await;
-    let job = match submitted.unwrap() {
-        Answer::Submitted(answer) => answer.job,
-        other => panic!("{other:?}"),
-    };
-    match handle.call(|to| Command::Query { to, query: Query::Job { job } }).await.unwrap() {
-        Answer::Job(job) => job.summary.leases_live,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[tokio::test]
