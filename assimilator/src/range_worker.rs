@@ -82,7 +82,7 @@ impl<'a> RangedMerge<'a> {
         min_bytes: u64,
     ) -> Result<Self, VersionError> {
         let merger = Merger::new(&merge.spec, layout)?;
-        let spans = merger.stretches(min_bytes);
+        let spans = merger.spans(min_bytes);
         Ok(Self { unit, merge, merger, spans })
     }
 

@@ -1,25 +1,37 @@
-//! What crosses the wire between server, clients, trainers and the command line.
+//! Wire and journal types of server, clients, trainers and the command line.
 //!
-//! Plain data with its encodings and its checks, and nothing else: no I/O, no clock, no randomness
-//! that isn't derived from a seed. Everything here is serialised somewhere (journal, HTTP, the
-//! trainer's standard streams), so a field is never renamed or given another meaning without a new
-//! version beside the old one.
+//! Plain data with its encodings and its checks: no I/O, no clock, no randomness that isn't derived from a seed.
+//! Everything here is serialised somewhere (journal, HTTP, the trainer's standard streams). So a serialised name never
+//! changes and never gets another meaning without a new version beside the old one.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`ids`], [`time`], [`digest`], [`position`] | the small words that everything is said in |
-//! | [`quantity`], [`reason`] | numbers with their unit; why leases come back and work waits |
+//! | [`ids`], [`time`], [`digest`], [`position`] | ids, times, names of blobs, positions in a trial |
+//! | [`quantity`] | numbers with their unit, and conversions of integers |
+//! | [`reason`] | why leases are released, and why work waits |
 //! | [`spec`] | the job as the user wrote it, and one trial's configuration |
 //! | [`jobfile`] | `job.toml` to [`spec::JobSpec`], with messages that name line and key |
-//! | [`manifest`] | what ingest made of the data: shards, classes, scaling |
-//! | [`inventory`] | what a host has, and what it could do with |
-//! | [`unit`], [`report`] | work that is handed out, and what comes back |
-//! | [`metrics`] | what follows from the counts of an evaluation |
-//! | [`api`], [`view`], [`error`] | requests, answers, what reading commands see, and errors over HTTP |
-//! | [`assimilation`] | the same for assimilators: units to take, what is offered for them, how many wait |
-//! | [`ranges`] | how the merge of a large model is shared out among assimilators |
+//! | [`manifest`] | a job's data after ingestion: shards, classes, scaling |
+//! | [`inventory`] | a host's devices and its demand for work |
+//! | [`unit`], [`report`] | units of work, and the reports about them |
+//! | [`metrics`] | metrics of a model, from the counts of an evaluation |
+//! | [`api`], [`view`], [`error`] | requests, answers, views and errors over HTTP |
+//! | [`assimilation`] | the same for assimilators: claims, offers, the queue |
+//! | [`ranges`] | how the merge of a large model is divided among assimilators |
 //! | [`trainer`] | the JSON lines between a slot and its trainer child |
 //! | [`seeds`] | every seed and permutation, derived from the job's seed |
+//!
+//! ```
+//! use sojourn_protocol::{digest::Digest, ids::TrialId, seeds};
+//!
+//! // A blob is named by the digest of its bytes.
+//! let name = Digest::of(b"abc");
+//! assert_eq!(name.to_string().parse(), Ok(name));
+//! // All seeds follow from the job's seed, so a run can be repeated anywhere.
+//! let weights = |trial| seeds::initial_weights(7, TrialId(trial));
+//! assert_eq!(weights(0), weights(0));
+//! assert_ne!(weights(0), weights(1));
+//! ```
 
 pub mod api;
 pub mod assimilation;

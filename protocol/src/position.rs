@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The next batch to train: (epoch, shard, batch), and the optimiser steps taken so far.
 ///
-/// No random state is stored with a checkpoint; the position says all (DESIGN section 8).
+/// No random state is stored with a checkpoint; the position says all (docs/internals/determinism.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

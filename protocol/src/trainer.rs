@@ -21,7 +21,7 @@ pub const TRAINER_PROTOCOL: u32 = 6;
 /// The name of the trainer program; it is looked for beside the `sojourn` program.
 pub const TRAINER_PROGRAM: &str = "sojourn-trainer";
 
-/// The environment that pins arithmetic (DESIGN section 8). A slot sets it for the child of a
+/// The environment that pins arithmetic (docs/internals/determinism.md). A slot sets it for the child of a
 /// reproducible unit; libtorch reads most of it only once, at start.
 pub const PINNED_ENVIRONMENT: &[(&str, &str)] = &[
     ("ATEN_CPU_CAPABILITY", "avx2"),

@@ -120,7 +120,7 @@ pub struct Lease {
     pub upload_bytes: u64,
 }
 
-/// How a result is to be merged, where it doesn't replace its trial's version (DESIGN section 7).
+/// How a result is to be merged, where it doesn't replace its trial's version (docs/internals/merging.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

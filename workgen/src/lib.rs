@@ -1,16 +1,33 @@
-//! From a job to its work, pure: trials from the search space, the hop chain of a trial, and the
-//! policies that choose which hop a host gets.
+//! From a job to its work: trials of the search space, hop chains, policies that choose hops, and plans. All of it is
+//! pure.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`search`] | job spec -> trials (grid, random) |
-//! | [`chain`] | one trial's way over its shards, epoch after epoch, with positions |
-//! | [`plan`] | whole schedules, made ahead on estimates |
-//! | [`policy`] | which trial and shard an asking host gets, and why |
+//! | [`chain`] | a trial's hop chain: its shards, epoch after epoch, with positions |
+//! | [`plan`] | whole schedules, made ahead from estimates |
+//! | [`policy`] | which trial and shard an idle slot gets, and why |
 //! | [`shards`] | how many shards, and how large |
 //!
-//! Nothing here asks the time, the machine or chance: streams of chance come in as arguments or
-//! follow from the job's seed.
+//! Nothing here reads a clock or the machine. Random numbers come in as a stream or follow from the job's seed.
+//!
+//! ```
+//! use sojourn_protocol::{
+//!     digest::{BlobRef, Digest},
+//!     ids::{Epoch, ShardId},
+//!     manifest::Shard,
+//!     position::Position,
+//! };
+//! use sojourn_workgen::{Advance, Chain};
+//!
+//! // One epoch over one shard of 10 rows, in batches of 5.
+//! let shard = Shard { blob: BlobRef { sha256: Digest::of(b"rows"), bytes: 4 }, rows: 10 };
+//! let mut chain = Chain::new(1, 5, &[shard]);
+//! let start = chain.next(ShardId(0)).unwrap();
+//! let end = Position { batch: 2, step: 2, ..start };
+//! assert_eq!(chain.advance(start, end), Ok(Advance::Epoch(Epoch(0))));
+//! assert!(chain.is_done());
+//! ```
 
 pub mod chain;
 pub mod plan;

@@ -78,7 +78,7 @@ fn measure() -> Costs {
         position: end,
     };
     let first = merger.merge(&update).unwrap().made;
-    let stretches = merger.stretches(LEAST);
+    let stretches = merger.spans(LEAST);
     let stretch = &stretches[stretches.len() / 2];
     let of = |file: &[u8], place: &std::ops::Range<u64>| {
         let [start, end] = [place.start, place.end].map(|end| usize::try_from(end).unwrap());

@@ -27,7 +27,7 @@ impl Arrival {
         Self { staleness, epoch: epoch.0.saturating_add(1), in_flight, flush }
     }
 
-    /// `C` of DESIGN section 7: the units in flight, at least 1.
+    /// `C` of the merge rules (docs/internals/merging.md): the units in flight, at least 1.
     #[must_use]
     pub fn concurrency(&self) -> u32 {
         self.in_flight.max(1)

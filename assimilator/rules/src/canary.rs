@@ -1,4 +1,4 @@
-//! The canary: what a result does to the loss on held-out rows (DESIGN section 7).
+//! The canary check: the loss of a result on held-out rows (docs/internals/merging.md).
 //!
 //! A result can have the right names, finite values and a change of the usual length, and still undo what others have
 //! trained. That shows where its loss is many times that of the version which it would be merged into.

@@ -1,4 +1,5 @@
-//! How long a change may be: at most twice the running median of those before it (DESIGN section 7).
+//! Clipping: a change is at most twice as long as the running median of those before it
+//! (docs/internals/merging.md).
 
 /// Norms that are remembered.
 pub const WINDOW: usize = 101;

@@ -2,7 +2,7 @@
 //! verdicts and bytes out; who fetches and stores is the assimilator's business.
 //!
 //! In hop order [`replace`] makes the returned checkpoint the next version. Where several shards of a trial train at
-//! once, a [`Merger`] makes it from three checkpoints and the rule's state (DESIGN section 7):
+//! once, a [`Merger`] makes it from three checkpoints and the rule's state (docs/internals/merging.md):
 //!
 //! ```text
 //! base, current, returned, state  ->  MergeRule: one Pass of scalars  ->  kernels  ->  next checkpoint, next state
@@ -22,6 +22,15 @@
 //!
 //! There are no boolean tensors. A flush, at the end of an epoch and of merging, is no version of its own: the rule's
 //! step comes early, with the result after which no more are waited for.
+//!
+//! ```
+//! use sojourn_rules::Norms;
+//!
+//! // A change that is four times as long as the median of those before is clipped to twice the median.
+//! let norms = Norms::new([1.0; 5]);
+//! assert_eq!(norms.scale(1.5), 1.0);
+//! assert_eq!(norms.scale(4.0), 0.5);
+//! ```
 
 mod arrival;
 mod canary;
@@ -43,7 +52,7 @@ pub use error::{Fit, MergeError};
 pub use kernel::{Element, Lengths, Slices, norm};
 pub use merge::{Next, replace};
 pub use merger::{
-    ByteSpan, Decided, Decision, Made, Merged, Merger, Pieces, Spare, StretchMade, Update, Whole,
+    ByteSpan, Decided, Decision, Made, Merged, Merger, Pieces, SpanOutput, Spare, Update, Whole,
 };
 pub use pass::{Momentum, Pass, Step};
 pub use refusal::Refusal;

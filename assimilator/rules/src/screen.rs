@@ -1,4 +1,5 @@
-//! Is this upload what the unit asked for? The checks of DESIGN section 7 that need no other bytes.
+//! Screening: is an upload what its unit asked for? These checks need no other bytes
+//! (docs/internals/merging.md).
 
 use crate::refusal::Refusal;
 use sojourn_codec::{Dtype, TensorSpec, TensorView, decode};
@@ -118,18 +119,18 @@ fn check_lineage(
     }
     let says = lineage.position;
     // Of several hops, the one that it ended in.
-    let mut stretches = hop.segments();
-    let stretch = stretches.find(|stretch| {
-        let start = stretch.start;
-        (lineage.hop_seed, says.epoch, says.shard) == (stretch.seed, start.epoch, start.shard)
+    let mut spans = hop.segments();
+    let span = spans.find(|span| {
+        let start = span.start;
+        (lineage.hop_seed, says.epoch, says.shard) == (span.seed, start.epoch, start.shard)
     });
-    let Some(stretch) = stretch else {
+    let Some(span) = span else {
         return Err(Refusal::Hop { epoch: says.epoch, shard: says.shard });
     };
     let position =
         |what, expected: String, actual| Err(Refusal::Position { what, expected, actual });
-    let Some(must) = stretch.position_at(says.batch) else {
-        let (start, batches) = (stretch.start.batch, stretch.end.batch);
+    let Some(must) = span.position_at(says.batch) else {
+        let (start, batches) = (span.start.batch, span.end.batch);
         let expected = format!("above {start} and at most {batches}");
         return position("checkpoint's batch", expected, u64::from(says.batch));
     };

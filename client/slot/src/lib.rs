@@ -1,8 +1,8 @@
-//! A slot: one place on a machine where one unit runs at a time, in a trainer child process.
+//! A slot runs one unit at a time, in a trainer child process.
 //!
-//! The client's daemon, replay, and simulations that really train all drive a trainer through
-//! [`Slot`]. A trainer lives for many units, so that libtorch starts once; it is started anew when it
-//! died, when a unit needs other arithmetic ([`Mode`]), or when its unit was given up.
+//! The daemon, replay, and simulations that really train all drive a trainer through [`Slot`]. A trainer lives for many
+//! units, so that libtorch starts once. It is started anew after it has died, for a unit that needs other arithmetic
+//! ([`Mode`]), and after its unit was aborted.
 //!
 //! | file | holds |
 //! |---|---|
@@ -12,6 +12,13 @@
 //! | `slot.rs` | the slot: units in, outcomes out |
 //! | `child.rs` | one process: its lines, its log, its end |
 //! | `error.rs` | why there is no trainer |
+//!
+//! ```
+//! use sojourn_slot::MemoryShare;
+//!
+//! // A quarter of a GPU's memory, as libtorch reads it.
+//! assert_eq!(MemoryShare::of(10 << 30, 40 << 30).to_string(), "0.2500");
+//! ```
 
 mod child;
 mod config;

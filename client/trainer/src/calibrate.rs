@@ -1,7 +1,7 @@
 //! The calibration training: what this machine's arithmetic makes of fixed numbers.
 //!
 //! Two small models train a few batches on numbers from a fixed seed; the digest of both final
-//! checkpoints is the machine's numeric class (DESIGN section 8). They are just large enough for the
+//! checkpoints is the machine's numeric class (docs/internals/determinism.md). They are just large enough for the
 //! kernels and the splits among threads that real models meet. A change here makes every class new.
 
 use crate::{data::Dataset, error::TrainError, model::Model, train::train};

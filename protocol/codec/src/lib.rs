@@ -14,6 +14,16 @@
 //!
 //! [`delta`] says a checkpoint by what changed since another one; [`ranges`] stores one in several pieces.
 //!
+//! ```
+//! use sojourn_codec::{Tensor, decode, encode};
+//!
+//! let weights = Tensor::f32("weights", [2], &[1.0, -0.5]);
+//! let file = encode(std::slice::from_ref(&weights))?;
+//! let tensors = decode(&file)?;
+//! assert_eq!(tensors[0].to_tensor(), weights);
+//! # Ok::<(), sojourn_codec::CodecError>(())
+//! ```
+//!
 //! [`encode_described`] writes a file for people, with a text in `__metadata__`; it never is a blob.
 
 mod decode;

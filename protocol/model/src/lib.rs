@@ -1,7 +1,7 @@
-//! Architecture as plain data to tensors: layers, names, shapes, FLOPs, initial weights. No libtorch.
+//! Model architectures as plain data: layers, tensor names and shapes, FLOPs, initial weights. No libtorch.
 //!
-//! The server sizes uploads and guesses times with it, the trainer builds its network from it, the
-//! assimilator checks checkpoints against it; so all three mean the same model by the same words.
+//! The server computes upload sizes and estimates times with it, the trainer builds its network from it, and the
+//! assimilator checks checkpoints against it. So all three mean the same model.
 //!
 //! ```text
 //! Architecture + row shape + outputs --> Network (steps)  --> CheckpointLayout (tensors of a file)
@@ -9,7 +9,17 @@
 //!                                        flops_per_row        initial_checkpoint, weights_checkpoint
 //! ```
 //!
-//! [`portable`] is the file that an exported model lies in.
+//! ```
+//! use sojourn_model::Network;
+//! use sojourn_protocol::spec::Architecture;
+//!
+//! // 8 features, 16 hidden units, 2 outputs: weights and biases of two layers.
+//! let network = Network::of(&Architecture::mlp([16]), &[8], 2)?;
+//! assert_eq!(network.parameter_count(), 8 * 16 + 16 + 16 * 2 + 2);
+//! # Ok::<(), sojourn_model::ModelError>(())
+//! ```
+//!
+//! [`portable`] is the file format of exported models.
 
 mod base;
 mod build;

@@ -113,7 +113,7 @@ fn resnet_of(depth: u32, width: u32) -> Architecture {
     Architecture::Resnet(Resnet { depth, width })
 }
 
-/// The network of the VC-ASGD paper: 552 layers as Keras counts, DESIGN section 13.
+/// The network of the VC-ASGD paper: 552 layers as Keras counts.
 #[test]
 fn the_residual_network_of_depth_164_has_the_published_counts() {
     let network = Network::of(&resnet_of(164, Resnet::WIDTH), &[3, 32, 32], 10).unwrap();

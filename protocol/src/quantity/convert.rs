@@ -101,8 +101,7 @@ mod tests {
             let (wide, over) = (u128::from(value) * u128::from(numerator), u128::from(denominator));
             let nearest = |wide: Option<u128>| wide.and_then(|wide| u64::try_from(wide).ok()).unwrap_or(u64::MAX);
             prop_assert_eq!(mul_div(value, numerator, denominator), nearest(wide.checked_div(over)));
-            let up = wide.checked_add(over).and_then(|sum| (sum - 1).checked_div(over));
-            let up = if over == 0 { None } else { up };
+            let up = if over == 0 { None } else { Some(wide.div_ceil(over)) };
             prop_assert_eq!(mul_div_ceil(value, numerator, denominator), nearest(up));
         }
 

@@ -1,5 +1,5 @@
 //! Merge rules by their parameters: how a returned checkpoint changes its trial's where several of a trial's
-//! shards train at once (DESIGN section 7). The formulas are computed elsewhere.
+//! shards train at once (docs/internals/merging.md). The formulas are computed elsewhere.
 //!
 //! What is `None` depends on the units in flight when a result arrives, `C`, which is at least 1.
 
@@ -152,7 +152,7 @@ impl Default for MergeSpec {
     }
 }
 
-/// Results that are merged are younger than this, in versions since their base: `max(16, 4C)` (DESIGN section 7).
+/// Results that are merged are younger than this, in versions since their base: `max(16, 4C)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StalenessBound(pub u64);
 

@@ -22,7 +22,7 @@ pub const MAX_REPLICAS: u32 = 1000;
 pub struct PlacementSpec {
     /// How trials and machines meet.
     pub order: OrderChoice,
-    /// Pinned threads and ISA, and each trial within one numeric class (DESIGN section 8).
+    /// Pinned threads and ISA, and each trial within one numeric class (docs/internals/determinism.md).
     pub reproducible: bool,
     /// Threads of one unit where `reproducible`, at least 1; otherwise the slot decides.
     pub threads: u32,

@@ -20,6 +20,16 @@
 //! The same seed and rows give the same blobs on any machine, however the rows are spread over files.
 //! Nothing is left behind where an error ends it: files are made in a temporary folder and moved to
 //! their names at the very end.
+//!
+//! ```no_run
+//! use sojourn_protocol::jobfile;
+//! use std::{fs, path::Path};
+//!
+//! let spec = jobfile::parse(&fs::read_to_string("job.toml")?)?;
+//! let ingested = sojourn_ingest::ingest(&spec, Path::new("."), Path::new("shards"), &mut |_| {})?;
+//! println!("{} training shards", ingested.manifest.train.len());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod array;
 mod csv;

@@ -1,4 +1,4 @@
-//! Longest total remaining processing time first (DESIGN section 6), as a whole schedule.
+//! Longest total remaining processing time first, as a whole schedule.
 //!
 //! Where several machines may train a shard, the longest trial isn't always best served by the first
 //! machine that is idle: a slow one may hold up the end of the whole. So the rule looks at when the whole

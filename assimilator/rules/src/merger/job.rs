@@ -10,7 +10,7 @@ use std::mem;
 /// A number as files have it.
 type Number = [u8; 4];
 
-/// A stretch of a tensor: the old numbers are copied where the new ones go, block by block, and changed there
+/// A span of a tensor: the old numbers are copied where the new ones go, block by block, and changed there
 /// while they are still in the core's cache.
 #[derive(Debug)]
 pub(super) struct Job<'a> {

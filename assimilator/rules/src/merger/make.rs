@@ -1,4 +1,4 @@
-//! Writing a version, or a stretch of one: every tensor of it from those of the others.
+//! Writing a version, or a span of one: every tensor of it from those of the others.
 
 use super::{
     Made, Merger, Spare,
@@ -15,7 +15,7 @@ use sojourn_model::Lineage;
 use sojourn_protocol::spec::OptimizerMerge;
 use std::ops::Range;
 
-/// What a stretch of a version is made from: bytes of one place in all three files.
+/// What a span of a version is made from: bytes of one place in all three files.
 #[derive(Debug, Clone)]
 pub(super) struct Recipe<'a> {
     pub(super) pass: Pass,
@@ -23,12 +23,12 @@ pub(super) struct Recipe<'a> {
     pub(super) share: f64,
     /// The new version's.
     pub(super) lineage: Lineage,
-    /// Where the stretch lies.
+    /// Where the span lies.
     pub(super) place: Range<usize>,
     pub(super) base: &'a [u8],
     pub(super) current: &'a [u8],
     pub(super) returned: &'a [u8],
-    /// Of each slot of the current version's state what belongs to the stretch, one after the other; may be empty.
+    /// Of each slot of the current version's state what belongs to the span, one after the other; may be empty.
     pub(super) slots: &'a [u8],
 }
 
@@ -46,7 +46,7 @@ impl Merger {
         Ok(Made { version: counters.version(), checkpoint, state })
     }
 
-    /// Writes a stretch of a version, all but the file's header, and what of the state's slots belongs to it.
+    /// Writes a span of a version, all but the file's header, and what of the state's slots belongs to it.
     pub(super) fn fill(&self, recipe: &Recipe<'_>, checkpoint: &mut [u8], slots: &mut [u8]) {
         let Recipe { pass, share, place, base, current, returned, .. } = recipe;
         let mut jobs = Vec::new();

@@ -3,9 +3,9 @@
 mod job;
 mod make;
 mod parts;
-mod stretches;
+mod spans;
 
-pub use stretches::{ByteSpan, Decided, Decision, Pieces, StretchMade, Whole};
+pub use spans::{ByteSpan, Decided, Decision, Pieces, SpanOutput, Whole};
 
 use crate::{
     arrival::Arrival,
@@ -22,8 +22,8 @@ use sojourn_protocol::{
     position::Position,
     spec::{MergeSpec, OptimizerMerge},
 };
+use spans::length;
 use std::ops::Range;
-use stretches::length;
 
 /// The longest change that is merged. With the largest rate and the largest momentum, and a million of its like in one
 /// sum, a number of the model grows by less than 1e28 a merge: it stays finite for ten thousand million merges.
@@ -146,7 +146,7 @@ impl Merger {
         Ok(Merged { made, norm, scale })
     }
 
-    /// The squares of the change of the parameters in a stretch, of which these are the bytes: a sum for each block.
+    /// The squares of the change of the parameters in a span, of which these are the bytes: a sum for each block.
     fn squares_within(&self, place: &Range<usize>, base: &[u8], returned: &[u8]) -> Vec<f64> {
         let parameters = self.parts.iter().filter(|part| part.role == Role::Parameter);
         let places = parameters.filter_map(|part| part.within(place));

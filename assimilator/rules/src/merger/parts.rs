@@ -31,11 +31,11 @@ impl Part {
         file.get(self.place.clone()).unwrap_or_default()
     }
 
-    /// Its place among the bytes of a stretch of the file; `None` where it lies outside.
-    pub(super) fn within(&self, stretch: &Range<usize>) -> Option<Range<usize>> {
-        let start = self.place.start.max(stretch.start);
-        let end = self.place.end.min(stretch.end);
-        (start < end).then(|| start - stretch.start..end - stretch.start)
+    /// Its place among the bytes of a span of the file; `None` where it lies outside.
+    pub(super) fn within(&self, span: &Range<usize>) -> Option<Range<usize>> {
+        let start = self.place.start.max(span.start);
+        let end = self.place.end.min(span.end);
+        (start < end).then(|| start - span.start..end - span.start)
     }
 }
 

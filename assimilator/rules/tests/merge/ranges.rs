@@ -1,4 +1,4 @@
-//! A merge by stretches is the merge of the whole files.
+//! A merge by spans is the merge of the whole files.
 
 use crate::{
     support::{flushes, rules},
@@ -30,14 +30,14 @@ fn cut<'a>(file: &'a [u8], place: &Range<u64>) -> &'a [u8] {
     &file[place.start as usize..file.len().min(place.end as usize)]
 }
 
-/// A merge by stretches of at least so many bytes, the last stretch first.
-fn by_stretches(merger: &Merger, update: &Update<'_>, least: u64) -> Result<Merged, MergeError> {
-    let stretches = merger.stretches(least);
-    let squares = |stretch: &ByteSpan| {
-        let of = |file| cut(file, &stretch.place);
-        merger.squares(stretch, of(update.base), of(update.returned))
+/// A merge by spans of at least so many bytes, the last span first.
+fn by_spans(merger: &Merger, update: &Update<'_>, least: u64) -> Result<Merged, MergeError> {
+    let spans = merger.spans(least);
+    let squares = |span: &ByteSpan| {
+        let of = |file| cut(file, &span.place);
+        merger.squares(span, of(update.base), of(update.returned))
     };
-    let squares: Vec<Vec<f64>> = stretches.iter().map(squares).collect::<Result<_, _>>()?;
+    let squares: Vec<Vec<f64>> = spans.iter().map(squares).collect::<Result<_, _>>()?;
     let whole = update.whole(lineage_of(update.returned));
     // Of the state nothing but its beginning is needed.
     let head = whole.state.map(|(state, bytes)| (cut(state, &merger.state_head()), bytes));
@@ -46,10 +46,10 @@ fn by_stretches(merger: &Merger, update: &Update<'_>, least: u64) -> Result<Merg
     let mut state = decided.state_head.clone();
     state.resize(merger.state_bytes() as usize, 0xaa);
     let mut checkpoint = vec![0xaa; update.current.len()];
-    for stretch in stretches.iter().rev() {
-        let of = |file| cut(file, &stretch.place);
+    for span in spans.iter().rev() {
+        let of = |file| cut(file, &span.place);
         let kept = update.state.map(|state| {
-            stretch.slots.iter().flat_map(|place| cut(state, place).to_vec()).collect::<Vec<_>>()
+            span.slots.iter().flat_map(|place| cut(state, place).to_vec()).collect::<Vec<_>>()
         });
         let pieces = Pieces {
             base: of(update.base),
@@ -57,11 +57,11 @@ fn by_stretches(merger: &Merger, update: &Update<'_>, least: u64) -> Result<Merg
             returned: of(update.returned),
             slots: kept.as_deref().unwrap_or_default(),
         };
-        let made = merger.merge_stretch(&decided.decision, update.arrival, stretch, &pieces)?;
-        let place = stretch.place.start as usize..stretch.place.end as usize;
+        let made = merger.merge_stretch(&decided.decision, update.arrival, span, &pieces)?;
+        let place = span.place.start as usize..span.place.end as usize;
         checkpoint[place].copy_from_slice(&made.checkpoint);
         let mut rest = made.slots.as_slice();
-        for place in &stretch.slots {
+        for place in &span.slots {
             let (slot, later) = rest.split_at((place.end - place.start) as usize);
             state[place.start as usize..place.end as usize].copy_from_slice(slot);
             rest = later;
@@ -76,7 +76,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn stretches_put_together_are_the_whole(
+    fn spans_put_together_are_the_whole(
         rule in rules(),
         optimizer in optimizers(),
         // A matrix of one block exactly, of several, and of less than one.
@@ -105,25 +105,25 @@ proptest! {
                 position: position(seed),
             };
             let merged = merger.merge(&update).unwrap();
-            let by_stretches = by_stretches(&merger, &update, least).unwrap();
-            prop_assert_eq!(by_stretches.norm.to_bits(), merged.norm.to_bits());
-            prop_assert!(by_stretches == merged, "of {} bytes", least);
+            let by_spans = by_spans(&merger, &update, least).unwrap();
+            prop_assert_eq!(by_spans.norm.to_bits(), merged.norm.to_bits());
+            prop_assert!(by_spans == merged, "of {} bytes", least);
             made = merged.made;
         }
     }
 
     #[test]
-    fn stretches_cover_a_file_and_its_state_once(hidden in 1u32..40_000, least in any::<u32>()) {
+    fn spans_cover_a_file_and_its_state_once(hidden in 1u32..40_000, least in any::<u32>()) {
         let least = u64::from(least >> 12);
         let layout = layout(hidden);
         for rule in [RuleSpec::VC_ASGD, RuleSpec::FEDBUFF, RuleSpec::DELAYED_NESTEROV] {
             let merger = merger(rule, OptimizerMerge::Average, &layout);
-            let stretches = merger.stretches(least);
-            let mut places: Vec<Range<u64>> = stretches.iter().map(|s| s.place.clone()).collect();
+            let spans = merger.spans(least);
+            let mut places: Vec<Range<u64>> = spans.iter().map(|s| s.place.clone()).collect();
             prop_assert!(places.iter().rev().skip(1).all(|p| p.end - p.start >= least.max(1)));
             prop_assert!(places.iter().all(|p| p.end - p.start <= least.max(1 << 16) + (1 << 16)));
             let mut of_state: Vec<Range<u64>> =
-                stretches.into_iter().flat_map(|s| s.slots).filter(|p| !p.is_empty()).collect();
+                spans.into_iter().flat_map(|s| s.slots).filter(|p| !p.is_empty()).collect();
             of_state.sort_unstable_by_key(|place| place.start);
             of_state.insert(0, merger.state_head());
             for (places, bytes) in [
@@ -139,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_refused_whole_is_refused_by_stretches() {
+fn what_is_refused_whole_is_refused_by_spans() {
     let small = layout(3);
     let merger = merger(RuleSpec::DELAYED_NESTEROV, OptimizerMerge::Average, &small);
     let [base, current, returned] = [1, 2, 3].map(|seed| checkpoint(&small, seed, 1.0));
@@ -151,7 +151,7 @@ fn what_is_refused_whole_is_refused_by_stretches() {
         version: first.version,
         ..update(&base, &current, &returned)
     };
-    assert_eq!(by_stretches(&merger, &good, 1), merger.merge(&good));
+    assert_eq!(by_spans(&merger, &good, 1), merger.merge(&good));
     let other = self::merger(RuleSpec::FEDBUFF, OptimizerMerge::Average, &small);
     let of_other = other.merge(&update(&base, &current, &returned)).unwrap().made.state;
     for refused in [
@@ -160,27 +160,27 @@ fn what_is_refused_whole_is_refused_by_stretches() {
         Update { base: &zero, returned: &vast, ..good },
     ] {
         let error = merger.merge(&refused).unwrap_err();
-        assert_eq!(by_stretches(&merger, &refused, 1).unwrap_err(), error);
+        assert_eq!(by_spans(&merger, &refused, 1).unwrap_err(), error);
     }
-    let refused = by_stretches(&merger, &Update { returned: &nan, ..good }, 1).unwrap_err();
+    let refused = by_spans(&merger, &Update { returned: &nan, ..good }, 1).unwrap_err();
     assert!(matches!(refused, MergeError::Norm(norm) if norm.is_nan()), "{refused}");
 
     // Bytes of another place, or of another model.
-    let stretch = merger.stretches(u64::MAX).remove(0);
+    let span = merger.spans(u64::MAX).remove(0);
     let wide = checkpoint(&layout(4), 1, 1.0);
     for (wrong, says) in [
         (&base[1..], "the base can't be used: not a safetensors file"),
         (&base[..base.len() - 1], "the base can't be used: the file has"),
         (&wide, "the base can't be used: the file has"),
     ] {
-        let error = merger.squares(&stretch, wrong, &returned).unwrap_err().to_string();
+        let error = merger.squares(&span, wrong, &returned).unwrap_err().to_string();
         assert!(error.starts_with(says), "{error}");
     }
     let whole = update(&base, &current, &returned).whole(lineage(3));
     let decided = merger.decide(&[1.0], &whole).unwrap();
     let pieces =
         Pieces { base: &base, current: &current, returned: &returned, slots: &first.state };
-    let merged = merger.merge_stretch(&decided.decision, whole.arrival, &stretch, &pieces);
+    let merged = merger.merge_stretch(&decided.decision, whole.arrival, &span, &pieces);
     let error = merged.unwrap_err().to_string();
     assert!(error.starts_with("the merge state can't be used: the file has"), "{error}");
 }

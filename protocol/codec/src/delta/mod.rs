@@ -1,10 +1,9 @@
-//! A checkpoint as its lossless difference from another one. Pure: bytes in, bytes out.
+//! Deltas: a checkpoint as its lossless difference from another one. Pure: bytes in, bytes out.
 //!
-//! Both are canonical files with the same header. DESIGN section 9 sketches XOR and byte planes; this does
-//! better in three ways. Floats are subtracted as ordered integers, not XORed, so that a small step over
-//! a power of two stays small. A number is cut where its noise begins, not at a byte: what is worth
-//! compressing becomes a symbol of a byte, the rest is stored as it is. And each tensor chooses how its
-//! numbers are compared with the base's: a momentum has forgotten its base.
+//! Both are canonical files with the same header. Floats are subtracted as ordered integers, so that a small step over
+//! a power of two stays small. Each number is split where its noise begins: the upper part becomes a symbol of one
+//! byte, which compresses well, and the rest is stored as it is. Each tensor chooses how its numbers are compared with
+//! the base's, because some, such as a momentum, have little in common with it.
 //!
 //! ```text
 //! | `SJDELTA` | version: u8 = 1 | SHA-256 of base | SHA-256 of result | bytes of result: u64 |

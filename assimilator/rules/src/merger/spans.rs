@@ -1,11 +1,11 @@
-//! A merge by stretches of the files, each of which may be done by somebody else: what they make, put together, is
+//! A merge by spans of the files, each of which may be done by somebody else: what they make, put together, is
 //! byte for byte what one merge of the whole files makes.
 //!
 //! ```text
-//! squares of each stretch  ->  decide: norm, clipping, counters  ->  merge of each stretch
+//! squares of each span  ->  decide: norm, clipping, counters  ->  merge of each span
 //! ```
 //!
-//! Stretches end where tensors or blocks do, so that every block of the whole is a block of one stretch: sums over
+//! Stretches end where tensors or blocks do, so that every block of the whole is a block of one span: sums over
 //! blocks are made in the same order then, and no bit depends on how a file was cut.
 
 use super::{Merger, Update, make::Recipe, measure};
@@ -25,7 +25,7 @@ use sojourn_protocol::{
 };
 use std::ops::Range;
 
-/// A stretch of every checkpoint of a trial, and what of a state belongs to it.
+/// A span of every checkpoint of a trial, and what of a state belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByteSpan {
     /// Its place in a checkpoint.
@@ -50,7 +50,7 @@ pub struct Whole<'a> {
     pub lineage: Lineage,
 }
 
-/// What the merge of a stretch has to know of the whole.
+/// What the merge of a span has to know of the whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decision {
     /// Changes in the current version's sum.
@@ -64,7 +64,7 @@ pub struct Decision {
 /// What was decided over the whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
-    /// For the stretches.
+    /// For the spans.
     pub decision: Decision,
     /// The number of the next version.
     pub version: Version,
@@ -74,7 +74,7 @@ pub struct Decided {
     pub state_head: Vec<u8>,
 }
 
-/// The bytes of one stretch, of files that are all the trial's.
+/// The bytes of one span, of files that are all the trial's.
 #[derive(Debug, Clone, Copy)]
 pub struct Pieces<'a> {
     /// Of what the host began from.
@@ -87,9 +87,9 @@ pub struct Pieces<'a> {
     pub slots: &'a [u8],
 }
 
-/// A stretch of a version.
+/// A span of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StretchMade {
+pub struct SpanOutput {
     /// Of its checkpoint.
     pub checkpoint: Vec<u8>,
     /// Of its state's slots, one after the other.
@@ -98,7 +98,7 @@ pub struct StretchMade {
 
 impl ByteSpan {
     fn bounds(&self) -> Result<Range<usize>, CodecError> {
-        crate::state::bounds(&self.place).ok_or_else(|| CodecError::TooLarge("a stretch".into()))
+        crate::state::bounds(&self.place).ok_or_else(|| CodecError::TooLarge("a span".into()))
     }
 }
 
@@ -125,14 +125,14 @@ impl Merger {
         self.state.head()
     }
 
-    /// The stretches of a checkpoint, in order: each has at least so many bytes, but for the last, and few more.
+    /// The spans of a checkpoint, in order: each has at least so many bytes, but for the last, and few more.
     #[must_use]
-    pub fn stretches(&self, least: u64) -> Vec<ByteSpan> {
+    pub fn spans(&self, least: u64) -> Vec<ByteSpan> {
         let least = to_usize(least).max(1);
         let block = BLOCK * size_of::<f32>();
         let end = self.parts.last().map_or(0, |part| part.place.end);
         let borders = self.parts.iter().flat_map(|part| part.place.clone().step_by(block));
-        let mut stretches = Vec::new();
+        let mut spans = Vec::new();
         let (mut start, mut before) = (0, 0);
         for border in borders.chain([end]) {
             if border == end || border.saturating_sub(start) >= least {
@@ -140,46 +140,46 @@ impl Merger {
                 let parameters = self.parts.iter().filter(|part| part.role == Role::Parameter);
                 let within = parameters.filter_map(|part| part.within(&place));
                 let bytes = within.map(|bytes| bytes.len()).sum();
-                stretches.push(self.stretch(&place, before, bytes));
+                spans.push(self.span(&place, before, bytes));
                 (start, before) = (border, before + bytes);
             }
         }
-        stretches
+        spans
     }
 
-    /// The stretch at this place, which has so many bytes of parameters, behind so many.
-    fn stretch(&self, place: &Range<usize>, before: usize, bytes: usize) -> ByteSpan {
+    /// The span at this place, which has so many bytes of parameters, behind so many.
+    fn span(&self, place: &Range<usize>, before: usize, bytes: usize) -> ByteSpan {
         let wide = |bytes: usize| to_u64(bytes);
         let slots = self.state.slot_starts(self.rule.slots().len());
         let slots = slots.map(|start| start + wide(before)..start + wide(before + bytes));
         ByteSpan { place: wide(place.start)..wide(place.end), slots: slots.collect() }
     }
 
-    /// The squares of the change in a stretch, for [`Merger::decide`].
+    /// The squares of the change in a span, for [`Merger::decide`].
     ///
     /// # Errors
-    /// Bytes that aren't the stretch's, or not of the trial's files.
+    /// Bytes that aren't the span's, or not of the trial's files.
     pub fn squares(
         &self,
-        stretch: &ByteSpan,
+        span: &ByteSpan,
         base: &[u8],
         returned: &[u8],
     ) -> Result<Vec<f64>, MergeError> {
-        self.check_piece("base", stretch, base)?;
-        self.check_piece("result", stretch, returned)?;
-        Ok(self.squares_within(&stretch.bounds()?, base, returned))
+        self.check_piece("base", span, base)?;
+        self.check_piece("result", span, returned)?;
+        Ok(self.squares_within(&span.bounds()?, base, returned))
     }
 
-    /// How many squares there are of a stretch.
+    /// How many squares there are of a span.
     #[must_use]
-    pub fn blocks(&self, stretch: &ByteSpan) -> usize {
-        let Ok(place) = stretch.bounds() else { return 0 };
+    pub fn blocks(&self, span: &ByteSpan) -> usize {
+        let Ok(place) = span.bounds() else { return 0 };
         let parameters = self.parts.iter().filter(|part| part.role == Role::Parameter);
         let places = parameters.filter_map(|part| part.within(&place));
         places.map(|bytes| (bytes.len() / 4).div_ceil(BLOCK)).sum()
     }
 
-    /// Decides what is done in all stretches, of whose squares these are all, in order.
+    /// Decides what is done in all spans, of whose squares these are all, in order.
     ///
     /// # Errors
     /// A state of another rule or version, and a change too large to be one.
@@ -197,40 +197,40 @@ impl Merger {
         Ok(Decided { decision, version: counters.version(), norm, state_head })
     }
 
-    /// A stretch of the next version.
+    /// A span of the next version.
     ///
     /// # Errors
-    /// Bytes that aren't the stretch's, or not of the trial's files.
+    /// Bytes that aren't the span's, or not of the trial's files.
     pub fn merge_stretch(
         &self,
         decision: &Decision,
         arrival: Arrival,
-        stretch: &ByteSpan,
+        span: &ByteSpan,
         pieces: &Pieces<'_>,
-    ) -> Result<StretchMade, MergeError> {
+    ) -> Result<SpanOutput, MergeError> {
         let Pieces { base, current, returned, slots } = *pieces;
-        self.check_piece("base", stretch, base)?;
-        self.check_piece("current version", stretch, current)?;
-        self.check_piece("result", stretch, returned)?;
-        let kept: u64 = stretch.slots.iter().map(|place| place.end - place.start).sum();
+        self.check_piece("base", span, base)?;
+        self.check_piece("current version", span, current)?;
+        self.check_piece("result", span, returned)?;
+        let kept: u64 = span.slots.iter().map(|place| place.end - place.start).sum();
         if !slots.is_empty() {
             check_length("merge state", kept, slots)?;
         }
-        let kept = usize::try_from(kept).map_err(|_| CodecError::TooLarge("a stretch".into()))?;
+        let kept = usize::try_from(kept).map_err(|_| CodecError::TooLarge("a span".into()))?;
         // Of all counters the rules ask for this one alone.
         let counters = Counters::new(Version(0)).with_gathered(decision.gathered);
         let recipe = Recipe {
             pass: self.rule.pass(&counters, arrival).scaled(decision.scale),
             share: self.rule.share(arrival) * decision.scale,
             lineage: decision.lineage,
-            place: stretch.bounds()?,
+            place: span.bounds()?,
             base,
             current,
             returned,
             slots,
         };
-        let mut made = StretchMade { checkpoint: vec![0; current.len()], slots: vec![0; kept] };
-        if stretch.place.start == 0 {
+        let mut made = SpanOutput { checkpoint: vec![0; current.len()], slots: vec![0; kept] };
+        if span.place.start == 0 {
             let header = self.layout.layout().header();
             for (to, from) in made.checkpoint.iter_mut().zip(header) {
                 *to = *from;
@@ -243,13 +243,13 @@ impl Merger {
     fn check_piece(
         &self,
         name: &'static str,
-        stretch: &ByteSpan,
+        span: &ByteSpan,
         bytes: &[u8],
     ) -> Result<(), MergeError> {
-        if stretch.place.start == 0 {
+        if span.place.start == 0 {
             self.check_start(name, bytes, self.layout.file_bytes())?;
         }
-        check_length(name, stretch.place.end - stretch.place.start, bytes)
+        check_length(name, span.place.end - span.place.start, bytes)
     }
 }
 
