@@ -1,238 +1,266 @@
-//! A virtual client: holds leases, runs units in its slots, keeps results until they have ended.
+//! A virtual host: the agent that a daemon runs, on a machine with a disk, slots and an outbox.
+//!
+//! [`Agent`] decides what the host does with its leases. Here is what a daemon has beside it: blobs and results on the
+//! disk, units in slots, and what a unit comes to. The world carries the agent's actions out.
 
 use super::training;
 use crate::Lie;
+use sojourn_client_core::{
+    Agent, AgentConfig, DeviceSlots, Event, Micros, ResultFacts, StoredResult, TransferView,
+};
 use sojourn_protocol::{
-    api::{HeartbeatAnswer, Held, HeldState, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
     ids::{HostId, LeaseId, TrialId},
-    inventory::{CPU, Demand, Device, Inventory, Links},
+    inventory::{CPU, Device, Inventory, Links},
     quantity::SaturatingFrom as _,
-    report::{Failure, FailureKind, Outcome, Report, ReportState, Trained},
+    report::{Failure, FailureKind, Outcome, Report, Trained},
     time::{Millis, UnixMillis},
+    trainer::Progress,
     unit::{Lease, Unit},
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// How long the server may hold a request for work.
+const ASK_WAIT: Micros = Micros::from_secs(5);
+/// The longest pause between two attempts.
+const MAX_RETRY_PAUSE: Micros = Micros::from_secs(5);
+/// The shortest pause after a fault, and how long work waits for results of an earlier run.
+const SHORT_PAUSE: Micros = Micros::from_secs(1);
 
 /// How a unit is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
+    /// With all that was asked for.
     Done,
+    /// Early, with a part.
     Part,
+    /// The trainer fails.
     Fails,
-    Explodes,
+    /// The loss is no number.
+    Diverges,
+    /// With a report that says what can't be.
     Lies,
 }
 
 /// A unit in a slot.
 #[derive(Debug)]
 struct Running {
-    lease: Lease,
+    lease: Box<Lease>,
+    /// It ends after so many batches.
     batches: u32,
     since: UnixMillis,
+    /// A shard of a later hop that it can't go on without.
+    awaits: Option<Digest>,
 }
 
+/// What a crash leaves.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    /// Whole blobs.
+    cached: BTreeSet<Digest>,
+    /// Results whose reports the server may not have, or whose end isn't known.
+    outbox: BTreeMap<LeaseId, Report>,
+}
+
+impl TransferView for Disk {
+    fn has(&self, blob: &Digest) -> bool {
+        self.cached.contains(blob)
+    }
+
+    fn fetched(&self, _: &Digest) -> u64 {
+        0
+    }
+
+    fn sent(&self, _: LeaseId) -> u64 {
+        0
+    }
+
+    fn has_room(&self, _: u64) -> bool {
+        true
+    }
+}
+
+/// A machine with the agent that runs on it.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) id: HostId,
-    pub(crate) class: Digest,
-    pub(crate) slots: u32,
-    pub(crate) millis_per_batch: u64,
-    /// Bytes per second of its line, as it says.
-    pub(crate) line: Option<u64>,
+    class: Digest,
+    millis_per_batch: u64,
+    /// Bytes per second of its network, as it says.
+    pub(crate) bandwidth: Option<u64>,
     /// What it says of whatever it trains.
     pub(crate) lie: Option<Lie>,
     /// What it came to first with each trial.
     first: BTreeMap<TrialId, Digest>,
-    /// Counts its starts; what was scheduled for an earlier one is void.
+    /// Counts its starts. What was scheduled for an earlier one is void.
     pub(crate) boot: u64,
-    /// Says and hears nothing until then.
+    /// Its network is cut until then.
     pub(crate) silent_until: UnixMillis,
-    /// When its open ask is given up.
-    pub(crate) ask_until: Option<UnixMillis>,
-    send_inventory: bool,
-    waiting: BTreeMap<LeaseId, Lease>,
+    config: Arc<AgentConfig>,
+    pub(crate) agent: Agent,
+    pub(crate) disk: Disk,
     running: BTreeMap<LeaseId, Running>,
-    cached: BTreeSet<Digest>,
-    /// On its disk: survives a crash.
-    outbox: BTreeMap<LeaseId, (Report, bool)>,
     /// Units that it got while the result that they go on from was on its way.
     pub(crate) went_on: u64,
 }
 
 impl Host {
     pub(crate) fn new(id: HostId, class: Digest, slots: u32, millis_per_batch: u64) -> Self {
+        let config = Arc::new(AgentConfig {
+            ask_wait: ASK_WAIT,
+            max_retry_pause: MAX_RETRY_PAUSE,
+            min_cooldown: SHORT_PAUSE,
+            head_start: SHORT_PAUSE,
+            ..AgentConfig::new(vec![DeviceSlots { name: CPU.into(), slots }])
+        });
         Self {
             id,
             class,
-            slots,
             millis_per_batch,
-            line: None,
+            bandwidth: None,
             lie: None,
             first: BTreeMap::new(),
             boot: 0,
             silent_until: UnixMillis(0),
-            ask_until: None,
-            send_inventory: true,
-            waiting: BTreeMap::new(),
+            agent: Agent::new(Arc::clone(&config), id.0, Vec::new()),
+            config,
+            disk: Disk::default(),
             running: BTreeMap::new(),
-            cached: BTreeSet::new(),
-            outbox: BTreeMap::new(),
             went_on: 0,
         }
     }
 
-    /// Power is cut; what is on disk stays. It is back at `until`.
-    pub(crate) fn crash(&mut self, until: UnixMillis) {
+    /// Power is cut. What is on the disk stays; a new agent finds it there.
+    pub(crate) fn crash(&mut self) {
         self.boot += 1;
-        self.silent_until = until;
-        self.ask_until = None;
-        self.send_inventory = true;
-        self.waiting.clear();
         self.running.clear();
-    }
-
-    pub(crate) fn request(&self, now: UnixMillis) -> WorkRequest {
-        let running = u32::saturating_from(self.running.len());
-        let waiting = u32::saturating_from(self.waiting.len());
-        let idle = self.slots.saturating_sub(running + waiting);
-        let inventory = self.send_inventory.then(|| Inventory {
-            cached: self.cached.iter().copied().collect(),
-            devices: vec![Device::new(CPU, self.class, 1e9)],
-            client: "sim".into(),
-            links: Links { download: self.line, upload: self.line },
-            cache: None,
-        });
-        WorkRequest {
-            demand: vec![Demand {
-                device: CPU.into(),
-                slots: self.slots,
-                idle,
-                wanted: (2 * self.slots).saturating_sub(running + waiting),
-            }],
-            holding: self.holding(now),
-            reported: self.reported(),
-            wait: Millis::from_secs(5),
-            inventory,
-        }
-    }
-
-    pub(crate) fn holding(&self, now: UnixMillis) -> Vec<Held> {
-        let held = |state: HeldState| move |lease: &LeaseId| Held::new(*lease, state);
-        let finished = self.outbox.iter().filter(|(_, (_, acknowledged))| !acknowledged);
-        let running = self.running.iter().map(|(lease, running)| {
-            let of = running.batches;
-            let done = (now - running.since).0.checked_div(self.millis_per_batch).unwrap_or(0);
-            let done = u32::saturating_from(done).min(of);
-            Held::new(*lease, HeldState::Running { done, of })
-        });
-        self.waiting
-            .keys()
-            .map(held(HeldState::Waiting))
-            .chain(running)
-            .chain(finished.map(|(lease, (report, _))| Held {
-                made: made_by(report),
-                ..Held::new(*lease, HeldState::Finished)
-            }))
-            .collect()
-    }
-
-    pub(crate) fn reported(&self) -> Vec<LeaseId> {
-        let acknowledged = self.outbox.iter().filter(|(_, (_, acknowledged))| *acknowledged);
-        acknowledged.map(|(lease, _)| *lease).collect()
+        let stored = |report: &Report| StoredResult {
+            lease: report.lease,
+            heartbeat_interval: SHORT_PAUSE,
+            has_checkpoint: checkpoint_of(report).is_some(),
+        };
+        let restored = self.disk.outbox.values().map(stored).collect();
+        // Another start has other pauses.
+        let seed = self.id.0 ^ (self.boot << 32);
+        self.agent = Agent::new(Arc::clone(&self.config), seed, restored);
     }
 
     pub(crate) fn is_busy(&self) -> bool {
-        !(self.waiting.is_empty() && self.running.is_empty() && self.outbox.is_empty())
+        !(self.agent.leases().is_empty() && self.disk.outbox.is_empty())
     }
 
-    pub(crate) fn heard_work(&mut self, answer: &WorkAnswer) {
-        self.ask_until = None;
-        self.send_inventory = answer.send_inventory;
-        for lease in &answer.leases {
-            let known = self.running.contains_key(&lease.id) || self.outbox.contains_key(&lease.id);
-            if !known {
-                self.went_on += u64::from(self.goes_on(lease));
-                self.cached.extend(lease.unit.blobs().iter().map(|blob| blob.sha256));
-                self.waiting.insert(lease.id, lease.clone());
-            }
-        }
-        self.drop_leases(&answer.drop);
-        for report in &answer.reports {
-            self.heard_state(report.lease, &report.state);
-        }
-    }
-
-    /// Does a lease begin with what isn't acknowledged yet?
-    fn goes_on(&self, lease: &Lease) -> bool {
-        let Unit::Train(hop) = &lease.unit else { return false };
-        let made = self.outbox.values().filter(|(_, acknowledged)| !acknowledged);
-        hop.base.blob().is_some_and(|base| {
-            made.filter_map(|(report, _)| made_by(report)).any(|made| made == base)
+    /// What it lends, where the server wants to hear that.
+    pub(crate) fn inventory(&self) -> Option<Inventory> {
+        self.agent.sends_inventory().then(|| Inventory {
+            cached: self.disk.cached.iter().copied().collect(),
+            devices: vec![Device::new(CPU, self.class, 1e9)],
+            client: "sim".into(),
+            links: Links { download: self.bandwidth, upload: self.bandwidth },
+            cache: None,
         })
     }
 
-    pub(crate) fn heard_heartbeat(&mut self, answer: &HeartbeatAnswer) {
-        self.drop_leases(&answer.drop);
-        for report in &answer.reports {
-            self.heard_state(report.lease, &report.state);
-        }
+    /// Counts leases that begin with a result that isn't acknowledged yet.
+    pub(crate) fn count_leases(&mut self, leases: &[Lease]) {
+        let acknowledged = self.agent.acknowledged();
+        let open = self.disk.outbox.values().filter(|report| !acknowledged.contains(&report.lease));
+        let made: Vec<BlobRef> = open.filter_map(checkpoint_of).collect();
+        let new = leases.iter().filter(|lease| self.agent.lease(lease.id).is_none());
+        let goes_on = |lease: &Lease| match &lease.unit {
+            Unit::Train(hop) => hop.base.blob().is_some_and(|base| made.contains(&base)),
+            Unit::Evaluate(_) => false,
+        };
+        self.went_on += new.map(|lease| u64::from(goes_on(lease))).sum::<u64>();
     }
 
-    pub(crate) fn heard_state(&mut self, lease: LeaseId, state: &ReportState) {
-        match state {
-            ReportState::Ended(_) => {
-                self.outbox.remove(&lease);
-            }
-            ReportState::Acknowledged => {
-                if let Some((_, acknowledged)) = self.outbox.get_mut(&lease) {
-                    *acknowledged = true;
-                }
-            }
-        }
+    pub(crate) fn report(&self, lease: LeaseId) -> Option<&Report> {
+        self.disk.outbox.get(&lease)
     }
 
-    pub(crate) fn forget(&mut self, lease: LeaseId) {
-        self.drop_leases(&[lease]);
+    pub(crate) fn delete_result(&mut self, lease: LeaseId) {
+        self.disk.outbox.remove(&lease);
     }
 
-    fn drop_leases(&mut self, leases: &[LeaseId]) {
-        for lease in leases {
-            self.waiting.remove(lease);
-            self.running.remove(lease);
-            self.outbox.remove(lease);
-        }
+    pub(crate) fn cache(&mut self, blob: Digest) {
+        self.disk.cached.insert(blob);
     }
 
-    /// Starts what fits; says what was started and how long it takes.
-    pub(crate) fn start_units(&mut self, now: UnixMillis) -> Vec<(LeaseId, Millis)> {
-        let mut started = Vec::new();
-        while u32::try_from(self.running.len()).is_ok_and(|running| running < self.slots)
-            && let Some((id, lease)) = self.waiting.pop_first()
-        {
-            let batches = match &lease.unit {
-                Unit::Train(hop) => hop.to_train(),
-                Unit::Evaluate(_) => 1,
-            };
-            started.push((id, Millis(u64::from(batches) * self.millis_per_batch)));
-            self.running.insert(id, Running { lease, batches, since: now });
-        }
-        started
+    pub(crate) fn evict(&mut self, blob: &Digest) {
+        self.disk.cached.remove(blob);
     }
 
-    /// A unit ends; its report is on disk from now on.
-    pub(crate) fn finish(&mut self, id: LeaseId, fate: Fate) {
-        let Some(Running { lease, .. }) = self.running.remove(&id) else { return };
+    /// Begins a unit; how long it takes.
+    pub(crate) fn start(&mut self, lease: Box<Lease>, now: UnixMillis) -> Millis {
+        let batches = match &lease.unit {
+            Unit::Train(hop) => hop.to_train(),
+            Unit::Evaluate(_) => 1,
+        };
+        let takes = self.time(batches);
+        self.running.insert(lease.id, Running { lease, batches, since: now, awaits: None });
+        takes
+    }
+
+    fn time(&self, batches: u32) -> Millis {
+        Millis(u64::from(batches) * self.millis_per_batch)
+    }
+
+    pub(crate) fn kill(&mut self, lease: LeaseId) {
+        self.running.remove(&lease);
+    }
+
+    /// A unit is to end after the batch that it is at; in how long that is.
+    pub(crate) fn stop_after_batch(&mut self, lease: LeaseId, now: UnixMillis) -> Option<Millis> {
+        let (millis_per_batch, unit) = (self.millis_per_batch, self.running.get_mut(&lease)?);
+        // Without the shard that it waits for, its first batch is what it is sure to have.
+        let begun = match unit.awaits.take() {
+            Some(_) => 1,
+            None => batches_in(now - unit.since, millis_per_batch).saturating_add(1),
+        };
+        unit.batches = unit.batches.min(begun);
+        let ends = unit.since + Millis(u64::from(unit.batches) * millis_per_batch);
+        Some(if ends > now { ends - now } else { Millis(0) })
+    }
+
+    /// The shard that a unit needs and hasn't, as it would end.
+    pub(crate) fn missing_shard(&mut self, lease: LeaseId) -> Option<Digest> {
+        let unit = self.running.get_mut(&lease)?;
+        let blobs = unit.lease.unit.blobs();
+        let missing = blobs.iter().find(|blob| !self.disk.cached.contains(&blob.sha256))?;
+        unit.awaits = Some(missing.sha256);
+        Some(missing.sha256)
+    }
+
+    /// Did a unit wait for this shard?
+    pub(crate) fn hand_over(&mut self, lease: LeaseId, shard: Digest) -> bool {
+        let unit = self.running.get_mut(&lease);
+        unit.is_some_and(|unit| unit.awaits.take_if(|awaited| *awaited == shard).is_some())
+    }
+
+    /// How far each unit is.
+    pub(crate) fn progress(&self, now: UnixMillis) -> Vec<Event> {
+        let progress = |(lease, unit): (&LeaseId, &Running)| {
+            let done = batches_in(now - unit.since, self.millis_per_batch).min(unit.batches);
+            Event::Progress(*lease, Progress { done, of: unit.batches })
+        };
+        self.running.iter().map(progress).collect()
+    }
+
+    /// A unit ends. Its result is on the disk from now on; none where it isn't in a slot any more.
+    pub(crate) fn finish(&mut self, id: LeaseId, fate: Fate) -> Option<ResultFacts> {
+        let Running { lease, batches, .. } = self.running.remove(&id)?;
         let failed =
             |kind, message: &str| Outcome::Failed(Failure { kind, message: message.into() });
         let outcome = match (fate, &lease.unit) {
             (Fate::Fails, _) => failed(FailureKind::Trainer, "the trainer failed"),
-            (Fate::Explodes, Unit::Train(_)) => failed(FailureKind::NonFinite, "the loss is NaN"),
+            (Fate::Diverges, Unit::Train(_)) => failed(FailureKind::NonFinite, "the loss is NaN"),
             (_, Unit::Evaluate(evaluation)) => Outcome::Evaluated(training::evaluated(evaluation)),
             (Fate::Done | Fate::Part | Fate::Lies, Unit::Train(hop)) => {
                 // On any of its shards.
-                let some = 1 + u32::saturating_from(id.0 % u64::from(hop.to_train()));
-                let done = if fate == Fate::Part { some } else { hop.to_train() };
+                let some = 1 + u32::saturating_from(id.0 % u64::from(batches));
+                let done = if fate == Fate::Part { some } else { batches };
                 let end = hop.position_after(done);
                 let rows = u32::saturating_from(hop.rows_to(end).unwrap_or(0));
                 let mut trained = Trained {
@@ -251,16 +279,20 @@ impl Host {
                         _ => trained.checkpoint.bytes += 1,
                     }
                 }
-                trained.checkpoint.sha256 = self.said(hop.trial, trained.checkpoint.sha256);
-                self.cached.insert(trained.checkpoint.sha256);
+                trained.checkpoint.sha256 = self.claimed(hop.trial, trained.checkpoint.sha256);
+                self.disk.cached.insert(trained.checkpoint.sha256);
                 Outcome::Trained(trained)
             }
         };
-        self.outbox.insert(id, (Report { lease: id, outcome }, false));
+        let report = Report { lease: id, outcome };
+        let checkpoint = checkpoint_of(&report);
+        self.disk.outbox.insert(id, report);
+        // A part is said to be one, too.
+        Some(ResultFacts { has_checkpoint: checkpoint.is_some(), continues_from: checkpoint })
     }
 
     /// What it says that it has come to.
-    fn said(&mut self, trial: TrialId, made: Digest) -> Digest {
+    fn claimed(&mut self, trial: TrialId, made: Digest) -> Digest {
         let Some(lie) = self.lie else { return made };
         let first = self.first.get(&trial).copied();
         let other = self.first.iter().find(|(other, _)| **other != trial);
@@ -274,16 +306,15 @@ impl Host {
             Lie::Nan | Lie::SignFlip | Lie::Scaled | Lie::Noise => altered,
         }
     }
-
-    /// Results that the server hasn't acknowledged.
-    pub(crate) fn to_report(&self) -> Vec<Report> {
-        let open = self.outbox.values().filter(|(_, acknowledged)| !acknowledged);
-        open.map(|(report, _)| report.clone()).collect()
-    }
 }
 
-/// What a hop's result is, as far as the trial goes on from that: a part is said to be one, too.
-fn made_by(report: &Report) -> Option<BlobRef> {
+/// Whole batches in a time.
+fn batches_in(time: Millis, millis_per_batch: u64) -> u32 {
+    u32::saturating_from(time.0.checked_div(millis_per_batch).unwrap_or(0))
+}
+
+/// The checkpoint that goes with a report.
+pub(crate) fn checkpoint_of(report: &Report) -> Option<BlobRef> {
     match &report.outcome {
         Outcome::Trained(trained) => Some(trained.checkpoint),
         Outcome::Evaluated(_) | Outcome::Failed(_) => None,

@@ -109,7 +109,7 @@ impl Scenario {
             vanish: rate(80),
             fail: rate(60),
             lie: rate(120),
-            part: rate(300),
+            part: rate(450),
             forget: rate(100),
             server: rate(6),
         };

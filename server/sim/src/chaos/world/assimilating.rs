@@ -68,13 +68,8 @@ impl World {
         deletes: &[Digest],
     ) -> Result<(), String> {
         for (to, answer) in replies {
-            let Some((host, boot, lease)) = self.callers.remove(&to) else { continue };
-            match (answer, lease) {
-                (Ok(answer), _) => {
-                    self.travel(Happening::Heard { host, boot, answer });
-                }
-                (Err(_), Some(lease)) => self.travel(Happening::Unknown { host, lease }),
-                (Err(_), None) => {}
+            if self.calls.contains_key(&to) {
+                self.travel(Happening::Heard { to, answer });
             }
         }
         for blob in deletes {

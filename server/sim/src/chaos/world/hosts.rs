@@ -1,64 +1,276 @@
-//! What hosts do, and what they hear.
+//! Hosts: their agents' actions are carried out here, and what follows is told to them as events.
 
 use super::{HOST_BEAT, Happening, World};
-use crate::chaos::host::Fate;
+use crate::chaos::host::{Fate, checkpoint_of};
+use sojourn_client_core::{
+    Action, AskId, CallError, Event, Micros, ReportError, UnitError, UploadError, Uploaded,
+};
 use sojourn_core::{Answer, Command, ReplyTo};
 use sojourn_protocol::{
-    ids::{HostId, JobId, LeaseId, TrialId},
+    error::{ApiError, ErrorKind},
+    ids::{JobId, LeaseId, TrialId},
     manifest::DataSplit,
-    report::{Outcome as UnitOutcome, Report, ReportState},
+    report::ReportState,
     time::Millis,
 };
 
+/// A call without an answer is given up after this time.
+const CALL_TIMEOUT: Millis = Millis::from_secs(3);
+/// The same of a request for work, which the server may hold.
+const ASK_TIMEOUT: Millis = Millis::from_secs(8);
+
+/// A call of a host that has no answer yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    host: usize,
+    boot: u64,
+    of: CallOf,
+}
+
+#[derive(Debug, Clone)]
+enum CallOf {
+    Ask(AskId),
+    Beat,
+    Report(LeaseId),
+    Release(Vec<LeaseId>),
+}
+
+impl CallOf {
+    /// What the agent is told where the server's answer doesn't come, or is a refusal.
+    fn failed(self, error: Option<&ApiError>) -> Event {
+        let call = CallError::default();
+        match self {
+            Self::Ask(ask) => Event::Work(ask, Err(call)),
+            Self::Beat => Event::Heartbeat(Err(call)),
+            Self::Release(leases) => Event::Released(leases, Err(call)),
+            Self::Report(lease) => {
+                let passes = |error: &ApiError| {
+                    matches!(error.kind, ErrorKind::Unavailable | ErrorKind::Internal)
+                };
+                let error = match error {
+                    Some(error) if !passes(error) => ReportError::NotWanted(error.message.clone()),
+                    Some(_) | None => ReportError::NoAnswer(call),
+                };
+                Event::Report(lease, Err(error))
+            }
+        }
+    }
+
+    /// What the agent is told of an answer; none where it isn't one to this call.
+    fn answered(self, answer: Answer) -> Option<Event> {
+        match (self, answer) {
+            (Self::Ask(ask), Answer::Work(answer)) => Some(Event::Work(ask, Ok(*answer))),
+            (Self::Beat, Answer::Heartbeat(answer)) => Some(Event::Heartbeat(Ok(answer))),
+            (Self::Report(lease), Answer::Report(answer)) => Some(Event::Report(lease, Ok(answer))),
+            (Self::Release(leases), Answer::Released(answer)) => {
+                Some(Event::Released(leases, Ok(answer)))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl World {
+    /// A host's program starts.
+    pub(super) fn boots(&mut self, index: usize, boot: u64) {
+        let now = self.agent_time();
+        let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else { return };
+        let actions = host.agent.start(now, &host.disk);
+        self.carry_out(index, actions);
+        self.beat(index, boot);
+    }
+
+    /// Time goes by on a host: its units come on, and what is due is done.
     pub(super) fn beat(&mut self, index: usize, boot: u64) {
         let now = self.now;
-        let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else { return };
-        if host.silent_until > now {
-            let rest = host.silent_until - now;
-            return self.later(rest, Happening::Beat { host: index, boot });
+        let Some(host) = self.hosts.get(index).filter(|host| host.boot == boot) else { return };
+        for event in host.progress(now) {
+            self.tell(index, event);
         }
-        let started = host.start_units(now);
-        let (id, reports) = (host.id, host.to_report());
-        let ask = host.ask_until.is_none_or(|until| until <= now).then(|| host.request(now));
-        let (holding, reported) = (host.holding(now), host.reported());
-        if ask.is_some() {
-            host.ask_until = Some(now + Millis::from_secs(8));
-        }
-        for (lease, takes) in started {
-            self.later(takes, Happening::UnitEnds { host: index, boot, lease });
-        }
-        if let Some(request) = ask {
-            let to = self.caller(index, None);
-            self.send(Command::Ask { to, host: id, request });
-        }
-        for report in reports {
-            self.send_report(index, id, report);
-        }
+        self.tell(index, Event::Tick);
         if self.faulty() && self.happens(self.scenario.curious) {
             let trial = TrialId(self.below(8));
             let split = if self.below(2) == 0 { DataSplit::Valid } else { DataSplit::Test };
             self.send(Command::Evaluate { to: ReplyTo(0), job: JobId(1), trial, split });
         }
-        let to = self.caller(index, None);
-        self.send(Command::Heartbeat { to, host: id, holding, reported });
         self.later(HOST_BEAT, Happening::Beat { host: index, boot });
     }
 
-    pub(super) fn send_report(&mut self, index: usize, host: HostId, report: Report) {
-        let uploaded = match &report.outcome {
-            UnitOutcome::Trained(trained) => Some(trained.checkpoint),
-            UnitOutcome::Evaluated(_) | UnitOutcome::Failed(_) => None,
+    /// Tells an agent of an event, unless its host has crashed since it was on its way.
+    pub(super) fn told(&mut self, index: usize, boot: u64, event: Event) {
+        let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else { return };
+        if let Event::BlobReady(blob) = &event {
+            host.cache(*blob);
+        }
+        self.tell(index, event);
+    }
+
+    fn tell(&mut self, index: usize, event: Event) {
+        let now = self.agent_time();
+        let Some(host) = self.hosts.get_mut(index) else { return };
+        let actions = host.agent.handle(now, event, &host.disk);
+        self.carry_out(index, actions);
+    }
+
+    fn agent_time(&self) -> Micros {
+        Micros::from_millis(self.now.0)
+    }
+
+    fn carry_out(&mut self, index: usize, actions: Vec<Action>) {
+        for action in actions {
+            self.carry_out_one(index, action);
+        }
+    }
+
+    fn carry_out_one(&mut self, index: usize, action: Action) {
+        let now = self.now;
+        let Some(host) = self.hosts.get_mut(index) else { return };
+        let (id, boot) = (host.id, host.boot);
+        match action {
+            Action::Ask(ask) => {
+                let inventory = host.inventory();
+                let request = host.agent.work_request(ask, inventory, &host.disk);
+                let call = |to| Command::Ask { to, host: id, request };
+                self.call(index, CallOf::Ask(ask), ASK_TIMEOUT, call);
+            }
+            Action::Beat => {
+                let request = host.agent.heartbeat_request(&host.disk);
+                let (holding, reported) = (request.holding, request.reported);
+                let call = |to| Command::Heartbeat { to, host: id, holding, reported };
+                self.call(index, CallOf::Beat, CALL_TIMEOUT, call);
+            }
+            Action::Report(lease) => match host.report(lease).cloned() {
+                Some(report) => {
+                    let uploaded = checkpoint_of(&report);
+                    let call = |to| Command::Report { to, host: id, report, uploaded };
+                    self.call(index, CallOf::Report(lease), CALL_TIMEOUT, call);
+                }
+                None => {
+                    let lost = ReportError::NotWanted("there is no such result".into());
+                    self.soon(index, Event::Report(lease, Err(lost)));
+                }
+            },
+            Action::Release(leases, reason) => {
+                let of = CallOf::Release(leases.clone());
+                let call = |to| Command::Release { to, host: id, leases, reason };
+                self.call(index, of, CALL_TIMEOUT, call);
+            }
+            Action::Fetch(blob, _, _) => {
+                let takes = self.transfer_time(index);
+                let event = Box::new(Event::BlobReady(blob.sha256));
+                self.later(takes, Happening::Told { host: index, boot, event });
+            }
+            Action::Upload(lease, _) => {
+                let faults = self.faults();
+                let takes = self.transfer_time(index);
+                let event = match self.happens(faults.lose) {
+                    true => Event::UploadFailed(lease, UploadError::Later(CallError::default())),
+                    false => Event::Uploaded(lease, Uploaded::Sent),
+                };
+                let event = Box::new(event);
+                self.later(takes, Happening::Told { host: index, boot, event });
+            }
+            Action::Start(lease, _) => {
+                let lease_id = lease.id;
+                let takes = host.start(lease, now);
+                self.later(takes, Happening::UnitEnds { host: index, boot, lease: lease_id });
+            }
+            Action::HandOver(lease, shard) => {
+                if host.hand_over(lease, shard) {
+                    self.later(Millis(0), Happening::UnitEnds { host: index, boot, lease });
+                }
+            }
+            Action::StopAfterBatch(lease) => {
+                if let Some(takes) = host.stop_after_batch(lease, now) {
+                    self.later(takes, Happening::UnitEnds { host: index, boot, lease });
+                }
+            }
+            Action::StopNow(lease) => {
+                host.kill(lease);
+                self.soon(index, Event::UnitFailed(lease, UnitError::Stopped, None));
+            }
+            Action::Kill(lease) => host.kill(lease),
+            Action::DeleteResult(lease) => host.delete_result(lease),
+            Action::Evict(blob) => host.evict(&blob),
+            Action::CancelFetch(_) | Action::Unpin(_) | Action::SetShare(..) | Action::Exit => {}
+        }
+    }
+
+    fn soon(&mut self, index: usize, event: Event) {
+        let boot = self.hosts.get(index).map_or(0, |host| host.boot);
+        self.later(Millis(0), Happening::Told { host: index, boot, event: Box::new(event) });
+    }
+
+    /// How long a blob takes: longer while the network is slow, and at least until it is there again.
+    fn transfer_time(&mut self, index: usize) -> Millis {
+        let faults = self.faults();
+        let slow = self.happens(faults.lag);
+        let takes = Millis(u64::from(if slow { self.below(5_000) } else { 1 + self.below(30) }));
+        let silent_until = self.hosts.get(index).map_or(self.now, |host| host.silent_until);
+        if silent_until > self.now { Millis((silent_until - self.now).0 + takes.0) } else { takes }
+    }
+
+    /// Makes a call; without an answer it fails when its time is over.
+    fn call(
+        &mut self,
+        index: usize,
+        of: CallOf,
+        timeout: Millis,
+        command: impl FnOnce(ReplyTo) -> Command,
+    ) {
+        let Some(host) = self.hosts.get(index) else { return };
+        let (boot, is_silent) = (host.boot, host.silent_until > self.now);
+        self.count += 1;
+        let to = ReplyTo(self.count);
+        self.calls.insert(to, Call { host: index, boot, of });
+        self.later(timeout, Happening::CallTimesOut { to });
+        if !is_silent {
+            self.send(command(to));
+        }
+    }
+
+    pub(super) fn call_times_out(&mut self, to: ReplyTo) {
+        if let Some(Call { host, boot, of }) = self.calls.remove(&to) {
+            self.told(host, boot, of.failed(None));
+        }
+    }
+
+    /// An answer reaches a host, unless its network is cut, or it has crashed or given the call up.
+    pub(super) fn heard(&mut self, to: ReplyTo, answer: Result<Box<Answer>, ApiError>) {
+        let now = self.now;
+        let Some(call) = self.calls.get(&to) else { return };
+        let Some(host) = self.hosts.get_mut(call.host) else { return };
+        if host.boot != call.boot || host.silent_until > now {
+            return;
+        }
+        let Some(Call { host: index, boot, of }) = self.calls.remove(&to) else { return };
+        let event = match answer {
+            Err(error) => Some(of.failed(Some(&error))),
+            Ok(answer) => {
+                match &*answer {
+                    Answer::Work(work) => host.count_leases(&work.leases),
+                    Answer::Report(report) if report.state == ReportState::Acknowledged => {
+                        self.acknowledged.insert(report.lease);
+                    }
+                    _ => {}
+                }
+                of.answered(*answer)
+            }
         };
-        let to = self.caller(index, Some(report.lease));
-        self.send(Command::Report { to, host, report, uploaded });
+        if let Some(event) = event {
+            self.told(index, boot, event);
+        }
     }
 
     pub(super) fn unit_ends(&mut self, index: usize, boot: u64, lease: LeaseId) {
+        let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else { return };
+        if let Some(shard) = host.missing_shard(lease) {
+            return self.tell(index, Event::ShardNeeded(lease, shard));
+        }
         let faults = self.faults();
         let (crash, vanish) = (self.happens(faults.crash), self.happens(faults.vanish));
         let fate = if self.happens(faults.fail) {
-            if self.below(2) == 0 { Fate::Fails } else { Fate::Explodes }
+            if self.below(2) == 0 { Fate::Fails } else { Fate::Diverges }
         } else if self.happens(faults.lie) {
             Fate::Lies
         } else if self.happens(faults.part) {
@@ -69,38 +281,19 @@ impl World {
         let away = Millis(u64::from(self.below(60_000)));
         let kept = self.below(2) == 0;
         let now = self.now;
-        let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else { return };
-        if !crash || kept {
-            host.finish(lease, fate);
-        }
+        let Some(host) = self.hosts.get_mut(index) else { return };
+        let result = if !crash || kept { host.finish(lease, fate) } else { None };
         self.outcome.host_faults += u64::from(crash || vanish);
         if crash {
-            host.crash(now + away);
+            host.crash();
             let boot = host.boot;
-            self.later(away, Happening::Beat { host: index, boot });
-        } else if vanish {
+            return self.later(away, Happening::Boots { host: index, boot });
+        }
+        if vanish {
             host.silent_until = now + away;
-        } else {
-            self.later(Millis(0), Happening::Beat { host: index, boot });
         }
-    }
-
-    pub(super) fn heard(&mut self, index: usize, boot: u64, answer: Answer) {
-        let now = self.now;
-        let Some(host) = self.hosts.get_mut(index).filter(|host| host.boot == boot) else { return };
-        if host.silent_until > now {
-            return;
-        }
-        match answer {
-            Answer::Work(answer) => host.heard_work(&answer),
-            Answer::Heartbeat(answer) => host.heard_heartbeat(&answer),
-            Answer::Report(answer) => {
-                if answer.state == ReportState::Acknowledged {
-                    self.acknowledged.insert(answer.lease);
-                }
-                host.heard_state(answer.lease, &answer.state);
-            }
-            _ => {}
+        if let Some(result) = result {
+            self.tell(index, Event::UnitEnded(lease, result));
         }
     }
 }

@@ -10,10 +10,13 @@ use super::{
     scenario::{Faults, Scenario},
     server::Server,
 };
+use hosts::Call;
 use rand_chacha::ChaCha8Rng;
+use sojourn_client_core::Event as AgentEvent;
 use sojourn_core::{Answer, Command, CoreConfig, Record, ReplyTo};
 use sojourn_protocol::{
     digest::Digest,
+    error::ApiError,
     ids::{HostId, JobId, LeaseId, TrialId},
     quantity::{SaturatingFrom as _, to_u64},
     seeds,
@@ -21,7 +24,7 @@ use sojourn_protocol::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Virtual hosts look around this often, besides when they hear something.
+/// Time goes by on virtual hosts in steps of this length, besides when they hear something.
 const HOST_BEAT: Millis = Millis(400);
 /// The journal syncs this often.
 const SYNC: Millis = Millis(5);
@@ -34,16 +37,20 @@ const PATIENCE: Millis = Millis::from_secs(48 * 3600);
 
 #[derive(Debug, Clone)]
 enum Happening {
-    /// A host looks around: starts units, asks, reports, shows that it lives.
+    /// A host's program starts.
+    Boots { host: usize, boot: u64 },
+    /// Time goes by on a host.
     Beat { host: usize, boot: u64 },
+    /// An agent is told of an event.
+    Told { host: usize, boot: u64, event: Box<AgentEvent> },
     /// A unit ends.
     UnitEnds { host: usize, boot: u64, lease: LeaseId },
     /// A command reaches the server.
     Arrives(Box<Command>),
-    /// A reply reaches a host.
-    Heard { host: usize, boot: u64, answer: Box<Answer> },
-    /// A host hears that the server knows nothing of its lease.
-    Unknown { host: usize, lease: LeaseId },
+    /// A reply reaches whoever called.
+    Heard { to: ReplyTo, answer: Result<Box<Answer>, ApiError> },
+    /// A call is given up.
+    CallTimesOut { to: ReplyTo },
     /// The job's user comes by, while faults are on.
     User,
     /// An assimilator looks for work.
@@ -65,7 +72,7 @@ pub struct World {
     count: u64,
     chance: ChaCha8Rng,
     /// Who waits for which reply.
-    callers: BTreeMap<ReplyTo, (usize, u64, Option<LeaseId>)>,
+    calls: BTreeMap<ReplyTo, Call>,
     acknowledged: BTreeSet<LeaseId>,
     outcome: Outcome,
 }
@@ -88,7 +95,7 @@ impl World {
             now: UnixMillis(1_000_000),
             count: 0,
             chance: seeds::stream("world", &[scenario.seed]),
-            callers: BTreeMap::new(),
+            calls: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
             outcome: Outcome::default(),
             scenario,
@@ -176,7 +183,7 @@ impl World {
             let class = Digest::of(&[u8::saturating_from(n % self.scenario.classes)]);
             let (slots, millis) = (1 + self.below(2), u64::from(5 + self.below(400)));
             let mut host = Host::new(HostId(u64::from(n)), class, slots, millis);
-            host.line = self.scenario.line;
+            host.bandwidth = self.scenario.line;
             let lies = n > self.scenario.hosts - self.scenario.liars;
             host.lie = lies.then_some(self.scenario.lie);
             self.hosts.push(host);
@@ -184,7 +191,7 @@ impl World {
             let name = format!("host-{n}");
             self.apply(Command::Enrol { to: ReplyTo(0), name, token_sha256 })?;
             let host = self.hosts.len() - 1;
-            self.later(Millis(u64::from(n)), Happening::Beat { host, boot: 0 });
+            self.later(Millis(u64::from(n)), Happening::Boots { host, boot: 0 });
         }
         let blobs: Vec<_> = self.scenario.data.blobs().collect();
         for blob in blobs {
@@ -223,15 +230,13 @@ impl World {
         };
         self.now = self.now.max(at);
         match happening {
+            Happening::Boots { host, boot } => self.boots(host, boot),
             Happening::Beat { host, boot } => self.beat(host, boot),
+            Happening::Told { host, boot, event } => self.told(host, boot, *event),
             Happening::UnitEnds { host, boot, lease } => self.unit_ends(host, boot, lease),
             Happening::Arrives(command) => return self.apply(*command),
-            Happening::Heard { host, boot, answer } => self.heard(host, boot, *answer),
-            Happening::Unknown { host, lease } => {
-                if let Some(host) = self.hosts.get_mut(host) {
-                    host.forget(lease);
-                }
-            }
+            Happening::Heard { to, answer } => self.heard(to, answer),
+            Happening::CallTimesOut { to } => self.call_times_out(to),
             Happening::User => return self.user(),
             Happening::Assimilator => return self.assimilator(),
             Happening::Sync => self.sync()?,

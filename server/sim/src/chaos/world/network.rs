@@ -2,9 +2,8 @@
 
 use super::{Happening, World};
 use crate::chaos::scenario::Faults;
-use sojourn_core::{Command, ReplyTo};
+use sojourn_core::Command;
 use sojourn_protocol::{
-    ids::LeaseId,
     seeds,
     time::{Millis, UnixMillis},
 };
@@ -31,14 +30,6 @@ impl World {
     pub(super) fn later(&mut self, after: Millis, happening: Happening) {
         self.count += 1;
         self.queue.insert((self.now + after, self.count), happening);
-    }
-
-    pub(super) fn caller(&mut self, host: usize, lease: Option<LeaseId>) -> ReplyTo {
-        self.count += 1;
-        let to = ReplyTo(self.count);
-        let boot = self.hosts.get(host).map_or(0, |host| host.boot);
-        self.callers.insert(to, (host, boot, lease));
-        to
     }
 
     pub(super) fn faulty(&self) -> bool {
