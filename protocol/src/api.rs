@@ -112,7 +112,7 @@ pub struct EnrolAnswer {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkRequest {
-    /// What the slots of each of its devices could do with.
+    /// The demand of each device for work.
     pub demand: Vec<Demand>,
     /// Every lease that the host holds and has not reported.
     pub holding: Vec<Held>,
@@ -213,7 +213,7 @@ pub struct WorkAnswer {
     pub leases: Vec<Lease>,
     /// Held leases to drop at once: revoked, settled or unknown.
     pub drop: Vec<LeaseId>,
-    /// What became of `reported`.
+    /// The state of each lease in `reported`.
     pub reports: Vec<ReportAnswer>,
     /// Ask again after this long, or at once when a slot becomes idle.
     pub ask_again: Millis,
@@ -247,7 +247,7 @@ pub struct HeartbeatRequest {
 pub struct HeartbeatAnswer {
     /// Leases to drop at once.
     pub drop: Vec<LeaseId>,
-    /// What became of `reported`.
+    /// The state of each lease in `reported`.
     pub reports: Vec<ReportAnswer>,
     /// Hops to end after the batch that they are at, and to report as far as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -274,7 +274,7 @@ pub struct ReleaseAnswer {
     pub released: Vec<LeaseId>,
 }
 
-/// What became of a report.
+/// The state of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReportAnswer {
@@ -347,7 +347,7 @@ pub struct CollectRequest {
     pub grace: Millis,
 }
 
-/// What was found in the store.
+/// Blobs that were found in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CollectAnswer {

@@ -34,7 +34,7 @@ pub struct TakeRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TakeAnswer {
-    /// What to do; none where nothing came while the request was held.
+    /// The unit to assimilate; none where none came while the request was held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<AssimilationUnit>,
     /// A range of a merge that another leads; never with a unit.
@@ -52,7 +52,7 @@ pub struct RenewRequest {
     pub claim: ClaimId,
 }
 
-/// What was made of an upload; its blobs are in the store.
+/// The version that was produced from an upload; its blobs are in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -117,15 +117,15 @@ pub struct LostRequest {
     pub blob: Digest,
 }
 
-/// What became of an offer, or of a renewal.
+/// The outcome of an offer, or of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OfferAnswer {
-    /// What became of it.
+    /// Its outcome.
     pub offer: Offer,
 }
 
-/// What becomes of offers.
+/// The outcome of offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

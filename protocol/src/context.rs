@@ -1,4 +1,4 @@
-//! What a unit's training depends on beside its rows: the checkpoint that it starts from and its trial's context.
+//! The base checkpoint and the context of a unit: all that its training depends on beside its rows.
 
 use crate::{
     digest::BlobRef,
@@ -68,7 +68,7 @@ impl Base {
     }
 }
 
-/// What the units of one trial have in common.
+/// The context that the units of one trial share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

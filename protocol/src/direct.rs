@@ -14,7 +14,7 @@ pub const DIRECT_UPLOADS: &str = "direct-uploads";
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DirectRequest {
-    /// What it would put there.
+    /// The checkpoint to upload.
     pub checkpoint: BlobRef,
 }
 

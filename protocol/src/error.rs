@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::{error::Error, fmt};
 
-/// What went wrong, in a word that programs can match on.
+/// The kind of error, which programs can match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -83,7 +83,7 @@ impl ErrorKind {
     }
 }
 
-/// What a caller may do after an error.
+/// How a caller may retry after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// The same request again, after a pause.

@@ -36,7 +36,7 @@ pub struct Hop {
     pub shard: Shard,
     /// The first hop's seed ([`crate::seeds::hop`]): the same for all parts of one hop.
     pub seed: u64,
-    /// What the trial's units have in common.
+    /// The context that the trial's units share.
     pub context: Arc<TrialContext>,
     /// The hops that follow, in order; each from its first batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

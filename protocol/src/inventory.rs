@@ -1,4 +1,4 @@
-//! What a host is and has, and what its slots could do with.
+//! A host's inventory, and its demand for work.
 
 use crate::{
     digest::Digest,
@@ -8,14 +8,14 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What a host is and has.
+/// The properties of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Inventory {
     /// Digests of cached blobs.
     pub cached: Vec<Digest>,
-    /// What its slots compute on, each kind once.
+    /// Its devices, each kind once.
     pub devices: Vec<Device>,
     /// Version of the client program.
     pub client: String,
@@ -55,7 +55,7 @@ pub struct Device {
     /// Bytes of memory that one unit may take; unknown where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// What units took there.
+    /// Measurements of units there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measured: Vec<Measured>,
 }
@@ -71,12 +71,12 @@ impl Device {
 /// The name of the device that is the machine's cores.
 pub const CPU: &str = "cpu";
 
-/// What units of one workload took on a device.
+/// Measured time and memory of one workload's units on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// What was trained.
+    /// The workload that was trained.
     pub workload: Workload,
     /// Nanoseconds of training per row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub struct Measured {
     pub out_of_memory: bool,
 }
 
-/// What units have in common that take the same time per row and the same memory.
+/// The properties of units that decide their time per row and their memory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -110,7 +110,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// That of a trial's units.
+    /// The workload of a trial's units.
     #[must_use]
     pub fn of(context: &TrialContext) -> Self {
         let training = &context.config.training;
@@ -125,7 +125,7 @@ impl Workload {
     }
 }
 
-/// What the slots of one device could do with.
+/// The demand of one device's slots for work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! What ingest made of a job's data: blobs, row counts, classes, scaling.
+//! The manifest of a job's data: blobs, row counts, classes, scaling.
 //!
 //! A shard blob is a canonical `.safetensors` file with `x`, `F32 [rows, features]`, unscaled, and
 //! `y`, `I64 [rows]` (class index) or `F32 [rows]` (numeric label), rows in file order. The scaling
@@ -31,7 +31,7 @@ impl Shard {
     }
 }
 
-/// What labels are.
+/// The kind of labels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -99,7 +99,7 @@ pub struct DataManifest {
     /// Names of the feature columns in order; none where the data is arrays, whose values have no
     /// names.
     pub features: Vec<String>,
-    /// What labels are.
+    /// The kind of labels.
     pub labels: Labels,
     /// How features are scaled.
     pub scaling: Scaling,

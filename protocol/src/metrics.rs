@@ -1,4 +1,4 @@
-//! What is said of a model: metrics over rows and classes, each computed here and nowhere else.
+//! Metrics of a model over rows and classes, each computed here and nowhere else.
 //!
 //! Hosts report counts and sums, which combine by addition; the values follow from them.
 //!
@@ -50,7 +50,7 @@ impl ClassDetail {
     }
 }
 
-/// What an evaluation counts beside the loss and the rows whose largest output is the label's.
+/// The counts of an evaluation beside the loss and the rows whose largest output is the label's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

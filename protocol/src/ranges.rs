@@ -1,4 +1,4 @@
-//! What crosses the wire where the merge of a large model is shared out by ranges of its checkpoint.
+//! Messages for the merge of a large model that is divided by ranges of its checkpoint.
 //!
 //! Whoever took the unit leads: it says which ranges are left to do, gets those that others have done, and does some
 //! itself. There are two rounds. In the first each range gives the squares of its change; from all of them the leader
@@ -20,7 +20,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What is to be done with a range.
+/// The task for a range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -42,7 +42,7 @@ impl RangeTask {
     }
 }
 
-/// What was decided over the whole.
+/// The decision over the whole file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -65,7 +65,7 @@ pub struct RangeWork {
     pub least: u64,
     /// Which range.
     pub left: RangeLeft,
-    /// What is to be done with it.
+    /// The task for it.
     pub task: RangeTask,
 }
 
@@ -80,7 +80,7 @@ pub struct RangeLeft {
     pub upload: Digest,
 }
 
-/// What came of a range.
+/// The result of a range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -120,13 +120,13 @@ pub struct LeadRequest {
     pub least: u64,
     /// The round.
     pub task: RangeTask,
-    /// What it hasn't got; with nothing left, its merge isn't shared out any more.
+    /// The ranges that it lacks. With none left, its merge is no longer divided among assimilators.
     pub left: Vec<RangeLeft>,
     /// How long the server may hold the request while nothing is done and there is nothing for the leader to do.
     pub wait: Millis,
 }
 
-/// What others have done, and what the leader is to do itself.
+/// Ranges that others have finished, and a range for the leader itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LeadAnswer {
@@ -137,14 +137,14 @@ pub struct LeadAnswer {
     pub own: Option<u32>,
 }
 
-/// What came of one range.
+/// The result of one range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RangeDone {
     /// Its number.
     pub range: u32,
-    /// What it is.
+    /// The result.
     pub made: RangeMade,
 }
 
@@ -156,6 +156,6 @@ pub struct MadeRequest {
     /// The leader's claim.
     #[serde(rename = "taking")]
     pub claim: ClaimId,
-    /// What came of it.
+    /// The result.
     pub done: RangeDone,
 }

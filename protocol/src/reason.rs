@@ -113,7 +113,7 @@ pub enum WaitReason {
         host: HostId,
         /// Its name.
         name: String,
-        /// What it is in its cool-down for.
+        /// The cause of the cool-down.
         cause: CooldownCause,
     },
     /// No host has the memory for the trial.

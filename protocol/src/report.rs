@@ -1,4 +1,4 @@
-//! What comes back for a lease, and what became of it.
+//! Reports for leases, and their outcomes.
 
 use crate::{
     digest::BlobRef,
@@ -17,11 +17,11 @@ pub use crate::sums::Sums;
 pub struct Report {
     /// The lease.
     pub lease: LeaseId,
-    /// What happened.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What happened to a unit.
+/// The outcome of a unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -140,7 +140,7 @@ pub enum ReportEnd {
     Superseded,
 }
 
-/// What a host hears about a lease that it has reported.
+/// The state of a lease that its host has reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

@@ -110,7 +110,7 @@ impl From<Pace> for u8 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Predict {
-    /// What the model is and how its rows are scaled.
+    /// The model, and how its rows are scaled.
     pub context: TrialContext,
     /// A checkpoint of that context.
     pub checkpoint: Digest,
@@ -127,7 +127,7 @@ pub struct Predict {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunUnit {
-    /// What to do.
+    /// The work to do.
     pub unit: Unit,
     /// Where each blob of [`Unit::blobs`] lies, verified, but for the pending ones.
     pub files: BTreeMap<Digest, PathBuf>,
@@ -195,7 +195,7 @@ pub enum TrainerUpdate {
     PeakMemory(u64),
 }
 
-/// What a trainer says of itself.
+/// The first message of a trainer: its properties.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
@@ -209,7 +209,7 @@ pub struct Hello {
     pub numeric_class: Digest,
     /// Measured floating-point operations per second of that training.
     pub flops: f64,
-    /// What it computes on: `cpu` or `cuda:N`.
+    /// Its device: `cpu` or `cuda:N`.
     #[serde(default = "cpu")]
     pub device: String,
 }

@@ -38,10 +38,10 @@ pub struct Evaluation {
     /// Which rows those are.
     #[serde(default, skip_serializing_if = "is_default")]
     pub split: DataSplit,
-    /// What to count beside loss and hits.
+    /// Counts beside the loss and the hits.
     #[serde(default, skip_serializing_if = "is_default")]
     pub counting: Counting,
-    /// What the trial's units have in common.
+    /// The context that the trial's units share.
     pub context: Arc<TrialContext>,
 }
 
@@ -75,7 +75,7 @@ impl Unit {
         }
     }
 
-    /// What the trial's units have in common.
+    /// The context that the trial's units share.
     #[must_use]
     pub fn context(&self) -> &TrialContext {
         match self {
@@ -108,7 +108,7 @@ impl Unit {
 pub struct Lease {
     /// Its number, never used again.
     pub id: LeaseId,
-    /// What to do.
+    /// The work to do.
     pub unit: Unit,
     /// On which of the host's devices.
     pub device: String,
@@ -139,7 +139,7 @@ pub struct Merge {
     pub position: Position,
     /// Whether what the rule has gathered is used now.
     pub flush: Flush,
-    /// What its loss is looked at before, where the job asks for that.
+    /// The canary check before the merge, where the job asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
 }

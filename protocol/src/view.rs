@@ -123,7 +123,7 @@ pub struct BestView {
 pub struct JobDetail {
     /// The counts.
     pub summary: JobView,
-    /// What was submitted.
+    /// The job as submitted.
     pub spec: JobSpec,
     /// Its data.
     pub data: DataManifest,
@@ -174,7 +174,7 @@ pub struct TrialView {
     pub numeric_class: Option<Digest>,
     /// One entry per evaluated epoch, in order.
     pub curve: Vec<CurvePoint>,
-    /// What ended it, where it has finished otherwise than by its last epoch alone.
+    /// Why it has finished, where that is not the end of its last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
     /// The best epoch by the job's metric.
@@ -209,7 +209,7 @@ pub struct EventView {
     pub position: u64,
     /// When.
     pub at: UnixMillis,
-    /// What kind, e.g. `lease-granted`.
+    /// Its kind, e.g. `lease-granted`.
     pub kind: String,
     /// All of it.
     pub event: serde_json::Value,
@@ -225,7 +225,7 @@ pub struct TrialHistory {
     pub trial: TrialId,
     /// Seed of the job.
     pub job_seed: u64,
-    /// What the trial's units have in common now; see [`TrialHistory::context_of`].
+    /// The context that the trial's units share now; see [`TrialHistory::context_of`].
     pub context: Arc<TrialContext>,
     /// How long the trial was to be before each of its extensions, the earliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -245,7 +245,7 @@ pub struct TrialHistory {
 }
 
 impl TrialHistory {
-    /// What version 1 was made from.
+    /// The base of version 1.
     #[must_use]
     pub fn first_base(&self) -> Base {
         Base::first(seeds::initial_weights(self.job_seed, self.trial), self.given)
@@ -316,7 +316,7 @@ pub struct HopRecord {
     pub verified: Option<Verification>,
 }
 
-/// What became of a check of a result.
+/// The outcome of a result's verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

@@ -1,4 +1,4 @@
-//! What a rule gets to know of a result.
+//! The circumstances of a result that a rule depends on.
 
 use sojourn_protocol::{
     ids::Epoch,

@@ -5,7 +5,7 @@ use sojourn_codec::CodecError;
 use sojourn_model::ModelError;
 use sojourn_protocol::spec::RuleFault;
 
-/// What keeps a result from being merged.
+/// Why a result can't be merged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MergeError {
     /// A parameter of the rule is out of its range.
@@ -16,7 +16,7 @@ pub enum MergeError {
     File {
         /// Which one: base, current version, result, merge state.
         file: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         fit: Fit,
     },
     /// A state that doesn't belong to the rule, or not to the version.

@@ -36,7 +36,7 @@ pub enum Pass {
         weight: f64,
         /// Of the change, in the model.
         gain: f64,
-        /// What is done with the sum.
+        /// The step with the sum.
         step: Step,
     },
 }
@@ -56,7 +56,7 @@ pub struct Step {
 /// The part of a step that remembers the steps before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Momentum {
-    /// What stays of it.
+    /// The share of it that stays.
     pub decay: f64,
     /// Of the new one, in the model.
     pub lead: f64,

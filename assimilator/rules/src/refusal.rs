@@ -15,23 +15,23 @@ pub enum Refusal {
     Base {
         /// The unit's base.
         expected: Version,
-        /// What the report says.
+        /// The value of the report.
         actual: Version,
     },
     /// The upload is longer or shorter than reported.
     #[error("the upload has {actual} bytes, {expected} were reported")]
     Size {
-        /// What the report says.
+        /// The value of the report.
         expected: u64,
-        /// What came.
+        /// The value of the upload.
         actual: u64,
     },
     /// The upload isn't what was reported.
     #[error("the upload's digest is `{actual}`, `{expected}` was reported")]
     Digest {
-        /// What the report says.
+        /// The value of the report.
         expected: Digest,
-        /// What came.
+        /// The value of the upload.
         actual: Digest,
     },
     /// No canonical safetensors file.
@@ -50,7 +50,7 @@ pub enum Refusal {
         tensor: String,
         /// The model's.
         expected: Vec<u64>,
-        /// What came.
+        /// The value of the upload.
         actual: Vec<u64>,
     },
     /// A tensor of another type.
@@ -60,7 +60,7 @@ pub enum Refusal {
         tensor: String,
         /// The model's.
         expected: Dtype,
-        /// What came.
+        /// The value of the upload.
         actual: Dtype,
     },
     /// A lineage that can't be read.
@@ -71,7 +71,7 @@ pub enum Refusal {
     Trial {
         /// The unit's.
         expected: TrialId,
-        /// What the checkpoint says.
+        /// The value of the checkpoint.
         actual: TrialId,
     },
     /// A checkpoint of another hop of the trial, or of another job.
@@ -79,9 +79,9 @@ pub enum Refusal {
         "a checkpoint of another hop (it says epoch {epoch}, shard {shard}, and the hop seed differs)"
     )]
     Hop {
-        /// What the checkpoint says.
+        /// The value of the checkpoint.
         epoch: Epoch,
-        /// What the checkpoint says.
+        /// The value of the checkpoint.
         shard: ShardId,
     },
     /// The position isn't one that the unit can end at, or isn't the reported one.
@@ -89,9 +89,9 @@ pub enum Refusal {
     Position {
         /// Which part of whose position.
         what: &'static str,
-        /// What it must be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The result.
         actual: u64,
     },
     /// A mean of squares below zero.
@@ -101,7 +101,7 @@ pub enum Refusal {
         tensor: String,
         /// Where in it.
         index: usize,
-        /// What is there.
+        /// The value that is there.
         value: f32,
     },
     /// It would undo what others have trained.
@@ -123,7 +123,7 @@ pub enum Refusal {
         tensor: String,
         /// Where, in row-major order.
         index: usize,
-        /// What.
+        /// The tensor or value.
         value: f32,
     },
 }

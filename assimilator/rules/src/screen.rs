@@ -11,9 +11,9 @@ use sojourn_protocol::{
     unit::Hop,
 };
 
-/// What the names of Adam's second moments begin with.
+/// The prefix of the names of Adam's second moments.
 const SECOND_MOMENTS: &str = "optimizer.exp_avg_sq.";
-/// What the names of batch norm's running variances end with.
+/// The suffix of the names of batch norm's running variances.
 const VARIANCES: &str = ".running_var";
 
 /// An upload that has passed.
@@ -21,7 +21,7 @@ const VARIANCES: &str = ".running_var";
 pub struct Checked<'a> {
     /// Its name as a blob.
     pub checkpoint: BlobRef,
-    /// What it says of itself; all of it fits the unit and the report.
+    /// Its lineage, which agrees with the unit and the report.
     pub lineage: Lineage,
     /// Its tensors, exactly those of the layout, in the same order.
     pub tensors: Vec<TensorView<'a>>,

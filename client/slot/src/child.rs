@@ -58,7 +58,7 @@ pub(crate) struct Child {
     member: Member,
 }
 
-/// What a trainer is told of a running unit.
+/// The messages to a trainer about its running unit.
 #[derive(Debug)]
 pub(crate) struct Said<'a, Stop> {
     /// It is to stop when this ends; none where it has been told.
@@ -69,7 +69,7 @@ pub(crate) struct Said<'a, Stop> {
     pub(crate) files: UnboundedReceiver<ShardArrived>,
 }
 
-/// What came instead of a line.
+/// Why there is no line.
 #[derive(Debug)]
 pub(crate) enum Broken {
     /// The process has ended, or closed its output.

@@ -15,7 +15,7 @@ pub struct SlotConfig {
     pub trainer: PathBuf,
     /// Threads of units that don't pin them, at least 1.
     pub threads: u32,
-    /// What the trainer computes on.
+    /// The trainer's device.
     pub device: Device,
     /// How much of a GPU's memory the trainer may take; all of it where nothing is said.
     pub gpu_memory: Option<MemoryShare>,
@@ -67,7 +67,7 @@ pub enum Mode {
         /// Threads of each operation.
         threads: u32,
     },
-    /// What the machine does best.
+    /// The fastest arithmetic of the machine.
     Free {
         /// Threads of each operation.
         threads: u32,

@@ -1,4 +1,4 @@
-//! What a slot's trainer computes on.
+//! The device of a slot's trainer.
 
 use sojourn_protocol::quantity::{SaturatingFrom as _, mul_div};
 use std::{fmt, path::PathBuf};

@@ -29,7 +29,7 @@ pub enum SlotError {
     Hello {
         /// The program.
         trainer: PathBuf,
-        /// What it said instead, with the end of its log.
+        /// Its answer, with the end of its log.
         why: String,
     },
     /// The program is of another version.

@@ -17,7 +17,7 @@ pub(crate) struct Augmenter {
 }
 
 impl Augmenter {
-    /// What the trial asks for; `None` where that is nothing.
+    /// The trial's augmentation; `None` where there is none.
     pub(crate) fn of(context: &TrialContext) -> Result<Option<Self>, TrainError> {
         let Some(augment) = context.config.training.augment else { return Ok(None) };
         let &[channels, height, width] = context.shape.as_slice() else {

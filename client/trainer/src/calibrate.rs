@@ -19,7 +19,7 @@ use sojourn_protocol::{
 use std::{collections::BTreeMap, ops::ControlFlow, time::Instant};
 use tch::Device;
 
-/// What the calibration found.
+/// The result of the calibration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Calibration {
     /// Equal digests, bit-identical arithmetic.

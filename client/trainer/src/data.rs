@@ -21,7 +21,7 @@ pub(crate) struct Dataset {
     pub(crate) x: Tensor,
     /// `[rows]`: class indices, or numbers in single precision.
     pub(crate) y: Tensor,
-    /// What `y` holds.
+    /// The type of `y`.
     labels: Labels,
     bytes: usize,
 }

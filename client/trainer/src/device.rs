@@ -7,7 +7,7 @@ use crate::error::TrainError;
 use std::{fmt, str::FromStr};
 use tch::{Cuda, Device};
 
-/// What `--device` names.
+/// The device that `--device` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeviceChoice {
     /// The machine's cores.

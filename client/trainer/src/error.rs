@@ -10,7 +10,7 @@ use sojourn_protocol::{
 use std::{io, path::PathBuf};
 use tch::TchError;
 
-/// What went wrong in a unit.
+/// Why a unit failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrainError {
     /// The model's fault, or its learning rate's: the numbers left the finite.
@@ -28,7 +28,7 @@ pub(crate) enum TrainError {
     /// A file can't be read or written.
     #[error("can't {verb} `{}`", path.display())]
     File {
-        /// What was tried.
+        /// The operation that failed.
         verb: &'static str,
         /// On which file.
         path: PathBuf,
@@ -38,9 +38,9 @@ pub(crate) enum TrainError {
     /// A file isn't what it should be.
     #[error("`{what}` can't be read")]
     Blob {
-        /// What it is for.
+        /// Its use.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         source: CodecError,
     },
     /// There is no such model.
@@ -75,7 +75,7 @@ impl TrainError {
 const NO_MEMORY: &[&str] =
     &["out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED"];
 
-/// What libtorch's words are about.
+/// The kind of an error of libtorch.
 pub(crate) fn kind_of(message: &str) -> FailureKind {
     let no_memory = NO_MEMORY.iter().any(|words| message.contains(words));
     if no_memory { FailureKind::OutOfMemory } else { FailureKind::Trainer }

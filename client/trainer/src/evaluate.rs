@@ -16,12 +16,12 @@ const NUMBERS: u64 = 1 << 22;
 /// Rows that are enough to keep the machine busy.
 const MAX_ROWS: u64 = 1024;
 
-/// What to compute.
+/// The quantities to compute.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measure {
     /// The loss; it says what labels are.
     pub(crate) loss: Loss,
-    /// What to count beside it.
+    /// Counts beside it.
     pub(crate) counting: Counting,
 }
 

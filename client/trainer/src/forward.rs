@@ -11,7 +11,7 @@ const MOMENTUM: f64 = 0.1;
 /// Added to variances: PyTorch's default.
 const EPS: f64 = 1e-5;
 
-/// What the forward pass is for.
+/// The purpose of the forward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Batch norm goes by the batch and moves its running statistics; dropout drops.

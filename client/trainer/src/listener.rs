@@ -1,4 +1,4 @@
-//! What listens to a running unit.
+//! Listeners to a running unit.
 
 use sojourn_protocol::{digest::Digest, quantity::Micros, trainer::TrainerUpdate};
 use std::{

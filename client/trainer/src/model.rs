@@ -42,7 +42,7 @@ pub(crate) struct Model {
     running: Tensor,
     /// The buffers one by one, each batch norm's running mean before its running variance.
     pub(crate) buffers: Vec<Tensor>,
-    /// What the checkpoint said of itself.
+    /// The lineage of the checkpoint.
     pub(crate) lineage: Lineage,
 }
 

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 pub struct Options {
     /// Threads of each operation, at least 1.
     pub threads: u32,
-    /// What they compute on.
+    /// Their device.
     pub device: DeviceChoice,
 }
 

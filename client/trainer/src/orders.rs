@@ -1,4 +1,4 @@
-//! What the slot says while a unit runs, shared by the thread that hears it and the one that computes.
+//! Messages of the slot while a unit runs, shared by the thread that reads them and the one that computes.
 
 use sojourn_protocol::{
     digest::Digest,
@@ -21,7 +21,7 @@ pub(crate) struct Orders {
     changed: Condvar,
 }
 
-/// What is said of one unit.
+/// The messages about one unit.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     stop: AtomicBool,

@@ -16,7 +16,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(2);
 /// How much of a rest that took too long is made up for by computing without rests.
 const MAX_CREDIT: Duration = Duration::from_millis(500);
 
-/// What a share is counted of.
+/// The time that a share is counted of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meter {
     /// Processor time: that in which others had the core is as good as a rest.

@@ -28,7 +28,7 @@ pub(crate) struct Batch {
     pub(crate) batch: u32,
 }
 
-/// What a batch came to, still on the device.
+/// The result of a batch, still on the device.
 #[derive(Debug)]
 struct Unread {
     batch: Batch,

@@ -1,4 +1,4 @@
-//! What an evaluation counts beside the loss: hits among the largest outputs, and rows by class.
+//! Counts of an evaluation beside the loss: hits among the largest outputs, and rows by class.
 
 use crate::error::TrainError;
 use sojourn_protocol::{
@@ -103,7 +103,7 @@ impl ClassTally {
         }
     }
 
-    /// What was counted.
+    /// The counts.
     pub(crate) fn finish(self) -> Result<Option<ByClass>, TrainError> {
         Ok(match &self.counts {
             Counts::Nothing => None,

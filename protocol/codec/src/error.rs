@@ -2,7 +2,7 @@
 
 use crate::dtype::Dtype;
 
-/// What is wrong with a file, or with tensors to encode.
+/// Why a file isn't valid, or tensors can't be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     /// The file ends before its header does.
@@ -14,7 +14,7 @@ pub enum CodecError {
     /// The header claims to be larger than any that is accepted.
     #[error("not a safetensors file: a header of {bytes} bytes is over the limit of {limit}")]
     HeaderTooLarge {
-        /// What the header claims.
+        /// The size that the header claims.
         bytes: u64,
         /// The limit.
         limit: u64,
@@ -61,9 +61,9 @@ pub enum CodecError {
     /// The file is shorter or longer than its header says.
     #[error("the file has {actual} bytes, its header says {expected}")]
     Length {
-        /// What the header says.
+        /// The size by the header.
         expected: u64,
-        /// What there is.
+        /// The size that there is.
         actual: u64,
     },
     /// A name that can't be used.
@@ -77,9 +77,9 @@ pub enum CodecError {
     DataLength {
         /// The tensor.
         tensor: String,
-        /// What the shape takes.
+        /// The size of the shape.
         expected: u64,
-        /// What there is.
+        /// The size that there is.
         actual: u64,
     },
     /// A tensor was read as another type than its own.
@@ -87,9 +87,9 @@ pub enum CodecError {
     WrongDtype {
         /// The tensor.
         tensor: String,
-        /// What it was read as.
+        /// The type that it was read as.
         expected: Dtype,
-        /// What it holds.
+        /// Its type.
         actual: Dtype,
     },
 }

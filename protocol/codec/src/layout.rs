@@ -113,7 +113,7 @@ pub fn encode_described(tensors: &[Tensor], key: &str, text: &str) -> Result<Vec
     write_file(tensors, Some(Description { key, text }))
 }
 
-/// What `__metadata__` says.
+/// The text of `__metadata__`.
 #[derive(Debug, Clone, Copy)]
 struct Description<'a> {
     key: &'a str,

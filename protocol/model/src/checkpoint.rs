@@ -29,7 +29,7 @@ pub fn optimizer_slots(optimizer: &Optimizer) -> &'static [&'static str] {
     }
 }
 
-/// What every checkpoint of a trial consists of; the same for all its versions.
+/// The tensors of every checkpoint of a trial; the same for all its versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointLayout {
     network: Network,
@@ -43,7 +43,7 @@ impl CheckpointLayout {
     /// The checkpoints of a trial.
     ///
     /// # Errors
-    /// What [`crate::validate`] refuses.
+    /// As [`crate::validate`].
     pub fn of(context: &TrialContext) -> Result<Self, ModelError> {
         let network = validate(&context.config, &context.shape, context.outputs)?;
         let spec = |tensor: Parameter| TensorSpec::new(tensor.name, Dtype::F32, tensor.shape);

@@ -2,7 +2,7 @@
 
 use sojourn_codec::CodecError;
 
-/// What is wrong with an architecture and its data, or with a checkpoint's lineage.
+/// Why an architecture doesn't fit its data, or a checkpoint's lineage isn't valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// A row needs at least one side, and each side at least one value.
@@ -19,7 +19,7 @@ pub enum ModelError {
     /// A residual network of this depth isn't defined.
     #[error("`depth` is {depth}, which isn't 9n + 2 (11, 20, 29 and so on, up to {limit})")]
     Depth {
-        /// What was asked for.
+        /// The requested value.
         depth: u32,
         /// The deepest that is accepted.
         limit: u32,
@@ -27,7 +27,7 @@ pub enum ModelError {
     /// A crop that could leave nothing of an image.
     #[error("`crop` is {crop}, more than the images' shorter side, {side}")]
     Crop {
-        /// What was asked for.
+        /// The requested value.
         crop: u32,
         /// Height or width, whichever is less.
         side: u32,

@@ -15,7 +15,7 @@ use sojourn_protocol::{seeds, unit::TrialContext};
 /// the same seed where no one has a reason for another).
 ///
 /// # Errors
-/// What [`crate::validate`] refuses.
+/// As [`crate::validate`].
 pub fn initial_checkpoint(
     context: &TrialContext,
     seed: u64,

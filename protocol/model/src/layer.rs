@@ -3,7 +3,7 @@
 /// A layer with tensors of its own: `layers.{index}.weight` and so on, as PyTorch would name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layer {
-    /// What it computes.
+    /// Its function.
     pub kind: LayerKind,
     /// Inputs of each output: features, or input channels.
     pub inputs: u64,
@@ -13,7 +13,7 @@ pub struct Layer {
     pub bias: bool,
 }
 
-/// What a layer computes.
+/// The function of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerKind {
     /// `y = x W^T + b`, weight `[outputs, inputs]`.
@@ -44,11 +44,11 @@ pub struct Parameter {
     pub name: String,
     /// Its shape.
     pub shape: Vec<u64>,
-    /// What it holds before training.
+    /// Its values before training.
     pub start: Start,
 }
 
-/// What a tensor holds before training.
+/// The values of a tensor before training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// Numbers uniform in `±1/sqrt(fan_in)`.
@@ -72,7 +72,7 @@ impl Layer {
         Self { kind, inputs: channels, outputs: channels, bias: true }
     }
 
-    /// What is trained: the weight and, where there is one, the bias after it.
+    /// The trained tensors: the weight and, where there is one, the bias after it.
     pub(crate) fn parameters(&self, index: usize) -> impl Iterator<Item = Parameter> + use<> {
         let (shape, weight, bias) = match self.kind {
             LayerKind::Linear => (vec![self.outputs, self.inputs], self.uniform(), self.uniform()),

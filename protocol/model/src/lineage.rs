@@ -1,4 +1,4 @@
-//! What a checkpoint says of itself: whose it is and where it stands.
+//! The lineage of a checkpoint: its trial and its position.
 
 use crate::error::ModelError;
 use sojourn_protocol::{

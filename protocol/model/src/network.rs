@@ -8,7 +8,7 @@ use crate::{
 };
 use sojourn_protocol::spec::{Architecture, Augment, TrialConfig};
 
-/// What one architecture computes over rows of one shape, in order.
+/// The steps of one architecture over rows of one shape, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
     steps: Vec<Step>,
@@ -18,7 +18,7 @@ impl Network {
     /// The network of `architecture` for rows of `shape` and this many outputs.
     ///
     /// # Errors
-    /// What [`crate::validate`] refuses of it.
+    /// As [`crate::validate`].
     pub fn of(
         architecture: &Architecture,
         shape: &[u32],
@@ -48,7 +48,7 @@ impl Network {
         self.steps.iter().filter_map(Step::layer)
     }
 
-    /// What is trained, in order of computation, each layer's weight before its bias.
+    /// The trained tensors in order of computation, each layer's weight before its bias.
     pub fn parameters(&self) -> impl Iterator<Item = Parameter> {
         self.layers().enumerate().flat_map(|(index, layer)| layer.parameters(index))
     }
@@ -115,7 +115,7 @@ pub fn validate(config: &TrialConfig, shape: &[u32], outputs: u32) -> Result<Net
 /// Floating-point operations of one row's forward pass; training takes about three times as many.
 ///
 /// # Errors
-/// What [`validate`] refuses.
+/// As [`validate`].
 pub fn flops_per_row(
     architecture: &Architecture,
     shape: &[u32],

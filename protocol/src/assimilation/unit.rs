@@ -20,9 +20,9 @@ pub struct AssimilationUnit {
     pub claim: ClaimId,
     /// It is given to another where nothing is offered for it, and it isn't renewed, for this long.
     pub term: Millis,
-    /// What was to be done; holds the base, the seeds and the context.
+    /// The hop that was trained; it holds the base, the seeds and the context.
     pub hop: Hop,
-    /// What the host reported.
+    /// The host's report.
     pub trained: Trained,
     /// The position that the checkpoint must say.
     pub expected_end: Position,

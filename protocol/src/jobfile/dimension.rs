@@ -13,7 +13,7 @@ const WAYS: &[&str] = &["choice", "uniform", "log_uniform", "int", "points"];
 const RANGES: &[(&str, Spread)] =
     &[("uniform", Spread::Uniform), ("log_uniform", Spread::LogUniform), ("int", Spread::Integer)];
 
-/// What numbers are allowed.
+/// The numbers that are allowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Bounds {
     /// Anything above 0.

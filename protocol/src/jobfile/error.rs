@@ -1,4 +1,4 @@
-//! What is wrong with a job file, with the line and the key of each problem.
+//! Problems of a job file, with the line and the key of each.
 
 use std::fmt;
 

@@ -10,7 +10,7 @@ use crate::{
     spec::{Architecture, Init, ModelSpace, Scale},
 };
 
-/// What is in a model file that an `init` names.
+/// The contents of a model file that an `init` names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InitModel {
     /// Its architecture.

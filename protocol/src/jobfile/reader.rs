@@ -144,7 +144,7 @@ impl<'a> Node<'a> {
         self.refuse(format!("is {}; {wanted} is wanted", self.describe()))
     }
 
-    /// What is there, for messages.
+    /// The text that is there, for messages.
     pub(super) fn describe(&self) -> String {
         match self.value {
             DeValue::String(text) => {

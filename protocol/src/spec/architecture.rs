@@ -51,7 +51,7 @@ pub struct Mlp {
 pub struct Cnn {
     /// Channels of each convolution, at least one.
     pub channels: Vec<u32>,
-    /// What is taken of each 2x2 square.
+    /// How each 2x2 square is pooled.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pool: Pool,
     /// Convolutions from one pooling to the next, at least 1.
@@ -101,7 +101,7 @@ impl Resnet {
     }
 }
 
-/// What is taken of each 2x2 square.
+/// How each 2x2 square is pooled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

@@ -1,4 +1,4 @@
-//! What a concrete configuration must keep to, wherever it comes from: a job file, a notebook, a curl.
+//! Checks of a configuration, wherever it comes from: a job file, a notebook, a call by curl.
 //!
 //! The job file's reader says the same with line and key; this is the last word, at the server.
 

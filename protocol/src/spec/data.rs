@@ -155,7 +155,7 @@ pub struct SourceSpec {
     pub labels: Option<String>,
 }
 
-/// What kind of file a name says it is.
+/// The kind of file by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// Text, a row a line.

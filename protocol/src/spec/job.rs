@@ -17,7 +17,7 @@ pub struct JobSpec {
     pub data: DataSpec,
     /// One entry per `[[model]]` table, at least one.
     pub models: Vec<ModelSpace>,
-    /// What trials of some of these tables start from, where not from random weights.
+    /// Initial weights of some of these tables' trials. The others start from random weights.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub init: Vec<Init>,
     /// How trials are trained.
@@ -61,7 +61,7 @@ pub struct Init {
 pub struct SearchSpec {
     /// The procedure.
     pub method: SearchMethod,
-    /// What trials are compared by.
+    /// The metric that trials are compared by.
     pub metric: Metric,
     /// Is more better?
     pub goal: Goal,

@@ -26,7 +26,7 @@ pub enum RuleSpec {
     /// `W <- W + (1 - alpha) s(t) (W_c - W)`: VC-ASGD (Atre et al., 2021), and with a weight for staleness
     /// `FedAsync` (Xie et al., 2019).
     VcAsgd {
-        /// What stays of the current model.
+        /// The share of the current model that stays.
         alpha: Alpha,
         /// `s`.
         staleness: Staleness,
@@ -62,7 +62,7 @@ pub enum RuleSpec {
     },
 }
 
-/// What VC-ASGD keeps of the current model.
+/// The share of the current model that VC-ASGD keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -114,7 +114,7 @@ pub enum Outer {
     },
 }
 
-/// What becomes of the trial's optimiser state when a result is merged.
+/// How the trial's optimiser state is merged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -124,7 +124,7 @@ pub enum OptimizerMerge {
     /// All zeros: a host's own momentum and that of the models that are merged don't add up.
     #[default]
     Reset,
-    /// That of the result which came last.
+    /// The state of the result that came last.
     Last,
 }
 
@@ -135,7 +135,7 @@ pub enum OptimizerMerge {
 pub struct MergeSpec {
     /// The rule for parameters.
     pub rule: RuleSpec,
-    /// What becomes of optimiser state.
+    /// How optimiser state is merged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub optimizer: OptimizerMerge,
     /// A result whose loss on held-out rows is more than so many times the current version's is refused, in

@@ -1,4 +1,4 @@
-//! What rules look like as JSON, and what is refused.
+//! Merge rules as JSON, and the values that are refused.
 
 use super::*;
 

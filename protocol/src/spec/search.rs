@@ -1,4 +1,4 @@
-//! What a search compares trials by, and what its evaluations have to count for that.
+//! The metric that a search compares trials by, and the counts that its evaluations need for it.
 
 use super::{DEFAULT_TOP_K, Goal, Loss, Metric, SearchMethod, SearchSpec};
 use crate::{
@@ -78,7 +78,7 @@ impl SearchSpec {
         }
     }
 
-    /// What the search's own evaluations count: what its metric needs.
+    /// The counts of the search's own evaluations: those that its metric needs.
     #[must_use]
     pub fn counting(&self, labels: &Labels) -> Counting {
         match self.metric {
@@ -88,7 +88,7 @@ impl SearchSpec {
         }
     }
 
-    /// What evaluations outside the search count: all that there is.
+    /// The counts of evaluations outside the search: all that there are.
     #[must_use]
     pub fn full_counting(&self, labels: &Labels) -> Counting {
         let by_class = match labels {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The most epochs that a trial may train for.
 pub const MAX_EPOCHS: u32 = 1_000_000;
 
-/// What is minimised.
+/// The loss that is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -137,7 +137,7 @@ pub struct TrainingConfig {
     pub epochs: u32,
     /// Rows in a batch, at least 1.
     pub batch_size: u32,
-    /// What is minimised.
+    /// The loss that is minimised.
     pub loss: Loss,
     /// The optimiser.
     pub optimizer: Optimizer,
@@ -173,7 +173,7 @@ pub struct TrainingSpace {
     pub epochs: u32,
     /// Rows in a batch.
     pub batch_size: Dimension<u32>,
-    /// What is minimised; the same for all trials.
+    /// The loss that is minimised; the same for all trials.
     pub loss: Loss,
     /// The optimiser.
     pub optimizer: OptimizerSpace,

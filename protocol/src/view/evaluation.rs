@@ -46,7 +46,7 @@ pub enum EvaluationState {
     },
 }
 
-/// What an evaluation gave.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EvaluationResult {
@@ -60,7 +60,7 @@ pub struct EvaluationResult {
 }
 
 impl EvaluationView {
-    /// What it gave, once it is done.
+    /// Its result, once it is done.
     #[must_use]
     pub const fn result(&self) -> Option<&EvaluationResult> {
         match &self.state {

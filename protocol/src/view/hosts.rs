@@ -23,7 +23,7 @@ pub struct HostView {
     pub seen_at: Option<UnixMillis>,
     /// Slots in all.
     pub slots: u32,
-    /// What they compute on; none until it has said so.
+    /// Its devices; none until it has sent its inventory.
     pub devices: Vec<DeviceView>,
     /// Blobs in its cache.
     pub cached: u64,
@@ -92,7 +92,7 @@ pub struct DeviceView {
     /// Bytes of memory that one unit may take; unknown where none are said.
     #[serde(default)]
     pub memory: Option<u64>,
-    /// What units took there, as the host measured.
+    /// Measurements of units there, made by the host.
     #[serde(default)]
     pub measured: Vec<Measured>,
     /// How far the server's estimates of units' times lay from what they took there, lately: thousandths of
@@ -129,7 +129,7 @@ pub struct HeldView {
     pub job: JobId,
     /// The trial.
     pub trial: TrialId,
-    /// What it is: `train` or `evaluate`, epoch and shards.
+    /// The unit: `train` or `evaluate`, epoch and shards.
     pub unit: String,
     /// Whether the host said that it runs.
     pub running: bool,

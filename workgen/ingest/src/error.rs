@@ -1,4 +1,4 @@
-//! What can be wrong with data, and where.
+//! Errors of data, with their place.
 
 use std::{fmt, io, path::PathBuf};
 
@@ -11,7 +11,7 @@ pub enum IngestError {
     Data {
         /// Where.
         at: Box<Place>,
-        /// What.
+        /// The tensor or value.
         problem: Problem,
     },
     /// A path that leads nowhere.
@@ -61,7 +61,7 @@ pub enum IngestError {
         "`data.shape` {shape:?} has {values} values, but `{file}` has {features} feature columns"
     )]
     Shape {
-        /// What the job asks for.
+        /// The job's own setting.
         shape: Vec<u32>,
         /// Its product.
         values: u32,
@@ -73,7 +73,7 @@ pub enum IngestError {
     /// The job's shape isn't that of the array's rows.
     #[error("`data.shape` is {shape:?}, but a row of `{file}` is {actual:?}")]
     ArrayShape {
-        /// What the job asks for.
+        /// The job's own setting.
         shape: Vec<u32>,
         /// Shape of a row.
         actual: Vec<u32>,
@@ -85,7 +85,7 @@ pub enum IngestError {
         "`data.shards` is {shards}, but only {rows} of {total} rows are left to train on; at least one row a shard is needed"
     )]
     TooManyShards {
-        /// What the job asks for.
+        /// The job's own setting.
         shards: u32,
         /// Rows to train on.
         rows: u64,
@@ -112,11 +112,11 @@ pub enum IngestError {
     /// The operating system refused something.
     #[error("can't {action} `{path}`")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
         /// With which file.
         path: PathBuf,
-        /// What it said.
+        /// Its text.
         source: io::Error,
     },
     /// Tensors that can't be encoded.
@@ -147,7 +147,7 @@ pub enum FetchError {
     Status {
         /// Its status, with the reason.
         status: String,
-        /// What can be done about it.
+        /// The way to solve it.
         hint: &'static str,
     },
     /// There is no request that could be sent: a scheme that nobody knows, redirects without an end.
@@ -163,7 +163,7 @@ pub enum FetchError {
         /// Of the last attempt.
         reason: String,
     },
-    /// What lies there changed during the download, or the server mixed up the parts.
+    /// The file changed during the download, or the server mixed up the parts.
     #[error("the server sent another part, or another version, than it was asked for")]
     Mixed,
     /// Nothing says who is asking.
@@ -216,7 +216,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong at a [`Place`].
+/// The problem at a [`Place`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant's message says it")]

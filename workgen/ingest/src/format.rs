@@ -52,7 +52,7 @@ pub(crate) fn open(
     Ok(Box::new(arrays))
 }
 
-/// What a file is read as.
+/// How a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Csv,
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// What a file is by its first bytes; its name must not say otherwise.
+/// The kind of a file by its first bytes. Its name must not contradict it.
 fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
     let start = file.start()?;
     if start.is_empty() {

@@ -68,7 +68,7 @@ use std::{
 /// A job's data as shards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ingested {
-    /// What was made.
+    /// The manifest of the data.
     pub manifest: DataManifest,
     /// Where each blob of the manifest lies, named by its digest.
     pub files: BTreeMap<Digest, PathBuf>,
@@ -105,7 +105,7 @@ pub fn check(
     survey(spec, base_dir, spool, progress)?.check(&cut, progress)
 }
 
-/// What a job's data would be cut into.
+/// The shards that a job's data would be cut into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// Shape of one row.
@@ -114,7 +114,7 @@ pub struct Summary {
     pub width: usize,
     /// Names of the feature columns in order; none for arrays.
     pub features: Vec<String>,
-    /// What labels are.
+    /// The kind of labels.
     pub labels: Labels,
     /// Rows of each training shard.
     pub train: Vec<u32>,
@@ -161,7 +161,7 @@ impl Surveyed<'_> {
         &self.data.shape
     }
 
-    /// What labels are.
+    /// The kind of labels.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.data.labels

@@ -7,7 +7,7 @@ use sojourn_protocol::{
     spec::{DataSpec, Split},
 };
 
-/// What rows are for.
+/// The use of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Train,

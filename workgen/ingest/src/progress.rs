@@ -1,4 +1,4 @@
-//! What is told while data is read.
+//! Progress while data is read.
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ pub struct ReadOptions<'a> {
     /// Shape of a row as a model takes it: rows of arrays that have it, or are flat, are taken as they
     /// are, whatever `channels` says. Empty: `channels` is the last word.
     pub in_order: &'a [u32],
-    /// What paths are relative to.
+    /// The folder that paths are relative to.
     pub base_dir: &'a Path,
     /// Where a remote file is copied to, until the reader is dropped; made where it isn't there.
     pub spool: &'a Path,
@@ -132,7 +132,7 @@ impl RowReader<'_> {
     /// The next row; `None` after the last.
     ///
     /// # Errors
-    /// What is wrong with it, with file and line or row.
+    /// The problem, with file and line or row.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, IngestError> {
         if !self.rows.advance()? {
             return Ok(None);

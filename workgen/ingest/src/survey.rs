@@ -13,7 +13,7 @@ const MAX_CLASSES: usize = 65_536;
 /// Longest name of a class, in bytes; it bounds what the survey keeps.
 const MAX_LABEL: usize = 1024;
 
-/// What the first pass finds.
+/// The results of the first pass.
 #[derive(Debug, Clone)]
 pub(crate) struct Survey {
     pub(crate) rows: u64,

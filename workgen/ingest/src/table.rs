@@ -1,4 +1,4 @@
-//! What every format is read as: rows of numbers with a label each, in the file's order.
+//! Tables: every format is read as rows of numbers with a label each, in the file's order.
 //!
 //! Must not know formats, and formats must not know shards.
 
@@ -10,7 +10,7 @@ use sojourn_protocol::spec::Channels;
 
 /// A source's rows, to be read as often as asked.
 pub(crate) trait Table: Send + Sync {
-    /// What a row is.
+    /// The schema of the rows.
     fn schema(&self) -> &Schema;
     /// Bytes that a pass reads, for progress.
     fn bytes(&self, pass: Pass) -> u64;
@@ -32,7 +32,7 @@ pub(crate) trait Table: Send + Sync {
     }
 }
 
-/// What a pass wants to know of each row.
+/// The parts of each row that a pass reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// That it is there, and its label.
@@ -70,7 +70,7 @@ pub(crate) trait Rows: Send {
     }
 }
 
-/// What a row of a source is.
+/// The columns and the shape of a source's rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Schema {
     /// The source, as the job writes it.
@@ -91,7 +91,7 @@ pub(crate) struct Schema {
     pub(crate) has_labels: bool,
 }
 
-/// What a caller wants to have of a source.
+/// The parts of a source that a caller reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted<'a> {
     /// Everything, with a label for each row: to train on.
@@ -101,7 +101,7 @@ pub(crate) enum Wanted<'a> {
     Features(&'a [String]),
 }
 
-/// What a source is to be read as.
+/// How a source is to be read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading<'a> {
     pub(crate) channels: Channels,

@@ -62,7 +62,7 @@ struct Side {
     before: u32,
     /// When what is put in can begin, for this chain.
     head: i64,
-    /// What comes behind it in this chain.
+    /// The tail after it in this chain.
     tail: i64,
 }
 

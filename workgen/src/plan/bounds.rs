@@ -108,7 +108,7 @@ fn loads(problem: &Problem) -> u64 {
     ends.map(end).max().unwrap_or(0)
 }
 
-/// What all machines, or the fastest of them for the longest trials, can do.
+/// The capacity of all machines, or of the fastest of them for the longest trials.
 fn capacity(problem: &Problem, best: &Best) -> u64 {
     // By machine: how much slower it is than the best machine of the trial that it suits best, as a fraction.
     let mut slowness = vec![(u64::MAX, 1_u64); problem.machines.len()];

@@ -52,7 +52,7 @@ impl Node {
     }
 }
 
-/// What a hop is.
+/// A hop of the graph.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hop {
     pub(super) trial: u32,

@@ -21,7 +21,7 @@ use super::{
 use sojourn_protocol::quantity::to_usize;
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// What decides at each instant.
+/// The rule that decides at each instant.
 pub(super) trait Rule {
     /// How urgent an idle trial is; the largest first, ties to the lower id.
     fn key(&mut self, scheduler: &ListScheduler<'_>, trial: u32) -> u64;

@@ -11,7 +11,7 @@
 use super::{Problem, ProblemError, problem::MAX_TOTAL_TIME};
 use std::num::IntErrorKind;
 
-/// What is wrong with a file.
+/// Why a file isn't valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenShopError {
     /// Nothing in it.
@@ -24,7 +24,7 @@ pub enum OpenShopError {
     Size {
         /// The line, from one.
         line: usize,
-        /// What stands there.
+        /// The text that stands there.
         found: String,
     },
     /// A duration that is none.
@@ -32,7 +32,7 @@ pub enum OpenShopError {
     Duration {
         /// The line, from one.
         line: usize,
-        /// What stands there.
+        /// The text that stands there.
         found: String,
     },
     /// A whole number that no plan can count with.
@@ -42,7 +42,7 @@ pub enum OpenShopError {
     TooLarge {
         /// The line, from one.
         line: usize,
-        /// What stands there.
+        /// The text that stands there.
         found: String,
     },
     /// A row of another length.

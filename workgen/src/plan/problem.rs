@@ -84,7 +84,7 @@ pub struct Machine {
     pub latency: u64,
 }
 
-/// What is wrong with a problem.
+/// Why a problem isn't valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProblemError {
     /// A list that goes by shard or by machine has another length.

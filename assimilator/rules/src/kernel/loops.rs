@@ -3,7 +3,7 @@
 
 use super::element::Element;
 
-/// What a step does, in `f32`.
+/// The numbers of a step, in `f32`.
 #[derive(Clone, Copy)]
 pub(super) struct Scalars {
     pub(super) weight: f32,

@@ -27,7 +27,7 @@ pub struct Lengths {
     pub what: &'static str,
     /// The model's.
     pub expected: usize,
-    /// What it has.
+    /// The number that it has.
     pub actual: usize,
 }
 

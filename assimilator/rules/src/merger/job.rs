@@ -1,4 +1,4 @@
-//! What is done with the numbers of one tensor, in blocks that go side by side.
+//! The work on the numbers of one tensor, in blocks that run in parallel.
 
 use crate::{
     kernel::{BLOCK, Slices, cut, cut_mut},
@@ -21,7 +21,7 @@ pub(super) struct Job<'a> {
     next: Slices<'a, Number, Number>,
 }
 
-/// What becomes of a tensor.
+/// How a tensor is merged.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum How {
     /// It is the current version's.
@@ -39,7 +39,7 @@ pub(super) struct Kept<'a> {
     momentum: Stream<'a>,
 }
 
-/// What is left to write of a file.
+/// The rest of a file that is still to be written.
 #[derive(Debug, Default)]
 pub(super) struct Rest<'a>(pub(super) &'a mut [u8]);
 

@@ -15,7 +15,7 @@ use sojourn_model::Lineage;
 use sojourn_protocol::spec::OptimizerMerge;
 use std::ops::Range;
 
-/// What a span of a version is made from: bytes of one place in all three files.
+/// The inputs of a span of a version: the same bytes of all three files.
 #[derive(Debug, Clone)]
 pub(super) struct Recipe<'a> {
     pub(super) pass: Pass,
@@ -72,7 +72,7 @@ impl Merger {
         }
     }
 
-    /// What becomes of the tensors of a role.
+    /// How the tensors of a role are merged.
     fn how(&self, role: Role, pass: Pass, share: f64) -> How {
         let blend = |take| How::Pass(Pass::Blend { take, scale: 1.0 });
         match (role, self.optimizer) {

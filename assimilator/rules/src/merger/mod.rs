@@ -42,11 +42,11 @@ pub struct Merger {
 /// A result to merge. The files are canonical checkpoints of the trial, screened as far as they came from a host.
 #[derive(Debug, Clone, Copy)]
 pub struct Update<'a> {
-    /// What the host began from.
+    /// The checkpoint that the host started from.
     pub base: &'a [u8],
     /// The trial's current version.
     pub current: &'a [u8],
-    /// What the host returned.
+    /// The checkpoint that the host returned.
     pub returned: &'a [u8],
     /// The state that was made with the current version; none where that came from hop order.
     pub state: Option<&'a [u8]>,
@@ -69,14 +69,14 @@ pub struct Made {
     pub state: Vec<u8>,
 }
 
-/// What a merge made.
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Merged {
     /// The next version.
     pub made: Made,
     /// The norm of the change that the result brought, over all parameters.
     pub norm: f64,
-    /// What the change was multiplied by: below 1 where it was clipped.
+    /// The factor of the change: below 1 where it was clipped.
     pub scale: f64,
 }
 

@@ -1,11 +1,11 @@
-//! What each tensor of a checkpoint is to a merge.
+//! The role of each tensor of a checkpoint in a merge.
 
 use crate::{error::MergeError, state::bounds};
 use sojourn_codec::CodecError;
 use sojourn_model::{CheckpointLayout, LINEAGE};
 use std::{collections::BTreeSet, ops::Range};
 
-/// What a tensor holds.
+/// The role of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Weights that are trained.

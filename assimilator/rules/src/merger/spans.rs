@@ -34,7 +34,7 @@ pub struct ByteSpan {
     pub slots: Vec<Range<u64>>,
 }
 
-/// What of a merge concerns the files as wholes.
+/// The part of a merge that concerns whole files.
 #[derive(Debug, Clone, Copy)]
 pub struct Whole<'a> {
     /// The first bytes of the state that was made with the current version, at least [`Merger::state_head`], and the
@@ -46,22 +46,22 @@ pub struct Whole<'a> {
     pub arrival: Arrival,
     /// Where the trial stands after the merge.
     pub position: Position,
-    /// What the result says of itself.
+    /// The lineage of the result.
     pub lineage: Lineage,
 }
 
-/// What the merge of a span has to know of the whole.
+/// The decision over the whole file that the merge of a span needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decision {
     /// Changes in the current version's sum.
     pub gathered: u32,
-    /// What the change is multiplied by.
+    /// The factor of the change.
     pub scale: f64,
-    /// What the next version says of itself.
+    /// The lineage of the next version.
     pub lineage: Lineage,
 }
 
-/// What was decided over the whole.
+/// The decision over the whole file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
     /// For the spans.
@@ -119,7 +119,7 @@ impl Merger {
         self.layout.file_bytes()
     }
 
-    /// What of a state isn't in its slots; it comes first.
+    /// The part of a state before its slots.
     #[must_use]
     pub fn state_head(&self) -> Range<u64> {
         self.state.head()

@@ -16,7 +16,7 @@ use std::fmt;
 
 /// A merge rule: a pure function of what it has counted and of what arrives.
 pub trait MergeRule: fmt::Debug + Send + Sync {
-    /// What it keeps for each parameter.
+    /// The slots that it keeps for each parameter.
     fn slots(&self) -> &'static [Slot];
 
     /// What it does with a result; and where no more of them come for now ([`Arrival::flush`]), at the end of an
@@ -39,7 +39,7 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// What the names of its tensors begin with; the parameter's name follows.
+    /// The prefix of its tensors' names; the parameter's name follows.
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {

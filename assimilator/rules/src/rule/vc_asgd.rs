@@ -13,7 +13,7 @@ use sojourn_protocol::spec::{Alpha, Staleness};
 /// `FedAsync`, Xie et al., 2019, algorithm 1).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VcAsgd {
-    /// What stays of the current model.
+    /// The share of the current model that stays.
     pub alpha: Alpha,
     /// The weight of a stale result.
     pub staleness: Staleness,

@@ -12,7 +12,7 @@ const FORMAT: i64 = 1;
 /// Numbers before those of the norms.
 const FIRST: usize = 5;
 
-/// What a rule has counted up to a version.
+/// The counters of a rule up to a version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counters {
     version: Version,

@@ -64,7 +64,7 @@ impl StateLayout {
         Ok(file)
     }
 
-    /// What is before the slots in such a file.
+    /// The part of such a file before its slots.
     pub(crate) fn begin_head(&self, counters: &Counters) -> Vec<u8> {
         let mut head = self.layout.header().to_vec();
         head.resize(self.counters.end, 0);

@@ -1,4 +1,4 @@
-//! What a rule remembers between two results: its counters, and for each parameter its slots.
+//! The state of a rule between two results: its counters, and its slots for each parameter.
 //!
 //! It is kept as a safetensors file beside the checkpoint that it belongs to, both made by one merge and named by one
 //! version:

@@ -13,7 +13,7 @@
 
 use super::{bits::BitReader, take};
 
-/// What of a number is written.
+/// The part of a number that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The difference; its class is its length and the base's exponent, hence its absolute size. Weights,
@@ -33,7 +33,7 @@ pub(super) struct Coding {
     pub(super) offset: u8,
 }
 
-/// What a number becomes.
+/// The coded form of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Code {
     pub(super) symbol: u8,

@@ -2,7 +2,7 @@
 
 use crate::error::CodecError;
 
-/// What is wrong with a delta, or with the two checkpoints that one was wanted for.
+/// Why a delta isn't valid, or can't be made from two checkpoints.
 #[derive(Debug, thiserror::Error)]
 pub enum DeltaError {
     /// The new checkpoint has other tensors than the base, so that nothing can be compared.
@@ -23,15 +23,15 @@ pub enum DeltaError {
     /// The delta declares another length than its base has, or more than is allowed.
     #[error("the delta declares {declared} bytes, where {allowed} are allowed")]
     Length {
-        /// What it declares.
+        /// The declared size.
         declared: u64,
-        /// What it may declare.
+        /// The largest size that it may declare.
         allowed: u64,
     },
     /// The delta's bytes make no sense.
     #[error("the delta is damaged: {0}")]
     Damaged(&'static str),
-    /// What came out isn't what the delta says.
+    /// The result isn't the checkpoint that the delta names.
     #[error("the delta gives another checkpoint than it declares")]
     OtherResult,
     /// The entropy coder failed, for want of memory.

@@ -8,7 +8,7 @@ use super::{
 };
 use sha2::{Digest as _, Sha256};
 
-/// What a delta says of itself at its beginning.
+/// The header of a delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// SHA-256 of the base that it needs.

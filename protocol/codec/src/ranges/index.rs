@@ -4,7 +4,7 @@ use super::piece::{MAX_PIECE_BYTES, Piece};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::{fmt::Write as _, ops::Range};
 
-/// What the first line begins with; the number is the format's.
+/// The beginning of the first line; the number is the format's version.
 const FIRST: &str = "sojourn ranges 1 ";
 const LAST: &str = "end ";
 const MAX_NAME_LENGTH: usize = 100;

@@ -33,7 +33,7 @@ pub enum PieceError {
     /// There are more of them than the index says, or fewer.
     #[error("the range has {actual} bytes or more, its index says {expected}")]
     Length {
-        /// What the index says.
+        /// The value of the index.
         expected: u64,
         /// How many were read.
         actual: u64,
@@ -41,9 +41,9 @@ pub enum PieceError {
     /// They are others.
     #[error("the range's bytes are `{found}`, not `{expected}`")]
     Digest {
-        /// What the index says.
+        /// The value of the index.
         expected: Digest,
-        /// What they are.
+        /// The actual value.
         found: Digest,
     },
 }

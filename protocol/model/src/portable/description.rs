@@ -1,4 +1,4 @@
-//! What a model file says of itself.
+//! The description in a model file.
 
 use super::{FORMAT, error::ModelFileError};
 use crate::checkpoint::CheckpointLayout;
@@ -27,7 +27,7 @@ pub struct Description {
     pub shape: Vec<u32>,
     /// Outputs of the model: classes, or 1.
     pub outputs: u32,
-    /// What labels are: the classes' names in the order of the outputs, or numbers.
+    /// The kind of labels: the classes' names in the order of the outputs, or numbers.
     pub labels: Labels,
     /// Name of the label column, or of the array of labels.
     pub label: String,
@@ -41,7 +41,7 @@ pub struct Description {
     pub features: Vec<String>,
     /// How features are scaled before they go in.
     pub scaling: FileScaling,
-    /// What was minimised.
+    /// The loss that was minimised.
     pub loss: Loss,
     /// The precision that it was evaluated in.
     #[serde(default, skip_serializing_if = "is_single")]
@@ -88,9 +88,9 @@ pub struct Origin {
     pub epoch: Option<Epoch>,
     /// Optimiser steps that it took.
     pub steps: u64,
-    /// What trials of the job were compared by.
+    /// The metric that trials of the job were compared by.
     pub metric: String,
-    /// What it reached there.
+    /// The value that it reached there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
     /// The checkpoint.

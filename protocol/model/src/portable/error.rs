@@ -3,7 +3,7 @@
 use crate::error::ModelError;
 use sojourn_codec::CodecError;
 
-/// What is wrong with a model file.
+/// Why a model file isn't valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelFileError {
     /// Another format, or half a file.

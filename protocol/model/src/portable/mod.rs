@@ -35,7 +35,7 @@ const SCALING: &str = "scaling.";
 /// What a file's first bytes say, before the rest is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelHeader {
-    /// What the file says of itself.
+    /// The file's description.
     pub description: Description,
     /// Bytes that the whole file must have.
     pub file_bytes: u64,
@@ -80,7 +80,7 @@ impl ModelHeader {
 /// A model file that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFile<'a> {
-    /// What it says of itself.
+    /// Its description.
     pub description: Description,
     model: Vec<TensorView<'a>>,
     scaling: Option<[TensorView<'a>; 2]>,
@@ -115,7 +115,7 @@ impl<'a> ModelFile<'a> {
     /// The blob of its parameters (and buffers) that a trial can start from.
     ///
     /// # Errors
-    /// What can't be encoded.
+    /// A value that can't be encoded.
     pub fn parameters(&self) -> Result<Vec<u8>, ModelFileError> {
         Ok(encode(&self.model.iter().map(TensorView::to_tensor).collect::<Vec<_>>())?)
     }
@@ -123,7 +123,7 @@ impl<'a> ModelFile<'a> {
     /// The scaling blob that a trainer takes, where there is one.
     ///
     /// # Errors
-    /// What can't be encoded.
+    /// A value that can't be encoded.
     pub fn scaling(&self) -> Result<Option<Vec<u8>>, ModelFileError> {
         let Some(views) = &self.scaling else { return Ok(None) };
         let [mean, std] = views.each_ref().map(TensorView::to_tensor);
@@ -135,7 +135,7 @@ impl<'a> ModelFile<'a> {
 /// The file of a checkpoint's model, with the scaling blob where the description asks for one.
 ///
 /// # Errors
-/// What [`ModelFile::read`] would refuse.
+/// As [`ModelFile::read`].
 pub fn write_model(
     description: &Description,
     checkpoint: &[u8],

@@ -1,4 +1,4 @@
-//! What a model file says, and what is refused in one.
+//! Reading of model files, and the values that are refused.
 
 use super::*;
 use crate::{Lineage, checkpoint::tests::context, initial_checkpoint, weights_checkpoint};

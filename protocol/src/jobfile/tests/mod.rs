@@ -1,4 +1,4 @@
-//! What a good job file means, and what each bad one is told.
+//! Good job files and their meaning, bad ones and their messages.
 
 mod data;
 mod faults;

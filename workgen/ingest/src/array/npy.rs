@@ -19,7 +19,7 @@ pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 /// Longest header that is read; numpy's own limit is 10,000 characters.
 const MAX_HEADER: u64 = 1 << 20;
 
-/// What the header says.
+/// The size by the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) encoding: Encoding,

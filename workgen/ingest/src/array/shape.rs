@@ -1,4 +1,4 @@
-//! What shape a row has, and whether an array has the bytes that its shape says.
+//! Shapes of rows, and the check that an array has the bytes of its shape.
 
 use super::{Array, Body};
 use crate::error::{IngestError, Problem};

@@ -9,7 +9,7 @@ use crate::{
 use sojourn_protocol::jobfile::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a column is for.
+/// The role of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The number at this place of a row.

@@ -19,7 +19,7 @@ use sojourn_protocol::quantity::SaturatingFrom as _;
 pub(crate) struct Csv {
     parts: Vec<SourceFile>,
     schema: Schema,
-    /// What each column is for.
+    /// The role of each column.
     roles: Vec<Role>,
     label: Option<usize>,
 }

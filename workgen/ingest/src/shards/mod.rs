@@ -28,7 +28,7 @@ use std::{
 use tempfile::TempDir;
 use writer::ShardWriter;
 
-/// What all write buffers have together.
+/// The size of all write buffers together.
 pub(crate) const BUFFER_BYTES: usize = 64 << 20;
 /// No buffer gets more: larger ones save nothing.
 const MAX_BUFFER: usize = 1 << 20;

@@ -105,7 +105,7 @@ impl ShardWriter {
         Ok(())
     }
 
-    /// What the buffers take of memory, in bytes.
+    /// The memory of all buffers, in bytes.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.x.buffer.capacity() + self.y.buffer.capacity()

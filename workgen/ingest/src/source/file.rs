@@ -142,7 +142,7 @@ impl SourceFile {
         Ok(start)
     }
 
-    /// What a failed read means: the disk's fault, or the data's.
+    /// The error of a failed read: the disk's fault, or the data's.
     pub(crate) fn failed(&self, error: io::Error) -> IngestError {
         if let (Some(_), Location::Path(path)) = (error.raw_os_error(), &self.location) {
             return IngestError::io("read", path)(error);

@@ -87,7 +87,7 @@ pub(super) async fn fetch(
 struct Download<'a> {
     client: Client,
     url: &'a Url,
-    /// What names the version that the first bytes were of.
+    /// The validator of the version that the first bytes belong to.
     validator: Option<HeaderValue>,
     total: Option<u64>,
 }

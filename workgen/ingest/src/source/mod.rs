@@ -33,7 +33,7 @@ use std::{
 
 /// Finds what the job names, and copies what has to be.
 pub(crate) struct Finder<'a> {
-    /// What paths are relative to.
+    /// The folder that paths are relative to.
     base_dir: &'a Path,
     /// Where copies are made.
     spool: PathBuf,

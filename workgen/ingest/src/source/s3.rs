@@ -43,7 +43,7 @@ pub(super) async fn fetch(
     Ok(())
 }
 
-/// What the environment says.
+/// Settings from the environment.
 struct Settings {
     known: Vec<(AmazonS3ConfigKey, String)>,
 }
@@ -91,7 +91,7 @@ impl Settings {
         if is_plain { builder.with_allow_http(true) } else { builder }
     }
 
-    /// What an error of the store is told as.
+    /// An error of the store as this package's error.
     fn told(&self, error: &object_store::Error) -> FetchError {
         match error {
             object_store::Error::NotFound { .. } => {

@@ -1,4 +1,4 @@
-//! What a machine trains in one go.
+//! Blocks: hops of a trial that a machine trains in a row.
 
 use super::instance::Instance;
 use crate::plan::{Step, problem::id};

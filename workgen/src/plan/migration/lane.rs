@@ -25,7 +25,7 @@ impl Lane {
         Self { intervals, room }
     }
 
-    /// What of it lies between two times.
+    /// The part of the lane between two instants.
     pub(super) fn cut(&self, from: u64, to: u64) -> Vec<Interval> {
         let cut = self.intervals.iter().map(|interval| Interval {
             from: interval.from.max(from),
@@ -35,7 +35,7 @@ impl Lane {
         cut.filter(|interval| interval.from < interval.to).collect()
     }
 
-    /// What of it lies outside two times.
+    /// The lane without the time between two instants.
     pub(super) fn without(&self, instance: &Instance<'_>, from: u64, to: u64) -> Self {
         let mut intervals = self.cut(0, from);
         intervals.extend(self.cut(to, u64::MAX));

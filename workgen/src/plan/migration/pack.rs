@@ -83,7 +83,7 @@ struct Route {
     intervals: Vec<Interval>,
     lanes: Vec<usize>,
     left: Vec<Lane>,
-    /// What is in none of them.
+    /// The intervals that are in none of them.
     gaps: Vec<Interval>,
 }
 

@@ -70,7 +70,7 @@ pub(super) struct Search<'a, 'b> {
     last: usize,
     best: Found,
     best_cost: u64,
-    /// What is tried, kept for its memory.
+    /// The candidate; it is kept so that its memory is used again.
     tried: Vec<Share>,
 }
 

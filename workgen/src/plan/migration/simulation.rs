@@ -1,5 +1,5 @@
 //! Machines at work on their shares: each trains the most urgent of its trials that is there, or the next to come.
-//! While a more urgent one is on its trial_at, it trains another only as far as that fits in before.
+//! While a more urgent one is on its way, it trains another only as far as that fits in before.
 //!
 //! ```text
 //!   machine 0   [ trial 7, epoch 0 ][ trial 2 ][ trial 7, epoch 1 ][ trial 2, the rest ]
@@ -9,7 +9,7 @@
 use super::{block::Block, instance::Instance, share::Share};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// What a machine does while somebody more urgent is on its trial_at.
+/// The hops that a machine may train while a more urgent trial is being moved to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// It trains others, an epoch at a time.
@@ -33,7 +33,7 @@ impl Patience {
     }
 }
 
-/// What comes of shares.
+/// The outcome of a set of shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// When the last trial is done and sent.
@@ -61,7 +61,7 @@ struct TrialProgress {
     sent: u64,
 }
 
-/// What a machine does next.
+/// The next share of a machine.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     start: u64,
@@ -183,7 +183,7 @@ impl<'a, 'b> Simulation<'a, 'b> {
         self.least()
     }
 
-    /// What each trial and each machine has to do, one after the other.
+    /// A lower bound of the end: each trial's work in a row, and each machine's.
     fn least(&mut self) -> u64 {
         self.load.clear();
         self.load.resize(self.free.len(), 0);
@@ -278,7 +278,7 @@ impl<'a, 'b> Simulation<'a, 'b> {
         (sent + rest + self.after[choice.share]).max(self.free[machine] + self.load[machine])
     }
 
-    /// What a machine does next: the most urgent share that is there, or the first to come.
+    /// Chooses the next share of a machine: the most urgent one that is there, or the first to arrive.
     fn choose(&mut self, machine: usize) {
         let free = self.free[machine];
         let mut best: Option<Choice> = None;
