@@ -1,4 +1,4 @@
-//! What the core can be told: commands with the time and the seed that they came with.
+//! Commands to the core, with the time and the seed that they came with.
 
 use crate::event::Fault;
 use serde::{Deserialize, Serialize};
@@ -15,35 +15,35 @@ use sojourn_protocol::{
 };
 use sojourn_workgen::plan::Schedule;
 
-/// One step of the world: a command, when it came, and the chance that it may use.
+/// One step: a command, its time, and the seed of its randomness.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// When; the shell never lets it go back.
+    /// The time of the step; the shell never lets it go back.
     pub at: UnixMillis,
-    /// All chance that the step may use.
+    /// The seed of all randomness of the step.
     pub seed: u64,
-    /// What happened.
+    /// The command.
     pub command: Command,
 }
 
-/// Names the one who waits for a reply; the shell's business.
+/// Names the caller who waits for a reply. Its meaning is the shell's.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
 )]
 pub struct ReplyTo(pub u64);
 
-/// What an assimilator made beside a merged checkpoint.
+/// A merge's result beside the checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeOffer {
     /// The rule's state, whose blob is published too.
     pub state: BlobRef,
-    /// Whether what the rule had gathered was used, as the work said.
+    /// Whether the gathered deltas were used, as the work said.
     pub flush: Flush,
     /// How many units were in flight at once, as the work said: there may be more by now.
     pub in_flight: u32,
 }
 
-/// What happened outside. Every command with a `to` gets exactly one [`crate::Effect::Reply`] for it,
+/// A command. Every one with a `to` gets exactly one [`crate::Effect::Reply`] for it,
 /// at once or (work, held open) later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say it; fields are named by their types")]
@@ -56,20 +56,20 @@ pub enum Command {
     Enrol { to: ReplyTo, name: String, token_sha256: Digest },
     /// An operator takes a host's token away; its leases are revoked.
     RevokeHost { to: ReplyTo, host: HostId },
-    /// A host asks for work. The reply may come much later (`WorkRequest::wait`); a newer ask of the
-    /// same host answers the older one at once, empty.
+    /// A host asks for work. The reply may come much later (`WorkRequest::wait`). A newer request of the same host
+    /// answers the older one at once, empty.
     Ask { to: ReplyTo, host: HostId, request: WorkRequest },
-    /// The connection that waited for this reply is gone; an ask that is held open is forgotten.
+    /// The connection that waited for this reply is gone: a request that is held open is forgotten.
     Hangup { to: ReplyTo },
-    /// A host shows that it lives.
+    /// A host shows that it is present.
     Heartbeat { to: ReplyTo, host: HostId, holding: Vec<Held>, reported: Vec<LeaseId> },
-    /// A host gives leases back.
+    /// A host releases leases.
     Release { to: ReplyTo, host: HostId, leases: Vec<LeaseId>, reason: ReleaseReason },
     /// May this host upload that for this lease? Asked before bytes are taken.
     AuthorizeUpload { to: ReplyTo, host: HostId, lease: LeaseId, bytes: u64 },
     /// May this host read that blob? Its live leases must name it.
     AuthorizeRead { to: ReplyTo, host: HostId, blob: Digest },
-    /// A host reports. `uploaded`: what the shell holds under the lease, whole and with that digest.
+    /// A host reports. `uploaded`: the blob that the shell holds under the lease, whole and verified.
     Report { to: ReplyTo, host: HostId, report: Report, uploaded: Option<BlobRef> },
     /// An assimilator asks for work; the reply is `None` where there is none. `losses`: it can say what the loss of a
     /// checkpoint is.
@@ -114,23 +114,23 @@ pub enum Command {
     Cancel { to: ReplyTo, job: JobId },
     /// A user asks for an evaluation of a trial's best checkpoint.
     Evaluate { to: ReplyTo, job: JobId, trial: TrialId, split: DataSplit },
-    /// A user has a job stand still. `now`: units that run are taken back, too.
+    /// A user pauses a job. `now`: running hops end after their current batch, other units are revoked.
     Pause { to: ReplyTo, job: JobId, now: bool },
-    /// A user lets a paused job go on.
+    /// A user resumes a paused job.
     Resume { to: ReplyTo, job: JobId },
     /// A user has a trial, or every trial that can, train to `epochs` epochs in all.
     Extend { to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId> },
-    /// A user changes whose turn a job is, and on how many hosts it may be.
+    /// A user changes the priority, the share or the number of hosts of a job.
     Place { to: ReplyTo, job: JobId, placement: PlacementRequest },
     /// An operator takes trials back to an earlier state.
     Rollback { to: ReplyTo, job: JobId, request: RollbackRequest },
-    /// A plan that was asked for is made; `None` where the planner has none.
+    /// A requested plan is ready; `None` where the planner found none.
     PlanReady { job: JobId, version: u64, schedule: Option<Box<Schedule>> },
-    /// Somebody looks.
+    /// A caller reads.
     Query { to: ReplyTo, query: Query },
 }
 
-/// Something to read.
+/// A query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say it")]
 pub enum Query {
@@ -140,7 +140,7 @@ pub enum Query {
     Job { job: JobId },
     /// A job's trials.
     Trials { job: JobId },
-    /// What a trial was trained on, in order.
+    /// The hops of a trial, in order.
     History { job: JobId, trial: TrialId },
     /// A trial's evaluations outside the search.
     Evaluations { job: JobId, trial: TrialId },
@@ -148,7 +148,7 @@ pub enum Query {
     Hosts,
     /// The host that a token's hash belongs to, if it isn't revoked.
     HostByToken { token_sha256: Digest },
-    /// Where a blob stands.
+    /// The status of a blob.
     BlobStatus { blob: Digest },
     /// How much there is to assimilate.
     Assimilations,

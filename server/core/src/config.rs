@@ -1,4 +1,4 @@
-//! What an operator may choose about the core.
+//! Settings of the core that an operator may choose.
 
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::time::Millis;
@@ -27,14 +27,14 @@ pub struct CoreConfig {
     pub assimilation_term: Millis,
     /// A lease that ended without a report is forgotten after this, a reported one after a 24th of it.
     pub remember_leases: Millis,
-    /// First rest of a host after repeated errors; doubles each time.
+    /// First cool-down of a host after repeated errors. It doubles each time.
     pub first_rest: Millis,
-    /// Hops of one trial under one lease, at most; `None`: as many as make their checkpoints' way worth while, one
-    /// where that is short.
+    /// Hops of one trial under one lease, at most. `None`: as many as make the transfers of the checkpoint worth while,
+    /// and one where these are negligible.
     pub most_hops: Option<u32>,
-    /// Per cent of a job's work that second copies of running hops may add to it, at most; 0: there are none.
+    /// Per cent of a job's work that speculative leases may add to it, at most; 0: there are none.
     pub most_copied: u32,
-    /// Which hop goes to which host.
+    /// The policy that assigns hops to hosts.
     pub policy: PolicyName,
 }
 

@@ -98,12 +98,12 @@ impl Core {
 
     /// Has a host a lease that isn't granted yet?
     #[must_use]
-    pub fn is_promised(&self, host: HostId, lease: LeaseId) -> bool {
+    pub fn is_provisional(&self, host: HostId, lease: LeaseId) -> bool {
         self.leases.provisional().has(host, lease)
     }
 
     /// Provisional leases, which may yet be granted.
-    pub fn promised_leases(&self) -> impl Iterator<Item = LeaseId> {
+    pub fn provisional_leases(&self) -> impl Iterator<Item = LeaseId> {
         self.leases.provisional().ids()
     }
 

@@ -1,4 +1,4 @@
-//! What the core wants done: effects as data. The shell carries them out.
+//! Effects: the work that the core asks the shell for, as data.
 
 use crate::{
     command::ReplyTo,
@@ -24,9 +24,9 @@ pub enum Effect {
     Persist(Record),
     /// Answer, once everything up to `after` is durable.
     Reply {
-        /// Whom.
+        /// The caller.
         to: ReplyTo,
-        /// What must be durable first.
+        /// The position that must be durable first.
         after: JournalPosition,
         /// The answer, or the refusal.
         answer: Result<Box<Answer>, ApiError>,
@@ -40,9 +40,9 @@ pub enum Effect {
         job: JobId,
         /// Its number.
         version: u64,
-        /// What is to be planned.
+        /// The problem to plan.
         problem: Box<Problem>,
-        /// All chance that it may use.
+        /// The seed of its randomness.
         seed: u64,
         /// How long to try.
         iterations: u64,
@@ -89,7 +89,7 @@ pub enum Answer {
     Position(JournalPosition),
 }
 
-/// What became of an assimilator's offer.
+/// The fate of an assimilator's offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
     /// It ended the report.

@@ -1,4 +1,4 @@
-//! The ledger: the one way in which events are decided and effects are asked for.
+//! The ledger: the one way in which events are decided and effects are requested.
 //!
 //! ```text
 //!   handler --record(event)--> State::fold --changes--> index, provisional leases, plans, wake-ups

@@ -25,7 +25,7 @@ impl LiveUploads {
         let past = state.past.iter().filter(|(_, past)| may_come(past));
         let leases = state.leases.keys().chain(past.map(|(lease, _)| lease)).copied();
         // A provisional lease may be granted after leases with higher ids.
-        let leases = leases.chain(core.promised_leases()).collect();
+        let leases = leases.chain(core.provisional_leases()).collect();
         Self { leases, last: state.last_lease }
     }
 

@@ -33,8 +33,8 @@ impl AssimilationHandler<'_> {
         let now = self.results.ledger.clock.now();
         let term = self.results.ledger.config.assimilation_term;
         let mut behind = None;
-        while let Some((place, lease)) = queue.first_behind(behind) {
-            behind = Some(place);
+        while let Some((position, lease)) = queue.first_behind(behind) {
+            behind = Some(position);
             let Some(mut unit) = state.assimilation_unit(lease, term) else {
                 // It has ended otherwise, or waits for something again.
                 queue.forget(lease);

@@ -32,9 +32,9 @@ pub(crate) struct Claim {
 pub(crate) struct AssimilationQueue {
     /// Results in the order in which they are given out.
     queue: BTreeMap<u64, LeaseId>,
-    /// The place of each result in the queue, and when it was queued.
-    places: BTreeMap<LeaseId, (u64, UnixMillis)>,
-    /// The place of the next one.
+    /// The position of each result in the queue, and when it was queued.
+    positions: BTreeMap<LeaseId, (u64, UnixMillis)>,
+    /// The position of the next one.
     next: u64,
     claims: BTreeMap<LeaseId, Claim>,
     last: ClaimId,
@@ -54,18 +54,18 @@ impl AssimilationQueue {
     }
 
     fn enqueue(&mut self, lease: LeaseId, since: UnixMillis) {
-        if !self.places.contains_key(&lease) {
+        if !self.positions.contains_key(&lease) {
             self.queue.insert(self.next, lease);
-            self.places.insert(lease, (self.next, since));
+            self.positions.insert(lease, (self.next, since));
             self.next += 1;
         }
     }
 
-    /// The first result behind a place, or of all; with its own place.
-    pub(crate) fn first_behind(&self, place: Option<u64>) -> Option<(u64, LeaseId)> {
-        let from = place.map_or(Bound::Unbounded, Bound::Excluded);
+    /// The first result behind a position, or of all; with its own position.
+    pub(crate) fn first_behind(&self, position: Option<u64>) -> Option<(u64, LeaseId)> {
+        let from = position.map_or(Bound::Unbounded, Bound::Excluded);
         let mut line = self.queue.range((from, Bound::Unbounded));
-        line.next().map(|(place, lease)| (*place, *lease))
+        line.next().map(|(position, lease)| (*position, *lease))
     }
 
     /// Results that wait, in order.
@@ -80,7 +80,7 @@ impl AssimilationQueue {
 
     /// When a result was queued.
     pub(crate) fn since(&self, lease: LeaseId) -> Option<UnixMillis> {
-        let waiting = self.places.get(&lease).map(|(_, since)| *since);
+        let waiting = self.positions.get(&lease).map(|(_, since)| *since);
         waiting.or_else(|| self.claims.get(&lease).map(|claim| claim.since))
     }
 
@@ -93,8 +93,8 @@ impl AssimilationQueue {
         now: UnixMillis,
         term: Millis,
     ) -> Option<ClaimId> {
-        let (place, since) = self.places.remove(&lease)?;
-        self.queue.remove(&place);
+        let (position, since) = self.positions.remove(&lease)?;
+        self.queue.remove(&position);
         self.last = self.last.next().max(ClaimId(now.0));
         let claim = self.last;
         self.claims.insert(lease, Claim { id: claim, to, until: now + term, since });
@@ -110,8 +110,8 @@ impl AssimilationQueue {
     /// Forgets a result: it is queued and claimed no more.
     pub(crate) fn forget(&mut self, lease: LeaseId) {
         self.claims.remove(&lease);
-        if let Some((place, _)) = self.places.remove(&lease) {
-            self.queue.remove(&place);
+        if let Some((position, _)) = self.positions.remove(&lease) {
+            self.queue.remove(&position);
         }
     }
 
@@ -147,13 +147,13 @@ impl AssimilationQueue {
         back.len()
     }
 
-    /// Is each result queued or claimed, and in its place?
+    /// Is each result queued or claimed, and in its position?
     pub(crate) fn agree(&self) -> bool {
-        let places = self.queue.iter().map(|(place, lease)| (*lease, *place));
-        let waiting = self.places.iter().map(|(lease, (place, _))| (*lease, *place));
-        places.collect::<BTreeMap<_, _>>() == waiting.collect()
-            && self.queue.len() == self.places.len()
-            && self.claims.keys().all(|lease| !self.places.contains_key(lease))
+        let positions = self.queue.iter().map(|(position, lease)| (*lease, *position));
+        let waiting = self.positions.iter().map(|(lease, (position, _))| (*lease, *position));
+        positions.collect::<BTreeMap<_, _>>() == waiting.collect()
+            && self.queue.len() == self.positions.len()
+            && self.claims.keys().all(|lease| !self.positions.contains_key(lease))
     }
 
     /// When the first claim expires.

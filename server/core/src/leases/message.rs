@@ -58,8 +58,8 @@ impl Occupancy<'_> {
         host: HostId,
         held: &BTreeSet<LeaseId>,
     ) -> Vec<unit::Lease> {
-        let promised = self.leases.provisional().of(host);
-        let missing = promised.filter(|provisional| !held.contains(&provisional.lease.id));
+        let provisional = self.leases.provisional().of(host);
+        let missing = provisional.filter(|of| !held.contains(&of.lease.id));
         missing.filter_map(|provisional| self.provisional_message(provisional)).collect()
     }
 }

@@ -106,7 +106,7 @@ impl<'a> Eligibility<'a> {
         any && !fits
     }
 
-    /// Hosts in contact, with a device of the class where one is asked for; those that cool down too.
+    /// Hosts in contact, with a device of the class where one is given; those that cool down too.
     pub(crate) fn live_hosts(&self, class: Option<Digest>) -> impl Iterator<Item = HostId> {
         let sessions = self.hosts.sessions().filter(move |(host, session)| {
             // A host without slots has announced that it ends.

@@ -20,7 +20,7 @@ pub(crate) enum GrantReason {
     Planned(PlannedStep),
     /// An evaluation: more of them wait than twice the slots.
     Backlog(usize),
-    /// An evaluation: there is no hop for the place.
+    /// An evaluation: there is no hop for the device.
     NoHop,
     /// A second copy of a running hop.
     Speculation(Speculation),
@@ -33,14 +33,14 @@ pub(crate) enum GrantReason {
 /// A hop of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlannedStep {
-    /// Its place among the plan's hops, from 1.
+    /// Its number among the plan's hops, from 1.
     pub(crate) step: u64,
     /// How many these are.
     pub(crate) steps: u64,
     /// Microseconds from its planned start to now, and from now to it: one of them is 0.
     pub(crate) late: u64,
     pub(crate) early: u64,
-    /// How the place stands to its shard.
+    /// How the shard stands to the device.
     pub(crate) standing: DataLocality,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for GrantReason {
     }
 }
 
-/// A reason, and what of the place goes with it.
+/// A reason with the circumstances of the grant.
 pub(crate) struct Explanation {
     pub(crate) reason: GrantReason,
     /// Hops under the lease.

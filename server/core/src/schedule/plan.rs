@@ -104,8 +104,8 @@ impl FollowedPlan {
         };
         for (n, step) in (1..).zip(&schedule.steps) {
             let trial = usize::try_from(step.trial).ok().and_then(|n| request.trials.get(n));
-            let place = usize::try_from(step.machine).ok().and_then(|n| request.devices.get(n));
-            let (Some((trial, epoch)), Some((host, device))) = (trial, place) else { continue };
+            let device = usize::try_from(step.machine).ok().and_then(|n| request.devices.get(n));
+            let (Some((trial, epoch)), Some((host, device))) = (trial, device) else { continue };
             let slowdown =
                 usize::try_from(step.machine).ok().and_then(|n| request.contention.get(n));
             let takes = step.end.saturating_sub(step.start);
@@ -132,7 +132,7 @@ impl FollowedPlan {
         let lists = self.lists.iter().flat_map(|(host, of_host)| {
             of_host.iter().map(move |(device, list)| ((*host, device.as_str()), list))
         });
-        lists.map(|(place, list)| (place, list.iter().map(|hop| hop.alone).sum()))
+        lists.map(|(device, list)| (device, list.iter().map(|hop| hop.alone).sum()))
     }
 
     /// The advice for an idle device at `now`. The status of the hops is asked for in their order.

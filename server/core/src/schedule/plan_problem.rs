@@ -47,7 +47,7 @@ impl Scheduler<'_> {
         if placement.replicas == Replicas::Demand && self.has_slot_for_each(job) {
             return None;
         }
-        let (slots, places) = self.plan_machines();
+        let (slots, machines) = self.plan_machines();
         let rows: Vec<u64> = job.data.train.iter().map(|shard| u64::from(shard.rows)).collect();
         let (trials, of) = self.plan_trials(job, &slots, &rows);
         let shards = (0u32..).map(ShardId).take(rows.len());
@@ -57,7 +57,7 @@ impl Scheduler<'_> {
                 shards.map(|shard| Some(self.holders(job, shard, &slots))).collect()
             }
         };
-        let alone = Problem { trials, machines: places, holders };
+        let alone = Problem { trials, machines, holders };
         if alone.trials.is_empty() || alone.check().is_err() {
             return None;
         }
@@ -71,7 +71,7 @@ impl Scheduler<'_> {
             fleet: self.hosts.fleet().version() + self.planner.sharing_version(),
             migrates: problem.trials.iter().any(PlanTrial::migrates),
             trials: of,
-            devices: slots.into_iter().map(|(place, _)| place).collect(),
+            devices: slots.into_iter().map(|(device, _)| device).collect(),
             contention,
         };
         Some((problem, asked))
@@ -105,9 +105,9 @@ impl Scheduler<'_> {
             };
             let loads: BTreeMap<(HostId, &str), u64> = planning.loads().collect();
             for (slowdown, ((host, device), _)) in contention.iter_mut().zip(slots) {
-                let place = (*host, device.as_str());
-                let count = counts.get(&place).copied().unwrap_or(1);
-                let load = loads.get(&place).copied().unwrap_or(0) / count;
+                let key = (*host, device.as_str());
+                let count = counts.get(&key).copied().unwrap_or(1);
+                let load = loads.get(&key).copied().unwrap_or(0) / count;
                 *slowdown += scaled(load, NO_CONTENTION, length).min(most);
             }
         }
@@ -128,22 +128,22 @@ impl Scheduler<'_> {
 
     /// One machine for each slot, and when it is free.
     fn plan_machines(&self) -> (Vec<Slot>, Vec<Machine>) {
-        let (mut slots, mut places) = (Vec::new(), Vec::new());
+        let (mut slots, mut machines) = (Vec::new(), Vec::new());
         let fleet = self.hosts.fleet().hosts();
         for (host, devices) in
             fleet.filter(|(host, _)| !self.hosts.is_cooling_down(*host, self.now))
         {
             let session = self.hosts.session(host);
-            for place in devices {
-                let device = session.and_then(|session| session.device(&place.device));
+            for pool in devices {
+                let device = session.and_then(|session| session.device(&pool.device));
                 let flops = device.map_or(0.0, |device| device.flops);
-                for free_at in self.slots_free_at(host, &place.device, place.slots) {
-                    slots.push(((host, place.device.clone()), flops));
-                    places.push(Machine { free_at, ..Machine::default() });
+                for free_at in self.slots_free_at(host, &pool.device, pool.slots) {
+                    slots.push(((host, pool.device.clone()), flops));
+                    machines.push(Machine { free_at, ..Machine::default() });
                 }
             }
         }
-        (slots, places)
+        (slots, machines)
     }
 
     fn plan_trials(
@@ -192,8 +192,8 @@ impl Scheduler<'_> {
         let mut known: BTreeMap<(HostId, &str), u64> = BTreeMap::new();
         let times = slots.iter().map(|((host, device), flops)| {
             *known.entry((*host, device)).or_insert_with(|| {
-                let place = DeviceKey { host: *host, device, flops: *flops };
-                let micros = estimates.micros(place, job, trial, SAMPLE_ROWS).max(1);
+                let key = DeviceKey { host: *host, device, flops: *flops };
+                let micros = estimates.micros(key, job, trial, SAMPLE_ROWS).max(1);
                 micros.saturating_mul(1000) / self.reliability(*host).max(1)
             })
         });
@@ -209,12 +209,12 @@ impl Scheduler<'_> {
     /// Slots whose hosts keep a shard.
     fn holders(&self, job: &Job, shard: ShardId, slots: &[Slot]) -> Vec<u32> {
         let keeps = |host: HostId, device: &str| {
-            let mut places = self.hosts.fleet().pools(host).iter();
-            let place = places.find(|place| place.device == device);
-            place.is_some_and(|place| self.keeps_replica(job, place.class, shard, host))
+            let mut pools = self.hosts.fleet().pools(host).iter();
+            let pool = pools.find(|pool| pool.device == device);
+            pool.is_some_and(|pool| self.keeps_replica(job, pool.class, shard, host))
         };
-        let homes = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
-        homes.map(|(slot, _)| slot).collect()
+        let holders = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
+        holders.map(|(slot, _)| slot).collect()
     }
 }
 

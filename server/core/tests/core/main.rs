@@ -8,25 +8,25 @@
 )]
 
 mod assimilations;
-mod copies;
-mod course;
+mod batching;
+mod control;
 mod devices;
-mod evaluating;
-mod extras;
+mod evaluations;
 mod faults;
-mod given;
-mod legs;
+mod initial_weights;
 mod merging;
 mod placement;
 mod plans;
-mod promises;
+mod provisional;
 mod recovery;
 mod reliability;
 mod replicas;
+mod requested_evaluations;
 mod sequences;
 mod shares;
+mod speculation;
 mod stopping;
 mod support;
 mod units;
-mod verify;
+mod verification;
 mod waiting;

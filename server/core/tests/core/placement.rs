@@ -86,7 +86,7 @@ fn fewer_hosts_keep_what_they_have_and_others_get_nothing() {
 }
 
 #[test]
-fn shards_that_are_kept_find_homes_on_the_hosts_that_are_left() {
+fn replicas_are_assigned_to_the_hosts_that_remain() {
     let mut bench = Bench::with_job_on(data_of_four(), 2, 2, "[placement]\nreplicas = 1\n");
     takes(&mut bench, HOST);
     let one = PlacementRequest { max_hosts: Some(1), ..PlacementRequest::default() };

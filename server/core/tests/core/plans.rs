@@ -101,7 +101,7 @@ fn an_older_plan_and_one_of_nothing_change_nothing() {
 }
 
 #[test]
-fn another_plan_is_asked_for_when_a_host_has_gone() {
+fn another_plan_is_requested_when_a_host_has_left() {
     let mut bench = bench();
     let (version, schedule) = with_plan(&mut bench);
     bench.apply(ready(version, schedule));
@@ -165,7 +165,7 @@ fn hops(events: &[Event]) -> Vec<(LeaseId, u32, u32, &str)> {
 }
 
 #[test]
-fn a_place_that_takes_another_shard_leaves_the_planned_one_to_who_had_that() {
+fn a_device_that_takes_another_shard_exchanges_it_with_the_planned_one() {
     let mut bench = bench();
     let cached = vec![data_of_four().train[1].blob.sha256];
     let holds = Inventory { cached, ..inventory("class") };
@@ -215,7 +215,7 @@ fn paces_beside(more: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_place_is_slower_for_a_job_by_what_others_have_planned_there() {
+fn a_device_is_slower_for_a_job_by_the_hops_that_others_have_planned_there() {
     assert_eq!(paces_beside(""), [2 * PACE_ONE, PACE_ONE]);
     assert_eq!(paces_beside("[placement]\nshare = 2"), [PACE_ONE * 3 / 2, PACE_ONE]);
     assert_eq!(paces_beside("[placement]\npriority = 1"), [PACE_ONE, PACE_ONE]);

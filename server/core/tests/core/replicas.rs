@@ -198,7 +198,7 @@ fn a_host_keeps_no_more_than_its_cache_holds() {
 }
 
 #[test]
-fn a_shard_for_which_no_cache_has_room_is_told_of_until_one_has() {
+fn a_shard_without_cache_room_is_reported_until_a_cache_has_room() {
     let mut bench = bench("replicas = 1");
     let ask = with_room(&bench, 1);
     let (first, second) = (bench.ask(HOST, ask.clone()).leases, bench.ask(OTHER, ask).leases);

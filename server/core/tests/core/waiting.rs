@@ -115,7 +115,7 @@ fn where_many_wait_one_that_left_a_trial_to_a_faster_host_takes_it_when_its_pati
 }
 
 #[test]
-fn of_the_homes_that_wait_the_fastest_is_asked_first() {
+fn of_the_waiting_hosts_with_a_replica_the_fastest_is_offered_work_first() {
     let mut bench =
         Bench::with_job_on(data_of_four(), 1, 1, "[placement]\norder = \"hop\"\nreplicas = 3\n");
     let token_sha256 = Digest::of(b"c");

@@ -189,7 +189,7 @@ impl Run<'_> {
             Outcome::Evaluated(evaluated) => evaluated.train_micros,
             Outcome::Failed(_) => 0,
         };
-        if self.core.is_promised(host, report.lease) {
+        if self.core.is_provisional(host, report.lease) {
             // What it goes on from isn't taken in yet.
             let (host, report) = (u32::saturating_from(index), Box::new(report));
             self.queue.add(self.now + AGAIN, Event::Report { host, report, uploaded });

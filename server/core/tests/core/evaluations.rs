@@ -42,7 +42,7 @@ fn trained() -> Bench {
 const SLOW: u64 = 1_000;
 
 #[test]
-fn a_host_gets_the_evaluation_of_what_it_made_before_older_ones() {
+fn a_host_gets_evaluations_of_its_own_checkpoints_before_older_ones() {
     let mut bench = Bench::with_job(2, 1);
     let (one, two) = (bench.lease(HOST), bench.lease(OTHER));
     bench.finish(HOST, &one);

@@ -115,7 +115,7 @@ fn evaluations_of_a_paused_job_wait() {
 }
 
 #[test]
-fn units_that_wait_for_their_turn_are_taken_back_by_a_pause() {
+fn units_that_have_not_started_are_revoked_by_a_pause() {
     let mut bench = Bench::with_job(3, 1);
     let leases = bench.ask(HOST, request(2, Vec::new())).leases;
     let [runs, waits] = &leases[..] else { panic!("{leases:?}") };

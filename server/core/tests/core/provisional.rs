@@ -83,7 +83,7 @@ fn granted(events: &[Event]) -> Vec<u64> {
 }
 
 #[test]
-fn the_next_epoch_is_promised_while_the_checkpoint_is_on_its_way_and_granted_when_it_is_in() {
+fn the_next_epoch_is_given_provisionally_during_the_upload_and_granted_after_it() {
     let mut bench = bench();
     let (first, report, next) = promised(&mut bench);
     assert!(next.id > first.id);
@@ -112,7 +112,7 @@ fn the_next_epoch_is_promised_while_the_checkpoint_is_on_its_way_and_granted_whe
 }
 
 #[test]
-fn a_promise_is_broken_with_the_lease_that_it_goes_on_from() {
+fn a_provisional_lease_is_withdrawn_with_the_lease_before_it() {
     let mut bench = bench();
     let (first, report, next) = promised(&mut bench);
     let events = bench.events(Command::Release {
@@ -162,7 +162,7 @@ fn a_part_is_nothing_to_go_on_from_as_if_it_were_whole() {
 }
 
 #[test]
-fn a_paused_job_keeps_no_promise() {
+fn a_paused_job_confirms_no_provisional_lease() {
     let mut bench = bench();
     let (_, report, next) = promised(&mut bench);
     bench.apply(Command::Pause { to: TO, job: JOB, now: false });
@@ -175,7 +175,7 @@ fn a_paused_job_keeps_no_promise() {
 }
 
 #[test]
-fn a_promise_that_is_given_back_is_not_granted() {
+fn a_released_provisional_lease_is_not_granted() {
     let mut bench = bench();
     let (first, report, next) = promised(&mut bench);
     let release =
@@ -189,7 +189,7 @@ fn a_promise_that_is_given_back_is_not_granted() {
 }
 
 #[test]
-fn a_promise_whose_answer_was_lost_is_told_again() {
+fn a_provisional_lease_whose_answer_was_lost_is_sent_again() {
     let mut bench = bench();
     let (first, report, next) = promised(&mut bench);
     let answer = ask(&mut bench, HOST, 1, vec![sending(&first, made(&report))]);
@@ -198,7 +198,7 @@ fn a_promise_whose_answer_was_lost_is_told_again() {
 }
 
 #[test]
-fn what_a_host_says_that_it_made_opens_no_blob_to_it() {
+fn a_reported_checkpoint_opens_no_blob_to_its_host() {
     let mut bench = bench();
     let first = ask(&mut bench, HOST, 1, Vec::new()).leases.remove(0);
     let secret = BlobRef { sha256: Digest::of(b"secret"), bytes: first.upload_bytes };
@@ -209,7 +209,7 @@ fn what_a_host_says_that_it_made_opens_no_blob_to_it() {
 }
 
 #[test]
-fn a_new_server_gives_no_other_lease_the_id_of_a_promise() {
+fn a_new_server_gives_no_other_lease_the_id_of_a_provisional_one() {
     let mut bench = bench();
     let (first, report, next) = promised(&mut bench);
     let config = *bench.core.config();
@@ -228,7 +228,7 @@ fn a_new_server_gives_no_other_lease_the_id_of_a_promise() {
 }
 
 #[test]
-fn nothing_is_promised_where_a_checkpoint_takes_no_time() {
+fn no_lease_is_provisional_where_transfers_are_negligible() {
     let mut bench = Bench::with_policy(PolicyName::Rollout, 4, 1, 2, "");
     bench.events(Command::RevokeHost { to: TO, host: OTHER });
     let first = ask(&mut bench, HOST, 1, Vec::new()).leases.remove(0);

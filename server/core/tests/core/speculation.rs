@@ -65,7 +65,7 @@ fn given(effects: &[Effect]) -> Option<Lease> {
 }
 
 /// The other host waits; then time passes second by second until it is given something.
-fn wait_for_copy(bench: &mut Bench, seconds: u64) -> Option<(Lease, u64)> {
+fn wait_for_speculation(bench: &mut Bench, seconds: u64) -> Option<(Lease, u64)> {
     let mut effects = bench.apply(Command::Ask { to: PARKED, host: OTHER, request: waiting() });
     for passed in 0..=seconds {
         if let Some(lease) = given(&effects) {
@@ -81,7 +81,7 @@ fn wait_for_copy(bench: &mut Bench, seconds: u64) -> Option<(Lease, u64)> {
 fn twice() -> (Bench, Lease, Lease) {
     let (mut bench, first) = bench();
     runs(&mut bench, HOST, first.id, 1);
-    let (copy, _) = wait_for_copy(&mut bench, 9).expect("a copy");
+    let (copy, _) = wait_for_speculation(&mut bench, 9).expect("a copy");
     (bench, first, copy)
 }
 
@@ -96,7 +96,7 @@ fn end_of(bench: &mut Bench, host: HostId, lease: &Lease) -> ReportState {
 fn a_hop_whose_host_falls_silent_is_done_by_another_before_its_lease_runs_out() {
     let (mut bench, first) = bench();
     runs(&mut bench, HOST, first.id, 1);
-    let (copy, passed) = wait_for_copy(&mut bench, 9).expect("a copy");
+    let (copy, passed) = wait_for_speculation(&mut bench, 9).expect("a copy");
     assert!((6..9).contains(&passed), "{passed}: the term is 10 s");
     assert_eq!(copy.unit, first.unit);
     let state = bench.core.state();
@@ -105,7 +105,7 @@ fn a_hop_whose_host_falls_silent_is_done_by_another_before_its_lease_runs_out() 
 }
 
 #[test]
-fn a_grant_says_that_it_is_a_copy_and_why() {
+fn a_speculative_grant_says_so_and_why() {
     let (mut bench, first) = bench();
     runs(&mut bench, HOST, first.id, 1);
     bench.apply(Command::Ask { to: PARKED, host: OTHER, request: waiting() });
@@ -148,7 +148,7 @@ fn both_results_that_come_before_one_is_taken_in_end_as_one_version() {
 }
 
 #[test]
-fn a_copy_stays_when_the_first_attempt_is_lost_and_repeats_nothing_then() {
+fn a_speculative_lease_stays_when_the_first_attempt_is_lost_and_repeats_nothing_then() {
     let (mut bench, first, copy) = twice();
     assert!(bench.core.state().jobs[&JOB].counters.copied > 0);
     runs(&mut bench, OTHER, copy.id, 1);
@@ -183,12 +183,12 @@ fn no_more_than_the_share_is_done_twice() {
     for (percent, copied) in [(0, false), (20, false), (30, true)] {
         let (mut bench, lease) = bench_of(percent, "");
         runs(&mut bench, HOST, lease.id, 1);
-        assert_eq!(wait_for_copy(&mut bench, 9).is_some(), copied, "{percent} %");
+        assert_eq!(wait_for_speculation(&mut bench, 9).is_some(), copied, "{percent} %");
     }
 }
 
 #[test]
-fn what_computes_otherwise_gets_no_copy_of_a_reproducible_job() {
+fn another_numeric_class_gets_no_speculative_lease_of_a_reproducible_job() {
     for (reproducible, copied) in [(true, false), (false, true)] {
         let more = format!("[placement]\nreproducible = {reproducible}\n");
         let (mut bench, lease) = bench_of(50, &more);
@@ -214,7 +214,7 @@ fn a_fast_idle_host_takes_over_from_one_that_is_slow() {
 }
 
 #[test]
-fn a_trial_that_others_outlast_gets_no_copy_before_its_last_hops() {
+fn a_trial_that_others_outlast_gets_no_speculative_lease_before_its_last_hops() {
     let (to, job) = (ReplyTo(1), JOB);
     let mut bench = Bench::with_copies(50, 2, 2, "");
     bench.apply(Command::Extend { to, job, epochs: 40, trial: Some(TrialId(1)) });
@@ -243,7 +243,7 @@ fn a_trial_that_others_outlast_gets_no_copy_before_its_last_hops() {
 }
 
 #[test]
-fn hosts_with_no_idle_slot_get_no_copies() {
+fn hosts_without_an_idle_slot_get_no_speculative_leases() {
     let (mut bench, first) = bench();
     runs(&mut bench, HOST, first.id, 1);
     let request = WorkRequest { demand: vec![demand(1, 0, 1)], ..waiting() };
@@ -265,7 +265,7 @@ fn last_of_an_epoch() -> (Bench, Lease) {
 #[test]
 fn the_last_shard_of_an_epoch_is_trained_twice_where_its_host_falls_silent() {
     let (mut bench, first) = last_of_an_epoch();
-    let (copy, passed) = wait_for_copy(&mut bench, 9).expect("a copy");
+    let (copy, passed) = wait_for_speculation(&mut bench, 9).expect("a copy");
     assert!((6..9).contains(&passed), "{passed}: the term is 10 s");
     assert_eq!(copy.unit, first.unit, "of the same shard, from the same version");
     assert_eq!(bench.core.state().leases[&copy.id].copy_of, Some(first.id));
@@ -281,6 +281,6 @@ fn the_last_shard_of_an_epoch_is_trained_twice_where_its_host_falls_silent() {
 fn while_shards_are_left_none_is_trained_twice() {
     let (mut bench, first) = bench_of(50, "\n[placement]\norder = \"merge\"");
     runs(&mut bench, HOST, first.id, 1);
-    let (other, _) = wait_for_copy(&mut bench, 9).expect("the other shard");
+    let (other, _) = wait_for_speculation(&mut bench, 9).expect("the other shard");
     assert_eq!(bench.core.state().leases[&other.id].copy_of, None);
 }
