@@ -110,3 +110,19 @@ fn every_page_that_code_names_is_there() {
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
+#[test]
+fn every_module_that_architecture_names_is_there() {
+    let page = Page::read("ARCHITECTURE.md");
+    let spans = page.text.split('`').skip(1).step_by(2);
+    let top = ["assimilator/", "client/", "protocol/", "server/", "src/", "tests/", "workgen/"];
+    let mut missing = Vec::new();
+    for span in spans.filter(|span| top.iter().any(|top| span.starts_with(top))) {
+        // A name in capitals stands for one that the reader chooses.
+        let known = span.split('/').take_while(|part| !part.chars().any(char::is_uppercase));
+        let path: PathBuf = known.collect();
+        if !Path::new(ROOT).join(&path).exists() {
+            missing.push(span);
+        }
+    }
+    assert!(missing.is_empty(), "ARCHITECTURE.md names {missing:?}");
+}
