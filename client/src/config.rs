@@ -1,7 +1,8 @@
 //! What the daemon is told at its start, and the one check of it. No environment, no files.
 
 use crate::{
-    error::ClientError, gpus::GpuChoice, limits::Allowance, log::LogChoice, transfer::Rates,
+    error::ClientError, limits::Allowance, log::LogChoice, trainers::gpus::GpuChoice,
+    transfer::Rates,
 };
 use reqwest::Url;
 use sojourn_http::Servers;
@@ -31,7 +32,7 @@ pub struct ClientConfig {
     pub cache_bytes: u64,
     /// How fast blobs may come and go where the owner's limits say nothing.
     pub rates: Rates,
-    /// What the owner allows.
+    /// The owner's present wishes.
     pub allowance: Allowance,
     /// Whether the log is written into files in `data`; the program's logger puts its lines there by
     /// [`crate::log::keep`].

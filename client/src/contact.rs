@@ -1,4 +1,4 @@
-//! Whether the server answers, and can be trusted: says so once per change, and ends everyone's pause when it is back.
+//! Tracks whether the server answers and can be trusted. Each change is logged once, and pauses end when it is back.
 
 use sojourn_http::{Backoff, CallError};
 use sojourn_protocol::error::error_chain;

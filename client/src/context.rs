@@ -1,19 +1,20 @@
-//! What the parts of the daemon share: the server, the disk, the trainers, and the owner's limits.
+//! The context that the parts of the daemon share: server, disk, trainers, and the owner's limits.
 
 use crate::{
     api::Api,
-    cache::Cache,
     config::Timing,
     contact::Contact,
-    devices::Devices,
     driver::Message,
     error::ClientError,
-    failure::LastFailure,
-    folder::{Folder, free_bytes},
-    limits::{Means, Owner, Volume},
-    measured::Measurements,
-    outbox::Outbox,
-    transfer::{Fetcher, Lines},
+    limits::{DataUsage, LimitEnforcement, Owner},
+    storage::{
+        cache::Cache,
+        folder::{Folder, free_bytes},
+        measurements::Measurements,
+        outbox::Outbox,
+    },
+    trainers::{devices::Devices, last_failure::LastFailure},
+    transfer::{Bandwidth, Fetcher},
 };
 use sojourn_client_core::Event;
 use sojourn_http::{CallError, Recovery};
@@ -24,14 +25,14 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-/// What executors, the limits' loops and the control socket work with.
+/// The shared context of executors, the limits' loops and the control socket.
 #[derive(Debug)]
 pub(crate) struct Context<R> {
     pub(crate) timing: Timing,
     pub(crate) server: ServerAccess,
     pub(crate) storage: Storage,
     pub(crate) trainers: Trainers<R>,
-    /// What the machine's owner wants.
+    /// The wishes of the machine's owner.
     pub(crate) owner: Owner,
     /// To the driver.
     pub(crate) messages: mpsc::UnboundedSender<Message>,
@@ -43,7 +44,7 @@ pub(crate) struct Context<R> {
 /// The way to the server.
 #[derive(Debug)]
 pub(crate) struct ServerAccess {
-    /// What the server calls this machine.
+    /// This machine's id at the server.
     pub(crate) host: HostId,
     /// The server's address, for people.
     pub(crate) url: String,
@@ -51,28 +52,28 @@ pub(crate) struct ServerAccess {
     pub(crate) contact: Arc<Contact>,
     pub(crate) fetcher: Fetcher,
     /// How fast bytes may come and go.
-    pub(crate) lines: Arc<Lines>,
+    pub(crate) bandwidth: Arc<Bandwidth>,
 }
 
-/// What lies on the disk.
+/// The data folder's contents.
 #[derive(Debug)]
 pub(crate) struct Storage {
     pub(crate) folder: Folder,
     pub(crate) cache: Arc<Cache>,
     pub(crate) outbox: Outbox,
-    /// What units took on each device.
+    /// Measurements of units on each device.
     pub(crate) measurements: Measurements,
     /// How many bytes have come and gone, and may yet.
-    pub(crate) volume: Arc<Volume>,
+    pub(crate) usage: Arc<DataUsage>,
 }
 
-/// Who trains.
+/// The machine's trainers.
 #[derive(Debug)]
 pub(crate) struct Trainers<R> {
-    /// What the slots compute on.
+    /// The devices that the slots compute on.
     pub(crate) devices: Devices<R>,
     /// By what the trainers are kept to the owner's limits.
-    pub(crate) means: Means,
+    pub(crate) enforcement: LimitEnforcement,
     pub(crate) last_failure: LastFailure,
 }
 

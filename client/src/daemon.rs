@@ -2,24 +2,28 @@
 
 use crate::{
     api::Api,
-    cache::Cache,
     config::ClientConfig,
     contact::Contact,
     context::{Context, ServerAccess, Storage, Trainers},
     control::{self, Door},
-    devices::Devices,
     driver::{Driver, Message, Start},
     error::ClientError,
-    failure::LastFailure,
-    folder::{Folder, survive_file_limits},
     identity::Identity,
-    limits::{self, Means, Owner, Volume},
+    limits::{self, DataUsage, LimitEnforcement, Owner},
     log::{self, LogChoice},
-    measured::Measurements,
-    notice::{Notice, Service, Watch},
-    outbox::{Finished, Outbox},
-    runner::{RunnerError, UnitRunner},
-    transfer::{Fetcher, Lines},
+    preemption::{Notice, Service, Watch},
+    storage::{
+        cache::Cache,
+        folder::{Folder, survive_file_limits},
+        measurements::Measurements,
+        outbox::{Finished, Outbox},
+    },
+    trainers::{
+        devices::Devices,
+        last_failure::LastFailure,
+        runner::{RunnerError, UnitRunner},
+    },
+    transfer::{Bandwidth, Fetcher},
 };
 use sojourn_client_core::{Event, OwnerEvent};
 use sojourn_http::{Authorities, Backoff};
@@ -39,13 +43,13 @@ pub async fn run_with<R: UnitRunner>(
     make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
-    run_by(config, Means::none(), make_runner, shutdown).await
+    run_by(config, LimitEnforcement::none(), make_runner, shutdown).await
 }
 
-/// The same with trainers that are kept to the limits by such means.
+/// The same with trainers that are kept to the limits by this enforcement.
 pub(crate) async fn run_by<R: UnitRunner>(
     config: ClientConfig,
-    means: Means,
+    enforcement: LimitEnforcement,
     make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ClientError> {
@@ -64,7 +68,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
     // Before the first unit: on a machine that is going already it would only be given back.
     let begin = async {
         let look = async { Ok(notices.look().await) };
-        tokio::try_join!(set_up(config, means, api, folder, make_runner, fatal), look)
+        tokio::try_join!(set_up(config, enforcement, api, folder, make_runner, fatal), look)
     };
     let (begun, standing) = tokio::select! {
         () = &mut shutdown => return Ok(()),
@@ -84,7 +88,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
     // Nothing runs until it is known what the owner's limits say now.
     let mut events = vec![
         Event::Owner(OwnerEvent::Compute(false)),
-        Event::Owner(context.storage.volume.budget()),
+        Event::Owner(context.storage.usage.budget()),
     ];
     if let Some(notice) = &standing {
         tracing::warn!("a notice stands already as the client starts: it takes no work");
@@ -93,8 +97,8 @@ pub(crate) async fn run_by<R: UnitRunner>(
     let mut driver = Driver::new(Arc::clone(&context), Start { undelivered, messages, events });
     let mut driven = pin!(driver.run());
     let mut kept = pin!(async {
-        let (keep, watch) = (limits::keep(&context), limits::watch(&context));
-        tokio::join!(keep, watch, limits::book(&context)).0
+        let (enforce, watch) = (limits::enforce(&context), limits::watch(&context));
+        tokio::join!(enforce, watch, limits::count(&context)).0
     });
     let mut gone = pin!(context.storage.folder.gone(context.timing.poll));
     let (mut ended, mut is_stopping, mut is_draining) = (Ok(()), false, false);
@@ -138,7 +142,7 @@ pub(crate) async fn run_by<R: UnitRunner>(
     ended.inspect_err(say)
 }
 
-/// What the agent is told of a notice, and the log.
+/// The event of a notice, which is also logged.
 fn noticed(notice: &Notice) -> Event {
     let (what, left) = (notice.what.as_str(), notice.left());
     match left.map(|left| left.as_secs()) {
@@ -175,7 +179,7 @@ fn watch_of(config: &ClientConfig) -> Result<Watch, ClientError> {
     Ok(Watch::new(service.map_err(ClientError::Http)?, config.timing.poll))
 }
 
-/// What a daemon begins with.
+/// The state of a daemon that has started.
 struct Begun<R> {
     context: Arc<Context<R>>,
     /// Results of an earlier run.
@@ -185,7 +189,7 @@ struct Begun<R> {
 
 async fn set_up<R: UnitRunner>(
     config: ClientConfig,
-    means: Means,
+    enforcement: LimitEnforcement,
     api: Api,
     folder: Folder,
     make_runner: impl FnMut(u32) -> Result<R, RunnerError>,
@@ -222,23 +226,23 @@ async fn set_up<R: UnitRunner>(
     let on = devices.names();
     tracing::info!(host = %identity.host, slots, devices = on, %server, "client started");
     let api = api.with_token(identity.token);
-    let volume = Arc::new(Volume::open(folder.volume()));
-    volume.set(limits::this_month(), owner.limits().monthly);
-    let lines = Arc::new(Lines::new(config.rates, &volume));
+    let usage = Arc::new(DataUsage::open(folder.volume()));
+    usage.set(limits::this_month(), owner.limits().monthly);
+    let bandwidth = Arc::new(Bandwidth::new(config.rates, &usage));
     let fetcher = Fetcher::new(
         api.clone(),
         Arc::clone(&cache),
         Arc::clone(&contact),
-        Arc::clone(&lines),
+        Arc::clone(&bandwidth),
         timing.longest_pause,
     );
     let (send, messages) = mpsc::unbounded_channel();
     let measurements = Measurements::open(folder.measured());
     let context = Context {
         timing,
-        server: ServerAccess { host: identity.host, url: server, api, contact, fetcher, lines },
-        storage: Storage { folder, cache, outbox, measurements, volume },
-        trainers: Trainers { devices, means, last_failure: LastFailure::default() },
+        server: ServerAccess { host: identity.host, url: server, api, contact, fetcher, bandwidth },
+        storage: Storage { folder, cache, outbox, measurements, usage },
+        trainers: Trainers { devices, enforcement, last_failure: LastFailure::default() },
         owner,
         messages: send,
         fatal,
@@ -248,13 +252,13 @@ async fn set_up<R: UnitRunner>(
 }
 
 /// Trainers that are started at once.
-const TRAINERS_AT_ONCE: usize = 4;
+const MAX_STARTING_TRAINERS: usize = 4;
 
 /// Starts the trainers of all slots, which takes each a moment, rather than with their first units. One that can't
 /// start says so with its unit; one that calculates otherwise ends the daemon.
 async fn warm_up<R: UnitRunner>(context: &Context<R>) {
     // A few at a time: each takes a core for a while.
-    let turns = &Semaphore::new(TRAINERS_AT_ONCE);
+    let turns = &Semaphore::new(MAX_STARTING_TRAINERS);
     let devices = context.trainers.devices.iter();
     let trainers = devices.flat_map(|device| device.trainers.iter().map(move |t| (device, t)));
     let checks: Vec<_> = trainers

@@ -1,6 +1,6 @@
 //! Why the daemon ends other than by being asked to: every variant is for a person to act on.
 
-use crate::{gpus::GpuError, runner::RunnerError};
+use crate::trainers::{gpus::GpuError, runner::RunnerError};
 use sojourn_http::{AuthoritiesError, ServersError, TlsFault};
 use std::{io, path::PathBuf};
 
@@ -13,7 +13,7 @@ pub enum ClientError {
     /// The metadata service's address can't be used.
     #[error("`{url}` is no address of a metadata service: {reason}")]
     Metadata {
-        /// What was given.
+        /// The text that was given.
         url: String,
         /// What is wrong with it.
         reason: String,
@@ -29,7 +29,7 @@ pub enum ClientError {
     Untrusted {
         /// The address.
         url: String,
-        /// What is wrong.
+        /// The fault.
         fault: TlsFault,
     },
     /// The GPUs that were asked for can't be used.

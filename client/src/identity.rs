@@ -1,6 +1,8 @@
-//! Who this machine is to the server: made once by enrolling, kept in a file that only its owner reads.
+//! This machine's identity at the server. Enrolling makes it once; it is kept in a file that only its owner reads.
 
-use crate::{api::Api, contact::Contact, error::ClientError, folder::write_lasting_secret};
+use crate::{
+    api::Api, contact::Contact, error::ClientError, storage::folder::write_lasting_secret,
+};
 use serde::{Deserialize, Serialize};
 use sojourn_http::{Backoff, CallError};
 use sojourn_protocol::{

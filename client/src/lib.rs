@@ -12,8 +12,8 @@
 //!                             server API, cache and outbox, trainers, owner's limits
 //! ```
 //!
-//! What a host does with a lease is decided in `sojourn-client-core`, whose simulations use it too. The driver owns its
-//! agent; each action starts an executor, and each executor ends with one message to the driver.
+//! Decisions about leases are made in `sojourn-client-core`, which the simulations use too. The driver owns its agent.
+//! Each action starts an executor, and each executor ends with one message to the driver.
 //!
 //! ```
 //! use sojourn_client::{ClientConfig, GpuChoice, Rates, Timing, limits::Allowance, log::LogChoice};
@@ -41,37 +41,28 @@
 //! ```
 
 mod api;
-mod cache;
 mod config;
 mod contact;
 mod context;
 pub mod control;
 mod daemon;
-mod devices;
 mod driver;
 mod error;
 mod executors;
-mod failure;
-mod folder;
-mod gpus;
 mod identity;
 pub mod limits;
 pub mod log;
-mod measured;
 mod meter;
-mod notice;
-mod outbox;
+mod preemption;
 mod run;
-mod runner;
-mod slot_runner;
+mod storage;
 mod trainers;
 mod transfer;
-mod watchdog;
 
 pub use config::{ClientConfig, METADATA, Timing};
 pub use daemon::run_with;
 pub use error::ClientError;
-pub use gpus::{GpuChoice, GpuError, gpu_slot};
 pub use run::run;
-pub use runner::{RunnerDevice, RunnerError, UnitRunner};
+pub use trainers::gpus::{GpuChoice, GpuError, gpu_slot};
+pub use trainers::runner::{RunnerDevice, RunnerError, UnitRunner};
 pub use transfer::Rates;

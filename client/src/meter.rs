@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// A rate forgets what was before in about this time.
 const MEMORY: Duration = Duration::from_secs(8);
 /// Questions that come closer together get the same answer.
-const SHORTEST: Duration = Duration::from_millis(250);
+const MIN_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A rate. The first answer is of the whole time since the beginning, later ones are of the last seconds.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Meter {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let passed = now.saturating_duration_since(seen.at);
-        if passed < SHORTEST {
+        if passed < MIN_INTERVAL {
             return seen.rate;
         }
         let newest = count.saturating_sub(seen.count) as f64 / passed.as_secs_f64();

@@ -4,10 +4,12 @@ use crate::{
     config::ClientConfig,
     daemon::run_by,
     error::ClientError,
-    gpus::{Ready, ready},
-    limits::Means,
-    runner::{RunnerDevice, RunnerError},
-    slot_runner::SlotRunner,
+    limits::LimitEnforcement,
+    trainers::{
+        gpus::{Ready, ready},
+        runner::{RunnerDevice, RunnerError},
+        slot_runner::SlotRunner,
+    },
 };
 use sojourn_protocol::{inventory::CPU, quantity::SaturatingFrom as _};
 use sojourn_slot::{Slot, SlotConfig, SlotError};
@@ -27,9 +29,9 @@ pub async fn run(
     config.validate()?;
     let base = slot_config(config.trainer.as_deref()).map_err(RunnerError::from_source);
     let base = base.map_err(ClientError::Trainer)?;
-    let means = Means::find(config.allowance.limits().cgroup != Some(false));
-    let base = SlotConfig { crew: Arc::clone(means.crew()), ..base };
-    let group = means.group();
+    let enforcement = LimitEnforcement::find(config.allowance.limits().cgroup != Some(false));
+    let base = SlotConfig { crew: Arc::clone(enforcement.crew()), ..base };
+    let group = enforcement.group();
     let mut shutdown = pin!(shutdown);
     let mut ready = tokio::select! {
         () = &mut shutdown => return Ok(()),
@@ -54,10 +56,10 @@ pub async fn run(
     let all = slots.saturating_add(cpu_slots);
     config.slots = Some(all);
     let on_cores = if ready.is_some() { cpu_slots } else { slots };
-    let threads = means.threads();
+    let threads = enforcement.threads();
     // Trainers of units that pin none start with these.
     let limits = config.allowance.limits();
-    means.set_threads(all, limits);
+    enforcement.set_threads(all, limits);
     let gpu_memory = limits.gpu_memory;
     if gpu_memory.is_some() && ready.as_ref().is_some_and(|ready| !ready.says_memory()) {
         tracing::warn!(
@@ -75,7 +77,7 @@ pub async fn run(
             });
         Ok(SlotRunner::new(slot, device, Arc::clone(&threads)))
     };
-    let ended = run_by(config, means, make, shutdown).await;
+    let ended = run_by(config, enforcement, make, shutdown).await;
     // Its trainers are gone, or about to be.
     if let Some(group) = group.and_then(Arc::into_inner) {
         group.close().await;
@@ -103,7 +105,8 @@ fn memory_of_machine() -> Option<u64> {
 mod tests {
     use super::*;
     use crate::{
-        config::Timing, gpus::GpuChoice, limits::Allowance, log::LogChoice, transfer::Rates,
+        config::Timing, limits::Allowance, log::LogChoice, trainers::gpus::GpuChoice,
+        transfer::Rates,
     };
 
     fn config(dir: &Path, trainer: &Path) -> ClientConfig {

@@ -1,4 +1,4 @@
-//! What an agent wants done. Nothing here waits: an action starts something, whose end comes back as an event.
+//! The actions of an agent. Nothing here waits: an action starts something, whose end comes back as an event.
 
 use crate::{
     event::{AskId, ReleaseReason},
@@ -52,7 +52,7 @@ pub enum Action {
     Exit,
 }
 
-/// To what a blob is fetched.
+/// The use of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobClass {
     /// A trial goes on from it, or it is evaluated.

@@ -1,4 +1,4 @@
-//! What an agent is told at its start and nothing changes.
+//! The configuration of an agent, which stays for its life.
 
 use crate::time::Micros;
 

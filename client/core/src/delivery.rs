@@ -29,7 +29,7 @@ pub struct Delivery {
     unreadable: u8,
 }
 
-/// What a delivery does next.
+/// The next step of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum DeliveryStep {
     /// Send the checkpoint from its first byte on.

@@ -1,4 +1,4 @@
-//! What the slots of each device could do with.
+//! The demand for work of each device.
 
 use crate::{config::AgentConfig, lease::HeldLease, slots::Slots};
 use sojourn_protocol::{inventory::Demand, quantity::SaturatingFrom as _};

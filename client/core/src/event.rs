@@ -1,4 +1,4 @@
-//! What an agent hears: answers of the server, and what its executors and the machine's owner say.
+//! The events of an agent: answers of the server, and what its executors and the machine's owner say.
 //!
 //! Each action that starts an executor ends with one final event, which names it. Other events may come in between.
 
@@ -141,7 +141,7 @@ impl TrainerState {
     }
 }
 
-/// What must be known of a result to deliver it.
+/// The facts of a result that its delivery depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResultFacts {
     /// A checkpoint goes with it.
@@ -161,7 +161,7 @@ pub struct StoredResult {
     pub has_checkpoint: bool,
 }
 
-/// What the machine's owner wants.
+/// A wish of the machine's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnerEvent {
     /// Units may compute, or none may.
@@ -183,7 +183,7 @@ pub enum OwnerEvent {
     },
 }
 
-/// What an agent may ask about blobs at the instant of an event.
+/// The agent's view of blobs at the instant of an event.
 pub trait TransferView {
     /// Is the blob on the disk?
     fn has(&self, blob: &Digest) -> bool;

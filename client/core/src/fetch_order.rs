@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FetchOrder {
     needed: BTreeMap<Digest, Needed>,
-    /// What is fetched ahead, with the number of the answer that named it.
+    /// Blobs to fetch ahead, with the number of the answer that named each.
     ahead: VecDeque<(u32, BlobRef)>,
     fetching_ahead: Option<(u32, BlobRef)>,
     answers: u32,
@@ -124,7 +124,7 @@ impl FetchOrder {
             needed.state = BlobState::NotAsked;
             return true;
         }
-        // What the same answer named after it would hardly fare better. A unit that needs it says why.
+        // Blobs that the same answer named after it would hardly fare better. A unit that needs one says why.
         if let Some((answer, _)) = self.fetching_ahead.take_if(|(_, ahead)| ahead.sha256 == *blob) {
             self.ahead.retain(|(other, _)| *other != answer);
         }

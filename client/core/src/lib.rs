@@ -1,4 +1,4 @@
-//! What a host does with its leases: events in, actions out. No clock, no I/O, no randomness of its own. The daemon
+//! The decisions of a host about its leases: events in, actions out. No clock, no I/O, no randomness of its own. The daemon
 //! carries the actions out with real transfers and trainers, the simulations in virtual time.
 //!
 //! ```

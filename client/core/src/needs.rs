@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 pub struct Need {
     /// Its name and size.
     pub blob: BlobRef,
-    /// To what it is fetched.
+    /// Its use.
     pub class: BlobClass,
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Stopping {
     pub(crate) is_last_chance: bool,
 }
 
-/// What a shutdown waits for.
+/// The phase of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Hops end after their batch.

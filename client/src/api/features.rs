@@ -1,4 +1,4 @@
-//! What the server understands beyond the first version of its API, as its last answer has said. A server
+//! The features of the server beyond the first version of its API, as its last answer named them. A server
 //! may be replaced by an older or a newer one at any time.
 
 use reqwest::header::HeaderMap;

@@ -2,7 +2,7 @@
 
 use super::{
     SOCKET_FILE,
-    words::{Answer, Ask},
+    messages::{Answer, Ask},
 };
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -12,7 +12,7 @@ use std::{
 };
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +57,8 @@ pub fn call(data: &Path, ask: &Ask) -> Result<Answer, CallError> {
 }
 
 fn exchange(mut stream: UnixStream, ask: &Ask) -> io::Result<Answer> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(CALL_TIMEOUT))?;
+    stream.set_write_timeout(Some(CALL_TIMEOUT))?;
     let mut line = serde_json::to_vec(ask)?;
     line.push(b'\n');
     stream.write_all(&line)?;

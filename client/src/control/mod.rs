@@ -1,22 +1,22 @@
-//! What the owner of a machine says to the daemon that runs on it, and hears: lines of JSON over a socket in the
+//! The control protocol between a machine's owner and the daemon that runs on it: lines of JSON over a socket in the
 //! data folder that only they can open.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `words.rs` | questions and answers |
+//! | `messages.rs` | questions and answers |
 //! | `serve.rs` | the daemon's side |
 //! | `call.rs` | the side of whoever asks |
 
 mod call;
+mod messages;
 mod serve;
-mod words;
 
 pub use call::{CallError, call};
-pub use sojourn_protocol::api::HeldState;
-pub use words::{
+pub use messages::{
     Answer, Ask, CacheState, Direction, LimitsState, LogEnd, LogPart, Pause, Paused, Resting,
     Status, Task, Transfer, UnitStatus, Work,
 };
+pub use sojourn_protocol::api::HeldState;
 
 pub(crate) use serve::{Door, serve};
 

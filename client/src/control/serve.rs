@@ -2,7 +2,7 @@
 
 use super::{
     SOCKET_FILE,
-    words::{Answer, Ask, CacheState, LimitsState, Paused, Status},
+    messages::{Answer, Ask, CacheState, LimitsState, Paused, Status},
 };
 use crate::{
     context::Context,
@@ -27,13 +27,13 @@ use tokio::{
 };
 
 /// The longest line that is read.
-const LONGEST_LINE: u64 = 64 << 10;
+const MAX_LINE: u64 = 64 << 10;
 /// Calls that are served at once.
-const AT_ONCE: usize = 16;
+const MAX_CALLS: usize = 16;
 /// How long the answer to the end of a pause waits for what follows from it.
-const LOOK: Duration = Duration::from_secs(2);
+const RESUME_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a caller may take over a line.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The open socket; closed, it is gone from the folder.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Door {
         if let Some(folder) = path.parent() {
             close(folder)?;
         }
-        // What a killed daemon has left: the lock says that nobody listens.
+        // A killed daemon has left it: the lock says that nobody listens.
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -79,15 +79,15 @@ fn close(folder: &Path) -> io::Result<()> {
 
 /// Answers for as long as the daemon runs.
 pub(crate) async fn serve<R: Send + 'static>(context: Arc<Context<R>>, door: Door) {
-    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let turns = Arc::new(Semaphore::new(MAX_CALLS));
     loop {
         let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { return };
         match door.listener.accept().await {
             Ok((stream, _)) => {
                 let context_of_call = Arc::clone(&context);
                 context.spawn(async move {
-                    // Who hangs up has heard enough.
-                    let _ = timeout(PATIENCE, answer_all(&context_of_call, stream)).await;
+                    // The caller may have hung up.
+                    let _ = timeout(CALL_TIMEOUT, answer_all(&context_of_call, stream)).await;
                     drop(turn);
                 });
             }
@@ -105,7 +105,7 @@ async fn answer_all<R>(context: &Context<R>, stream: UnixStream) -> io::Result<(
     let mut lines = BufReader::new(from);
     loop {
         let mut line = Vec::new();
-        (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line).await?;
+        (&mut lines).take(MAX_LINE).read_until(b'\n', &mut line).await?;
         if line.is_empty() {
             return Ok(());
         }
@@ -129,7 +129,7 @@ async fn answer<R>(context: &Context<R>, ask: Ask) -> Answer {
         Ask::Resume => {
             context.owner.resume();
             // It may take a look at the machine to know whether a limit wants another pause.
-            let _ = timeout(LOOK, context.owner.resumed()).await;
+            let _ = timeout(RESUME_TIMEOUT, context.owner.resumed()).await;
             status(context).await
         }
         Ask::Drain => {
@@ -165,8 +165,9 @@ async fn status<R>(context: &Context<R>) -> Answer {
     let owner = &context.owner;
     let trainers = &context.trainers;
     let devices = &trainers.devices;
-    // What the owner has just said holds in a moment.
-    let reason = owner.by_hand().map(|_| crate::limits::Reason::Owner).or_else(|| owner.reason());
+    // A pause that the owner has just asked for holds in a moment.
+    let reason =
+        owner.manual_pause().map(|_| crate::limits::Reason::Owner).or_else(|| owner.reason());
     let paused = reason.map(|reason| Paused {
         why: reason.to_string(),
         reason,
@@ -174,7 +175,7 @@ async fn status<R>(context: &Context<R>) -> Answer {
         given_back: owner.is_suspended(),
     });
     let share = if paused.is_some() { Pace::PAUSED } else { *owner.pace(devices.kind()).borrow() };
-    let pace = share.get().min(trainers.means.share(&owner.limits()));
+    let pace = share.get().min(trainers.enforcement.share(&owner.limits()));
     Answer::Status(Box::new(Status {
         host: context.server.host.to_string(),
         server: context.server.url.clone(),
@@ -188,15 +189,15 @@ async fn status<R>(context: &Context<R>) -> Answer {
         last_failure: trainers.last_failure.get(),
         draining: owner.drains(),
         units: agent.units,
-        transfers: context.server.lines.transfers(),
+        transfers: context.server.bandwidth.transfers(),
         limits: owner.limits(),
-        keepers: trainers.means.keepers(),
-        month: context.storage.volume.now(agent.is_budget_closed),
+        keepers: trainers.enforcement.keepers(),
+        month: context.storage.usage.now(agent.is_budget_closed),
         cache: cache(context),
     }))
 }
 
-/// What the agent does at the moment; nothing where the daemon is ending.
+/// The agent's state at the moment; empty while the daemon is ending.
 async fn agent_status<R>(context: &Context<R>) -> AgentStatus {
     let (to, status) = oneshot::channel();
     context.send(Message::Status(to));

@@ -6,8 +6,7 @@ use crate::{
         calls, deliver, fetch,
         run::{self, Job, Stop},
     },
-    runner::UnitRunner,
-    watchdog::Watchdog,
+    trainers::{runner::UnitRunner, watchdog::Watchdog},
 };
 use sojourn_client_core::{
     Action, AskId, BlobClass, Needs, Priority, ReleaseReason, SlotId, UploadStart,
@@ -89,7 +88,7 @@ impl<R: UnitRunner> Driver<R> {
             cached: storage.cache.data(),
             devices: context.trainers.devices.inventory(&storage.measurements, memory),
             client: env!("CARGO_PKG_VERSION").to_owned(),
-            links: context.server.lines.links(),
+            links: context.server.bandwidth.links(),
             cache: Some(storage.cache.limit()),
         }
     }

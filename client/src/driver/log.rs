@@ -1,7 +1,7 @@
-//! What the driver says of the agent's doings in the log.
+//! The log lines about what the agent does.
 
 use super::Driver;
-use crate::runner::UnitRunner;
+use crate::trainers::runner::UnitRunner;
 use sojourn_protocol::{
     api::ReportAnswer,
     report::{ReportEnd, ReportState},
@@ -51,7 +51,7 @@ impl<R: UnitRunner> Driver<R> {
         }
         self.out_of_use = out_of_use;
         let is_open = agent.is_budget_open();
-        if let Some(until) = self.context.storage.volume.month_end().filter(|_| self.budget_open) {
+        if let Some(until) = self.context.storage.usage.month_end().filter(|_| self.budget_open) {
             if !is_open {
                 tracing::info!(%until, "the month's bytes are used up; nothing new is taken");
             }

@@ -1,11 +1,10 @@
-//! What the driver does with each message before the agent hears of it.
+//! Handles each message before the agent hears of it.
 
 use super::{Driver, Message};
 use crate::{
-    cache::Pin,
     executors::{calls::retry_of, deliver::UploadAttempt, fetch, run::EndedUnit},
-    outbox::Finished,
-    runner::UnitRunner,
+    storage::{cache::Pin, outbox::Finished},
+    trainers::runner::UnitRunner,
     transfer::FetchError,
 };
 use sojourn_client_core::{AskId, Event, ResultFacts};
@@ -39,7 +38,7 @@ impl<R: UnitRunner> Driver<R> {
                 self.tell(Event::UnitEnded(lease, facts))
             }
             Message::Status(to) => {
-                // Who doesn't wait any more has heard enough.
+                // The caller may have stopped waiting.
                 let _ = to.send(self.status());
                 false
             }
@@ -106,7 +105,7 @@ impl<R: UnitRunner> Driver<R> {
             self.told = inventory;
         }
         self.say_ends(&answer.reports);
-        let budget = self.context.storage.volume.budget();
+        let budget = self.context.storage.usage.budget();
         let _ = self.tell(Event::Owner(budget));
         for lease in answer.leases.iter().filter(|lease| self.agent.lease(lease.id).is_none()) {
             self.units.insert(lease);

@@ -15,17 +15,15 @@ mod view;
 pub(crate) use status::AgentStatus;
 
 use crate::{
-    cache::Pin,
     config::Timing,
     context::Context,
     executors::{
         deliver::UploadAttempt,
         run::{EndedUnit, Stop},
     },
-    outbox::Finished,
-    runner::UnitRunner,
+    storage::{cache::Pin, outbox::Finished},
+    trainers::{runner::UnitRunner, watchdog::Watchdog},
     transfer::FetchError,
-    watchdog::Watchdog,
 };
 use sojourn_client_core::{
     Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, OwnerEvent, StoredResult,
@@ -47,7 +45,7 @@ use tokio::{
 };
 use view::Transfers;
 
-/// What the driver hears.
+/// A message to the driver.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Something for the agent alone.
@@ -105,13 +103,13 @@ struct RunningUnit {
     upload_bytes: u64,
 }
 
-/// What the driver is given of the start.
+/// The state in which the driver starts.
 pub(crate) struct Start {
     /// Results of an earlier run.
     pub(crate) undelivered: Vec<Finished>,
     /// Its messages.
     pub(crate) messages: mpsc::UnboundedReceiver<Message>,
-    /// What happens before anything else.
+    /// Events that come before all others.
     pub(crate) events: Vec<Event>,
 }
 

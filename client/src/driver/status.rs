@@ -1,4 +1,4 @@
-//! What the owner is shown: of each unit what it is and how fast it goes, and what the agent does.
+//! The status for the owner: each unit with its task and its pace, and the agent's own state.
 
 use super::Driver;
 use crate::{
@@ -12,7 +12,7 @@ use sojourn_protocol::{
 };
 use std::collections::BTreeMap;
 
-/// What the agent does at the moment.
+/// The agent's state at the moment.
 #[derive(Debug, Default)]
 pub(crate) struct AgentStatus {
     pub(crate) units: Vec<UnitStatus>,
@@ -52,7 +52,7 @@ impl Units {
         self.0.retain(|lease, _| is_held(*lease));
     }
 
-    /// What is known of a lease.
+    /// The status of a lease.
     fn status(&self, held: Held) -> UnitStatus {
         let known = self.0.get(&held.lease);
         let rate = known.and_then(|known| match held.state {

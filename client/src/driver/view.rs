@@ -1,6 +1,6 @@
-//! What the agent may look at: blobs on the disk, and bytes on their way.
+//! The agent's view of blobs on the disk and of bytes on their way.
 
-use crate::{cache::Cache, transfer::Flight};
+use crate::{storage::cache::Cache, transfer::SharedDownload};
 use sojourn_client_core::TransferView;
 use sojourn_protocol::{digest::Digest, ids::LeaseId};
 use std::{
@@ -15,7 +15,7 @@ use std::{
 #[derive(Debug)]
 pub(super) struct Transfers {
     cache: Arc<Cache>,
-    flights: BTreeMap<Digest, Arc<Flight>>,
+    flights: BTreeMap<Digest, Arc<SharedDownload>>,
     sent: BTreeMap<LeaseId, Arc<AtomicU64>>,
 }
 
@@ -25,7 +25,7 @@ impl Transfers {
     }
 
     /// The blob's bytes count from now on.
-    pub(super) fn fetches(&mut self, blob: Digest, flight: Arc<Flight>) {
+    pub(super) fn fetches(&mut self, blob: Digest, flight: Arc<SharedDownload>) {
         self.flights.insert(blob, flight);
     }
 

@@ -10,7 +10,7 @@ use sojourn_protocol::{
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// What the agent must know of a call that failed.
+/// A failed call, for the agent.
 pub(crate) fn retry_of(failure: Option<&CallError>) -> sojourn_client_core::CallError {
     let retry_after = failure.and_then(CallError::retry_after).map(Into::into);
     sojourn_client_core::CallError { retry_after }

@@ -5,7 +5,7 @@ use super::calls::retry_of;
 use crate::{
     api::Form,
     context::Context,
-    outbox::{Finished, is_damage},
+    storage::outbox::{Finished, is_damage},
     transfer::{Delta, Outgoing, UploadError as Broken, delta, upload as send_file},
 };
 use sojourn_client_core::{Event, ReportError, UploadError, UploadStart, Uploaded};
@@ -30,7 +30,7 @@ const MAX_STORE_FAILURES: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct UploadAttempt {
     finished: Finished,
-    /// What a delta could be made from, until that was tried.
+    /// The base that a delta could be made from, until that was tried.
     base: Option<BlobRef>,
     delta: Option<Delta>,
     /// How often it may yet fail to get past the server.
@@ -84,7 +84,7 @@ impl UploadAttempt {
         let Some((whole, path)) = self.whole() else { return };
         // The server would have to fetch the base for it, and send on what it makes of both.
         if server.api.takes_deltas() && !server.api.takes_direct() {
-            self.delta = delta(&server.fetcher, &server.lines, base, whole, path).await;
+            self.delta = delta(&server.fetcher, &server.bandwidth, base, whole, path).await;
         }
         if let Some(delta) = &self.delta {
             let (lease, bytes, whole) = (self.lease(), delta.blob.bytes, whole.bytes);
@@ -171,7 +171,8 @@ impl UploadAttempt {
         let (lease, form, sent) = (self.lease(), self.form(whole), Arc::clone(&self.sent));
         let outgoing = Outgoing { lease, blob, form, path: file, offset, place, sent };
         let server = &context.server;
-        let sent = send_file(&server.api, &server.lines, &outgoing, context.timing.answer).await;
+        let sent =
+            send_file(&server.api, &server.bandwidth, &outgoing, context.timing.answer).await;
         let failure = match sent {
             Ok(state) if state.complete => return Reached::There(Uploaded::Sent),
             Ok(state) if state.offset > offset && state.offset < blob.bytes => {

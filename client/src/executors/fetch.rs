@@ -1,10 +1,10 @@
 //! Has a blob on the disk: one that is there already, or one that is fetched however long the server is away.
 
 use crate::{
-    cache::Class,
     context::Context,
     driver::Message,
-    transfer::{FetchError, Flight},
+    storage::cache::Class,
+    transfer::{FetchError, SharedDownload},
 };
 use sojourn_client_core::{BlobClass, UnitError};
 use sojourn_protocol::{digest::BlobRef, error::error_chain};
@@ -15,7 +15,7 @@ pub(crate) async fn fetch<R>(
     context: Arc<Context<R>>,
     blob: BlobRef,
     class: BlobClass,
-    flight: Arc<Flight>,
+    flight: Arc<SharedDownload>,
     serial: u64,
 ) {
     let class = match class {
@@ -26,7 +26,7 @@ pub(crate) async fn fetch<R>(
     context.send(Message::Fetched { blob: blob.sha256, serial, result });
 }
 
-/// What a unit that needs the blob hears; none where the daemon has to end.
+/// The error for units that need the blob; none where the daemon has to end.
 pub(crate) fn unit_error<R>(context: &Context<R>, error: FetchError) -> Option<UnitError> {
     match error {
         FetchError::End(failure) => {

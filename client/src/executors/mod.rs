@@ -4,5 +4,5 @@
 pub(crate) mod calls;
 pub(crate) mod deliver;
 pub(crate) mod fetch;
-mod part;
+mod partial_checkpoint;
 pub(crate) mod run;

@@ -1,16 +1,17 @@
 //! Runs one unit in a slot, from its blobs to a result on the disk.
 
-use super::part::Part;
+use super::partial_checkpoint::PartialCheckpoint;
 use crate::{
     context::Context,
-    devices::Device,
     driver::Message,
     error::ClientError,
-    folder::ScratchDir,
-    outbox::Finished,
-    runner::{RunnerError, UnitRunner},
-    trainers::pool::Trainer,
-    watchdog::Watchdog,
+    storage::{folder::ScratchDir, outbox::Finished},
+    trainers::{
+        devices::Device,
+        pool::Trainer,
+        runner::{RunnerError, UnitRunner},
+        watchdog::Watchdog,
+    },
 };
 use sojourn_client_core::{Event, TrainerState, UnitError};
 use sojourn_protocol::{
@@ -82,7 +83,7 @@ impl RunError {
 /// Runs the unit.
 pub(crate) async fn run<R: UnitRunner>(context: Arc<Context<R>>, job: Job<R>) {
     let Job { lease, trainer, files, coming, here, stop, watchdog, ended } = job;
-    let mut part = Part::new(&context.storage.outbox, &lease);
+    let mut part = PartialCheckpoint::new(&context.storage.outbox, &lease);
     let workplace = Workplace { context: &context, lease: &lease, trainer, stop, watchdog };
     let result = workplace.attempt(files, coming, here, &mut part).await;
     let message = match result {
@@ -115,13 +116,13 @@ pub(crate) async fn run<R: UnitRunner>(context: Arc<Context<R>>, job: Job<R>) {
     drop(ended);
 }
 
-/// What a unit that has ended leaves.
+/// The result of a unit that has ended.
 #[derive(Debug)]
 pub(crate) struct EndedUnit {
     pub(crate) finished: Finished,
     /// Its checkpoint, where the unit came to its end and the trial can go on from it here.
     pub(crate) continues_from: Option<sojourn_protocol::digest::BlobRef>,
-    /// What it was trained from, where that is a blob.
+    /// The base that it was trained from, if that is a blob.
     pub(crate) base: Option<sojourn_protocol::digest::BlobRef>,
 }
 
@@ -153,7 +154,7 @@ impl<R: UnitRunner> Workplace<'_, R> {
         files: BTreeMap<Digest, PathBuf>,
         coming: BTreeSet<Digest>,
         here: UnboundedReceiver<ShardArrived>,
-        part: &mut Part<'_>,
+        part: &mut PartialCheckpoint<'_>,
     ) -> Result<Finished, RunError> {
         let Self { context, lease, .. } = *self;
         context.leave_room(lease.upload_bytes);
@@ -210,7 +211,7 @@ impl<R: UnitRunner> Workplace<'_, R> {
         &self,
         run: RunUnit,
         here: UnboundedReceiver<ShardArrived>,
-        part: &mut Part<'_>,
+        part: &mut PartialCheckpoint<'_>,
     ) -> Result<Outcome, RunError> {
         let Self { context, lease, watchdog, .. } = self;
         let Some(device) = context.trainers.devices.get(&lease.device) else {
@@ -224,7 +225,7 @@ impl<R: UnitRunner> Workplace<'_, R> {
         tracing::debug!(lease = %lease.id, "unit started");
         let part_of = |end| run.part(end);
         let pace = || context.owner.pace(device.kind());
-        let quota = || context.trainers.means.share(&context.owner.limits());
+        let quota = || context.trainers.enforcement.share(&context.owner.limits());
         // It begins now.
         watchdog.is_busy();
         let mut peak_memory = None;
@@ -281,7 +282,7 @@ impl<R: UnitRunner> Workplace<'_, R> {
     }
 }
 
-/// What is reported of a trainer that makes no progress. It is ended with the future that waited for it.
+/// The outcome of a unit whose trainer makes no progress. The trainer ends with the future that waited for it.
 fn stalled(still: Duration) -> Outcome {
     let seconds = still.as_secs();
     let message = format!("the trainer made no progress for {seconds} s, and was ended");

@@ -1,7 +1,7 @@
-//! What the owner allows at the moment: the file, and what was said over it by hand.
+//! The limits that hold at the moment: those of the file, and those given by hand, which take precedence.
 
 use super::{Limits, Settings, SettingsError, settings::SETTINGS_FILE};
-use crate::folder::write_whole;
+use crate::storage::folder::write_whole;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -42,7 +42,7 @@ impl Change {
 pub struct Allowance {
     /// Where changes are written; nowhere for a client without a file.
     path: Option<PathBuf>,
-    /// What flags and the environment say, which holds until something else is said.
+    /// Limits from flags and the environment. They hold until the owner changes them.
     said: Vec<Change>,
     settings: Settings,
 }
@@ -65,13 +65,13 @@ impl Allowance {
             return Err(SettingsError::Read { path: path.to_owned(), source });
         }
         let text = text.unwrap_or_default();
-        // What the file says is its own fault, what is said over it isn't.
+        // Faults of the file are reported before those of limits given by hand.
         Settings::parse(&path, &text)?;
         let settings = Settings::parse(&path, &changed(&path, &text, &said)?)?;
         Ok(Self { path: Some(path), said, settings })
     }
 
-    /// What holds.
+    /// The settings that hold.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings

@@ -13,7 +13,7 @@ use std::{fmt, str::FromStr};
 pub struct Memory(u64);
 
 /// Less than this no trainer does with.
-const LEAST_MEMORY: u64 = 100_000_000;
+const MIN_MEMORY: u64 = 100_000_000;
 
 impl Memory {
     /// In bytes.
@@ -26,7 +26,7 @@ impl Memory {
 impl FromStr for Memory {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let bytes = bytes(text).filter(|bytes| *bytes >= LEAST_MEMORY);
+        let bytes = bytes(text).filter(|bytes| *bytes >= MIN_MEMORY);
         let wanted = "100MB or more are wanted, e.g. `8GiB`; a trainer takes about 200MB";
         bytes.map(Self).ok_or_else(|| wanted.to_owned())
     }
@@ -48,7 +48,7 @@ pub enum GpuMemory {
 }
 
 impl GpuMemory {
-    /// What one of `slots` may take that share a GPU which has `total` bytes.
+    /// The bytes that each of `slots` may take of a GPU that has `total` bytes.
     #[must_use]
     pub fn of_slot(self, total: u64, slots: u32) -> MemoryShare {
         let bytes = match self {

@@ -26,7 +26,7 @@ struct Used {
     at: Instant,
 }
 
-/// What use leaves behind.
+/// Traces of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Signs {
     /// The last access to a terminal, in nanoseconds of the clock.
@@ -140,7 +140,7 @@ impl Machine {
             Some(used) if used.signs == signs => {}
             Some(used) => *used = Used { signs, at: now },
             None => {
-                // What was before this program: of terminals it is known, if the clock hasn't jumped back.
+                // Use before this program started is known of terminals, unless the clock has jumped back.
                 let last = signs.terminals.and_then(|nanos| u64::try_from(nanos).ok());
                 let last = last.map(|nanos| SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
                 let idle = last.and_then(|last| clock.duration_since(last).ok());

@@ -2,14 +2,14 @@
 //! trainer that takes most where all of them take too much together.
 
 use super::Limits;
-use crate::{context::Context, runner::UnitRunner};
+use crate::{context::Context, trainers::runner::UnitRunner};
 use rustix::process::{Pid, Signal, kill_process};
 use sojourn_slot::Crew;
 use std::{convert::Infallible, fs, path::Path, time::Duration};
 use tokio::time::sleep;
 
 /// How often it looks: a trainer can take a gigabyte more in a second.
-const EVERY: Duration = Duration::from_millis(250);
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Watches for as long as the daemon runs.
 pub(crate) async fn watch<R: UnitRunner>(context: &Context<R>) -> Infallible {
@@ -22,11 +22,11 @@ pub(crate) async fn watch<R: UnitRunner>(context: &Context<R>) -> Infallible {
             let _ = changes.changed().await;
             continue;
         }
-        if !context.trainers.means.keep_memory() {
-            look(context.trainers.means.crew(), &limits);
+        if !context.trainers.enforcement.keep_memory() {
+            look(context.trainers.enforcement.crew(), &limits);
         }
         tokio::select! {
-            () = sleep(EVERY) => {}
+            () = sleep(LOOK_INTERVAL) => {}
             _ = changes.changed() => {}
         }
     }
@@ -57,13 +57,13 @@ fn look(crew: &Crew, limits: &Limits) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Excess {
     pid: u32,
-    /// What it takes.
+    /// Bytes that it takes.
     bytes: u64,
-    /// What all of them take.
+    /// Bytes that all of them take.
     all: u64,
 }
 
-/// Who must end, of processes that take so many bytes each.
+/// The process that must end, of those that take so many bytes each.
 fn excess(taken: &[(u32, u64)], limit: u64) -> Option<Excess> {
     let all =
         taken.iter().map(|(_, bytes)| bytes).fold(0, |all: u64, one| all.saturating_add(*one));

@@ -13,45 +13,45 @@
 //! | `owner.rs` | the owner's word as it stands |
 //! | `nice.rs` | nice levels |
 //! | `cgroup/` | the kernel's own limits, where they can be used |
-//! | `means.rs` | by what processor time and memory are kept |
+//! | `enforcement.rs` | by what processor time and memory are kept |
 //! | `memory.rs` | the watch over memory where the kernel doesn't keep it |
-//! | `month.rs`, `volume.rs` | the bytes of a month |
-//! | `book.rs` | the loop that counts them |
-//! | `keep.rs` | the loop that makes the limits hold |
+//! | `month.rs`, `data_usage.rs` | the bytes of a month |
+//! | `monthly.rs` | the loop that counts them |
+//! | `enforce.rs` | the loop that makes the limits hold |
 
 mod allowance;
 mod amounts;
-mod book;
 mod cgroup;
+mod data_usage;
+mod enforce;
+mod enforcement;
 mod hours;
-mod keep;
 mod machine;
-mod means;
 mod memory;
 mod month;
+mod monthly;
 mod nice;
 mod owner;
 mod rules;
 mod settings;
 mod units;
-mod volume;
 
 pub use allowance::{Allowance, Change};
 pub use amounts::{GpuMemory, Memory};
-pub(crate) use book::{book, this_month};
+pub(crate) use data_usage::DataUsage;
+pub use data_usage::MonthState;
+pub(crate) use enforce::enforce;
+pub use enforcement::Keepers;
+pub(crate) use enforcement::LimitEnforcement;
 pub use hours::Hours;
-pub(crate) use keep::keep;
 use machine::Machine;
-pub use means::Keepers;
-pub(crate) use means::Means;
 pub(crate) use memory::watch;
 pub use month::Month;
+pub(crate) use monthly::{count, this_month};
 pub(crate) use owner::Owner;
-pub use rules::{Facts, Keeper, Kind, Paces, Reason, Verdict, decide};
+pub use rules::{Facts, Keeper, Kind, PaceDecision, Paces, Reason, decide};
 pub use settings::{SETTINGS_FILE, Settings, SettingsError};
 pub use units::{Nice, Percent, Programs, Rate, Size, Span};
-pub use volume::MonthState;
-pub(crate) use volume::Volume;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
@@ -114,16 +114,16 @@ pub struct Limits {
 }
 
 /// Slots that one client may have.
-const MOST_SLOTS: u32 = 1024;
+const MAX_SLOTS: u32 = 1024;
 /// Threads that an owner may allow, more than any machine has.
-const MOST_THREADS: u32 = 65_536;
+const MAX_THREADS: u32 = 65_536;
 
 fn some_slots<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
-    some(value, MOST_SLOTS)
+    some(value, MAX_SLOTS)
 }
 
 fn some_threads<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
-    some(value, MOST_THREADS)
+    some(value, MAX_THREADS)
 }
 
 /// A number from 1 on.

@@ -1,6 +1,6 @@
 //! The owner's word as it stands: limits, a pause by hand, and what follows from both.
 
-use super::{Allowance, Change, Kind, Limits, Memory, Paces, Reason, SettingsError, Verdict};
+use super::{Allowance, Change, Kind, Limits, Memory, PaceDecision, Paces, Reason, SettingsError};
 use crate::transfer::Rates;
 use sojourn_protocol::trainer::Pace;
 use std::{
@@ -14,9 +14,9 @@ use std::{
 use tokio::{sync::watch, time::Instant};
 
 /// The longest pause by hand that has an end.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+const MAX_PAUSE: Duration = Duration::from_secs(366 * 86_400);
 
-/// What the owner wants, and what holds.
+/// The owner's wishes, and the decision that holds.
 #[derive(Debug)]
 pub(crate) struct Owner {
     state: Mutex<State>,
@@ -40,26 +40,26 @@ pub(crate) struct Owner {
 #[derive(Debug)]
 struct State {
     allowance: Allowance,
-    by_hand: Option<ByHand>,
+    manual_pause: Option<ManualPause>,
     /// None before the first look.
-    verdict: Option<Verdict>,
+    decision: Option<PaceDecision>,
     /// Has a pause been ended since the last look?
     resumed: bool,
 }
 
 impl State {
-    fn by_hand(&mut self) -> Option<ByHand> {
-        self.by_hand = self.by_hand.filter(|pause| match pause {
-            ByHand::Open => true,
-            ByHand::Until(until) => *until > Instant::now(),
+    fn manual_pause(&mut self) -> Option<ManualPause> {
+        self.manual_pause = self.manual_pause.filter(|pause| match pause {
+            ManualPause::Open => true,
+            ManualPause::Until(until) => *until > Instant::now(),
         });
-        self.by_hand
+        self.manual_pause
     }
 }
 
 /// A pause that the owner has asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ByHand {
+pub(crate) enum ManualPause {
     /// Until they say otherwise.
     Open,
     /// Until then.
@@ -69,7 +69,12 @@ pub(crate) enum ByHand {
 impl Owner {
     pub(crate) fn new(allowance: Allowance, rates: Rates, cache_bytes: u64) -> Self {
         Self {
-            state: Mutex::new(State { allowance, by_hand: None, verdict: None, resumed: false }),
+            state: Mutex::new(State {
+                allowance,
+                manual_pause: None,
+                decision: None,
+                resumed: false,
+            }),
             rates,
             cache_bytes,
             changes: watch::Sender::new(()),
@@ -116,17 +121,17 @@ impl Owner {
 
     /// Pauses, for so long or until [`Owner::resume`].
     pub(crate) fn pause(&self, length: Option<Duration>) {
-        let until = length.map(|length| Instant::now() + length.min(LONGEST));
-        self.lock().by_hand = Some(until.map_or(ByHand::Open, ByHand::Until));
+        let until = length.map(|length| Instant::now() + length.min(MAX_PAUSE));
+        self.lock().manual_pause = Some(until.map_or(ManualPause::Open, ManualPause::Until));
         // At once, whatever the machine is being asked at the moment.
-        self.hold(Verdict::Pause { reason: Reason::Owner });
+        self.hold(PaceDecision::Pause { reason: Reason::Owner });
         self.changes.send_replace(());
     }
 
     /// Ends a pause by hand. Limits may want another.
     pub(crate) fn resume(&self) {
         let mut state = self.lock();
-        state.by_hand = None;
+        state.manual_pause = None;
         state.resumed = true;
         drop(state);
         self.changes.send_replace(());
@@ -140,15 +145,15 @@ impl Owner {
     }
 
     /// The pause by hand, if it isn't over.
-    pub(crate) fn by_hand(&self) -> Option<ByHand> {
-        self.lock().by_hand()
+    pub(crate) fn manual_pause(&self) -> Option<ManualPause> {
+        self.lock().manual_pause()
     }
 
     /// For how long yet the owner wants the pause by hand.
     pub(crate) fn pause_left(&self) -> Option<Duration> {
-        match self.by_hand()? {
-            ByHand::Open => None,
-            ByHand::Until(until) => Some(until.saturating_duration_since(Instant::now())),
+        match self.manual_pause()? {
+            ManualPause::Open => None,
+            ManualPause::Until(until) => Some(until.saturating_duration_since(Instant::now())),
         }
     }
 
@@ -174,26 +179,28 @@ impl Owner {
     }
 
     /// This holds from now on, unless the owner has just paused.
-    pub(super) fn hold(&self, verdict: Verdict) {
+    pub(super) fn hold(&self, decision: PaceDecision) {
         // Held throughout: of two who say what holds, the later one is right.
         let mut state = self.lock();
-        let verdict = match (state.by_hand(), verdict) {
-            (Some(_), _) => Verdict::Pause { reason: Reason::Owner },
+        let decision = match (state.manual_pause(), decision) {
+            (Some(_), _) => PaceDecision::Pause { reason: Reason::Owner },
             // A look from before the owner said otherwise; the next is on its way.
-            (None, Verdict::Pause { reason: Reason::Owner }) => return,
-            (None, verdict) => verdict,
+            (None, PaceDecision::Pause { reason: Reason::Owner }) => return,
+            (None, decision) => decision,
         };
         state.resumed = false;
-        let paces = match &verdict {
-            Verdict::Run(paces) => *paces,
-            Verdict::Pause { .. } => Paces::PAUSED,
+        let paces = match &decision {
+            PaceDecision::Run(paces) => *paces,
+            PaceDecision::Pause { .. } => Paces::PAUSED,
         };
-        let before = state.verdict.replace(verdict.clone());
-        match (&before, &verdict) {
+        let before = state.decision.replace(decision.clone());
+        match (&before, &decision) {
             (before, now) if before.as_ref() == Some(now) => {}
-            (_, Verdict::Pause { reason }) => tracing::info!(%reason, "work pauses"),
-            (Some(Verdict::Pause { .. }), Verdict::Run(_)) => tracing::info!("work goes on"),
-            (_, Verdict::Run(Paces { cpu, gpu })) => {
+            (_, PaceDecision::Pause { reason }) => tracing::info!(%reason, "work pauses"),
+            (Some(PaceDecision::Pause { .. }), PaceDecision::Run(_)) => {
+                tracing::info!("work goes on")
+            }
+            (_, PaceDecision::Run(Paces { cpu, gpu })) => {
                 tracing::debug!(cpu = cpu.get(), gpu = gpu.get(), "the paces are set");
             }
         }
@@ -227,9 +234,9 @@ impl Owner {
 
     /// Why nothing computes, where nothing does.
     pub(crate) fn reason(&self) -> Option<Reason> {
-        match &self.lock().verdict {
-            Some(Verdict::Pause { reason }) => Some(reason.clone()),
-            Some(Verdict::Run(_)) | None => None,
+        match &self.lock().decision {
+            Some(PaceDecision::Pause { reason }) => Some(reason.clone()),
+            Some(PaceDecision::Run(_)) | None => None,
         }
     }
 

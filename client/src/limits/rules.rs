@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::trainer::Pace;
 use std::{fmt, time::Duration};
 
-/// What is known of the machine at a time. What can't be found out stands against nothing.
+/// The facts about the machine at one time. A fact that can't be found out never forbids work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The local time.
@@ -19,7 +19,7 @@ pub struct Facts {
     pub program: Option<String>,
 }
 
-/// What the slots compute on.
+/// The kind of processor that a slot computes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The machine's cores.
@@ -28,9 +28,9 @@ pub enum Kind {
     Gpu,
 }
 
-/// What the limits say.
+/// The decision that follows from the limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PaceDecision {
     /// Compute for these shares of the time, above 0.
     Run(Paces),
     /// Don't compute.
@@ -53,7 +53,7 @@ impl Paces {
     /// Nothing computes.
     pub const PAUSED: Self = Self { cpu: Pace::PAUSED, gpu: Pace::PAUSED };
 
-    /// That of slots of a kind.
+    /// The pace of slots of a kind.
     #[must_use]
     pub const fn of(self, kind: Kind) -> Pace {
         match kind {
@@ -91,7 +91,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Who keeps the share of processor time.
+/// The mechanism that enforces the share of processor time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeper {
     /// The trainers, by rests between their batches.
@@ -100,12 +100,12 @@ pub enum Keeper {
     Quota,
 }
 
-/// What the limits say of a machine, of which so much is known.
+/// Decides, by the limits, about a machine of which these facts are known.
 #[must_use]
-pub fn decide(limits: &Limits, facts: &Facts, keeper: Keeper) -> Verdict {
+pub fn decide(limits: &Limits, facts: &Facts, keeper: Keeper) -> PaceDecision {
     match against(limits, facts) {
-        Some(reason) => Verdict::Pause { reason },
-        None => Verdict::Run(Paces {
+        Some(reason) => PaceDecision::Pause { reason },
+        None => PaceDecision::Run(Paces {
             cpu: pace(limits, Kind::Cpu, keeper),
             gpu: pace(limits, Kind::Gpu, keeper),
         }),
@@ -165,14 +165,14 @@ mod tests {
 
     fn paused(limits: &Limits, facts: &Facts) -> Option<Reason> {
         match decide(limits, facts, Keeper::Pace) {
-            Verdict::Run(_) => None,
-            Verdict::Pause { reason } => Some(reason),
+            PaceDecision::Run(_) => None,
+            PaceDecision::Pause { reason } => Some(reason),
         }
     }
 
-    fn run(cpu: u8, gpu: u8) -> Verdict {
+    fn run(cpu: u8, gpu: u8) -> PaceDecision {
         let pace = |percent| Pace::percent(percent).unwrap();
-        Verdict::Run(Paces { cpu: pace(cpu), gpu: pace(gpu) })
+        PaceDecision::Run(Paces { cpu: pace(cpu), gpu: pace(gpu) })
     }
 
     /// A machine against which everything speaks.
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn what_is_not_limited_runs_whatever_the_machine_does() {
-        let verdict = decide(&Limits::default(), &worst(), Keeper::Pace);
-        assert_eq!(verdict, Verdict::Run(Paces { cpu: Pace::FULL, gpu: Pace::FULL }));
+        let decision = decide(&Limits::default(), &worst(), Keeper::Pace);
+        assert_eq!(decision, PaceDecision::Run(Paces { cpu: Pace::FULL, gpu: Pace::FULL }));
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
         let decide = |text: &str| decide(&limits(text), &worst(), Keeper::Quota);
         assert_eq!(decide("cpu = 50\ngpu = 80"), run(100, 50));
         let paused = decide("cpu = 50\nnot_on_battery = true");
-        assert_eq!(paused, Verdict::Pause { reason: Reason::Battery });
+        assert_eq!(paused, PaceDecision::Pause { reason: Reason::Battery });
     }
 
     #[test]

@@ -62,17 +62,17 @@ pub enum SettingsError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What the line is about, where it sets something.
+        /// The key that the line sets, if it sets one.
         key: Option<String>,
-        /// What is wrong.
+        /// The fault.
         message: String,
     },
     /// A limit that was given by hand isn't one.
     #[error("limit `{given}`: {message}")]
     Given {
-        /// What was given.
+        /// The text that was given.
         given: String,
-        /// What is wrong.
+        /// The fault.
         message: String,
     },
 }

@@ -25,7 +25,7 @@ impl FromStr for Size {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let bytes = bytes(text).ok_or("a size is wanted, e.g. `20GiB` or `500MB`")?;
-        // Who says `5` hardly means five bytes.
+        // `5` alone hardly means five bytes.
         if bytes > 0 && text.trim().bytes().all(|byte| byte.is_ascii_digit()) {
             return Err("a size with its unit is wanted, e.g. `20GiB` or `500MB`".to_owned());
         }

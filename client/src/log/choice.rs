@@ -1,4 +1,4 @@
-//! Whether the log is written into files.
+//! The choice whether the log is written into files.
 
 use std::str::FromStr;
 

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// A longer line's texts are cut, in bytes.
-const LONGEST: usize = 4 << 10;
+const MAX_LINE: usize = 4 << 10;
 /// To so many bytes each.
-const LONGEST_TEXT: usize = 500;
-/// What the logger says of each event beside its own fields.
+const MAX_TEXT: usize = 500;
+/// Fields that the logger adds to each event.
 const MESSAGE: &str = "message";
 
 /// A line, as the program's logger makes it: `{"timestamp", "level", "fields": {"message", ...}, "target"}`.
@@ -28,13 +28,13 @@ impl Line {
     /// Reads a line; none where it is no line of a log.
     pub(super) fn parse(json: &[u8]) -> Option<Self> {
         let mut line: Self = serde_json::from_slice(json).ok()?;
-        if json.len() > LONGEST {
+        if json.len() > MAX_LINE {
             line.fields.values_mut().for_each(cut);
         }
         Some(line)
     }
 
-    /// What happened, without its details.
+    /// The message without its details.
     #[must_use]
     pub fn message(&self) -> &str {
         self.fields.get(MESSAGE).and_then(Value::as_str).unwrap_or_default()
@@ -53,7 +53,7 @@ impl Line {
         time.split(['.', 'Z']).next().unwrap_or_default()
     }
 
-    /// What happened, with its details: `client started host=3 slots=2`.
+    /// The message with its details: `client started host=3 slots=2`.
     #[must_use]
     pub fn story(&self) -> String {
         let details = self.fields.iter().filter(|(name, _)| *name != MESSAGE);
@@ -81,9 +81,9 @@ fn plain(text: &str) -> String {
 
 fn cut(value: &mut Value) {
     if let Value::String(text) = value
-        && text.len() > LONGEST_TEXT
+        && text.len() > MAX_TEXT
     {
-        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+        text.truncate(text.floor_char_boundary(MAX_TEXT));
         text.push_str(" ...");
     }
 }
@@ -106,16 +106,14 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut() {
-        let long = format!(
-            "{{\"fields\":{{\"message\":\"{}\",\"lease\":7}}}}",
-            "é".repeat(LONGEST_TEXT + 1)
-        );
+        let long =
+            format!("{{\"fields\":{{\"message\":\"{}\",\"lease\":7}}}}", "é".repeat(MAX_TEXT + 1));
         let whole = Line::parse(long.as_bytes()).unwrap();
-        assert_eq!(whole.message().len(), 2 * (LONGEST_TEXT + 1), "it isn't long yet");
-        let long = long.replace(":7}", &format!(":7,\"cause\":\"{}\"}}", "x".repeat(LONGEST)));
+        assert_eq!(whole.message().len(), 2 * (MAX_TEXT + 1), "it isn't long yet");
+        let long = long.replace(":7}", &format!(":7,\"cause\":\"{}\"}}", "x".repeat(MAX_LINE)));
         let line = Line::parse(long.as_bytes()).unwrap();
-        assert_eq!(line.message().len(), LONGEST_TEXT + 4);
-        assert!(serde_json::to_string(&line).unwrap().len() < LONGEST);
+        assert_eq!(line.message().len(), MAX_TEXT + 4);
+        assert!(serde_json::to_string(&line).unwrap().len() < MAX_LINE);
         assert_eq!(line.fields["lease"], 7);
     }
 }

@@ -30,11 +30,11 @@ pub(crate) const LOG_FOLDER: &str = "log";
 /// not show the event.
 pub const ENDED: &str = "sojourn_client::ended";
 /// Lines that are kept in memory.
-const LINES: usize = 500;
+const MAX_LINES: usize = 500;
 
 static LOG: Mutex<Log> = Mutex::new(Log::new());
 
-/// What the program's logger writes to.
+/// The writer for the program's logger.
 #[derive(Debug)]
 struct Log {
     end: VecDeque<Line>,
@@ -50,7 +50,7 @@ impl Log {
 
     fn push(&mut self, line: Line) {
         self.end.push_back(line);
-        if self.end.len() > LINES {
+        if self.end.len() > MAX_LINES {
             self.end.pop_front();
             self.first += 1;
         }
@@ -70,7 +70,7 @@ pub fn keep(json: &[u8]) {
 /// Writes into files from now on, what has been said since the start of the program too, and remembers the end
 /// of what earlier runs have written.
 pub(crate) fn open(folder: &Path) {
-    let before = rolling::end(folder, LINES);
+    let before = rolling::end(folder, MAX_LINES);
     let mut log = log();
     let mut files = Rolling::new(folder.to_owned());
     let now = jiff::Timestamp::now();
@@ -79,7 +79,7 @@ pub(crate) fn open(folder: &Path) {
     }
     log.files = Some(files);
     for line in before.into_iter().rev() {
-        if log.end.len() == LINES {
+        if log.end.len() == MAX_LINES {
             break;
         }
         log.end.push_front(line);
@@ -105,7 +105,7 @@ pub(crate) fn end(part: LogPart) -> LogEnd {
 /// The last lines that are in the files of a data folder, also where no daemon runs on it.
 #[must_use]
 pub fn written(data: &Path) -> Vec<Line> {
-    rolling::end(&data.join(LOG_FOLDER), LINES)
+    rolling::end(&data.join(LOG_FOLDER), MAX_LINES)
 }
 
 fn log() -> MutexGuard<'static, Log> {
@@ -140,16 +140,19 @@ mod tests {
         open(&folder);
         let LogEnd { lines, next } = end(LogPart::Last(2));
         assert_eq!(texts(&lines), ["then", "again"]);
-        for number in 0..LINES {
+        for number in 0..MAX_LINES {
             keep(&said(&format!("line {number}")));
         }
         let LogEnd { lines, next } = end(LogPart::Since(next));
-        assert_eq!((lines.len(), lines[0].message()), (LINES, "line 0"));
+        assert_eq!((lines.len(), lines[0].message()), (MAX_LINES, "line 0"));
         assert_eq!(end(LogPart::Since(next + 5)), LogEnd { lines: Vec::new(), next });
         assert_eq!(end(LogPart::Last(usize::MAX)).lines, lines);
         assert_eq!(written(data.path()), lines);
         close();
         keep(&said("in memory alone"));
-        assert_eq!(written(data.path()).last().unwrap().message(), format!("line {}", LINES - 1));
+        assert_eq!(
+            written(data.path()).last().unwrap().message(),
+            format!("line {}", MAX_LINES - 1)
+        );
     }
 }

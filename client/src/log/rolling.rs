@@ -14,9 +14,9 @@ use std::{
 };
 
 /// Files that there are at most.
-const FILES: usize = 8;
+const MAX_FILES: usize = 8;
 /// Bytes that a file has at most.
-const LARGEST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 const ENDING: &str = ".jsonl";
 
 /// Writes lines.
@@ -56,7 +56,7 @@ impl Name {
 impl Rolling {
     /// Nothing is made before there is a line.
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, open: None, largest: LARGEST }
+        Self { folder, open: None, largest: MAX_FILE_BYTES }
     }
 
     /// Writes a line, if it can.
@@ -108,7 +108,7 @@ impl Rolling {
         let name = Name { number, day };
         let open = Open::at(&name.path(&self.folder), day)?;
         names.push(name);
-        for name in names.iter().take(names.len().saturating_sub(FILES)) {
+        for name in names.iter().take(names.len().saturating_sub(MAX_FILES)) {
             let _ = fs::remove_file(name.path(&self.folder));
         }
         Ok(open)
@@ -210,7 +210,7 @@ mod tests {
         for day in 1..=9 {
             log.write(at(&format!("2026-12-0{day}T12:00:00Z")), &line("later"));
         }
-        assert_eq!(files(&folder).len(), FILES);
+        assert_eq!(files(&folder).len(), MAX_FILES);
         assert_eq!(files(&folder).last().unwrap(), "000011.2026-12-09.jsonl");
         assert!(folder.join("notes.txt").exists());
         let mode = fs::metadata(folder.join("000011.2026-12-09.jsonl")).unwrap().permissions();
@@ -225,7 +225,7 @@ mod tests {
         for number in 0..1000 {
             log.write(at("2026-11-21T12:00:00Z"), &line(&number.to_string()));
         }
-        assert_eq!(files(folder).len(), FILES);
+        assert_eq!(files(folder).len(), MAX_FILES);
         for file in files(folder) {
             assert!(fs::metadata(folder.join(file)).unwrap().len() <= 1000);
         }

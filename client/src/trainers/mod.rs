@@ -1,3 +1,9 @@
-//! The trainers of the machine.
+//! The trainers of the machine: the devices that they compute on, and the watch over each unit.
 
+pub(crate) mod devices;
+pub(crate) mod gpus;
+pub(crate) mod last_failure;
 pub(crate) mod pool;
+pub(crate) mod runner;
+pub(crate) mod slot_runner;
+pub(crate) mod watchdog;

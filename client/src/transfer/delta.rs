@@ -1,7 +1,7 @@
 //! A finished checkpoint as its difference from the base that it was trained from, in a file beside it.
 
 use super::Fetcher;
-use crate::{cache::Pin, transfer::Lines};
+use crate::{storage::cache::Pin, transfer::Bandwidth};
 use sojourn_codec::delta::{self, Named};
 use sojourn_protocol::{
     api::MAX_DELTA_CHECKPOINT,
@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Of the whole, in percent: a delta that isn't smaller is not worth the other side's time.
-const LARGEST_PERCENT: u64 = 95;
+const MAX_PERCENT: u64 = 95;
 
 /// A delta on disk; deleted when this is dropped.
 #[derive(Debug)]
@@ -34,24 +34,24 @@ impl Drop for Delta {
 /// The delta of the checkpoint `whole`, which lies in `path`, where its base is at hand and it pays.
 pub(crate) async fn delta(
     fetcher: &Fetcher,
-    lines: &Lines,
+    bandwidth: &Bandwidth,
     base: BlobRef,
     whole: BlobRef,
     path: &Path,
 ) -> Option<Delta> {
     let fits = base.bytes == whole.bytes && whole.bytes <= MAX_DELTA_CHECKPOINT;
-    if !fits || !lines.worth.is_there(whole.bytes, lines.upload.rate()) {
+    if !fits || !bandwidth.delta_policy.is_there(whole.bytes, bandwidth.upload.rate()) {
         return None;
     }
     let base = fetcher.at_hand(base).await?;
     // One at a time: each holds both checkpoints in memory.
-    let _alone = lines.encoding.lock().await;
+    let _alone = bandwidth.encoding.lock().await;
     let begun = Instant::now();
     let path = path.to_owned();
     let made = tokio::task::spawn_blocking(move || make(&base, whole, &path)).await;
     match made.map_err(io::Error::other).flatten() {
         Ok((delta, bytes)) => {
-            lines.worth.made(whole.bytes, bytes, begun.elapsed());
+            bandwidth.delta_policy.made(whole.bytes, bytes, begun.elapsed());
             delta
         }
         Err(error) => {
@@ -69,7 +69,7 @@ fn make(base: &Pin, whole: BlobRef, path: &Path) -> io::Result<(Option<Delta>, u
     let encoded = delta::encode(named(base.digest(), base_bytes), named(whole.sha256, new));
     let encoded = encoded.map_err(io::Error::other)?;
     let blob = BlobRef { sha256: Digest::of(&encoded), bytes: encoded.len() as u64 };
-    if blob.bytes.saturating_mul(100) > whole.bytes.saturating_mul(LARGEST_PERCENT) {
+    if blob.bytes.saturating_mul(100) > whole.bytes.saturating_mul(MAX_PERCENT) {
         return Ok((None, blob.bytes));
     }
     let delta = Delta { blob, base: base.digest(), path: path.with_extension("delta") };

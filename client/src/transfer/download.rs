@@ -3,9 +3,9 @@
 
 use crate::{
     api::Api,
-    cache::{Cache, Class, Pin},
     contact::Contact,
-    transfer::{Lines, part::Part},
+    storage::cache::{Cache, Class, Pin},
+    transfer::{Bandwidth, part::Part},
 };
 use sojourn_http::{Backoff, CallError, Recovery};
 use sojourn_protocol::{
@@ -24,11 +24,11 @@ use std::{
 use tokio::sync::mpsc;
 
 /// How often the whole content may come altered before the unit is given back.
-const MOST_ALTERED: u32 = 3;
+const MAX_ALTERED: u32 = 3;
 /// How often a store may fail before the blob comes through the server.
-const MOST_STORE_FAILURES: u32 = 2;
+const MAX_STORE_FAILURES: u32 = 2;
 /// Chunks between network and disk.
-const AHEAD: usize = 32;
+const MAX_CHUNKS_AHEAD: usize = 32;
 
 /// Why a blob can't be had.
 #[derive(Debug, thiserror::Error)]
@@ -53,21 +53,21 @@ pub(crate) struct Fetcher {
     api: Api,
     cache: Arc<Cache>,
     contact: Arc<Contact>,
-    lines: Arc<Lines>,
+    bandwidth: Arc<Bandwidth>,
     longest_pause: Duration,
-    flights: Mutex<BTreeMap<Digest, Weak<Flight>>>,
+    flights: Mutex<BTreeMap<Digest, Weak<SharedDownload>>>,
 }
 
 /// What all who wait for one blob share.
 #[derive(Debug, Default)]
-pub(crate) struct Flight {
+pub(crate) struct SharedDownload {
     /// Held by the one who fetches, and on until its last byte is written.
     alone: Arc<tokio::sync::Mutex<()>>,
     /// Bytes of the blob that are here.
     fetched: Arc<AtomicU64>,
 }
 
-impl Flight {
+impl SharedDownload {
     /// How many bytes of the blob are here, as they come.
     pub(crate) fn fetched(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.fetched)
@@ -89,10 +89,10 @@ impl Fetcher {
         api: Api,
         cache: Arc<Cache>,
         contact: Arc<Contact>,
-        lines: Arc<Lines>,
+        bandwidth: Arc<Bandwidth>,
         longest_pause: Duration,
     ) -> Self {
-        Self { api, cache, contact, lines, longest_pause, flights: Mutex::default() }
+        Self { api, cache, contact, bandwidth, longest_pause, flights: Mutex::default() }
     }
 
     /// The blob, verified and pinned: from the cache, or from the server however long that is away.
@@ -100,7 +100,7 @@ impl Fetcher {
         &self,
         blob: BlobRef,
         class: Class,
-        flight: &Flight,
+        flight: &SharedDownload,
     ) -> Result<Pin, FetchError> {
         let alone = Arc::clone(&flight.alone).lock_owned().await;
         if let Some(pin) = self.cache.pin(blob).await {
@@ -122,7 +122,7 @@ impl Fetcher {
         let (mut altered, mut store_failures) = (0, 0);
         loop {
             let before = part.written();
-            let direct = store_failures < MOST_STORE_FAILURES;
+            let direct = store_failures < MAX_STORE_FAILURES;
             let (reached, ended) = self.attempt(blob, part, direct).await.map_err(disk)?;
             part = reached;
             let advanced = part.written() > before;
@@ -149,10 +149,10 @@ impl Fetcher {
             }
             let Some(failure) = failure else {
                 // The server looks at what lies in its store, and its users hear if that is damaged.
-                store_failures = MOST_STORE_FAILURES;
+                store_failures = MAX_STORE_FAILURES;
                 altered += u32::from(!std::mem::take(&mut found));
                 part = part.rewound().map_err(disk)?;
-                if altered >= MOST_ALTERED {
+                if altered >= MAX_ALTERED {
                     return Err(FetchError::Altered { blob: blob.sha256 });
                 }
                 let blob = blob.sha256.short();
@@ -193,17 +193,17 @@ impl Fetcher {
 
     /// One request, in its turn. Gives the part back as far as it came.
     async fn attempt(&self, blob: BlobRef, part: Part, direct: bool) -> io::Result<(Part, Ended)> {
-        let _turn = self.lines.download.turn().await;
-        let _shown = self.lines.moving.comes(blob, part.count());
+        let _turn = self.bandwidth.download.turn().await;
+        let _shown = self.bandwidth.moving.comes(blob, part.count());
         let mut download = match self.api.blob(blob.sha256, part.written(), direct).await {
             Ok(download) => download,
             Err(failure) => return Ok((part, Ended::Broken(failure))),
         };
         let part = if download.from() == part.written() { part } else { part.rewound()? };
         let mut coming = part.written();
-        let run = self.lines.download.speed.begin(part.count());
+        let run = self.bandwidth.download.speed.begin(part.count());
         // One thread writes and hashes, so that neither holds up the network or other tasks.
-        let (chunks, taken) = mpsc::channel(AHEAD);
+        let (chunks, taken) = mpsc::channel(MAX_CHUNKS_AHEAD);
         let writer = tokio::task::spawn_blocking(move || part.append(taken));
         let ended = loop {
             match download.next().await {
@@ -218,7 +218,7 @@ impl Fetcher {
                         break Ended::Normally;
                     }
                     // What isn't read waits on the way, so that the server sends no faster.
-                    self.lines.download.take(bytes).await;
+                    self.bandwidth.download.take(bytes).await;
                 }
                 Ok(None) => break Ended::Normally,
                 Err(failure) => break Ended::Broken(failure),
@@ -231,13 +231,13 @@ impl Fetcher {
     }
 
     /// What everyone who wants this blob now shares.
-    pub(crate) fn flight(&self, digest: Digest) -> Arc<Flight> {
+    pub(crate) fn flight(&self, digest: Digest) -> Arc<SharedDownload> {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.retain(|_, flight| flight.strong_count() > 0);
         if let Some(flight) = flights.get(&digest).and_then(Weak::upgrade) {
             return flight;
         }
-        let flight: Arc<Flight> = Arc::default();
+        let flight: Arc<SharedDownload> = Arc::default();
         flights.insert(digest, Arc::downgrade(&flight));
         flight
     }

@@ -1,18 +1,18 @@
 //! Bytes between server and disk: hashed as they stream, taken up again where they broke off.
 
+mod bandwidth;
 mod delta;
+mod delta_policy;
 mod download;
 mod moving;
 mod part;
 mod speed;
-mod throttle;
 mod upload;
-mod worth;
 
+pub(crate) use bandwidth::Bandwidth;
+pub use bandwidth::Rates;
 pub(crate) use delta::{Delta, delta};
-pub(crate) use download::{FetchError, Fetcher, Flight};
-pub(crate) use throttle::Lines;
-pub use throttle::Rates;
+pub(crate) use download::{FetchError, Fetcher, SharedDownload};
 pub(crate) use upload::{Outgoing, UploadError, upload};
 
 use sojourn_protocol::digest::{Digest, Hasher};

@@ -2,7 +2,7 @@
 //! whether they are right. Knows no network.
 
 use super::READ;
-use crate::cache::{Class, Pin, Reservation};
+use crate::storage::cache::{Class, Pin, Reservation};
 use bytes::Bytes;
 use sojourn_protocol::digest::{BlobRef, Hasher};
 use std::{

@@ -8,9 +8,9 @@ use std::sync::{
 use tokio::time::{Duration, Instant};
 
 /// Fewer bytes say more of the way there and back than of the line.
-const LEAST: u64 = 256 << 10;
+const MIN_BYTES: u64 = 256 << 10;
 /// No time is shorter.
-const SHORTEST: Duration = Duration::from_millis(1);
+const MIN_TIME: Duration = Duration::from_millis(1);
 
 /// One direction of a line.
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ impl State {
     }
 
     fn take(&mut self) {
-        let nanos = self.time.max(SHORTEST).as_nanos();
+        let nanos = self.time.max(MIN_TIME).as_nanos();
         let rate = u128::from(self.bytes) * 1_000_000_000 / nanos;
         let rate = u64::saturating_from(rate).max(1);
         self.mean = Some(self.mean.map_or(rate, |mean| mean - mean / 4 + rate / 4));
@@ -95,10 +95,10 @@ impl Drop for Run<'_> {
         state.moving -= 1;
         let moved = self.done.load(Ordering::Relaxed).saturating_sub(self.from);
         state.bytes = state.bytes.saturating_add(moved);
-        if state.bytes >= LEAST {
+        if state.bytes >= MIN_BYTES {
             state.take();
         }
-        if state.bytes >= LEAST || state.moving == 0 {
+        if state.bytes >= MIN_BYTES || state.moving == 0 {
             (state.bytes, state.time) = (0, Duration::ZERO);
         }
     }

@@ -1,6 +1,6 @@
 //! Sends a finished checkpoint to the server, from any offset on. One attempt per call.
 
-use super::Lines;
+use super::Bandwidth;
 use crate::api::{Api, Form};
 use bytes::Bytes;
 use futures::stream;
@@ -60,22 +60,22 @@ enum Step {
 /// `stall`.
 pub(crate) async fn upload(
     api: &Api,
-    lines: &Arc<Lines>,
+    bandwidth: &Arc<Bandwidth>,
     outgoing: &Outgoing<'_>,
     stall: Duration,
 ) -> Result<UploadState, UploadError> {
-    let _turn = lines.upload.turn().await;
+    let _turn = bandwidth.upload.turn().await;
     let Outgoing { lease, blob, form, path, offset, ref place, ref sent } = *outgoing;
     let begun = Instant::now();
     sent.store(offset, Ordering::Relaxed);
-    let _shown = lines.moving.goes(lease, blob, Arc::clone(sent));
-    let _run = lines.upload.speed.begin(Arc::clone(sent));
-    let (source, piece) = (path.to_owned(), lines.upload.piece());
+    let _shown = bandwidth.moving.goes(lease, blob, Arc::clone(sent));
+    let _run = bandwidth.upload.speed.begin(Arc::clone(sent));
+    let (source, piece) = (path.to_owned(), bandwidth.upload.piece());
     let opened = tokio::task::spawn_blocking(move || open(&source, blob.bytes, offset, piece));
     let (file, first) = opened.await.map_err(io::Error::other)??;
     // Every chunk that the connection takes is a step; the last wait is for the answer.
     let (steps, mut step) = watch::channel(Step::Waits);
-    let way = Way { lines: Arc::clone(lines), sent: Arc::clone(sent), steps };
+    let way = Way { bandwidth: Arc::clone(bandwidth), sent: Arc::clone(sent), steps };
     let rest = blob.bytes.saturating_sub(offset);
     let begin = (File::from_std(file), Some(first), rest, way);
     let chunks = stream::try_unfold(begin, |(mut file, first, rest, way)| async move {
@@ -85,7 +85,7 @@ pub(crate) async fn upload(
         let chunk = match first {
             Some(first) => first,
             None => {
-                let mut chunk = vec![0; wanted(rest, way.lines.upload.piece())];
+                let mut chunk = vec![0; wanted(rest, way.bandwidth.upload.piece())];
                 let read = file.read(&mut chunk).await?;
                 chunk.truncate(read);
                 chunk
@@ -124,7 +124,7 @@ pub(crate) async fn upload(
     tokio::select! {
         answer = answer => {
             let answer = answer?;
-            lines.worth.sent(rest, begun.elapsed());
+            bandwidth.delta_policy.sent(rest, begun.elapsed());
             Ok(answer)
         }
         () = stalled => Err(api.timed_out(stall).into()),
@@ -133,7 +133,7 @@ pub(crate) async fn upload(
 
 /// The way that the chunks of an upload go.
 struct Way {
-    lines: Arc<Lines>,
+    bandwidth: Arc<Bandwidth>,
     sent: Arc<AtomicU64>,
     steps: watch::Sender<Step>,
 }
@@ -142,7 +142,7 @@ impl Way {
     /// Waits until so many bytes may pass.
     async fn pass(&self, bytes: usize) {
         self.steps.send_replace(Step::Waits);
-        self.lines.upload.take(bytes).await;
+        self.bandwidth.upload.take(bytes).await;
         self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
         self.steps.send_replace(Step::Moves);
     }
@@ -204,12 +204,12 @@ mod tests {
         let timing = Timing::default();
         let servers = Servers::parse(&format!("http://{address}/"), false).unwrap();
         let api = Api::new(servers, None, timing).unwrap();
-        let lines = Arc::new(Lines::new(Rates::default(), &Arc::default()));
+        let bandwidth = Arc::new(Bandwidth::new(Rates::default(), &Arc::default()));
         let sent = Arc::default();
         let (lease, form) = (LeaseId(1), Form::Whole);
         let place = None;
         let outgoing = Outgoing { lease, blob, form, path: &path, offset: 0, place, sent };
-        let sent = upload(&api, &lines, &outgoing, timing.answer).await;
+        let sent = upload(&api, &bandwidth, &outgoing, timing.answer).await;
         let Err(UploadError::Server(failure)) = sent else { panic!("{sent:?}") };
         assert!(failure.advice().unwrap().contains("client_max_body_size"), "{failure}");
         assert!(failure.to_string().ends_with("(status 413): <html> 413 </html>"), "{failure}");

@@ -1,4 +1,4 @@
-//! What the server says: new leases, leases to drop, what has become of reports, and that it doesn't answer.
+//! The server's answers: new leases, leases to drop, the ends of reports, and failures to answer.
 
 use super::{Agent, Turn};
 use crate::{

@@ -314,7 +314,7 @@ impl Agent {
     }
 }
 
-/// What a lease had before a transition.
+/// The facts of a lease before a transition.
 #[derive(Debug, Clone, Copy)]
 struct Before {
     is_work: bool,

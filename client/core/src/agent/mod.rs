@@ -33,7 +33,7 @@ use sojourn_protocol::{
 };
 use std::{collections::VecDeque, sync::Arc};
 
-/// What a host does with its leases.
+/// Decides about the leases of one host.
 ///
 /// It has no clock, no I/O and no randomness of its own: the time comes in with each event and never goes back, and a
 /// seed determines its pauses.
@@ -61,7 +61,7 @@ pub struct Agent {
     now: Micros,
 }
 
-/// What the owner allows.
+/// The owner's present wishes.
 #[derive(Debug, Clone, Copy)]
 struct Owner {
     /// Units may compute.
@@ -226,7 +226,7 @@ impl Agent {
         self.requests.sends_inventory
     }
 
-    /// What the server is told of held leases.
+    /// The held leases, as the server is told of them.
     #[must_use]
     pub fn holding(&self, view: &impl TransferView) -> Vec<Held> {
         self.leases.iter().filter_map(|lease| lease.held(view)).collect()
@@ -240,7 +240,7 @@ impl Agent {
         self.leases.iter().filter(is_acknowledged).map(HeldLease::id).collect()
     }
 
-    /// What the slots could do with.
+    /// The demand for work of each device.
     #[must_use]
     pub fn demand(&self) -> Vec<Demand> {
         demand::of_all(&self.config, &self.slots, &self.leases)

@@ -1,4 +1,4 @@
-//! What is due after each event: retries, slots for units that are ready, blobs to fetch ahead, heartbeats, and
+//! Everything that is due after each event: retries, slots for units that are ready, blobs to fetch ahead, heartbeats, and
 //! requests for work.
 
 use super::{Agent, Turn};

@@ -35,12 +35,12 @@ use sojourn_protocol::{
 /// Heartbeats come no more often than this, whatever a lease says.
 const MIN_HEARTBEAT_INTERVAL: Micros = Micros::from_millis(10);
 
-/// What followed from an event.
+/// The result of an event.
 #[derive(Debug, Clone)]
 pub struct Transition {
     /// The lease is no longer held.
     pub is_closed: bool,
-    /// What has to be done, in this order.
+    /// Actions, in this order.
     pub actions: [Option<LeaseAction>; 2],
 }
 
@@ -197,7 +197,7 @@ impl HeldLease {
         self.heartbeat_interval
     }
 
-    /// What the server is told of it; nothing of an acknowledged one.
+    /// Its state as the server is told; none for an acknowledged one.
     #[must_use]
     pub fn held(&self, view: &impl TransferView) -> Option<Held> {
         let state = match &self.state {

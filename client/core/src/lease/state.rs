@@ -55,7 +55,7 @@ impl LeaseState {
 /// See [`LeaseState::Queued`].
 #[derive(Debug, Clone)]
 pub struct Queued {
-    /// What the server sent. Whoever runs the unit gets it.
+    /// The lease as the server sent it. The executor that runs the unit gets it.
     pub lease: Box<Lease>,
 }
 
@@ -107,7 +107,7 @@ pub struct Blocked {
 /// See [`LeaseState::Stored`].
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// What the result is.
+    /// The facts of the result.
     pub result: ResultFacts,
     /// How its delivery goes.
     pub delivery: Delivery,
@@ -116,7 +116,7 @@ pub struct Stored {
 /// See [`LeaseState::Uploading`].
 #[derive(Debug, Clone)]
 pub struct Uploading {
-    /// What the result is.
+    /// The facts of the result.
     pub result: ResultFacts,
     /// How its delivery goes.
     pub delivery: Delivery,
@@ -125,7 +125,7 @@ pub struct Uploading {
 /// See [`LeaseState::Reporting`].
 #[derive(Debug, Clone)]
 pub struct Reporting {
-    /// What the result is.
+    /// The facts of the result.
     pub result: ResultFacts,
     /// How its delivery goes.
     pub delivery: Delivery,

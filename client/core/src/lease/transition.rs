@@ -72,7 +72,7 @@ pub enum LeaseEvent {
     Released,
 }
 
-/// What has to be done for a lease.
+/// An action that a transition requires.
 #[derive(Debug, Clone)]
 pub enum LeaseAction {
     /// Fetch the blobs that it begins with.
@@ -121,7 +121,7 @@ pub enum Next {
 pub struct Step {
     /// The state after it.
     pub next: Next,
-    /// What has to be done.
+    /// Actions.
     pub actions: [Option<LeaseAction>; 2],
 }
 

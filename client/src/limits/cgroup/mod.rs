@@ -33,16 +33,16 @@ use std::{
 };
 use tree::Tree;
 
-/// What begins the name of each group of a daemon; its process id follows.
+/// The beginning of the name of each group of a daemon. Its process id follows.
 const PREFIX: &str = "sojourn-";
 /// The time over which a quota is counted, in microseconds: the kernel's own choice.
-const PERIOD: u64 = 100_000;
+const QUOTA_PERIOD: u64 = 100_000;
 /// The least quota that the kernel takes, in microseconds.
-const LEAST: u64 = 1_000;
+const MIN_QUOTA: u64 = 1_000;
 /// How often, and how many times, what can't be removed yet is tried again: trainers that were killed take a
 /// moment to end.
-const AGAIN: Duration = Duration::from_millis(20);
-const TRIES: u32 = 100;
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_TRIES: u32 = 100;
 
 /// Processor time that trainers may take together, in hundredths of a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(crate) struct Quota(pub(crate) u64);
 impl Quota {
     /// In microseconds of a period.
     fn micros(self) -> u64 {
-        self.0.saturating_mul(PERIOD / 100).max(LEAST)
+        self.0.saturating_mul(QUOTA_PERIOD / 100).max(MIN_QUOTA)
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum CgroupError {
     /// The file system doesn't allow it.
     #[error("`{}`: {source}", path.display())]
     Refused {
-        /// What can't be made or written.
+        /// The file that can't be made or written.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -172,13 +172,13 @@ impl Group {
         let micros = quota.map(Quota::micros);
         match version {
             Version::One => {
-                write(&folder.join("cpu.cfs_period_us"), &PERIOD.to_string())?;
+                write(&folder.join("cpu.cfs_period_us"), &QUOTA_PERIOD.to_string())?;
                 let micros = micros.map_or_else(|| "-1".to_owned(), |micros| micros.to_string());
                 write(&folder.join("cpu.cfs_quota_us"), &micros)
             }
             Version::Two => {
                 let micros = micros.map_or_else(|| "max".to_owned(), |micros| micros.to_string());
-                write(&folder.join("cpu.max"), &format!("{micros} {PERIOD}"))
+                write(&folder.join("cpu.max"), &format!("{micros} {QUOTA_PERIOD}"))
             }
         }
     }
@@ -197,12 +197,12 @@ impl Group {
 
     /// Removes the groups, once the trainers have ended.
     pub(crate) async fn close(mut self) {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             self.trees.retain_mut(|tree| tree.remove().is_err());
             if self.trees.is_empty() {
                 return;
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
         tracing::debug!("control groups are left for the next start to remove");
     }

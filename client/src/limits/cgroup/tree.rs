@@ -12,7 +12,7 @@ use std::{
 pub(super) struct Tree {
     /// In the order in which they were made.
     folders: Vec<PathBuf>,
-    /// What is put back when they are gone: the daemon, in the group that it came from.
+    /// The group that the daemon came from. It moves back when the others are gone.
     back: Option<(PathBuf, u32)>,
 }
 
@@ -60,7 +60,7 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        // What is still in use goes at the next start.
+        // A group that is still in use is removed at the next start.
         let _ = self.remove();
     }
 }

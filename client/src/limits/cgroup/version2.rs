@@ -3,7 +3,7 @@
 use super::{CgroupError, Control, Group, PREFIX, Places, Version, tree::Tree, write};
 use std::{fs, io, path::Path};
 
-/// What ends the name of the group that the daemon itself moves into.
+/// The end of the name of the group that the daemon itself moves into.
 pub(super) const DAEMON: &str = "-daemon";
 
 /// Groups below `home`, for those of the wanted controllers that it has.

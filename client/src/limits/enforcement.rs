@@ -1,0 +1,206 @@
+//! By what the limits of processor time and memory are kept: control groups where they can be used; else rests
+//! between batches, and a look at the trainers' memory now and then.
+
+use super::{
+    Limits,
+    cgroup::{CgroupError, Group, Quota},
+    enforce::cores,
+    rules::{free_threads, quota},
+};
+use serde::{Deserialize, Serialize};
+use sojourn_slot::Crew;
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
+
+/// The means by which one daemon's limits are enforced.
+#[derive(Debug)]
+pub(crate) struct LimitEnforcement {
+    crew: Arc<Crew>,
+    group: Option<Arc<Group>>,
+    /// Why there is no group.
+    why_none: Option<String>,
+    /// Threads of a unit that pins none.
+    threads: Arc<AtomicU32>,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    quota: Setting<Quota>,
+    memory: Setting<u64>,
+}
+
+/// A limit that the kernel was told.
+#[derive(Debug)]
+struct Setting<T> {
+    /// The last that it was told; none before the first.
+    told: Option<Option<T>>,
+    /// Did it take it?
+    holds: bool,
+}
+
+impl<T> Default for Setting<T> {
+    fn default() -> Self {
+        Self { told: None, holds: false }
+    }
+}
+
+impl<T: Copy + PartialEq> Setting<T> {
+    /// Tells the kernel, where it doesn't know yet. What it refuses is tried again each time, and said once.
+    fn set(
+        &mut self,
+        limit: &'static str,
+        wanted: Option<T>,
+        tell: impl FnOnce(Option<T>) -> Result<(), CgroupError>,
+    ) {
+        let is_new = self.told != Some(wanted);
+        if !is_new && self.holds {
+            return;
+        }
+        let told = tell(wanted);
+        self.holds = told.is_ok();
+        self.told = Some(wanted);
+        if let Err(error) = told
+            && is_new
+        {
+            tracing::warn!(limit, %error, "the control group doesn't take a limit; the client keeps it itself");
+        }
+    }
+}
+
+/// By what the limits of processor time and memory are kept, for people and programs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keepers {
+    /// The control groups: their version, and what they limit. None where none can be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<String>,
+    /// Why there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why_none: Option<String>,
+}
+
+impl LimitEnforcement {
+    /// Nothing but the client itself keeps the limits of trainers that aren't its children.
+    pub(crate) fn none() -> Self {
+        Self {
+            crew: Arc::default(),
+            group: None,
+            why_none: None,
+            threads: Arc::new(AtomicU32::new(1)),
+            held: Mutex::default(),
+        }
+    }
+
+    /// Finds out whether control groups can be used, and makes them. `allowed`: may they?
+    pub(crate) fn find(allowed: bool) -> Self {
+        if !allowed {
+            return Self { why_none: Some("`cgroup` is false".to_owned()), ..Self::none() };
+        }
+        match Group::make() {
+            Ok(group) => {
+                tracing::info!(groups = %group, "control groups keep limits");
+                let crew = Arc::new(Crew::new(group.places().clone()));
+                Self { crew, group: Some(Arc::new(group)), ..Self::none() }
+            }
+            Err(error) => {
+                let why = error.to_string();
+                tracing::info!(why, "no control groups: the client keeps the limits itself");
+                Self { why_none: Some(why), ..Self::none() }
+            }
+        }
+    }
+
+    /// The trainers.
+    pub(crate) fn crew(&self) -> &Arc<Crew> {
+        &self.crew
+    }
+
+    /// The groups, to be closed when everything else has ended.
+    pub(crate) fn group(&self) -> Option<Arc<Group>> {
+        self.group.clone()
+    }
+
+    /// Threads of a unit that pins none, as they are at the time.
+    pub(crate) fn threads(&self) -> Arc<AtomicU32> {
+        Arc::clone(&self.threads)
+    }
+
+    /// Has so many slots share the threads that the owner allows.
+    pub(crate) fn set_threads(&self, slots: u32, limits: &Limits) {
+        self.threads.store(free_threads(slots, limits, cores()), Ordering::Relaxed);
+    }
+
+    /// Has the kernel keep what it can.
+    pub(super) fn hold(&self, limits: &Limits) {
+        let Some(group) = &self.group else { return };
+        let mut held = self.lock();
+        if group.has_cpu() {
+            held.quota.set("cpu", quota(limits, cores()), |quota| group.limit_cpu(quota));
+        }
+        if group.has_memory() {
+            let bytes = limits.memory.map(super::Memory::bytes);
+            held.memory.set("memory", bytes, |bytes| group.limit_memory(bytes));
+        }
+    }
+
+    /// Does the kernel keep the share of processor time?
+    pub(super) fn keep_cpu(&self) -> bool {
+        self.lock().quota.holds && !self.crew.is_outside()
+    }
+
+    /// The share of the processor time that is allowed in which trainers compute, in percent, as far as the kernel
+    /// sees to that.
+    pub(crate) fn share(&self, limits: &Limits) -> u8 {
+        let share = limits.cpu.filter(|_| self.keep_cpu());
+        share.map_or(100, super::Percent::get)
+    }
+
+    /// Does the kernel keep the limit of memory?
+    pub(super) fn keep_memory(&self) -> bool {
+        self.lock().memory.holds && !self.crew.is_outside()
+    }
+
+    pub(crate) fn keepers(&self) -> Keepers {
+        let why_none = match &self.group {
+            Some(_) if self.crew.is_outside() => {
+                Some("a trainer couldn't enter its control group".to_owned())
+            }
+            _ => self.why_none.clone(),
+        };
+        let group = self.group.as_ref().filter(|_| why_none.is_none());
+        Keepers { groups: group.map(|group| group.to_string()), why_none }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_told_once_and_asked_again_after_it_refused() {
+        let mut setting = Setting::default();
+        let mut told = Vec::new();
+        for (wanted, takes) in [
+            (Some(1), true),
+            (Some(1), true),
+            (Some(2), false),
+            (Some(2), false),
+            (Some(2), true),
+            (None, true),
+            (None, true),
+        ] {
+            setting.set("memory", wanted, |wanted| {
+                told.push(wanted);
+                if takes { Ok(()) } else { Err(CgroupError::None) }
+            });
+            assert_eq!(setting.holds, takes);
+        }
+        assert_eq!(told, [Some(1), Some(2), Some(2), Some(2), None]);
+    }
+}

@@ -1,0 +1,58 @@
+//! The real runner: a slot of `sojourn-slot`.
+
+use crate::trainers::runner::{RunnerDevice, RunnerError, UnitRunner};
+use sojourn_protocol::{
+    report::Outcome,
+    trainer::{CLASS_THREADS, Hello, Pace, RunUnit, ShardArrived, TrainerUpdate},
+};
+use sojourn_slot::{Slot, SlotError};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+use tokio::sync::{mpsc::UnboundedReceiver, watch};
+
+/// A [`Slot`] as the daemon wants it.
+#[derive(Debug)]
+pub(crate) struct SlotRunner {
+    slot: Slot,
+    device: RunnerDevice,
+    /// Threads of units that pin none, as the owner says.
+    threads: Arc<AtomicU32>,
+}
+
+impl SlotRunner {
+    /// A runner in the slot, which is on that device.
+    pub(crate) fn new(slot: Slot, device: RunnerDevice, threads: Arc<AtomicU32>) -> Self {
+        Self { slot, device, threads }
+    }
+}
+
+impl UnitRunner for SlotRunner {
+    fn device(&self) -> RunnerDevice {
+        self.device.clone()
+    }
+
+    async fn hello(&mut self) -> Result<Hello, RunnerError> {
+        self.slot.hello(Some(CLASS_THREADS)).await.map_err(runner_error)
+    }
+
+    async fn run(
+        &mut self,
+        unit: RunUnit,
+        on_told: impl FnMut(TrainerUpdate) + Send,
+        stop: impl Future<Output = ()> + Send,
+        pace: watch::Receiver<Pace>,
+        files: UnboundedReceiver<ShardArrived>,
+    ) -> Result<Outcome, RunnerError> {
+        self.slot.set_threads(self.threads.load(Ordering::Relaxed));
+        self.slot.run_with(unit, on_told, stop, pace, files).await.map_err(runner_error)
+    }
+}
+
+fn runner_error(error: SlotError) -> RunnerError {
+    match error {
+        error @ SlotError::Class { .. } => RunnerError::from_source(error).for_good(),
+        error => RunnerError::from_source(error),
+    }
+}
