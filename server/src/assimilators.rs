@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_kept_short_and_few() {
+    fn names_of_assimilators_are_bounded() {
         let assimilators = Assimilators::default();
         let long = "x".repeat(10_000);
         assimilators.heard(&long, 1);

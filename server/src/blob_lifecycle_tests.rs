@@ -136,7 +136,7 @@ async fn a_publish_waits_for_the_end_of_a_deletion() {
 }
 
 #[tokio::test]
-async fn a_deletion_that_comes_late_spares_what_was_published_again() {
+async fn a_late_deletion_spares_a_blob_that_was_published_again() {
     let mut world = World::new();
     world.publish().await;
     world.doom().await;
@@ -150,7 +150,7 @@ async fn a_deletion_that_comes_late_spares_what_was_published_again() {
 }
 
 #[tokio::test]
-async fn of_deletions_of_one_blob_one_is_enough() {
+async fn deletions_of_one_blob_are_merged() {
     let mut world = World::new();
     world.publish().await;
     world.doom().await;
@@ -167,7 +167,7 @@ async fn of_deletions_of_one_blob_one_is_enough() {
 }
 
 #[tokio::test]
-async fn what_is_lost_on_disk_is_told_and_can_be_sent_again() {
+async fn a_lost_blob_is_reported_and_can_be_published_again() {
     let world = World::new();
     for damage in [None, Some(&b"some byte!"[..]), Some(b"some")] {
         world.publish().await;

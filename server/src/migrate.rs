@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_the_same_chain_and_makes_the_same_state() {
+    fn a_copy_has_the_same_chain_and_state() {
         let mut told = Vec::new();
         let mut copy = MemoryJournal::default();
         let done = migrate(&mut trimmed(), &mut copy, |at, of| told.push((at, of))).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_over() {
+    fn a_journal_is_not_overwritten() {
         let mut there = MemoryJournal::default();
         there.append(&enrolled(1..=1)).unwrap();
         let refused = migrate(&mut trimmed(), &mut there, |_, _| {}).unwrap_err();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_not_copied() {
+    fn a_damaged_journal_is_not_copied() {
         let mut journal = trimmed();
         journal.alter(JournalPosition(8), |payload| payload[0] ^= 1);
         let refused = migrate(&mut journal, &mut MemoryJournal::default(), |_, _| {}).unwrap_err();

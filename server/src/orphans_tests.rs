@@ -62,7 +62,7 @@ impl World {
 const NONE: Found = Found { objects: 0, bytes: 0 };
 
 #[tokio::test]
-async fn what_is_unknown_and_old_is_named_and_then_deleted() {
+async fn unknown_old_blobs_are_listed_and_then_deleted() {
     let world = World::new().await;
     world.age().await;
     let dry = world.collect(true, Millis(0)).await;
@@ -81,7 +81,7 @@ async fn what_is_unknown_and_old_is_named_and_then_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_young_stays_for_who_is_about_to_offer_it() {
+async fn young_blobs_stay_for_their_offers() {
     let world = World::new().await;
     let done = world.collect(false, Millis::from_secs(3600)).await;
     assert_eq!((done.unknown, done.uploads), (NONE, NONE));
@@ -90,7 +90,7 @@ async fn what_is_young_stays_for_who_is_about_to_offer_it() {
 }
 
 #[tokio::test]
-async fn what_becomes_known_or_young_between_mark_and_sweep_stays() {
+async fn blobs_that_become_known_or_young_meanwhile_stay() {
     let world = World::new().await;
     world.age().await;
     let (shell, blobs, blob) = (world.shell.handle(), &world.blobs, world.unknown);
@@ -109,7 +109,7 @@ async fn what_becomes_known_or_young_between_mark_and_sweep_stays() {
 }
 
 #[tokio::test]
-async fn a_sweep_waits_for_who_holds_the_blob() {
+async fn a_sweep_waits_for_the_blobs_holder() {
     let world = World::new().await;
     world.age().await;
     let (shell, blobs, blob) = (world.shell.handle(), &world.blobs, world.unknown);

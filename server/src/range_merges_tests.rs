@@ -79,7 +79,7 @@ fn taken(merges: &RangeMerges, now: Instant) -> Option<u32> {
 }
 
 #[test]
-fn each_range_is_done_by_one() {
+fn each_range_has_one_worker() {
     let (merges, now) = (RangeMerges::default(), Instant::now());
     assert_eq!(merges.take(now), None);
     let (answer, news) = merges.lead(&request(1, RangeTask::Squares, &[0, 1, 2]), now);
@@ -102,7 +102,7 @@ fn each_range_is_done_by_one() {
 }
 
 #[test]
-fn a_range_comes_again_where_its_taker_is_silent() {
+fn a_range_is_assigned_again_if_its_worker_is_silent() {
     let (merges, now) = (RangeMerges::default(), Instant::now());
     assert_eq!(leads(&merges, &[0, 1], now), (vec![], Some(0)));
     assert_eq!(taken(&merges, now), Some(1));
@@ -118,7 +118,7 @@ fn a_range_comes_again_where_its_taker_is_silent() {
 }
 
 #[test]
-fn a_board_ends_with_its_round_its_taking_and_its_leader() {
+fn a_range_merge_ends_with_its_round_its_claim_and_its_leader() {
     let (merges, now) = (RangeMerges::default(), Instant::now());
     assert_eq!(leads(&merges, &[0, 1], now), (vec![], Some(0)));
     assert_eq!(taken(&merges, now), Some(1));

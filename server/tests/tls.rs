@@ -59,7 +59,7 @@ async fn health(client: &Client, server: &Server) -> Result<u16, reqwest::Error>
 }
 
 #[tokio::test]
-async fn connections_are_encrypted_and_renewed_certificates_taken_up() {
+async fn connections_are_encrypted_and_renewed_certificates_are_used() {
     let folder = tempfile::tempdir().unwrap();
     let (before, after) = (Authority::new(), Authority::new());
     write(folder.path(), &before.sign("localhost"));
@@ -89,7 +89,7 @@ async fn connections_are_encrypted_and_renewed_certificates_taken_up() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_signed_itself_is_what_the_clients_line_names() {
+async fn the_client_line_names_a_self_signed_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     write(folder.path(), &(made.cert.pem(), made.signing_key.serialize_pem()));

@@ -97,7 +97,7 @@ async fn a_folder_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn blobs_outlive_the_store_and_staging_files_do_not() {
+async fn blobs_survive_a_restart_and_temporary_files_do_not() {
     let folder = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
     let store = BlobStore::open(folder.path()).unwrap();
@@ -161,7 +161,7 @@ async fn a_read_that_meets_a_truncated_file_fails_rather_than_ending_early() {
 }
 
 #[tokio::test]
-async fn one_at_a_time_holds_a_blob() {
+async fn a_blob_has_one_holder_at_a_time() {
     let store = BlobStore::in_memory();
     let (one, other) = (blob(b"one").sha256, blob(b"other").sha256);
     let held = store.hold(one).await;

@@ -39,7 +39,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn an_upload_goes_on_where_it_ended_even_after_a_restart() {
+fn an_upload_is_resumed_also_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let declared = blob(b"hello world");
     let uploads = Uploads::open(folder.path()).unwrap();
@@ -72,7 +72,7 @@ fn an_upload_goes_on_where_it_ended_even_after_a_restart() {
 }
 
 #[test]
-fn nothing_can_be_declared_too() {
+fn an_empty_upload_can_be_declared() {
     let folder = tempfile::tempdir().unwrap();
     let uploads = Uploads::open(folder.path()).unwrap();
     let state = put(&uploads, blob(b""), 0, Encoding::Identity, b"").unwrap();
@@ -80,7 +80,7 @@ fn nothing_can_be_declared_too() {
 }
 
 #[test]
-fn wrong_bytes_and_too_many_are_thrown_away() {
+fn wrong_or_too_many_bytes_are_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let uploads = Uploads::open(folder.path()).unwrap();
     let declared = blob(b"right");
@@ -97,7 +97,7 @@ fn wrong_bytes_and_too_many_are_thrown_away() {
 }
 
 #[test]
-fn another_declaration_begins_anew() {
+fn another_declaration_restarts_the_upload() {
     let folder = tempfile::tempdir().unwrap();
     let uploads = Uploads::open(folder.path()).unwrap();
     put(&uploads, blob(b"first"), 0, Encoding::Identity, b"fir").unwrap();
@@ -178,7 +178,7 @@ fn an_upload_that_is_begun_anew_while_it_is_removed_goes_on() {
 }
 
 #[test]
-fn of_two_at_once_the_later_goes_on_and_the_other_is_told() {
+fn of_two_requests_at_once_the_later_continues_and_the_earlier_fails() {
     let folder = tempfile::tempdir().unwrap();
     let uploads = Uploads::open(folder.path()).unwrap();
     let declared = blob(b"twice");
@@ -196,7 +196,7 @@ fn of_two_at_once_the_later_goes_on_and_the_other_is_told() {
 }
 
 #[test]
-fn a_full_disk_loses_nothing_that_was_stored() {
+fn a_full_disk_keeps_all_stored_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Arc::new(FullDisk::with_left(8));
     let uploads = Uploads::with_disk(folder.path(), disk.clone()).unwrap();
@@ -216,7 +216,7 @@ fn a_full_disk_loses_nothing_that_was_stored() {
 }
 
 #[test]
-fn files_changed_behind_its_back_are_found_out() {
+fn files_that_others_changed_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let uploads = Uploads::open(folder.path()).unwrap();
     let declared = blob(b"whole");
@@ -240,7 +240,7 @@ fn files_changed_behind_its_back_are_found_out() {
 }
 
 #[test]
-fn what_is_old_is_swept_as_the_caller_says() {
+fn old_uploads_are_swept_as_the_caller_says() {
     let folder = tempfile::tempdir().unwrap();
     let uploads = Uploads::open(folder.path()).unwrap();
     put(&uploads, blob(b"partial"), 0, Encoding::Identity, b"part").unwrap();
@@ -265,7 +265,7 @@ fn what_is_old_is_swept_as_the_caller_says() {
 }
 
 #[test]
-fn what_is_put_takes_the_place_of_a_part() {
+fn a_put_replaces_a_partial_upload() {
     let folder = tempfile::tempdir().unwrap();
     let declared = blob(b"hello world");
     let uploads = Uploads::open(folder.path()).unwrap();

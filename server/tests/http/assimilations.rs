@@ -58,7 +58,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_unit_is_waited_for_renewed_and_offered_until_its_blob_is_in_the_store() {
+async fn a_unit_is_claimed_renewed_and_accepted_once_its_blob_is_stored() {
     let folder = folder();
     let (world, token, host) = start(folder.path()).await;
     assert_eq!(world.take(&token, 0).await, None);
@@ -116,7 +116,7 @@ async fn an_upload_is_refused_and_a_lost_blob_is_looked_for() {
 }
 
 #[tokio::test]
-async fn a_merge_is_shared_by_ranges_with_whoever_asks_for_work() {
+async fn a_merge_is_shared_by_ranges_with_other_assimilators() {
     let folder = folder();
     let (world, token, host) = start(folder.path()).await;
     world.submit().await;
@@ -165,7 +165,7 @@ async fn a_merge_is_shared_by_ranges_with_whoever_asks_for_work() {
 }
 
 #[tokio::test]
-async fn the_assimilators_token_opens_their_doors_alone() {
+async fn the_assimilator_token_allows_only_assimilation() {
     let folder = folder();
     let (world, token, host) = start(folder.path()).await;
     let enrol = world.server.ready().enrol_token.clone();
@@ -185,7 +185,7 @@ async fn the_assimilators_token_opens_their_doors_alone() {
 }
 
 #[tokio::test]
-async fn whoever_waits_hears_that_the_server_ends() {
+async fn waiting_assimilators_are_answered_when_the_server_stops() {
     let folder = folder();
     let (world, token, _) = start(folder.path()).await;
     let (address, asked) = (world.address(), token.clone());

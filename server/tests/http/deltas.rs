@@ -96,7 +96,7 @@ impl Second {
 }
 
 #[tokio::test]
-async fn a_delta_that_comes_in_pieces_is_as_good_as_the_whole() {
+async fn a_delta_in_several_requests_becomes_the_checkpoint() {
     let folder = folder();
     let mut second = Second::start(folder.path()).await;
     let delta = second.delta();
@@ -116,7 +116,7 @@ async fn a_delta_that_comes_in_pieces_is_as_good_as_the_whole() {
 }
 
 #[tokio::test]
-async fn deltas_that_cannot_be_used_are_refused_and_the_whole_is_taken_after_them() {
+async fn unusable_deltas_are_refused_and_the_whole_checkpoint_is_accepted() {
     let folder = folder();
     let second = Second::start(folder.path()).await;
     let good = second.delta();
@@ -165,7 +165,7 @@ async fn deltas_that_cannot_be_used_are_refused_and_the_whole_is_taken_after_the
 }
 
 #[tokio::test]
-async fn a_base_that_is_gone_is_told_before_the_delta_is_taken() {
+async fn a_missing_base_is_refused_before_the_delta_is_received() {
     let folder = folder();
     let second = Second::start(folder.path()).await;
     let delta = second.delta();

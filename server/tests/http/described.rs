@@ -69,7 +69,7 @@ fn parse(name: &str, example: Value) {
 }
 
 #[tokio::test]
-async fn every_body_has_an_example_and_every_example_is_what_it_says() {
+async fn every_body_has_a_valid_example() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let described = Described::fetch(world.address()).await;
@@ -208,7 +208,7 @@ async fn submit(described: &Described, admin: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_unit_lives_its_whole_life_by_the_document_alone() {
+async fn a_client_made_from_the_document_alone_completes_a_unit() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let described = Described::fetch(world.address()).await;
@@ -315,7 +315,7 @@ async fn a_unit_lives_its_whole_life_by_the_document_alone() {
 }
 
 #[tokio::test]
-async fn what_is_posted_again_is_not_done_twice_but_by_the_exceptions_that_are_said() {
+async fn repeated_posts_are_idempotent_but_for_the_documented_exceptions() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let described = Described::fetch(world.address()).await;

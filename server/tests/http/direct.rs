@@ -46,7 +46,7 @@ async fn put(way: &DirectAnswer, bytes: &[u8]) -> StatusCode {
 }
 
 #[tokio::test]
-async fn a_result_goes_past_the_server_and_becomes_a_version() {
+async fn a_result_is_uploaded_to_the_store_and_becomes_a_version() {
     let (folder, store) = (folder(), StandIn::start().await);
     let world = World::with(config(folder.path(), &store)).await;
     world.submit().await;
@@ -85,7 +85,7 @@ async fn a_result_goes_past_the_server_and_becomes_a_version() {
 }
 
 #[tokio::test]
-async fn nobody_gets_a_way_that_may_not_go_it() {
+async fn upload_urls_are_given_only_to_the_leases_host() {
     let (folder, store) = (folder(), StandIn::start().await);
     let world = World::with(config(folder.path(), &store)).await;
     world.submit().await;
@@ -105,7 +105,7 @@ async fn nobody_gets_a_way_that_may_not_go_it() {
 }
 
 #[tokio::test]
-async fn what_comes_through_the_server_is_staged_before_it_is_acknowledged() {
+async fn an_upload_through_the_server_is_staged_before_it_is_acknowledged() {
     let (data, store) = (folder(), StandIn::start().await);
     let world = World::with(config(data.path(), &store)).await;
     world.submit().await;
@@ -135,7 +135,7 @@ async fn what_comes_through_the_server_is_staged_before_it_is_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_store_streams() {
+async fn a_server_without_a_store_streams_blobs() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     world.submit().await;
@@ -152,7 +152,7 @@ async fn a_server_without_a_store_streams() {
 }
 
 #[tokio::test]
-async fn while_the_store_fails_hosts_are_told_to_come_again() {
+async fn a_failing_store_is_answered_as_unavailable() {
     let (folder, store) = (folder(), StandIn::start().await);
     let patience = std::time::Duration::from_millis(1);
     let config = ServeConfig {

@@ -39,7 +39,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn a_result_goes_from_lease_to_version_and_everyone_can_see_it() {
+async fn a_result_becomes_a_version_and_is_visible() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let job = world.submit().await.job;
@@ -109,7 +109,7 @@ async fn a_result_goes_from_lease_to_version_and_everyone_can_see_it() {
 
 /// Nothing would ever be merged: better said at once.
 #[tokio::test]
-async fn losses_are_looked_at_where_there_is_a_trainer() {
+async fn a_canary_needs_a_trainer() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let canary = "order = \"merge\"\nmerge = { canary = 2.0 }";
@@ -125,7 +125,7 @@ async fn losses_are_looked_at_where_there_is_a_trainer() {
 }
 
 #[tokio::test]
-async fn tokens_open_only_their_own_doors() {
+async fn each_token_allows_only_its_own_routes() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let host = world.enrol("one").await;
@@ -161,7 +161,7 @@ async fn tokens_open_only_their_own_doors() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_told_so() {
+async fn malformed_requests_are_refused_as_invalid() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let admin = world.admin.clone();
@@ -207,7 +207,7 @@ async fn what_is_no_request_is_told_so() {
 }
 
 #[tokio::test]
-async fn blobs_are_taken_only_as_declared() {
+async fn blobs_are_accepted_only_as_declared() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let (admin, bytes) = (world.admin.clone(), b"some bytes of a shard".as_slice());
@@ -270,7 +270,7 @@ async fn blobs_are_taken_only_as_declared() {
 }
 
 #[tokio::test]
-async fn reports_are_taken_only_from_their_host_and_with_their_upload() {
+async fn reports_are_accepted_only_from_the_leases_host_and_with_its_upload() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     world.submit().await;
@@ -303,7 +303,7 @@ async fn reports_are_taken_only_from_their_host_and_with_their_upload() {
 }
 
 #[tokio::test]
-async fn checkpoints_that_are_none_are_rejected_with_the_reason() {
+async fn invalid_checkpoints_are_rejected_with_the_reason() {
     for case in ["no safetensors", "non-finite", "another trial"] {
         let folder = folder();
         let world = World::start(folder.path()).await;
@@ -345,7 +345,7 @@ async fn checkpoints_that_are_none_are_rejected_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_what_was_sent_goes_on_later() {
+async fn an_upload_to_a_full_disk_is_refused_and_resumed_later() {
     let folder = folder();
     let disk = Arc::new(FullDisk::with_left(4));
     let mut config = World::config(folder.path(), AssimilatorConfig::default());
@@ -362,7 +362,7 @@ async fn a_full_disk_is_told_and_what_was_sent_goes_on_later() {
 }
 
 #[tokio::test]
-async fn a_request_for_work_that_is_held_open_ends_with_the_server() {
+async fn a_waiting_request_for_work_is_answered_when_the_server_stops() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let host = world.enrol("one").await;
@@ -417,7 +417,7 @@ async fn a_damaged_journal_is_refused_with_the_position() {
 }
 
 #[tokio::test]
-async fn a_journal_that_fails_is_told_as_unavailable_and_then_it_goes_on() {
+async fn a_failing_journal_is_answered_as_unavailable_and_recovers() {
     let folder = folder();
     let journal = MemoryJournal::default();
     let mut config = World::config(folder.path(), AssimilatorConfig::default());
@@ -462,7 +462,7 @@ async fn hosts_get_no_blob_that_their_leases_do_not_name() {
 }
 
 #[tokio::test]
-async fn a_shard_that_is_gone_from_the_disk_is_missed_and_can_be_sent_again() {
+async fn a_lost_shard_is_reported_missing_and_can_be_uploaded_again() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     let job = world.submit().await.job;
@@ -520,7 +520,7 @@ async fn an_upload_that_the_server_lost_is_not_its_hosts_fault() {
 }
 
 #[tokio::test]
-async fn uploads_that_nobody_needs_are_gone_after_a_restart() {
+async fn unneeded_uploads_are_deleted_at_a_restart() {
     let folder = folder();
     let world = World::start(folder.path()).await;
     world.submit().await;
@@ -556,7 +556,7 @@ async fn uploads_that_nobody_needs_are_gone_after_a_restart() {
 }
 
 #[test]
-fn the_line_that_starts_a_client_can_be_typed() {
+fn the_line_that_starts_a_client_has_a_usable_address() {
     let ready = ServeReady {
         address: "0.0.0.0:8181".parse().unwrap(),
         transport: Transport::Http,

@@ -76,7 +76,7 @@ impl Drop for Process {
 }
 
 #[test]
-fn a_failover_loses_nothing_that_a_replica_had_to_have() {
+fn a_failover_keeps_all_events_that_a_replica_had_to_have() {
     let folder = tempfile::tempdir().unwrap();
     let of = |name: &str| folder.path().join(name);
     let kept = "save \"\"\nrepl-diskless-sync-delay 0\nappendonly yes\nappendfsync always\n";

@@ -12,7 +12,7 @@ fn memory_keeps_the_contract() {
 }
 
 #[test]
-fn faults_of_the_fake_leave_what_they_say() {
+fn injected_faults_write_as_much_as_they_say() {
     for (fault, left) in [(Fault::Fails, 0), (Fault::Torn, 2), (Fault::Unknown, 4)] {
         let mut journal = MemoryJournal::default();
         journal.inject(fault);

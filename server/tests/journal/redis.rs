@@ -49,7 +49,7 @@ fn redis_keeps_the_contract() {
 }
 
 #[test]
-fn deployments_of_one_redis_know_nothing_of_each_other() {
+fn deployments_in_one_redis_are_independent() {
     let redis = RedisServer::start();
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| {
@@ -65,7 +65,7 @@ fn deployments_of_one_redis_know_nothing_of_each_other() {
 }
 
 #[test]
-fn one_server_writes_and_the_others_know_where_it_is() {
+fn one_server_is_active_and_the_others_know_its_url() {
     let redis = RedisServer::start();
     let (one, two) = (server(&redis), server(&redis));
     one.journals.advertise("http://one:8642");
@@ -91,7 +91,7 @@ fn one_server_writes_and_the_others_know_where_it_is() {
 }
 
 #[test]
-fn a_server_that_lost_its_lease_can_change_nothing() {
+fn a_server_that_lost_its_lease_cannot_write() {
     let redis = RedisServer::start();
     let (one, two) = (server(&redis), server(&redis));
     let mut old = one.journals.open().unwrap();
@@ -121,7 +121,7 @@ fn a_server_that_lost_its_lease_can_change_nothing() {
 }
 
 #[test]
-fn a_writer_of_before_is_shut_out_in_its_own_process() {
+fn an_earlier_writer_of_the_same_process_cannot_write() {
     let redis = RedisServer::start();
     let server = server(&redis);
     let mut old = server.journals.open().unwrap();
@@ -131,7 +131,7 @@ fn a_writer_of_before_is_shut_out_in_its_own_process() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_kill_of_redis() {
+fn acknowledged_events_survive_a_kill_of_redis() {
     let mut redis = RedisServer::start();
     let server = server(&redis);
     let mut journal = server.journals.open().unwrap();
@@ -147,7 +147,7 @@ fn what_was_acknowledged_survives_a_kill_of_redis() {
 }
 
 #[test]
-fn a_redis_that_has_gone_back_is_refused_where_that_was_not_to_happen() {
+fn a_redis_below_its_high_water_mark_is_refused_if_it_must_be_durable() {
     let redis = RedisServer::start();
     let (careful, careless) = (server(&redis), server_with(&redis, "everysec"));
     careful.journals.open().unwrap().append(&records(1..=30)).unwrap();
@@ -177,7 +177,7 @@ fn a_redis_that_has_gone_back_is_refused_where_that_was_not_to_happen() {
 }
 
 #[test]
-fn a_full_redis_refuses_and_goes_on_once_there_is_room() {
+fn a_full_redis_refuses_appends_until_there_is_room() {
     let redis = RedisServer::start();
     let server = server(&redis);
     let mut journal = server.journals.open().unwrap();
@@ -193,7 +193,7 @@ fn a_full_redis_refuses_and_goes_on_once_there_is_room() {
 }
 
 #[test]
-fn what_redis_can_not_keep_is_refused_at_the_start_and_later() {
+fn a_redis_that_is_not_durable_enough_is_refused() {
     let redis = RedisServer::with(&["--appendonly", "yes", "--appendfsync", "everysec"]);
     let folder = tempfile::tempdir().unwrap();
     let connect = |durability: &str| {
@@ -216,7 +216,7 @@ fn what_redis_can_not_keep_is_refused_at_the_start_and_later() {
 }
 
 #[test]
-fn secrets_are_those_of_whoever_came_first() {
+fn the_first_servers_secrets_are_shared() {
     let redis = RedisServer::start();
     let (one, two) = (server(&redis), server(&redis));
     assert_eq!(one.journals.secret("admin-token", "first").unwrap(), "first");
@@ -225,7 +225,7 @@ fn secrets_are_those_of_whoever_came_first() {
 }
 
 #[test]
-fn a_trim_drops_what_nobody_asks_for_any_more() {
+fn a_trim_drops_events_indexes_and_ended_leases() {
     let redis = RedisServer::start();
     let server = server(&redis);
     let mut journal = server.journals.open().unwrap();

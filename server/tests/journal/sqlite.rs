@@ -95,7 +95,7 @@ fn a_newer_journal_is_refused() {
 }
 
 #[test]
-fn an_older_journal_is_read_and_is_of_this_version_from_then_on() {
+fn an_older_journal_is_read_and_upgraded() {
     let folder = tempfile::tempdir().unwrap();
     let older = "UPDATE meta SET value = CAST('1' AS BLOB) WHERE key = 'event-version';
                  UPDATE snapshots SET version = 1";
@@ -111,7 +111,7 @@ fn an_older_journal_is_read_and_is_of_this_version_from_then_on() {
 }
 
 #[test]
-fn a_damaged_snapshot_is_passed_over() {
+fn a_damaged_snapshot_is_skipped() {
     for damage in [
         "UPDATE snapshots SET bytes = CAST('nex' AS BLOB) WHERE position = 50",
         "UPDATE snapshots SET position = 51 WHERE position = 50",
@@ -129,7 +129,7 @@ fn a_damaged_snapshot_is_passed_over() {
 }
 
 #[test]
-fn what_is_no_journal_is_refused() {
+fn a_file_that_is_no_journal_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal");
     std::fs::write(&path, [b'x'; 5000]).unwrap();
@@ -150,7 +150,7 @@ fn what_is_no_journal_is_refused() {
 }
 
 #[test]
-fn a_journal_that_has_gone_back_is_refused() {
+fn a_journal_below_its_high_water_mark_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.sqlite");
     let wal = folder.path().join("journal.sqlite-wal");

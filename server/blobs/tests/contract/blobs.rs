@@ -43,7 +43,7 @@ async fn blobs_are_published_read_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_file_that_isnt_what_it_should_be_is_not_published() {
+async fn a_file_with_another_digest_is_not_published() {
     for subject in subjects().await {
         for bytes in [5, 9 << 20] {
             let blob = named(&content(1, bytes));

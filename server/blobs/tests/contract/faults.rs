@@ -15,7 +15,7 @@ use std::time::Duration;
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn throttling_and_cut_connections_are_waited_out() {
+async fn throttled_and_cut_requests_are_retried() {
     let (stand_in, blobs) = on_stand_in("faults").await;
     let upload = HashedBytes::of(Bytes::from(content(4, 3000)));
     let blob = upload.blob();
@@ -35,7 +35,7 @@ async fn throttling_and_cut_connections_are_waited_out() {
 }
 
 #[tokio::test]
-async fn a_store_that_stays_away_is_an_error_in_bounded_time() {
+async fn an_unreachable_store_is_an_error_in_bounded_time() {
     let stand_in = StandIn::start().await;
     provide_tls();
     let settings = stand_in.settings().with_patience(Duration::from_millis(50));
@@ -48,7 +48,7 @@ async fn a_store_that_stays_away_is_an_error_in_bounded_time() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_store_is_said_at_the_start() {
+async fn a_store_that_cannot_be_used_is_refused_at_the_start() {
     let stand_in = StandIn::start().await;
     provide_tls();
     let connect = async |url: &str, settings| BlobStore::connect(url, &settings).await.unwrap_err();
@@ -81,7 +81,7 @@ async fn what_is_wrong_with_a_store_is_said_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_url_gives_one_blob_and_ranges_of_it_until_it_ends() {
+async fn a_url_gives_one_blob_and_its_ranges_until_it_expires() {
     let (_stand_in, blobs) = on_stand_in("urls").await;
     let upload = HashedBytes::of(Bytes::from(content(5, 3000)));
     let blob = upload.blob();
@@ -105,7 +105,7 @@ async fn a_url_gives_one_blob_and_ranges_of_it_until_it_ends() {
 }
 
 #[tokio::test]
-async fn a_url_takes_the_bytes_that_it_was_signed_for_and_no_others() {
+async fn an_upload_url_accepts_only_the_signed_bytes() {
     let (stand_in, blobs) = on_stand_in("urls").await;
     let staging = blobs.staging();
     let upload = HashedBytes::of(Bytes::from(content(6, 3000)));
@@ -140,7 +140,7 @@ async fn a_url_takes_the_bytes_that_it_was_signed_for_and_no_others() {
 }
 
 #[tokio::test]
-async fn uploads_dont_go_straight_to_a_store_that_takes_any_bytes() {
+async fn a_store_that_accepts_any_bytes_gets_no_direct_uploads() {
     provide_tls();
     let moto = Moto::start().await;
     let url = format!("s3://{BUCKET}/x");
@@ -152,7 +152,7 @@ async fn uploads_dont_go_straight_to_a_store_that_takes_any_bytes() {
 }
 
 #[tokio::test]
-async fn what_was_altered_in_the_store_is_not_read() {
+async fn altered_uploads_are_not_read() {
     let (stand_in, blobs) = on_stand_in("altered").await;
     let upload = HashedBytes::of(Bytes::from(content(6, 3000)));
     let blob = upload.blob().sha256;

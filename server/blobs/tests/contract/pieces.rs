@@ -109,7 +109,7 @@ async fn pieces_that_were_altered_or_lost_are_not_served() {
 }
 
 #[tokio::test]
-async fn a_sweep_takes_pieces_that_are_old_and_no_blobs() {
+async fn a_sweep_deletes_old_pieces_without_a_blob() {
     for subject in subjects().await {
         let (name, blobs) = (subject.name, &subject.blobs);
         let content = content(5, 2000);

@@ -6,7 +6,7 @@ use sojourn_blobs::{BlobError, HashedBytes, UploadError};
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId, time::UnixMillis};
 
 #[tokio::test]
-async fn what_is_staged_is_read_again_by_whoever_knows_its_name() {
+async fn a_staged_upload_is_read_by_its_digest() {
     for subject in subjects().await {
         let staging = subject.blobs.staging();
         // Over the size of one part and one range.
@@ -34,7 +34,7 @@ async fn what_is_staged_is_read_again_by_whoever_knows_its_name() {
 }
 
 #[tokio::test]
-async fn a_file_that_isnt_what_it_should_be_is_not_staged() {
+async fn a_file_with_another_digest_is_not_staged() {
     for subject in subjects().await {
         let staging = subject.blobs.staging();
         for bytes in [5, 9 << 20] {
@@ -50,7 +50,7 @@ async fn a_file_that_isnt_what_it_should_be_is_not_staged() {
 }
 
 #[tokio::test]
-async fn an_upload_in_parts_is_there_once_all_parts_are() {
+async fn an_upload_in_parts_is_complete_with_its_last_part() {
     for subject in subjects().await {
         let staging = subject.blobs.staging();
         let (first, second) = (content(1, 1000), content(2, 500));
@@ -88,7 +88,7 @@ async fn an_upload_in_parts_is_there_once_all_parts_are() {
 }
 
 #[tokio::test]
-async fn an_upload_becomes_a_blob_and_goes_with_its_lease() {
+async fn an_upload_becomes_a_blob_and_is_deleted_with_its_lease() {
     for subject in subjects().await {
         let staging = subject.blobs.staging();
         let upload = HashedBytes::of(Bytes::from(content(3, 4000)));
@@ -111,7 +111,7 @@ async fn an_upload_becomes_a_blob_and_goes_with_its_lease() {
 }
 
 #[tokio::test]
-async fn a_sweep_takes_what_is_old_and_wanted_by_nobody() {
+async fn a_sweep_deletes_old_unneeded_uploads() {
     for subject in subjects().await {
         let staging = subject.blobs.staging();
         for lease in [1, 2] {

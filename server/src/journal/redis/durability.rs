@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durabilities_are_read_and_shown() {
+    fn durabilities_are_parsed_and_displayed() {
         let of = |disk, replicas| Ok(Durability { disk, replicas });
         for (text, expected) in [
             ("always", of(Disk::Always, 0)),

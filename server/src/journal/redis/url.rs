@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_redis_is_refused_without_showing_a_password() {
+    fn an_invalid_redis_url_is_refused_without_showing_its_password() {
         for url in [
             "redis://",
             "http://:secret@db/0",
