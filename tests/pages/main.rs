@@ -9,7 +9,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::indexing_slicing,
     reason = "a test ends at what it did not expect"
 )]
