@@ -22,7 +22,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 /// Pairs of hops that may not overlap; beyond it, building the program takes longer than its answer is
 /// worth.
-const MOST_PAIRS: usize = 100_000;
+const MAX_PAIRS: usize = 100_000;
 
 /// Ends closer than that, in parts of the whole, count as the same.
 const TOLERANCE: f32 = 1e-6;
@@ -56,7 +56,7 @@ pub enum Proof {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MilpError {
     /// Too many pairs of hops.
-    #[error("the program would have more than {MOST_PAIRS} pairs of hops")]
+    #[error("the program would have more than {MAX_PAIRS} pairs of hops")]
     TooLarge,
     /// The solver has none.
     #[error("the solver found nothing: {0}")]
@@ -201,7 +201,7 @@ fn pairs(problem: &Problem, schedule: &Schedule) -> Option<Vec<(usize, usize)>> 
                 pairs.push((number, other));
             }
         }
-        if pairs.len() > MOST_PAIRS {
+        if pairs.len() > MAX_PAIRS {
             return None;
         }
     }

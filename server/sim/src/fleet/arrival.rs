@@ -26,7 +26,7 @@ pub(crate) enum Back {
 
 const DAY: u64 = 86_400_000_000;
 /// No stay is shorter: a host that comes and goes at one instant is none.
-const LEAST: u64 = 1;
+const MIN_STAY: u64 = 1;
 
 /// Where a host's stays come from.
 #[derive(Debug)]
@@ -121,11 +121,11 @@ impl Stays {
                 let there = seeds::unit_f64(chance) < *up / (*up + *down);
                 let waits = if first && there { 0 } else { exponential(chance, *down) };
                 let from = last + waits;
-                Some(Stay { from, to: from + exponential(chance, *up).max(LEAST) })
+                Some(Stay { from, to: from + exponential(chance, *up).max(MIN_STAY) })
             }
             Process::Spot { mean, back, chance } => {
                 let from = if first { 0 } else { last + *back };
-                Some(Stay { from, to: from + exponential(chance, *mean).max(LEAST) })
+                Some(Stay { from, to: from + exponential(chance, *mean).max(MIN_STAY) })
             }
             Process::List(stays) => stays.pop(),
         }?;

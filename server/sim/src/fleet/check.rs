@@ -11,8 +11,8 @@ use super::{
 use sojourn_protocol::spec::{MAX_PRIORITY, MAX_SHARE};
 
 /// The most hosts that are simulated, and the most slots of them all.
-const MOST_HOSTS: u64 = 1_000_000;
-const MOST_SLOTS: u64 = 10_000_000;
+const MAX_HOSTS: u64 = 1_000_000;
+const MAX_SLOTS: u64 = 10_000_000;
 /// Factors, and speeds of slots in TFLOP/s.
 const FACTORS: (f64, f64) = (1e-9, 1e9);
 /// Lines that aren't free, in Mbit/s.
@@ -20,11 +20,11 @@ const LINES: (f64, f64) = (1e-6, 1e9);
 /// What training on a row costs, in MFLOPs.
 pub(crate) const COSTS: (f64, f64) = (1e-6, 1e12);
 /// Units that end with their host: with more hardly any comes to its end.
-const MOST_PREEMPTED: f64 = 0.9;
+const MAX_PREEMPTED: f64 = 0.9;
 /// Concentrations of label distributions: nearly all of a shard of one label, nearly all shards alike.
 const SKEWS: (f64, f64) = (1e-3, 1e3);
 /// Hops of one job, at the most.
-pub(crate) const MOST_HOPS: u64 = 100_000_000;
+pub(crate) const MAX_HOPS: u64 = 100_000_000;
 
 /// What speaks against a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,10 +56,10 @@ pub(crate) fn scenario(scenario: &Scenario) -> Result<(), Fault> {
         return file("hosts", "there are no hosts: add a table `[[hosts]]` with a `count`");
     }
     let most = "are more than 1,000,000 in all: simulate fewer";
-    root.want(scenario.host_count() <= MOST_HOSTS, "hosts", most)?;
+    root.want(scenario.host_count() <= MAX_HOSTS, "hosts", most)?;
     let slots = scenario.hosts.iter().map(|of| u64::from(of.count) * u64::from(of.places()));
     let most = "have more than 10,000,000 slots in all: simulate fewer";
-    root.want(slots.sum::<u64>() <= MOST_SLOTS, "hosts", most)?;
+    root.want(slots.sum::<u64>() <= MAX_SLOTS, "hosts", most)?;
     if scenario.all_jobs().next().is_none() {
         return file("job", "there is no job: add a table `[job]`, with `trials` for a start");
     }
@@ -207,7 +207,7 @@ fn presence(table: &Table, group: &HostGroup) -> Result<(), Fault> {
         table.want(is_share, "spot.losses_per_hour", &said)?;
     }
     if let Some(preempted) = group.preempted {
-        let is_share = (0.0..=MOST_PREEMPTED).contains(&preempted.share);
+        let is_share = (0.0..=MAX_PREEMPTED).contains(&preempted.share);
         let said = format!("is {}: a share from 0 to 0.9 is wanted", shown(preempted.share));
         table.want(is_share, "preempted.share", &said)?;
     }
@@ -262,7 +262,7 @@ fn job(table: &Table, job: &JobEntry, hosts: u64) -> Result<(), Fault> {
     table.want((1..=1_000_000).contains(&shards), "shards", "must be from 1 to 1,000,000")?;
     let hops = u64::from(trials) * u64::from(epochs) * u64::from(shards);
     let most = "times epochs and shards are more than 100,000,000 hops: simulate a smaller job";
-    table.want(hops <= MOST_HOPS, "trials", most)?;
+    table.want(hops <= MAX_HOPS, "trials", most)?;
     table.want(job.rows >= u64::from(shards), "rows", "must be at least as many as shards")?;
     table.want(job.rows <= 1 << 40, "rows", "must be at most 2^40")?;
     table.want(job.batch_size >= 1, "batch_size", "must be at least 1")?;

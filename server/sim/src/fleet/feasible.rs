@@ -1,10 +1,10 @@
 //! What speaks against a scenario that its file alone doesn't show: sums over a plan.
 
 use super::{
-    check::MOST_HOPS,
+    check::MAX_HOPS,
     job::SimJob,
     plan::Plan,
-    quantity::{LONGEST, float},
+    quantity::{MAX_SPAN, float},
     scenario::HostGroup,
 };
 
@@ -17,12 +17,12 @@ pub(crate) type Remarks = Vec<String>;
 /// What speaks against it.
 pub(crate) fn of(plan: &Plan) -> Result<Remarks, String> {
     for job in &plan.jobs {
-        if job.hops() > MOST_HOPS {
+        if job.hops() > MAX_HOPS {
             let (name, hops) = (&job.name, job.hops());
-            return Err(format!("`{name}` has {hops} hops: at most {MOST_HOPS} are simulated"));
+            return Err(format!("`{name}` has {hops} hops: at most {MAX_HOPS} are simulated"));
         }
     }
-    let (longest, words) = LONGEST;
+    let (longest, words) = MAX_SPAN;
     if float(plan.bound.micros) > longest {
         let days = float(plan.bound.micros) / 86_400e6;
         return Err(format!(

@@ -35,7 +35,7 @@ const LEFT: f64 = 150.0;
 const WIDTH: f64 = 1400.0;
 const TOP: f64 = 46.0;
 /// Rows that are drawn: a page with more is of no use to anybody.
-const MOST_ROWS: usize = 400;
+const MAX_ROWS: usize = 400;
 /// Narrower bars are drawn as if they were so wide, and only where the one before ends.
 const NARROW: f64 = 0.25;
 
@@ -85,7 +85,7 @@ impl Chart {
     /// An SVG picture.
     #[must_use]
     pub fn svg(&self) -> String {
-        let shown = self.rows.len().min(MOST_ROWS);
+        let shown = self.rows.len().min(MAX_ROWS);
         let height = row_height(shown);
         let bottom = TOP + height * number(shown);
         let mut out = String::new();

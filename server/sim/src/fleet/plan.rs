@@ -24,13 +24,13 @@ use sojourn_workgen::{PolicyName, shards::ShardHost};
 use std::collections::BTreeMap;
 
 /// The least lease term that the simulator chooses.
-const LEAST_TERM: u64 = 60_000_000;
+const MIN_TERM: u64 = 60_000_000;
 /// How long hosts' asks are held open at the least, as by the server's defaults.
-const LEAST_WAIT: u64 = 25_000_000;
+const MIN_WAIT: u64 = 25_000_000;
 /// No more asks in vain than so many, all hosts together.
-const MOST_ASKS: f64 = 500_000.0;
+const MAX_ASKS: f64 = 500_000.0;
 /// Given up after so many lower bounds, and this.
-const MOST_BOUNDS: u64 = 1_000;
+const MAX_BOUNDS: u64 = 1_000;
 const PATIENCE: u64 = 30 * 86_400_000_000;
 
 /// Everything that a run needs to know beforehand.
@@ -168,14 +168,13 @@ impl Plan {
     fn set_times(&mut self, scenario: &Scenario) {
         let given = |auto: Auto<Span>, value: u64| auto.or(Span(value)).0.max(1_000);
         let server = &scenario.server;
-        self.lease_term = given(server.lease_term, (self.mean_unit() / 2).max(LEAST_TERM));
+        self.lease_term = given(server.lease_term, (self.mean_unit() / 2).max(MIN_TERM));
         self.heartbeat = given(server.heartbeat, self.lease_term / 2);
-        let asks = float(count(self.hosts.len())) * float(self.bound.micros) / MOST_ASKS;
-        let wait = LEAST_WAIT.max(self.lease_term / 2).max(whole(asks).unwrap_or(0));
+        let asks = float(count(self.hosts.len())) * float(self.bound.micros) / MAX_ASKS;
+        let wait = MIN_WAIT.max(self.lease_term / 2).max(whole(asks).unwrap_or(0));
         self.longest_wait = given(server.longest_wait, wait);
         let last = self.jobs.iter().map(|job| job.at).max().unwrap_or(0);
-        let patience =
-            self.bound.micros.saturating_mul(MOST_BOUNDS).saturating_add(PATIENCE + last);
+        let patience = self.bound.micros.saturating_mul(MAX_BOUNDS).saturating_add(PATIENCE + last);
         self.horizon = given(scenario.horizon, patience);
     }
 

@@ -58,8 +58,8 @@ const TIMES: [(&str, f64); 9] = [
 ];
 
 /// No size and no time is larger: sums of some of them can be counted.
-const MOST_BYTES: (f64, &str) = (1e18, "1,000,000 TB");
-pub(crate) const LONGEST: (f64, &str) =
+const MAX_BYTES: (f64, &str) = (1e18, "1,000,000 TB");
+pub(crate) const MAX_SPAN: (f64, &str) =
     (1000.0 * 365.0 * 86_400e6, "365,000 days, which are 1000 years");
 
 /// A number with one of these units, in whole parts of the smallest.
@@ -107,7 +107,7 @@ pub(crate) const fn float(value: u64) -> f64 {
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wanted = "size (a number of bytes, or one like \"100MB\" or \"20GiB\")";
-        read(Raw::deserialize(deserializer)?, &SIZES, MOST_BYTES, wanted)
+        read(Raw::deserialize(deserializer)?, &SIZES, MAX_BYTES, wanted)
             .map(Bytes)
             .map_err(D::Error::custom)
     }
@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for Bytes {
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wanted = "length of time (a number of seconds, or one like \"90s\", \"10min\", \"2h\")";
-        read(Raw::deserialize(deserializer)?, &TIMES, LONGEST, wanted)
+        read(Raw::deserialize(deserializer)?, &TIMES, MAX_SPAN, wanted)
             .map(Span)
             .map_err(D::Error::custom)
     }
@@ -134,7 +134,7 @@ impl<'de> Deserialize<'de> for Auto<Span> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Raw::deserialize(deserializer)? {
             Raw::Text(text) if text == "auto" => Ok(Auto::Auto),
-            raw => read(raw, &TIMES, LONGEST, "length of time (or \"auto\")")
+            raw => read(raw, &TIMES, MAX_SPAN, "length of time (or \"auto\")")
                 .map(|micros| Auto::Given(Span(micros)))
                 .map_err(D::Error::custom),
         }
@@ -189,7 +189,7 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted = "length of time (one like \"500ms\", \"90s\", \"10min\", \"2h\", \"1d\")";
-        read(Raw::Text(text.to_owned()), &TIMES, LONGEST, wanted).map(Span)
+        read(Raw::Text(text.to_owned()), &TIMES, MAX_SPAN, wanted).map(Span)
     }
 }
 
@@ -216,11 +216,11 @@ mod tests {
     use super::*;
 
     fn span(text: &str) -> Result<Span, String> {
-        read(Raw::Text(text.into()), &TIMES, LONGEST, "time").map(Span)
+        read(Raw::Text(text.into()), &TIMES, MAX_SPAN, "time").map(Span)
     }
 
     fn size(raw: Raw) -> Result<u64, String> {
-        read(raw, &SIZES, MOST_BYTES, "size")
+        read(raw, &SIZES, MAX_BYTES, "size")
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// How much of a notice the client keeps for delivering, at the most.
-const LONGEST_RESERVE: u64 = 30_000_000;
+const MAX_RESERVE: u64 = 30_000_000;
 
 /// Something that happens to a host, to one that has started so many times.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Queue {
         if let Some(notice) = notice {
             let at = to.saturating_sub(notice).max(from);
             self.add(at, Event::Warned { host, boot });
-            let reserve = (notice / 2).min(LONGEST_RESERVE);
+            let reserve = (notice / 2).min(MAX_RESERVE);
             let at = to.saturating_sub(reserve).max(from);
             self.add(at, Event::Closes { host, boot });
         }
