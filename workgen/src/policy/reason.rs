@@ -34,10 +34,10 @@ impl fmt::Display for PolicyReason {
         match *self {
             PolicyReason::Longest { before, work, longest, locality, visits } => {
                 let shard = locality_text(locality);
-                write!(f, "ltrp: its trial has {} of work left here, ", work)?;
+                write!(f, "ltrp: its trial has {work} of work left here, ")?;
                 match before {
                     0 => write!(f, "the most of those open")?,
-                    _ => write!(f, "{before} open ones have no less (at most {})", longest)?,
+                    _ => write!(f, "{before} open ones have no less (at most {longest})")?,
                 }
                 write!(f, "; {shard}, visits to come: {visits}")
             }
