@@ -141,6 +141,15 @@ pub fn error_chain(error: &dyn Error) -> String {
     line
 }
 
+/// The text of an error's last source, or its own. Libraries that repeat an address in each layer say what happened there.
+pub fn root_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,5 +164,7 @@ mod tests {
         let inner = || io::Error::other("the disk is full");
         assert_eq!(error_chain(&Outer("can't write", inner())), "can't write: the disk is full");
         assert_eq!(error_chain(&Outer("oh: the disk is full", inner())), "oh: the disk is full");
+        assert_eq!(root_cause(&Outer("can't write", inner())), "the disk is full");
+        assert_eq!(root_cause(&inner()), "the disk is full");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::store::BlobStore;
 use object_store::{Error, ObjectStoreExt as _, PutPayload, path::Path as Key};
+use sojourn_protocol::error::error_chain;
 use std::{
     process,
     sync::atomic::{AtomicU64, Ordering},
@@ -39,7 +40,8 @@ pub enum ProbeError {
 
 impl ProbeError {
     fn of(doing: &'static str, error: Error) -> Self {
-        let said = words(&error);
+        // One of the messages has the store's own code.
+        let said = error_chain(&error);
         let says = |word: &str| said.contains(word);
         if says("RequestTimeTooSkewed") || says("RequestExpired") {
             ProbeError::Clock(error)
@@ -60,17 +62,6 @@ impl ProbeError {
             }
         }
     }
-}
-
-/// The messages of an error and its causes: one of them has the store's own code.
-fn words(error: &Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        said.push_str(&error.to_string());
-        cause = error.source();
-    }
-    said
 }
 
 /// Writes, reads and deletes a small object.

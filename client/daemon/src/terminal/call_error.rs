@@ -2,8 +2,10 @@
 
 use super::exit::{Exit, Failure};
 use sojourn_http::{CallError, TransferError};
-use sojourn_protocol::{PROTOCOL_VERSION, error::ErrorKind};
-use std::error::Error;
+use sojourn_protocol::{
+    PROTOCOL_VERSION,
+    error::{ErrorKind, root_cause},
+};
 
 /// What a person is told of a failed call.
 #[must_use]
@@ -43,14 +45,7 @@ fn other_version(version: &str) -> String {
 
 /// The outer messages repeat the address; the innermost one says what happened.
 fn innermost(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return "no answer in time".to_owned();
-    }
-    let mut cause: &dyn Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
+    if error.is_timeout() { "no answer in time".to_owned() } else { root_cause(error) }
 }
 
 impl From<CallError> for Failure {

@@ -11,7 +11,8 @@ use reqwest::{
     header::{CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE},
 };
 use sojourn_http::{Backoff, transport};
-use std::{error::Error, time::Duration};
+use sojourn_protocol::error::root_cause;
+use std::time::Duration;
 
 /// The longest pause between attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
@@ -36,12 +37,8 @@ impl From<CopyError> for Attempt {
 
 impl From<reqwest::Error> for Attempt {
     fn from(error: reqwest::Error) -> Self {
-        // The innermost cause says most; the URL is said anyway.
-        let mut cause: &dyn Error = &error;
-        while let Some(source) = cause.source() {
-            cause = source;
-        }
-        let reason = cause.to_string();
+        // The outer messages repeat the URL, which is said anyway.
+        let reason = root_cause(&error);
         match error.is_redirect() || error.is_builder() {
             true => Attempt::Never(FetchError::Request(reason).into()),
             false => Attempt::Again(reason),

@@ -12,7 +12,8 @@ use object_store::{
     path::Path,
 };
 use reqwest::Url;
-use std::{error::Error, time::Duration};
+use sojourn_protocol::error::root_cause;
+use std::time::Duration;
 
 const RETRIES: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -102,11 +103,7 @@ impl Settings {
                 FetchError::Store("these credentials may not read it".to_owned())
             }
             error => {
-                let mut cause: &dyn Error = error;
-                while let Some(source) = cause.source() {
-                    cause = source;
-                }
-                let reason = cause.to_string();
+                let reason = root_cause(error);
                 if self.has_credentials() {
                     FetchError::Store(reason)
                 } else {
