@@ -22,8 +22,9 @@
 //! | `pipeline` | one result, from start to offer |
 //! | `merge` | the merged version of a result, in memory |
 //! | `range_leader`, `range_worker` | the same by ranges: sharing them, doing one |
+//! | `renewal` | renews the claim of a unit while it is worked at |
 //! | `canary` | losses on held-out rows before a merge |
-//! | `upload_source` | where uploads are read |
+//! | `upload_source`, `spool_source` | where uploads are read |
 //! | `queue`, `http_queue` | where work comes from; the same over HTTP |
 //! | `thread_pool`, `process` | threads that assimilate; a process of its own |
 //!
@@ -55,6 +56,7 @@ mod process;
 mod queue;
 mod range_leader;
 mod range_worker;
+mod renewal;
 mod spool_source;
 mod thread_pool;
 mod upload_source;

@@ -41,11 +41,11 @@ pub(crate) enum VersionError {
     NoRange(u32),
     #[error("a range can't be packed")]
     Pack(#[source] io::Error),
-    #[error("a range that another has made can't be read")]
+    #[error("a range of another process can't be read")]
     Piece(#[source] BlobError),
     #[error("its ranges aren't a version")]
     Index,
-    #[error("its job has losses looked at before results are merged, and there is no trainer here")]
+    #[error("its job checks losses before results are merged, and there is no trainer here")]
     NoTrainer,
 }
 

@@ -6,6 +6,7 @@ use crate::{
     queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit, Work},
     range_leader::{Indexes, Leader},
     range_worker::{RangeWorker, RangedMerge},
+    renewal::while_renewing,
     upload_source::{SourceError, UploadSource},
 };
 use bytes::Bytes;
@@ -18,13 +19,7 @@ use sojourn_protocol::{
     unit::Merge,
 };
 use sojourn_rules::{Checked, MergeError, Next, Refusal, replace, screen};
-use std::{
-    convert::Infallible,
-    error::Error,
-    sync::mpsc::{self, RecvTimeoutError},
-    thread,
-    time::Duration,
-};
+use std::error::Error;
 use tokio::runtime::Handle;
 
 /// How often a version is published and offered at most. It is done again where its blobs are deleted in between.
@@ -70,10 +65,10 @@ pub(crate) enum PipelineError {
     #[error("the checkpoint can't be stored")]
     Store(#[source] BlobError),
     #[error("the upload can't be merged")]
-    VersionMerger(#[source] VersionError),
+    Merge(#[source] VersionError),
     #[error("blob `{0}` was just put in the store")]
     Reappeared(Digest),
-    #[error("what was published is gone from the store")]
+    #[error("the published version is gone from the store")]
     Unpublished,
 }
 
@@ -84,7 +79,7 @@ pub struct Assimilator<Q> {
     uploads: Box<dyn UploadSource>,
     blobs: BlobStore,
     runtime: Handle,
-    merging: VersionMerger,
+    merger: VersionMerger,
     ranges: RangeWorker,
     split_over: u64,
 }
@@ -92,10 +87,10 @@ pub struct Assimilator<Q> {
 impl<Q: Queue> Assimilator<Q> {
     /// An assimilator that takes work from a queue, reads the server's uploads, and reads and writes its blobs.
     pub fn new(queue: Q, uploads: impl UploadSource, blobs: BlobStore, runtime: Handle) -> Self {
-        let merging = VersionMerger::new(blobs.clone(), runtime.clone());
+        let merger = VersionMerger::new(blobs.clone(), runtime.clone());
         let ranges = RangeWorker::new(blobs.clone(), runtime.clone());
         let (uploads, split_over) = (Box::new(uploads), DEFAULT_SPLIT_OVER);
-        Self { queue, uploads, blobs, runtime, merging, ranges, split_over }
+        Self { queue, uploads, blobs, runtime, merger, ranges, split_over }
     }
 
     /// Merges models with larger checkpoints than this by ranges, which it shares with other processes. The result is
@@ -109,7 +104,7 @@ impl<Q: Queue> Assimilator<Q> {
     /// Computes losses with `losses`, for jobs that check the loss of a result before it is merged.
     #[must_use]
     pub fn with_losses(mut self, losses: impl Losses) -> Self {
-        self.merging.check_losses(losses);
+        self.merger.check_losses(losses);
         self
     }
 
@@ -121,7 +116,7 @@ impl<Q: Queue> Assimilator<Q> {
     /// queue is logged; the unit then comes again.
     #[must_use]
     pub fn step(&self) -> Step {
-        let unit = match self.queue.take(self.merging.checks_losses()) {
+        let unit = match self.queue.take(self.merger.checks_losses()) {
             Ok(Some(Work::Unit(unit))) => {
                 tracing::debug!(lease = unit.lease.0, claim = unit.claim.0, "unit taken");
                 unit
@@ -133,7 +128,7 @@ impl<Q: Queue> Assimilator<Q> {
                 return Step::Failed;
             }
         };
-        match self.while_renewing(&unit, || self.assimilate(&unit)) {
+        match while_renewing(&self.queue, &unit, || self.assimilate(&unit)) {
             Ok(outcome) => {
                 let (lease, version) = (unit.lease.0, unit.version.0);
                 tracing::debug!(lease, version, ?outcome, "assimilation ended");
@@ -141,11 +136,8 @@ impl<Q: Queue> Assimilator<Q> {
             }
             Err(error) => {
                 let error = &error as &dyn Error;
-                tracing::warn!(
-                    lease = unit.lease.0,
-                    error,
-                    "assimilation didn't end; it comes again"
-                );
+                let lease = unit.lease.0;
+                tracing::warn!(lease, error, "a unit can't be assimilated now; it comes again");
                 Step::Failed
             }
         }
@@ -174,31 +166,6 @@ impl<Q: Queue> Assimilator<Q> {
                 Step::Failed
             }
         }
-    }
-
-    /// Does `work` for a unit while another thread renews its claim.
-    fn while_renewing<T>(&self, unit: &Unit, work: impl FnOnce() -> T) -> T {
-        let often = Duration::from_millis((unit.term.0 / 3).max(1));
-        let (working, ended) = mpsc::channel::<Infallible>();
-        thread::scope(|scope| {
-            let renew = move || {
-                while ended.recv_timeout(often) == Err(RecvTimeoutError::Timeout) {
-                    match self.queue.renew(unit.lease, unit.claim) {
-                        Ok(Offer::Taken) => {}
-                        // The claim is another's now. The work goes on: the first offer counts.
-                        Ok(_) => break,
-                        Err(error) => tracing::debug!(%error, "a claim can't be renewed"),
-                    }
-                }
-            };
-            let thread = thread::Builder::new().name("renewals".to_owned());
-            if let Err(error) = thread.spawn_scoped(scope, renew) {
-                tracing::warn!(%error, "the claim of a unit isn't renewed");
-            }
-            let made = work();
-            drop(working);
-            made
-        })
     }
 
     fn assimilate(&self, unit: &Unit) -> Result<Outcome, PipelineError> {
@@ -240,8 +207,8 @@ impl<Q: Queue> Assimilator<Q> {
         let _hold = self.runtime.block_on(self.blobs.hold(checkpoint.sha256));
         let made = Made { version, checkpoint, merged: None };
         self.publish_and_offer(unit, made, || {
-            let cheaply = self.uploads.publish(unit.lease, &upload);
-            cheaply
+            let copied = self.uploads.publish(unit.lease, &upload);
+            copied
                 .unwrap_or_else(|| self.runtime.block_on(self.blobs.publish_bytes(upload.clone())))
         })
     }
@@ -255,7 +222,7 @@ impl<Q: Queue> Assimilator<Q> {
         upload: &[u8],
     ) -> Result<Outcome, PipelineError> {
         let MergedVersion { checkpoint, state } =
-            match self.merging.merge(unit, merge, layout, upload) {
+            match self.merger.merge(unit, merge, layout, upload) {
                 Ok(files) => files,
                 Err(error) => return self.merge_failed(unit, error),
             };
@@ -283,7 +250,7 @@ impl<Q: Queue> Assimilator<Q> {
         // An index is read whole, so it must not grow without bounds.
         let min_bytes = (self.split_over / MIN_RANGES).max(upload.len() as u64 / MAX_RANGES);
         let min_bytes = min_bytes.clamp(1, MAX_PIECE_BYTES / 2);
-        let merged = self.merging.check_canary_before(unit, merge, upload).and_then(|()| {
+        let merged = self.merger.check_canary_before(unit, merge, upload).and_then(|()| {
             let ranged = RangedMerge::new(unit, merge, layout, min_bytes)?;
             let (queue, ranges) = (&self.queue, &self.ranges);
             Leader { queue, ranges, ranged, upload, min_bytes }.merge(lineage)
@@ -315,7 +282,7 @@ impl<Q: Queue> Assimilator<Q> {
             VersionError::Store(BlobError::Missing(blob) | BlobError::Altered { blob, .. }) => {
                 self.blob_missing(unit, blob)
             }
-            error => Err(PipelineError::VersionMerger(error)),
+            error => Err(PipelineError::Merge(error)),
         }
     }
 
@@ -359,7 +326,7 @@ impl<Q: Queue> Assimilator<Q> {
                 }
             }
             Ok(_) => return Err(PipelineError::Reappeared(blob)),
-            Err(error) => return Err(PipelineError::VersionMerger(error.into())),
+            Err(error) => return Err(PipelineError::Merge(error.into())),
         }
         drop(hold);
         let lease = unit.lease.0;
