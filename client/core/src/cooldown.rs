@@ -64,7 +64,7 @@ mod tests {
             assert!(left >= min && left <= MAX_COOLDOWN);
             assert_eq!(reason, "no room");
             assert_eq!(cooldown.until(), Some(now + left));
-            now = now + left;
+            now += left;
             assert_eq!(cooldown.left(now), None);
         }
         cooldown.begin("no room".into(), min, now, &mut rng);

@@ -453,7 +453,7 @@ impl World {
                 self.tell(Event::Owner(OwnerEvent::Budget { period: 1, limit, used: 300 }));
             }
             Choice::Later(micros) => {
-                self.now = self.now + Micros(u64::from(micros));
+                self.now += Micros(u64::from(micros));
                 self.tell(Event::Tick);
             }
             Choice::Restart => self.restart(),
@@ -666,7 +666,7 @@ fn a_drop_that_a_report_overtook_changes_nothing() {
     world.choose(Choice::Report { which: 0, how: 7 });
     // The next request names it as reported.
     assert_eq!(world.agent.acknowledged(), [LeaseId(1)]);
-    world.now = world.now + Micros::from_secs(6);
+    world.now += Micros::from_secs(6);
     world.choose(Choice::Later(1));
     drop(&mut world);
     if world.is_held(LeaseId(1)) {
@@ -741,7 +741,7 @@ fn shards_of_later_hops_come_one_at_a_time_in_their_order() {
 fn a_lease_that_was_had_is_never_taken_again() {
     let mut world = with_a_lease();
     let grant = |world: &mut World, drop: Vec<LeaseId>| {
-        world.now = world.now + Micros::from_secs(30);
+        world.now += Micros::from_secs(30);
         world.choose(Choice::Later(1));
         let ask = *world.asks.last().expect("an open request");
         world.asks.remove(&ask);
@@ -779,7 +779,7 @@ fn a_lease_that_is_given_back_counts_as_held_but_not_as_work() {
         let answer = ReleaseAnswer { released: leases.clone() };
         world.tell(Event::Released(leases, Ok(answer)));
     }
-    world.now = world.now + Micros::from_secs(40);
+    world.now += Micros::from_secs(40);
     world.choose(Choice::Later(1));
     let state = world.agent.lease(LeaseId(1)).map(|lease| lease.state().name());
     assert!(state.is_none() || !world.releases.is_empty(), "{state:?}");

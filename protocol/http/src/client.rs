@@ -275,7 +275,6 @@ impl HttpClient {
     }
 
     /// A request with our headers, to the server that is asked now.
-    #[must_use]
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, self.servers.path(path));
         let request = request.header(PROTOCOL_HEADER, PROTOCOL_VERSION);

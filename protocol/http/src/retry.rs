@@ -131,7 +131,8 @@ mod tests {
             Ok(self.0)
         }
         fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
-            bytes.fill(self.0 as u8);
+            let [lowest, ..] = self.0.to_le_bytes();
+            bytes.fill(lowest);
             Ok(())
         }
     }
