@@ -1,8 +1,19 @@
 //! Samples of what is stored: every event as each version wrote it still reads, and writes the same;
 //! fields that came later are written with what they mean where they are missing.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use sojourn_core::{EVENT_VERSION, Event, Record};
+use sojourn_core::{Core, CoreConfig, EVENT_VERSION, Record};
+use sojourn_protocol::{
+    api::{
+        EnrolAnswer, EnrolRequest, HeartbeatAnswer, HeartbeatRequest, ReleaseAnswer,
+        ReleaseRequest, ReportAnswer, WorkAnswer, WorkRequest,
+    },
+    digest::Digest,
+    report::Report,
+};
 use std::collections::BTreeSet;
 
 /// What each version was the first to write, the oldest version first.
@@ -15,42 +26,15 @@ const SAMPLES: &[&str] = &[
     include_str!("samples/events-v6.jsonl"),
 ];
 
-/// The names of all events; a new one must be given a sample.
-fn kind(event: &Event) -> &'static str {
-    match event {
-        Event::HostEnrolled { .. } => "host-enrolled",
-        Event::HostRevoked { .. } => "host-revoked",
-        Event::BlobPublished { .. } => "blob-published",
-        Event::BlobCondemned { .. } => "blob-condemned",
-        Event::BlobDoomed { .. } => "blob-doomed",
-        Event::BlobDeleted { .. } => "blob-deleted",
-        Event::BlobLost { .. } => "blob-lost",
-        Event::JobSubmitted { .. } => "job-submitted",
-        Event::JobCancelled { .. } => "job-cancelled",
-        Event::JobPaused { .. } => "job-paused",
-        Event::JobResumed { .. } => "job-resumed",
-        Event::JobTimeUp { .. } => "job-time-up",
-        Event::JobExtended { .. } => "job-extended",
-        Event::JobPlaced { .. } => "job-placed",
-        Event::LeaseGranted { .. } => "lease-granted",
-        Event::LeaseEnded { .. } => "lease-ended",
-        Event::ReportAcknowledged { .. } => "report-acknowledged",
-        Event::Assimilated { .. } => "assimilated",
-        Event::Evaluated { .. } => "evaluated",
-        Event::Rejected { .. } => "rejected",
-        Event::Superseded { .. } => "superseded",
-        Event::UnitFailed { .. } => "unit-failed",
-        Event::Challenged { .. } => "challenged",
-        Event::Verified { .. } => "verified",
-        Event::Unverified { .. } => "unverified",
-        Event::TrialRolledBack { .. } => "trial-rolled-back",
-        Event::TrialOrdered { .. } => "trial-ordered",
-        Event::TrialFailed { .. } => "trial-failed",
-        Event::ExtraAsked { .. } => "extra-asked",
-        Event::ExtraEvaluated { .. } => "extra-evaluated",
-        Event::ExtraFailed { .. } => "extra-failed",
-    }
-}
+/// The journal that the program of commit 8d7e143 wrote: a server with two clients, of which one was killed, and three
+/// jobs, of which one was extended.
+const JOURNAL: &str = include_str!("samples/journal-8d7e143.jsonl");
+/// The SHA-256 of the state in that server's last snapshot.
+const STATE: &str = "6121b60e4749fc042fa1eaf6c9eb3efcbb1580dd650dc10e789d77e39a40bd93";
+
+/// Requests of clients of commit 8d7e143 with the answers of their server, a call a line. The last two calls were not
+/// recorded, but written as that version writes them.
+const CLIENT: &str = include_str!("samples/client-8d7e143.jsonl");
 
 /// Does `written` hold all that `sample` says?
 fn holds(written: &Value, sample: &Value) -> bool {
@@ -69,7 +53,7 @@ fn events_of_every_version_still_read_and_write_the_same() {
     let mut kinds = BTreeSet::new();
     for line in SAMPLES.iter().flat_map(|samples| samples.lines()) {
         let record: Record = serde_json::from_str(line).unwrap();
-        let kind = kind(&record.event);
+        let kind = record.event.name();
         assert!(line.contains(&format!("\"{kind}\"")), "{line}");
         kinds.insert(kind);
         let written = serde_json::to_string(&record).unwrap();
@@ -78,4 +62,63 @@ fn events_of_every_version_still_read_and_write_the_same() {
         assert!(holds(&value(&written), &value(line)), "{line} is written as {written}");
     }
     assert_eq!(kinds.len(), 31, "{kinds:?}");
+}
+
+#[test]
+fn a_journal_of_the_version_before_leads_to_the_state_that_it_led_to() {
+    let mut core = Core::new(CoreConfig::default());
+    let mut kinds = BTreeSet::new();
+    for line in JOURNAL.lines() {
+        let record: Record = serde_json::from_str(line).unwrap();
+        kinds.insert(record.event.name());
+        core.fold(&record).unwrap();
+    }
+    core.check_invariants().unwrap();
+    assert_eq!(Digest::of(&core.snapshot().unwrap()).to_string(), STATE);
+    assert_eq!((core.position().0, kinds.len()), (445, 9), "{kinds:?}");
+}
+
+/// Reads what the version before has sent, and sees that it is written with all that it said.
+fn is_read<T: Serialize + DeserializeOwned>(sent: &Value) {
+    let read: T = serde_json::from_str(&sent.to_string()).unwrap();
+    let written = serde_json::to_string(&read).unwrap();
+    assert!(
+        holds(&serde_json::from_str(&written).unwrap(), sent),
+        "{sent} is written as {written}"
+    );
+}
+
+#[test]
+fn requests_of_the_version_before_are_read_and_their_answers_have_the_same_fields() {
+    let mut calls = BTreeSet::new();
+    for line in CLIENT.lines() {
+        let recorded: Value = serde_json::from_str(line).unwrap();
+        let (body, answer) = (&recorded["body"], &recorded["answer"]);
+        let call = recorded["call"].as_str().unwrap();
+        match call {
+            "POST /v1/enrol" => {
+                is_read::<EnrolRequest>(body);
+                is_read::<EnrolAnswer>(answer);
+            }
+            "POST /v1/work" => {
+                is_read::<WorkRequest>(body);
+                is_read::<WorkAnswer>(answer);
+            }
+            "POST /v1/heartbeat" => {
+                is_read::<HeartbeatRequest>(body);
+                is_read::<HeartbeatAnswer>(answer);
+            }
+            "POST /v1/results" => {
+                is_read::<Report>(body);
+                is_read::<ReportAnswer>(answer);
+            }
+            "POST /v1/release" => {
+                is_read::<ReleaseRequest>(body);
+                is_read::<ReleaseAnswer>(answer);
+            }
+            other => assert_eq!(other, "", "an unknown call"),
+        }
+        calls.insert(call.to_owned());
+    }
+    assert_eq!(calls.len(), 5, "{calls:?}");
 }
