@@ -4,9 +4,9 @@ use crate::{
     api::Api,
     config::Timing,
     contact::Contact,
-    driver::Message,
     error::ClientError,
     limits::{DataUsage, LimitEnforcement, Owner},
+    message::Message,
     storage::{
         cache::Cache,
         folder::{Folder, free_bytes},

@@ -6,11 +6,12 @@ use crate::{
     contact::Contact,
     context::{Context, ServerAccess, Storage, Trainers},
     control::{self, Door},
-    driver::{Driver, Message, Start},
+    driver::{Driver, Start},
     error::ClientError,
     identity::Identity,
     limits::{self, DataUsage, LimitEnforcement, Owner},
     log::{self, LogChoice},
+    message::Message,
     preemption::{Notice, Service, Watch},
     storage::{
         cache::Cache,

@@ -52,6 +52,7 @@ mod executors;
 mod identity;
 pub mod limits;
 pub mod log;
+mod message;
 mod meter;
 mod preemption;
 mod run;

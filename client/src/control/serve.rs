@@ -6,9 +6,9 @@ use super::{
 };
 use crate::{
     context::Context,
-    driver::{AgentStatus, Message},
     limits::Change,
     log,
+    message::{AgentStatus, Message},
 };
 use sojourn_protocol::{error::error_chain, trainer::Pace};
 use std::{

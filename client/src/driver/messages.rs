@@ -1,8 +1,9 @@
 //! Handles each message before the agent hears of it.
 
-use super::{Driver, Message};
+use super::Driver;
 use crate::{
-    executors::{calls::retry_of, deliver::UploadAttempt, fetch, run::EndedUnit},
+    executors::{calls::retry_of, deliver::UploadAttempt, fetch},
+    message::{EndedUnit, Message},
     storage::{cache::Pin, outbox::Finished},
     trainers::runner::UnitRunner,
     transfer::FetchError,

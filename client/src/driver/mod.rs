@@ -12,30 +12,18 @@ mod messages;
 mod status;
 mod view;
 
-pub(crate) use status::AgentStatus;
-
 use crate::{
     config::Timing,
     context::Context,
-    executors::{
-        deliver::UploadAttempt,
-        run::{EndedUnit, Stop},
-    },
+    executors::{deliver::UploadAttempt, run::Stop},
+    message::Message,
     storage::{cache::Pin, outbox::Finished},
     trainers::{runner::UnitRunner, watchdog::Watchdog},
-    transfer::FetchError,
 };
 use sojourn_client_core::{
-    Agent, AgentConfig, AskId, DeviceSlots, Event, Micros, OwnerEvent, StoredResult,
+    Agent, AgentConfig, DeviceSlots, Event, Micros, OwnerEvent, StoredResult,
 };
-use sojourn_http::CallError;
-use sojourn_protocol::{
-    api::{HeartbeatAnswer, WorkAnswer},
-    digest::Digest,
-    ids::LeaseId,
-    inventory::Inventory,
-    trainer::ShardArrived,
-};
+use sojourn_protocol::{digest::Digest, ids::LeaseId, inventory::Inventory, trainer::ShardArrived};
 use status::Units;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
@@ -44,23 +32,6 @@ use tokio::{
     time::Instant,
 };
 use view::Transfers;
-
-/// A message to the driver.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// Something for the agent alone.
-    Event(Event),
-    /// A request for work has ended; it said this inventory.
-    Work { ask: AskId, inventory: Option<Inventory>, result: Result<WorkAnswer, CallError> },
-    /// A heartbeat has ended.
-    Heartbeat(Result<HeartbeatAnswer, CallError>),
-    /// A blob is on the disk, or can't be had.
-    Fetched { blob: Digest, serial: u64, result: Result<Pin, FetchError> },
-    /// A unit has ended, and its result, or the part of it, is on the disk.
-    UnitEnded(Box<EndedUnit>),
-    /// Somebody asks how things are.
-    Status(oneshot::Sender<AgentStatus>),
-}
 
 /// The agent, and what its actions have started.
 pub(crate) struct Driver<R> {

@@ -3,6 +3,7 @@
 use super::Driver;
 use crate::{
     control::{Resting, Task, UnitStatus, Work},
+    message::AgentStatus,
     meter::Meter,
 };
 use sojourn_protocol::{
@@ -11,18 +12,6 @@ use sojourn_protocol::{
     unit::{Lease, Unit},
 };
 use std::collections::BTreeMap;
-
-/// The agent's state at the moment.
-#[derive(Debug, Default)]
-pub(crate) struct AgentStatus {
-    pub(crate) units: Vec<UnitStatus>,
-    /// Slots that are out of use.
-    pub(crate) out_of_use: u32,
-    /// Why no work is asked for.
-    pub(crate) resting: Option<Resting>,
-    /// Nothing new may be begun with the month's bytes.
-    pub(crate) is_budget_closed: bool,
-}
 
 /// The units of held leases.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The calls by which a host keeps in touch with its server: work, heartbeats, leases that are given back.
 
-use crate::{context::Context, driver::Message};
+use crate::{context::Context, message::Message};
 use sojourn_client_core::{AskId, Event, ReleaseReason};
 use sojourn_http::{CallError, Recovery};
 use sojourn_protocol::{

@@ -2,7 +2,7 @@
 
 use crate::{
     context::Context,
-    driver::Message,
+    message::Message,
     storage::cache::Class,
     transfer::{FetchError, SharedDownload},
 };

@@ -3,8 +3,8 @@
 use super::partial_checkpoint::PartialCheckpoint;
 use crate::{
     context::Context,
-    driver::Message,
     error::ClientError,
+    message::{EndedUnit, Message},
     storage::{folder::ScratchDir, outbox::Finished},
     trainers::{
         devices::Device,
@@ -46,7 +46,7 @@ pub(crate) enum Stop {
 /// A unit to run.
 pub(crate) struct Job<R> {
     pub(crate) lease: Box<Lease>,
-    /// The name of its device.
+    /// The trainer of its slot.
     pub(crate) trainer: Arc<Mutex<Trainer<R>>>,
     /// The blobs that it begins with.
     pub(crate) files: BTreeMap<Digest, PathBuf>,
@@ -114,16 +114,6 @@ pub(crate) async fn run<R: UnitRunner>(context: Arc<Context<R>>, job: Job<R>) {
     };
     context.send(message);
     drop(ended);
-}
-
-/// The result of a unit that has ended.
-#[derive(Debug)]
-pub(crate) struct EndedUnit {
-    pub(crate) finished: Finished,
-    /// Its checkpoint, where the unit came to its end and the trial can go on from it here.
-    pub(crate) continues_from: Option<sojourn_protocol::digest::BlobRef>,
-    /// The base that it was trained from, if that is a blob.
-    pub(crate) base: Option<sojourn_protocol::digest::BlobRef>,
 }
 
 /// One unit in its slot.

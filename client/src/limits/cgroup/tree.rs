@@ -7,6 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// The end of the name of the group that the daemon itself moves into.
+pub(super) const DAEMON: &str = "-daemon";
+
 /// Folders that this daemon has made.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
@@ -86,7 +89,7 @@ pub(super) fn clear(home: &Path, root: &Path) {
     for group in fs::read_dir(home).into_iter().flatten().flatten() {
         let name = group.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        let pid = pid.map(|rest| rest.strip_suffix(super::version2::DAEMON).unwrap_or(rest));
+        let pid = pid.map(|rest| rest.strip_suffix(DAEMON).unwrap_or(rest));
         let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         if is_alive(root, pid) {
             continue;

@@ -1,10 +1,11 @@
 //! Groups of version 2: one hierarchy, whose groups have the controllers that the group above hands down.
 
-use super::{CgroupError, Control, Group, PREFIX, Places, Version, tree::Tree, write};
+use super::{
+    CgroupError, Control, Group, PREFIX, Places, Version,
+    tree::{DAEMON, Tree},
+    write,
+};
 use std::{fs, io, path::Path};
-
-/// The end of the name of the group that the daemon itself moves into.
-pub(super) const DAEMON: &str = "-daemon";
 
 /// Groups below `home`, for those of the wanted controllers that it has.
 pub(super) fn make(home: &Path, pid: u32, wanted: Vec<&str>) -> Result<Group, CgroupError> {
