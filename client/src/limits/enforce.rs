@@ -42,7 +42,7 @@ pub(crate) async fn enforce<R>(context: &Context<R>) -> Infallible {
         let stands_still = matches!(decision, PaceDecision::Pause { .. });
         owner.hold(decision);
         let computes = owner.computes();
-        if std::mem::replace(&mut computed, Some(computes)) != Some(computes) {
+        if computed.replace(computes) != Some(computes) {
             context.tell(Event::Owner(OwnerEvent::Compute(computes)));
         }
         if std::mem::replace(&mut lent, limits.memory) != limits.memory {
