@@ -5,7 +5,11 @@ use crate::terminal::output;
 use sojourn_client::log::{ENDED, keep};
 use std::io::{self, Write};
 use tracing_subscriber::{
-    EnvFilter, Layer, filter::filter_fn, fmt::layer, layer::SubscriberExt, util::SubscriberInitExt,
+    Layer,
+    filter::{LevelFilter, Targets, filter_fn},
+    fmt::layer,
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
 };
 
 /// The program that logs.
@@ -19,7 +23,10 @@ pub enum Program {
 
 /// Starts the log on stderr. `SOJOURN_LOG` sets its level, e.g. `debug` or `sojourn_server=trace`.
 pub fn start(program: Program, default: &str) {
-    let filter = EnvFilter::try_from_env("SOJOURN_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let chosen = std::env::var("SOJOURN_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
+    let filter = chosen
+        .or_else(|| default.parse().ok())
+        .unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     let stderr = layer()
         // A log that can't be written is no reason to end: by default its own trouble is printed to
         // stderr, which panics where that is what broke.
