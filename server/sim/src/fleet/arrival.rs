@@ -1,6 +1,9 @@
 //! When a host is there: an endless list of stays, made as it is needed.
 
 use super::{
+    check::beyond,
+    day_time::hours,
+    files::Files,
     quantity::{float, whole},
     scenario::{HostGroup, Trace},
 };
@@ -155,7 +158,7 @@ pub(crate) struct Traced {
 pub(crate) fn traced(
     trace: &Trace,
     count: u32,
-    files: &mut super::read::Files<'_>,
+    files: &mut Files<'_>,
 ) -> Result<Vec<Traced>, String> {
     let list = match trace {
         Trace::List(list) => list.clone(),
@@ -164,7 +167,7 @@ pub(crate) fn traced(
     let micros = |seconds: f64| whole(seconds * 1e6);
     let stays = list.iter().map(|(host, from, to)| {
         if *host >= count {
-            return Err(format!("a trace {}", super::check::beyond(*host, count)));
+            return Err(format!("a trace {}", beyond(*host, count)));
         }
         let to_micros = if *to == f64::INFINITY { Some(u64::MAX) } else { micros(*to) };
         let stay = micros(*from).zip(to_micros).filter(|(from, to)| to > from);
@@ -210,28 +213,6 @@ fn table(path: &str, text: &str) -> Result<Vec<(u32, f64, f64)>, String> {
         list.push(row);
     }
     Ok(list)
-}
-
-/// `22:00` in microseconds of the day.
-pub(crate) fn day_time(text: &str) -> Result<u64, String> {
-    let read = || {
-        let (hours, minutes) = text.trim().split_once(':')?;
-        let (hours, minutes): (u64, u64) = (hours.parse().ok()?, minutes.parse().ok()?);
-        (hours < 24 && minutes < 60).then_some((hours * 60 + minutes) * 60_000_000)
-    };
-    read().ok_or_else(|| format!("is \"{text}\"; a time of day is wanted, like \"22:00\""))
-}
-
-/// `22:00-07:00` in microseconds of the day.
-pub(crate) fn hours(text: &str) -> Result<(u64, u64), String> {
-    let wrong = || format!("is \"{text}\"; hours are wanted, like \"22:00-07:00\"");
-    let (from, to) = text.split_once('-').ok_or_else(wrong)?;
-    let hours = day_time(from).and_then(|from| Ok((from, day_time(to)?)));
-    let hours = hours.map_err(|_| wrong())?;
-    if hours.0 == hours.1 {
-        return Err(format!("is \"{text}\"; leave it out for hosts that are always there"));
-    }
-    Ok(hours)
 }
 
 #[cfg(test)]

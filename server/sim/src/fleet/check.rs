@@ -4,7 +4,7 @@
 //! never end.
 
 use super::{
-    arrival::{day_time, hours},
+    day_time::{day_time, hours},
     quantity::Span,
     scenario::{HostGroup, JobEntry, Placement, Scenario, ServerSpec, ShardSizes, Trace},
 };

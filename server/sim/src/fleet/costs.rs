@@ -12,9 +12,9 @@
 
 use super::{
     check::{COSTS, outside},
+    files::Files,
     job::{Cost, Made, PASSES, index},
     quantity::{float, whole},
-    read::Files,
     scenario::{Costs, JobEntry, Pick},
 };
 use sojourn_protocol::{

@@ -1,13 +1,14 @@
 //! A unit in a slot: how long it takes, how it ends, and what is said of it.
 
 use super::{
-    host::{job_index, made_by},
+    job::job_index,
     plan::{Plan, lognormal},
     quantity::{float, whole},
 };
 use crate::chaos::training::sums;
 use sojourn_protocol::{
-    digest::BlobRef,
+    digest::{BlobRef, Digest},
+    ids::LeaseId,
     metrics::{ByClass, ClassDetail, Confusion},
     quantity::{SaturatingFrom as _, to_usize},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, Sums, Trained},
@@ -183,6 +184,11 @@ impl Training {
             Unit::Evaluate(evaluation) => Outcome::Evaluated(evaluated(evaluation)),
         }
     }
+}
+
+/// The digest of what a lease's unit makes.
+fn made_by(lease: LeaseId) -> Digest {
+    Digest::of(&lease.0.to_le_bytes())
 }
 
 /// Rows of a unit's first batches, one after the other over all its shards.

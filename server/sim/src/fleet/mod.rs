@@ -5,21 +5,23 @@
 //! own. Only the clients' machines are made up.
 //!
 //! ```text
-//!   file --read--> Study --Plan::new(seed)--> Plan --Run--> RunResult --cells--> table, result.json
+//!   file --read--> Study --make_plan(seed)--> Plan --Run--> RunResult --cells--> table, result.json
 //!   (TOML)         rows: one                  every host     events    '--Chart--> gantt.svg, .html
 //!                  scenario each              and trial                '--Watch--> events.jsonl
 //! ```
 //!
 //! | file | holds |
 //! |---|---|
-//! | `scenario/`, `quantity.rs` | the file's keys, sizes and times |
-//! | `read.rs`, `check.rs`, `lines.rs`, `words.rs` | its text to the scenarios that it asks for; what each must keep to; where it doesn't, and how that is said |
-//! | `plan.rs` | a scenario with one seed: hosts, speeds, terms |
-//! | `job.rs`, `costs.rs` | a job as the core is told of it, and what is true of it |
+//! | `scenario/`, `quantity.rs`, `day_time.rs` | the file's keys, sizes and times |
+//! | `read.rs`, `vary.rs`, `files.rs` | its text to the scenarios that it asks for; what varies; files that it names |
+//! | `check.rs`, `lines.rs`, `words.rs`, `error.rs` | what each must keep to; where it doesn't, and how that is said |
+//! | `plan.rs`, `make_plan.rs` | a scenario with one seed: hosts, speeds, terms; how it is made |
+//! | `job.rs` | a job as the core is told of it, and what is true of it |
+//! | `make_job.rs`, `costs.rs`, `job_file.rs`, `job_data.rs` | how it is made: trials of a cost table or of a job file, shards |
 //! | `feasible.rs` | what a plan must keep to |
 //! | `policy.rs` | what decides: the server's policies, and references |
 //! | `arrival.rs` | when hosts are there |
-//! | `bound.rs`, `pins.rs` | no schedule is shorter than this |
+//! | `bound.rs`, `lower_bound.rs`, `pins.rs` | no schedule is shorter than this |
 //! | `queue.rs`, `run/` | virtual time, and who does what when |
 //! | `host/`, `fate.rs`, `link.rs`, `cache.rs` | a virtual client: its units, its line, its disk |
 //! | `training.rs`, `skew.rs` | real training, where a job asks for it; rows by their labels |
@@ -34,13 +36,21 @@ mod bound;
 mod cache;
 mod check;
 mod costs;
+mod day_time;
+mod error;
 mod fate;
 mod feasible;
+mod files;
 mod gantt;
 mod host;
 mod job;
+mod job_data;
+mod job_file;
 mod lines;
 mod link;
+mod lower_bound;
+mod make_job;
+mod make_plan;
 mod pins;
 mod plan;
 mod policy;
@@ -54,16 +64,20 @@ mod skew;
 mod study;
 mod tally;
 mod training;
+mod vary;
 mod words;
 
 pub use bound::Names;
+pub use error::ScenarioError;
+pub use files::Files;
 pub use gantt::Chart;
-pub use policy::Policy;
-pub use quantity::{Auto, Bytes, Policies, Span};
-pub use read::{Files, Normalise, Row, ScenarioError, Study, read};
-pub use result::{JobResult, Requests, RunResult, Spread};
+pub use policy::{Policies, Policy};
+pub use quantity::{Auto, Bytes, Span};
+pub use read::{Normalise, Row, Study, read};
+pub use result::{JobResult, RunResult, Spread};
 pub use run::Watch;
 pub use scenario::Scenario;
 pub use skew::shared_out;
 pub use study::{Ask, Cell, cell, lower_bound, run, run_training};
+pub use tally::Requests;
 pub use training::{Merged, Point, Score, Trains};

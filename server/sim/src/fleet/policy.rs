@@ -5,8 +5,8 @@
 
 use super::{quantity::Span, words::hint};
 use serde::{
-    Deserialize,
-    de::{IntoDeserializer, value::StrDeserializer},
+    Deserialize, Deserializer,
+    de::{Error as _, IntoDeserializer, value::StrDeserializer},
 };
 use sojourn_workgen::{
     PolicyName,
@@ -30,6 +30,10 @@ pub enum Policy {
     /// Cerebro's section 5.1, where the program was built with it.
     Milp,
 }
+
+/// One policy or several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policies(pub Vec<Policy>);
 
 impl Policy {
     /// All of them, the server's first.
@@ -115,6 +119,41 @@ const fn milp(_: &Problem, _: Span) -> Option<Schedule> {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl Policies {
+    /// These, none of them twice.
+    ///
+    /// # Errors
+    /// Which one is named twice.
+    pub fn each_once(policies: Vec<Policy>) -> Result<Self, String> {
+        let twice = policies
+            .iter()
+            .enumerate()
+            .find(|(n, one)| policies.iter().take(*n).any(|of| of == *one));
+        match twice {
+            Some((_, policy)) => Err(format!("`{policy}` is named twice: each policy is run once")),
+            None => Ok(Self(policies)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Policies {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a policy or a list of policies was wanted")]
+        enum Names {
+            One(String),
+            Many(Vec<String>),
+        }
+        let names = match Names::deserialize(deserializer)? {
+            Names::One(name) => vec![name],
+            Names::Many(names) => names,
+        };
+        let policies = names.iter().map(|name| Policy::named(name));
+        let policies = policies.collect::<Result<_, _>>().map_err(D::Error::custom)?;
+        Policies::each_once(policies).map_err(D::Error::custom)
     }
 }
 

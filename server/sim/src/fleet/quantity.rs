@@ -1,6 +1,5 @@
-//! Sizes, lengths of time and choices as a scenario file writes them.
+//! Sizes and lengths of time as a scenario file writes them.
 
-use super::policy::Policy;
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use std::str::FromStr;
 
@@ -21,10 +20,6 @@ pub enum Auto<T> {
     /// A value.
     Given(T),
 }
-
-/// One policy or several.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policies(pub Vec<Policy>);
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a number or a text was wanted")]
@@ -167,47 +162,12 @@ impl<T: Copy> Auto<T> {
     }
 }
 
-impl Policies {
-    /// These, none of them twice.
-    ///
-    /// # Errors
-    /// Which one is named twice.
-    pub fn each_once(policies: Vec<Policy>) -> Result<Self, String> {
-        let twice = policies
-            .iter()
-            .enumerate()
-            .find(|(n, one)| policies.iter().take(*n).any(|of| of == *one));
-        match twice {
-            Some((_, policy)) => Err(format!("`{policy}` is named twice: each policy is run once")),
-            None => Ok(Self(policies)),
-        }
-    }
-}
-
 impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted = "length of time (one like \"500ms\", \"90s\", \"10min\", \"2h\", \"1d\")";
         read(Raw::Text(text.to_owned()), &TIMES, MAX_SPAN, wanted).map(Span)
-    }
-}
-
-impl<'de> Deserialize<'de> for Policies {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a policy or a list of policies was wanted")]
-        enum Names {
-            One(String),
-            Many(Vec<String>),
-        }
-        let names = match Names::deserialize(deserializer)? {
-            Names::One(name) => vec![name],
-            Names::Many(names) => names,
-        };
-        let policies = names.iter().map(|name| Policy::named(name));
-        let policies = policies.collect::<Result<_, _>>().map_err(D::Error::custom)?;
-        Policies::each_once(policies).map_err(D::Error::custom)
     }
 }
 

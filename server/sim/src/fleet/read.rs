@@ -5,31 +5,20 @@
 //!   [[case]] x [vary]      each row of the table is one scenario: the file with these keys set
 //! ```
 //!
-//! No I/O: files that a scenario names are opened by the caller ([`Files`]).
+//! No I/O: files that a scenario names are opened by the caller ([`super::Files`]).
 
 use super::{
-    check, lines,
+    check,
+    error::{ScenarioError, wrong},
+    lines,
     policy::Policy,
     scenario::Scenario,
+    vary::{combinations, of_cases, of_vary, set},
     words::{hint, unknown},
 };
 use serde::Deserialize;
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 use toml::{Table, Value};
-
-/// Gives the text of a file that a scenario names, or says why it can't.
-pub type Files<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
-
-/// Why there is no result: a whole sentence, with the line or the key where there is one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ScenarioError {
-    /// The file, or one that it names, asks for what can't be run.
-    #[error("{0}")]
-    Wrong(String),
-    /// It was run, and came to no end.
-    #[error("{0}")]
-    Endless(String),
-}
 
 /// What a file asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,51 +117,6 @@ fn take(table: &mut Table, key: &str) -> Option<Value> {
     table.remove(key)
 }
 
-fn wrong<T>(message: &str) -> Result<T, ScenarioError> {
-    Err(ScenarioError::Wrong(message.to_owned()))
-}
-
-/// `[vary]`: lists of values by key.
-fn of_vary(value: Value) -> Result<BTreeMap<String, Vec<Value>>, ScenarioError> {
-    let Value::Table(table) = value else {
-        return wrong("`vary` must be a table: `[vary]`, with a list of values for each key");
-    };
-    let mut varied = BTreeMap::new();
-    flatten("", table, &mut |key, value| match value {
-        Value::Array(values) if !values.is_empty() => {
-            varied.insert(key, values);
-            Ok(())
-        }
-        _ => {
-            Err(ScenarioError::Wrong(format!("`vary.{key}` must be a list of at least one value")))
-        }
-    })?;
-    Ok(varied)
-}
-
-/// `[[case]]`: names, and values by key.
-fn of_cases(value: Value) -> Result<Vec<(String, Table)>, ScenarioError> {
-    let Value::Array(cases) = value else {
-        return wrong("`case` must be a list of tables: `[[case]]`");
-    };
-    let mut all = Vec::new();
-    for (n, case) in cases.into_iter().enumerate() {
-        let Value::Table(mut case) = case else { return wrong("each `[[case]]` must be a table") };
-        let name = match case.remove("name") {
-            Some(Value::String(name)) => name,
-            None => format!("case {}", n + 1),
-            Some(_) => return wrong("the `name` of a `[[case]]` must be a text"),
-        };
-        let mut flat = Table::new();
-        flatten("", case, &mut |key, value| {
-            flat.insert(key, value);
-            Ok(())
-        })?;
-        all.push((name, flat));
-    }
-    Ok(all)
-}
-
 fn of_normalise(value: &Value) -> Result<Normalise, ScenarioError> {
     match value.as_str() {
         Some("bound") => Ok(Normalise::Bound),
@@ -186,71 +130,6 @@ fn of_normalise(value: &Value) -> Result<Normalise, ScenarioError> {
             })
         }
         None => wrong("`normalise` must be `\"bound\"`, `\"first\"` or the name of a policy"),
-    }
-}
-
-/// Tables in a table become keys with dots, as they are when they are written so.
-fn flatten(
-    prefix: &str,
-    table: Table,
-    found: &mut dyn FnMut(String, Value) -> Result<(), ScenarioError>,
-) -> Result<(), ScenarioError> {
-    for (key, value) in table {
-        let key = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
-        match value {
-            Value::Table(inner) => flatten(&key, inner, found)?,
-            value => found(key, value)?,
-        }
-    }
-    Ok(())
-}
-
-/// Every combination, the last key fastest.
-fn combinations(varied: &BTreeMap<String, Vec<Value>>) -> Vec<Vec<(&str, &Value)>> {
-    let mut all = vec![Vec::new()];
-    for (key, values) in varied {
-        let mut longer = Vec::new();
-        for before in &all {
-            for value in values {
-                let mut combination: Vec<(&str, &Value)> = before.clone();
-                combination.push((key, value));
-                longer.push(combination);
-            }
-        }
-        all = longer;
-    }
-    all
-}
-
-/// Sets `job.trials` and the like; `hosts.count` in all groups, `hosts.0.count` in the first.
-fn set(table: &mut Table, path: &str, value: &Value) -> Result<(), ScenarioError> {
-    let Some((key, rest)) = path.split_once('.') else {
-        table.insert(path.to_owned(), value.clone());
-        return Ok(());
-    };
-    match table.entry(key).or_insert_with(|| Value::Table(Table::new())) {
-        Value::Table(inner) => set(inner, rest, value),
-        Value::Array(groups) => {
-            let (index, rest) = match rest.split_once('.') {
-                Some((n, rest)) if n.parse::<usize>().is_ok() => (n.parse::<usize>().ok(), rest),
-                _ => (None, rest),
-            };
-            let count = groups.len();
-            if index.is_some_and(|index| index >= count) {
-                return Err(ScenarioError::Wrong(format!(
-                    "`{path}` is varied, but `{key}` has only {count} (counted from 0)"
-                )));
-            }
-            for (n, group) in groups.iter_mut().enumerate() {
-                if let Value::Table(inner) = group
-                    && index.is_none_or(|index| index == n)
-                {
-                    set(inner, rest, value)?;
-                }
-            }
-            Ok(())
-        }
-        _ => Err(ScenarioError::Wrong(format!("`{path}` can't be varied: `{key}` is no table"))),
     }
 }
 

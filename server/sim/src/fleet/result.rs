@@ -5,10 +5,11 @@ use super::{
     job::{SimJob, count},
     plan::Plan,
     quantity::float,
-    tally::Tally,
-    training::{self, Point, Score},
+    tally::{Requests, Tally},
+    training::{Point, Score},
 };
 use serde::Serialize;
+use sojourn_protocol::{ids::JobId, spec::Goal};
 
 /// One run of one scenario with one seed under one policy. The same each time it is made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -106,27 +107,6 @@ pub struct RunResult {
     pub planning: u64,
 }
 
-/// Requests of hosts to the server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Requests {
-    /// For work.
-    pub asks: u64,
-    /// That say only that a host is alive.
-    pub heartbeats: u64,
-    /// Results, and leases that were given back.
-    pub reports: u64,
-    /// Blobs that were fetched or sent, where that takes time.
-    pub transfers: u64,
-}
-
-impl Requests {
-    /// All of them.
-    #[must_use]
-    pub const fn all(self) -> u64 {
-        self.asks + self.heartbeats + self.reports + self.transfers
-    }
-}
-
 /// What a run comes to for one of its jobs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobResult {
@@ -193,7 +173,7 @@ impl RunResult {
             requests: tally.requests,
             events: tally.events,
             plans: tally.plans,
-            best: training::best(&scores, &plan.jobs),
+            best: best(&scores, &plan.jobs),
             last: scores.last().map(|score| score.value),
             scores,
             curve,
@@ -201,6 +181,18 @@ impl RunResult {
             planning: tally.planning,
         }
     }
+}
+
+/// The best value of what was really trained first, where anything was.
+fn best(scores: &[Score], jobs: &[SimJob]) -> Option<f64> {
+    let first = scores.first()?.job;
+    let of = jobs.iter().zip(1..).find(|(_, id)| first == JobId(*id));
+    let goal = of.map_or(Goal::Min, |(job, _)| job.spec.search.goal);
+    let values = scores.iter().filter(|score| score.job == first).map(|score| score.value);
+    values.reduce(match goal {
+        Goal::Min => f64::min,
+        Goal::Max => f64::max,
+    })
 }
 
 /// A figure over several seeds.

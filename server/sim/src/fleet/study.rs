@@ -2,11 +2,13 @@
 
 use super::{
     bound::Names,
+    error::ScenarioError,
+    files::Files,
     gantt::Chart,
-    plan::Plan,
+    make_plan,
     policy::Policy,
     quantity::float,
-    read::{Files, Normalise, ScenarioError, Study},
+    read::{Normalise, Study},
     result::{RunResult, Spread},
     run::{Run, Watch},
     scenario::Scenario,
@@ -75,8 +77,8 @@ pub fn run_training<'a>(
     if !policy.is_built() {
         return Err(ScenarioError::Wrong(Policy::MISSING.into()));
     }
-    let plan =
-        Plan::new(scenario, seed, files, trains.as_deref_mut()).map_err(ScenarioError::Wrong)?;
+    let plan = make_plan::make(scenario, seed, files, trains.as_deref_mut())
+        .map_err(ScenarioError::Wrong)?;
     plan.remarks.iter().for_each(|remark| watch.remark(remark));
     let mut run = Run::new(&plan, policy, watch);
     run.trains = trains.map(|trains| trains as &mut dyn Trains);
@@ -104,7 +106,7 @@ pub fn lower_bound(
     seed: u64,
     files: &mut Files<'_>,
 ) -> Result<(f64, Names), ScenarioError> {
-    let plan = Plan::new(scenario, seed, files, None).map_err(ScenarioError::Wrong)?;
+    let plan = make_plan::make(scenario, seed, files, None).map_err(ScenarioError::Wrong)?;
     Ok((float(plan.bound.micros) / 1e6, plan.bound.names))
 }
 

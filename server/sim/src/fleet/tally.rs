@@ -1,6 +1,6 @@
 //! What is counted while a fleet works.
 
-use super::result::Requests;
+use serde::Serialize;
 use sojourn_core::Command;
 use sojourn_protocol::{ids::LeaseId, quantity::to_u64};
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,6 +131,27 @@ impl Tally {
     /// Leases that brought nothing, each once.
     pub(crate) fn lost(&self) -> u64 {
         to_u64(self.lost.len())
+    }
+}
+
+/// Requests of hosts to the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Requests {
+    /// For work.
+    pub asks: u64,
+    /// That say only that a host is alive.
+    pub heartbeats: u64,
+    /// Results, and leases that were given back.
+    pub reports: u64,
+    /// Blobs that were fetched or sent, where that takes time.
+    pub transfers: u64,
+}
+
+impl Requests {
+    /// All of them.
+    #[must_use]
+    pub const fn all(self) -> u64 {
+        self.asks + self.heartbeats + self.reports + self.transfers
     }
 }
 

@@ -8,7 +8,6 @@
 //!
 //! A unit is trained when it has ended in virtual time, as far as it came: what is lost isn't trained at all.
 
-use super::{fate::Training, host::Around, job::SimJob};
 use crate::Lie;
 use serde::Serialize;
 use sojourn_core::AssimilationUnit;
@@ -17,8 +16,8 @@ use sojourn_protocol::{
     ids::{JobId, TrialId},
     manifest::DataManifest,
     report::Outcome,
-    spec::{Goal, JobSpec},
-    unit::{Lease, Merge, Unit},
+    spec::JobSpec,
+    unit::{Merge, Unit},
 };
 use sojourn_workgen::shards::ShardHost;
 
@@ -117,57 +116,4 @@ pub struct Point {
     pub results: u32,
     /// The job's metric.
     pub value: f64,
-}
-
-impl Around<'_> {
-    /// What a unit that has ended really gives, or what is said instead; nothing where its job isn't really trained.
-    pub(crate) fn train(
-        &mut self,
-        lease: &Lease,
-        training: &Training,
-        lie: Option<Lie>,
-    ) -> Option<Outcome> {
-        let job = super::host::job_index(lease);
-        let trains = self.trains.as_mut()?;
-        if training.fails() || !self.plan.jobs.get(job).is_some_and(|job| job.is_trained) {
-            return None;
-        }
-        let (unit, until) = cut(&lease.unit, training.until());
-        let outcome = trains.run(&unit, until).and_then(|outcome| match (lie, &outcome) {
-            (Some(lie), Outcome::Trained(_)) => {
-                self.tally.lies(lease.id);
-                trains.lie(lie, &unit, outcome)
-            }
-            _ => Ok(outcome),
-        });
-        match outcome {
-            Ok(outcome) => Some(outcome),
-            Err(error) => {
-                *self.broken = Some(error);
-                None
-            }
-        }
-    }
-}
-
-/// A unit as far as it came: shards that it didn't begin are no part of it.
-fn cut(unit: &Unit, batches: u32) -> (Unit, Option<u32>) {
-    let Unit::Train(hop) = unit else { return (unit.clone(), None) };
-    let end = hop.position_after(batches);
-    let reached = hop.segments().position(|stretch| stretch.position_at(end.batch) == Some(end));
-    let mut hop = hop.clone();
-    hop.then.truncate(reached.unwrap_or(usize::MAX));
-    (Unit::Train(hop), Some(end.batch))
-}
-
-/// The best value of what was really trained first, where anything was.
-pub(crate) fn best(scores: &[Score], jobs: &[SimJob]) -> Option<f64> {
-    let first = scores.first()?.job;
-    let of = jobs.iter().zip(1..).find(|(_, id)| first == JobId(*id));
-    let goal = of.map_or(Goal::Min, |(job, _)| job.spec.search.goal);
-    let values = scores.iter().filter(|score| score.job == first).map(|score| score.value);
-    values.reduce(match goal {
-        Goal::Min => f64::min,
-        Goal::Max => f64::max,
-    })
 }

@@ -8,10 +8,11 @@
 //! ```
 //!
 //! Here: what it is, when it comes and goes, what it hears. `asks.rs`: what it says. `transfers.rs`: its
-//! line. `units.rs` and `running.rs`: its slots, and a unit in one.
+//! line. `units.rs` and `running.rs`: its slots, and a unit in one. `train.rs`: what a unit really gives.
 
 mod asks;
 mod running;
+mod train;
 mod transfers;
 mod units;
 
@@ -29,9 +30,8 @@ use running::{Running, at_first};
 use sojourn_core::ReplyTo;
 use sojourn_protocol::{
     api::WorkAnswer,
-    digest::{BlobRef, Digest},
+    digest::BlobRef,
     ids::{HostId, LeaseId},
-    quantity::to_usize,
     report::Report,
     unit::Lease,
 };
@@ -289,14 +289,4 @@ impl Host {
     pub(crate) fn latency(&self, plan: &Plan) -> u64 {
         self.group(plan).map_or(0, |group| group.latency.0)
     }
-}
-
-/// The core counts jobs from 1, in the order in which they were submitted.
-pub(crate) fn job_index(lease: &Lease) -> usize {
-    to_usize(lease.unit.job().0.saturating_sub(1))
-}
-
-/// The digest of what a lease's unit makes.
-pub(crate) fn made_by(lease: LeaseId) -> Digest {
-    Digest::of(&lease.0.to_le_bytes())
 }

@@ -1,8 +1,9 @@
 //! What goes over a host's line: blobs for its units, shards ahead, checkpoints, reports.
 
-use super::{Around, Fetch, Host, Upload, Waiting, job_index};
+use super::{Around, Fetch, Host, Upload, Waiting};
 use crate::fleet::{
     cache::{Evicted, Name, Need, needs},
+    job::job_index,
     plan::Plan,
     queue::Event,
 };

@@ -1,13 +1,13 @@
 //! What runs in a host's slots, from its start to its end, and how a chart shows it.
 
 use super::{
-    Around, Host, Waiting, job_index,
+    Around, Host, Waiting,
     running::{Reached, Running},
 };
 use crate::fleet::{
     cache::Name,
     fate::{Fate, Training},
-    job::index,
+    job::{index, job_index},
     queue::Event,
     scenario::HostGroup,
     tally::{Bar, Came},

@@ -1,8 +1,8 @@
 //! `[server]`: what decides, and how long it waits.
 
 use crate::fleet::{
-    policy::Policy,
-    quantity::{Auto, Policies, Span},
+    policy::{Policies, Policy},
+    quantity::{Auto, Span},
 };
 use serde::Deserialize;
 

@@ -1,0 +1,52 @@
+//! Real training of a unit that has ended in virtual time.
+
+use super::Around;
+use crate::{
+    Lie,
+    fleet::{fate::Training, job::job_index},
+};
+use sojourn_protocol::{
+    report::Outcome,
+    unit::{Lease, Unit},
+};
+
+impl Around<'_> {
+    /// What a unit that has ended really gives, or what is said instead; nothing where its job isn't really trained.
+    pub(crate) fn train(
+        &mut self,
+        lease: &Lease,
+        training: &Training,
+        lie: Option<Lie>,
+    ) -> Option<Outcome> {
+        let job = job_index(lease);
+        let trains = self.trains.as_mut()?;
+        if training.fails() || !self.plan.jobs.get(job).is_some_and(|job| job.is_trained) {
+            return None;
+        }
+        let (unit, until) = cut(&lease.unit, training.until());
+        let outcome = trains.run(&unit, until).and_then(|outcome| match (lie, &outcome) {
+            (Some(lie), Outcome::Trained(_)) => {
+                self.tally.lies(lease.id);
+                trains.lie(lie, &unit, outcome)
+            }
+            _ => Ok(outcome),
+        });
+        match outcome {
+            Ok(outcome) => Some(outcome),
+            Err(error) => {
+                *self.broken = Some(error);
+                None
+            }
+        }
+    }
+}
+
+/// A unit as far as it came: shards that it didn't begin are no part of it.
+fn cut(unit: &Unit, batches: u32) -> (Unit, Option<u32>) {
+    let Unit::Train(hop) = unit else { return (unit.clone(), None) };
+    let end = hop.position_after(batches);
+    let reached = hop.segments().position(|stretch| stretch.position_at(end.batch) == Some(end));
+    let mut hop = hop.clone();
+    hop.then.truncate(reached.unwrap_or(usize::MAX));
+    (Unit::Train(hop), Some(end.batch))
+}
