@@ -28,8 +28,9 @@ test: setup ## all tests (with redis-server and iproute2, which are installed wh
 	cargo build --locked
 	cargo test --workspace --exclude sojourn-grown --locked
 
-lint: setup ## format, clippy, licences and bans; changes nothing
+lint: setup ## format, module structure, clippy, licences and bans; changes nothing
 	cargo fmt --all --check
+	@python3 scripts/structure.py
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/deny check bans licenses sources
 
