@@ -7,9 +7,6 @@ use sojourn_protocol::{
     report::{ReportEnd, ReportState},
 };
 
-/// How the end of a failure that was reported begins.
-const TRAINER_ERROR: &str = "trainer error: ";
-
 impl<R: UnitRunner> Driver<R> {
     /// Says what has become of reports.
     pub(super) fn say_ends(&self, reports: &[ReportAnswer]) {
@@ -24,8 +21,8 @@ impl<R: UnitRunner> Driver<R> {
                     tracing::debug!(%lease, %version, "a result was used");
                 }
                 ReportEnd::Superseded => tracing::debug!(%lease, "a result came too late"),
-                // It was the host that said that the unit couldn't be done.
-                ReportEnd::Rejected { reason } if reason.starts_with(TRAINER_ERROR) => {
+                // The report itself says that the unit failed.
+                ReportEnd::Rejected { reason } if self.failed.contains(&lease) => {
                     tracing::debug!(%lease, reason, "a failure was counted");
                 }
                 ReportEnd::Rejected { reason } => {
@@ -39,6 +36,7 @@ impl<R: UnitRunner> Driver<R> {
     pub(super) fn look_around(&mut self) {
         let agent = &self.agent;
         self.units.retain(|lease| agent.lease(lease).is_some());
+        self.failed.retain(|lease| agent.lease(*lease).is_some());
         for (index, device) in self.context.trainers.devices.iter().enumerate() {
             device.trainers.set_usable(agent.usable_slots(index));
         }

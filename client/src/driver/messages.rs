@@ -15,6 +15,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::LeaseId,
     inventory::Inventory,
+    report::Outcome,
 };
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -80,6 +81,9 @@ impl<R: UnitRunner> Driver<R> {
 
     pub(super) fn hold_result(&mut self, finished: Finished, base: Option<BlobRef>) {
         let lease = finished.report.lease;
+        if matches!(finished.report.outcome, Outcome::Failed(_)) {
+            self.failed.insert(lease);
+        }
         let sent = self.view.sends(lease);
         let attempt = UploadAttempt::new(finished, base, sent);
         self.results.insert(lease, Arc::new(Mutex::new(attempt)));

@@ -25,7 +25,11 @@ use sojourn_client_core::{
 };
 use sojourn_protocol::{digest::Digest, ids::LeaseId, inventory::Inventory, trainer::ShardArrived};
 use status::Units;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     sync::{Mutex, mpsc, oneshot, watch},
     task::AbortHandle,
@@ -45,6 +49,8 @@ pub(crate) struct Driver<R> {
     pins: BTreeMap<Digest, Pin>,
     running: BTreeMap<LeaseId, RunningUnit>,
     results: BTreeMap<LeaseId, Arc<Mutex<UploadAttempt>>>,
+    /// Held leases whose units failed, as this host reports.
+    failed: BTreeSet<LeaseId>,
     deliveries: BTreeMap<LeaseId, AbortHandle>,
     units: Units,
     /// The inventory of the last answered request.
@@ -105,6 +111,7 @@ impl<R: UnitRunner> Driver<R> {
             pins: BTreeMap::new(),
             running: BTreeMap::new(),
             results: BTreeMap::new(),
+            failed: BTreeSet::new(),
             deliveries: BTreeMap::new(),
             units: Units::default(),
             told: None,
