@@ -10,11 +10,13 @@
 //! | `GET /v1/leases/{lease}/checkpoint` | host | -> [`UploadState`] |
 //! | `PUT /v1/leases/{lease}/checkpoint/delta?offset=N` | host | bytes of a delta; [`SHA256_HEADER`] and [`BYTES_HEADER`] of it, [`BASE_HEADER`], [`RESULT_SHA256_HEADER`], [`RESULT_BYTES_HEADER`] -> [`UploadState`] |
 //! | `GET /v1/leases/{lease}/checkpoint/delta` | host | -> [`UploadState`] |
+//! | `POST /v1/leases/{lease}/checkpoint/direct` | host | [`DirectRequest`](crate::direct::DirectRequest) -> [`DirectAnswer`](crate::direct::DirectAnswer) |
 //! | `POST /v1/results` | host | [`crate::report::Report`] -> [`ReportAnswer`] |
 //! | `GET /v1/blobs/{sha256}` | host (its leases' blobs), admin | bytes, ranges |
 //! | `PUT /v1/blobs/{sha256}?offset=N` | admin | bytes (zstd allowed); [`BYTES_HEADER`] -> [`UploadState`] |
 //! | `GET /v1/uploads/{sha256}` | admin | -> [`UploadState`] |
 //! | `POST /v1/blobs/missing` | admin | [`MissingRequest`] -> [`MissingAnswer`] |
+//! | `POST /v1/blobs/collect` | admin | [`CollectRequest`] -> [`CollectAnswer`] |
 //! | `POST /v1/jobs` | admin | [`SubmitRequest`] -> [`SubmitAnswer`] |
 //! | `POST /v1/jobs/{job}/cancel` | admin | -> [`crate::view::JobView`] |
 //! | `POST /v1/jobs/{job}/trials/{trial}/evaluate` | admin | [`EvaluateRequest`] -> [`crate::view::EvaluationView`] |
@@ -26,6 +28,8 @@
 //! | `POST /v1/hosts/{host}/revoke` | admin | -> [`crate::view::HostView`] |
 //! | `GET /v1/jobs`, `/v1/jobs/{job}`, `/v1/jobs/{job}/trials`, `/v1/jobs/{job}/events`, `/v1/jobs/{job}/trials/{trial}/history`, `/v1/jobs/{job}/trials/{trial}/evaluations`, `/v1/hosts` | admin | see [`crate::view`] |
 //! | `POST /v1/assimilations` | assimilator | [`TakeRequest`](crate::assimilation::TakeRequest) -> [`TakeAnswer`](crate::assimilation::TakeAnswer); held open up to `wait` where there is none |
+//! | `POST /v1/assimilations/{lease}/lead` | assimilator | [`LeadRequest`](crate::ranges::LeadRequest) -> [`LeadAnswer`](crate::ranges::LeadAnswer) |
+//! | `POST /v1/assimilations/{lease}/range` | assimilator | [`MadeRequest`](crate::ranges::MadeRequest) -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
 //! | `POST /v1/assimilations/{lease}/renew`, `.../assimilated`, `.../rejected` | assimilator | see [`crate::assimilation`] -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
 //! | `POST /v1/assimilations/{lease}/lost` | assimilator | [`LostRequest`](crate::assimilation::LostRequest) -> [`OfferAnswer`](crate::assimilation::OfferAnswer) |
 //! | `GET /v1/assimilations` | assimilator, admin | -> [`AssimilationsView`](crate::assimilation::AssimilationsView) |

@@ -1,4 +1,7 @@
 //! A host's inventory, and its demand for work.
+//!
+//! Both are parts of requests, so a server refuses fields that it doesn't know: a new field needs a word of
+//! [`FEATURES_HEADER`](crate::api::FEATURES_HEADER).
 
 use crate::{
     digest::Digest,

@@ -13,7 +13,7 @@
 //! | [`jobfile`] | `job.toml` to [`spec::JobSpec`], with messages that name line and key |
 //! | [`manifest`] | a job's data after ingestion: shards, classes, scaling |
 //! | [`inventory`] | a host's devices and its demand for work |
-//! | [`unit`], [`report`] | units of work, and the reports about them |
+//! | [`mod@unit`], [`report`] | units of work, and the reports about them |
 //! | [`metrics`] | metrics of a model, from the counts of an evaluation |
 //! | [`api`], [`view`], [`error`] | requests, answers, views and errors over HTTP |
 //! | [`assimilation`] | the same for assimilators: claims, offers, the queue |

@@ -1,13 +1,13 @@
-//! The command line: a module for each subcommand, in seven groups, and the terminal that they share.
+//! The command line: a module for each subcommand, in six groups, and two that they share.
 //!
-//! | group | holds |
+//! | module | holds |
 //! |---|---|
 //! | `serve` | the server, its journal and its store |
 //! | `work` | the process that assimilates; client and service are in `sojourn-daemon` |
 //! | `submit` | checking and submitting a job |
 //! | `jobs` | asking a server about jobs and hosts, and changing them |
 //! | `model` | model files: export, predict |
-//! | `lab` | what needs no server: simulation, replay, the demo |
+//! | `lab` | simulation, replay, the demo, the OpenAPI document, shell completions |
 //! | `render` | tables, text, progress bars |
 //! | `terminal` | exit codes, output, log, signals, local folders, the connection |
 //!

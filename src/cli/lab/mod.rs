@@ -1,4 +1,4 @@
-//! Commands that need no server: simulation, replay, the demo, and what the command says of itself.
+//! Commands about experiments and checks: simulation, replay, the demo; and what the command says of itself.
 
 pub(crate) mod completions;
 pub(crate) mod demo;
