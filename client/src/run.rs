@@ -30,7 +30,7 @@ pub async fn run(
     let base = slot_config(config.trainer.as_deref()).map_err(RunnerError::from_source);
     let base = base.map_err(ClientError::Trainer)?;
     let enforcement = LimitEnforcement::find(config.allowance.limits().cgroup != Some(false));
-    let base = SlotConfig { crew: Arc::clone(enforcement.crew()), ..base };
+    let base = SlotConfig { trainer_group: Arc::clone(enforcement.trainer_group()), ..base };
     let group = enforcement.group();
     let mut shutdown = pin!(shutdown);
     let mut ready = tokio::select! {

@@ -2,9 +2,9 @@
 
 use crate::{
     config::{Mode, SlotConfig},
-    crew::Member,
     device::{Device, MemoryShare},
     error::SlotError,
+    trainer_group::Member,
 };
 use sojourn_protocol::{
     report::{Failure, FailureKind},
@@ -97,7 +97,7 @@ impl Child {
         let failed = |source| SlotError::Start { trainer: trainer.clone(), source };
         let mut process = command(config, mode).spawn().map_err(failed)?;
         let pid = process.id().ok_or_else(|| failed(io::Error::other("it has no process id")))?;
-        let member = config.crew.enter(pid);
+        let member = config.trainer_group.enter(pid);
         let pipe = || failed(io::Error::other("it has no pipes"));
         let requests = process.stdin.take().ok_or_else(pipe)?;
         let mut lines = BufReader::new(process.stdout.take().ok_or_else(pipe)?);

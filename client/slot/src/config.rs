@@ -1,9 +1,9 @@
 //! Which trainer program a slot starts, with how many threads, on which device.
 
 use crate::{
-    crew::Crew,
     device::{Device, MemoryShare},
     error::SlotError,
+    trainer_group::TrainerGroup,
 };
 use sojourn_protocol::trainer::TRAINER_PROGRAM;
 use std::{path::PathBuf, sync::Arc};
@@ -20,7 +20,7 @@ pub struct SlotConfig {
     /// How much of a GPU's memory the trainer may take; all of it where nothing is said.
     pub gpu_memory: Option<MemoryShare>,
     /// The trainers among which it is; of slots that are looked after together it is one.
-    pub crew: Arc<Crew>,
+    pub trainer_group: Arc<TrainerGroup>,
 }
 
 impl SlotConfig {
@@ -28,7 +28,7 @@ impl SlotConfig {
     #[must_use]
     pub fn new(trainer: PathBuf) -> Self {
         let (threads, device) = (1, Device::Cpu);
-        Self { trainer, threads, device, gpu_memory: None, crew: Arc::default() }
+        Self { trainer, threads, device, gpu_memory: None, trainer_group: Arc::default() }
     }
 
     /// The trainer beside the running program (or, for a test program, one folder above), one thread,

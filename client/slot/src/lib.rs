@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `config.rs` | which program, how many threads |
 //! | `device.rs` | on which processor |
-//! | `crew.rs` | trainers that are looked after together |
+//! | `trainer_group.rs` | trainers that are looked after together |
 //! | `slot.rs` | the slot: units in, outcomes out |
 //! | `child.rs` | one process: its lines, its log, its end |
 //! | `error.rs` | why there is no trainer |
@@ -22,13 +22,13 @@
 
 mod child;
 mod config;
-mod crew;
 mod device;
 mod error;
 mod slot;
+mod trainer_group;
 
 pub use config::{Mode, SlotConfig};
-pub use crew::{Crew, Places};
 pub use device::{Device, MemoryShare};
 pub use error::SlotError;
 pub use slot::{Slot, full_pace, no_more_files};
+pub use trainer_group::{Places, TrainerGroup};

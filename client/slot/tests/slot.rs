@@ -15,7 +15,9 @@ use sojourn_protocol::{
     },
     unit::{Base, Hop, TrialContext, Unit},
 };
-use sojourn_slot::{Crew, Device, MemoryShare, Places, Slot, SlotConfig, SlotError, full_pace};
+use sojourn_slot::{
+    Device, MemoryShare, Places, Slot, SlotConfig, SlotError, TrainerGroup, full_pace,
+};
 use std::{
     fs, future::pending, os::unix::fs::PermissionsExt, path::Path, process::Command, sync::Arc,
 };
@@ -301,7 +303,8 @@ async fn a_trainer_that_the_kernel_ends_for_want_of_memory_says_so_and_another_k
     );
     let config = SlotConfig::new(write(folder.path(), &script));
     let places = Places { kills: Some(events), ..Places::default() };
-    let mut slot = Slot::new(SlotConfig { crew: Arc::new(Crew::new(places)), ..config });
+    let mut slot =
+        Slot::new(SlotConfig { trainer_group: Arc::new(TrainerGroup::new(places)), ..config });
     for expected in [FailureKind::OutOfMemory, FailureKind::Died] {
         let outcome = slot.run(unit(Some(1)), |_| {}, pending(), full_pace()).await.unwrap();
         let (kind, message) = failure(outcome);
@@ -316,11 +319,11 @@ async fn a_trainer_that_is_ended_for_want_of_memory_says_why() {
     let progress = line(&TrainerLine::Update(TrainerUpdate::Progress(Progress { done: 1, of: 2 })));
     let script = format!("{}read request\n{progress}read forever\n", hello(TRAINER_PROTOCOL));
     let config = SlotConfig::new(write(folder.path(), &script));
-    let crew = Arc::clone(&config.crew);
+    let trainer_group = Arc::clone(&config.trainer_group);
     let mut slot = Slot::new(config);
     let end = |_| {
-        let [pid] = crew.pids()[..] else { panic!("{:?}", crew.pids()) };
-        assert!(crew.condemn(pid, "it took most".to_owned()));
+        let [pid] = trainer_group.pids()[..] else { panic!("{:?}", trainer_group.pids()) };
+        assert!(trainer_group.condemn(pid, "it took most".to_owned()));
         assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
     };
     match slot.run(unit(Some(1)), end, pending(), full_pace()).await.unwrap() {
@@ -329,7 +332,7 @@ async fn a_trainer_that_is_ended_for_want_of_memory_says_why() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(crew.pids().is_empty(), "who has ended is no member");
+    assert!(trainer_group.pids().is_empty(), "who has ended is no member");
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ pub(crate) async fn enforce<R>(context: &Context<R>) -> Infallible {
             still_since = None;
             suspend(context, false);
         }
-        levels.hold(limits.nice, &enforcement.crew().pids());
+        levels.hold(limits.nice, &enforcement.trainer_group().pids());
         tokio::select! {
             () = sleep_until(wake) => {}
             // The sender lives as long as `context`.

@@ -8,7 +8,7 @@ use super::{
     rules::{free_threads, quota},
 };
 use serde::{Deserialize, Serialize};
-use sojourn_slot::Crew;
+use sojourn_slot::TrainerGroup;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU32, Ordering},
@@ -17,7 +17,7 @@ use std::sync::{
 /// The means by which one daemon's limits are enforced.
 #[derive(Debug)]
 pub(crate) struct LimitEnforcement {
-    crew: Arc<Crew>,
+    trainer_group: Arc<TrainerGroup>,
     group: Option<Arc<Group>>,
     /// Why there is no group.
     why_none: Option<String>,
@@ -85,7 +85,7 @@ impl LimitEnforcement {
     /// Nothing but the client itself keeps the limits of trainers that aren't its children.
     pub(crate) fn none() -> Self {
         Self {
-            crew: Arc::default(),
+            trainer_group: Arc::default(),
             group: None,
             why_none: None,
             threads: Arc::new(AtomicU32::new(1)),
@@ -101,8 +101,8 @@ impl LimitEnforcement {
         match Group::make() {
             Ok(group) => {
                 tracing::info!(groups = %group, "control groups keep limits");
-                let crew = Arc::new(Crew::new(group.places().clone()));
-                Self { crew, group: Some(Arc::new(group)), ..Self::none() }
+                let trainer_group = Arc::new(TrainerGroup::new(group.places().clone()));
+                Self { trainer_group, group: Some(Arc::new(group)), ..Self::none() }
             }
             Err(error) => {
                 let why = error.to_string();
@@ -113,8 +113,8 @@ impl LimitEnforcement {
     }
 
     /// The trainers.
-    pub(crate) fn crew(&self) -> &Arc<Crew> {
-        &self.crew
+    pub(crate) fn trainer_group(&self) -> &Arc<TrainerGroup> {
+        &self.trainer_group
     }
 
     /// The groups, to be closed when everything else has ended.
@@ -147,7 +147,7 @@ impl LimitEnforcement {
 
     /// Does the kernel keep the share of processor time?
     pub(super) fn keep_cpu(&self) -> bool {
-        self.lock().quota.holds && !self.crew.is_outside()
+        self.lock().quota.holds && !self.trainer_group.is_outside()
     }
 
     /// The share of the processor time that is allowed in which trainers compute, in percent, as far as the kernel
@@ -159,12 +159,12 @@ impl LimitEnforcement {
 
     /// Does the kernel keep the limit of memory?
     pub(super) fn keep_memory(&self) -> bool {
-        self.lock().memory.holds && !self.crew.is_outside()
+        self.lock().memory.holds && !self.trainer_group.is_outside()
     }
 
     pub(crate) fn keepers(&self) -> Keepers {
         let why_none = match &self.group {
-            Some(_) if self.crew.is_outside() => {
+            Some(_) if self.trainer_group.is_outside() => {
                 Some("a trainer couldn't enter its control group".to_owned())
             }
             _ => self.why_none.clone(),

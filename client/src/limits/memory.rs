@@ -4,7 +4,7 @@
 use super::Limits;
 use crate::{context::Context, trainers::runner::UnitRunner};
 use rustix::process::{Pid, Signal, kill_process};
-use sojourn_slot::Crew;
+use sojourn_slot::TrainerGroup;
 use std::{convert::Infallible, fs, path::Path, time::Duration};
 use tokio::time::sleep;
 
@@ -23,7 +23,7 @@ pub(crate) async fn watch<R: UnitRunner>(context: &Context<R>) -> Infallible {
             continue;
         }
         if !context.trainers.enforcement.keep_memory() {
-            look(context.trainers.enforcement.crew(), &limits);
+            look(context.trainers.enforcement.trainer_group(), &limits);
         }
         tokio::select! {
             () = sleep(LOOK_INTERVAL) => {}
@@ -32,10 +32,10 @@ pub(crate) async fn watch<R: UnitRunner>(context: &Context<R>) -> Infallible {
     }
 }
 
-fn look(crew: &Crew, limits: &Limits) {
+fn look(trainer_group: &TrainerGroup, limits: &Limits) {
     let Some(limit) = limits.memory else { return };
     let taken = |pid: u32| Some((pid, resident(Path::new("/proc"), pid)?));
-    let taken: Vec<(u32, u64)> = crew.pids().into_iter().filter_map(taken).collect();
+    let taken: Vec<(u32, u64)> = trainer_group.pids().into_iter().filter_map(taken).collect();
     let Some(excess) = excess(&taken, limit.bytes()) else { return };
     let Excess { pid, bytes, all } = excess;
     let [own, all] = [bytes, all].map(|bytes| bytes / 1_000_000);
@@ -44,7 +44,7 @@ fn look(crew: &Crew, limits: &Limits) {
         "the trainers took {all} MB of memory, over the limit of {limit} that the machine's owner has set, and \
          this one took most of it, {own} MB"
     );
-    if !crew.condemn(pid, why) {
+    if !trainer_group.condemn(pid, why) {
         return;
     }
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);

@@ -6,11 +6,11 @@
 //! | [`fleet`] | how long does it take, and what does it cost? |
 
 pub mod chaos;
+mod corruption;
 pub mod fleet;
-mod lie;
 #[cfg(feature = "milp")]
 pub mod milp;
 #[cfg(any(test, feature = "milp"))]
 mod whole_numbers;
 
-pub use lie::Lie;
+pub use corruption::Corruption;

@@ -1,7 +1,7 @@
 //! Seeded worlds: invariants after each step, then faults off, and everything must finish.
 
 use sojourn_sim::{
-    Lie,
+    Corruption,
     chaos::{Faults, Outcome, Scenario, World},
 };
 
@@ -68,7 +68,7 @@ fn two_hundred_worlds_keep_all_promises() {
 /// With a quorum of two and a rate of one: see `outcome::check`, by which every world is judged.
 #[test]
 fn no_kind_of_lie_is_in_any_version() {
-    for lie in Lie::ALL {
+    for lie in Corruption::ALL {
         let with_liars = (0..).map(Scenario::of_seed).filter(|scenario| scenario.liars > 0);
         let mut refuted = 0;
         for scenario in with_liars.take(2) {

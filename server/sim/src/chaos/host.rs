@@ -4,7 +4,7 @@
 //! disk, units in slots, and what a unit comes to. The world carries the agent's actions out.
 
 use super::training;
-use crate::Lie;
+use crate::Corruption;
 use sojourn_client_core::{
     Agent, AgentConfig, DeviceSlots, Event, Micros, ResultFacts, StoredResult, TransferView,
 };
@@ -32,7 +32,7 @@ const SHORT_PAUSE: Micros = Micros::from_secs(1);
 
 /// How a unit is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum UnitFate {
     /// With all that was asked for.
     Done,
     /// Early, with a part.
@@ -92,7 +92,7 @@ pub(crate) struct Host {
     /// Bytes per second of its network, as it says.
     pub(crate) bandwidth: Option<u64>,
     /// What it says of whatever it trains.
-    pub(crate) lie: Option<Lie>,
+    pub(crate) lie: Option<Corruption>,
     /// What it came to first with each trial.
     first: BTreeMap<TrialId, Digest>,
     /// Counts its starts. What was scheduled for an earlier one is void.
@@ -249,18 +249,20 @@ impl Host {
     }
 
     /// A unit ends. Its result is on the disk from now on; none where it isn't in a slot any more.
-    pub(crate) fn finish(&mut self, id: LeaseId, fate: Fate) -> Option<ResultFacts> {
+    pub(crate) fn finish(&mut self, id: LeaseId, fate: UnitFate) -> Option<ResultFacts> {
         let Running { lease, batches, .. } = self.running.remove(&id)?;
         let failed =
             |kind, message: &str| Outcome::Failed(Failure { kind, message: message.into() });
         let outcome = match (fate, &lease.unit) {
-            (Fate::Fails, _) => failed(FailureKind::Trainer, "the trainer failed"),
-            (Fate::Diverges, Unit::Train(_)) => failed(FailureKind::NonFinite, "the loss is NaN"),
+            (UnitFate::Fails, _) => failed(FailureKind::Trainer, "the trainer failed"),
+            (UnitFate::Diverges, Unit::Train(_)) => {
+                failed(FailureKind::NonFinite, "the loss is NaN")
+            }
             (_, Unit::Evaluate(evaluation)) => Outcome::Evaluated(training::evaluated(evaluation)),
-            (Fate::Done | Fate::Part | Fate::Lies, Unit::Train(hop)) => {
+            (UnitFate::Done | UnitFate::Part | UnitFate::Lies, Unit::Train(hop)) => {
                 // On any of its shards.
                 let some = 1 + u32::saturating_from(id.0 % u64::from(batches));
-                let done = if fate == Fate::Part { some } else { batches };
+                let done = if fate == UnitFate::Part { some } else { batches };
                 let end = hop.position_after(done);
                 let rows = u32::saturating_from(hop.rows_to(end).unwrap_or(0));
                 let mut trained = Trained {
@@ -270,7 +272,7 @@ impl Host {
                     sums: training::sums(&Digest::of(b"sums"), rows),
                     train_micros: u64::from(done) * self.millis_per_batch * 1000,
                 };
-                if fate == Fate::Lies {
+                if fate == UnitFate::Lies {
                     match id.0 % 5 {
                         0 => trained.base = trained.base.next(),
                         1 => trained.end.step += 1,
@@ -301,9 +303,11 @@ impl Host {
         // As wrong each time: two of its kind would agree.
         let altered = Digest(made.0.map(|byte| byte ^ 0xff));
         match lie {
-            Lie::Old => first.unwrap_or(altered),
-            Lie::Foreign => other.unwrap_or(altered),
-            Lie::Nan | Lie::SignFlip | Lie::Scaled | Lie::Noise => altered,
+            Corruption::Old => first.unwrap_or(altered),
+            Corruption::Foreign => other.unwrap_or(altered),
+            Corruption::Nan | Corruption::SignFlip | Corruption::Scaled | Corruption::Noise => {
+                altered
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a seed makes: the job, the hosts, and how often what goes wrong.
 
-use crate::Lie;
+use crate::Corruption;
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -70,7 +70,7 @@ pub struct Scenario {
     /// Those of them, the last ones, whose results of hops are all lies.
     pub liars: u32,
     /// Of this kind.
-    pub lie: Lie,
+    pub lie: Corruption,
     /// Numeric classes among them.
     pub classes: u32,
     /// What goes wrong while faults are on.
@@ -144,7 +144,7 @@ impl Scenario {
             seed,
             hosts,
             liars,
-            lie: one_of(&Lie::ALL, seed),
+            lie: one_of(&Corruption::ALL, seed),
             classes,
             faults,
             faults_end: Millis::from_secs(120),
@@ -166,9 +166,9 @@ impl Scenario {
     }
 }
 
-fn one_of(lies: &[Lie; 6], seed: u64) -> Lie {
+fn one_of(lies: &[Corruption; 6], seed: u64) -> Corruption {
     let chance = seeds::below(&mut seeds::stream("scenario-lie", &[seed]), 6);
-    lies.get(to_usize(chance)).copied().unwrap_or(Lie::Noise)
+    lies.get(to_usize(chance)).copied().unwrap_or(Corruption::Noise)
 }
 
 /// In hop order or merged, and checked or not.

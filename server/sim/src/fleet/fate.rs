@@ -18,7 +18,7 @@ use sojourn_protocol::{
 
 /// How a unit is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum UnitFate {
     Done,
     /// The trainer fails.
     Fails,
@@ -29,7 +29,7 @@ pub(crate) enum Fate {
 /// The training, or evaluating, of one unit.
 #[derive(Debug)]
 pub(crate) struct Training {
-    pub(crate) fate: Fate,
+    pub(crate) fate: UnitFate,
     /// Microseconds of work, to its end.
     micros: u64,
     /// Batches of it, where it can be stopped after each.
@@ -73,9 +73,9 @@ impl Training {
         });
         let late = group.is_some_and(|group| happens("sim-late", group.late));
         let fate = match group {
-            Some(group) if happens("sim-fails", group.failures) => Fate::Fails,
-            Some(group) if happens("sim-lies", group.lies) => Fate::Lies,
-            _ => Fate::Done,
+            Some(group) if happens("sim-fails", group.failures) => UnitFate::Fails,
+            Some(group) if happens("sim-lies", group.lies) => UnitFate::Lies,
+            _ => UnitFate::Done,
         };
         Self { fate, micros, batches, until: batches, preempted, late }
     }
@@ -134,7 +134,7 @@ impl Training {
 
     /// Will its trainer fail?
     pub(crate) fn fails(&self) -> bool {
-        self.fate == Fate::Fails
+        self.fate == UnitFate::Fails
     }
 
     /// What is reported after it took so long, and the checkpoint that comes with it. `real`: what was really
@@ -146,7 +146,7 @@ impl Training {
         real: Option<Outcome>,
     ) -> (Report, Option<BlobRef>) {
         let mut outcome = real.unwrap_or_else(|| self.made_up(lease));
-        let lies = self.fate == Fate::Lies;
+        let lies = self.fate == UnitFate::Lies;
         let blob = match &mut outcome {
             Outcome::Failed(_) => None,
             Outcome::Trained(trained) => {

@@ -8,7 +8,7 @@
 //!
 //! A unit is trained when it has ended in virtual time, as far as it came: what is lost isn't trained at all.
 
-use crate::Lie;
+use crate::Corruption;
 use serde::Serialize;
 use sojourn_core::AssimilationUnit;
 use sojourn_protocol::{
@@ -48,7 +48,7 @@ pub trait Trains {
     ///
     /// # Errors
     /// Why there is no such lie.
-    fn lie(&mut self, lie: Lie, unit: &Unit, outcome: Outcome) -> Result<Outcome, String>;
+    fn lie(&mut self, lie: Corruption, unit: &Unit, outcome: Outcome) -> Result<Outcome, String>;
 
     /// Looks at a result as an assimilator does: why it is refused, where it is.
     ///

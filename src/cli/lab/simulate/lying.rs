@@ -2,7 +2,7 @@
 
 use sojourn_codec::{CodecError, Dtype, Tensor, TensorView, decode, encode};
 use sojourn_protocol::{error::error_chain, seeds};
-use sojourn_sim::Lie;
+use sojourn_sim::Corruption;
 
 /// The prefix of the optimiser's tensors, which adversaries leave alone.
 const OPTIMIZER: &str = "optimizer.";
@@ -25,16 +25,18 @@ pub(super) struct Truth<'a> {
 ///
 /// # Errors
 /// A checkpoint that can't be read.
-pub(super) fn told(lie: Lie, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, String> {
+pub(super) fn told(lie: Corruption, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, String> {
     made(lie, truth, seed).map_err(|error| error_chain(&error))
 }
 
-fn made(lie: Lie, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, CodecError> {
+fn made(lie: Corruption, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, CodecError> {
     let (base, result) = (decode(truth.base)?, decode(truth.result)?);
     let instead = match lie {
-        Lie::Old => decode(truth.first.unwrap_or(truth.base))?,
-        Lie::Foreign => decode(truth.other.unwrap_or(truth.base))?,
-        Lie::Nan | Lie::SignFlip | Lie::Scaled | Lie::Noise => Vec::new(),
+        Corruption::Old => decode(truth.first.unwrap_or(truth.base))?,
+        Corruption::Foreign => decode(truth.other.unwrap_or(truth.base))?,
+        Corruption::Nan | Corruption::SignFlip | Corruption::Scaled | Corruption::Noise => {
+            Vec::new()
+        }
     };
     let mut noise = Noise { seed, tensors: 0 };
     let tensors = result.iter().map(|tensor| {
@@ -47,11 +49,11 @@ fn made(lie: Lie, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, CodecError> {
             now.iter().zip(&before).map(|(now, before)| before + by * (now - before)).collect()
         };
         let said = match lie {
-            Lie::Nan => now.iter().map(|_| f32::NAN).collect(),
-            Lie::SignFlip => changed(-1.0),
-            Lie::Scaled => changed(SCALE),
-            Lie::Old | Lie::Foreign => values(&instead, tensor)?,
-            Lie::Noise => noise.instead(&now, &before),
+            Corruption::Nan => now.iter().map(|_| f32::NAN).collect(),
+            Corruption::SignFlip => changed(-1.0),
+            Corruption::Scaled => changed(SCALE),
+            Corruption::Old | Corruption::Foreign => values(&instead, tensor)?,
+            Corruption::Noise => noise.instead(&now, &before),
         };
         Ok(Tensor::f32(own.name, own.shape, &said))
     });
@@ -103,7 +105,7 @@ mod tests {
     }
 
     /// The corrupted result of a hop from 1, 2, 3 to 2, 2, 5; the first result was 9, 9, 9, another trial's 7, 7, 7.
-    fn said(lie: Lie) -> Vec<f32> {
+    fn said(lie: Corruption) -> Vec<f32> {
         let (base, result) = (file(&[1.0, 2.0, 3.0]), file(&[2.0, 2.0, 5.0]));
         let (first, other) = (file(&[9.0; 3]), file(&[7.0; 3]));
         let truth =
@@ -117,16 +119,16 @@ mod tests {
 
     #[test]
     fn each_corruption_does_what_its_name_says() {
-        assert!(said(Lie::Nan).iter().any(|value| value.is_nan()));
-        assert_eq!(said(Lie::SignFlip), [0.0, 2.0, 1.0]);
-        assert_eq!(said(Lie::Scaled), [11.0, 2.0, 23.0]);
-        assert_eq!(said(Lie::Old), [9.0; 3]);
-        assert_eq!(said(Lie::Foreign), [7.0; 3]);
+        assert!(said(Corruption::Nan).iter().any(|value| value.is_nan()));
+        assert_eq!(said(Corruption::SignFlip), [0.0, 2.0, 1.0]);
+        assert_eq!(said(Corruption::Scaled), [11.0, 2.0, 23.0]);
+        assert_eq!(said(Corruption::Old), [9.0; 3]);
+        assert_eq!(said(Corruption::Foreign), [7.0; 3]);
     }
 
     #[test]
     fn noise_is_as_long_as_the_change_that_it_replaces() {
-        let said = said(Lie::Noise);
+        let said = said(Corruption::Noise);
         assert_ne!(said, [2.0, 2.0, 5.0]);
         let change =
             said.iter().zip([1.0, 2.0, 3.0]).map(|(said, before)| f64::from(said - before));

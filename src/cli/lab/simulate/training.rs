@@ -25,7 +25,7 @@ use sojourn_protocol::{
 };
 use sojourn_rules::{Arrival, MergeError, Merger, Update, check_canary, screen};
 use sojourn_sim::{
-    Lie,
+    Corruption,
     fleet::{Merged, Trains},
 };
 use sojourn_slot::{Slot, SlotConfig, full_pace};
@@ -113,7 +113,7 @@ impl Training {
     }
 
     /// The checkpoint that is reported instead of a hop's result.
-    fn lied(&mut self, lie: Lie, hop: &Hop, result: BlobRef) -> Result<BlobRef, String> {
+    fn lied(&mut self, lie: Corruption, hop: &Hop, result: BlobRef) -> Result<BlobRef, String> {
         let of = (hop.job, hop.trial);
         let first = self.results.get(&of).map(|(first, _)| *first);
         // A corruption that changes nothing isn't one.
@@ -203,7 +203,7 @@ impl Trains for Training {
         Ok(outcome)
     }
 
-    fn lie(&mut self, lie: Lie, unit: &Unit, outcome: Outcome) -> Result<Outcome, String> {
+    fn lie(&mut self, lie: Corruption, unit: &Unit, outcome: Outcome) -> Result<Outcome, String> {
         match (unit, outcome) {
             (Unit::Train(hop), Outcome::Trained(mut trained)) => {
                 trained.checkpoint = self.lied(lie, hop, trained.checkpoint)?;

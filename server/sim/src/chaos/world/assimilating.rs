@@ -1,6 +1,6 @@
 //! The server's own side: assimilators, syncs of the journal, and the replies that wait for them.
 
-use super::{Happening, SYNC, World};
+use super::{SYNC, World, WorldEvent};
 use crate::chaos::{
     server::Reply,
     training::{self, With},
@@ -11,7 +11,7 @@ use sojourn_protocol::{digest::Digest, time::Millis, unit::Merge};
 impl World {
     pub(super) fn assimilator(&mut self) -> Result<(), String> {
         let faults = self.faults();
-        self.later(Millis(10), Happening::Assimilator);
+        self.later(Millis(10), WorldEvent::Assimilator);
         if self.server.core().is_none() {
             return Ok(());
         }
@@ -41,7 +41,7 @@ impl World {
     }
 
     pub(super) fn sync(&mut self) -> Result<(), String> {
-        self.later(SYNC, Happening::Sync);
+        self.later(SYNC, WorldEvent::Sync);
         if self.server.core().is_none() {
             return Ok(());
         }
@@ -51,7 +51,7 @@ impl World {
             self.server.crash();
             self.outcome.server_crashes += 1;
             let away = Millis(u64::from(self.below(30_000)));
-            self.later(away, Happening::ServerStarts);
+            self.later(away, WorldEvent::ServerStarts);
             return Ok(());
         }
         let (replies, deletes) = self.server.sync();
@@ -69,7 +69,7 @@ impl World {
     ) -> Result<(), String> {
         for (to, answer) in replies {
             if self.calls.contains_key(&to) {
-                self.travel(Happening::Heard { to, answer });
+                self.travel(WorldEvent::Heard { to, answer });
             }
         }
         for blob in deletes {

@@ -1,7 +1,7 @@
 //! Hosts: their agents' actions are carried out here, and what follows is told to them as events.
 
-use super::{HOST_BEAT, Happening, World};
-use crate::chaos::host::{Fate, checkpoint_of};
+use super::{HOST_BEAT, World, WorldEvent};
+use crate::chaos::host::{UnitFate, checkpoint_of};
 use sojourn_client_core::{
     Action, AskId, CallError, Event, Micros, ReportError, UnitError, UploadError, Uploaded,
 };
@@ -93,7 +93,7 @@ impl World {
             let split = if self.below(2) == 0 { DataSplit::Valid } else { DataSplit::Test };
             self.send(Command::Evaluate { to: ReplyTo(0), job: JobId(1), trial, split });
         }
-        self.later(HOST_BEAT, Happening::Beat { host: index, boot });
+        self.later(HOST_BEAT, WorldEvent::Beat { host: index, boot });
     }
 
     /// Tells an agent of an event, unless its host has crashed since it was on its way.
@@ -158,7 +158,7 @@ impl World {
             Action::Fetch(blob, _, _) => {
                 let takes = self.transfer_time(index);
                 let event = Box::new(Event::BlobReady(blob.sha256));
-                self.later(takes, Happening::Told { host: index, boot, event });
+                self.later(takes, WorldEvent::Told { host: index, boot, event });
             }
             Action::Upload(lease, _) => {
                 let faults = self.faults();
@@ -168,21 +168,21 @@ impl World {
                     false => Event::Uploaded(lease, Uploaded::Sent),
                 };
                 let event = Box::new(event);
-                self.later(takes, Happening::Told { host: index, boot, event });
+                self.later(takes, WorldEvent::Told { host: index, boot, event });
             }
             Action::Start(lease, _) => {
                 let lease_id = lease.id;
                 let takes = host.start(lease, now);
-                self.later(takes, Happening::UnitEnds { host: index, boot, lease: lease_id });
+                self.later(takes, WorldEvent::UnitEnds { host: index, boot, lease: lease_id });
             }
             Action::HandOver(lease, shard) => {
                 if host.hand_over(lease, shard) {
-                    self.later(Millis(0), Happening::UnitEnds { host: index, boot, lease });
+                    self.later(Millis(0), WorldEvent::UnitEnds { host: index, boot, lease });
                 }
             }
             Action::StopAfterBatch(lease) => {
                 if let Some(takes) = host.stop_after_batch(lease, now) {
-                    self.later(takes, Happening::UnitEnds { host: index, boot, lease });
+                    self.later(takes, WorldEvent::UnitEnds { host: index, boot, lease });
                 }
             }
             Action::StopNow(lease) => {
@@ -198,7 +198,7 @@ impl World {
 
     fn soon(&mut self, index: usize, event: Event) {
         let boot = self.hosts.get(index).map_or(0, |host| host.boot);
-        self.later(Millis(0), Happening::Told { host: index, boot, event: Box::new(event) });
+        self.later(Millis(0), WorldEvent::Told { host: index, boot, event: Box::new(event) });
     }
 
     /// How long a blob takes: longer while the network is slow, and at least until it is there again.
@@ -223,7 +223,7 @@ impl World {
         self.count += 1;
         let to = ReplyTo(self.count);
         self.calls.insert(to, Call { host: index, boot, of });
-        self.later(timeout, Happening::CallTimesOut { to });
+        self.later(timeout, WorldEvent::CallTimesOut { to });
         if !is_silent {
             self.send(command(to));
         }
@@ -270,13 +270,13 @@ impl World {
         let faults = self.faults();
         let (crash, vanish) = (self.happens(faults.crash), self.happens(faults.vanish));
         let fate = if self.happens(faults.fail) {
-            if self.below(2) == 0 { Fate::Fails } else { Fate::Diverges }
+            if self.below(2) == 0 { UnitFate::Fails } else { UnitFate::Diverges }
         } else if self.happens(faults.lie) {
-            Fate::Lies
+            UnitFate::Lies
         } else if self.happens(faults.part) {
-            Fate::Part
+            UnitFate::Part
         } else {
-            Fate::Done
+            UnitFate::Done
         };
         let away = Millis(u64::from(self.below(60_000)));
         let kept = self.below(2) == 0;
@@ -287,7 +287,7 @@ impl World {
         if crash {
             host.crash();
             let boot = host.boot;
-            return self.later(away, Happening::Boots { host: index, boot });
+            return self.later(away, WorldEvent::Boots { host: index, boot });
         }
         if vanish {
             host.silent_until = now + away;

@@ -36,7 +36,7 @@ const MAX_EPOCHS: u32 = 6;
 const PATIENCE: Millis = Millis::from_secs(48 * 3600);
 
 #[derive(Debug, Clone)]
-enum Happening {
+enum WorldEvent {
     /// A host's program starts.
     Boots { host: usize, boot: u64 },
     /// Time goes by on a host.
@@ -67,7 +67,7 @@ pub struct World {
     scenario: Scenario,
     server: Server,
     hosts: Vec<Host>,
-    queue: BTreeMap<(UnixMillis, u64), Happening>,
+    queue: BTreeMap<(UnixMillis, u64), WorldEvent>,
     now: UnixMillis,
     count: u64,
     chance: ChaCha8Rng,
@@ -191,7 +191,7 @@ impl World {
             let name = format!("host-{n}");
             self.apply(Command::Enrol { to: ReplyTo(0), name, token_sha256 })?;
             let host = self.hosts.len() - 1;
-            self.later(Millis(u64::from(n)), Happening::Boots { host, boot: 0 });
+            self.later(Millis(u64::from(n)), WorldEvent::Boots { host, boot: 0 });
         }
         let blobs: Vec<_> = self.scenario.data.blobs().collect();
         for blob in blobs {
@@ -210,9 +210,9 @@ impl World {
             return Err("the job was refused".into());
         }
         self.server.sync();
-        self.later(SYNC, Happening::Sync);
-        self.later(Millis(1), Happening::Assimilator);
-        self.later(USER, Happening::User);
+        self.later(SYNC, WorldEvent::Sync);
+        self.later(Millis(1), WorldEvent::Assimilator);
+        self.later(USER, WorldEvent::User);
         Ok(())
     }
 
@@ -230,17 +230,17 @@ impl World {
         };
         self.now = self.now.max(at);
         match happening {
-            Happening::Boots { host, boot } => self.boots(host, boot),
-            Happening::Beat { host, boot } => self.beat(host, boot),
-            Happening::Told { host, boot, event } => self.told(host, boot, *event),
-            Happening::UnitEnds { host, boot, lease } => self.unit_ends(host, boot, lease),
-            Happening::Arrives(command) => return self.apply(*command),
-            Happening::Heard { to, answer } => self.heard(to, answer),
-            Happening::CallTimesOut { to } => self.call_times_out(to),
-            Happening::User => return self.user(),
-            Happening::Assimilator => return self.assimilator(),
-            Happening::Sync => self.sync()?,
-            Happening::ServerStarts => {
+            WorldEvent::Boots { host, boot } => self.boots(host, boot),
+            WorldEvent::Beat { host, boot } => self.beat(host, boot),
+            WorldEvent::Told { host, boot, event } => self.told(host, boot, *event),
+            WorldEvent::UnitEnds { host, boot, lease } => self.unit_ends(host, boot, lease),
+            WorldEvent::Arrives(command) => return self.apply(*command),
+            WorldEvent::Heard { to, answer } => self.heard(to, answer),
+            WorldEvent::CallTimesOut { to } => self.call_times_out(to),
+            WorldEvent::User => return self.user(),
+            WorldEvent::Assimilator => return self.assimilator(),
+            WorldEvent::Sync => self.sync()?,
+            WorldEvent::ServerStarts => {
                 let seed = u64::from(self.below(u32::MAX));
                 self.server.start(self.now, seed)?;
                 self.check()?;
@@ -268,7 +268,7 @@ impl World {
         if !self.faulty() && self.server.core().is_some() {
             return self.apply(Command::Resume { to, job });
         }
-        self.later(USER, Happening::User);
+        self.later(USER, WorldEvent::User);
         if self.faults() == Faults::NONE {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! The network and time: what is sent, lost and repeated, and chance.
 
-use super::{Happening, World};
+use super::{World, WorldEvent};
 use crate::chaos::scenario::Faults;
 use sojourn_core::Command;
 use sojourn_protocol::{
@@ -12,12 +12,12 @@ impl World {
     pub(super) fn send(&mut self, command: Command) {
         let faults = self.faults();
         if self.happens(faults.duplicate) {
-            self.travel(Happening::Arrives(Box::new(command.clone())));
+            self.travel(WorldEvent::Arrives(Box::new(command.clone())));
         }
-        self.travel(Happening::Arrives(Box::new(command)));
+        self.travel(WorldEvent::Arrives(Box::new(command)));
     }
 
-    pub(super) fn travel(&mut self, happening: Happening) {
+    pub(super) fn travel(&mut self, happening: WorldEvent) {
         let faults = self.faults();
         if self.happens(faults.lose) {
             return;
@@ -27,7 +27,7 @@ impl World {
         self.later(Millis(u64::from(takes)), happening);
     }
 
-    pub(super) fn later(&mut self, after: Millis, happening: Happening) {
+    pub(super) fn later(&mut self, after: Millis, happening: WorldEvent) {
         self.count += 1;
         self.queue.insert((self.now + after, self.count), happening);
     }

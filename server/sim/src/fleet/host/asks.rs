@@ -1,6 +1,6 @@
 //! What a host says of itself: what it could do with, what it holds, what it has cached.
 
-use super::{Around, Host, There};
+use super::{Host, HostContext, There};
 use crate::fleet::{
     cache::{Name, needs},
     plan::Plan,
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 impl Host {
     /// Has it an ask to send? One is open while it could do with more, and newer ones say more.
-    pub(crate) fn want(&mut self, around: &mut Around<'_>) {
+    pub(crate) fn want(&mut self, around: &mut HostContext<'_>) {
         if self.there != There::Here || self.ask_due || self.is_silent(around.now) {
             return;
         }
@@ -45,7 +45,7 @@ impl Host {
         }
     }
 
-    pub(crate) fn request(&mut self, around: &Around<'_>, reply: ReplyTo) -> WorkRequest {
+    pub(crate) fn request(&mut self, around: &HostContext<'_>, reply: ReplyTo) -> WorkRequest {
         let (idle, wanted) = self.demand(around.plan);
         self.asked = Some(reply);
         self.asked_idle = idle;

@@ -38,7 +38,7 @@ use sojourn_protocol::{
 use std::collections::BTreeSet;
 
 /// What a host may look at and write to.
-pub(crate) struct Around<'a> {
+pub(crate) struct HostContext<'a> {
     pub(crate) now: u64,
     pub(crate) plan: &'a Plan,
     pub(crate) queue: &'a mut Queue,
@@ -153,7 +153,7 @@ impl Host {
         }
     }
 
-    pub(crate) fn come(&mut self, around: &mut Around<'_>) {
+    pub(crate) fn come(&mut self, around: &mut HostContext<'_>) {
         self.there = There::Here;
         self.counted_to = around.now;
         self.send_inventory = true;
@@ -161,7 +161,7 @@ impl Host {
     }
 
     /// It will be taken away: what runs goes on, nothing else is begun. Gives what it hands back.
-    pub(crate) fn wind_down(&mut self, around: &mut Around<'_>) -> Vec<LeaseId> {
+    pub(crate) fn wind_down(&mut self, around: &mut HostContext<'_>) -> Vec<LeaseId> {
         self.count_time(around);
         self.there = There::Leaving;
         self.asked = None;
@@ -171,13 +171,13 @@ impl Host {
     }
 
     /// What runs ends after the batch that it is at.
-    pub(crate) fn close(&mut self, around: &mut Around<'_>) {
+    pub(crate) fn close(&mut self, around: &mut HostContext<'_>) {
         let running = self.slots.iter().flatten().map(|running| running.lease.id);
         self.stop(&running.collect::<Vec<_>>(), around);
     }
 
     /// It is gone, with all that it had in work. Gives the leases that it had.
-    pub(crate) fn go(&mut self, another: bool, around: &mut Around<'_>) -> Vec<LeaseId> {
+    pub(crate) fn go(&mut self, another: bool, around: &mut HostContext<'_>) -> Vec<LeaseId> {
         self.count_time(around);
         let held = self.holding(around.now).iter().map(|held| held.lease).collect();
         for slot in 0..self.slots.len() {
@@ -198,7 +198,7 @@ impl Host {
         held
     }
 
-    pub(crate) fn hear(&mut self, answer: WorkAnswer, around: &mut Around<'_>) {
+    pub(crate) fn hear(&mut self, answer: WorkAnswer, around: &mut HostContext<'_>) {
         self.asked = None;
         self.count_time(around);
         self.send_inventory |= answer.send_inventory;
@@ -219,7 +219,7 @@ impl Host {
         self.want(around);
     }
 
-    pub(crate) fn drop_leases(&mut self, leases: &[LeaseId], around: &mut Around<'_>) {
+    pub(crate) fn drop_leases(&mut self, leases: &[LeaseId], around: &mut HostContext<'_>) {
         if leases.is_empty() {
             return;
         }
@@ -252,7 +252,7 @@ impl Host {
     }
 
     /// All jobs have ended: what still runs comes to nothing.
-    pub(crate) fn close_books(&mut self, around: &mut Around<'_>) {
+    pub(crate) fn close_books(&mut self, around: &mut HostContext<'_>) {
         self.count_time(around);
         for slot in 0..self.slots.len() {
             self.abort(slot, around);
@@ -260,7 +260,7 @@ impl Host {
     }
 
     /// Counts what its slots did since they were last counted.
-    pub(crate) fn count_time(&mut self, around: &mut Around<'_>) {
+    pub(crate) fn count_time(&mut self, around: &mut HostContext<'_>) {
         let passed = around.now - self.counted_to;
         self.counted_to = around.now;
         if passed == 0 || self.there == There::Away {

@@ -1,8 +1,8 @@
 //! Real training of a unit that has ended in virtual time.
 
-use super::Around;
+use super::HostContext;
 use crate::{
-    Lie,
+    Corruption,
     fleet::{fate::Training, job::job_index},
 };
 use sojourn_protocol::{
@@ -10,13 +10,13 @@ use sojourn_protocol::{
     unit::{Lease, Unit},
 };
 
-impl Around<'_> {
+impl HostContext<'_> {
     /// What a unit that has ended really gives, or what is said instead; nothing where its job isn't really trained.
     pub(crate) fn train(
         &mut self,
         lease: &Lease,
         training: &Training,
-        lie: Option<Lie>,
+        lie: Option<Corruption>,
     ) -> Option<Outcome> {
         let job = job_index(lease);
         let trains = self.trains.as_mut()?;

@@ -1,6 +1,6 @@
 //! What goes over a host's line: blobs for its units, shards ahead, checkpoints, reports.
 
-use super::{Around, Fetch, Host, Upload, Waiting};
+use super::{Fetch, Host, HostContext, Upload, Waiting};
 use crate::fleet::{
     cache::{Evicted, Name, Need, needs},
     job::job_index,
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 const BEYOND: u64 = 1_000_000;
 
 impl Host {
-    pub(super) fn take(&mut self, lease: Lease, around: &mut Around<'_>) {
+    pub(super) fn take(&mut self, lease: Lease, around: &mut HostContext<'_>) {
         let mut missing = BTreeSet::new();
         for need in needs(&lease) {
             if self.cache.has(&need) {
@@ -33,7 +33,7 @@ impl Host {
         }
     }
 
-    fn fetch(&mut self, fetch: Fetch, around: &mut Around<'_>) {
+    fn fetch(&mut self, fetch: Fetch, around: &mut HostContext<'_>) {
         let bytes = fetch.bytes;
         let ending = self.down.push(around.now, fetch, bytes);
         if let Some(ending) = ending.filter(|_| !self.down.is_instant()) {
@@ -43,13 +43,13 @@ impl Host {
     }
 
     /// Over a line without limits, everything is there at once.
-    fn have_all(&mut self, around: &mut Around<'_>) {
+    fn have_all(&mut self, around: &mut HostContext<'_>) {
         while let Some((fetch, ..)) = self.down.end_first(around.now) {
             self.have(&fetch, around);
         }
     }
 
-    pub(super) fn fetch_ahead(&mut self, blobs: &[BlobRef], around: &mut Around<'_>) {
+    pub(super) fn fetch_ahead(&mut self, blobs: &[BlobRef], around: &mut HostContext<'_>) {
         for blob in blobs {
             let need = Need { name: Name::Data(blob.sha256), blob: *blob };
             let on_its_way = self.down.items().any(|fetch| fetch.need == need);
@@ -62,7 +62,7 @@ impl Host {
         }
     }
 
-    pub(crate) fn fetched(&mut self, serial: u32, around: &mut Around<'_>) {
+    pub(crate) fn fetched(&mut self, serial: u32, around: &mut HostContext<'_>) {
         let Some((fetch, _, next)) = self.down.end(around.now, serial) else { return };
         self.count_time(around);
         if let Some(next) = next {
@@ -73,7 +73,7 @@ impl Host {
         self.start(around);
     }
 
-    fn have(&mut self, fetch: &Fetch, around: &mut Around<'_>) {
+    fn have(&mut self, fetch: &Fetch, around: &mut HostContext<'_>) {
         match fetch.need.name {
             Name::Data(_) => {
                 around.tally.shards += 1;
@@ -109,7 +109,7 @@ impl Host {
         lease: &Lease,
         report: Report,
         (blob, whole): (BlobRef, bool),
-        around: &mut Around<'_>,
+        around: &mut HostContext<'_>,
     ) {
         let unit = &lease.unit;
         let need = Need { name: Name::Checkpoint(unit.job(), unit.trial()), blob };
@@ -128,7 +128,7 @@ impl Host {
         }
     }
 
-    pub(crate) fn sent(&mut self, serial: u32, around: &mut Around<'_>) {
+    pub(crate) fn sent(&mut self, serial: u32, around: &mut HostContext<'_>) {
         let Some((upload, bytes, next)) = self.up.end(around.now, serial) else { return };
         if let Some(next) = next {
             let (host, boot, serial) = (self.index, self.boot, next.serial);
@@ -143,7 +143,7 @@ impl Host {
         &mut self,
         report: Report,
         uploaded: Option<BlobRef>,
-        around: &mut Around<'_>,
+        around: &mut HostContext<'_>,
     ) {
         let mut at = around.now + self.latency(around.plan);
         if self.late.remove(&report.lease) {

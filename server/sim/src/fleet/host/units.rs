@@ -1,12 +1,12 @@
 //! What runs in a host's slots, from its start to its end, and how a chart shows it.
 
 use super::{
-    Around, Host, Waiting,
+    Host, HostContext, Waiting,
     running::{Reached, Running},
 };
 use crate::fleet::{
     cache::Name,
-    fate::{Fate, Training},
+    fate::{Training, UnitFate},
     job::{index, job_index},
     queue::Event,
     scenario::HostGroup,
@@ -16,7 +16,7 @@ use sojourn_protocol::{ids::LeaseId, quantity::SaturatingFrom as _, unit::Unit};
 
 impl Host {
     /// Ends hops after the batch that they are at.
-    pub(crate) fn stop(&mut self, leases: &[LeaseId], around: &mut Around<'_>) {
+    pub(crate) fn stop(&mut self, leases: &[LeaseId], around: &mut HostContext<'_>) {
         for slot in 0..self.slots.len() {
             let Some(Some(running)) = self.slots.get_mut(slot) else { continue };
             if !leases.contains(&running.lease.id) {
@@ -32,7 +32,7 @@ impl Host {
     }
 
     /// A blob has come that units in slots may stand still for.
-    pub(super) fn goes_on(&mut self, name: &Name, around: &mut Around<'_>) {
+    pub(super) fn goes_on(&mut self, name: &Name, around: &mut HostContext<'_>) {
         let (host, boot) = (self.index, self.boot);
         for (slot, running) in (0u32..).zip(&mut self.slots) {
             let Some(running) = running else { continue };
@@ -44,7 +44,7 @@ impl Host {
     }
 
     /// Starts what is ready, in idle slots, in the order in which it came.
-    pub(super) fn start(&mut self, around: &mut Around<'_>) {
+    pub(super) fn start(&mut self, around: &mut HostContext<'_>) {
         while let Some(slot) = self.slots.iter().position(Option::is_none)
             && let Some(ready) = self.waiting.iter().position(Waiting::is_ready)
         {
@@ -71,7 +71,7 @@ impl Host {
     }
 
     /// A unit has come as far as it could when that was last looked at.
-    pub(crate) fn ended(&mut self, slot: u32, serial: u32, around: &mut Around<'_>) {
+    pub(crate) fn ended(&mut self, slot: u32, serial: u32, around: &mut HostContext<'_>) {
         let running = self.slots.get(index(slot)).and_then(Option::as_ref);
         if running.is_none_or(|running| running.serial != serial) {
             return;
@@ -88,12 +88,12 @@ impl Host {
         }
     }
 
-    fn end(&mut self, slot: u32, around: &mut Around<'_>) {
+    fn end(&mut self, slot: u32, around: &mut HostContext<'_>) {
         let Some(running) = self.slots.get_mut(index(slot)).and_then(Option::take) else { return };
         let took = running.worked(around.now);
         around.tally.trained += took;
         let came = match running.training.fate {
-            Fate::Fails => Came::Lost,
+            UnitFate::Fails => Came::Lost,
             _ if running.training.is_stopped() => Came::Part,
             _ => Came::Whole,
         };
@@ -110,13 +110,13 @@ impl Host {
     }
 
     /// What runs in a slot comes to nothing.
-    pub(super) fn abort(&mut self, slot: usize, around: &mut Around<'_>) {
+    pub(super) fn abort(&mut self, slot: usize, around: &mut HostContext<'_>) {
         let Some(running) = self.slots.get_mut(slot).and_then(Option::take) else { return };
         around.tally.trained += running.worked(around.now);
         self.draw(&running, u32::saturating_from(slot), Came::Lost, around);
     }
 
-    fn draw(&self, running: &Running, slot: u32, came: Came, around: &mut Around<'_>) {
+    fn draw(&self, running: &Running, slot: u32, came: Came, around: &mut HostContext<'_>) {
         let Some(bars) = &mut around.bars else { return };
         let lease = &running.lease;
         let worked = running.worked(around.now);

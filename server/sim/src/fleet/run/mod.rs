@@ -15,7 +15,7 @@ mod hosts;
 
 use super::{
     arrival::Stays,
-    host::{Around, Host},
+    host::{Host, HostContext},
     job::index,
     plan::Plan,
     policy::Policy,
@@ -261,7 +261,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn if_booted(&mut self, host: u32, boot: u32, act: impl FnOnce(&mut Host, &mut Around<'_>)) {
+    fn if_booted(
+        &mut self,
+        host: u32,
+        boot: u32,
+        act: impl FnOnce(&mut Host, &mut HostContext<'_>),
+    ) {
         self.if_booted_at(index(host), boot, act);
     }
 
@@ -269,16 +274,16 @@ impl<'a> Run<'a> {
         &mut self,
         index: usize,
         boot: u32,
-        act: impl FnOnce(&mut Host, &mut Around<'_>),
+        act: impl FnOnce(&mut Host, &mut HostContext<'_>),
     ) {
         if self.hosts.get(index).is_some_and(|host| host.boot == boot) {
             self.with(index, act);
         }
     }
 
-    fn with(&mut self, index: usize, act: impl FnOnce(&mut Host, &mut Around<'_>)) {
+    fn with(&mut self, index: usize, act: impl FnOnce(&mut Host, &mut HostContext<'_>)) {
         let Some(host) = self.hosts.get_mut(index) else { return };
-        let mut around = Around {
+        let mut around = HostContext {
             now: self.now,
             plan: self.plan,
             queue: &mut self.queue,

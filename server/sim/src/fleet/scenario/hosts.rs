@@ -2,7 +2,7 @@
 
 use super::Pick;
 use crate::{
-    Lie,
+    Corruption,
     fleet::quantity::{Auto, Bytes, Span, whole},
 };
 use serde::Deserialize;
@@ -63,7 +63,7 @@ pub struct HostGroup {
     pub lies: f64,
     /// Each result of a hop is a lie of this kind.
     #[serde(deserialize_with = "liar")]
-    pub liar: Option<Lie>,
+    pub liar: Option<Corruption>,
     /// The share of units with whose start a host falls silent, to report when their leases have run out.
     pub late: f64,
 }
@@ -136,12 +136,12 @@ pub enum Notice {
 }
 
 /// A kind of lie, or `"none"`.
-fn liar<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Lie>, D::Error> {
+fn liar<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Corruption>, D::Error> {
     let value = toml::Value::deserialize(deserializer)?;
     if value.as_str() == Some("none") {
         return Ok(None);
     }
-    let lie = Lie::deserialize(value);
+    let lie = Corruption::deserialize(value);
     lie.map(Some).map_err(|error| serde::de::Error::custom(error.message()))
 }
 

@@ -28,7 +28,7 @@ pub struct Places {
 
 /// Trainers that are looked after together.
 #[derive(Debug, Default)]
-pub struct Crew {
+pub struct TrainerGroup {
     places: Places,
     state: Mutex<State>,
 }
@@ -43,7 +43,7 @@ struct State {
     outside: bool,
 }
 
-impl Crew {
+impl TrainerGroup {
     /// Trainers that enter these groups.
     #[must_use]
     pub fn new(places: Places) -> Self {
@@ -75,7 +75,7 @@ impl Crew {
     pub(crate) fn enter(self: &Arc<Self>, pid: u32) -> Member {
         self.lock().members.insert(pid, None);
         self.put(pid, &self.places.at_start);
-        Member { crew: Arc::clone(self), pid }
+        Member { trainer_group: Arc::clone(self), pid }
     }
 
     fn put(&self, pid: u32, places: &[PathBuf]) {
@@ -104,17 +104,17 @@ impl Crew {
     }
 }
 
-/// A trainer of a crew, for as long as it lives.
+/// A trainer of a trainer group, for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Member {
-    crew: Arc<Crew>,
+    trainer_group: Arc<TrainerGroup>,
     pid: u32,
 }
 
 impl Member {
     /// It has said hello.
     pub(crate) fn works(&self) {
-        self.crew.put(self.pid, &self.crew.places.at_work);
+        self.trainer_group.put(self.pid, &self.trainer_group.places.at_work);
     }
 
     /// Was it memory that it ended for? In words.
@@ -123,18 +123,18 @@ impl Member {
         if !killed {
             return None;
         }
-        let condemned = self.crew.lock().members.get_mut(&self.pid).and_then(Option::take);
+        let condemned = self.trainer_group.lock().members.get_mut(&self.pid).and_then(Option::take);
         condemned.or_else(|| {
             let by_kernel =
                 "the trainers took more memory than they may, and the kernel ended this one";
-            self.crew.claim_kill().then(|| by_kernel.to_owned())
+            self.trainer_group.claim_kill().then(|| by_kernel.to_owned())
         })
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.crew.lock().members.remove(&self.pid);
+        self.trainer_group.lock().members.remove(&self.pid);
     }
 }
 
@@ -143,9 +143,9 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn crew(folder: &Path) -> Arc<Crew> {
+    fn trainer_group(folder: &Path) -> Arc<TrainerGroup> {
         let file = |name: &str| folder.join(name);
-        Arc::new(Crew::new(Places {
+        Arc::new(TrainerGroup::new(Places {
             at_start: vec![file("start")],
             at_work: vec![file("work")],
             kills: Some(file("events")),
@@ -155,30 +155,30 @@ mod tests {
     #[test]
     fn a_trainer_enters_its_groups_in_two_steps() {
         let folder = tempfile::tempdir().unwrap();
-        let crew = crew(folder.path());
+        let trainer_group = trainer_group(folder.path());
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).ok();
-        let member = crew.enter(70);
+        let member = trainer_group.enter(70);
         assert_eq!((read("start").as_deref(), read("work")), (Some("70"), None));
         member.works();
         assert_eq!(read("work").as_deref(), Some("70"));
-        assert_eq!((crew.pids(), crew.is_outside()), (vec![70], false));
+        assert_eq!((trainer_group.pids(), trainer_group.is_outside()), (vec![70], false));
         drop(member);
-        assert!(crew.pids().is_empty());
+        assert!(trainer_group.pids().is_empty());
         folder.close().unwrap();
-        drop(crew.enter(71));
-        assert!(crew.is_outside());
+        drop(trainer_group.enter(71));
+        assert!(trainer_group.is_outside());
     }
 
     #[test]
     fn each_kill_of_the_kernel_explains_one_death() {
         let folder = tempfile::tempdir().unwrap();
-        let crew = crew(folder.path());
+        let trainer_group = trainer_group(folder.path());
         let events = |kills: u32| {
             let text = format!("oom 9\noom_kill {kills}\noom_group_kill 0\n");
             fs::write(folder.path().join("events"), text).unwrap();
         };
         let killed = || Ok(ExitStatus::from_raw(SIGKILL));
-        let (first, second) = (crew.enter(1), crew.enter(2));
+        let (first, second) = (trainer_group.enter(1), trainer_group.enter(2));
         assert_eq!(first.out_of_memory(&killed()), None, "there is no such file");
         events(0);
         assert_eq!(first.out_of_memory(&killed()), None, "somebody else did it");
@@ -192,13 +192,13 @@ mod tests {
 
     #[test]
     fn who_was_condemned_says_why() {
-        let crew = Arc::new(Crew::default());
-        let member = crew.enter(1);
-        assert!(crew.condemn(1, "it took most".to_owned()));
+        let trainer_group = Arc::new(TrainerGroup::default());
+        let member = trainer_group.enter(1);
+        assert!(trainer_group.condemn(1, "it took most".to_owned()));
         assert_eq!(member.out_of_memory(&Ok(ExitStatus::from_raw(0))), None, "it was quicker");
         let why = member.out_of_memory(&Ok(ExitStatus::from_raw(SIGKILL)));
         assert_eq!(why.as_deref(), Some("it took most"));
         drop(member);
-        assert!(!crew.condemn(1, String::new()));
+        assert!(!trainer_group.condemn(1, String::new()));
     }
 }

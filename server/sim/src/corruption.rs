@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// One way to lie. All but the first keep to names, shapes, lineage and finite values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lie {
+pub enum Corruption {
     /// A value is not a number.
     Nan,
     /// What the hop has changed, the other way.
@@ -20,8 +20,14 @@ pub enum Lie {
     Noise,
 }
 
-impl Lie {
+impl Corruption {
     /// Each of them.
-    pub const ALL: [Lie; 6] =
-        [Lie::Nan, Lie::SignFlip, Lie::Scaled, Lie::Old, Lie::Foreign, Lie::Noise];
+    pub const ALL: [Corruption; 6] = [
+        Corruption::Nan,
+        Corruption::SignFlip,
+        Corruption::Scaled,
+        Corruption::Old,
+        Corruption::Foreign,
+        Corruption::Noise,
+    ];
 }
