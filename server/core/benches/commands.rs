@@ -244,7 +244,7 @@ fn set_up(hosts: u64) -> Bench {
     let text = format!(
         "name = \"bench\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [4]\n\
          [training]\nepochs = 10\noptimizer = {{ name = \"sgd\", lr = {{ log_uniform = [1e-4, 1.0] }} }}\n\
-         [search]\nmethod = \"random\"\ntrials = {TRIALS}\n"
+         [search]\nmethod = \"random\"\ntrials = {TRIALS}\n[placement]\norder = \"hop\"\n"
     );
     let spec = Box::new(jobfile::parse(&text).unwrap());
     for host in 1..=hosts {
