@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails where modules of a package import in a circle, or a package depends on one of its own floor or above.
+"""Fails where modules of a package import each other in a cycle, or a package depends on one of its own floor or above.
 
 Reads the tracked files of the checkout and runs nothing of it. Production code only. A parent module that
 re-exports its children, and the root of a package, count as no imports. The floors are those of ARCHITECTURE.md.
@@ -135,7 +135,7 @@ def cycles():
         packages[package.lstrip("/") or "."][module] = path
     for package, files in sorted(packages.items()):
         for circle in circles(graph(files)):
-            yield f"{package}: a circle of {len(circle)}: " + ", ".join("::".join(module) for module in circle)
+            yield f"{package}: a cycle of {len(circle)}: " + ", ".join("::".join(module) for module in circle)
 
 
 def arrows_up():
