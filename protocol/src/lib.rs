@@ -35,6 +35,7 @@
 
 pub mod api;
 pub mod assimilation;
+pub mod backoff;
 mod context;
 pub mod digest;
 pub mod direct;

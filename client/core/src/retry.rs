@@ -1,18 +1,12 @@
-//! Pauses before another attempt: exponential, with full jitter (Brooker, "Exponential Backoff And Jitter", 2015).
-//! A pause is uniform between nothing and a ceiling that doubles, so that a fleet doesn't come back all at once.
+//! Pauses before another attempt, from a seed.
 
 use crate::time::Micros;
-
-/// The first ceiling.
-const FIRST_CEILING: Micros = Micros::from_millis(100);
-/// The longest that a server's `Retry-After` is obeyed for.
-const MAX_ASKED: Micros = Micros::from_secs(600);
+use sojourn_protocol::backoff;
 
 /// The pause after so many attempts that failed before this one, never shorter than the server asked for.
 pub(crate) fn pause(attempts: u32, max: Micros, asked: Option<Micros>, rng: &mut Rng) -> Micros {
-    let ceiling = Micros(FIRST_CEILING.0 << attempts.min(20)).min(max);
-    let jittered = Micros(rng.next_below(ceiling.0));
-    jittered.max(asked.unwrap_or_default().min(MAX_ASKED))
+    let ceiling = backoff::ceiling(backoff::FIRST_CEILING, max, attempts);
+    backoff::pause(Micros(rng.next_below(ceiling.0)), asked)
 }
 
 /// A sequence of numbers that a seed determines (Steele et al., "Fast splittable pseudorandom number generators",
@@ -40,22 +34,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_stay_under_a_ceiling_that_doubles() {
+    fn pauses_are_drawn_from_the_whole_range() {
         let (max, mut rng) = (Micros::from_secs(30), Rng::new(7));
-        let mut ceiling = FIRST_CEILING;
-        for attempts in 0..80 {
-            for _ in 0..100 {
-                assert!(pause(attempts, max, None, &mut rng) < ceiling);
-            }
-            ceiling = Micros(ceiling.0 * 2).min(max);
-        }
-    }
-
-    #[test]
-    fn a_pause_that_the_server_asks_for_is_obeyed_within_reason() {
-        let (max, mut rng) = (Micros::from_secs(1), Rng::new(7));
-        let mut asked = |secs| pause(0, max, Some(Micros::from_secs(secs)), &mut rng);
-        assert_eq!(asked(7), Micros::from_secs(7));
-        assert_eq!(asked(86_400), MAX_ASKED);
+        let pauses: Vec<_> = (0..1000).map(|_| pause(3, max, None, &mut rng)).collect();
+        let (least, most) = (pauses.iter().min().unwrap(), pauses.iter().max().unwrap());
+        assert!(*least < Micros::from_millis(20) && *most > Micros::from_millis(780));
+        assert!(*most < Micros::from_millis(800), "{most:?}");
     }
 }

@@ -1,19 +1,9 @@
-//! When to try again.
-//!
-//! Pauses grow exponentially with full jitter (Brooker, "Exponential Backoff And Jitter", 2015): each is uniform
-//! between nothing and a ceiling that doubles, so that a fleet doesn't come back all at once. A server's
-//! `Retry-After` is a lower bound.
+//! When to try again: pauses as [`sojourn_protocol::backoff`] has them, drawn by this process.
 
 use crate::error::CallError;
 use rand::{Rng, RngExt as _};
+use sojourn_protocol::{backoff, quantity::Micros};
 use std::time::Duration;
-
-/// The first ceiling, unless the caller says otherwise.
-const DEFAULT_FIRST: Duration = Duration::from_millis(100);
-/// The longest `Retry-After` that is obeyed.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
-/// After so many doublings the ceiling stays.
-const MAX_DOUBLINGS: u32 = 20;
 
 /// How often a call with a [`RetryPolicy`] is made again.
 const MAX_RETRIES: u32 = 5;
@@ -24,22 +14,22 @@ const MAX_CALL_PAUSE: Duration = Duration::from_secs(10);
 /// Says how long to pause before the next attempt.
 #[derive(Debug, Clone)]
 pub struct Backoff {
-    first: Duration,
-    max: Duration,
+    first: Micros,
+    max: Micros,
     attempts: u32,
 }
 
 impl Backoff {
     /// Pauses below 100 ms at first, and never longer than `max`.
     #[must_use]
-    pub const fn new(max: Duration) -> Self {
-        Self::from(DEFAULT_FIRST, max)
+    pub fn new(max: Duration) -> Self {
+        Self { first: backoff::FIRST_CEILING, max: max.into(), attempts: 0 }
     }
 
     /// Pauses below `first` at first, and never longer than `max`.
     #[must_use]
-    pub const fn from(first: Duration, max: Duration) -> Self {
-        Self { first, max, attempts: 0 }
+    pub fn from(first: Duration, max: Duration) -> Self {
+        Self { first: first.into(), max: max.into(), attempts: 0 }
     }
 
     /// The next pause, never shorter than the server asked for.
@@ -49,16 +39,10 @@ impl Backoff {
 
     /// As [`Backoff::next`], with the given randomness.
     fn next_with(&mut self, rng: &mut impl Rng, asked: Option<Duration>) -> Duration {
-        let ceiling = self.ceiling();
+        let ceiling = backoff::ceiling(self.first, self.max, self.attempts);
         self.attempts = self.attempts.saturating_add(1);
-        let nanos = rng.random_range(0..ceiling.as_nanos().max(1));
-        let jittered = Duration::from_nanos_u128(nanos);
-        jittered.max(asked.unwrap_or_default().min(MAX_RETRY_AFTER))
-    }
-
-    /// The next pause is shorter than this, unless the server asks for more.
-    fn ceiling(&self) -> Duration {
-        self.first.saturating_mul(1 << self.attempts.min(MAX_DOUBLINGS)).min(self.max)
+        let drawn = Micros(rng.random_range(0..ceiling.0.max(1)));
+        Duration::from_micros(backoff::pause(drawn, asked.map(Micros::from)).0)
     }
 
     /// Attempts since the last success.
@@ -92,7 +76,7 @@ pub(crate) struct Attempts {
 }
 
 impl RetryPolicy {
-    pub(crate) const fn attempts(self) -> Attempts {
+    pub(crate) fn attempts(self) -> Attempts {
         Attempts { policy: self, backoff: Backoff::from(FIRST_CALL_PAUSE, MAX_CALL_PAUSE) }
     }
 }
@@ -116,8 +100,6 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-    use rand::rngs::SmallRng;
 
     /// Always the same number.
     struct Fixed(u64);
@@ -137,20 +119,6 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn pauses_stay_below_a_ceiling_that_doubles(seed in any::<u64>(), count in 1..80) {
-            let max = Duration::from_secs(30);
-            let mut backoff = Backoff::new(max);
-            let mut rng = <SmallRng as rand::SeedableRng>::seed_from_u64(seed);
-            let mut ceiling = DEFAULT_FIRST;
-            for _ in 0..count {
-                prop_assert!(backoff.next_with(&mut rng, None) < ceiling);
-                ceiling = (ceiling * 2).min(max);
-            }
-        }
-    }
-
     #[test]
     fn pauses_use_the_whole_range_and_a_success_starts_anew() {
         let mut backoff = Backoff::new(Duration::from_secs(1));
@@ -161,14 +129,6 @@ mod tests {
         let long = backoff.next_with(&mut Fixed(u64::MAX), None);
         assert!(Duration::from_millis(99) < long && long < Duration::from_millis(100), "{long:?}");
         assert_eq!(Backoff::from(Duration::ZERO, Duration::ZERO).next(None), Duration::ZERO);
-    }
-
-    #[test]
-    fn retry_after_is_obeyed_within_a_limit() {
-        let mut backoff = Backoff::new(Duration::from_secs(1));
-        let asked = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(backoff.next(asked(7)), Duration::from_secs(7));
-        assert_eq!(backoff.next(asked(86_400)), MAX_RETRY_AFTER);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) struct Faults {
 }
 
 /// Pauses between attempts to recover the state from the journal.
-pub(super) const fn recovery_backoff() -> Backoff {
+pub(super) fn recovery_backoff() -> Backoff {
     Backoff::from(FIRST_PAUSE, MAX_PAUSE)
 }
 
