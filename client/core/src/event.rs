@@ -7,6 +7,7 @@ pub use sojourn_protocol::reason::ReleaseReason;
 use sojourn_protocol::{
     api::{HeartbeatAnswer, ReleaseAnswer, ReportAnswer, WorkAnswer},
     digest::{BlobRef, Digest},
+    error::{ApiError, ErrorKind, Retry},
     ids::LeaseId,
     report::{FailureKind, Outcome},
     trainer::Progress,
@@ -79,6 +80,18 @@ pub enum ReportError {
     UploadMissing(String),
     /// The server won't take it, now or later.
     NotWanted(String),
+}
+
+impl ReportError {
+    /// After the server refused a report with this error.
+    #[must_use]
+    pub fn from_refusal(error: &ApiError) -> Self {
+        match error.kind {
+            kind if kind.retry() == Retry::Later => Self::NoAnswer(CallError::default()),
+            ErrorKind::Conflict => Self::UploadMissing(error.message.clone()),
+            _ => Self::NotWanted(error.message.clone()),
+        }
+    }
 }
 
 /// How the server came to have the whole checkpoint.

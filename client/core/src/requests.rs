@@ -102,9 +102,9 @@ impl Requests {
         self.asks.clear();
     }
 
-    /// When to ask at the earliest, with these idle slots.
-    pub(crate) fn ask_at(&self, idle: &[u32]) -> Micros {
-        let fruitless = self.fruitless.as_ref().filter(|(_, before)| !is_more(idle, before));
+    /// When to ask at the earliest. `is_more`: has some device more idle slots than these?
+    pub(crate) fn ask_at(&self, is_more: impl Fn(&[u32]) -> bool) -> Micros {
+        let fruitless = self.fruitless.as_ref().filter(|(_, before)| !is_more(before));
         self.retry_at.max(fruitless.map_or(Micros::ZERO, |(until, _)| *until))
     }
 
@@ -214,9 +214,4 @@ impl Requests {
         self.beat.failures = self.beat.failures.saturating_add(1);
         self.beat.retry_at = Some(now + pause);
     }
-}
-
-/// Has some device more idle slots than it had?
-pub(crate) fn is_more(now: &[u32], before: &[u32]) -> bool {
-    now.iter().zip(before).any(|(now, before)| now > before)
 }

@@ -5,6 +5,7 @@
 //! | [`chaos`] | is every promise kept, whatever goes wrong? |
 //! | [`fleet`] | how long does it take, and what does it cost? |
 
+mod call;
 pub mod chaos;
 mod corruption;
 pub mod fleet;

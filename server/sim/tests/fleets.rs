@@ -81,6 +81,17 @@ fn a_unit_that_waits_for_a_shard_on_a_slow_line_is_not_overdue() {
 }
 
 #[test]
+fn a_host_that_comes_back_sends_what_it_had_trained() {
+    // A second of training; 4 MB at a byte a microsecond, of which three are sent when the power is cut.
+    let run = run("[server]\nlease_term = \"60s\"\n\
+         [[hosts]]\ntflops = 1\nupload = 8\ntrace = [[0, 0.0, 4.0], [0, 10.0, 1000.0]]\n\
+         [job]\nequal = 1000\ntrials = 1\nrows = 1000\nshards = 1\ncheckpoint_bytes = \"4MB\"\n");
+    assert!(close(run.makespan, 11.0), "the last megabyte follows: {run:?}");
+    assert_eq!((run.assimilated, run.lost, run.departures), (1, 0, 1));
+    assert_eq!(run.checkpoints_up, 4_000_000);
+}
+
+#[test]
 fn the_bound_of_pinned_shards_is_the_largest_load() {
     // Without running: two hosts, the slow one with half of all rows.
     let pinned = "[[hosts]]\ncount = 2\ntflops = [1, 4]\npick = \"cycle\"\n\

@@ -4,11 +4,10 @@
 use super::{Agent, Turn};
 use crate::{
     action::Action,
-    demand,
+    demand::{self, DeviceDemand},
     event::{ReleaseReason, TransferView},
     lease::{HeldLease, LeaseEvent, LeaseState, Releasing},
     needs::{Rest, batches_of},
-    requests::is_more,
     shutdown::Mode,
     time::Micros,
 };
@@ -46,7 +45,7 @@ impl Agent {
             _ => None,
         });
         let beat = self.requests.next_beat(self.heartbeat_interval());
-        let other = [self.slots.next_deadline(), self.ending_deadline(), self.ask_deadline(), beat];
+        let other = [self.slots.next_deadline(), self.ending_deadline(), self.ask_at(), beat];
         retries.chain(other.into_iter().flatten()).filter(|at| *at > self.now).min()
     }
 
@@ -177,47 +176,43 @@ impl Agent {
 
     /// Idle slots of each device.
     pub(super) fn idle(&self) -> Vec<u32> {
+        self.device_demands().map(|demand| demand.idle).collect()
+    }
+
+    fn device_demands(&self) -> impl Iterator<Item = DeviceDemand> {
         let devices = 0..self.config.devices.len();
-        let demand = |device| demand::of_device(device, &self.config, &self.slots, &self.leases);
-        devices.map(|device| demand(device).idle).collect()
+        devices.map(|device| demand::of_device(device, &self.config, &self.slots, &self.leases))
     }
 
     /// When to ask for work; none where nothing is wanted, something speaks against it, or a request says it already.
-    fn ask_at(&self) -> Option<(Micros, Vec<u32>)> {
+    fn ask_at(&self) -> Option<Micros> {
         let may_ask = matches!(self.mode, Mode::Normal)
             && self.owner.computes
             && !self.owner.is_suspended
             && self.budget.is_open();
-        if !may_ask {
+        if !may_ask || self.device_demands().all(|demand| demand.wanted == 0) {
             return None;
         }
-        let (mut idle, mut wanted) = (Vec::with_capacity(self.config.devices.len()), 0u32);
-        for device in 0..self.config.devices.len() {
-            let demand = demand::of_device(device, &self.config, &self.slots, &self.leases);
-            idle.push(demand.idle);
-            wanted = wanted.saturating_add(demand.wanted);
-        }
+        let is_more = |before: &[u32]| {
+            self.device_demands().zip(before).any(|(demand, before)| demand.idle > *before)
+        };
         let is_said = self
             .requests
             .current()
-            .is_some_and(|open| !is_more(&idle, &open.idle) && !self.requests.inventory_changed);
-        if wanted == 0 || is_said {
+            .is_some_and(|open| !is_more(&open.idle) && !self.requests.inventory_changed);
+        if is_said {
             return None;
         }
-        let at = self.requests.ask_at(&idle);
+        let at = self.requests.ask_at(is_more);
         let at = at.max(self.cooldown.until().unwrap_or_default());
         let head_start = self.head_start.as_ref().map(|(until, _)| *until);
-        Some((at.max(head_start.unwrap_or_default()), idle))
+        Some(at.max(head_start.unwrap_or_default()))
     }
 
     fn ask<V>(&mut self, turn: &mut Turn<'_, V>) {
-        let due = self.ask_at().filter(|(at, _)| *at <= turn.now);
-        let Some((_, idle)) = due else { return };
-        let ask = self.requests.begin_ask(idle, false, turn.now);
-        turn.out.push(Action::Ask(ask));
-    }
-
-    fn ask_deadline(&self) -> Option<Micros> {
-        self.ask_at().map(|(at, _)| at)
+        if self.ask_at().is_some_and(|at| at <= turn.now) {
+            let ask = self.requests.begin_ask(self.idle(), false, turn.now);
+            turn.out.push(Action::Ask(ask));
+        }
     }
 }

@@ -3,35 +3,28 @@
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{JobId, TrialId},
-    unit::{Base, Lease, Unit},
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// What a cached blob is to its host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Name {
-    Data(Digest),
-    Checkpoint(JobId, TrialId),
-}
-
-/// A blob that a unit needs, and under which name it is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Need {
-    pub(crate) name: Name,
-    pub(crate) blob: BlobRef,
-}
+/// The trial that a cached checkpoint belongs to; none of a shard.
+pub(crate) type Owner = Option<(JobId, TrialId)>;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    digest: Digest,
     bytes: u64,
+    /// When it was used last, counted in uses.
     used: u64,
+    owner: Owner,
+    /// A unit in work needs it.
+    is_pinned: bool,
 }
 
-/// Least recently used blobs go first, down to the owner's limit; what a unit in work needs stays.
+/// Least recently used blobs go first, down to the owner's limit. What is pinned stays.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    entries: BTreeMap<Name, Entry>,
+    entries: BTreeMap<Digest, Entry>,
+    /// The last checkpoint of each trial: it replaces the one before.
+    checkpoints: BTreeMap<(JobId, TrialId), Digest>,
     limit: u64,
     bytes: u64,
     uses: u64,
@@ -39,15 +32,36 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub(crate) fn new(limit: Option<u64>) -> Self {
-        Self { entries: BTreeMap::new(), limit: limit.unwrap_or(u64::MAX), bytes: 0, uses: 0 }
+        Self {
+            entries: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
+            limit: limit.unwrap_or(u64::MAX),
+            bytes: 0,
+            uses: 0,
+        }
     }
 
-    /// Is it here? Then it has been used.
-    pub(crate) fn has(&mut self, need: &Need) -> bool {
+    /// The bytes of a blob; none where it isn't here.
+    pub(crate) fn bytes_of(&self, blob: &Digest) -> Option<u64> {
+        self.entries.get(blob).map(|entry| entry.bytes)
+    }
+
+    /// Keeps a blob until it is unpinned. False where it isn't here.
+    pub(crate) fn pin(&mut self, blob: &Digest) -> bool {
         self.uses += 1;
-        let entry = self.entries.get_mut(&need.name);
-        let entry = entry.filter(|entry| entry.digest == need.blob.sha256);
-        entry.map(|entry| entry.used = self.uses).is_some()
+        let Some(entry) = self.entries.get_mut(blob) else { return false };
+        (entry.used, entry.is_pinned) = (self.uses, true);
+        true
+    }
+
+    /// No unit in work needs the blob any more.
+    pub(crate) fn unpin(&mut self, blob: &Digest) {
+        let Some(entry) = self.entries.get_mut(blob) else { return };
+        entry.is_pinned = false;
+        let is_replaced = |of| self.checkpoints.get(&of) != Some(blob);
+        if entry.owner.is_some_and(is_replaced) {
+            self.remove(blob);
+        }
     }
 
     /// The most bytes that it may hold.
@@ -57,58 +71,71 @@ impl Cache {
 
     /// Is there room for so much more within the limit?
     pub(crate) const fn has_room(&self, bytes: u64) -> bool {
-        !self.would_overflow(bytes)
+        self.bytes.saturating_add(bytes) <= self.limit
     }
 
-    /// Would something have to go for so much more?
-    pub(crate) const fn would_overflow(&self, bytes: u64) -> bool {
-        self.bytes.saturating_add(bytes) > self.limit
-    }
-
-    /// Takes a blob in. What is beyond the limit goes, least recently used first, but nothing that is
-    /// `needed`.
-    pub(crate) fn insert(&mut self, need: &Need, bytes: u64, needed: &BTreeSet<Name>) -> Evicted {
+    /// Takes a blob in, which is pinned or not. What is beyond the limit goes, least recently used first.
+    pub(crate) fn insert(&mut self, blob: &BlobRef, owner: Owner, is_pinned: bool) -> Evicted {
         self.uses += 1;
-        let entry = Entry { digest: need.blob.sha256, bytes, used: self.uses };
-        let before = self.entries.insert(need.name, entry);
-        self.bytes = self.bytes - before.map_or(0, |entry| entry.bytes) + bytes;
+        let entry = Entry { bytes: blob.bytes, used: self.uses, owner, is_pinned };
+        let before = self.entries.insert(blob.sha256, entry);
+        self.bytes = self.bytes - before.map_or(0, |entry| entry.bytes) + blob.bytes;
+        if let Some(trial) = owner
+            && let Some(before) = self.checkpoints.insert(trial, blob.sha256)
+            && before != blob.sha256
+        {
+            self.evict(&before);
+        }
         let mut evicted = Evicted::Nothing;
         while self.bytes > self.limit {
-            let free = self.entries.iter().filter(|(name, _)| !needed.contains(name));
-            let Some(name) = free.min_by_key(|(_, entry)| entry.used).map(|(name, _)| *name) else {
+            let free = self.entries.iter().filter(|(_, entry)| !entry.is_pinned);
+            let oldest = free.min_by_key(|(_, entry)| entry.used);
+            let Some((blob, owner)) = oldest.map(|(blob, entry)| (*blob, entry.owner)) else {
                 break;
             };
-            self.remove(&name);
-            if matches!(name, Name::Data(_)) {
+            self.remove(&blob);
+            if owner.is_none() {
                 evicted = Evicted::Data;
             }
         }
         evicted
     }
 
-    pub(crate) fn remove(&mut self, name: &Name) {
-        let gone = self.entries.remove(name);
-        self.bytes -= gone.map_or(0, |entry| entry.bytes);
+    /// Deletes a blob, unless a unit in work needs it.
+    pub(crate) fn evict(&mut self, blob: &Digest) {
+        if self.entries.get(blob).is_some_and(|entry| !entry.is_pinned) {
+            self.remove(blob);
+        }
+    }
+
+    fn remove(&mut self, blob: &Digest) {
+        let Some(entry) = self.entries.remove(blob) else { return };
+        self.bytes -= entry.bytes;
+        if let Some(trial) = entry.owner
+            && self.checkpoints.get(&trial) == Some(blob)
+        {
+            self.checkpoints.remove(&trial);
+        }
+    }
+
+    /// The program has ended: nothing is in work.
+    pub(crate) fn unpin_all(&mut self) {
+        let pinned = self.entries.iter().filter(|(_, entry)| entry.is_pinned);
+        for blob in pinned.map(|(blob, _)| *blob).collect::<Vec<_>>() {
+            self.unpin(&blob);
+        }
     }
 
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
+        self.checkpoints.clear();
         self.bytes = 0;
     }
 
-    /// Digests of the shards, as an inventory tells them.
-    pub(crate) fn data(&self) -> Vec<Digest> {
-        let data = self.entries.keys().filter_map(|name| match name {
-            Name::Data(digest) => Some(*digest),
-            Name::Checkpoint(..) => None,
-        });
-        data.collect()
-    }
-
-    /// Bytes of all that is here.
-    #[cfg(test)]
-    pub(crate) const fn bytes(&self) -> u64 {
-        self.bytes
+    /// Digests of the shards, as an inventory lists them.
+    pub(crate) fn shards(&self) -> Vec<Digest> {
+        let shards = self.entries.iter().filter(|(_, entry)| entry.owner.is_none());
+        shards.map(|(blob, _)| *blob).collect()
     }
 }
 
@@ -121,55 +148,47 @@ pub(crate) enum Evicted {
     Data,
 }
 
-/// What a unit needs before it can start.
-pub(crate) fn needs(lease: &Lease) -> Vec<Need> {
-    let unit = &lease.unit;
-    let checkpoint = match unit {
-        Unit::Train(hop) => match hop.base {
-            Base::Checkpoint { blob, .. } => Some(blob),
-            Base::Initial { .. } | Base::InitialWeights { .. } => None,
-        },
-        Unit::Evaluate(evaluation) => Some(evaluation.checkpoint),
-    };
-    let name = |blob: &BlobRef| match checkpoint {
-        Some(checkpoint) if checkpoint == *blob => Name::Checkpoint(unit.job(), unit.trial()),
-        _ => Name::Data(blob.sha256),
-    };
-    unit.blobs().iter().map(|blob| Need { name: name(blob), blob: *blob }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn need(n: u8) -> Need {
-        let sha256 = Digest::of(&[n]);
-        Need { name: Name::Data(sha256), blob: BlobRef { sha256, bytes: 10 } }
+    fn blob(n: u8, bytes: u64) -> BlobRef {
+        BlobRef { sha256: Digest::of(&[n]), bytes }
     }
 
     #[test]
-    fn the_least_recently_used_goes_and_what_is_needed_stays() {
+    fn the_least_recently_used_goes_and_what_is_pinned_stays() {
         let mut cache = Cache::new(Some(30));
-        let none = BTreeSet::new();
+        let name = |n: u8| blob(n, 10).sha256;
         for n in 0..3 {
-            assert_eq!(cache.insert(&need(n), 10, &none), Evicted::Nothing);
+            assert_eq!(cache.insert(&blob(n, 10), None, false), Evicted::Nothing);
         }
-        assert!(cache.has(&need(0)));
-        assert_eq!(cache.insert(&need(3), 10, &none), Evicted::Data);
-        assert!(cache.has(&need(0)) && !cache.has(&need(1)));
-        let needed = [0, 2, 3, 4].map(|n| need(n).name).into_iter().collect();
-        assert_eq!(cache.insert(&need(4), 10, &needed), Evicted::Nothing);
-        assert_eq!(cache.bytes(), 40, "over the limit, as there is no other way");
-        assert_eq!(cache.insert(&need(4), 10, &none), Evicted::Data);
-        assert_eq!(cache.bytes(), 30);
-        cache.remove(&need(4).name);
-        assert_eq!((cache.bytes(), cache.data().len()), (20, 2));
-        // Another checkpoint of the same trial takes the place of the last.
-        let name = Name::Checkpoint(JobId(1), TrialId(2));
-        let of = |n: u8| Need { name, ..need(n) };
-        cache.insert(&of(7), 5, &none);
-        cache.insert(&of(8), 5, &none);
-        assert_eq!(cache.bytes(), 25);
-        assert!(!cache.has(&of(7)) && cache.has(&of(8)));
+        assert!(cache.pin(&name(0)) && !cache.pin(&name(9)));
+        assert_eq!(cache.insert(&blob(3, 10), None, true), Evicted::Data);
+        assert!(cache.pin(&name(0)) && !cache.pin(&name(1)) && cache.pin(&name(2)));
+        assert_eq!(cache.insert(&blob(4, 10), None, true), Evicted::Nothing);
+        assert_eq!(cache.bytes, 40, "over the limit, as there is no other way");
+        cache.evict(&name(2));
+        assert!(cache.bytes_of(&name(2)).is_some(), "a unit needs it");
+        cache.unpin(&name(2));
+        assert_eq!(cache.insert(&blob(4, 10), None, false), Evicted::Data);
+        assert_eq!((cache.bytes, cache.bytes_of(&name(2))), (30, None));
+        cache.evict(&name(4));
+        assert_eq!((cache.bytes, cache.shards().len()), (20, 2));
+    }
+
+    #[test]
+    fn a_trials_next_checkpoint_takes_the_place_of_the_last() {
+        let mut cache = Cache::new(None);
+        let trial = Some((JobId(1), TrialId(2)));
+        cache.insert(&blob(7, 5), trial, false);
+        cache.insert(&blob(8, 5), trial, true);
+        assert_eq!((cache.bytes, cache.bytes_of(&blob(7, 5).sha256)), (5, None));
+        // A unit trains from it still.
+        cache.insert(&blob(9, 5), trial, false);
+        assert_eq!(cache.bytes, 10);
+        cache.unpin_all();
+        assert_eq!((cache.bytes, cache.bytes_of(&blob(9, 5).sha256)), (5, Some(5)));
+        assert!(cache.shards().is_empty());
     }
 }

@@ -56,11 +56,6 @@ impl<T> Link<T> {
         Some((item, bytes, self.begin(now)))
     }
 
-    /// The first transfer ends now, whatever was scheduled: for lines without limits.
-    pub(crate) fn end_first(&mut self, now: u64) -> Option<(T, u64, Option<Ending>)> {
-        self.end(now, self.serial)
-    }
-
     /// Drops transfers that nobody wants any more; the end of the first, where that is another now.
     pub(crate) fn retain(
         &mut self,

@@ -1,8 +1,8 @@
 //! A fleet in virtual time: how long jobs take on machines that differ, come and go.
 //!
-//! Every scheduling claim is made with this. Discrete events drive the very core that the server runs with
-//! the very commands that hosts send: policies, timeouts, retries, caches and placement are the server's
-//! own. Only the clients' machines are made up.
+//! Every scheduling claim is made with this. Discrete events drive the very core that the server runs and the very
+//! agent that hosts run: policies, timeouts, retries, heartbeats and the order of fetches are theirs. Only the
+//! machines are made up.
 //!
 //! ```text
 //!   file --read--> Study --make_plan(seed)--> Plan --Run--> RunResult --cells--> table, result.json
@@ -23,7 +23,7 @@
 //! | `arrival.rs` | when hosts are there |
 //! | `bound.rs`, `lower_bound.rs`, `pins.rs` | no schedule is shorter than this |
 //! | `queue.rs`, `run/` | virtual time, and who does what when |
-//! | `host/`, `fate.rs`, `link.rs`, `cache.rs` | a virtual client: its units, its line, its disk |
+//! | `host/`, `fate.rs`, `link.rs`, `cache.rs` | a virtual host: its agent, units, line and disk |
 //! | `training.rs`, `skew.rs` | real training, where a job asks for it; rows by their labels |
 //! | `tally.rs`, `result.rs` | counts, and what they come to |
 //! | `study.rs`, `gantt.rs` | all runs of a file; charts |

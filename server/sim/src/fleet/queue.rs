@@ -4,15 +4,13 @@
 //! then is anybody given something: units that end together are all known before the next are handed out.
 
 use super::training::Merged;
+use crate::call::Call;
+use sojourn_client_core as client;
 use sojourn_core::AssimilationUnit;
-use sojourn_protocol::{api::WorkAnswer, digest::BlobRef, report::Report};
 use std::{
     cmp::{Ordering, Reverse},
     collections::BinaryHeap,
 };
-
-/// How much of a notice the client keeps for delivering, at the most.
-const MAX_RESERVE: u64 = 30_000_000;
 
 /// Something that happens to a host, to one that has started so many times.
 #[derive(Debug)]
@@ -23,28 +21,42 @@ pub(crate) enum Event {
     Fetched { host: u32, boot: u32, serial: u32 },
     /// An upload is through.
     Sent { host: u32, boot: u32, serial: u32 },
-    /// A report reaches the server.
-    Report { host: u32, report: Box<Report>, uploaded: Option<BlobRef> },
+    /// A call reaches the server.
+    Call(HostCall),
     /// An answer reaches its host.
-    Heard { host: u32, boot: u32, answer: Box<WorkAnswer> },
+    Heard { host: u32, boot: u32, event: Box<client::Event> },
+    /// A host's network is there again.
+    Reconnected { host: u32, boot: u32 },
+    /// Something is due on a host.
+    Tick { host: u32, boot: u32 },
     /// A machine is there.
     Comes { host: u32 },
-    /// It hears that it will be taken away.
-    Warned { host: u32, boot: u32 },
-    /// There is but the time left to deliver what is trained.
-    Closes { host: u32, boot: u32 },
+    /// It hears that it will be taken away, in so many microseconds.
+    Preempted { host: u32, boot: u32, left: u64 },
     /// It is gone.
     Goes { host: u32, boot: u32 },
     /// A job is submitted.
     Submit { job: u32 },
     /// Assimilators look for results.
     Assimilate,
-    /// One is done with a result; merged: what came of that, where it was to be.
-    Assimilated { unit: Box<AssimilationUnit>, merged: Option<Merged> },
-    /// An ask reaches the server.
-    Ask { host: u32, boot: u32 },
-    /// A host shows that it lives.
-    Beat { host: u32, boot: u32 },
+    /// One is done with a result.
+    Assimilated(Box<Assimilated>),
+}
+
+/// A call of a host that has started so many times.
+#[derive(Debug)]
+pub(crate) struct HostCall {
+    pub(crate) host: u32,
+    pub(crate) boot: u32,
+    pub(crate) call: Call,
+}
+
+/// A result that an assimilator is done with.
+#[derive(Debug)]
+pub(crate) struct Assimilated {
+    pub(crate) unit: Box<AssimilationUnit>,
+    /// What merging it came to, where it was to be merged.
+    pub(crate) merged: Option<Merged>,
 }
 
 impl Event {
@@ -53,15 +65,13 @@ impl Event {
             Event::Ends { .. }
             | Event::Fetched { .. }
             | Event::Sent { .. }
-            | Event::Report { .. }
-            | Event::Heard { .. } => 0,
-            Event::Comes { .. }
-            | Event::Warned { .. }
-            | Event::Closes { .. }
-            | Event::Goes { .. } => 1,
-            Event::Assimilate | Event::Assimilated { .. } => 2,
-            Event::Ask { .. } => 3,
-            Event::Beat { .. } => 4,
+            | Event::Heard { .. }
+            | Event::Reconnected { .. }
+            | Event::Call(HostCall { call: Call::Report(_) | Call::Release(_), .. }) => 0,
+            Event::Comes { .. } | Event::Preempted { .. } | Event::Goes { .. } => 1,
+            Event::Assimilate | Event::Assimilated(_) => 2,
+            Event::Call(HostCall { call: Call::Ask(_), .. }) => 3,
+            Event::Call(HostCall { call: Call::Beat, .. }) | Event::Tick { .. } => 4,
             // Whoever is there has asked by then.
             Event::Submit { .. } => 5,
         }
@@ -112,10 +122,7 @@ impl Queue {
         self.add(to, Event::Goes { host, boot });
         if let Some(notice) = notice {
             let at = to.saturating_sub(notice).max(from);
-            self.add(at, Event::Warned { host, boot });
-            let reserve = (notice / 2).min(MAX_RESERVE);
-            let at = to.saturating_sub(reserve).max(from);
-            self.add(at, Event::Closes { host, boot });
+            self.add(at, Event::Preempted { host, boot, left: to - at });
         }
     }
 
@@ -136,14 +143,17 @@ mod tests {
     #[test]
     fn results_come_before_asks_of_the_same_instant() {
         let mut queue = Queue::default();
-        queue.add(5, Event::Ask { host: 1, boot: 0 });
+        let call = Call::Ask(client::AskId(1));
+        let ask = |host| Event::Call(HostCall { host, boot: 0, call: call.clone() });
+        queue.add(5, ask(1));
         queue.add(5, Event::Assimilate);
-        queue.add(5, Event::Ask { host: 0, boot: 0 });
+        queue.add(5, ask(0));
         queue.add(5, Event::Ends { host: 2, boot: 0, slot: 0, serial: 0 });
-        queue.add(4, Event::Beat { host: 3, boot: 0 });
+        queue.add(4, Event::Tick { host: 3, boot: 0 });
         let order: Vec<String> =
             std::iter::from_fn(|| queue.pop()).map(|(_, event)| format!("{event:?}")).collect();
-        let begins = ["Beat", "Ends", "Assimilate", "Ask { host: 1", "Ask { host: 0"];
+        let begins =
+            ["Tick", "Ends", "Assimilate", "Call(HostCall { host: 1", "Call(HostCall { host: 0"];
         assert!(
             order.iter().zip(begins).all(|(event, begin)| event.starts_with(begin)),
             "{order:?}"

@@ -1,13 +1,16 @@
 //! Hosts: their agents' actions are carried out here, and what follows is told to them as events.
 
 use super::{HOST_BEAT, World, WorldEvent};
-use crate::chaos::host::{UnitFate, checkpoint_of};
+use crate::{
+    call::Call,
+    chaos::host::{UnitFate, checkpoint_of},
+};
 use sojourn_client_core::{
-    Action, AskId, CallError, Event, Micros, ReportError, UnitError, UploadError, Uploaded,
+    Action, CallError, Event, Micros, ReportError, UnitError, UploadError, Uploaded,
 };
 use sojourn_core::{Answer, Command, ReplyTo};
 use sojourn_protocol::{
-    error::{ApiError, ErrorKind},
+    error::ApiError,
     ids::{JobId, LeaseId, TrialId},
     manifest::DataSplit,
     report::ReportState,
@@ -21,53 +24,10 @@ const ASK_TIMEOUT: Millis = Millis::from_secs(8);
 
 /// A call of a host that has no answer yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct OpenCall {
     host: usize,
     boot: u64,
-    of: CallOf,
-}
-
-#[derive(Debug, Clone)]
-enum CallOf {
-    Ask(AskId),
-    Beat,
-    Report(LeaseId),
-    Release(Vec<LeaseId>),
-}
-
-impl CallOf {
-    /// What the agent is told where the server's answer doesn't come, or is a refusal.
-    fn failed(self, error: Option<&ApiError>) -> Event {
-        let call = CallError::default();
-        match self {
-            Self::Ask(ask) => Event::Work(ask, Err(call)),
-            Self::Beat => Event::Heartbeat(Err(call)),
-            Self::Release(leases) => Event::Released(leases, Err(call)),
-            Self::Report(lease) => {
-                let passes = |error: &ApiError| {
-                    matches!(error.kind, ErrorKind::Unavailable | ErrorKind::Internal)
-                };
-                let error = match error {
-                    Some(error) if !passes(error) => ReportError::NotWanted(error.message.clone()),
-                    Some(_) | None => ReportError::NoAnswer(call),
-                };
-                Event::Report(lease, Err(error))
-            }
-        }
-    }
-
-    /// What the agent is told of an answer; none where it isn't one to this call.
-    fn answered(self, answer: Answer) -> Option<Event> {
-        match (self, answer) {
-            (Self::Ask(ask), Answer::Work(answer)) => Some(Event::Work(ask, Ok(*answer))),
-            (Self::Beat, Answer::Heartbeat(answer)) => Some(Event::Heartbeat(Ok(answer))),
-            (Self::Report(lease), Answer::Report(answer)) => Some(Event::Report(lease, Ok(answer))),
-            (Self::Release(leases), Answer::Released(answer)) => {
-                Some(Event::Released(leases, Ok(answer)))
-            }
-            _ => None,
-        }
-    }
+    of: Call,
 }
 
 impl World {
@@ -131,19 +91,19 @@ impl World {
                 let inventory = host.inventory();
                 let request = host.agent.work_request(ask, inventory, &host.disk);
                 let call = |to| Command::Ask { to, host: id, request };
-                self.call(index, CallOf::Ask(ask), ASK_TIMEOUT, call);
+                self.call(index, Call::Ask(ask), ASK_TIMEOUT, call);
             }
             Action::Beat => {
                 let request = host.agent.heartbeat_request(&host.disk);
                 let (holding, reported) = (request.holding, request.reported);
                 let call = |to| Command::Heartbeat { to, host: id, holding, reported };
-                self.call(index, CallOf::Beat, CALL_TIMEOUT, call);
+                self.call(index, Call::Beat, CALL_TIMEOUT, call);
             }
             Action::Report(lease) => match host.report(lease).cloned() {
                 Some(report) => {
                     let uploaded = checkpoint_of(&report);
                     let call = |to| Command::Report { to, host: id, report, uploaded };
-                    self.call(index, CallOf::Report(lease), CALL_TIMEOUT, call);
+                    self.call(index, Call::Report(lease), CALL_TIMEOUT, call);
                 }
                 None => {
                     let lost = ReportError::NotWanted("there is no such result".into());
@@ -151,7 +111,7 @@ impl World {
                 }
             },
             Action::Release(leases, reason) => {
-                let of = CallOf::Release(leases.clone());
+                let of = Call::Release(Box::new((leases.clone(), reason.clone())));
                 let call = |to| Command::Release { to, host: id, leases, reason };
                 self.call(index, of, CALL_TIMEOUT, call);
             }
@@ -214,7 +174,7 @@ impl World {
     fn call(
         &mut self,
         index: usize,
-        of: CallOf,
+        of: Call,
         timeout: Millis,
         command: impl FnOnce(ReplyTo) -> Command,
     ) {
@@ -222,7 +182,7 @@ impl World {
         let (boot, is_silent) = (host.boot, host.silent_until > self.now);
         self.count += 1;
         let to = ReplyTo(self.count);
-        self.calls.insert(to, Call { host: index, boot, of });
+        self.calls.insert(to, OpenCall { host: index, boot, of });
         self.later(timeout, WorldEvent::CallTimesOut { to });
         if !is_silent {
             self.send(command(to));
@@ -230,7 +190,7 @@ impl World {
     }
 
     pub(super) fn call_times_out(&mut self, to: ReplyTo) {
-        if let Some(Call { host, boot, of }) = self.calls.remove(&to) {
+        if let Some(OpenCall { host, boot, of }) = self.calls.remove(&to) {
             self.told(host, boot, of.failed(None));
         }
     }
@@ -243,20 +203,15 @@ impl World {
         if host.boot != call.boot || host.silent_until > now {
             return;
         }
-        let Some(Call { host: index, boot, of }) = self.calls.remove(&to) else { return };
-        let event = match answer {
-            Err(error) => Some(of.failed(Some(&error))),
-            Ok(answer) => {
-                match &*answer {
-                    Answer::Work(work) => host.count_leases(&work.leases),
-                    Answer::Report(report) if report.state == ReportState::Acknowledged => {
-                        self.acknowledged.insert(report.lease);
-                    }
-                    _ => {}
-                }
-                of.answered(*answer)
+        let Some(OpenCall { host: index, boot, of }) = self.calls.remove(&to) else { return };
+        match answer.as_deref() {
+            Ok(Answer::Work(work)) => host.count_leases(&work.leases),
+            Ok(Answer::Report(report)) if report.state == ReportState::Acknowledged => {
+                self.acknowledged.insert(report.lease);
             }
-        };
+            _ => {}
+        }
+        let event = of.answered(answer.map(|answer| *answer));
         if let Some(event) = event {
             self.told(index, boot, event);
         }

@@ -10,7 +10,7 @@ use super::{
     scenario::{Faults, Scenario},
     server::Server,
 };
-use hosts::Call;
+use hosts::OpenCall;
 use rand_chacha::ChaCha8Rng;
 use sojourn_client_core::Event as AgentEvent;
 use sojourn_core::{Answer, Command, CoreConfig, Record, ReplyTo};
@@ -72,7 +72,7 @@ pub struct World {
     count: u64,
     chance: ChaCha8Rng,
     /// Who waits for which reply.
-    calls: BTreeMap<ReplyTo, Call>,
+    calls: BTreeMap<ReplyTo, OpenCall>,
     acknowledged: BTreeSet<LeaseId>,
     outcome: Outcome,
 }

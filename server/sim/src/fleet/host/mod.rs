@@ -1,47 +1,53 @@
-//! A virtual client: fetches, trains in its slots, uploads, reports; as the real one does, where that
-//! matters for time.
+//! A virtual host: the agent that a daemon runs, on a machine whose disk, line and slots are made up.
 //!
 //! ```text
-//!   lease -- its first blobs, over the line -- waits for a slot -- runs -- its checkpoint, over the line -- report
-//!            (cached ones are free)                                |       '-- the slot goes on with the next unit
-//!                                                                  later shards come meanwhile
+//!             calls: over the line's latency ----> the core
+//!   Agent --> blobs, checkpoints: over the line    (events in virtual time come back to the agent)
+//!             units: in slots, for as long as the cost model says
 //! ```
 //!
-//! Here: what it is, when it comes and goes, what it hears. `asks.rs`: what it says. `transfers.rs`: its
-//! line. `units.rs` and `running.rs`: its slots, and a unit in one. `train.rs`: what a unit really gives.
+//! Here: when it is there, and what its agent's actions start. `machine.rs`: its disk and its line. `calls.rs`: its
+//! calls to the server. `units.rs` and `running.rs`: its slots, and a unit in one. `train.rs`: what a unit really
+//! comes to.
 
-mod asks;
+mod calls;
+mod machine;
 mod running;
 mod train;
-mod transfers;
 mod units;
 
 use super::{
-    cache::{Cache, Name, Need},
+    cache::{Evicted, Owner},
     job::count,
-    link::Link,
+    link::Ending,
     plan::Plan,
-    queue::{Event, Queue},
+    queue::{Event, HostCall, Queue},
     scenario::HostGroup,
     tally::{Bar, Tally},
     training::Trains,
 };
-use running::{Running, at_first};
-use sojourn_core::ReplyTo;
+use crate::call::Call;
+use machine::{Fetch, Machine, owner_of};
+use running::Running;
+use sojourn_client_core::{
+    self as client, Action, Agent, AgentConfig, BlobClass, CallError, DeviceSlots, Micros,
+    Priority, UploadError, Uploaded, lease::LeaseState,
+};
 use sojourn_protocol::{
-    api::WorkAnswer,
     digest::BlobRef,
     ids::{HostId, LeaseId},
-    report::Report,
-    unit::Lease,
 };
-use std::collections::BTreeSet;
+use std::{collections::VecDeque, sync::Arc};
 
 /// What a host may look at and write to.
 pub(crate) struct HostContext<'a> {
     pub(crate) now: u64,
     pub(crate) plan: &'a Plan,
     pub(crate) queue: &'a mut Queue,
+    /// Calls that reach the server at this instant.
+    pub(crate) calls: &'a mut VecDeque<HostCall>,
+    /// Events that the host's agent is still to hear of at this instant.
+    pub(crate) pending: &'a mut VecDeque<client::Event>,
     pub(crate) tally: &'a mut Tally,
     /// Where bars of a chart go, if one is wanted.
     pub(crate) bars: Option<&'a mut Vec<Bar>>,
@@ -49,46 +55,6 @@ pub(crate) struct HostContext<'a> {
     pub(crate) trains: Option<&'a mut dyn Trains>,
     /// Why nobody could.
     pub(crate) broken: &'a mut Option<String>,
-}
-
-/// Is the machine there?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum There {
-    Away,
-    Here,
-    /// It has heard that it will be taken away, and takes no more work.
-    Leaving,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    lease: Lease,
-    /// Blobs that are still to come.
-    missing: BTreeSet<Name>,
-}
-
-impl Waiting {
-    /// Is all there that it begins with?
-    fn is_ready(&self) -> bool {
-        let waits = |need: &Need| self.missing.contains(&need.name);
-        self.missing.is_empty() || !at_first(&self.lease).iter().any(waits)
-    }
-}
-
-#[derive(Debug)]
-struct Fetch {
-    need: Need,
-    bytes: u64,
-    /// Not for a unit at hand.
-    ahead: bool,
-}
-
-#[derive(Debug)]
-struct Upload {
-    report: Report,
-    blob: BlobRef,
-    /// Its unit has come to its end.
-    whole: bool,
 }
 
 /// A host.
@@ -99,159 +65,83 @@ pub(crate) struct Host {
     /// Which machine stands there.
     pub(crate) id: HostId,
     pub(crate) kind: usize,
-    pub(crate) there: There,
     /// Counts its starts; what was scheduled for an earlier one is void.
     pub(crate) boot: u32,
-    /// Whose answer it waits for.
-    pub(crate) asked: Option<ReplyTo>,
-    /// An ask is on its way.
-    pub(crate) ask_due: bool,
-    pub(crate) beat_due: bool,
-    /// When it last said something.
-    pub(crate) said_at: u64,
-    send_inventory: bool,
-    /// Idle slots that the open ask names.
-    asked_idle: u32,
-    waiting: Vec<Waiting>,
+    config: Arc<AgentConfig>,
+    /// None while the machine is away.
+    agent: Option<Agent>,
+    machine: Machine,
     slots: Vec<Option<Running>>,
-    down: Link<Fetch>,
-    up: Link<Upload>,
-    cache: Cache,
     serial: u32,
-    /// Units that it is silent for, until their leases have run out.
-    late: BTreeSet<LeaseId>,
-    /// It is silent until then.
-    silent_to: u64,
+    network: calls::Network,
+    /// When it is woken next.
+    tick_at: Option<u64>,
     /// Until when its slot time has been counted.
     counted_to: u64,
 }
 
+/// How agents work on hosts of a kind.
+pub(crate) fn agent_config(plan: &Plan, kind: usize, group: &HostGroup) -> AgentConfig {
+    let name = plan.kinds.get(kind).map_or_else(String::new, |kind| kind.device.name.clone());
+    AgentConfig {
+        units_ahead: group.units_ahead(),
+        ask_wait: Micros(plan.longest_wait),
+        ..AgentConfig::new(vec![DeviceSlots { name, slots: group.places() }])
+    }
+}
+
 impl Host {
-    pub(crate) fn new(index: u32, kind: usize, group: &HostGroup) -> Self {
-        let slots = (0..group.places()).map(|_| None).collect();
+    pub(crate) fn new(
+        index: u32,
+        kind: usize,
+        group: &HostGroup,
+        config: Arc<AgentConfig>,
+    ) -> Self {
         Self {
             index,
             id: HostId(0),
             kind,
-            there: There::Away,
             boot: 0,
-            asked: None,
-            ask_due: false,
-            beat_due: false,
-            said_at: 0,
-            send_inventory: true,
-            asked_idle: 0,
-            waiting: Vec::new(),
-            slots,
-            down: Link::new(group.download, group.latency.0),
-            up: Link::new(group.upload, group.latency.0),
-            cache: Cache::new(group.cache.map(|bytes| bytes.0)),
+            config,
+            agent: None,
+            machine: Machine::new(group),
+            slots: (0..group.places()).map(|_| None).collect(),
             serial: 0,
-            late: BTreeSet::new(),
-            silent_to: 0,
+            network: calls::Network::default(),
+            tick_at: None,
             counted_to: 0,
         }
     }
 
+    pub(crate) const fn is_here(&self) -> bool {
+        self.agent.is_some()
+    }
+
+    /// The machine is there, and its program starts.
     pub(crate) fn come(&mut self, around: &mut HostContext<'_>) {
-        self.there = There::Here;
         self.counted_to = around.now;
-        self.send_inventory = true;
-        self.want(around);
-    }
-
-    /// It will be taken away: what runs goes on, nothing else is begun. Gives what it hands back.
-    pub(crate) fn wind_down(&mut self, around: &mut HostContext<'_>) -> Vec<LeaseId> {
-        self.count_time(around);
-        self.there = There::Leaving;
-        self.asked = None;
-        let back = self.waiting.iter().map(|waiting| waiting.lease.id).collect();
-        self.waiting.clear();
-        back
-    }
-
-    /// What runs ends after the batch that it is at.
-    pub(crate) fn close(&mut self, around: &mut HostContext<'_>) {
-        let running = self.slots.iter().flatten().map(|running| running.lease.id);
-        self.stop(&running.collect::<Vec<_>>(), around);
-    }
-
-    /// It is gone, with all that it had in work. Gives the leases that it had.
-    pub(crate) fn go(&mut self, another: bool, around: &mut HostContext<'_>) -> Vec<LeaseId> {
-        self.count_time(around);
-        let held = self.holding(around.now).iter().map(|held| held.lease).collect();
-        for slot in 0..self.slots.len() {
-            self.abort(slot, around);
+        let stored = self.machine.stored(Micros(around.plan.heartbeat));
+        let seed = around.plan.seed ^ u64::from(self.index) << 32 ^ u64::from(self.boot);
+        let mut agent = Agent::new(Arc::clone(&self.config), seed, stored);
+        let actions = agent.start(Micros(around.now), &self.machine.view(around.now));
+        self.agent = Some(agent);
+        self.network.start();
+        for action in actions {
+            self.carry_out(action, around);
         }
-        self.waiting.clear();
-        self.down.clear();
-        self.up.clear();
-        self.late.clear();
-        self.silent_to = 0;
-        if another {
-            self.cache.clear();
-        }
-        self.there = There::Away;
+        self.handle_pending(around);
+    }
+
+    /// It is gone, with all that it had in work.
+    pub(crate) fn go(&mut self, is_replaced: bool, around: &mut HostContext<'_>) {
+        self.close_books(around);
+        around.tally.checkpoints_up += self.machine.crash(is_replaced, around.now);
+        self.agent = None;
         self.boot += 1;
-        self.asked = None;
-        (self.ask_due, self.beat_due) = (false, false);
-        held
+        self.tick_at = None;
     }
 
-    pub(crate) fn hear(&mut self, answer: WorkAnswer, around: &mut HostContext<'_>) {
-        self.asked = None;
-        self.count_time(around);
-        self.send_inventory |= answer.send_inventory;
-        self.drop_leases(&answer.drop, around);
-        for digest in &answer.evict {
-            self.cache.remove(&Name::Data(*digest));
-        }
-        for lease in answer.leases {
-            let ids = self.waiting.iter().map(|waiting| waiting.lease.id);
-            let mut ids = ids.chain(self.slots.iter().flatten().map(|running| running.lease.id));
-            if !ids.any(|id| id == lease.id) {
-                self.take(lease, around);
-            }
-        }
-        self.stop(&answer.stop, around);
-        self.fetch_ahead(&answer.fetch, around);
-        self.start(around);
-        self.want(around);
-    }
-
-    pub(crate) fn drop_leases(&mut self, leases: &[LeaseId], around: &mut HostContext<'_>) {
-        if leases.is_empty() {
-            return;
-        }
-        self.count_time(around);
-        let gone = |id: &LeaseId| leases.contains(id);
-        self.late.retain(|id| !gone(id));
-        self.waiting.retain(|waiting| !gone(&waiting.lease.id));
-        for slot in 0..self.slots.len() {
-            let running = self.slots.get(slot).and_then(Option::as_ref);
-            if running.is_some_and(|running| gone(&running.lease.id)) {
-                self.abort(slot, around);
-            }
-        }
-        let (host, boot) = (self.index, self.boot);
-        let next = self.up.retain(around.now, |upload| !gone(&upload.report.lease));
-        if let Some(next) = next {
-            around.queue.add(next.at, Event::Sent { host, boot, serial: next.serial });
-        }
-        let (waiting, slots) = (&self.waiting, &self.slots);
-        let next = self.down.retain(around.now, |fetch| {
-            let name = &fetch.need.name;
-            fetch.ahead
-                || waiting.iter().any(|of| of.missing.contains(name))
-                || slots.iter().flatten().any(|running| running.awaits(name))
-        });
-        if let Some(next) = next {
-            around.queue.add(next.at, Event::Fetched { host, boot, serial: next.serial });
-        }
-        self.start(around);
-    }
-
-    /// All jobs have ended: what still runs comes to nothing.
+    /// All jobs have ended, or the host has: what still runs comes to nothing.
     pub(crate) fn close_books(&mut self, around: &mut HostContext<'_>) {
         self.count_time(around);
         for slot in 0..self.slots.len() {
@@ -259,34 +149,216 @@ impl Host {
         }
     }
 
-    /// Counts what its slots did since they were last counted.
-    pub(crate) fn count_time(&mut self, around: &mut HostContext<'_>) {
-        let passed = around.now - self.counted_to;
-        self.counted_to = around.now;
-        if passed == 0 || self.there == There::Away {
+    /// It hears that it will be taken away in so many microseconds.
+    pub(crate) fn preempted(&mut self, left: u64, around: &mut HostContext<'_>) {
+        self.tell(client::Event::Preempted(Some(Micros(left))), around);
+    }
+
+    /// It is as late as its agent wanted to be woken.
+    pub(crate) fn tick(&mut self, around: &mut HostContext<'_>) {
+        if self.tick_at == Some(around.now) {
+            self.tick_at = None;
+            self.tell(client::Event::Tick, around);
+        }
+    }
+
+    /// Tells the agent of an event, and does what it says.
+    pub(crate) fn tell(&mut self, event: client::Event, around: &mut HostContext<'_>) {
+        around.pending.push_back(event);
+        self.handle_pending(around);
+    }
+
+    fn handle_pending(&mut self, around: &mut HostContext<'_>) {
+        self.count_time(around);
+        let now = around.now;
+        while let Some(event) = around.pending.pop_front() {
+            let Some(agent) = &mut self.agent else { continue };
+            let actions = agent.handle(Micros(now), event, &self.machine.view(now));
+            for action in actions {
+                self.carry_out(action, around);
+            }
+        }
+        let deadline = self.agent.as_ref().and_then(Agent::next_deadline);
+        if let Some(Micros(at)) = deadline
+            && self.tick_at.is_none_or(|tick_at| at < tick_at)
+        {
+            self.tick_at = Some(at);
+            let (host, boot) = (self.index, self.boot);
+            around.queue.add(at, Event::Tick { host, boot });
+        }
+    }
+
+    fn carry_out(&mut self, action: Action, around: &mut HostContext<'_>) {
+        match action {
+            Action::Ask(ask) => self.call(Call::Ask(ask), around),
+            Action::Beat => self.call(Call::Beat, around),
+            Action::Report(lease) => self.call(Call::Report(lease), around),
+            Action::Release(leases, reason) => {
+                self.call(Call::Release(Box::new((leases, reason))), around);
+            }
+            Action::Fetch(blob, class, priority) => self.fetch(blob, class, priority, around),
+            Action::CancelFetch(blob) => {
+                let next = self.machine.cancel_fetch(&blob, around.now);
+                self.fetch_ends(next, around);
+            }
+            Action::Unpin(blob) => self.machine.cache.unpin(&blob),
+            Action::Evict(blob) => self.machine.cache.evict(&blob),
+            Action::Start(lease, slot) => self.start(*lease, slot.number, around),
+            Action::HandOver(lease, shard) => self.hand_over(lease, &shard, around),
+            Action::StopAfterBatch(lease) => self.stop(lease, around),
+            Action::StopNow(lease) => {
+                self.kill(lease, around);
+                let stopped = client::UnitError::Stopped;
+                around.pending.push_back(client::Event::UnitFailed(lease, stopped, None));
+            }
+            Action::Kill(lease) => self.kill(lease, around),
+            Action::Upload(lease, _) => self.upload(lease, around),
+            Action::DeleteResult(lease) => {
+                let next = self.machine.delete_result(lease, around.now);
+                self.upload_ends(next, around);
+            }
+            Action::SetShare(..) | Action::Exit => {}
+        }
+    }
+
+    fn fetch(
+        &mut self,
+        blob: BlobRef,
+        class: BlobClass,
+        priority: Priority,
+        around: &mut HostContext<'_>,
+    ) {
+        if self.machine.cache.pin(&blob.sha256) {
+            around.pending.push_back(client::Event::BlobReady(blob.sha256));
             return;
         }
+        let owner = match class {
+            BlobClass::Checkpoint => self.fetching().find_map(|lease| owner_of(&lease.unit, &blob)),
+            BlobClass::Data => None,
+        };
+        // A checkpoint is as large as the scenario says, whatever the core takes it for.
+        let job = owner.and_then(|(job, _)| around.plan.job(job));
+        let bytes = job.and_then(|job| job.checkpoint_bytes).unwrap_or(blob.bytes);
+        let is_prefetch = priority == Priority::Prefetch;
+        let fetch = Fetch { blob: BlobRef { bytes, ..blob }, owner, is_prefetch };
+        if self.machine.down.is_instant() {
+            return self.has_fetched(&fetch, around);
+        }
+        let ending = self.machine.fetch(fetch, around.now);
+        self.fetch_ends(ending, around);
+    }
+
+    /// Leases whose first blobs are on their way.
+    fn fetching(&self) -> impl Iterator<Item = &sojourn_protocol::unit::Lease> {
+        let leases = self.agent.iter().flat_map(Agent::leases);
+        leases.filter_map(|held| match held.state() {
+            LeaseState::Fetching(fetching) => Some(&*fetching.lease),
+            _ => None,
+        })
+    }
+
+    fn fetch_ends(&self, ending: Option<Ending>, around: &mut HostContext<'_>) {
+        if let Some(ending) = ending {
+            let (host, boot, serial) = (self.index, self.boot, ending.serial);
+            around.queue.add(ending.at, Event::Fetched { host, boot, serial });
+        }
+    }
+
+    /// A download is through.
+    pub(crate) fn fetched(&mut self, serial: u32, around: &mut HostContext<'_>) {
+        let Some((fetch, next)) = self.machine.fetched(serial, around.now) else { return };
+        self.fetch_ends(next, around);
+        self.has_fetched(&fetch, around);
+        self.handle_pending(around);
+    }
+
+    fn has_fetched(&mut self, fetch: &Fetch, around: &mut HostContext<'_>) {
+        let Fetch { blob, owner, is_prefetch } = fetch;
+        around.tally.requests.transfers += 1;
+        match owner {
+            None => {
+                around.tally.shards += 1;
+                around.tally.shard_bytes += blob.bytes;
+            }
+            Some(_) => around.tally.checkpoints_down += blob.bytes,
+        }
+        self.network.inventory_changed |= *is_prefetch;
+        self.store(blob, *owner, true);
+        around.pending.push_back(client::Event::BlobReady(blob.sha256));
+    }
+
+    /// Takes a blob into the cache; the server hears of shards that had to go for it.
+    fn store(&mut self, blob: &BlobRef, owner: Owner, is_pinned: bool) {
+        let evicted = self.machine.cache.insert(blob, owner, is_pinned);
+        self.network.inventory_changed |= evicted == Evicted::Data;
+    }
+
+    fn upload(&mut self, lease: LeaseId, around: &mut HostContext<'_>) {
+        if self.machine.up.is_instant() {
+            return self.has_sent(lease, around);
+        }
+        let ending = self.machine.upload(lease, around.now);
+        self.upload_ends(ending, around);
+    }
+
+    fn upload_ends(&self, ending: Option<Ending>, around: &mut HostContext<'_>) {
+        if let Some(ending) = ending {
+            let (host, boot, serial) = (self.index, self.boot, ending.serial);
+            around.queue.add(ending.at, Event::Sent { host, boot, serial });
+        }
+    }
+
+    /// The result whose checkpoint is being sent.
+    pub(crate) fn uploading(&self) -> Option<LeaseId> {
+        self.machine.up.items().next().copied()
+    }
+
+    /// An upload is through. `is_refused`: the server doesn't take it now.
+    pub(crate) fn sent(&mut self, serial: u32, is_refused: bool, around: &mut HostContext<'_>) {
+        let Some((lease, bytes, next)) = self.machine.up.end(around.now, serial) else { return };
+        self.upload_ends(next, around);
+        if is_refused {
+            around.tally.requests.transfers += 1;
+            around.tally.checkpoints_up += bytes;
+            let later = UploadError::Later(CallError::default());
+            around.pending.push_back(client::Event::UploadFailed(lease, later));
+        } else {
+            self.has_sent(lease, around);
+        }
+        self.handle_pending(around);
+    }
+
+    fn has_sent(&mut self, lease: LeaseId, around: &mut HostContext<'_>) {
+        let Some(stored) = self.machine.outbox.get_mut(&lease) else { return };
+        around.tally.requests.transfers += 1;
+        around.tally.checkpoints_up += stored.bytes - stored.sent;
+        stored.sent = stored.bytes;
+        around.pending.push_back(client::Event::Uploaded(lease, Uploaded::Sent));
+    }
+
+    /// Counts what its slots did since they were last counted.
+    fn count_time(&mut self, around: &mut HostContext<'_>) {
+        let passed = around.now - self.counted_to;
+        self.counted_to = around.now;
+        let Some(agent) = self.agent.as_ref().filter(|_| passed > 0) else { return };
         let running = self.slots.iter().flatten();
         let busy = count(running.clone().filter(|running| running.is_at_work()).count());
         let stand = count(running.count()) - busy;
         let free = count(self.slots.len()) - busy;
-        let coming = self.waiting.iter().filter(|waiting| !waiting.is_ready()).count();
+        let is_coming =
+            |lease: &&client::lease::HeldLease| matches!(lease.state(), LeaseState::Fetching(_));
+        let coming = agent.leases().iter().filter(is_coming).count();
         let waiting = free.min(count(coming) + stand);
         around.tally.busy += busy * passed;
         around.tally.waiting += waiting * passed;
         around.tally.idle += (free - waiting) * passed;
     }
 
-    /// Does nobody hear of it?
-    pub(crate) fn is_silent(&self, now: u64) -> bool {
-        now < self.silent_to || !self.late.is_empty()
-    }
-
     fn group<'p>(&self, plan: &'p Plan) -> Option<&'p HostGroup> {
         plan.groups.get(plan.kinds.get(self.kind)?.group)
     }
 
-    pub(crate) fn latency(&self, plan: &Plan) -> u64 {
+    fn latency(&self, plan: &Plan) -> u64 {
         self.group(plan).map_or(0, |group| group.latency.0)
     }
 }

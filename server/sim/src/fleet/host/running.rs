@@ -5,11 +5,13 @@
 //!            worked: grows          | stands                    | grows
 //! ```
 
-use crate::fleet::{
-    cache::{Name, Need, needs},
-    fate::Training,
+use crate::fleet::fate::Training;
+use sojourn_client_core::Needs;
+use sojourn_protocol::{
+    digest::Digest,
+    trainer::Progress,
+    unit::{Lease, ShardSegment, Unit},
 };
-use sojourn_protocol::unit::{Lease, ShardSegment, Unit};
 use std::collections::BTreeSet;
 
 #[derive(Debug)]
@@ -18,8 +20,8 @@ pub(super) struct Running {
     pub(super) training: Training,
     /// What was scheduled for another is void.
     pub(super) serial: u32,
-    /// Shards that are still to come.
-    missing: BTreeSet<Name>,
+    /// Later shards that weren't handed over yet.
+    missing: BTreeSet<Digest>,
     from: u64,
     /// Microseconds of work that were done when it was last looked at.
     worked: u64,
@@ -33,40 +35,24 @@ pub(super) struct Running {
 
 /// What comes of a unit that has worked as far as it could.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reached {
+pub(super) enum WorkEnd {
     /// It is at its end.
     End,
     /// It goes on, until then.
     GoesOn(u64),
-    /// It waits for a shard.
-    Stands,
-}
-
-/// What must be there before a unit begins: all but the shards of later legs.
-pub(super) fn at_first(lease: &Lease) -> Vec<Need> {
-    let Unit::Train(hop) = &lease.unit else { return needs(lease) };
-    let later: BTreeSet<_> = hop.then.iter().map(|leg| leg.shard.blob.sha256).collect();
-    let is_later = |need: &Need| {
-        need.blob.sha256 != hop.shard.blob.sha256
-            && matches!(need.name, Name::Data(digest) if later.contains(&digest))
-    };
-    needs(lease).into_iter().filter(|need| !is_later(need)).collect()
+    /// It waits for this shard.
+    Waits(Digest),
 }
 
 impl Running {
-    /// Begins now, with these shards still to come.
-    pub(super) fn new(
-        lease: Lease,
-        training: Training,
-        missing: BTreeSet<Name>,
-        serial: u32,
-        now: u64,
-    ) -> Self {
+    /// Begins now. The shards of its later hops are handed over as they come.
+    pub(super) fn new(lease: Lease, training: Training, serial: u32, now: u64) -> Self {
+        let later = Needs::of(&lease.unit).later;
         Self {
             lease,
             training,
             serial,
-            missing,
+            missing: later.iter().map(|need| need.blob.sha256).collect(),
             from: now,
             worked: 0,
             since: Some(now),
@@ -79,24 +65,15 @@ impl Running {
         self.since.is_some()
     }
 
-    /// Shards that are still to come.
-    pub(super) const fn missing(&self) -> &BTreeSet<Name> {
-        &self.missing
-    }
-
-    pub(super) fn awaits(&self, name: &Name) -> bool {
-        self.missing.contains(name)
-    }
-
     /// Microseconds of work that are done.
     pub(super) fn worked(&self, now: u64) -> u64 {
         self.worked + self.since.map_or(0, |since| now - since)
     }
 
     /// Batches done, and batches in all.
-    pub(super) fn progress(&self, now: u64) -> (u32, u32) {
+    pub(super) fn progress(&self, now: u64) -> Progress {
         let (done, of) = self.training.progress(self.worked(now));
-        (done.max(self.whole_before(self.worked(now))), of)
+        Progress { done: done.max(self.whole_before(self.worked(now))), of }
     }
 
     /// When it has worked as far as it can with what is there.
@@ -106,24 +83,26 @@ impl Running {
     }
 
     /// It has worked as far as it could when it was last looked at.
-    pub(super) fn reached(&mut self, now: u64) -> Reached {
+    pub(super) fn reached(&mut self, now: u64) -> WorkEnd {
         self.worked = self.worked(now);
         self.since = None;
         let at_hand = self.batches_at_hand();
         if at_hand >= self.training.until() && self.worked >= self.training.at(at_hand) {
-            return Reached::End;
-        }
-        if self.worked < self.training.at(at_hand) {
-            self.since = Some(now);
-            return Reached::GoesOn(self.reaches());
+            return WorkEnd::End;
         }
         self.stands = now;
-        Reached::Stands
+        match self.first_missing() {
+            Some((shard, _)) if self.worked >= self.training.at(at_hand) => WorkEnd::Waits(shard),
+            _ => {
+                self.since = Some(now);
+                WorkEnd::GoesOn(self.reaches())
+            }
+        }
     }
 
-    /// A shard has come: if it goes on with that, the time until when.
-    pub(super) fn come(&mut self, name: &Name, now: u64) -> Option<u64> {
-        if !self.missing.remove(name) || self.is_at_work() {
+    /// A later shard is here: if it goes on with that, the time until when.
+    pub(super) fn hand_over(&mut self, shard: &Digest, now: u64) -> Option<u64> {
+        if !self.missing.remove(shard) || self.is_at_work() {
             return None;
         }
         if self.worked >= self.training.at(self.batches_at_hand()) {
@@ -152,23 +131,27 @@ impl Running {
     pub(super) fn legs(&self) -> Vec<(ShardSegment, u32)> {
         let Unit::Train(hop) = &self.lease.unit else { return Vec::new() };
         let mut done = 0u32;
-        let legs = hop.segments().map(|stretch| {
+        let legs = hop.segments().map(|segment| {
             let before = done;
-            done = done.saturating_add(stretch.batches());
-            (stretch, before)
+            done = done.saturating_add(segment.batches());
+            (segment, before)
         });
         legs.collect()
+    }
+
+    /// The first shard that it lacks, and the batches before it.
+    fn first_missing(&self) -> Option<(Digest, u32)> {
+        if self.missing.is_empty() {
+            return None;
+        }
+        let mut legs = self.legs().into_iter().map(|(leg, before)| (leg.shard.blob.sha256, before));
+        legs.find(|(shard, _)| self.missing.contains(shard))
     }
 
     /// Batches that it can do with the shards that are there.
     fn batches_at_hand(&self) -> u32 {
         let until = self.training.until();
-        if self.missing.is_empty() {
-            return until;
-        }
-        let missing = |stretch: &ShardSegment| self.awaits(&Name::Data(stretch.shard.blob.sha256));
-        let first = self.legs().into_iter().find(|(stretch, _)| missing(stretch));
-        first.map_or(until, |(_, before)| before.min(until))
+        self.first_missing().map_or(until, |(_, before)| before.min(until))
     }
 
     /// Batches of the legs that are whole after so much work: what rounding may not take away.

@@ -1,70 +1,74 @@
-//! What runs in a host's slots, from its start to its end, and how a chart shows it.
+//! Units in a host's slots, from their start to their end, and how a chart shows them.
 
 use super::{
-    Host, HostContext, Waiting,
-    running::{Reached, Running},
+    Host, HostContext,
+    machine::StoredReport,
+    running::{Running, WorkEnd},
 };
 use crate::fleet::{
-    cache::Name,
     fate::{Training, UnitFate},
     job::{index, job_index},
     queue::Event,
     scenario::HostGroup,
     tally::{Bar, Came},
 };
-use sojourn_protocol::{ids::LeaseId, quantity::SaturatingFrom as _, unit::Unit};
+use sojourn_client_core::{self as client, ResultFacts};
+use sojourn_protocol::{
+    digest::{BlobRef, Digest},
+    ids::LeaseId,
+    quantity::SaturatingFrom as _,
+    report::Report,
+    unit::{Lease, Unit},
+};
 
 impl Host {
-    /// Ends hops after the batch that they are at.
-    pub(crate) fn stop(&mut self, leases: &[LeaseId], around: &mut HostContext<'_>) {
-        for slot in 0..self.slots.len() {
-            let Some(Some(running)) = self.slots.get_mut(slot) else { continue };
-            if !leases.contains(&running.lease.id) {
-                continue;
-            }
-            let Some(at) = running.stop(around.now) else { continue };
-            self.serial += 1;
-            running.serial = self.serial;
-            let (host, boot, serial) = (self.index, self.boot, self.serial);
-            let slot = u32::saturating_from(slot);
-            around.queue.add(at, Event::Ends { host, boot, slot, serial });
-        }
-    }
-
-    /// A blob has come that units in slots may stand still for.
-    pub(super) fn goes_on(&mut self, name: &Name, around: &mut HostContext<'_>) {
+    pub(super) fn start(&mut self, lease: Lease, slot: u32, around: &mut HostContext<'_>) {
+        let training = Training::new(&lease, self.kind, self.boot, around.plan);
+        self.serial += 1;
+        let serial = self.serial;
         let (host, boot) = (self.index, self.boot);
-        for (slot, running) in (0u32..).zip(&mut self.slots) {
-            let Some(running) = running else { continue };
-            if let Some(at) = running.come(name, around.now) {
-                let serial = running.serial;
-                around.queue.add(at, Event::Ends { host, boot, slot, serial });
-            }
+        if training.is_late() {
+            self.network.cut(lease.id);
+        }
+        if let Some(after) = training.preempted_after() {
+            let notice = self.group(around.plan).and_then(HostGroup::warned_before);
+            around.queue.leave(host, boot, around.now, around.now + after, notice);
+        }
+        let running = Running::new(lease, training, serial, around.now);
+        around.queue.add(running.reaches(), Event::Ends { host, boot, slot, serial });
+        if let Some(place) = self.slots.get_mut(index(slot)) {
+            *place = Some(running);
         }
     }
 
-    /// Starts what is ready, in idle slots, in the order in which it came.
-    pub(super) fn start(&mut self, around: &mut HostContext<'_>) {
-        while let Some(slot) = self.slots.iter().position(Option::is_none)
-            && let Some(ready) = self.waiting.iter().position(Waiting::is_ready)
-        {
-            let Waiting { lease, missing } = self.waiting.remove(ready);
-            let training = Training::new(&lease, self.kind, self.boot, around.plan);
-            self.serial += 1;
-            let serial = self.serial;
-            let running = Running::new(lease, training, missing, serial, around.now);
-            let at = running.reaches();
-            let (host, boot) = (self.index, self.boot);
-            if running.training.is_late() {
-                self.late.insert(running.lease.id);
-            }
-            if let Some(after) = running.training.preempted_after() {
-                let notice = self.group(around.plan).and_then(HostGroup::warned_before);
-                around.queue.leave(host, boot, around.now, around.now + after, notice);
-            }
-            if let Some(place) = self.slots.get_mut(slot) {
-                *place = Some(running);
-            }
+    /// The slot of a lease whose unit runs.
+    fn slot_of(&self, lease: LeaseId) -> Option<usize> {
+        self.slots.iter().position(|of| of.as_ref().is_some_and(|unit| unit.lease.id == lease))
+    }
+
+    /// Has a unit end after the batch that it is at.
+    pub(super) fn stop(&mut self, lease: LeaseId, around: &mut HostContext<'_>) {
+        let Some(slot) = self.slot_of(lease) else { return };
+        let Some(Some(running)) = self.slots.get_mut(slot) else { return };
+        let Some(at) = running.stop(around.now) else { return };
+        self.serial += 1;
+        running.serial = self.serial;
+        let (host, boot, serial) = (self.index, self.boot, self.serial);
+        let slot = u32::saturating_from(slot);
+        around.queue.add(at, Event::Ends { host, boot, slot, serial });
+    }
+
+    /// A later shard is here for a unit, which may stand still without it.
+    pub(super) fn hand_over(
+        &mut self,
+        lease: LeaseId,
+        shard: &Digest,
+        around: &mut HostContext<'_>,
+    ) {
+        let Some(slot) = self.slot_of(lease) else { return };
+        let Some(Some(running)) = self.slots.get_mut(slot) else { return };
+        if let Some(at) = running.hand_over(shard, around.now) {
+            let (host, boot, serial) = (self.index, self.boot, running.serial);
             let slot = u32::saturating_from(slot);
             around.queue.add(at, Event::Ends { host, boot, slot, serial });
         }
@@ -77,14 +81,15 @@ impl Host {
             return;
         }
         self.count_time(around);
-        let running = self.slots.get_mut(index(slot)).and_then(Option::as_mut);
-        match running.map(|running| running.reached(around.now)) {
-            Some(Reached::End) => self.end(slot, around),
-            Some(Reached::GoesOn(at)) => {
+        let Some(Some(running)) = self.slots.get_mut(index(slot)) else { return };
+        let lease = running.lease.id;
+        match running.reached(around.now) {
+            WorkEnd::End => self.end(slot, around),
+            WorkEnd::GoesOn(at) => {
                 let (host, boot) = (self.index, self.boot);
                 around.queue.add(at, Event::Ends { host, boot, slot, serial });
             }
-            Some(Reached::Stands) | None => {}
+            WorkEnd::Waits(shard) => self.tell(client::Event::ShardNeeded(lease, shard), around),
         }
     }
 
@@ -100,13 +105,39 @@ impl Host {
         self.draw(&running, slot, came, around);
         let lie = self.group(around.plan).and_then(|group| group.liar);
         let real = around.train(&running.lease, &running.training, lie);
-        let (report, uploaded) = running.training.report(&running.lease, took, real);
-        match uploaded {
-            Some(blob) => self.upload(&running.lease, report, (blob, came == Came::Whole), around),
-            None => self.report(report, None, around),
+        let (report, checkpoint) = running.training.report(&running.lease, took, real);
+        self.store_result(&running.lease.unit, report, checkpoint, around);
+        let has_checkpoint = checkpoint.is_some();
+        let continues_from = checkpoint.filter(|_| came == Came::Whole);
+        let facts = ResultFacts { has_checkpoint, continues_from };
+        self.tell(client::Event::UnitEnded(running.lease.id, facts), around);
+    }
+
+    /// Keeps a result until the server is done with it, and its checkpoint for the trial's next hop.
+    fn store_result(
+        &mut self,
+        unit: &Unit,
+        report: Report,
+        checkpoint: Option<BlobRef>,
+        around: &HostContext<'_>,
+    ) {
+        let known = around.plan.job(unit.job()).and_then(|job| job.checkpoint_bytes);
+        let mut bytes = 0;
+        if let Some(checkpoint) = checkpoint {
+            bytes = known.unwrap_or(checkpoint.bytes);
+            let owner = Some((unit.job(), unit.trial()));
+            self.store(&BlobRef { bytes, ..checkpoint }, owner, false);
         }
-        self.start(around);
-        self.want(around);
+        let stored = StoredReport { report, checkpoint, bytes, sent: 0 };
+        self.machine.outbox.insert(stored.report.lease, stored);
+    }
+
+    /// Ends a unit of which nothing is wanted any more.
+    pub(super) fn kill(&mut self, lease: LeaseId, around: &mut HostContext<'_>) {
+        if let Some(slot) = self.slot_of(lease) {
+            self.abort(slot, around);
+            self.forget_late(lease, around);
+        }
     }
 
     /// What runs in a slot comes to nothing.

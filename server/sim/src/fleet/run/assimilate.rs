@@ -7,7 +7,7 @@ use super::{NOBODY, PROGRESS_EVERY, Run};
 use crate::fleet::{
     job::SimJob,
     quantity::float,
-    queue::Event,
+    queue::{Assimilated, Event},
     training::{Merged, Point},
 };
 use sojourn_core::{Answer, AssimilationUnit, Command, Fault, MergeOffer, Offered};
@@ -26,7 +26,9 @@ impl Run<'_> {
         self.woken = false;
         while self.idle > 0 {
             self.apply(Command::TakeAssimilation { to: NOBODY, losses: true })?;
-            let Some(Answer::Assimilation(Some(unit))) = self.answer.take() else { return Ok(()) };
+            let Some(Ok(Answer::Assimilation(Some(unit)))) = self.answer.take() else {
+                return Ok(());
+            };
             let merged = match (self.screen(&unit)?, &unit.merge) {
                 (Some(reason), _) => Some(Merged::Refused(reason)),
                 (None, Some(merge)) => Some(self.merge(&unit, merge)?),
@@ -37,20 +39,16 @@ impl Run<'_> {
             } else {
                 self.idle -= 1;
                 let at = self.now + self.plan.assimilation;
-                self.queue.add(at, Event::Assimilated { unit, merged });
+                self.queue.add(at, Event::Assimilated(Box::new(Assimilated { unit, merged })));
             }
         }
         Ok(())
     }
 
     /// An assimilator is done with a result, and looks for the next.
-    pub(super) fn assimilated(
-        &mut self,
-        unit: &AssimilationUnit,
-        merged: Option<Merged>,
-    ) -> Result<(), String> {
+    pub(super) fn assimilated(&mut self, result: Assimilated) -> Result<(), String> {
         self.idle += 1;
-        self.offer(unit, merged)?;
+        self.offer(&result.unit, result.merged)?;
         self.assimilate()
     }
 
@@ -72,7 +70,7 @@ impl Run<'_> {
             }
         };
         self.apply(Command::OfferAssimilated { to, lease, version, checkpoint, merged })?;
-        if let Some(Answer::Offered(Offered::Taken)) = self.answer.take() {
+        if let Some(Ok(Answer::Offered(Offered::Taken))) = self.answer.take() {
             self.tell();
             self.measure(unit, checkpoint)?;
         }

@@ -3,11 +3,16 @@
 use super::{NOBODY, Run};
 use crate::fleet::{quantity::float, queue::Event, training::Score};
 use rand_core::Rng as _;
+use sojourn_client_core::{self as client, CallError};
 use sojourn_core::{
     Answer, Command, Effect, Envelope, Event as Decided, MergeMode, Record, ReplyTo,
 };
 use sojourn_protocol::{
-    error::error_chain, ids::LeaseId, quantity::to_usize, report::Sums, time::UnixMillis,
+    error::{ApiError, error_chain},
+    ids::LeaseId,
+    quantity::to_usize,
+    report::Sums,
+    time::UnixMillis,
 };
 
 impl Run<'_> {
@@ -20,7 +25,7 @@ impl Run<'_> {
         let (spec, data) = (Box::new(of.spec.clone()), Box::new(of.data.clone()));
         self.apply(Command::Submit { to: NOBODY, spec, data, again: true, nonce: None })?;
         match self.answer.take() {
-            Some(Answer::Submitted(_)) => self.submitted += 1,
+            Some(Ok(Answer::Submitted(_))) => self.submitted += 1,
             _ => return Err(format!("the job `{}` was refused", of.name)),
         }
         Ok(())
@@ -58,7 +63,7 @@ impl Run<'_> {
     fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Persist(record) => self.decided(&record),
-            Effect::Reply { to, answer, .. } => self.answered(to, answer.ok()),
+            Effect::Reply { to, answer, .. } => self.answered(to, answer),
             Effect::Assimilate => {
                 // Whoever is at work looks again when that is done.
                 if self.idle > 0 && !std::mem::replace(&mut self.woken, true) {
@@ -133,25 +138,19 @@ impl Run<'_> {
         self.scores.push(Score { at, job: id, trial, epoch, value });
     }
 
-    fn answered(&mut self, to: ReplyTo, answer: Option<Box<Answer>>) {
+    fn answered(&mut self, to: ReplyTo, answer: Result<Box<Answer>, ApiError>) {
         let Some(host) = (to.0 >> 32).checked_sub(1) else {
-            self.answer = answer.map(|answer| *answer);
+            self.answer = Some(answer.map(|answer| *answer));
             return;
         };
-        let host = to_usize(host);
-        let Some(Answer::Work(answer)) = answer.map(|answer| *answer) else { return };
-        let (now, every) = (self.now, self.plan.heartbeat);
-        let Some(of) = self.hosts.get_mut(host).filter(|of| of.asked == Some(to)) else { return };
-        let latency = of.latency(self.plan);
-        if !answer.leases.is_empty() && !std::mem::replace(&mut of.beat_due, true) {
-            let (host, boot) = (of.index, of.boot);
-            self.queue.add(now + every, Event::Beat { host, boot });
-        }
-        if latency > 0 {
-            let (host, boot) = (of.index, of.boot);
-            self.queue.add(now + latency, Event::Heard { host, boot, answer });
-        } else {
-            self.with(host, |host, around| host.hear(*answer, around));
-        }
+        let index = to_usize(host);
+        let Some(ask) = self.hosts.get_mut(index).and_then(|host| host.answered(to)) else {
+            return;
+        };
+        let answer = match answer.map(|answer| *answer) {
+            Ok(Answer::Work(answer)) => Ok(*answer),
+            Ok(_) | Err(_) => Err(CallError::default()),
+        };
+        self.with(index, |host, around| host.hears(client::Event::Work(ask, answer), around));
     }
 }

@@ -15,19 +15,21 @@ mod hosts;
 
 use super::{
     arrival::Stays,
-    host::{Host, HostContext},
+    host::{Host, HostContext, agent_config},
     job::index,
     plan::Plan,
     policy::Policy,
     quantity::float,
-    queue::{Event, Queue},
+    queue::{Event, HostCall, Queue},
     result::{JobResult, Metrics, RunResult},
     tally::{Bar, Tally},
     training::{Point, Score, Trains},
 };
 use rand_chacha::ChaCha8Rng;
+use sojourn_client_core::{self as client, AskId};
 use sojourn_core::{Answer, Command, Core, Record, ReplyTo, State};
-use sojourn_protocol::{digest::Digest, reason::WaitReason, seeds};
+use sojourn_protocol::{digest::Digest, error::ApiError, reason::WaitReason, seeds};
+use std::{collections::VecDeque, sync::Arc};
 
 /// Whoever looks on.
 pub trait Watch {
@@ -80,12 +82,15 @@ pub(crate) struct Run<'a> {
     chance: ChaCha8Rng,
     now: u64,
     queue: Queue,
+    /// Calls of hosts that reach the server at this instant, before anything else happens.
+    calls: VecDeque<HostCall>,
+    pending: VecDeque<client::Event>,
     hosts: Vec<Host>,
     stays: Vec<Stays>,
     tally: Tally,
     pub(crate) bars: Option<Vec<Bar>>,
     /// What the last command was answered, where no host waits for it.
-    answer: Option<Answer>,
+    answer: Option<Result<Answer, ApiError>>,
     deleted: Vec<Digest>,
     planned: Vec<Command>,
     /// Assimilators have heard that there is work.
@@ -96,7 +101,7 @@ pub(crate) struct Run<'a> {
     ended: usize,
     first_at: u64,
     /// Asks that wait for the next round, of hosts that have started so many times.
-    next_round: Vec<(usize, u32)>,
+    next_round: Vec<(usize, u32, AskId)>,
     /// Counts asks, so that an answer to an older one is known.
     asks: u32,
     /// Checks all invariants every so many commands.
@@ -105,9 +110,12 @@ pub(crate) struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub(crate) fn new(plan: &'a Plan, policy: Policy, watch: &'a mut dyn Watch) -> Self {
+        let group = |kind: usize| plan.groups.get(plan.kinds.get(kind)?.group);
+        let config = |kind| Some(Arc::new(agent_config(plan, kind, group(kind)?)));
+        let configs: Vec<_> = (0..plan.kinds.len()).map(config).collect();
         let hosts = (0u32..).zip(&plan.hosts).filter_map(|(n, place)| {
-            let group = plan.groups.get(plan.kinds.get(place.kind)?.group)?;
-            Some(Host::new(n, place.kind, group))
+            let config = configs.get(place.kind)?.as_ref()?;
+            Some(Host::new(n, place.kind, group(place.kind)?, Arc::clone(config)))
         });
         Self {
             plan,
@@ -121,6 +129,8 @@ impl<'a> Run<'a> {
             chance: seeds::stream("sim-core", &[plan.seed]),
             now: 0,
             queue: Queue::default(),
+            calls: VecDeque::new(),
+            pending: VecDeque::new(),
             hosts: hosts.collect(),
             stays: (0..plan.hosts.len()).filter_map(|host| plan.stays(host)).collect(),
             tally: Tally::default(),
@@ -153,6 +163,9 @@ impl<'a> Run<'a> {
         while self.ended < self.plan.jobs.len() {
             self.begin_round()?;
             self.step()?;
+            while let Some(call) = self.calls.pop_front() {
+                self.call(call)?;
+            }
             if let Some(error) = self.broken.take() {
                 return Err(error);
             }
@@ -239,24 +252,21 @@ impl<'a> Run<'a> {
             Event::Fetched { host, boot, serial } => {
                 self.if_booted(host, boot, |host, around| host.fetched(serial, around));
             }
-            Event::Sent { host, boot, serial } => {
-                self.if_booted(host, boot, |host, around| host.sent(serial, around));
+            Event::Sent { host, boot, serial } => self.sent(index(host), boot, serial),
+            Event::Heard { host, boot, event } => {
+                self.if_booted(host, boot, |host, around| host.tell(*event, around));
             }
-            Event::Heard { host, boot, answer } => {
-                self.if_booted(host, boot, |host, around| host.hear(*answer, around));
-            }
-            Event::Report { host, report, uploaded } => {
-                return self.report(index(host), *report, uploaded);
-            }
+            Event::Reconnected { host, boot } => self.if_booted(host, boot, Host::reconnected),
+            Event::Tick { host, boot } => self.if_booted(host, boot, Host::tick),
+            Event::Call(call) => return self.call(call),
             Event::Comes { host } => return self.comes(index(host)),
-            Event::Warned { host, boot } => return self.warned(index(host), boot),
-            Event::Closes { host, boot } => self.if_booted(host, boot, Host::close),
-            Event::Goes { host, boot } => return self.goes(index(host), boot),
+            Event::Preempted { host, boot, left } => {
+                self.if_booted(host, boot, |host, around| host.preempted(left, around));
+            }
+            Event::Goes { host, boot } => self.goes(index(host), boot),
             Event::Submit { job } => return self.submit(index(job)),
             Event::Assimilate => return self.assimilate(),
-            Event::Assimilated { unit, merged } => return self.assimilated(&unit, merged),
-            Event::Ask { host, boot } => return self.ask(index(host), boot),
-            Event::Beat { host, boot } => return self.beat(index(host), boot),
+            Event::Assimilated(result) => return self.assimilated(*result),
         }
         Ok(())
     }
@@ -287,6 +297,8 @@ impl<'a> Run<'a> {
             now: self.now,
             plan: self.plan,
             queue: &mut self.queue,
+            calls: &mut self.calls,
+            pending: &mut self.pending,
             tally: &mut self.tally,
             bars: self.bars.as_mut(),
             trains: match &mut self.trains {
