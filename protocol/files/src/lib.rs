@@ -23,7 +23,7 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
     path::{Path, PathBuf},
     process,
@@ -35,11 +35,11 @@ use std::{
 pub enum Access {
     /// The user that this process runs as.
     Owner,
-    /// Whoever the process's file mask allows.
+    /// The users that the process's file mask allows.
     Mask,
 }
 
-/// What a file survives once it is committed.
+/// The failures that a committed file survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// A power cut: file and folder are synced.
@@ -65,6 +65,31 @@ pub fn write(path: &Path, bytes: &[u8], access: Access, durability: Durability) 
     let mut file = AtomicFile::create(path, access)?;
     file.write_all(bytes)?;
     file.commit(durability)
+}
+
+/// The result of an operation on a file or folder that may be missing: `None` where it is.
+///
+/// # Errors
+/// Any other error of the operation.
+pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// Locks a file, which is created where it is missing, for as long as the result is open; the system unlocks it even
+/// if the process is killed. `None` where another process has locked it.
+///
+/// # Errors
+/// Where the file can't be opened or locked.
+pub fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// Makes the names in a folder last: files that were created in it, renamed or removed.
