@@ -6,7 +6,7 @@ use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
     api::{BYTES_HEADER, EnrolAnswer, ReportAnswer, SHA256_HEADER, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
-    inventory::{CPU, Demand, Device, Inventory, Links},
+    inventory::{CPU, Demand, Device, Inventory},
     report::{Outcome, Report, ReportState, Sums, Trained},
     time::Millis,
     unit::{Lease, Unit},
@@ -72,11 +72,9 @@ fn enrol(address: SocketAddr, token: &str, number: u32) -> Access {
 
 fn ask(access: Access) -> (Access, Lease) {
     let inventory = Inventory {
-        cached: Vec::new(),
         devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
         client: "bench".to_owned(),
-        links: Links::default(),
-        cache: None,
+        ..Inventory::default()
     };
     let request = WorkRequest {
         demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],

@@ -10,7 +10,7 @@ use sojourn_protocol::{
     api::{BYTES_HEADER, HeartbeatRequest, ReportAnswer, SHA256_HEADER, WorkAnswer, WorkRequest},
     digest::{BlobRef, Digest},
     ids::LeaseId,
-    inventory::{CPU, Demand, Device, Inventory, Links},
+    inventory::{CPU, Demand, Device, Inventory},
     report::{Outcome, Report, ReportState},
     time::Millis,
     unit::{Lease, Unit},
@@ -143,11 +143,9 @@ impl Host {
 
     fn ask(&mut self) -> Option<Lease> {
         let inventory = self.new.then(|| Inventory {
-            cached: Vec::new(),
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".to_owned(),
-            links: Links::default(),
-            cache: None,
+            ..Inventory::default()
         });
         self.new = false;
         // Where hops wait for their assimilation the answer may hold nothing but what became of a report.

@@ -8,7 +8,7 @@ use sojourn_protocol::{
     api::WorkRequest,
     digest::{BlobRef, Digest},
     ids::HostId,
-    inventory::{CPU, Demand, Device, Inventory, Links},
+    inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     report::{Evaluated, Outcome, Report, Sums, Trained},
@@ -136,11 +136,9 @@ impl Past {
 
     fn lease(&mut self, host: HostId, slots: u32) -> Option<Lease> {
         let inventory = Inventory {
-            cached: Vec::new(),
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "bench".to_owned(),
-            links: Links::default(),
-            cache: None,
+            ..Inventory::default()
         };
         let request = WorkRequest {
             demand: vec![Demand { device: CPU.into(), slots, idle: 1, wanted: 1 }],

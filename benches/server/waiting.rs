@@ -9,7 +9,7 @@ use super::{
 use sojourn_protocol::{
     api::{HeartbeatRequest, WorkRequest},
     digest::Digest,
-    inventory::{CPU, Demand, Device, Inventory, Links},
+    inventory::{CPU, Demand, Device, Inventory},
     time::Millis,
 };
 use std::time::{Duration, Instant};
@@ -50,11 +50,9 @@ pub(crate) fn waiting() {
 /// The request of a host with one slot that waits as long as it may.
 fn ask() -> WorkRequest {
     let inventory = Inventory {
-        cached: Vec::new(),
         devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
         client: "bench".to_owned(),
-        links: Links::default(),
-        cache: None,
+        ..Inventory::default()
     };
     WorkRequest {
         demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],

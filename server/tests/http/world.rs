@@ -15,7 +15,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
     ids::LeaseId,
-    inventory::{CPU, Demand, Device, Inventory, Links},
+    inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     report::{Outcome, Report, ReportEnd, ReportState, Sums, Trained},
@@ -249,11 +249,9 @@ pub(crate) fn ask(wanted: u32) -> WorkRequest {
         reported: vec![],
         wait: Millis(0),
         inventory: Some(Inventory {
-            cached: vec![],
             devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
             client: "test".to_owned(),
-            links: Links::default(),
-            cache: None,
+            ..Inventory::default()
         }),
     }
 }

@@ -6,7 +6,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::ApiError,
     ids::HostId,
-    inventory::{CPU, Demand, Device, Inventory, Links},
+    inventory::{CPU, Demand, Device, Inventory},
     jobfile,
     manifest::{DataManifest, Labels, Scaling, Shard},
     time::Millis,
@@ -46,11 +46,9 @@ pub(crate) async fn hosts(handle: &ShellHandle) -> Result<BTreeSet<HostId>, ApiE
 
 pub(crate) fn ask(to: sojourn_core::ReplyTo, host: HostId) -> Command {
     let inventory = Inventory {
-        cached: vec![],
         devices: vec![Device::new(CPU, Digest::of(b"class"), 1e9)],
         client: "test".to_owned(),
-        links: Links::default(),
-        cache: None,
+        ..Inventory::default()
     };
     let request = WorkRequest {
         demand: vec![Demand { device: CPU.into(), slots: 1, idle: 1, wanted: 1 }],
