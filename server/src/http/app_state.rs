@@ -1,9 +1,16 @@
 //! The state that every handler can reach.
 
-use super::{auth::Tokens, token_cache::TokenCache, traffic::Traffic};
+use super::{auth::Tokens, error::HttpError, token_cache::TokenCache, traffic::Traffic};
 use crate::{assimilation::AssimilationHandle, blob_lifecycle::BlobLifecycle, shell::ShellHandle};
+use actix_web::web;
 use sojourn_blobs::{Staging, Uploads};
+use sojourn_core::Request;
 use std::{sync::Arc, time::Duration};
+
+/// The state as a handler's argument.
+pub(super) type App = web::Data<AppState>;
+/// The answer of a handler, in JSON.
+pub(super) type JsonResult<T> = Result<web::Json<T>, HttpError>;
 
 /// The parts of the server, as handlers use them. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -24,4 +31,11 @@ pub(crate) struct AppState {
     pub(crate) blobs_url: Option<String>,
     /// Whether the assimilators can evaluate a result: they have a trainer.
     pub(crate) has_trainer: bool,
+}
+
+impl AppState {
+    /// The core's answer to a request, in JSON.
+    pub(super) async fn answer<R: Request>(&self, request: R) -> JsonResult<R::Answer> {
+        Ok(web::Json(self.shell.request(request).await?))
+    }
 }

@@ -5,7 +5,7 @@
 //! blob as stored.
 
 use super::{
-    AppState,
+    App, JsonResult,
     auth::{Assimilator, Overseer},
     error::HttpError,
 };
@@ -26,8 +26,6 @@ use tokio::time::{Instant, timeout_at};
 /// How long a request for a unit is held open at most.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-type Answered = Result<web::Json<OfferAnswer>, HttpError>;
-
 /// Takes a unit to assimilate, or a range of a merge that another leads. Held open up to `wait` where there is nothing.
 #[utoipa::path(
     post,
@@ -38,10 +36,10 @@ type Answered = Result<web::Json<OfferAnswer>, HttpError>;
     security(("assimilator" = []))
 )]
 pub(super) async fn take(
-    app: web::Data<AppState>,
+    app: App,
     _: Assimilator,
     request: web::Json<TakeRequest>,
-) -> Result<web::Json<TakeAnswer>, HttpError> {
+) -> JsonResult<TakeAnswer> {
     let TakeRequest { name, wait, losses } = request.into_inner();
     let until = Instant::now() + Duration::from_millis(wait.0).min(MAX_WAIT);
     let mut work = app.assimilation.assimilators.subscribe();
@@ -66,20 +64,18 @@ pub(super) async fn take(
     post,
     path = "/v1/assimilations/{lease}/lead",
     operation_id = "leadAssimilation",
-    params(
-        ("lease" = LeaseId, Path, description = "The unit's lease."),
-    ),
+    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
     request_body = LeadRequest,
     responses((status = 200, description = "Ranges that are done, and one to do.", body = LeadAnswer)),
     security(("assimilator" = []))
 )]
 pub(super) async fn lead(
-    app: web::Data<AppState>,
+    app: App,
     _: Assimilator,
-    path: web::Path<u64>,
+    lease: web::Path<LeaseId>,
     request: web::Json<LeadRequest>,
-) -> Result<web::Json<LeadAnswer>, HttpError> {
-    if request.unit.lease != LeaseId(path.into_inner()) {
+) -> JsonResult<LeadAnswer> {
+    if request.unit.lease != *lease {
         return Err(HttpError::new(ErrorKind::Invalid, "the unit is another lease's"));
     }
     Ok(web::Json(app.assimilation.lead(&request).await))
@@ -90,20 +86,18 @@ pub(super) async fn lead(
     post,
     path = "/v1/assimilations/{lease}/range",
     operation_id = "rangeMade",
-    params(
-        ("lease" = LeaseId, Path, description = "The unit's lease."),
-    ),
+    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
     request_body = MadeRequest,
     responses((status = 200, description = "Whether anybody waits for it.", body = OfferAnswer)),
     security(("assimilator" = []))
 )]
 pub(super) async fn range_made(
-    app: web::Data<AppState>,
+    app: App,
     _: Assimilator,
-    path: web::Path<u64>,
+    lease: web::Path<LeaseId>,
     request: web::Json<MadeRequest>,
-) -> Answered {
-    let offer = app.assimilation.range_made(LeaseId(path.into_inner()), request.into_inner());
+) -> JsonResult<OfferAnswer> {
+    let offer = app.assimilation.range_made(*lease, request.into_inner());
     Ok(web::Json(OfferAnswer { offer }))
 }
 
@@ -112,21 +106,18 @@ pub(super) async fn range_made(
     post,
     path = "/v1/assimilations/{lease}/renew",
     operation_id = "renewAssimilation",
-    params(
-        ("lease" = LeaseId, Path, description = "The unit's lease."),
-    ),
+    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
     request_body = RenewRequest,
     responses((status = 200, description = "Whether the term begins anew.", body = OfferAnswer)),
     security(("assimilator" = []))
 )]
 pub(super) async fn renew(
-    app: web::Data<AppState>,
+    app: App,
     _: Assimilator,
-    path: web::Path<u64>,
+    lease: web::Path<LeaseId>,
     request: web::Json<RenewRequest>,
-) -> Answered {
-    let (lease, claim) = (LeaseId(path.into_inner()), request.claim);
-    answer(app.assimilation.renew(lease, claim).await)
+) -> JsonResult<OfferAnswer> {
+    answer(app.assimilation.renew(*lease, request.claim).await)
 }
 
 /// Offers what was made of an upload, whose blobs have been put in the store.
@@ -134,26 +125,23 @@ pub(super) async fn renew(
     post,
     path = "/v1/assimilations/{lease}/assimilated",
     operation_id = "offerAssimilated",
-    params(
-        ("lease" = LeaseId, Path, description = "The unit's lease."),
-    ),
+    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
     request_body = Made,
     responses((status = 200, description = "What became of the offer.", body = OfferAnswer)),
     security(("assimilator" = []))
 )]
 pub(super) async fn assimilated(
-    app: web::Data<AppState>,
+    app: App,
     _: Assimilator,
-    path: web::Path<u64>,
+    lease: web::Path<LeaseId>,
     request: web::Json<Made>,
-) -> Answered {
-    let (lease, made) = (LeaseId(path.into_inner()), request.into_inner());
+) -> JsonResult<OfferAnswer> {
     // A task of its own: the holds last until the core has heard the offer, even if the client hangs up.
-    let offered = actix_web::rt::spawn(offer_held(app, lease, made)).await;
+    let offered = actix_web::rt::spawn(offer_held(app, *lease, request.into_inner())).await;
     offered.map_err(|error| HttpError::fault(&error))?
 }
 
-async fn offer_held(app: web::Data<AppState>, lease: LeaseId, made: Made) -> Answered {
+async fn offer_held(app: App, lease: LeaseId, made: Made) -> JsonResult<OfferAnswer> {
     let blobs = app.blobs.store();
     let mut holds = Vec::new();
     // In the same order as assimilators of this process hold them.
@@ -175,22 +163,19 @@ async fn offer_held(app: web::Data<AppState>, lease: LeaseId, made: Made) -> Ans
     post,
     path = "/v1/assimilations/{lease}/rejected",
     operation_id = "offerRejected",
-    params(
-        ("lease" = LeaseId, Path, description = "The unit's lease."),
-    ),
+    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
     request_body = RejectRequest,
     responses((status = 200, description = "What became of the refusal.", body = OfferAnswer)),
     security(("assimilator" = []))
 )]
 pub(super) async fn rejected(
-    app: web::Data<AppState>,
+    app: App,
     _: Assimilator,
-    path: web::Path<u64>,
+    lease: web::Path<LeaseId>,
     request: web::Json<RejectRequest>,
-) -> Answered {
-    let (lease, RejectRequest { fault, reason }) =
-        (LeaseId(path.into_inner()), request.into_inner());
-    answer(app.assimilation.rejected(lease, fault, reason).await)
+) -> JsonResult<OfferAnswer> {
+    let RejectRequest { fault, reason } = request.into_inner();
+    answer(app.assimilation.rejected(*lease, fault, reason).await)
 }
 
 /// Says that a blob that a unit needs isn't in the store, or isn't what it was. The server looks itself.
@@ -198,19 +183,17 @@ pub(super) async fn rejected(
     post,
     path = "/v1/assimilations/{lease}/lost",
     operation_id = "lostBlob",
-    params(
-        ("lease" = LeaseId, Path, description = "The unit's lease."),
-    ),
+    params(("lease" = LeaseId, Path, description = "The unit's lease.")),
     request_body = LostRequest,
     responses((status = 200, description = "Whether it is lost.", body = OfferAnswer)),
     security(("assimilator" = []))
 )]
 pub(super) async fn lost(
-    app: web::Data<AppState>,
+    app: App,
     _: Assimilator,
     _: web::Path<u64>,
     request: web::Json<LostRequest>,
-) -> Answered {
+) -> JsonResult<OfferAnswer> {
     let found = app.blobs.report_missing(request.blob).await;
     let offer = match found.kind {
         ErrorKind::NotFound => Offer::Taken,
@@ -228,10 +211,7 @@ pub(super) async fn lost(
     responses((status = 200, description = "Backlog and assimilators.", body = AssimilationsView)),
     security(("assimilator" = []), ("admin" = []))
 )]
-pub(super) async fn view(
-    app: web::Data<AppState>,
-    _: Overseer,
-) -> Result<web::Json<AssimilationsView>, HttpError> {
+pub(super) async fn view(app: App, _: Overseer) -> JsonResult<AssimilationsView> {
     let counts = app.shell.request(request::GetAssimilations {}).await?;
     Ok(web::Json(AssimilationsView {
         waiting: counts.waiting,
@@ -246,6 +226,6 @@ pub(super) async fn view(
     }))
 }
 
-fn answer(offer: Result<Offer, ApiError>) -> Answered {
+fn answer(offer: Result<Offer, ApiError>) -> JsonResult<OfferAnswer> {
     Ok(web::Json(OfferAnswer { offer: offer? }))
 }

@@ -48,6 +48,12 @@ fn app(request: &HttpRequest) -> Result<web::Data<AppState>, HttpError> {
     app.ok_or_else(|| HttpError::new(ErrorKind::Unavailable, "the server is starting"))
 }
 
+/// Checks the request's token against one of the server's own.
+fn check(request: &HttpRequest, own: fn(&Tokens) -> Digest) -> Result<(), HttpError> {
+    let token = bearer(request)?;
+    if same(token, own(&app(request)?.tokens)) { Ok(()) } else { Err(unknown()) }
+}
+
 /// A machine that may enrol as a host.
 pub(super) struct Enroller;
 
@@ -56,11 +62,7 @@ impl FromRequest for Enroller {
     type Future = Ready<Result<Self, HttpError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let check = || {
-            let token = bearer(request)?;
-            if same(token, app(request)?.tokens.enrol) { Ok(Self) } else { Err(unknown()) }
-        };
-        ready(check())
+        ready(check(request, |tokens| tokens.enrol).map(|()| Self))
     }
 }
 
@@ -72,11 +74,7 @@ impl FromRequest for Admin {
     type Future = Ready<Result<Self, HttpError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let check = || {
-            let token = bearer(request)?;
-            if same(token, app(request)?.tokens.admin) { Ok(Self) } else { Err(unknown()) }
-        };
-        ready(check())
+        ready(check(request, |tokens| tokens.admin).map(|()| Self))
     }
 }
 
@@ -88,11 +86,7 @@ impl FromRequest for Assimilator {
     type Future = Ready<Result<Self, HttpError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let check = || {
-            let token = bearer(request)?;
-            if same(token, app(request)?.tokens.assimilator) { Ok(Self) } else { Err(unknown()) }
-        };
-        ready(check())
+        ready(check(request, |tokens| tokens.assimilator).map(|()| Self))
     }
 }
 
@@ -103,10 +97,10 @@ impl FromRequest for Overseer {
     type Error = HttpError;
     type Future = Ready<Result<Self, HttpError>>;
 
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let admin = Admin::from_request(request, payload).into_inner().map(|Admin| Self);
-        let mut assimilator = || Assimilator::from_request(request, payload).into_inner();
-        ready(admin.or_else(|_| assimilator().map(|Assimilator| Self)))
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let admin = check(request, |tokens| tokens.admin);
+        let either = admin.or_else(|_| check(request, |tokens| tokens.assimilator));
+        ready(either.map(|()| Self))
     }
 }
 
@@ -143,11 +137,11 @@ impl FromRequest for Reader {
     type Future = LocalBoxFuture<'static, Result<Self, HttpError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let admin = Admin::from_request(request, payload).into_inner();
+        let admin = check(request, |tokens| tokens.admin);
         let host = Host::from_request(request, payload);
         Box::pin(async move {
             match admin {
-                Ok(Admin) => Ok(Self::Admin),
+                Ok(()) => Ok(Self::Admin),
                 Err(_) => host.await.map(|Host(host)| Self::Host(host)),
             }
         })

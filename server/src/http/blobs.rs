@@ -1,7 +1,7 @@
 //! Blobs: read by hosts and users, uploaded by users.
 
 use super::{
-    AppState,
+    App, AppState, JsonResult,
     auth::{Admin, Reader},
     direct::url_term,
     error::HttpError,
@@ -48,7 +48,7 @@ fn digest(text: &str) -> Result<Digest, HttpError> {
     security(("host" = []), ("admin" = []))
 )]
 pub(super) async fn get(
-    app: web::Data<AppState>,
+    app: App,
     reader: Reader,
     path: web::Path<String>,
     request: HttpRequest,
@@ -150,13 +150,13 @@ const fn is_lost(error: &BlobError) -> bool {
     security(("admin" = []))
 )]
 pub(super) async fn put(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
     path: web::Path<String>,
     query: web::Query<Offset>,
     request: HttpRequest,
     body: web::Payload,
-) -> Result<web::Json<UploadState>, HttpError> {
+) -> JsonResult<UploadState> {
     let sha256 = digest(&path)?;
     let blob = BlobRef { sha256, bytes: declared_bytes(&request)? };
     app.shell.request(request::AuthorizePublish { blob }).await?;
@@ -170,11 +170,7 @@ pub(super) async fn put(
     Ok(web::Json(state))
 }
 
-async fn publish(
-    app: web::Data<AppState>,
-    name: UploadName,
-    blob: BlobRef,
-) -> Result<(), HttpError> {
+async fn publish(app: App, name: UploadName, blob: BlobRef) -> Result<(), HttpError> {
     let uploads = app.uploads.clone();
     let file = web::block(move || uploads.complete(name, blob)).await??;
     let published = app.blobs.publish(blob, &file).await;
@@ -192,17 +188,15 @@ async fn publish(
     get,
     path = "/v1/uploads/{sha256}",
     operation_id = "uploadState",
-    params(
-        ("sha256" = Digest, Path, description = "The blob."),
-    ),
+    params(("sha256" = Digest, Path, description = "The blob.")),
     responses((status = 200, description = "How far the upload is.", body = UploadState)),
     security(("admin" = []))
 )]
 pub(super) async fn upload_state(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
     path: web::Path<String>,
-) -> Result<web::Json<UploadState>, HttpError> {
+) -> JsonResult<UploadState> {
     let name = UploadName::Blob(digest(&path)?);
     let uploads = app.uploads.clone();
     let state = web::block(move || uploads.state(name)).await?.map(|(_, state)| state);
@@ -219,10 +213,10 @@ pub(super) async fn upload_state(
     security(("admin" = []))
 )]
 pub(super) async fn missing(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
     request: web::Json<MissingRequest>,
-) -> Result<web::Json<MissingAnswer>, HttpError> {
+) -> JsonResult<MissingAnswer> {
     let blobs = request.into_inner().blobs;
     let missing = app.shell.request(request::Missing { blobs }).await?;
     Ok(web::Json(MissingAnswer { missing }))
@@ -238,10 +232,10 @@ pub(super) async fn missing(
     security(("admin" = []))
 )]
 pub(super) async fn collect(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
     request: web::Json<CollectRequest>,
-) -> Result<web::Json<CollectAnswer>, HttpError> {
+) -> JsonResult<CollectAnswer> {
     // A task of its own: it ends even if the client hangs up.
     let collected = actix_web::rt::spawn(async move {
         let staging = app.blobs.store().staging();

@@ -1,10 +1,9 @@
 //! The checkpoints of leases, uploaded through the server.
 
 use super::{
-    AppState,
+    App, JsonResult,
     auth::Host,
     complete_uploads,
-    error::HttpError,
     schema::Bytes,
     uploads::{Offset, declared_bytes, declared_digest, receive},
 };
@@ -36,14 +35,14 @@ use sojourn_protocol::{
     security(("host" = []))
 )]
 pub(super) async fn put_checkpoint(
-    app: web::Data<AppState>,
+    app: App,
     Host(host): Host,
-    path: web::Path<u64>,
+    lease: web::Path<LeaseId>,
     query: web::Query<Offset>,
     request: HttpRequest,
     body: web::Payload,
-) -> Result<web::Json<UploadState>, HttpError> {
-    let lease = LeaseId(path.into_inner());
+) -> JsonResult<UploadState> {
+    let lease = *lease;
     let blob = BlobRef { sha256: declared_digest(&request)?, bytes: declared_bytes(&request)? };
     let bytes = blob.bytes;
     app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
@@ -62,18 +61,16 @@ pub(super) async fn put_checkpoint(
     path = "/v1/leases/{lease}/checkpoint",
     tag = "hosts",
     operation_id = "checkpointState",
-    params(
-        ("lease" = LeaseId, Path, description = "The lease."),
-    ),
+    params(("lease" = LeaseId, Path, description = "The lease.")),
     responses((status = 200, description = "How far the upload is.", body = UploadState)),
     security(("host" = []))
 )]
 pub(super) async fn checkpoint_state(
-    app: web::Data<AppState>,
+    app: App,
     Host(host): Host,
-    path: web::Path<u64>,
-) -> Result<web::Json<UploadState>, HttpError> {
-    let lease = LeaseId(path.into_inner());
+    lease: web::Path<LeaseId>,
+) -> JsonResult<UploadState> {
+    let lease = *lease;
     let uploads = app.uploads.clone();
     let state = web::block(move || uploads.state(UploadName::Lease(lease))).await?;
     let bytes = state.map_or(0, |(blob, _)| blob.bytes);

@@ -9,11 +9,7 @@ use sojourn_blobs::UploadName;
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
 
 /// Copies a lease's complete upload from the spool folder to the store, if there is one.
-pub(super) async fn stage(
-    app: &web::Data<AppState>,
-    lease: LeaseId,
-    blob: BlobRef,
-) -> Result<(), HttpError> {
+pub(super) async fn stage(app: &AppState, lease: LeaseId, blob: BlobRef) -> Result<(), HttpError> {
     let Some(staging) = app.staging.clone() else { return Ok(()) };
     let uploads = app.uploads.clone();
     // A task of its own: a copy that was begun ends even if the client hangs up.
@@ -29,7 +25,7 @@ pub(super) async fn stage(
 
 /// Whether assimilators can read this upload. Copies it to the store if it is only in the spool folder.
 pub(super) async fn is_whole(
-    app: &web::Data<AppState>,
+    app: &AppState,
     lease: LeaseId,
     blob: BlobRef,
 ) -> Result<bool, HttpError> {

@@ -8,7 +8,7 @@
 //! A delta that can't be used is refused, and the host sends the whole checkpoint.
 
 use super::{
-    AppState,
+    App, AppState, JsonResult,
     auth::Host,
     complete_uploads,
     error::HttpError,
@@ -75,14 +75,14 @@ impl Declared {
     security(("host" = []))
 )]
 pub(super) async fn put(
-    app: web::Data<AppState>,
+    app: App,
     Host(host): Host,
-    path: web::Path<u64>,
+    lease: web::Path<LeaseId>,
     query: web::Query<Offset>,
     request: HttpRequest,
     mut body: web::Payload,
-) -> Result<web::Json<UploadState>, HttpError> {
-    let lease = LeaseId(path.into_inner());
+) -> JsonResult<UploadState> {
+    let lease = *lease;
     let declared = match allowed(&app, host, lease, &request).await {
         Ok(declared) => declared,
         Err(error) => {
@@ -142,11 +142,7 @@ async fn unread(app: &AppState, base: Digest, error: BlobError) -> HttpError {
 }
 
 /// Decodes a complete delta to the lease's checkpoint. A delta that can't be used is deleted.
-async fn complete(
-    app: web::Data<AppState>,
-    lease: LeaseId,
-    declared: Declared,
-) -> Result<(), HttpError> {
+async fn complete(app: App, lease: LeaseId, declared: Declared) -> Result<(), HttpError> {
     let Declared { delta, base, result } = declared;
     let kib = to_usize(result.bytes >> 10).clamp(1, MAX_DECODING_KIB);
     // The semaphore is never closed.
@@ -194,18 +190,16 @@ fn decode(base: Named<'_>, encoded: &[u8], result: BlobRef) -> Result<Vec<u8>, D
     get,
     path = "/v1/leases/{lease}/checkpoint/delta",
     operation_id = "deltaState",
-    params(
-        ("lease" = LeaseId, Path, description = "The lease."),
-    ),
+    params(("lease" = LeaseId, Path, description = "The lease.")),
     responses((status = 200, description = "How far the upload of the delta is, or that the checkpoint is there.", body = UploadState)),
     security(("host" = []))
 )]
 pub(super) async fn state(
-    app: web::Data<AppState>,
+    app: App,
     Host(host): Host,
-    path: web::Path<u64>,
-) -> Result<web::Json<UploadState>, HttpError> {
-    let lease = LeaseId(path.into_inner());
+    lease: web::Path<LeaseId>,
+) -> JsonResult<UploadState> {
+    let lease = *lease;
     let uploads = app.uploads.clone();
     let found = web::block(move || {
         let state = |name| uploads.state(name);

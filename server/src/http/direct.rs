@@ -1,6 +1,6 @@
 //! URLs of the object store, with which hosts reach it themselves.
 
-use super::{AppState, auth::Host, error::HttpError};
+use super::{App, AppState, JsonResult, auth::Host, error::HttpError};
 use actix_web::web;
 use sojourn_blobs::{SignedPut, Staging};
 use sojourn_core::request;
@@ -27,21 +27,18 @@ pub(super) fn url_term(app: &AppState) -> Duration {
     path = "/v1/leases/{lease}/checkpoint/direct",
     tag = "hosts",
     operation_id = "directCheckpoint",
-    params(
-        ("lease" = LeaseId, Path, description = "The lease."),
-    ),
+    params(("lease" = LeaseId, Path, description = "The lease.")),
     request_body = DirectRequest,
     responses((status = 200, description = "The way.", body = DirectAnswer)),
     security(("host" = []))
 )]
 pub(super) async fn direct(
-    app: web::Data<AppState>,
+    app: App,
     Host(host): Host,
-    path: web::Path<u64>,
+    lease: web::Path<LeaseId>,
     request: web::Json<DirectRequest>,
-) -> Result<web::Json<DirectAnswer>, HttpError> {
-    let lease = LeaseId(path.into_inner());
-    let DirectRequest { checkpoint } = request.into_inner();
+) -> JsonResult<DirectAnswer> {
+    let (lease, checkpoint) = (*lease, request.checkpoint);
     let bytes = checkpoint.bytes;
     app.shell.request(request::AuthorizeUpload { host, lease, bytes }).await?;
     let Some(staging) = app.staging.as_ref().filter(|staging| staging.takes_uploads()) else {

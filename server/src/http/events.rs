@@ -1,6 +1,6 @@
 //! A job's events, as the journal has them.
 
-use super::{AppState, auth::Admin, error::HttpError};
+use super::{App, JsonResult, auth::Admin, error::HttpError};
 use actix_web::web;
 use sojourn_core::{JournalPosition, Record, request};
 use sojourn_protocol::{error::ErrorKind, ids::JobId, view::EventView};
@@ -34,16 +34,15 @@ pub(super) struct Page {
     security(("admin" = []))
 )]
 pub(super) async fn events(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
-    path: web::Path<u64>,
+    job: web::Path<JobId>,
     page: web::Query<Page>,
-) -> Result<web::Json<Vec<EventView>>, HttpError> {
-    let job = JobId(path.into_inner());
+) -> JsonResult<Vec<EventView>> {
     // A job that isn't there is told from one without events.
-    app.shell.request(request::GetJob { job }).await?;
+    app.shell.request(request::GetJob { job: *job }).await?;
     let limit = page.limit.unwrap_or(DEFAULT_EVENTS).min(MAX_EVENTS);
-    let records = app.shell.events(job, JournalPosition(page.after), limit).await?;
+    let records = app.shell.events(*job, JournalPosition(page.after), limit).await?;
     Ok(web::Json(records.into_iter().map(view).collect::<Result<_, _>>()?))
 }
 

@@ -1,6 +1,6 @@
 //! Whether the server lives, and how much it has received and sent.
 
-use super::{AppState, error::HttpError};
+use super::{App, JsonResult};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::api::Health;
@@ -13,7 +13,7 @@ use sojourn_protocol::api::Health;
     operation_id = "health",
     responses((status = 200, description = "The server lives.", body = Health))
 )]
-pub(super) async fn health(app: web::Data<AppState>) -> Result<web::Json<Health>, HttpError> {
+pub(super) async fn health(app: App) -> JsonResult<Health> {
     let totals = app.traffic.totals();
     let position = app.shell.request(request::GetPosition {}).await?;
     Ok(web::Json(Health {

@@ -1,7 +1,7 @@
 //! Hosts: enrolled by themselves, listed and revoked by operators.
 
 use super::{
-    AppState,
+    App, JsonResult,
     auth::{Admin, Enroller},
     error::HttpError,
 };
@@ -25,10 +25,10 @@ use sojourn_protocol::{
     security(("enrolment" = []))
 )]
 pub(super) async fn enrol(
-    app: web::Data<AppState>,
+    app: App,
     _: Enroller,
     request: web::Json<EnrolRequest>,
-) -> Result<web::Json<EnrolAnswer>, HttpError> {
+) -> JsonResult<EnrolAnswer> {
     let token = new_token().map_err(|error| HttpError::fault(&error))?;
     let token_sha256 = Digest::of(token.as_bytes());
     let name = request.into_inner().name;
@@ -44,11 +44,8 @@ pub(super) async fn enrol(
     responses((status = 200, description = "All hosts.", body = Vec<HostView>)),
     security(("admin" = []))
 )]
-pub(super) async fn all(
-    app: web::Data<AppState>,
-    _: Admin,
-) -> Result<web::Json<Vec<HostView>>, HttpError> {
-    Ok(web::Json(app.shell.request(request::GetHosts {}).await?))
+pub(super) async fn all(app: App, _: Admin) -> JsonResult<Vec<HostView>> {
+    app.answer(request::GetHosts {}).await
 }
 
 /// Ends a host's right to work; its leases go to others.
@@ -56,17 +53,10 @@ pub(super) async fn all(
     post,
     path = "/v1/hosts/{host}/revoke",
     operation_id = "revokeHost",
-    params(
-        ("host" = HostId, Path, description = "The host."),
-    ),
+    params(("host" = HostId, Path, description = "The host.")),
     responses((status = 200, description = "The host, revoked.", body = HostView)),
     security(("admin" = []))
 )]
-pub(super) async fn revoke(
-    app: web::Data<AppState>,
-    _: Admin,
-    path: web::Path<u64>,
-) -> Result<web::Json<HostView>, HttpError> {
-    let host = HostId(path.into_inner());
-    Ok(web::Json(app.shell.request(request::RevokeHost { host }).await?))
+pub(super) async fn revoke(app: App, _: Admin, host: web::Path<HostId>) -> JsonResult<HostView> {
+    app.answer(request::RevokeHost { host: *host }).await
 }

@@ -1,6 +1,6 @@
 //! Jobs: submitted, listed and controlled by users.
 
-use super::{AppState, auth::Admin, error::HttpError};
+use super::{App, JsonResult, auth::Admin, error::HttpError};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -26,17 +26,17 @@ const NO_TRAINER: &str = "`placement.merge.canary` needs a trainer on the server
     security(("admin" = []))
 )]
 pub(super) async fn submit(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
     request: web::Json<SubmitRequest>,
-) -> Result<web::Json<SubmitAnswer>, HttpError> {
+) -> JsonResult<SubmitAnswer> {
     let SubmitRequest { spec, data, again, nonce } = request.into_inner();
     let canary = spec.placement.merge.is_some_and(|merge| merge.canary.is_some());
     if canary && !app.has_trainer {
         return Err(HttpError::new(ErrorKind::Invalid, NO_TRAINER));
     }
     let (spec, data) = (Box::new(spec), Box::new(data));
-    Ok(web::Json(app.shell.request(request::Submit { spec, data, again, nonce }).await?))
+    app.answer(request::Submit { spec, data, again, nonce }).await
 }
 
 /// Ends a job.
@@ -44,19 +44,12 @@ pub(super) async fn submit(
     post,
     path = "/v1/jobs/{job}/cancel",
     operation_id = "cancelJob",
-    params(
-        ("job" = JobId, Path, description = "The job."),
-    ),
+    params(("job" = JobId, Path, description = "The job.")),
     responses((status = 200, description = "The job, cancelled.", body = JobView)),
     security(("admin" = []))
 )]
-pub(super) async fn cancel(
-    app: web::Data<AppState>,
-    _: Admin,
-    path: web::Path<u64>,
-) -> Result<web::Json<JobView>, HttpError> {
-    let job = JobId(path.into_inner());
-    Ok(web::Json(app.shell.request(request::Cancel { job }).await?))
+pub(super) async fn cancel(app: App, _: Admin, job: web::Path<JobId>) -> JsonResult<JobView> {
+    app.answer(request::Cancel { job: *job }).await
 }
 
 /// Lets a job stand still until it is resumed.
@@ -64,21 +57,18 @@ pub(super) async fn cancel(
     post,
     path = "/v1/jobs/{job}/pause",
     operation_id = "pauseJob",
-    params(
-        ("job" = JobId, Path, description = "The job."),
-    ),
+    params(("job" = JobId, Path, description = "The job.")),
     request_body = PauseRequest,
     responses((status = 200, description = "The job, paused.", body = JobView)),
     security(("admin" = []))
 )]
 pub(super) async fn pause(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
-    path: web::Path<u64>,
+    job: web::Path<JobId>,
     request: web::Json<PauseRequest>,
-) -> Result<web::Json<JobView>, HttpError> {
-    let (job, PauseRequest { now }) = (JobId(path.into_inner()), request.into_inner());
-    Ok(web::Json(app.shell.request(request::Pause { job, now }).await?))
+) -> JsonResult<JobView> {
+    app.answer(request::Pause { job: *job, now: request.now }).await
 }
 
 /// Lets a paused job go on.
@@ -86,19 +76,12 @@ pub(super) async fn pause(
     post,
     path = "/v1/jobs/{job}/resume",
     operation_id = "resumeJob",
-    params(
-        ("job" = JobId, Path, description = "The job."),
-    ),
+    params(("job" = JobId, Path, description = "The job.")),
     responses((status = 200, description = "The job as it goes on.", body = JobView)),
     security(("admin" = []))
 )]
-pub(super) async fn resume(
-    app: web::Data<AppState>,
-    _: Admin,
-    path: web::Path<u64>,
-) -> Result<web::Json<JobView>, HttpError> {
-    let job = JobId(path.into_inner());
-    Ok(web::Json(app.shell.request(request::Resume { job }).await?))
+pub(super) async fn resume(app: App, _: Admin, job: web::Path<JobId>) -> JsonResult<JobView> {
+    app.answer(request::Resume { job: *job }).await
 }
 
 /// Has a job's trials train for longer, also after its end.
@@ -106,21 +89,19 @@ pub(super) async fn resume(
     post,
     path = "/v1/jobs/{job}/extend",
     operation_id = "extendJob",
-    params(
-        ("job" = JobId, Path, description = "The job."),
-    ),
+    params(("job" = JobId, Path, description = "The job.")),
     request_body = ExtendRequest,
     responses((status = 200, description = "The job, extended.", body = JobView)),
     security(("admin" = []))
 )]
 pub(super) async fn extend(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
-    path: web::Path<u64>,
+    job: web::Path<JobId>,
     request: web::Json<ExtendRequest>,
-) -> Result<web::Json<JobView>, HttpError> {
-    let (job, ExtendRequest { epochs, trial }) = (JobId(path.into_inner()), request.into_inner());
-    Ok(web::Json(app.shell.request(request::Extend { job, epochs, trial }).await?))
+) -> JsonResult<JobView> {
+    let ExtendRequest { epochs, trial } = request.into_inner();
+    app.answer(request::Extend { job: *job, epochs, trial }).await
 }
 
 /// Changes whose turn a job is, and on how many hosts it may be.
@@ -128,21 +109,18 @@ pub(super) async fn extend(
     post,
     path = "/v1/jobs/{job}/placement",
     operation_id = "placeJob",
-    params(
-        ("job" = JobId, Path, description = "The job."),
-    ),
+    params(("job" = JobId, Path, description = "The job.")),
     request_body = PlacementRequest,
     responses((status = 200, description = "The job, placed so.", body = JobView)),
     security(("admin" = []))
 )]
 pub(super) async fn place(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
-    path: web::Path<u64>,
+    job: web::Path<JobId>,
     request: web::Json<PlacementRequest>,
-) -> Result<web::Json<JobView>, HttpError> {
-    let (job, placement) = (JobId(path.into_inner()), request.into_inner());
-    Ok(web::Json(app.shell.request(request::Place { job, placement }).await?))
+) -> JsonResult<JobView> {
+    app.answer(request::Place { job: *job, placement: request.into_inner() }).await
 }
 
 /// Takes trials back to an earlier state, as if they had not been trained since.
@@ -150,21 +128,18 @@ pub(super) async fn place(
     post,
     path = "/v1/jobs/{job}/rollback",
     operation_id = "rollbackJob",
-    params(
-        ("job" = JobId, Path, description = "The job."),
-    ),
+    params(("job" = JobId, Path, description = "The job.")),
     request_body = RollbackRequest,
     responses((status = 200, description = "The trials that were taken back, and to where.", body = Vec<RolledBack>)),
     security(("admin" = []))
 )]
 pub(super) async fn rollback(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
-    path: web::Path<u64>,
+    job: web::Path<JobId>,
     request: web::Json<RollbackRequest>,
-) -> Result<web::Json<Vec<RolledBack>>, HttpError> {
-    let (job, request) = (JobId(path.into_inner()), request.into_inner());
-    Ok(web::Json(app.shell.request(request::Rollback { job, request }).await?))
+) -> JsonResult<Vec<RolledBack>> {
+    app.answer(request::Rollback { job: *job, request: request.into_inner() }).await
 }
 
 /// Every job.
@@ -175,11 +150,8 @@ pub(super) async fn rollback(
     responses((status = 200, description = "All jobs.", body = Vec<JobView>)),
     security(("admin" = []))
 )]
-pub(super) async fn all(
-    app: web::Data<AppState>,
-    _: Admin,
-) -> Result<web::Json<Vec<JobView>>, HttpError> {
-    Ok(web::Json(app.shell.request(request::GetJobs {}).await?))
+pub(super) async fn all(app: App, _: Admin) -> JsonResult<Vec<JobView>> {
+    app.answer(request::GetJobs {}).await
 }
 
 /// A job with all that was submitted.
@@ -187,16 +159,10 @@ pub(super) async fn all(
     get,
     path = "/v1/jobs/{job}",
     operation_id = "job",
-    params(
-        ("job" = JobId, Path, description = "The job."),
-    ),
+    params(("job" = JobId, Path, description = "The job.")),
     responses((status = 200, description = "The job.", body = JobDetail)),
     security(("admin" = []))
 )]
-pub(super) async fn one(
-    app: web::Data<AppState>,
-    _: Admin,
-    path: web::Path<u64>,
-) -> Result<web::Json<JobDetail>, HttpError> {
-    Ok(web::Json(app.shell.request(request::GetJob { job: JobId(path.into_inner()) }).await?))
+pub(super) async fn one(app: App, _: Admin, job: web::Path<JobId>) -> JsonResult<JobDetail> {
+    app.answer(request::GetJob { job: *job }).await
 }

@@ -25,6 +25,7 @@ mod uploads;
 mod work;
 
 pub(crate) use app_state::AppState;
+use app_state::{App, JsonResult};
 pub(crate) use auth::Tokens;
 pub(crate) use protocol::check as protocol;
 pub(crate) use routes::routes;

@@ -1,6 +1,6 @@
 //! A job's trials: their state, their history, and evaluations outside the search.
 
-use super::{AppState, auth::Admin, error::HttpError};
+use super::{App, JsonResult, auth::Admin};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -15,18 +15,16 @@ use sojourn_protocol::{
     path = "/v1/jobs/{job}/trials",
     tag = "jobs",
     operation_id = "trials",
-    params(
-        ("job" = JobId, Path, description = "The job."),
-    ),
+    params(("job" = JobId, Path, description = "The job.")),
     responses((status = 200, description = "All its trials.", body = Vec<TrialView>)),
     security(("admin" = []))
 )]
 pub(super) async fn trials(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
-    path: web::Path<u64>,
-) -> Result<web::Json<Vec<TrialView>>, HttpError> {
-    Ok(web::Json(app.shell.request(request::GetTrials { job: JobId(path.into_inner()) }).await?))
+    job: web::Path<JobId>,
+) -> JsonResult<Vec<TrialView>> {
+    app.answer(request::GetTrials { job: *job }).await
 }
 
 /// All that is needed to train a trial again.
@@ -43,14 +41,12 @@ pub(super) async fn trials(
     security(("admin" = []))
 )]
 pub(super) async fn history(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
-    path: web::Path<(u64, u32)>,
-) -> Result<web::Json<TrialHistory>, HttpError> {
+    path: web::Path<(JobId, TrialId)>,
+) -> JsonResult<TrialHistory> {
     let (job, trial) = path.into_inner();
-    Ok(web::Json(
-        app.shell.request(request::GetHistory { job: JobId(job), trial: TrialId(trial) }).await?,
-    ))
+    app.answer(request::GetHistory { job, trial }).await
 }
 
 /// Evaluates a trial's best checkpoint outside the search; what is open or done already is given again.
@@ -68,14 +64,13 @@ pub(super) async fn history(
     security(("admin" = []))
 )]
 pub(super) async fn evaluate(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
-    path: web::Path<(u64, u32)>,
+    path: web::Path<(JobId, TrialId)>,
     request: web::Json<EvaluateRequest>,
-) -> Result<web::Json<EvaluationView>, HttpError> {
+) -> JsonResult<EvaluationView> {
     let (job, trial) = path.into_inner();
-    let (job, trial, split) = (JobId(job), TrialId(trial), request.split);
-    Ok(web::Json(app.shell.request(request::Evaluate { job, trial, split }).await?))
+    app.answer(request::Evaluate { job, trial, split: request.split }).await
 }
 
 /// Evaluations of a trial outside the search.
@@ -92,14 +87,10 @@ pub(super) async fn evaluate(
     security(("admin" = []))
 )]
 pub(super) async fn evaluations(
-    app: web::Data<AppState>,
+    app: App,
     _: Admin,
-    path: web::Path<(u64, u32)>,
-) -> Result<web::Json<Vec<EvaluationView>>, HttpError> {
+    path: web::Path<(JobId, TrialId)>,
+) -> JsonResult<Vec<EvaluationView>> {
     let (job, trial) = path.into_inner();
-    Ok(web::Json(
-        app.shell
-            .request(request::GetEvaluations { job: JobId(job), trial: TrialId(trial) })
-            .await?,
-    ))
+    app.answer(request::GetEvaluations { job, trial }).await
 }

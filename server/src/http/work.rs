@@ -1,6 +1,6 @@
 //! Requests of hosts: work, heartbeats, releases, results.
 
-use super::{AppState, auth::Host, complete_uploads, error::HttpError};
+use super::{App, JsonResult, auth::Host, complete_uploads};
 use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
@@ -23,12 +23,12 @@ use sojourn_protocol::{
     security(("host" = []))
 )]
 pub(super) async fn work(
-    app: web::Data<AppState>,
+    app: App,
     Host(host): Host,
     request: web::Json<WorkRequest>,
-) -> Result<web::Json<WorkAnswer>, HttpError> {
+) -> JsonResult<WorkAnswer> {
     let request = request.into_inner();
-    Ok(web::Json(app.shell.request(request::Ask { host, request }).await?))
+    app.answer(request::Ask { host, request }).await
 }
 
 /// A sign of life for the leases that a host holds.
@@ -42,12 +42,12 @@ pub(super) async fn work(
     security(("host" = []))
 )]
 pub(super) async fn heartbeat(
-    app: web::Data<AppState>,
+    app: App,
     Host(host): Host,
     request: web::Json<HeartbeatRequest>,
-) -> Result<web::Json<HeartbeatAnswer>, HttpError> {
+) -> JsonResult<HeartbeatAnswer> {
     let HeartbeatRequest { holding, reported } = request.into_inner();
-    Ok(web::Json(app.shell.request(request::Heartbeat { host, holding, reported }).await?))
+    app.answer(request::Heartbeat { host, holding, reported }).await
 }
 
 /// Gives leases back unfinished.
@@ -61,12 +61,12 @@ pub(super) async fn heartbeat(
     security(("host" = []))
 )]
 pub(super) async fn release(
-    app: web::Data<AppState>,
+    app: App,
     Host(host): Host,
     request: web::Json<ReleaseRequest>,
-) -> Result<web::Json<ReleaseAnswer>, HttpError> {
+) -> JsonResult<ReleaseAnswer> {
     let ReleaseRequest { leases, reason } = request.into_inner();
-    Ok(web::Json(app.shell.request(request::Release { host, leases, reason }).await?))
+    app.answer(request::Release { host, leases, reason }).await
 }
 
 /// Reports the end of a lease; a checkpoint has been uploaded before. The same report again gets the same answer.
@@ -80,10 +80,10 @@ pub(super) async fn release(
     security(("host" = []))
 )]
 pub(super) async fn report(
-    app: web::Data<AppState>,
+    app: App,
     Host(host): Host,
     request: web::Json<Report>,
-) -> Result<web::Json<ReportAnswer>, HttpError> {
+) -> JsonResult<ReportAnswer> {
     let report = request.into_inner();
     let uploaded = match &report.outcome {
         Outcome::Trained(trained) => {
@@ -92,5 +92,5 @@ pub(super) async fn report(
         }
         Outcome::Evaluated(_) | Outcome::Failed(_) => None,
     };
-    Ok(web::Json(app.shell.request(request::Report { host, report, uploaded }).await?))
+    app.answer(request::Report { host, report, uploaded }).await
 }
