@@ -1,6 +1,7 @@
 //! The loss check before a merge: a result's loss on held-out rows, compared with that of the current version.
 
 use crate::queue::Unit;
+use parking_lot::Mutex;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::Version,
@@ -16,7 +17,6 @@ use std::{
     future::pending,
     io,
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::runtime::Handle;
 
@@ -25,20 +25,18 @@ use tokio::runtime::Handle;
 pub struct Contents<'a> {
     /// Its name in a unit.
     pub blob: BlobRef,
-    /// What is in it.
+    /// Its contents.
     pub bytes: &'a [u8],
 }
 
 /// Why there is no loss.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum LossError {
-    /// No trainer can be started.
     #[error("no trainer can be started")]
     Trainer(#[from] SlotError),
-    /// A checkpoint or rows can't be written to its folder.
     #[error("a file for the trainer can't be written")]
     File(#[from] io::Error),
-    /// The trainer can't evaluate them.
     #[error("the trainer can't evaluate it: {0}")]
     Failed(String),
 }
@@ -85,7 +83,7 @@ impl Losses for Trainer {
             keep_every: None,
         };
         // After a panic half-way, the slot starts its trainer anew.
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.slot.lock();
         mean_loss(self.runtime.block_on(slot.run(request, |_| {}, pending(), full_pace()))?)
     }
 }
@@ -136,18 +134,13 @@ impl CanaryCheck {
             self.losses.loss(evaluation, &files)
         };
         let (version, current) = current;
-        let of_current = match self.known().filter(|(of, _)| *of == current.blob.sha256) {
+        let of_current = match self.known.lock().filter(|(of, _)| *of == current.blob.sha256) {
             Some((_, loss)) => loss,
             None => loss(version, current)?,
         };
-        *self.known() = Some((current.blob.sha256, of_current));
+        *self.known.lock() = Some((current.blob.sha256, of_current));
         let of_result = loss(unit.version, result)?;
         Ok(check_canary(canary.most, of_current, of_result).err())
-    }
-
-    fn known(&self) -> MutexGuard<'_, Option<(Digest, f64)>> {
-        // Each change is one assignment, so a poisoned lock holds a whole value.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -40,19 +40,14 @@ const LAST_OFFERS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Why a server gave no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum HttpQueueError {
     /// It can't be reached, or gives no answer that can be used.
     #[error(transparent)]
     Call(CallError),
     /// It refuses.
     #[error("`{server}` says: {error}")]
-    Refused {
-        /// Its address.
-        server: String,
-        /// Its reason.
-        error: ApiError,
-    },
-    /// Nobody wants the answer any more.
+    Refused { server: String, error: ApiError },
     #[error("this process is to end")]
     Stopping,
 }
@@ -103,7 +98,7 @@ impl HttpQueue {
     /// Is the token an assimilator's? A token that may only look can't renew a claim that doesn't exist.
     ///
     /// # Errors
-    /// That of the last server.
+    /// The error of the last server.
     pub async fn check(&self) -> Result<(), HttpQueueError> {
         let (path, request) = ("v1/assimilations/0/renew", RenewRequest { claim: ClaimId(0) });
         self.post::<OfferAnswer>(path, &request, CALL_TIMEOUT).await.map(drop)
@@ -112,7 +107,7 @@ impl HttpQueue {
     /// How much there is to assimilate.
     ///
     /// # Errors
-    /// That of the last server.
+    /// The error of the last server.
     pub async fn view(&self) -> Result<AssimilationsView, HttpQueueError> {
         let get = Get::new("v1/assimilations").within(CALL_TIMEOUT);
         Ok(self.http.call(get, RetryPolicy::Never).await?)

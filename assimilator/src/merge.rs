@@ -8,6 +8,7 @@ use crate::{
     queue::Unit,
 };
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sojourn_blobs::{BlobError, BlobStore, HashedBytes};
 use sojourn_model::{CheckpointLayout, ModelError, base_checkpoint};
 use sojourn_protocol::{
@@ -15,11 +16,7 @@ use sojourn_protocol::{
     unit::{Base, Canary, Merge},
 };
 use sojourn_rules::{Arrival, MergeError, Merger, Refusal, Spare, Update};
-use std::{
-    error::Error,
-    io,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{error::Error, io};
 use tokio::runtime::Handle;
 
 /// Why there is no merged version.
@@ -115,13 +112,13 @@ impl VersionMerger {
             arrival: Arrival::of(merge, unit.hop.start.epoch),
             position: merge.position,
         };
-        let spare = std::mem::take(&mut self.cache().spare);
+        let spare = std::mem::take(&mut self.cache.lock().spare);
         let made = merger.merge_over(&update, spare)?.made;
         drop((base, current, state));
         let name = |bytes: Vec<u8>| HashedBytes::of(Bytes::from(bytes));
         let (checkpoint, state) = rayon::join(|| name(made.checkpoint), || name(made.state));
         let files = MergedVersion { checkpoint, state };
-        let mut cache = self.cache();
+        let mut cache = self.cache.lock();
         if let Some(before) = cache.last.replace(files.clone()) {
             cache.spare = before.into_spare();
         }
@@ -172,16 +169,11 @@ impl VersionMerger {
     }
 
     fn read(&self, blob: BlobRef) -> Result<Bytes, VersionError> {
-        let known = self.cache().last.as_ref().and_then(|last| last.find(blob.sha256));
+        let known = self.cache.lock().last.as_ref().and_then(|last| last.find(blob.sha256));
         match known {
             Some(bytes) => Ok(bytes),
             None => Ok(self.runtime.block_on(self.blobs.bytes(blob.sha256))?),
         }
-    }
-
-    fn cache(&self) -> MutexGuard<'_, MergeCache> {
-        // Each change is one assignment, so a poisoned lock holds a whole value.
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -46,27 +46,20 @@ pub struct ProcessConfig {
 /// Why a process can't assimilate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum ProcessError {
     /// No server answers, or it refuses.
     #[error(transparent)]
     Server(#[from] HttpQueueError),
-    /// The blobs lie in the server's own folder, which no other process reaches.
     #[error(
         "the server keeps its blobs in its own folder, which no other process reaches: start it with `--blobs URL`"
     )]
     OwnFolder,
-    /// The server keeps its blobs in another store.
     #[error("the server's blobs are at `{of_server}`, not at `{given}`")]
-    OtherBlobs {
-        /// As the server says.
-        of_server: String,
-        /// As this process was told.
-        given: String,
-    },
+    OtherBlobs { of_server: String, given: String },
     /// The blobs can't be reached.
     #[error(transparent)]
     Blobs(#[from] ConnectError),
-    /// The system starts no threads.
     #[error("the system refused")]
     System(#[source] io::Error),
 }

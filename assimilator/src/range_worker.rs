@@ -10,6 +10,7 @@ use crate::{
     upload_source::{SourceError, UploadSource},
 };
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use sojourn_blobs::{BlobError, BlobStore};
 use sojourn_codec::ranges::{Piece, pack};
@@ -24,10 +25,7 @@ use sojourn_rules::{Arrival, ByteSpan, Decision, Merger, Pieces};
 use std::{
     ops::Range,
     process,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
 use tokio::runtime::Handle;
@@ -208,7 +206,7 @@ impl RangeWorker {
         if let Base::Checkpoint { blob, .. } = base {
             return self.read_blob(blob, place);
         }
-        let mut initial = self.initial.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut initial = self.initial.lock();
         let known = initial.as_ref().filter(|(of, made, _)| {
             *made == base && (of.hop.job, of.hop.trial) == (unit.hop.job, unit.hop.trial)
         });

@@ -4,14 +4,9 @@ use crate::{
     pipeline::{Assimilator, Step},
     queue::Queue,
 };
+use parking_lot::{Condvar, Mutex};
 use sojourn_http::Backoff;
-use std::{
-    fmt, io,
-    ops::RangeInclusive,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::{fmt, io, ops::RangeInclusive, sync::Arc, thread::JoinHandle, time::Duration};
 
 /// Ceilings of the first and the longest pause after an error, for a thread that isn't notified before.
 const FIRST_PAUSE: Duration = Duration::from_millis(400);
@@ -51,7 +46,7 @@ struct SignalState {
     is_stopping: bool,
 }
 
-/// What a thread does next.
+/// The next step of a thread.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// Look for work.
@@ -66,14 +61,10 @@ impl WorkSignal {
         Self { min, max, state, changed: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, SignalState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notifies one thread; a busy one looks again before it waits. True where one more thread should be started, which
     /// is counted as running already.
     fn notify(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.pending = (state.pending + 1).min(self.max);
         let is_short =
             state.pending > state.waiting && state.running < self.max && !state.is_stopping;
@@ -85,20 +76,20 @@ impl WorkSignal {
 
     /// Notifies all waiting threads; no thread is started.
     fn notify_waiting(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.pending = state.pending.max(state.waiting);
         drop(state);
         self.changed.notify_all();
     }
 
     fn stop(&self) {
-        self.state().is_stopping = true;
+        self.state.lock().is_stopping = true;
         self.changed.notify_all();
     }
 
     /// A thread that doesn't wait looks for work. It takes one notification, if there is one.
     fn look(&self) -> Next {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_stopping {
             state.running -= 1;
             return Next::End;
@@ -110,17 +101,13 @@ impl WorkSignal {
     /// Waits for a notification that no other thread has taken, or the end. With a `pause`, a thread looks again after
     /// that; without one, it ends after [`IDLE_TIMEOUT`] where it isn't needed.
     fn wait(&self, pause: Option<Duration>) -> Next {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.waiting += 1;
         loop {
             let is_quiet = |state: &mut SignalState| state.pending == 0 && !state.is_stopping;
             let limit = pause.unwrap_or(IDLE_TIMEOUT);
-            let waited = self.changed.wait_timeout_while(state, limit, is_quiet);
-            let has_timed_out;
-            (state, has_timed_out) = {
-                let (state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-                (state, waited.timed_out())
-            };
+            let has_timed_out =
+                self.changed.wait_while_for(&mut state, is_quiet, limit).timed_out();
             let is_spare = has_timed_out && pause.is_none() && state.running > self.min;
             if state.is_stopping || is_spare {
                 state.waiting -= 1;
@@ -167,7 +154,7 @@ impl Workers {
         if self.signal.notify()
             && let Err(error) = self.start_thread()
         {
-            self.signal.state().running -= 1;
+            self.signal.state.lock().running -= 1;
             tracing::warn!(%error, "another assimilator thread can't be started");
         }
     }
@@ -180,13 +167,13 @@ impl Workers {
     /// Threads that run now.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.signal.state().running
+        self.signal.state.lock().running
     }
 
     /// Stops each thread after its current unit, and waits for that.
     pub fn stop(&self) {
         self.signal.stop();
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = self.threads.lock();
         for thread in threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("an assimilator thread panicked");
@@ -196,7 +183,7 @@ impl Workers {
 
     fn start_thread(&self) -> io::Result<()> {
         let thread = (self.start)()?;
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = self.threads.lock();
         threads.retain(|thread| !thread.is_finished());
         threads.push(thread);
         Ok(())
@@ -235,15 +222,15 @@ mod tests {
     fn a_thread_is_started_when_notifications_exceed_waiting_threads() {
         let signal = WorkSignal::new(1, 3);
         // The running thread waits: it is enough for one notification, not for two.
-        signal.state().waiting = 1;
+        signal.state.lock().waiting = 1;
         assert!(!signal.notify());
         assert!(signal.notify());
         assert!(signal.notify());
         assert!(!signal.notify(), "there are as many as there may be");
-        assert_eq!(signal.state().running, 3);
+        assert_eq!(signal.state.lock().running, 3);
         for pending in [2, 1, 0, 0] {
             assert_eq!(signal.look(), Next::Look);
-            assert_eq!(signal.state().pending, pending);
+            assert_eq!(signal.state.lock().pending, pending);
         }
         signal.stop();
         assert_eq!((signal.look(), signal.wait(None)), (Next::End, Next::End));
@@ -254,9 +241,9 @@ mod tests {
     fn notify_waiting_starts_no_thread() {
         let signal = WorkSignal::new(1, 3);
         for (waiting, pending) in [(0, 0), (2, 2), (2, 2)] {
-            signal.state().waiting = waiting;
+            signal.state.lock().waiting = waiting;
             signal.notify_waiting();
-            let state = signal.state();
+            let state = signal.state.lock();
             assert_eq!((state.pending, state.running), (pending, 1));
         }
     }
@@ -267,7 +254,7 @@ mod tests {
         signal.notify();
         assert_eq!(signal.wait(None), Next::Look);
         assert_eq!(signal.wait(Some(Duration::from_millis(1))), Next::Look, "the pause is over");
-        let state = signal.state();
+        let state = signal.state.lock();
         assert_eq!((state.waiting, state.pending), (0, 0));
     }
 }

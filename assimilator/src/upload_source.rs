@@ -8,11 +8,11 @@ use tokio::runtime::Handle;
 
 /// Why an upload can't be read.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum SourceError {
     /// It is gone, or its bytes aren't those that were acknowledged.
     #[error("{0}")]
     Lost(String),
-    /// It can't be read now.
     #[error("the upload can't be read")]
     Unreadable(#[source] Box<dyn Error + Send + Sync>),
 }

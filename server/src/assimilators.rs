@@ -2,6 +2,7 @@
 //! is work, and share large merges.
 
 use crate::range_merges::{News, RangeMerges};
+use parking_lot::{Mutex, RwLock};
 use sojourn_protocol::{
     assimilation::{AssimilatorView, Offer},
     ids::LeaseId,
@@ -12,7 +13,7 @@ use sojourn_protocol::{
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::{sync::watch, time::timeout_at};
@@ -116,13 +117,13 @@ impl Assimilators {
 
     /// Has the threads of this process told of work, until [`Assimilators::stop`].
     pub(crate) fn attach(&self, threads: Arc<dyn AssimilationThreads>) {
-        *self.threads.write().unwrap_or_else(PoisonError::into_inner) = Some(threads);
+        *self.threads.write() = Some(threads);
     }
 
     /// The core has ended: requests that wait are answered, and the threads end. Blocks until they have.
     pub(crate) fn stop(&self) {
         self.notify_processes();
-        let threads = self.threads.write().unwrap_or_else(PoisonError::into_inner).take();
+        let threads = self.threads.write().take();
         if let Some(threads) = threads {
             threads.stop();
         }
@@ -135,14 +136,14 @@ impl Assimilators {
     }
 
     fn local(&self) -> Option<Arc<dyn AssimilationThreads>> {
-        self.threads.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.threads.read().clone()
     }
 
     /// Notes that a process asked, and got so many units.
     pub(crate) fn heard(&self, name: &str, taken: u64) {
         let name: String = name.chars().take(MAX_NAME_CHARS).collect();
         let now = Instant::now();
-        let mut heard = self.all();
+        let mut heard = self.heard.lock();
         heard.retain(|_, one| now.duration_since(one.at) < SILENCE_TIMEOUT);
         if heard.len() < MAX_ASSIMILATORS || heard.contains_key(&name) {
             let one = heard.entry(name).or_insert(Heard { at: now, taken: 0 });
@@ -153,7 +154,7 @@ impl Assimilators {
     /// The processes that were heard of lately, by name.
     pub(crate) fn view(&self) -> Vec<AssimilatorView> {
         let silent = |one: &Heard| Millis(u64::saturating_from(one.at.elapsed().as_millis()));
-        let heard = self.all();
+        let heard = self.heard.lock();
         let view = heard.iter().filter(|(_, one)| one.at.elapsed() < SILENCE_TIMEOUT);
         view.map(|(name, one)| AssimilatorView {
             name: name.clone(),
@@ -161,10 +162,6 @@ impl Assimilators {
             taken: one.taken,
         })
         .collect()
-    }
-
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Heard>> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

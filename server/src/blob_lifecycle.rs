@@ -10,19 +10,14 @@
 //! decides what happens to a blob.
 
 use crate::shell::ShellHandle;
+use parking_lot::Mutex;
 use sojourn_blobs::{BlobError, BlobStore};
 use sojourn_core::{BlobStatus, Command, request};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     error::{ApiError, ErrorKind},
 };
-use std::{
-    collections::BTreeSet,
-    ops::Not as _,
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, ops::Not as _, path::Path, sync::Arc, time::Duration};
 
 /// The pause before a failed deletion is retried.
 const DELETE_RETRY_INTERVAL: Duration = Duration::from_secs(30);
@@ -68,7 +63,7 @@ impl BlobLifecycle {
 
     /// Deletes a blob that the core has doomed. Retries until it is deleted, or the core wants it again.
     pub(crate) async fn delete(&self, blob: Digest) {
-        if !self.deleting().insert(blob) {
+        if !self.deleting.lock().insert(blob) {
             return;
         }
         while !self.try_delete(blob).await {
@@ -80,14 +75,14 @@ impl BlobLifecycle {
     async fn try_delete(&self, blob: Digest) -> bool {
         let _hold = self.store.hold(blob).await;
         // A later request to delete it waits for the hold and looks again.
-        self.deleting().remove(&blob);
+        self.deleting.lock().remove(&blob);
         let deleted = match self.shell.request(request::GetBlobStatus { blob }).await {
             Ok(Some(BlobStatus::Doomed)) => self.store.delete(blob).await,
             // It was published again, or is gone already.
             Ok(_) => return true,
             Err(error) => {
                 tracing::warn!(%blob, %error, "a deletion waits for the core");
-                return self.deleting().insert(blob).not();
+                return self.deleting.lock().insert(blob).not();
             }
         };
         match deleted {
@@ -99,7 +94,7 @@ impl BlobLifecycle {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%blob, error, "a blob could not be deleted; trying again");
                 // Another task that waits for the hold may do it.
-                self.deleting().insert(blob).not()
+                self.deleting.lock().insert(blob).not()
             }
         }
     }
@@ -126,10 +121,6 @@ impl BlobLifecycle {
         };
         self.shell.tell(Command::Lost { blob });
         ApiError::new(ErrorKind::NotFound, format!("blob `{blob}` {what}"))
-    }
-
-    fn deleting(&self) -> MutexGuard<'_, BTreeSet<Digest>> {
-        self.deleting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -74,11 +74,11 @@ impl ServeConfig {
 /// Why the server can't start or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum ServeError {
     /// The data folder can't be used.
     #[error(transparent)]
     Folder(#[from] DataFolderError),
-    /// The state can't be recovered.
     #[error("can't go on from the data folder's journal")]
     Shell(#[from] ShellError),
     /// The tokens can't be read or written.
@@ -96,19 +96,10 @@ pub enum ServeError {
     /// The uploads can't be used.
     #[error(transparent)]
     Uploads(#[from] UploadError),
-    /// Something listens there already.
     #[error("another program listens on {0}: give another address or port")]
     AddressInUse(SocketAddr),
-    /// The address can't be listened on.
     #[error("can't listen on {address}")]
-    Listen {
-        /// Which.
-        address: SocketAddr,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// The system gives no threads or signals.
+    Listen { address: SocketAddr, source: io::Error },
     #[error("the system refused")]
     System(#[source] io::Error),
     /// The core's thread has ended by a fault of the program.
@@ -130,7 +121,7 @@ pub enum Transport {
     },
 }
 
-/// What a server that has started says to people: where it is and how to join.
+/// The facts that a started server prints: its address, and how machines join.
 #[derive(Debug, Clone)]
 pub struct ServeReady {
     /// Where it listens.
@@ -143,7 +134,7 @@ pub struct ServeReady {
     pub admin_token_file: PathBuf,
     /// Whether this is the active server; otherwise it stands by for that one.
     pub active: bool,
-    /// What a power cut could lose of the journal, where the durability was chosen.
+    /// The events that a power cut could lose, in words, where the durability was chosen.
     pub journal: Option<String>,
 }
 

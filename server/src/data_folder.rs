@@ -1,8 +1,8 @@
 //! The server's data folder: its lock and its files.
 
-use sojourn_files::{Access, Durability};
+use sojourn_files::{Access, Durability, if_exists, try_lock};
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -11,29 +11,25 @@ use std::{
 /// Why the data folder can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum DataFolderError {
-    /// Another server has it.
     #[error("another server uses the data folder `{}`", .0.display())]
     InUse(PathBuf),
-    /// A file in it could not be used.
     #[error("can't use `{}`", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// The system gives no random numbers for tokens.
+    File { path: PathBuf, source: io::Error },
     #[error("the system gives no random numbers")]
-    Chance(#[source] getrandom::Error),
+    NoRandomness(#[source] getrandom::Error),
+}
+
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> DataFolderError {
+    |source| DataFolderError::File { path: path.to_owned(), source }
 }
 
 /// A data folder that this process has locked, until it is dropped.
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
-    /// Locked while it is open. The system unlocks it even if the process is killed.
+    /// Locked while it is open.
     _lock: File,
 }
 
@@ -43,27 +39,16 @@ impl DataFolder {
     /// # Errors
     /// [`DataFolderError::InUse`], or where it can't be made or written.
     pub fn take(root: &Path) -> Result<Self, DataFolderError> {
-        let error = |path: &Path| {
-            let path = path.to_owned();
-            |source| DataFolderError::File { path, source }
-        };
-        fs::create_dir_all(root).map_err(error(root))?;
+        fs::create_dir_all(root).map_err(file_error(root))?;
         let path = root.join("lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(&path);
-        let lock = lock.map_err(error(&path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DataFolderError::InUse(root.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(DataFolderError::File { path, source }),
-        }
+        let Some(lock) = try_lock(&path).map_err(file_error(&path))? else {
+            return Err(DataFolderError::InUse(root.to_owned()));
+        };
         let folder = Self { root: root.to_owned(), _lock: lock };
         // An address of an earlier run must not pass for this one's.
-        match fs::remove_file(folder.address_file()) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(DataFolderError::File { path: folder.address_file(), source })
-            }
-            _ => Ok(folder),
-        }
+        let address = folder.address_file();
+        if_exists(fs::remove_file(&address)).map_err(file_error(&address))?;
+        Ok(folder)
     }
 
     /// The journal's file.
@@ -121,13 +106,11 @@ impl DataFolder {
     /// # Errors
     /// Where the file can't be read or written.
     pub fn token(&self, file: &Path) -> Result<String, DataFolderError> {
-        match fs::read_to_string(file) {
-            Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(DataFolderError::File { path: file.to_owned(), source })
-            }
+        let text = if_exists(fs::read_to_string(file)).map_err(file_error(file))?;
+        match text.as_deref().map(str::trim) {
+            Some(token) if !token.is_empty() => Ok(token.to_owned()),
             _ => {
-                let token = new_token().map_err(DataFolderError::Chance)?;
+                let token = new_token().map_err(DataFolderError::NoRandomness)?;
                 self.set_token(file, &token)?;
                 Ok(token)
             }
@@ -145,7 +128,7 @@ impl DataFolder {
     /// Replaces a file. Only its owner can read it.
     fn write_whole(&self, path: &Path, text: &str) -> Result<(), DataFolderError> {
         sojourn_files::write(path, text.as_bytes(), Access::Owner, Durability::Synced)
-            .map_err(|source| DataFolderError::File { path: path.to_owned(), source })
+            .map_err(file_error(path))
     }
 }
 

@@ -12,14 +12,13 @@ const BATCH: usize = 2_000;
 /// Why a journal was not copied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum MigrateError {
     /// One of the two was refused.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// One of the two can't be replayed.
     #[error("the state can't be brought back from the journal")]
     State(#[from] ShellError),
-    /// The target isn't empty.
     #[error("there is a journal already, up to position {}: name an empty place", .0.0)]
     NotEmpty(JournalPosition),
     /// The copy differs from the original: its storage is at fault.

@@ -4,6 +4,7 @@
 //! has just started knows them too. The merge of a silent leader is dropped; its unit is assimilated again when its claim
 //! expires.
 
+use parking_lot::{Mutex, MutexGuard};
 use sojourn_protocol::{
     assimilation::{AssimilationUnit, Offer},
     ids::LeaseId,
@@ -13,7 +14,6 @@ use sojourn_protocol::{
 };
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 use tokio::sync::watch;
@@ -126,7 +126,7 @@ impl RangeMerges {
 
     /// The merges of leaders that were heard of lately.
     fn all(&self, now: Instant) -> MutexGuard<'_, BTreeMap<LeaseId, RangeMerge>> {
-        let mut merges = self.merges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut merges = self.merges.lock();
         merges.retain(|_, merge| now.saturating_duration_since(merge.heard) < LEADER_TIMEOUT);
         merges
     }

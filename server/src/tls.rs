@@ -1,5 +1,6 @@
 //! The server's certificate and key: read from PEM files, checked, and read again when they change.
 
+use parking_lot::Mutex;
 use rustls::{
     ServerConfig,
     crypto::ring::{default_provider, sign::any_supported_type},
@@ -12,7 +13,7 @@ use std::{
     fmt, fs, io,
     net::IpAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 use webpki::{EndEntityCert, KeyUsage};
@@ -34,60 +35,25 @@ pub struct TlsFiles {
 /// Why TLS can't be served with these files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum TlsError {
-    /// A file can't be read.
     #[error("can't read `{}`", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file doesn't hold what it should.
+    File { path: PathBuf, source: io::Error },
     #[error("`{}` holds no {what}: a section that begins with `-----BEGIN {label}` is wanted", path.display())]
-    Empty {
-        /// Which.
-        path: PathBuf,
-        /// The missing section.
-        what: &'static str,
-        /// How the section's first line would end.
-        label: &'static str,
-    },
-    /// A section of a file can't be understood.
+    Empty { path: PathBuf, what: &'static str, label: &'static str },
     #[error("`{}`, line {line}: the {what} can't be understood ({reason})", path.display())]
-    Section {
-        /// Which file.
-        path: PathBuf,
-        /// Where the section begins, from 1.
-        line: usize,
-        /// The kind of the section.
-        what: &'static str,
-        /// The reason.
-        reason: String,
-    },
+    Section { path: PathBuf, line: usize, what: &'static str, reason: String },
     /// The key can be read only with a passphrase.
     #[error(
         "`{}`, line {line}: the key is encrypted; write it without a passphrase: \
          `openssl pkey -in {} -out FILE`", path.display(), path.display()
     )]
-    Encrypted {
-        /// Which file.
-        path: PathBuf,
-        /// Where it says so, from 1.
-        line: usize,
-    },
-    /// The key is another certificate's.
+    Encrypted { path: PathBuf, line: usize },
     #[error(
         "the key in `{}` doesn't belong to the first certificate in `{}`", key.display(),
         certificate.display()
     )]
-    Mismatch {
-        /// The certificate's file.
-        certificate: PathBuf,
-        /// The key's file.
-        key: PathBuf,
-    },
-    /// The TLS library refuses.
+    Mismatch { certificate: PathBuf, key: PathBuf },
     #[error("TLS can't be set up")]
     SetUp(#[source] rustls::Error),
 }
@@ -232,7 +198,7 @@ impl Certificates {
     /// A name that the certificate has, for an address at which people find the server: `address` itself
     /// where it is in there; `None` where no name is of use.
     pub(crate) fn name(&self, address: IpAddr) -> Option<String> {
-        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = self.served.lock();
         let certificate = EndEntityCert::try_from(served.key.cert.first()?).ok()?;
         let by_address = ServerName::from(address);
         if certificate.verify_is_valid_for_subject_name(&by_address).is_ok() {
@@ -243,7 +209,7 @@ impl Certificates {
 
     /// The certificate's file, where it signed itself.
     pub(crate) fn own_authority(&self) -> Option<PathBuf> {
-        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = self.served.lock();
         let certificate = EndEntityCert::try_from(served.key.cert.first()?).ok()?;
         let file = &self.files.certificate;
         (certificate.issuer() == certificate.subject())
@@ -252,7 +218,7 @@ impl Certificates {
 
     /// The certificate to show, from files that were looked at not long ago.
     fn current(&self) -> Arc<CertifiedKey> {
-        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut served = self.served.lock();
         if served.looked.elapsed() >= self.files.look_every {
             served.looked = Instant::now();
             if let Err(error) = self.look(&mut served) {

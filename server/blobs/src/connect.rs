@@ -25,6 +25,7 @@ const REQUEST_TIMEOUT: &str = "120 seconds";
 /// Why a store can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum ConnectError {
     /// The URL names no store of a known kind.
     #[error(
@@ -32,24 +33,10 @@ pub enum ConnectError {
          file:///FOLDER; keys and endpoints come from the environment"
     )]
     Url(String),
-    /// The settings don't make a store.
     #[error("the settings for `{url}` can't be used")]
-    Settings {
-        /// Which store.
-        url: String,
-        /// The store's own error.
-        #[source]
-        source: object_store::Error,
-    },
-    /// The probe failed.
+    Settings { url: String, source: object_store::Error },
     #[error("the blob store `{url}` can't be used")]
-    Probe {
-        /// Which store.
-        url: String,
-        /// Why.
-        #[source]
-        source: ProbeError,
-    },
+    Probe { url: String, source: ProbeError },
     /// The folder can't be used.
     #[error(transparent)]
     Folder(BlobError),

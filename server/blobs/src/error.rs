@@ -7,62 +7,29 @@ use std::{io, path::PathBuf};
 /// Why a blob could not be read or stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum BlobError {
-    /// The store has no such blob.
     #[error("no blob `{0}` in the store")]
     Missing(Digest),
     /// The stored bytes don't have the blob's digest. The blob must be published again.
     #[error("the stored bytes of blob `{blob}` were altered or truncated: they are `{found}`")]
-    Altered {
-        /// Its name.
-        blob: Digest,
-        /// The digest of the stored bytes.
-        found: Digest,
-    },
-    /// The stored bytes ended while they were read.
+    Altered { blob: Digest, found: Digest },
     #[error("the stored bytes of blob `{0}` became fewer while they were read")]
     Shortened(Digest),
-    /// The file to publish isn't the blob.
     #[error(
         "the file to publish as blob `{}` ({} bytes) is `{found}` ({bytes} bytes)",
         blob.sha256,
         blob.bytes
     )]
-    Unverified {
-        /// The blob that it should be.
-        blob: BlobRef,
-        /// The digest of the file.
-        found: Digest,
-        /// The size of the file.
-        bytes: u64,
-    },
-    /// The range doesn't lie in the blob.
+    Unverified { blob: BlobRef, found: Digest, bytes: u64 },
     #[error("range {start}..{end} is outside blob `{blob}` of {bytes} bytes")]
-    Range {
-        /// The blob.
-        blob: Digest,
-        /// Its size.
-        bytes: u64,
-        /// First byte asked for.
-        start: u64,
-        /// Byte after the last asked for.
-        end: u64,
-    },
-    /// The disk is full.
+    Range { blob: Digest, bytes: u64, start: u64, end: u64 },
     #[error("no space left for blobs")]
     Full,
-    /// The store failed.
     #[error("the blob store failed")]
     Store(#[source] object_store::Error),
-    /// A file could not be used.
     #[error("can't use `{}`", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 impl BlobError {
@@ -91,58 +58,29 @@ const fn full(kind: io::ErrorKind) -> bool {
 /// Why an upload did not go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum UploadError {
-    /// The bytes don't begin where the stored ones end.
     #[error("the upload goes on at byte {held}, not at {given}")]
-    WrongOffset {
-        /// Bytes that are stored.
-        held: u64,
-        /// Where the caller began.
-        given: u64,
-    },
+    WrongOffset { held: u64, given: u64 },
     /// More bytes than were declared. The upload was deleted.
     #[error("more bytes than the declared {declared}")]
-    TooLarge {
-        /// The declared size.
-        declared: u64,
-    },
+    TooLarge { declared: u64 },
     /// All bytes are there, and they don't have the declared digest. The upload was deleted.
     #[error("the bytes have digest `{found}`, not the declared `{declared}`")]
-    DigestMismatch {
-        /// The declared digest.
-        declared: Digest,
-        /// The digest of the bytes that came.
-        found: Digest,
-    },
-    /// The body isn't valid zstd.
+    DigestMismatch { declared: Digest, found: Digest },
     #[error("the body is no valid zstd stream")]
     Undecodable(#[source] io::Error),
-    /// Another request has taken this upload over, or it was removed.
     #[error("another request has taken over the upload of {0}")]
     TakenOver(UploadName),
-    /// The upload isn't there, isn't complete, or is of another blob.
     #[error("there is no complete upload of {name} with digest `{blob}`")]
-    NotComplete {
-        /// Which upload.
-        name: UploadName,
-        /// The blob that was looked for.
-        blob: Digest,
-    },
-    /// The disk is full. Bytes that were stored before are still there.
+    NotComplete { name: UploadName, blob: Digest },
     #[error("no space left for uploads")]
     Full,
     /// The object store failed. Its objects are still there.
     #[error(transparent)]
     Store(BlobError),
-    /// A file could not be used.
     #[error("can't use `{}`", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 impl UploadError {

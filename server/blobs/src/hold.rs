@@ -3,11 +3,10 @@
 //! A publish has two steps: the store gets the blob, and the core hears of it. So has a deletion. Both steps are done under
 //! one hold, so that publish and deletion never interleave.
 
-use crate::lock::lock;
 use sojourn_protocol::digest::Digest;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex as Table, Weak},
+    sync::{Arc, Weak},
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -21,7 +20,7 @@ pub struct Hold {
 /// The holds of one store. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Holds {
-    table: Arc<Table<HashMap<Digest, Weak<Mutex<()>>>>>,
+    table: Arc<parking_lot::Mutex<HashMap<Digest, Weak<Mutex<()>>>>>,
 }
 
 impl Holds {
@@ -31,7 +30,7 @@ impl Holds {
     }
 
     fn mutex(&self, blob: Digest) -> Arc<Mutex<()>> {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         if let Some(held) = table.get(&blob).and_then(Weak::upgrade) {
             return held;
         }

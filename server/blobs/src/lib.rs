@@ -29,7 +29,6 @@ mod disk;
 mod error;
 mod hashed_bytes;
 mod hold;
-mod lock;
 mod object_times;
 mod objects;
 mod probe;

@@ -17,23 +17,18 @@ const CONTENT: &str = "Sojourn tries whether it can use this store.";
 /// Why a store can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum ProbeError {
-    /// The bucket doesn't exist.
     #[error("there is no such bucket or container")]
     NoBucket(#[source] Error),
-    /// The store doesn't accept the key.
     #[error("the store refuses the key: it is unknown, or its secret is another")]
     WrongKey(#[source] Error),
-    /// The clocks differ: signatures are valid for minutes.
     #[error("the store refuses the time: this machine's clock is wrong by more than it allows")]
     Clock(#[source] Error),
-    /// The key is known, but lacks a right.
     #[error("the key has no right to {0} objects there")]
     Forbidden(&'static str, #[source] Error),
-    /// The store wasn't reached, or failed.
     #[error("can't {0} an object there")]
     Failed(&'static str, #[source] Error),
-    /// The object was read as other bytes than were written.
     #[error("an object that was written there was read as something else")]
     Altered,
 }

@@ -16,15 +16,10 @@ use object_store::{
     PutPayload, PutResult, local::LocalFileSystem, memory::InMemory, path::Path as Key,
     signer::Signer,
 };
+use parking_lot::Mutex;
 use sojourn_codec::ranges::Index;
 use sojourn_protocol::digest::{BlobRef, Digest, Hasher};
-use std::{
-    collections::HashMap,
-    ops::Range,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, ops::Range, path::Path, sync::Arc, time::Duration};
 use tokio::io::AsyncReadExt as _;
 
 /// Bytes moved at once; S3 wants at least 5 MiB in every part but the last.
@@ -121,7 +116,7 @@ impl BlobStore {
             }
             Err(error) => return Err(BlobError::store(error)),
         };
-        let known = meta.e_tag.is_some() && self.checked().get(&blob) == meta.e_tag.as_ref();
+        let known = meta.e_tag.is_some() && self.checked.lock().get(&blob) == meta.e_tag.as_ref();
         if !known {
             let got = self.store.get(&blob_key(blob)).await.map_err(BlobError::store)?;
             let e_tag = got.meta.e_tag.clone();
@@ -132,7 +127,7 @@ impl BlobStore {
             }
             let found = hasher.finish();
             if found != blob {
-                self.checked().remove(&blob);
+                self.checked.lock().remove(&blob);
                 return Err(BlobError::Altered { blob, found });
             }
             self.remember(blob, e_tag);
@@ -318,7 +313,7 @@ impl BlobStore {
     /// # Errors
     /// Where the store fails.
     pub async fn delete(&self, blob: Digest) -> Result<(), BlobError> {
-        self.checked().remove(&blob);
+        self.checked.lock().remove(&blob);
         match self.store.delete(&blob_key(blob)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => self.delete_ranged(blob).await,
             Err(error) => Err(BlobError::store(error)),
@@ -336,13 +331,8 @@ impl BlobStore {
 
     fn remember(&self, blob: Digest, e_tag: Option<String>) {
         if let Some(e_tag) = e_tag {
-            self.checked().insert(blob, e_tag);
+            self.checked.lock().insert(blob, e_tag);
         }
-    }
-
-    fn checked(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, String>> {
-        // A panic can't leave the map half-changed, so a poisoned lock is usable.
-        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,8 @@
 //! One upload: the slot that owns its file, and the request that writes to it.
 
-use crate::{disk::Disk, error::UploadError, lock::lock, upload_name::UploadName};
-use sojourn_files::sync_folder;
+use crate::{disk::Disk, error::UploadError, upload_name::UploadName};
+use parking_lot::Mutex;
+use sojourn_files::{if_exists, sync_folder};
 use sojourn_protocol::{
     api::UploadState,
     digest::{BlobRef, Hasher},
@@ -10,7 +11,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::Read as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
@@ -160,12 +161,8 @@ impl Slot {
         else {
             return Ok(());
         };
-        match fs::remove_file(&path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                Err(UploadError::io(&path, source))
-            }
-            _ => Ok(()),
-        }
+        if_exists(fs::remove_file(&path)).map_err(|source| UploadError::io(&path, source))?;
+        Ok(())
     }
 
     pub(crate) fn untouched_since(&self, now: SystemTime, age: Duration) -> bool {
@@ -296,7 +293,7 @@ impl Upload {
     /// # Errors
     /// [`UploadError::DigestMismatch`], [`UploadError::TakenOver`], or where the disk fails.
     pub fn finish(self) -> Result<UploadState, UploadError> {
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot.lock();
         if slot.generation() != self.generation {
             return Err(UploadError::TakenOver(self.name));
         }
@@ -318,7 +315,7 @@ impl Upload {
         disk: &dyn Disk,
         bytes: &[u8],
     ) -> Result<(), UploadError> {
-        let mut slot = lock(slot);
+        let mut slot = slot.lock();
         if slot.generation() != generation {
             return Err(UploadError::TakenOver(name));
         }

@@ -11,11 +11,11 @@ use crate::{
     disk::{Disk, RealDisk},
     error::UploadError,
     hashed_bytes::HashedBytes,
-    lock::lock,
     upload::{Encoding, Slot, Upload},
     upload_name::UploadName,
 };
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sojourn_protocol::{api::UploadState, digest::BlobRef, quantity::to_usize};
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use std::{
     io::{Read as _, Seek as _, SeekFrom},
     ops::Range,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -82,7 +82,7 @@ impl Uploads {
     ) -> Result<Upload, UploadError> {
         let slot = self.slot(name, true);
         let generation = {
-            let mut slot = lock(&slot);
+            let mut slot = slot.lock();
             slot.claim(&self.folder, name, declared, &*self.disk)?;
             let held = slot.held();
             if held != offset {
@@ -101,7 +101,7 @@ impl Uploads {
     /// the disk fails.
     pub fn put(&self, name: UploadName, blob: BlobRef, bytes: &[u8]) -> Result<(), UploadError> {
         let slot = self.slot(name, true);
-        let mut slot = lock(&slot);
+        let mut slot = slot.lock();
         if slot.complete_file(blob).is_some() {
             return Ok(());
         }
@@ -116,7 +116,7 @@ impl Uploads {
     /// How far an upload is, and of what; `None` where there is none.
     #[must_use]
     pub fn state(&self, name: UploadName) -> Option<(BlobRef, UploadState)> {
-        lock(&self.slot(name, false)).state()
+        self.slot(name, false).lock().state()
     }
 
     /// The file of a complete upload of `blob`. Its bytes were verified when it was completed. A publish hashes them again.
@@ -124,7 +124,7 @@ impl Uploads {
     /// # Errors
     /// [`UploadError::NotComplete`].
     pub fn complete(&self, name: UploadName, blob: BlobRef) -> Result<PathBuf, UploadError> {
-        let path = lock(&self.slot(name, false)).complete_file(blob);
+        let path = self.slot(name, false).lock().complete_file(blob);
         path.ok_or(UploadError::NotComplete { name, blob: blob.sha256 })
     }
 
@@ -170,11 +170,11 @@ impl Uploads {
     /// # Errors
     /// Where the disk fails.
     pub fn remove(&self, name: UploadName) -> Result<(), UploadError> {
-        lock(&self.slot(name, false)).clear()?;
-        let mut slots = lock(&self.slots);
+        self.slot(name, false).lock().clear()?;
+        let mut slots = self.slots.lock();
         // A request that began it anew meanwhile holds the slot, and goes on with it.
         let is_left =
-            |slot: &Arc<Mutex<Slot>>| Arc::strong_count(slot) == 1 && lock(slot).state().is_none();
+            |slot: &Arc<Mutex<Slot>>| Arc::strong_count(slot) == 1 && slot.lock().state().is_none();
         if slots.get(&name).is_some_and(is_left) {
             slots.remove(&name);
         }
@@ -191,11 +191,11 @@ impl Uploads {
         keep: impl Fn(UploadName, UploadState) -> Option<Duration>,
     ) -> Result<u64, UploadError> {
         let mut swept = 0;
-        let names: Vec<UploadName> = lock(&self.slots).keys().copied().collect();
+        let names: Vec<UploadName> = self.slots.lock().keys().copied().collect();
         for name in names {
             let old = {
                 let slot = self.slot(name, false);
-                let slot = lock(&slot);
+                let slot = slot.lock();
                 let age = slot.state().and_then(|(_, state)| keep(name, state));
                 age.is_some_and(|age| slot.untouched_since(now, age))
             };
@@ -209,7 +209,7 @@ impl Uploads {
 
     /// The slot of a name; the map isn't held while somebody waits for a slot.
     fn slot(&self, name: UploadName, keep: bool) -> Arc<Mutex<Slot>> {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         if keep {
             Arc::clone(slots.entry(name).or_default())
         } else {

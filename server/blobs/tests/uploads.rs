@@ -178,7 +178,7 @@ fn an_upload_that_is_begun_anew_while_it_is_removed_goes_on() {
 }
 
 #[test]
-fn of_two_requests_at_once_the_later_continues_and_the_earlier_fails() {
+fn the_later_of_two_concurrent_uploads_continues_and_the_earlier_fails() {
     let folder = tempfile::tempdir().unwrap();
     let uploads = Uploads::open(folder.path()).unwrap();
     let declared = blob(b"twice");

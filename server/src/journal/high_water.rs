@@ -7,6 +7,7 @@
 
 use super::{JournalError, chain::next};
 use sojourn_core::JournalPosition;
+use sojourn_files::if_exists;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Seek as _, Write as _},
@@ -16,7 +17,7 @@ use std::{
 /// Appends between two syncs of the note: one more fsync among so many costs nothing.
 const SYNC_INTERVAL: u32 = 64;
 
-/// What follows where a journal has gone back.
+/// The reaction to a journal that has gone back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::journal) enum OnLoss {
     /// The journal is refused.
@@ -51,11 +52,9 @@ impl HighWaterMark {
 
     /// The position that the journal had reached at least; `None` where there was no journal.
     fn position(&self) -> Result<Option<JournalPosition>, JournalError> {
-        let text = match fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(JournalError::Unreadable(Box::new(error))),
-        };
+        let text = if_exists(fs::read_to_string(&self.path));
+        let text = text.map_err(|error| JournalError::Unreadable(Box::new(error)))?;
+        let Some(text) = text else { return Ok(None) };
         let number = text.trim().parse().map_err(|_| {
             let file = self.path.display();
             let what = format!(

@@ -5,13 +5,14 @@ use super::{
     chained::{ChainedJournal, Verify},
     storage::{NewRow, Row, Storage, StoredSnapshot, Versions},
 };
+use parking_lot::Mutex;
 use sojourn_core::{JournalPosition, Record};
 use sojourn_protocol::ids::{JobId, LeaseId};
 use std::{
     collections::{BTreeMap, VecDeque},
     io,
     ops::Bound,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 /// How an append goes wrong.
@@ -50,12 +51,12 @@ struct Shared {
 impl MemoryJournal {
     /// Makes one of the next appends go wrong. Faults are used in the order in which they were given.
     pub fn inject(&self, fault: Fault) {
-        self.storage.shared().faults.push_back(fault);
+        self.storage.shared.lock().faults.push_back(fault);
     }
 
     /// Changes the payload at `position` behind the journal's back.
     pub fn alter(&self, position: JournalPosition, change: impl FnOnce(&mut Vec<u8>)) {
-        if let Some((row, _)) = self.storage.shared().rows.get_mut(&position) {
+        if let Some((row, _)) = self.storage.shared.lock().rows.get_mut(&position) {
             change(&mut row.payload);
         }
     }
@@ -75,7 +76,7 @@ impl Journal for MemoryJournal {
     }
 
     fn marks(&self) -> Marks {
-        self.storage.shared().marks
+        self.storage.shared.lock().marks
     }
 
     fn begin_after(&mut self, anchor: Mark) -> Result<(), JournalError> {
@@ -111,11 +112,7 @@ impl Journal for MemoryJournal {
     }
 }
 
-impl MemoryStorage {
-    fn shared(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl MemoryStorage {}
 
 impl Shared {
     fn write(&mut self, rows: &[NewRow]) {
@@ -139,22 +136,22 @@ impl Storage for MemoryStorage {
     const FORMAT: u32 = 1;
 
     fn versions(&mut self) -> Result<Option<Versions>, JournalError> {
-        Ok(self.shared().versions.clone())
+        Ok(self.shared.lock().versions.clone())
     }
 
     fn marks(&mut self) -> Result<Marks, JournalError> {
-        Ok(self.shared().marks)
+        Ok(self.shared.lock().marks)
     }
 
     fn set_marks(&mut self, versions: &Versions, marks: Marks) -> Result<(), JournalError> {
-        let mut shared = self.shared();
+        let mut shared = self.shared.lock();
         shared.versions = Some(versions.clone());
         shared.marks = marks;
         Ok(())
     }
 
     fn append(&mut self, rows: &[NewRow], _: Mark) -> Result<(), JournalError> {
-        let mut shared = self.shared();
+        let mut shared = self.shared.lock();
         let injected = Err(JournalError::Storage(io::Error::other("injected").into()));
         let (written, answer) = match shared.faults.pop_front() {
             None => (rows.len(), Ok(())),
@@ -172,14 +169,14 @@ impl Storage for MemoryStorage {
         after: JournalPosition,
         limit: usize,
     ) -> Result<Vec<Row>, JournalError> {
-        let shared = self.shared();
+        let shared = self.shared.lock();
         let rows = shared.rows.range((Bound::Excluded(after), Bound::Unbounded));
         let rows = rows.filter(|(_, (_, job))| of.is_none() || *job == of);
         Ok(rows.take(limit).map(|(_, (row, _))| row.clone()).collect())
     }
 
     fn put_snapshot(&mut self, snapshot: &StoredSnapshot, keep: u32) -> Result<(), JournalError> {
-        let mut shared = self.shared();
+        let mut shared = self.shared.lock();
         shared.snapshots.insert(snapshot.position, snapshot.clone());
         while shared.snapshots.len() > keep as usize {
             shared.snapshots.pop_first();
@@ -192,13 +189,13 @@ impl Storage for MemoryStorage {
         below: Option<JournalPosition>,
     ) -> Result<Option<StoredSnapshot>, JournalError> {
         let end = below.map_or(Bound::Unbounded, Bound::Excluded);
-        let shared = self.shared();
+        let shared = self.shared.lock();
         let newest = shared.snapshots.range((Bound::Unbounded, end)).next_back();
         Ok(newest.map(|(_, snapshot)| snapshot.clone()))
     }
 
     fn drop_before(&mut self, anchor: Mark, ended: &[LeaseId]) -> Result<(), JournalError> {
-        let mut shared = self.shared();
+        let mut shared = self.shared.lock();
         shared.rows.retain(|position, _| *position > anchor.position);
         shared.lease_jobs.retain(|lease, _| !ended.contains(lease));
         shared.marks.anchor = anchor;

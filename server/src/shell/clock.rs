@@ -1,13 +1,11 @@
 //! Time for the core: real, but never going back.
 
+use parking_lot::Mutex;
 use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     time::{Millis, UnixMillis},
 };
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Instant, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A source of the time.
 pub trait Clock: Send + Sync + 'static {
@@ -47,7 +45,7 @@ impl<W: Fn() -> UnixMillis> SteadyClock<W> {
 
 impl<W: Fn() -> UnixMillis + Send + Sync + 'static> Clock for SteadyClock<W> {
     fn now(&self) -> UnixMillis {
-        let mut anchor = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut anchor = self.anchor.lock();
         let passed = u64::saturating_from(anchor.1.elapsed().as_millis());
         let steady = anchor.0 + Millis(passed);
         let wall = (self.wall)();
@@ -59,7 +57,7 @@ impl<W: Fn() -> UnixMillis + Send + Sync + 'static> Clock for SteadyClock<W> {
 
     fn at_least(&self, at: UnixMillis) {
         let now = self.now();
-        let mut anchor = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut anchor = self.anchor.lock();
         if at > now {
             *anchor = (at, Instant::now());
         }

@@ -6,6 +6,7 @@ use sojourn_core::{CoreFault, JournalPosition, RecoverError, SnapshotError, Viol
 /// Why the state could not be brought back.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum ShellError {
     /// The journal was refused.
     #[error(transparent)]
@@ -26,18 +27,10 @@ pub enum ShellError {
         each(.0, |violation| violation.id.to_string()).join(" --accept-violation ")
     )]
     Violated(Vec<Violation>),
-    /// A snapshot is of another position than it says.
     #[error("the snapshot at position {} holds the state at {}", position.0, holds.0)]
-    Misplaced {
-        /// Where it should be.
-        position: JournalPosition,
-        /// Where it is.
-        holds: JournalPosition,
-    },
-    /// A snapshot can't be packed or unpacked.
+    Misplaced { position: JournalPosition, holds: JournalPosition },
     #[error("a snapshot can't be packed or unpacked")]
     Pack(#[source] std::io::Error),
-    /// A thread could not be started.
     #[error("can't start a thread")]
     Thread(#[source] std::io::Error),
 }

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_snapshot_of_its_position_is_refused() {
+    fn a_snapshot_of_another_position_is_refused() {
         let config = CoreConfig::default();
         let good = make(Core::new(config).state(), config).unwrap();
         for bad in [

@@ -341,7 +341,7 @@ fn an_altered_journal_is_refused_at_the_start() {
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_while_it_waits_for_work_is_given_none() {
+async fn a_host_that_hangs_up_while_it_waits_gets_no_work() {
     for (stays, leases) in [(true, 1), (false, 0)] {
         let shell = start(opens(&MemoryJournal::default()), ShellConfig::default());
         let handle = shell.handle();

@@ -5,10 +5,11 @@
 
 use super::{connection::RedisConnection, keys::Keys, url::RedisUrl};
 use crate::journal::JournalError;
+use parking_lot::Mutex;
 use redis::Script;
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{Arc, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -111,7 +112,7 @@ impl Lease {
     /// Whether no other server can have it now. A clock that stops while the machine sleeps makes this true for too long;
     /// the token doesn't depend on a clock.
     pub(super) fn holds(&self) -> bool {
-        Instant::now() < *self.shared.until()
+        Instant::now() < *self.shared.until.lock()
     }
 }
 
@@ -127,10 +128,6 @@ impl Drop for Lease {
 }
 
 impl Shared {
-    fn until(&self) -> MutexGuard<'_, Instant> {
-        self.until.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Renews until it is stopped or another server has the lease.
     fn renew(&self, stopped: &mpsc::Receiver<()>) {
         let script = Script::new(include_str!("renew.lua"));
@@ -138,10 +135,10 @@ impl Shared {
         while stopped.recv_timeout(self.holder.term / 3) == Err(mpsc::RecvTimeoutError::Timeout) {
             let begun = Instant::now();
             match self.renew_once(&mut connection, &script) {
-                Ok(true) => *self.until() = begun + self.holder.term,
+                Ok(true) => *self.until.lock() = begun + self.holder.term,
                 Ok(false) => {
                     tracing::warn!("another server has taken over");
-                    *self.until() = begun;
+                    *self.until.lock() = begun;
                     return;
                 }
                 Err(error) => {

@@ -16,13 +16,9 @@ use crate::{
         high_water::{HighWaterMark, OnLoss},
     },
 };
+use parking_lot::Mutex;
 use redis::cmd;
-use std::{
-    fmt,
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 /// Redis counts as gone when it hasn't answered for so long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -84,15 +80,11 @@ impl RedisJournals {
         let state = Mutex::new(State { holder, lease: None });
         Ok(Self { url: Arc::new(url), keys, durability, note, losses, state })
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl OpenJournal for RedisJournals {
     fn open(&self) -> Result<Box<dyn Journal>, JournalError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // A writer of an earlier lease of this process is shut out by the next token.
         state.lease = None;
         let mut connection = self.url.connect(ANSWER_TIMEOUT)?;
@@ -114,11 +106,11 @@ impl OpenJournal for RedisJournals {
     }
 
     fn is_ours(&self) -> bool {
-        self.state().lease.as_ref().is_some_and(|lease| lease.holds())
+        self.state.lock().lease.as_ref().is_some_and(|lease| lease.holds())
     }
 
     fn advertise(&self, url: &str) {
-        url.clone_into(&mut self.state().holder.url);
+        url.clone_into(&mut self.state.lock().holder.url);
     }
 
     fn durability(&self) -> Option<&str> {
@@ -133,7 +125,7 @@ impl OpenJournal for RedisJournals {
     }
 
     fn leave(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.lease.take().is_none() {
             return;
         }

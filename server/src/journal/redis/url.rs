@@ -8,15 +8,12 @@
 
 use super::connection::RedisConnection;
 use crate::journal::JournalError;
+use parking_lot::Mutex;
 use redis::{
     Client, ConnectionAddr, IntoConnectionInfo as _, RedisError, TlsMode,
     sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
 };
-use std::{
-    fmt,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
 /// The name of a deployment if the URL has none.
 const DEFAULT_DEPLOYMENT: &str = "sojourn";
@@ -96,9 +93,7 @@ impl RedisUrl {
         let connect = || -> Result<_, RedisError> {
             let client = match &self.servers {
                 Servers::One(client) => Client::clone(client),
-                Servers::Sentinel(sentinel) => {
-                    sentinel.lock().unwrap_or_else(PoisonError::into_inner).get_client()?
-                }
+                Servers::Sentinel(sentinel) => sentinel.lock().get_client()?,
             };
             let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT)?;
             connection.set_read_timeout(Some(answer))?;
