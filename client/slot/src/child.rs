@@ -6,6 +6,7 @@ use crate::{
     error::SlotError,
     trainer_group::Member,
 };
+use parking_lot::Mutex;
 use sojourn_protocol::{
     report::{Failure, FailureKind},
     trainer::{
@@ -20,7 +21,7 @@ use std::{
     io,
     pin::{Pin, pin},
     process::Stdio,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -33,7 +34,7 @@ use tokio::{
 
 /// How long a trainer may take to say hello: libtorch starts, and trains for a moment to measure itself.
 const HELLO_WITHIN: Duration = Duration::from_secs(60);
-/// The longest line that a trainer may say; more is garbage.
+/// The longest line that a trainer may send; a longer one is invalid.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 /// Lines of the log that a message shows.
 const TAIL_LINES: usize = 12;
@@ -60,12 +61,12 @@ pub(crate) struct Child {
 
 /// The messages to a trainer about its running unit.
 #[derive(Debug)]
-pub(crate) struct Said<'a, Stop> {
-    /// It is to stop when this ends; none where it has been told.
+pub(crate) struct UnitMessages<'a, Stop> {
+    /// The unit is to stop when this future ends; `None` once the trainer was told to stop.
     pub(crate) stop: Option<Pin<&'a mut Stop>>,
-    /// It is to go at this pace.
+    /// The pace at which it is to compute.
     pub(crate) pace: watch::Receiver<Pace>,
-    /// Files that come.
+    /// Shards that arrive.
     pub(crate) files: UnboundedReceiver<ShardArrived>,
 }
 
@@ -74,8 +75,8 @@ pub(crate) struct Said<'a, Stop> {
 pub(crate) enum Broken {
     /// The process has ended, or closed its output.
     Ended,
-    /// A line that is none of the protocol's.
-    Garbage(String),
+    /// A line that isn't a message of the protocol.
+    InvalidLine(String),
     /// Its output can't be read.
     Read(io::Error),
     /// Nothing, for so long.
@@ -106,7 +107,7 @@ impl Child {
         let hello = match first.unwrap_or(Err(Broken::Silent(limit))) {
             Ok(TrainerLine::Hello(hello)) => hello,
             Ok(other) => {
-                let why = format!("it says {other:?} first");
+                let why = format!("its first message is {other:?}");
                 return Err(SlotError::Hello { trainer, why });
             }
             Err(broken) => {
@@ -135,23 +136,23 @@ impl Child {
         send(&mut self.requests, request).await
     }
 
-    /// The next line; the trainer is told what is said meanwhile.
+    /// The next line of the trainer; meanwhile, messages are passed on to it.
     pub(crate) async fn line_or(
         &mut self,
-        said: &mut Said<'_, impl Future<Output = ()>>,
+        messages: &mut UnitMessages<'_, impl Future<Output = ()>>,
     ) -> Result<TrainerLine, Broken> {
-        // Of a line that is given up half the bytes would be lost: it is waited for throughout.
+        // One future for the whole line: dropping it would lose the bytes that it has read.
         let mut line = pin!(read_line(&mut self.lines));
         loop {
             let request = tokio::select! {
                 biased;
                 line = &mut line => return line,
-                () = ended(&mut said.stop) => {
-                    said.stop = None;
+                () = ended(&mut messages.stop) => {
+                    messages.stop = None;
                     TrainerRequest::Stop
                 }
-                Some(file) = said.files.recv() => TrainerRequest::ShardArrived(file),
-                next = next(&mut said.pace) => {
+                Some(file) = messages.files.recv() => TrainerRequest::ShardArrived(file),
+                next = next(&mut messages.pace) => {
                     if next == self.pace {
                         continue;
                     }
@@ -159,7 +160,7 @@ impl Child {
                     TrainerRequest::Pace(next)
                 }
             };
-            // Where it can't be told, it is dying, and the line will say so.
+            // If that fails, the trainer has ended, and reading its line fails.
             send(&mut self.requests, &request).await.ok();
         }
     }
@@ -195,22 +196,22 @@ fn command(config: &SlotConfig, mode: Mode) -> Command {
         // A library that can't be loaded is named in the log and left out; the trainer then finds no GPU.
         command.env("LD_PRELOAD", library);
         if let Some(share) = config.gpu_memory {
-            let [said, before] =
+            let settings =
                 [ALLOCATOR, "PYTORCH_ALLOC_CONF"].map(|name| env::var(name).unwrap_or_default());
-            command.env(ALLOCATOR, allocator(share, &[&said, &before]));
+            command.env(ALLOCATOR, allocator(share, &settings));
         }
     }
     command
 }
 
-/// What PyTorch's allocator of GPU memory is told, with what the machine's owner has told it already.
-fn allocator(share: MemoryShare, said: &[&str]) -> String {
-    let said = said.iter().find(|said| !said.is_empty());
-    let before = said.map(|said| format!("{said},")).unwrap_or_default();
-    format!("{before}per_process_memory_fraction:{share}")
+/// The settings of PyTorch's GPU memory allocator: those of the environment, and the memory limit.
+fn allocator(share: MemoryShare, settings: &[impl AsRef<str>]) -> String {
+    let present = settings.iter().map(AsRef::as_ref).find(|setting| !setting.is_empty());
+    let prefix = present.map(|setting| format!("{setting},")).unwrap_or_default();
+    format!("{prefix}per_process_memory_fraction:{share}")
 }
 
-/// Ends when what was given does; never, where that is over.
+/// Ends when the `stop` future does; never where there is none.
 async fn ended(stop: &mut Option<Pin<&mut impl Future<Output = ()>>>) {
     match stop {
         Some(stop) => stop.as_mut().await,
@@ -218,7 +219,7 @@ async fn ended(stop: &mut Option<Pin<&mut impl Future<Output = ()>>>) {
     }
 }
 
-/// The next pace; never, where nobody is left to give one.
+/// The next pace; never ends where the sender is gone.
 async fn next(pace: &mut watch::Receiver<Pace>) -> Pace {
     match pace.changed().await {
         Ok(()) => *pace.borrow_and_update(),
@@ -241,7 +242,7 @@ async fn read_line(lines: &mut (impl AsyncBufRead + Unpin)) -> Result<TrainerLin
     }
     serde_json::from_slice(&line).map_err(|_| {
         let text = String::from_utf8_lossy(&line);
-        Broken::Garbage(text.trim_end().chars().take(200).collect())
+        Broken::InvalidLine(text.trim_end().chars().take(200).collect())
     })
 }
 
@@ -269,7 +270,7 @@ async fn describe(
             }
             Err(_) => "the trainer closed its output".into(),
         },
-        Broken::Garbage(text) => format!("the trainer said `{text}`"),
+        Broken::InvalidLine(text) => format!("the trainer said `{text}`"),
         Broken::Read(error) => format!("the trainer's output can't be read ({error})"),
         Broken::Silent(limit) => format!("the trainer has said nothing for {limit:?}"),
     };
@@ -303,7 +304,7 @@ impl Log {
                 let text: String =
                     String::from_utf8_lossy(&line).trim_end().chars().take(500).collect();
                 tracing::debug!(target: "sojourn_trainer", "{text}");
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = kept.lock();
                 kept.push_back(text);
                 if kept.len() > TAIL_LINES {
                     kept.pop_front();
@@ -317,7 +318,7 @@ impl Log {
     async fn tail(&mut self) -> String {
         // A grandchild may hold it open: then what has come so far must do.
         timeout(END_WITHIN, &mut self.reader).await.ok();
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock();
         lines.iter().cloned().collect::<Vec<_>>().join("\n")
     }
 }
@@ -347,10 +348,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_owner_tells_the_allocator_stays() {
+    fn allocator_settings_of_the_environment_are_kept() {
         let half = MemoryShare::of(1, 2);
         assert_eq!(allocator(half, &["", ""]), "per_process_memory_fraction:0.5000");
-        let said = allocator(half, &["", "expandable_segments:True"]);
-        assert_eq!(said, "expandable_segments:True,per_process_memory_fraction:0.5000");
+        let settings = allocator(half, &["", "expandable_segments:True"]);
+        assert_eq!(settings, "expandable_segments:True,per_process_memory_fraction:0.5000");
     }
 }

@@ -1,7 +1,7 @@
 //! The slot: one unit at a time in, its outcome out.
 
 use crate::{
-    child::{Broken, Child, Said},
+    child::{Broken, Child, UnitMessages},
     config::{Mode, SlotConfig},
     error::SlotError,
 };
@@ -19,7 +19,7 @@ use tokio::sync::{
     watch,
 };
 
-/// The pace of what nobody slows down.
+/// The full pace, for units that nobody throttles.
 #[must_use]
 pub fn full_pace() -> watch::Receiver<Pace> {
     watch::channel(Pace::FULL).1
@@ -57,7 +57,7 @@ impl Slot {
         self.config.threads = threads.max(1);
     }
 
-    /// What the trainer says of itself, in the mode of units that pin `pinned` threads (none: free).
+    /// The trainer's hello, in the mode of units that pin `pinned` threads (`None`: free).
     ///
     /// # Errors
     /// [`SlotError`] where there is no trainer.
@@ -76,11 +76,11 @@ impl Slot {
     pub async fn run(
         &mut self,
         unit: RunUnit,
-        on_told: impl FnMut(TrainerUpdate),
+        on_update: impl FnMut(TrainerUpdate),
         stop: impl Future<Output = ()>,
         pace: watch::Receiver<Pace>,
     ) -> Result<Outcome, SlotError> {
-        self.run_with(unit, on_told, stop, pace, no_more_files()).await
+        self.run_with(unit, on_update, stop, pace, no_more_files()).await
     }
 
     /// The same, of a unit that begins before all its files are there: `files` brings those of
@@ -91,15 +91,15 @@ impl Slot {
     pub async fn run_with(
         &mut self,
         unit: RunUnit,
-        on_told: impl FnMut(TrainerUpdate),
+        on_update: impl FnMut(TrainerUpdate),
         stop: impl Future<Output = ()>,
         pace: watch::Receiver<Pace>,
         files: UnboundedReceiver<ShardArrived>,
     ) -> Result<Outcome, SlotError> {
         let mode = self.mode(unit.unit.context().pinned_threads);
         let request = TrainerRequest::Run(Box::new(unit));
-        let said = Said { stop: Some(pin!(stop)), pace, files };
-        Ok(match self.ask(mode, &request, on_told, said).await? {
+        let messages = UnitMessages { stop: Some(pin!(stop)), pace, files };
+        Ok(match self.ask(mode, &request, on_update, messages).await? {
             TrainerLine::Trained(trained) => Outcome::Trained(trained),
             TrainerLine::Evaluated(evaluated) => Outcome::Evaluated(evaluated),
             TrainerLine::Failed(failure) => Outcome::Failed(failure),
@@ -118,8 +118,8 @@ impl Slot {
         let mode = self.mode(request.context.pinned_threads);
         let request = TrainerRequest::Predict(Box::new(request));
         let stop = Some(pin!(pending()));
-        let said = Said { stop, pace: full_pace(), files: no_more_files() };
-        Ok(match self.ask(mode, &request, |_| {}, said).await? {
+        let messages = UnitMessages { stop, pace: full_pace(), files: no_more_files() };
+        Ok(match self.ask(mode, &request, |_| {}, messages).await? {
             TrainerLine::Predicted(predicted) => Ok(predicted),
             TrainerLine::Failed(failure) => Err(failure),
             other => Err(self.strange(&other)),
@@ -131,11 +131,11 @@ impl Slot {
         &mut self,
         mode: Mode,
         request: &TrainerRequest,
-        mut on_told: impl FnMut(TrainerUpdate),
-        mut said: Said<'_, impl Future<Output = ()>>,
+        mut on_update: impl FnMut(TrainerUpdate),
+        mut messages: UnitMessages<'_, impl Future<Output = ()>>,
     ) -> Result<TrainerLine, SlotError> {
         let mut child = self.take(mode).await?;
-        let now = *said.pace.borrow_and_update();
+        let now = *messages.pace.borrow_and_update();
         if child.is_dead() || child.begin(request, now).await.is_err() {
             // It died while it was idle: nothing that this request did.
             child = self.start(mode).await?;
@@ -144,11 +144,11 @@ impl Slot {
             }
         }
         let answer = loop {
-            match child.line_or(&mut said).await {
-                Ok(TrainerLine::Update(told)) => on_told(told),
+            match child.line_or(&mut messages).await {
+                Ok(TrainerLine::Update(update)) => on_update(update),
                 Ok(TrainerLine::Hello(_)) => {
-                    let garbage = Broken::Garbage("hello again".into());
-                    return Ok(TrainerLine::Failed(child.end(garbage).await));
+                    let invalid = Broken::InvalidLine("hello again".into());
+                    return Ok(TrainerLine::Failed(child.end(invalid).await));
                 }
                 Ok(answer) => break answer,
                 Err(broken) => return Ok(TrainerLine::Failed(child.end(broken).await)),
@@ -189,7 +189,7 @@ impl Slot {
     /// and the program may have been built anew meanwhile.
     async fn start(&mut self, mode: Mode) -> Result<Child, SlotError> {
         let Mode::Pinned { threads } = mode else {
-            // Of what nothing pins, no bytes are promised.
+            // Units that pin no threads promise no reproducible bytes.
             return Child::start(&self.config, mode).await;
         };
         if let Some((&known, _)) = self.classes.first_key_value()

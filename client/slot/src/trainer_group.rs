@@ -3,13 +3,10 @@
 //!
 //! It makes no groups and sets no limits; whoever does that says here where the groups are.
 
+use parking_lot::Mutex;
 use std::{
-    collections::BTreeMap,
-    fs, io,
-    os::unix::process::ExitStatusExt,
-    path::PathBuf,
-    process::ExitStatus,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::BTreeMap, fs, io, os::unix::process::ExitStatusExt, path::PathBuf,
+    process::ExitStatus, sync::Arc,
 };
 
 /// The signal by which the kernel ends what takes too much memory.
@@ -53,14 +50,14 @@ impl TrainerGroup {
     /// The process ids of those who are alive.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
-        self.lock().members.keys().copied().collect()
+        self.state.lock().members.keys().copied().collect()
     }
 
     /// The trainer is about to be ended by the caller because memory is short, for that reason; its unit then
     /// fails so. False where it has ended already.
     #[must_use]
     pub fn condemn(&self, pid: u32, why: String) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let member = state.members.get_mut(&pid);
         member.map(|reason| *reason = Some(why)).is_some()
     }
@@ -68,12 +65,12 @@ impl TrainerGroup {
     /// Is there, or was there, a trainer that couldn't enter its groups? What they limit isn't limited then.
     #[must_use]
     pub fn is_outside(&self) -> bool {
-        self.lock().outside
+        self.state.lock().outside
     }
 
     /// A trainer has started.
     pub(crate) fn enter(self: &Arc<Self>, pid: u32) -> Member {
-        self.lock().members.insert(pid, None);
+        self.state.lock().members.insert(pid, None);
         self.put(pid, &self.places.at_start);
         Member { trainer_group: Arc::clone(self), pid }
     }
@@ -82,7 +79,7 @@ impl TrainerGroup {
         for place in places {
             if let Err(error) = fs::write(place, pid.to_string()) {
                 tracing::warn!(pid, ?place, %error, "a trainer can't enter its control group");
-                self.lock().outside = true;
+                self.state.lock().outside = true;
             }
         }
     }
@@ -93,14 +90,10 @@ impl TrainerGroup {
             return false;
         };
         let kills = kills.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok());
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let missed = kills.is_some_and(|kills: u64| kills > state.claimed);
         state.claimed += u64::from(missed);
         missed
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,7 +116,8 @@ impl Member {
         if !killed {
             return None;
         }
-        let condemned = self.trainer_group.lock().members.get_mut(&self.pid).and_then(Option::take);
+        let condemned =
+            self.trainer_group.state.lock().members.get_mut(&self.pid).and_then(Option::take);
         condemned.or_else(|| {
             let by_kernel =
                 "the trainers took more memory than they may, and the kernel ended this one";
@@ -134,7 +128,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.trainer_group.lock().members.remove(&self.pid);
+        self.trainer_group.state.lock().members.remove(&self.pid);
     }
 }
 
@@ -191,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_condemned_says_why() {
+    fn a_trainer_ended_for_memory_reports_the_reason() {
         let trainer_group = Arc::new(TrainerGroup::default());
         let member = trainer_group.enter(1);
         assert!(trainer_group.condemn(1, "it took most".to_owned()));

@@ -104,7 +104,7 @@ fn failure(outcome: Outcome) -> (FailureKind, String) {
 }
 
 #[tokio::test]
-async fn one_trainer_does_many_units_and_tells_progress() {
+async fn one_trainer_runs_many_units_and_reports_progress() {
     let folder = TempDir::new().unwrap();
     let progress = line(&TrainerLine::Update(TrainerUpdate::Progress(Progress { done: 1, of: 2 })));
     let done = line(&TrainerLine::Trained(trained()));
@@ -397,10 +397,11 @@ async fn a_trainer_is_told_of_its_pace_and_so_is_the_one_that_comes_after_it() {
     let paces = watch::Sender::new(Pace::percent(30).unwrap());
     for pinned in [Some(1), None] {
         // Another mode is another process. At its sign of life it is to go otherwise.
-        let on_told = |_| {
+        let on_update = |_| {
             paces.send_replace(Pace::FULL);
         };
-        let outcome = slot.run(unit(pinned), on_told, pending(), paces.subscribe()).await.unwrap();
+        let outcome =
+            slot.run(unit(pinned), on_update, pending(), paces.subscribe()).await.unwrap();
         assert_eq!(outcome, Outcome::Trained(trained()));
         paces.send_replace(Pace::PAUSED);
     }
@@ -428,7 +429,7 @@ async fn a_trainer_is_told_of_files_that_come_while_its_unit_runs() {
     let (brings, files) = unbounded_channel();
     let mut brings = Some(brings);
     let mut waited = Vec::new();
-    let on_told = |told| {
+    let on_update = |told| {
         let TrainerUpdate::ShardNeeded(blob) = told else { panic!("{told:?}") };
         waited.push(blob);
         let file = ShardArrived { blob, path: "there".into() };
@@ -438,7 +439,7 @@ async fn a_trainer_is_told_of_files_that_come_while_its_unit_runs() {
             brings = None;
         }
     };
-    let outcome = slot.run_with(unit(Some(1)), on_told, pending(), full_pace(), files).await;
+    let outcome = slot.run_with(unit(Some(1)), on_update, pending(), full_pace(), files).await;
     assert_eq!((outcome.unwrap(), waited), (Outcome::Trained(trained()), shards.to_vec()));
     let expected =
         shards.map(|blob| format!("{{\"here\":{{\"blob\":\"{blob}\",\"path\":\"there\"}}}}\n"));

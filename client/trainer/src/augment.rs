@@ -1,6 +1,6 @@
 //! Random windows and flips of training images.
 //!
-//! All chance comes from a stream of its own, seeded by the batch's seed: it is the same wherever a hop
+//! All randomness comes from a stream of its own, seeded by the batch's seed: it is the same wherever a hop
 //! is cut, for any number of threads, and on any device.
 
 use crate::error::TrainError;
@@ -52,15 +52,15 @@ impl Augmenter {
     /// Per image the rows, then per image the columns of the padded image that it is made of.
     fn sources(&self, rows: i64, batch_seed: u64) -> (Vec<i64>, Vec<i64>) {
         let Augment { crop, flip } = self.augment;
-        let mut chance = seeds::stream("augment", &[batch_seed]);
+        let mut rng = seeds::stream("augment", &[batch_seed]);
         let (mut down, mut across) = (Vec::new(), Vec::new());
         for _ in 0..rows {
             let (mut top, mut left) = (0, 0);
             if crop > 0 {
-                top = seeds::below(&mut chance, 2 * crop + 1);
-                left = seeds::below(&mut chance, 2 * crop + 1);
+                top = seeds::below(&mut rng, 2 * crop + 1);
+                left = seeds::below(&mut rng, 2 * crop + 1);
             }
-            let flipped = flip && seeds::below(&mut chance, 2) == 1;
+            let flipped = flip && seeds::below(&mut rng, 2) == 1;
             down.extend((top..top + self.height).map(i64::from));
             let columns = (left..left + self.width).map(i64::from);
             if flipped { across.extend(columns.rev()) } else { across.extend(columns) }

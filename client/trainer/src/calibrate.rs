@@ -116,12 +116,11 @@ fn hop(model: Architecture, optimizer: Optimizer, shape: &[u32], rows: u32) -> H
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::CHANCE;
-    use std::sync::PoisonError;
+    use crate::fixture::TORCH_RNG;
 
     #[test]
     fn the_same_arithmetic_gives_the_same_class() {
-        let _alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = TORCH_RNG.lock();
         let (one, two) = (calibrate(Device::Cpu).unwrap(), calibrate(Device::Cpu).unwrap());
         assert_eq!(one.numeric_class, two.numeric_class);
         assert!(one.flops > 0.0 && one.flops.is_finite());

@@ -32,7 +32,7 @@ impl DeviceChoice {
         if i64::try_from(index)? >= count {
             return refuse(format!("there are {count} GPUs, counted from 0"));
         }
-        // What is fastest may change from run to run; the same algorithms are wanted each time.
+        // The benchmark may choose another algorithm in each run; results must be reproducible.
         Cuda::cudnn_set_benchmark(false);
         Ok(Device::Cuda(index))
     }

@@ -19,30 +19,15 @@ pub(crate) enum TrainError {
     /// The unit asks for something that its own data or files contradict.
     #[error("{0}")]
     Unit(String),
-    /// A blob of the unit has no file.
     #[error("no file was given for blob `{0}`")]
     NoFile(Digest),
-    /// A blob's file isn't the blob, or is gone.
     #[error("the file of blob `{0}` has been altered or deleted")]
     Damaged(Digest),
     /// A file can't be read or written.
     #[error("can't {verb} `{}`", path.display())]
-    File {
-        /// The operation that failed.
-        verb: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A file isn't what it should be.
+    File { verb: &'static str, path: PathBuf, source: io::Error },
     #[error("`{what}` can't be read")]
-    Blob {
-        /// Its use.
-        what: &'static str,
-        /// The problem.
-        source: CodecError,
-    },
+    Blob { what: &'static str, source: CodecError },
     /// There is no such model.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -52,7 +37,6 @@ pub(crate) enum TrainError {
     /// There is no such GPU, or no library that could use it.
     #[error("{0}")]
     Device(String),
-    /// A number that doesn't fit libtorch's integers.
     #[error("a size doesn't fit: {0}")]
     Size(#[from] std::num::TryFromIntError),
 }

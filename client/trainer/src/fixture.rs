@@ -1,6 +1,7 @@
 //! Small units with their files, for tests.
 
 use crate::{data::Shards, error::TrainError, hop::run_hop};
+use parking_lot::Mutex;
 use sojourn_codec::{Tensor, encode};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -21,13 +22,12 @@ use std::{
     fs,
     ops::ControlFlow,
     path::PathBuf,
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-/// libtorch draws from one source of chance in a process. A trainer does one unit at a time; tests,
-/// which run beside each other, train while they hold this.
-pub(crate) static CHANCE: Mutex<()> = Mutex::new(());
+/// libtorch has one random number generator in a process. A trainer runs one unit at a time; tests, which run in
+/// parallel, hold this lock while they train.
+pub(crate) static TORCH_RNG: Mutex<()> = Mutex::new(());
 
 /// Rows of the shard: its last batch of 8 is a part of one.
 pub(crate) const ROWS: u32 = 61;
@@ -168,7 +168,7 @@ impl World {
     /// Trains a hop up to `until`; gives the report and the checkpoint's bytes.
     pub(crate) fn train(&self, hop: &Hop, until: u32) -> Result<(Trained, Vec<u8>), TrainError> {
         let request = self.request(Unit::Train(hop.clone()));
-        let _alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = TORCH_RNG.lock();
         let trained =
             run_hop(hop, until, &request, &mut Shards::on(tch::Device::Cpu), &mut |_| {
                 ControlFlow::Continue(Duration::ZERO)

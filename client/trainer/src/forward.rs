@@ -43,7 +43,7 @@ pub(crate) fn forward(model: &Model, x: &Tensor, mode: Mode) -> Result<Tensor, T
             Step::Relu => flow.f_relu_()?,
             Step::MaxPool => match mode {
                 Mode::Train => max_pool(&flow)?,
-                Mode::Evaluate => max_pool_of_places(&flow)?,
+                Mode::Evaluate => gathered_max_pool(&flow)?,
             },
             Step::AveragePool => flow.f_avg_pool2d([2, 2], [2, 2], [0, 0], false, true, None)?,
             Step::Dropout(share) => flow.f_dropout(share.0, mode == Mode::Train)?,
@@ -75,7 +75,7 @@ fn max_pool(images: &Tensor) -> Result<Tensor, TrainError> {
 /// The same numbers in the same order as [`max_pool`] gives, in less than half of the time: libtorch's kernel
 /// for images whose channels lie side by side takes eight numbers at once. The copies there and back cost
 /// little beside that, unless gradients have to come back the same way.
-fn max_pool_of_places(images: &Tensor) -> Result<Tensor, TrainError> {
+fn gathered_max_pool(images: &Tensor) -> Result<Tensor, TrainError> {
     Ok(max_pool(&channels_last(images)?)?.f_contiguous()?)
 }
 

@@ -1,11 +1,11 @@
 //! The steps of a forward pass against plain operations, and what differs between training and not.
 
 use super::*;
-use crate::fixture::{CHANCE, World, context};
+use crate::fixture::{TORCH_RNG, World, context};
 use sojourn_codec::decode;
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::spec::{Architecture, Cnn, Mlp, Pool, Resnet, Share};
-use std::sync::PoisonError;
+
 use tch::{Device, Kind};
 
 /// A model with its initial weights, and rows of shape `[1, 4, 4]` for it.
@@ -96,7 +96,7 @@ fn dropout_drops_its_share_in_training_alone() {
         outputs.double_value(&[0, 0])
     };
     assert!((first(Mode::Evaluate) / sum - 1.0).abs() < 1e-5);
-    let _alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = TORCH_RNG.lock();
     tch::manual_seed(4);
     let dropped = first(Mode::Train) / sum;
     // What is left counts 4/3, so the mean stays; one deviation of it is 0.0041.
@@ -181,7 +181,7 @@ fn pooling_without_a_gradient_gives_the_same_bytes() {
         let count = 4 * channels * height * width;
         let images = (Tensor::arange(count, (Kind::Float, Device::Cpu)) * 0.7).sin();
         let images = images.view([4, channels, height, width]);
-        let (one, other) = (max_pool(&images).unwrap(), max_pool_of_places(&images).unwrap());
+        let (one, other) = (max_pool(&images).unwrap(), gathered_max_pool(&images).unwrap());
         assert_eq!(one, other, "{channels} x {height} x {width}");
         assert!(other.is_contiguous());
     }

@@ -6,10 +6,10 @@
 use crate::{
     data::{Dataset, Files, Shards, read},
     error::TrainError,
-    keeper::Keeper,
     listener::{Listener, micros},
     model::Model,
-    train::{Reached, train},
+    save_interval::SaveInterval,
+    train::{BatchEnd, train},
 };
 use sojourn_model::{Lineage, base_checkpoint};
 use sojourn_protocol::{
@@ -58,7 +58,7 @@ pub(crate) fn run_hop(
         request,
         files: Cow::Borrowed(&request.files),
         started,
-        keeper: Keeper::new(every, started),
+        save_interval: SaveInterval::new(every, started),
         before: Sums::default(),
         done: 0,
         of: of + (first_until - first.start.batch),
@@ -103,7 +103,7 @@ struct Run<'a> {
     files: Cow<'a, Files>,
     /// When, had it done nothing but train.
     started: Instant,
-    keeper: Keeper,
+    save_interval: SaveInterval,
     /// Sums of the hops that are whole.
     before: Sums,
     /// Batches of them.
@@ -136,7 +136,7 @@ impl Run<'_> {
         match shards.get(shard, &self.hop.context, &self.files) {
             Ok(data) => Some(data),
             Err(error) => {
-                // What is trained is a result; the next unit begins with this shard, and says what is wrong.
+                // The hops before it are a result. The next unit begins with this shard, and reports the error.
                 let why = error.to_failure().message;
                 eprintln!("the hop over the next shard can't begin: {why}");
                 None
@@ -155,16 +155,16 @@ impl Run<'_> {
     ) -> Result<Ended, TrainError> {
         let mut broken_off = false;
         let context = &self.hop.context;
-        let (sums, end) = train(context, &on, until, model, data, &mut |reached: Reached<'_>| {
+        let (sums, end) = train(context, &on, until, model, data, &mut |reached: BatchEnd<'_>| {
             let end = reached.end;
             let done = self.done + (end - on.start.batch);
             let began = Instant::now();
-            if done < self.of && self.keeper.is_due(began) {
+            if done < self.of && self.save_interval.is_due(began) {
                 reached.model.check_finite()?;
                 let sums = self.before.plus(reached.sums.so_far()?);
                 let part = Ended { on, end, sums, broken_off: false };
                 let kept = self.save(&part, reached.model, &self.request.part(part.position()));
-                self.keeper.tried(began, Instant::now());
+                self.save_interval.tried(began, Instant::now());
                 // The hop itself may yet find room for its checkpoint.
                 let not_kept =
                     |error: TrainError| TrainerUpdate::PartNotSaved(error.to_failure().message);

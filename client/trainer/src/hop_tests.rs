@@ -3,7 +3,7 @@
 use crate::{
     data::Shards,
     error::TrainError,
-    fixture::{CHANCE, World, context, contexts, mlp},
+    fixture::{TORCH_RNG, World, context, contexts, mlp},
     listener::Listener,
     unit,
 };
@@ -24,7 +24,6 @@ use std::{
     fs,
     ops::ControlFlow,
     path::PathBuf,
-    sync::PoisonError,
     thread,
     time::{Duration, Instant},
 };
@@ -98,7 +97,7 @@ fn several_hops_cut_or_kept_anywhere_go_on_to_the_same_bytes() {
             if done { ControlFlow::Break(()) } else { ControlFlow::Continue(Duration::ZERO) }
         };
         let mut shards = Shards::on(tch::Device::Cpu);
-        let alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = TORCH_RNG.lock();
         let line = unit::run(&request, &mut shards, &mut listener).unwrap();
         drop(alone);
         let TrainerLine::Trained(part) = line else { panic!("{line:?}") };
@@ -145,7 +144,7 @@ fn hops_whose_shard_can_not_be_read_leave_those_before_them_as_a_result() {
     request.files.remove(&hop.then[1].shard.blob.sha256);
     let mut shards = Shards::on(tch::Device::Cpu);
     let mut listener = |_| ControlFlow::Continue(Duration::ZERO);
-    let alone = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = TORCH_RNG.lock();
     let line = unit::run(&request, &mut shards, &mut listener).unwrap();
     drop(alone);
     let TrainerLine::Trained(part) = line else { panic!("{line:?}") };
@@ -191,7 +190,7 @@ fn shards_that_come_late_make_the_same_bytes_and_their_wait_is_no_training() {
         request.pending = coming.iter().copied().collect();
         request.files.retain(|blob, _| !coming.contains(blob));
         let mut late = Late { files: world.files.clone(), brings, waited: Vec::new() };
-        let held = CHANCE.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = TORCH_RNG.lock();
         let begun = Instant::now();
         let line = unit::run(&request, &mut Shards::on(tch::Device::Cpu), &mut late).unwrap();
         let took = begun.elapsed();

@@ -1,4 +1,4 @@
-//! What `sojourn-trainer` does: the only package that links libtorch.
+//! The program `sojourn-trainer`, which trains, evaluates and predicts. Only this package links libtorch.
 //!
 //! ```text
 //! stdin --lines--> serve -- one unit --> unit --> data       shards, scaled, kept in memory
@@ -17,24 +17,24 @@ mod data;
 mod device;
 mod error;
 mod evaluate;
+mod flat_layout;
 mod forward;
 mod hop;
-mod keeper;
 mod listener;
 mod memory;
 mod model;
 mod optimizer;
 mod options;
-mod orders;
 mod pace;
-mod places;
 mod predict;
+mod save_interval;
 mod schedule;
 mod serve;
 mod sums;
 mod tally;
 mod train;
 mod unit;
+mod unit_control;
 
 #[cfg(test)]
 mod fixture;

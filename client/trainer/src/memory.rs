@@ -33,7 +33,7 @@ mod tests {
     const LARGE: usize = 256 << 20;
 
     #[test]
-    fn what_was_taken_before_does_not_count() {
+    fn memory_of_earlier_units_does_not_count() {
         drop(black_box(vec![1u8; 2 * LARGE]));
         let unit = PeakMemory::of_unit(Device::Cpu).unwrap();
         drop(black_box(vec![1u8; LARGE]));

@@ -5,7 +5,7 @@
 //! per parameter. Where the trial computes in `bf16`, the leaves of fully connected layers and convolutions
 //! are slices of a rounded copy of `weights` instead.
 
-use crate::{error::TrainError, places::Places};
+use crate::{error::TrainError, flat_layout::FlatLayout};
 use sojourn_codec::decode;
 use sojourn_files::{Access, AtomicFile, Durability};
 use sojourn_model::{CheckpointLayout, LINEAGE, LayerKind, Lineage, Network, optimizer_slots};
@@ -25,7 +25,7 @@ use tch::{Device, Kind, Tensor};
 pub(crate) struct Model {
     layout: CheckpointLayout,
     slots: &'static [&'static str],
-    places: Places,
+    places: FlatLayout,
     /// All parameters.
     pub(crate) weights: Tensor,
     /// All gradients, in the places of their parameters.
@@ -37,7 +37,7 @@ pub(crate) struct Model {
     /// The parameters one by one as the model computes with them, each layer's weight before its bias.
     pub(crate) leaves: Vec<Tensor>,
     gradients: Vec<Tensor>,
-    buffer_places: Places,
+    buffer_places: FlatLayout,
     /// All buffers.
     running: Tensor,
     /// The buffers one by one, each batch norm's running mean before its running variance.
@@ -69,7 +69,7 @@ impl Model {
         let numbers: Vec<i64> = find(LINEAGE)?.i64s().map_err(blob)?.collect();
         let lineage = Lineage::from_numbers(&numbers)?;
 
-        let places = Places::of(layout.parameters())?;
+        let places = FlatLayout::of(layout.parameters())?;
         let flat = |prefix: &str| {
             places.flat(device, |name| find(&format!("{prefix}{name}")).map(|view| view.data))
         };
@@ -83,7 +83,7 @@ impl Model {
             Precision::Bf16 => Some(weights.f_to_kind(Kind::BFloat16)?),
         };
         let leaves = leaves(layout.network(), &places, &weights, rounded.as_ref())?;
-        let buffer_places = Places::of(layout.buffers())?;
+        let buffer_places = FlatLayout::of(layout.buffers())?;
         let running = buffer_places.flat(device, |name| find(name).map(|view| view.data))?;
         let buffers = buffer_places.slices(&running)?;
         Ok(Self {
@@ -212,7 +212,7 @@ impl Model {
 /// The tensors that gradients are for.
 fn leaves(
     network: &Network,
-    places: &Places,
+    places: &FlatLayout,
     weights: &Tensor,
     rounded: Option<&Tensor>,
 ) -> Result<Vec<Tensor>, TrainError> {

@@ -20,7 +20,7 @@ impl Options {
     /// Reads the arguments, without the program's name.
     ///
     /// # Errors
-    /// What to tell the one who called it wrongly, or asked for help.
+    /// The message for a wrong call, or the help text where it is asked for.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
         let mut options = Self { threads: 1, device: DeviceChoice::Cpu };
         let mut arguments = arguments.into_iter();

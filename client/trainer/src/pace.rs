@@ -1,8 +1,8 @@
-//! How much of the time a unit computes: rests between its batches, and waits for files that are on their way.
+//! Throttles a running unit: pauses between batches keep it to its pace, and it waits for shards that haven't arrived.
 //!
-//! Both change when batches are trained, never what they make.
+//! Both change when a batch is trained, never its result.
 
-use crate::orders::{Orders, Said};
+use crate::unit_control::{UnitControl, UnitMessages};
 use rustix::time::{ClockId, clock_gettime};
 use sojourn_protocol::{digest::Digest, quantity::SaturatingFrom as _, trainer::Pace};
 use std::{
@@ -11,17 +11,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Shorter rests are saved up: the clock of a sleeping thread is coarser than a small batch.
+/// Shorter pauses are added up: the clock of a sleeping thread is coarser than a small batch.
 const MIN_PAUSE: Duration = Duration::from_millis(2);
-/// How much of a rest that took too long is made up for by computing without rests.
+/// At most so much of a pause that took too long is made up for by computing without pauses.
 const MAX_CREDIT: Duration = Duration::from_millis(500);
 
-/// The time that a share is counted of.
+/// The clock by which computing time is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meter {
-    /// Processor time: that in which others had the core is as good as a rest.
+    /// Processor time: time in which other processes had the core counts as a pause.
     Processor,
-    /// The time of the clock: of a GPU's there is no other.
+    /// Wall-clock time: a GPU's computing time can't be measured otherwise.
     Wall,
 }
 
@@ -38,62 +38,62 @@ impl Meter {
     }
 }
 
-/// A running unit's rests.
+/// Keeps a running unit to its pace.
 #[derive(Debug)]
 pub(crate) struct Pacer<'a> {
-    orders: &'a Orders,
-    said: Arc<Said>,
+    control: &'a UnitControl,
+    messages: Arc<UnitMessages>,
     meter: Meter,
     begun: Instant,
-    /// When the last rest ended, by clock and by meter.
+    /// When the last pause ended, by clock and by meter.
     since: (Instant, Duration),
     debt: Debt,
 }
 
 impl<'a> Pacer<'a> {
-    /// For a unit that this thread begins now, and of which `said` says more.
-    pub(crate) fn new(orders: &'a Orders, said: Arc<Said>, meter: Meter) -> Self {
+    /// For a unit that this thread begins now; `messages` are those about it.
+    pub(crate) fn new(control: &'a UnitControl, messages: Arc<UnitMessages>, meter: Meter) -> Self {
         let begun = Instant::now();
         let since = (begun, meter.read(begun));
-        Self { orders, said, meter, begun, since, debt: Debt::default() }
+        Self { control, messages, meter, begun, since, debt: Debt::default() }
     }
 
-    /// Is the unit to end?
-    pub(crate) fn stops(&self) -> bool {
-        self.said.stops()
+    /// Whether the unit is to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.messages.is_stopped()
     }
 
-    /// Is there nothing to do but to go on?
+    /// Whether the unit computes all the time.
     pub(crate) fn is_full(&self) -> bool {
-        self.orders.now() == Pace::FULL
+        self.control.now() == Pace::FULL
     }
 
-    /// Rests after a batch, as long as the pace wants it. Where that is for good, `tell` hears of it first. Gives
-    /// how long the unit stood still then.
-    pub(crate) fn rest(&mut self, mut tell: impl FnMut()) -> Duration {
-        let (mut still, mut told) = (Duration::ZERO, false);
-        let mut pace = self.orders.hold();
+    /// Pauses after a batch for as long as the pace asks. At pace 0 it first calls `before_pause`, then waits for another
+    /// pace. Gives the time that was spent at pace 0.
+    pub(crate) fn pause(&mut self, mut before_pause: impl FnMut()) -> Duration {
+        let (mut paused, mut is_reported) = (Duration::ZERO, false);
+        let mut pace = self.control.hold();
         let mut now = Instant::now();
         let passed = now.saturating_duration_since(self.since.0);
         let worked = self.meter.read(self.begun).saturating_sub(self.since.1);
         self.debt.worked(worked, passed, *pace);
-        while !self.stops() {
-            if *pace == Pace::PAUSED && !told {
-                // Unlocked: whoever is told may take their time, and a stop must be heard meanwhile.
+        while !self.is_stopped() {
+            if *pace == Pace::PAUSED && !is_reported {
+                // Unlocked: the callback may take long, and a stop must be received meanwhile.
                 drop(pace);
-                tell();
-                told = true;
-                pace = self.orders.hold();
+                before_pause();
+                is_reported = true;
+                pace = self.control.hold();
                 continue;
             }
             now = Instant::now();
             if *pace == Pace::PAUSED {
-                pace = self.orders.wait(pace);
-                still += now.elapsed();
-                // Who has stood still owes nothing.
+                self.control.wait(&mut pace);
+                paused += now.elapsed();
+                // After pace 0 no pause is owed.
                 self.debt = Debt::default();
             } else if let Some(rest) = self.debt.due() {
-                pace = self.orders.wait_for(pace, rest);
+                self.control.wait_for(&mut pace, rest);
                 self.debt.rested(now.elapsed());
                 if *pace == Pace::FULL {
                     self.debt = Debt::default();
@@ -103,57 +103,57 @@ impl<'a> Pacer<'a> {
             }
         }
         drop(pace);
-        self.go_on();
-        still
+        self.restart_meter();
+        paused
     }
 
-    /// Where a file lies that was still on its way when the unit began; none where the unit is to end instead.
-    /// Where it has to wait, `tell` hears of it first.
-    pub(crate) fn file(&mut self, blob: Digest, mut tell: impl FnMut()) -> Option<PathBuf> {
-        let mut told = false;
-        let mut held = self.orders.hold();
+    /// The path of a shard that hadn't arrived when the unit began; `None` where the unit is to stop. If it has to wait
+    /// for the shard, it calls `before_wait` first.
+    pub(crate) fn file(&mut self, blob: Digest, mut before_wait: impl FnMut()) -> Option<PathBuf> {
+        let mut has_waited = false;
+        let mut held = self.control.hold();
         let found = loop {
-            if self.stops() {
+            if self.is_stopped() {
                 break None;
             }
-            // A unit that has stood still goes on as its pace says, one that hasn't has rested already.
-            let goes_on = !told || *held > Pace::PAUSED;
-            if let Some(path) = self.said.file(blob).filter(|_| goes_on) {
+            // A unit that has waited must not go on at pace 0; one that hasn't was paused after its last batch.
+            let goes_on = !has_waited || *held > Pace::PAUSED;
+            if let Some(path) = self.messages.file(blob).filter(|_| goes_on) {
                 break Some(path);
             }
-            if std::mem::replace(&mut told, true) {
-                held = self.orders.wait(held);
+            if std::mem::replace(&mut has_waited, true) {
+                self.control.wait(&mut held);
             } else {
-                // Unlocked, as for a rest.
+                // Unlocked, as in `pause`.
                 drop(held);
-                tell();
-                held = self.orders.hold();
+                before_wait();
+                held = self.control.hold();
             }
         };
         drop(held);
-        if told {
-            // Who has stood still owes nothing.
+        if has_waited {
+            // After a wait no pause is owed.
             self.debt = Debt::default();
-            self.go_on();
+            self.restart_meter();
         }
         found
     }
 
-    /// What has passed until now is no work.
-    fn go_on(&mut self) {
+    /// Counts computing time from now on.
+    fn restart_meter(&mut self) {
         self.since = (Instant::now(), self.meter.read(self.begun));
     }
 }
 
-/// Rest that is owed, in nanoseconds; less than none where rests took longer than they were to. Pure.
+/// The pause that is owed, in nanoseconds; negative where pauses took longer than they should have. Pure.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Debt(i64);
 
 impl Debt {
-    /// So much of the time that has passed was computed in, which at this pace earns a rest.
+    /// Adds the pause for `worked` of computing in `passed` of time, at this pace.
     fn worked(&mut self, worked: Duration, passed: Duration, pace: Pace) {
         let percent = i64::from(pace.get());
-        // At 0 there is no end to the rest, and at 100 there is none to be had.
+        // At 0 the pause has no end, and at 100 there is none.
         if (1..100).contains(&percent) {
             let whole = nanos(worked).saturating_mul(100) / percent;
             self.add(whole.saturating_sub(nanos(passed)));
@@ -162,13 +162,13 @@ impl Debt {
         }
     }
 
-    /// The rest to take now, if it is worth it.
+    /// The pause to take now, if it is long enough.
     fn due(self) -> Option<Duration> {
         let owed = Duration::from_nanos(u64::try_from(self.0).ok()?);
         (owed >= MIN_PAUSE).then_some(owed)
     }
 
-    /// It took that long.
+    /// Takes off a pause of this length.
     fn rested(&mut self, time: Duration) {
         self.add(-nanos(time));
     }
@@ -241,46 +241,47 @@ mod tests {
 
     #[test]
     fn a_unit_at_rest_hears_the_next_pace_and_the_stop() {
-        let orders = Orders::default();
-        let said = Said::nothing();
-        let mut pacer = Pacer::new(&orders, Arc::clone(&said), Meter::Wall);
+        let control = UnitControl::default();
+        let said = Arc::default();
+        let mut pacer = Pacer::new(&control, Arc::clone(&said), Meter::Wall);
         let mut told = 0;
-        assert_eq!(pacer.rest(|| told += 1), Duration::ZERO);
-        orders.pace(Pace::PAUSED);
+        assert_eq!(pacer.pause(|| told += 1), Duration::ZERO);
+        control.set_pace(Pace::PAUSED);
         // Told, it wants it to go on: that is heard although it doesn't wait yet.
-        pacer.rest(|| {
+        pacer.pause(|| {
             told += 1;
-            orders.pace(Pace::FULL);
+            control.set_pace(Pace::FULL);
         });
         assert_eq!(told, 1);
-        orders.pace(Pace::PAUSED);
+        control.set_pace(Pace::PAUSED);
         thread::scope(|scope| {
-            let resting = scope.spawn(|| pacer.rest(|| {}));
-            orders.pace(Pace::FULL);
+            let resting = scope.spawn(|| pacer.pause(|| {}));
+            control.set_pace(Pace::FULL);
             resting.join().unwrap();
         });
         // Of a rest of a hundred hours it hears as well.
-        orders.pace(percent(1));
+        control.set_pace(percent(1));
         pacer.begun -= Duration::from_secs(3_600);
         assert!(pacer.meter.read(pacer.begun) >= Duration::from_secs(3_600));
         thread::scope(|scope| {
-            let resting = scope.spawn(|| pacer.rest(|| {}));
-            orders.stop(&said);
+            let resting = scope.spawn(|| pacer.pause(|| {}));
+            control.stop(&said);
             assert_eq!(resting.join().unwrap(), Duration::ZERO);
         });
-        orders.pace(Pace::PAUSED);
-        assert!(pacer.stops());
-        assert_eq!(pacer.rest(|| panic!("it ends")), Duration::ZERO);
+        control.set_pace(Pace::PAUSED);
+        assert!(pacer.is_stopped());
+        assert_eq!(pacer.pause(|| panic!("it ends")), Duration::ZERO);
     }
 
     #[test]
     fn a_unit_that_waits_for_a_file_hears_of_it_and_of_the_stop() {
-        let orders = Orders::default();
-        let said = Said::nothing();
-        let mut pacer = Pacer::new(&orders, Arc::clone(&said), Meter::Wall);
+        let control = UnitControl::default();
+        let said = Arc::default();
+        let mut pacer = Pacer::new(&control, Arc::clone(&said), Meter::Wall);
         let [early, late, never] = [b"early".as_slice(), b"late", b"never"].map(Digest::of);
-        let come =
-            |blob: Digest| orders.here(&said, ShardArrived { blob, path: blob.to_string().into() });
+        let come = |blob: Digest| {
+            control.shard_arrived(&said, ShardArrived { blob, path: blob.to_string().into() })
+        };
         let path = |blob: Digest| Some(PathBuf::from(blob.to_string()));
         come(early);
         assert_eq!(pacer.file(early, || panic!("it is here")), path(early));
@@ -298,21 +299,21 @@ mod tests {
         let later = Digest::of(b"later");
         pacer.begun -= Duration::from_secs(3_600);
         let found = waits(&mut pacer, later, &|| {
-            orders.pace(percent(1));
+            control.set_pace(percent(1));
             come(never);
             come(later);
         });
         assert_eq!((found, pacer.debt), (path(later), Debt::default()));
-        orders.pace(Pace::PAUSED);
+        control.set_pace(Pace::PAUSED);
         assert_eq!(pacer.file(later, || panic!("it is here")), path(later));
         let paused = Digest::of(b"paused");
         let found = waits(&mut pacer, paused, &|| {
             come(paused);
-            orders.pace(Pace::FULL);
+            control.set_pace(Pace::FULL);
         });
         assert_eq!(found, path(paused));
         let other = Digest::of(b"other");
-        assert_eq!(waits(&mut pacer, other, &|| orders.stop(&said)), None);
+        assert_eq!(waits(&mut pacer, other, &|| control.stop(&said)), None);
         assert_eq!(pacer.file(never, || panic!("it ends")), None);
     }
 }

@@ -12,10 +12,10 @@ use crate::{
     listener::Listener,
     memory::PeakMemory,
     options::Options,
-    orders::{Orders, Said},
     pace::{Meter, Pacer},
     predict::{LastModel, predict},
     unit,
+    unit_control::{UnitControl, UnitMessages},
 };
 use rustix::process::{Signal, getpid, kill_process};
 use sojourn_protocol::{
@@ -49,8 +49,8 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 pub fn serve(options: &Options) -> ExitCode {
     let life = Arc::new(Life::default());
     life.busy.store(true, Ordering::SeqCst);
-    let orders = Arc::new(Orders::default());
-    let requests = read_requests(Arc::clone(&life), Arc::clone(&orders));
+    let control = Arc::new(UnitControl::default());
+    let requests = read_requests(Arc::clone(&life), Arc::clone(&control));
     let threads = i32::saturating_from(options.threads);
     tch::set_num_interop_threads(1);
     tch::set_num_threads(threads);
@@ -75,7 +75,7 @@ pub fn serve(options: &Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match answer_all(&requests, hello, Shards::on(device), &life, &orders) {
+    match answer_all(&requests, hello, Shards::on(device), &life, &control) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("stdout can't be written: {error}");
@@ -85,18 +85,18 @@ pub fn serve(options: &Options) -> ExitCode {
 }
 
 fn answer_all(
-    requests: &mpsc::Receiver<Asked>,
+    requests: &mpsc::Receiver<Incoming>,
     hello: Hello,
     mut shards: Shards,
     life: &Life,
-    orders: &Orders,
+    control: &UnitControl,
 ) -> io::Result<()> {
     // Idle before a line is written, not after: who has read the answer may end stdin at once, and
     // then finds the process ended in order.
     life.busy.store(false, Ordering::SeqCst);
     put(&TrainerLine::Hello(hello))?;
     let mut last = LastModel::default();
-    while let Ok(Asked { request, said }) = requests.recv() {
+    while let Ok(Incoming { request, messages }) = requests.recv() {
         life.busy.store(true, Ordering::SeqCst);
         if life.ended.load(Ordering::SeqCst) {
             break;
@@ -105,7 +105,7 @@ fn answer_all(
             Ok(TrainerRequest::Run(request)) => {
                 let gpu = shards.device().is_cuda();
                 let meter = if gpu { Meter::Wall } else { Meter::Processor };
-                answer(&request, &mut shards, Pacer::new(orders, said, meter))
+                answer(&request, &mut shards, Pacer::new(control, messages, meter))
             }
             Ok(TrainerRequest::Predict(request)) => {
                 catch(|| predict(&request, &mut last, shards.device()))
@@ -130,60 +130,60 @@ fn answer_all(
 
 fn answer(request: &RunUnit, shards: &mut Shards, pacer: Pacer<'_>) -> TrainerLine {
     let device = shards.device();
-    let mut teller = Teller { device, pacer, shown: Instant::now(), untold: None };
+    let mut listener = SlotListener { device, pacer, sent_at: Instant::now(), unsent: None };
     let peak = PeakMemory::of_unit(device);
     let answer =
-        catch(|| unit::run(request, shards, &mut teller)).unwrap_or_else(TrainerLine::Failed);
+        catch(|| unit::run(request, shards, &mut listener)).unwrap_or_else(TrainerLine::Failed);
     if let Some(bytes) = peak.and_then(PeakMemory::bytes) {
-        tell(&TrainerUpdate::PeakMemory(bytes));
+        send(&TrainerUpdate::PeakMemory(bytes));
     }
     answer
 }
 
-/// Tells the slot of a running unit, and has it do what the slot says.
-struct Teller<'a> {
+/// Sends the slot updates of a running unit, and applies the slot's messages to it.
+struct SlotListener<'a> {
     device: tch::Device,
     pacer: Pacer<'a>,
-    /// When progress was told last.
-    shown: Instant,
-    /// Progress since.
-    untold: Option<TrainerUpdate>,
+    /// When progress was last sent.
+    sent_at: Instant,
+    /// The latest progress, if it wasn't sent.
+    unsent: Option<TrainerUpdate>,
 }
 
-impl Listener for Teller<'_> {
-    fn update(&mut self, told: TrainerUpdate) -> ControlFlow<(), Duration> {
-        let TrainerUpdate::Progress(_) = told else {
-            tell(&told);
+impl Listener for SlotListener<'_> {
+    fn update(&mut self, update: TrainerUpdate) -> ControlFlow<(), Duration> {
+        let TrainerUpdate::Progress(_) = update else {
+            send(&update);
             return ControlFlow::Continue(Duration::ZERO);
         };
-        self.untold = if self.shown.elapsed() >= PROGRESS_EVERY {
-            self.shown = Instant::now();
-            tell(&told);
+        self.unsent = if self.sent_at.elapsed() >= PROGRESS_EVERY {
+            self.sent_at = Instant::now();
+            send(&update);
             None
         } else {
-            Some(told.clone())
+            Some(update.clone())
         };
         if !self.pacer.is_full() {
-            // A GPU works off what it is given; its time is over when it has.
+            // A GPU computes asynchronously: its time is known once it has finished.
             finish(self.device);
         }
-        // Of a unit that stands still it is known where.
-        let still = self.pacer.rest(|| tell(&told));
-        if self.pacer.stops() { ControlFlow::Break(()) } else { ControlFlow::Continue(still) }
+        // The server must know the progress of a paused unit.
+        let paused = self.pacer.pause(|| send(&update));
+        if self.pacer.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(paused) }
     }
 
     fn wait_for(&mut self, blob: Digest) -> Option<PathBuf> {
         self.pacer.file(blob, || {
-            // Of a unit that waits too.
-            self.untold.take().iter().for_each(tell);
-            tell(&TrainerUpdate::ShardNeeded(blob));
+            // The server must know the progress of a waiting unit.
+            self.unsent.take().iter().for_each(send);
+            send(&TrainerUpdate::ShardNeeded(blob));
         })
     }
 }
 
-/// Where nobody reads any more, the unit's answer will find out.
-fn tell(told: &TrainerUpdate) {
-    put(&TrainerLine::Update(told.clone())).ok();
+/// Sends an update to the slot. If the slot has gone, sending the unit's outcome fails later.
+fn send(update: &TrainerUpdate) {
+    put(&TrainerLine::Update(update.clone())).ok();
 }
 
 /// A panic is a failed unit, not the end of the process.
@@ -209,8 +209,8 @@ fn put(line: &TrainerLine) -> io::Result<()> {
     stdout.flush()
 }
 
-/// What the two threads know of each other: each sets its own flag before it reads the other's, so
-/// that at the end of stdin at least one of them ends the process.
+/// The state that the two threads share. Each sets its own flag before it reads the other's, so that at least one of
+/// them ends the process after the end of stdin.
 #[derive(Default)]
 struct Life {
     /// The main thread is at work.
@@ -219,36 +219,37 @@ struct Life {
     ended: AtomicBool,
 }
 
-/// A request, and what is said later of what it asks for.
-struct Asked {
+/// A request, and the later messages about its unit.
+struct Incoming {
     request: Result<TrainerRequest, serde_json::Error>,
-    said: Arc<Said>,
+    messages: Arc<UnitMessages>,
 }
 
 /// The requests of stdin as they come.
-fn read_requests(life: Arc<Life>, orders: Arc<Orders>) -> mpsc::Receiver<Asked> {
+fn read_requests(life: Arc<Life>, control: Arc<UnitControl>) -> mpsc::Receiver<Incoming> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        // That of the last request: a slot asks for one thing at a time.
-        let mut said = Said::nothing();
+        // The messages about the last request: a slot sends one request at a time.
+        let mut messages = Arc::<UnitMessages>::default();
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             let request = match serde_json::from_str(&line) {
                 Ok(TrainerRequest::Stop) => {
-                    orders.stop(&said);
+                    control.stop(&messages);
                     continue;
                 }
                 Ok(TrainerRequest::Pace(pace)) => {
-                    orders.pace(pace);
+                    control.set_pace(pace);
                     continue;
                 }
                 Ok(TrainerRequest::ShardArrived(file)) => {
-                    orders.here(&said, file);
+                    control.shard_arrived(&messages, file);
                     continue;
                 }
                 request => request,
             };
-            said = Said::nothing();
-            if sender.send(Asked { request, said: Arc::clone(&said) }).is_err() {
+            messages = Arc::default();
+            let incoming = Incoming { request, messages: Arc::clone(&messages) };
+            if sender.send(incoming).is_err() {
                 return;
             }
         }

@@ -22,16 +22,16 @@ use tch::{Reduction, Tensor};
 /// Bytes of rows that are put in order at once; batches are then slices without a copy.
 const ORDERED_BYTES: usize = 16 << 20;
 
-/// Where a hop is after a batch.
-pub(crate) struct Reached<'a> {
-    /// The batch that would be next.
+/// The state of a hop after a batch.
+pub(crate) struct BatchEnd<'a> {
+    /// The next batch.
     pub(crate) end: u32,
     pub(crate) model: &'a Model,
     pub(crate) sums: &'a mut BatchSums,
 }
 
-/// Hears after each batch where a hop is, and may break it off.
-pub(crate) type OnBatch<'a> = dyn FnMut(Reached<'_>) -> Result<ControlFlow<()>, TrainError> + 'a;
+/// Called after each batch; it may stop the hop.
+pub(crate) type OnBatch<'a> = dyn FnMut(BatchEnd<'_>) -> Result<ControlFlow<()>, TrainError> + 'a;
 
 /// Trains `model` on the batches of `hop` before `until`, or to where `on_batch` breaks it off. Returns the
 /// sums, and the batch before which it stopped.
@@ -70,7 +70,7 @@ pub(crate) fn train(
 
         sums.add(Batch { step, batch }, mean, &outputs, &y)?;
         end = batch + 1;
-        if on_batch(Reached { end, model, sums: &mut sums })?.is_break() {
+        if on_batch(BatchEnd { end, model, sums: &mut sums })?.is_break() {
             break;
         }
     }

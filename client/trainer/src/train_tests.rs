@@ -44,7 +44,7 @@ fn a_hop_cut_anywhere_ends_in_the_same_bytes() {
 }
 
 #[test]
-fn what_is_kept_on_the_way_is_what_a_shorter_hop_makes() {
+fn a_partial_checkpoint_equals_that_of_a_shorter_hop() {
     let world = World::new();
     let hop = world.hop(context(Architecture::mlp([6])));
     let (whole, bytes) = world.train(&hop, hop.batches()).unwrap();
@@ -78,7 +78,7 @@ fn what_is_kept_on_the_way_is_what_a_shorter_hop_makes() {
 }
 
 #[test]
-fn what_is_trained_passes_the_screening() {
+fn a_trained_checkpoint_passes_the_screening() {
     for context in contexts() {
         let world = World::new();
         let hop = world.hop(context);

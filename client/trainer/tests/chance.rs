@@ -1,5 +1,5 @@
 //! What dropout draws must not depend on the number of threads. A program of its own, because both the
-//! threads and the source of chance belong to the whole process.
+//! threads and the source of rng belong to the whole process.
 
 use tch::{Device, Kind, Tensor};
 

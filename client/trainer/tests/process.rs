@@ -218,7 +218,7 @@ fn a_paused_unit_stands_still_after_the_batch_that_it_is_at() {
     let mut trainer = Trainer::start();
     let expected = trainer.train(&whole);
 
-    // Said before: it holds from the first batch on, and the stop finds the unit there.
+    // UnitMessages before: it holds from the first batch on, and the stop finds the unit there.
     trainer.pace(0);
     trainer.send(&serde_json::to_string(&whole).unwrap());
     assert_eq!(trainer.progress(), Progress { done: 1, of: 2_500 });

@@ -1,7 +1,7 @@
-//! Where each of several tensors lies in one flat tensor.
+//! The layout of several tensors in one flat tensor.
 //!
 //! Slices start at multiples of 64 bytes, as separate tensors would: the arithmetic of some kernels
-//! depends on alignment. What lies between them is 0 and stays 0.
+//! depends on alignment. The padding between them is 0 and stays 0.
 
 use crate::error::TrainError;
 use sojourn_model::TensorSpec;
@@ -11,28 +11,28 @@ use tch::{Device, Kind, Tensor};
 /// Numbers between the starts of slices are a multiple of this: 64 bytes.
 const ALIGN: usize = 16;
 
-/// The places of single-precision tensors in a flat one.
+/// The slices of single-precision tensors in a flat one.
 #[derive(Debug)]
-pub(crate) struct Places {
-    places: Vec<Place>,
+pub(crate) struct FlatLayout {
+    slices: Vec<Slice>,
     by_name: BTreeMap<String, usize>,
     /// Numbers in the flat tensor.
     len: usize,
 }
 
-/// One place, in numbers.
+/// The slice of one tensor; `start` and `len` count numbers.
 #[derive(Debug)]
-struct Place {
+struct Slice {
     name: String,
     shape: Vec<i64>,
     start: usize,
     len: usize,
 }
 
-impl Places {
-    /// The places of these tensors, in their order.
+impl FlatLayout {
+    /// Lays out these tensors, in their order.
     pub(crate) fn of(specs: &[TensorSpec]) -> Result<Self, TrainError> {
-        let mut places = Vec::with_capacity(specs.len());
+        let mut slices = Vec::with_capacity(specs.len());
         let mut end = 0usize;
         for spec in specs {
             let elements = spec.elements();
@@ -41,23 +41,23 @@ impl Places {
             let len = usize::try_from(elements)?;
             let shape =
                 spec.shape.iter().map(|side| i64::try_from(*side)).collect::<Result<_, _>>()?;
-            places.push(Place { name: spec.name.clone(), shape, start: end, len });
+            slices.push(Slice { name: spec.name.clone(), shape, start: end, len });
             end = (end + len).next_multiple_of(ALIGN);
         }
-        let by_name = places.iter().map(|place| place.name.clone()).zip(0..).collect();
-        Ok(Self { places, by_name, len: end })
+        let by_name = slices.iter().map(|slice| slice.name.clone()).zip(0..).collect();
+        Ok(Self { slices, by_name, len: end })
     }
 
-    /// The flat tensor of what `bytes` gives for each name, on the device.
+    /// The flat tensor on the device; `bytes` gives the contents of each tensor by its name.
     pub(crate) fn flat<'a>(
         &self,
         device: Device,
         bytes: impl Fn(&str) -> Result<&'a [u8], TrainError>,
     ) -> Result<Tensor, TrainError> {
         let mut all = vec![0u8; self.len * 4];
-        for place in &self.places {
-            if let Some(target) = all.get_mut(place.bytes()) {
-                target.copy_from_slice(bytes(&place.name)?);
+        for slice in &self.slices {
+            if let Some(target) = all.get_mut(slice.bytes()) {
+                target.copy_from_slice(bytes(&slice.name)?);
             }
         }
         let flat = Tensor::f_from_data_size(&all, &[i64::try_from(self.len)?], Kind::Float)?;
@@ -66,22 +66,22 @@ impl Places {
 
     /// The tensors one by one, each sharing its numbers with its slice of `flat`.
     pub(crate) fn slices(&self, flat: &Tensor) -> Result<Vec<Tensor>, TrainError> {
-        self.places.iter().map(|place| place.slice(flat)).collect()
+        self.slices.iter().map(|slice| slice.view(flat)).collect()
     }
 
-    /// The place of a tensor's bytes among those of the flat one.
+    /// The byte range of a tensor in the flat one.
     pub(crate) fn bytes(&self, name: &str) -> Option<Range<usize>> {
-        let place = self.places.get(*self.by_name.get(name)?)?;
-        Some(place.bytes())
+        let slice = self.slices.get(*self.by_name.get(name)?)?;
+        Some(slice.bytes())
     }
 }
 
-impl Place {
+impl Slice {
     fn bytes(&self) -> Range<usize> {
         self.start * 4..(self.start + self.len) * 4
     }
 
-    fn slice(&self, flat: &Tensor) -> Result<Tensor, TrainError> {
+    fn view(&self, flat: &Tensor) -> Result<Tensor, TrainError> {
         let (start, len) = (i64::try_from(self.start)?, i64::try_from(self.len)?);
         Ok(flat.f_narrow(0, start, len)?.f_view(self.shape.as_slice())?)
     }
