@@ -1,4 +1,4 @@
-//! What the daemon is told at its start, and the one check of it. No environment, no files.
+//! The daemon's configuration, and its validation. It reads neither the environment nor files.
 
 use crate::{
     error::ClientError, limits::Allowance, log::LogChoice, trainers::gpus::GpuChoice,

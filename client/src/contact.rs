@@ -8,8 +8,8 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// The daemon's knowledge of the server being there. Only requests that any server answers (enrol, work,
-/// heartbeat) speak here; a transfer that fails on its own does not mean that the server is away.
+/// Whether the server answers, as the daemon knows. Only requests that any server answers (enrol, work, heartbeat) count; a
+/// failed transfer alone doesn't mean that the server is away.
 #[derive(Debug)]
 pub(crate) struct Contact {
     away: watch::Sender<bool>,
@@ -45,7 +45,10 @@ impl Contact {
         let before = self.distrusted.swap(distrusted, Ordering::AcqRel);
         if !self.away.send_replace(true) || (distrusted && !before) {
             let cause = error_chain(failure);
-            tracing::warn!(cause, "the server is away; keeping what is held and trying again");
+            tracing::warn!(
+                cause,
+                "the server is away; keeping leases and results, and trying again"
+            );
         }
     }
 

@@ -16,10 +16,11 @@ use crate::{
     trainers::{devices::Devices, last_failure::LastFailure},
     transfer::{Bandwidth, Fetcher},
 };
+use parking_lot::Mutex;
 use sojourn_client_core::Event;
 use sojourn_http::{CallError, Recovery};
 use sojourn_protocol::{error::ErrorKind, ids::HostId};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
@@ -32,16 +33,16 @@ pub(crate) struct Context<R> {
     pub(crate) server: ServerAccess,
     pub(crate) storage: Storage,
     pub(crate) trainers: Trainers<R>,
-    /// The wishes of the machine's owner.
+    /// The limits and commands of the machine's owner.
     pub(crate) owner: Owner,
     /// To the driver.
     pub(crate) messages: mpsc::UnboundedSender<Message>,
-    /// Hears what ends the daemon.
+    /// The errors that end the daemon.
     pub(crate) fatal: mpsc::UnboundedSender<ClientError>,
     pub(crate) tasks: Mutex<JoinSet<()>>,
 }
 
-/// The way to the server.
+/// Access to the server.
 #[derive(Debug)]
 pub(crate) struct ServerAccess {
     /// This machine's id at the server.
@@ -51,7 +52,7 @@ pub(crate) struct ServerAccess {
     pub(crate) api: Api,
     pub(crate) contact: Arc<Contact>,
     pub(crate) fetcher: Fetcher,
-    /// How fast bytes may come and go.
+    /// Limits and measures the rates of transfers.
     pub(crate) bandwidth: Arc<Bandwidth>,
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct Storage {
     pub(crate) outbox: Outbox,
     /// Measurements of units on each device.
     pub(crate) measurements: Measurements,
-    /// How many bytes have come and gone, and may yet.
+    /// Counts the bytes of each month against its limit.
     pub(crate) usage: Arc<DataUsage>,
 }
 
@@ -72,24 +73,24 @@ pub(crate) struct Storage {
 pub(crate) struct Trainers<R> {
     /// The devices that the slots compute on.
     pub(crate) devices: Devices<R>,
-    /// By what the trainers are kept to the owner's limits.
+    /// Enforces the owner's limits on the trainers.
     pub(crate) enforcement: LimitEnforcement,
     pub(crate) last_failure: LastFailure,
 }
 
 impl<R> Context<R> {
-    /// Tells the agent what has happened.
+    /// Sends an event to the agent.
     pub(crate) fn tell(&self, event: Event) {
         self.send(Message::Event(event));
     }
 
-    /// Tells the driver something.
+    /// Sends a message to the driver.
     pub(crate) fn send(&self, message: Message) {
-        // Nobody listens only while the daemon is ending anyway.
+        // Sending fails only while the daemon ends.
         let _ = self.messages.send(message);
     }
 
-    /// Ends the daemon where a failure is of the kind that no patience mends.
+    /// Ends the daemon if a failure is permanent.
     pub(crate) fn note(&self, failure: &CallError) {
         if let Some(error) = self.fatal_error(failure) {
             self.end(error);
@@ -98,30 +99,29 @@ impl<R> Context<R> {
 
     /// Ends the daemon.
     pub(crate) fn end(&self, error: ClientError) {
-        // Nobody listens only while the daemon is ending anyway.
+        // Sending fails only while the daemon ends.
         let _ = self.fatal.send(error);
     }
 
     /// Starts a task that ends with the daemon.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task)
     }
 
     /// Stops every task, without waiting.
     pub(crate) fn abort_tasks(&self) {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        self.tasks.lock().abort_all();
     }
 
     /// Stops every task and waits until each has let go of what it held.
     pub(crate) async fn stop_tasks(&self) {
-        let mut tasks =
-            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut tasks = std::mem::take(&mut *self.tasks.lock());
         tasks.shutdown().await;
     }
 
-    /// Makes room on the disk for a part of a unit's result, and for the result that takes its place.
+    /// Makes room on the disk for a unit's partial checkpoint and its result, which exist together for a moment.
     pub(crate) fn leave_room(&self, upload_bytes: u64) {
         if upload_bytes > 0 {
             self.storage.cache.leave_room(upload_bytes.saturating_mul(2), free_bytes);

@@ -1,11 +1,11 @@
-//! The daemon's life: check everything, become a host, work until told to stop, give back what is held.
+//! The life of the daemon: it checks its configuration, enrols, works until it is asked to stop, and gives its leases back.
 
 use crate::{
     api::Api,
     config::ClientConfig,
     contact::Contact,
     context::{Context, ServerAccess, Storage, Trainers},
-    control::{self, Door},
+    control::{self, ControlSocket},
     driver::{Driver, Start},
     error::ClientError,
     identity::Identity,
@@ -47,7 +47,7 @@ pub async fn run_with<R: UnitRunner>(
     run_by(config, LimitEnforcement::none(), make_runner, shutdown).await
 }
 
-/// The same with trainers that are kept to the limits by this enforcement.
+/// As [`run_with`], with this enforcement of the limits.
 pub(crate) async fn run_by<R: UnitRunner>(
     config: ClientConfig,
     enforcement: LimitEnforcement,
@@ -66,19 +66,19 @@ pub(crate) async fn run_by<R: UnitRunner>(
     let mut notices = watch_of(&config)?;
     let mut shutdown = pin!(shutdown);
     let (fatal, mut failed) = mpsc::unbounded_channel();
-    // Before the first unit: on a machine that is going already it would only be given back.
+    // Preemption notices are checked before the first unit, which would only be given back.
     let begin = async {
         let look = async { Ok(notices.look().await) };
         tokio::try_join!(set_up(config, enforcement, api, folder, make_runner, fatal), look)
     };
     let (begun, standing) = tokio::select! {
         () = &mut shutdown => return Ok(()),
-        begun = begin => begun.inspect_err(say)?,
+        begun = begin => begun.inspect_err(log_end)?,
     };
     let Begun { context, undelivered, messages } = begun;
     let _stopper = StopOnDrop(Arc::clone(&context));
-    match Door::open(&context.storage.folder.control()) {
-        Ok(door) => drop(context.spawn(control::serve(Arc::clone(&context), door))),
+    match ControlSocket::open(&context.storage.folder.control()) {
+        Ok(socket) => drop(context.spawn(control::serve(Arc::clone(&context), socket))),
         Err(error) => {
             let file = context.storage.folder.control();
             tracing::warn!(%error, ?file, "`sojourn client ctl` can't reach this client");
@@ -86,14 +86,14 @@ pub(crate) async fn run_by<R: UnitRunner>(
     }
     let warmed = Arc::clone(&context);
     context.spawn(async move { warm_up(&warmed).await });
-    // Nothing runs until it is known what the owner's limits say now.
+    // Nothing runs until the owner's limits have been checked.
     let mut events = vec![
         Event::Owner(OwnerEvent::Compute(false)),
         Event::Owner(context.storage.usage.budget()),
     ];
     if let Some(notice) = &standing {
-        tracing::warn!("a notice stands already as the client starts: it takes no work");
-        events.push(noticed(notice));
+        tracing::warn!("the machine has a preemption notice at the start; taking no work");
+        events.push(preempted(notice));
     }
     let mut driver = Driver::new(Arc::clone(&context), Start { undelivered, messages, events });
     let mut driven = pin!(driver.run());
@@ -109,13 +109,13 @@ pub(crate) async fn run_by<R: UnitRunner>(
             () = &mut driven => break,
             () = &mut shutdown, if !is_stopping => {
                 is_stopping = true;
-                tracing::info!("stopping; what is trained is being sent");
+                tracing::info!("stopping; sending what is trained");
                 context.tell(Event::Shutdown);
             }
             // The context keeps the sender: there is always an error to wait for.
             Some(error) = failed.recv(), if ended.is_ok() => {
                 is_stopping = true;
-                // Where only this machine has changed, the server is still the one it was.
+                // If only this machine has changed, results can still be sent.
                 let has_time = matches!(error, ClientError::Unlike(_));
                 ended = Err(error);
                 if !has_time {
@@ -126,46 +126,45 @@ pub(crate) async fn run_by<R: UnitRunner>(
             error = &mut gone, if ended.is_ok() => {
                 is_stopping = true;
                 ended = Err(error);
-                // There is no place any more for what is trained.
+                // Results can't be stored any more.
                 context.tell(Event::DiskGone);
             }
             () = context.owner.drained(), if !is_draining => {
                 is_draining = true;
-                tracing::info!("winding down, as the owner says");
+                tracing::info!("draining, as the owner asked");
                 context.tell(Event::Owner(OwnerEvent::Drain));
             }
-            // It may say more than before: when.
-            notice = notices.next(), if !is_stopping => context.tell(noticed(&notice)),
+            // A later notice may add the time.
+            notice = notices.next(), if !is_stopping => context.tell(preempted(&notice)),
             never = &mut kept => match never {},
         }
     }
     context.stop_tasks().await;
-    ended.inspect_err(say)
+    ended.inspect_err(log_end)
 }
 
-/// The event of a notice, which is also logged.
-fn noticed(notice: &Notice) -> Event {
+/// Logs a preemption notice, and gives the agent's event.
+fn preempted(notice: &Notice) -> Event {
     let (what, left) = (notice.what.as_str(), notice.left());
     match left.map(|left| left.as_secs()) {
         Some(seconds) => {
-            tracing::warn!(what, seconds, "this machine is going to be taken away; winding down");
+            tracing::warn!(what, seconds, "this machine is going to be preempted; draining");
         }
         None => tracing::warn!(
             what,
-            "the cloud says that it may soon take this machine away; finishing what runs, and taking \
-             nothing new"
+            "this machine may soon be preempted; finishing running units, and taking no new ones"
         ),
     }
     Event::Preempted(left.map(Into::into))
 }
 
-/// Has the log say why the daemon ends.
-fn say(error: &ClientError) {
+/// Logs why the daemon ends.
+fn log_end(error: &ClientError) {
     let error = error_chain(error);
     tracing::error!(target: log::ENDED, error, "the client has ended");
 }
 
-/// Ends the tasks of a daemon whose own future is dropped: they hold the context, and the context holds them.
+/// Ends the tasks of a daemon whose own future is dropped: tasks and context hold each other.
 struct StopOnDrop<R>(Arc<Context<R>>);
 
 impl<R> Drop for StopOnDrop<R> {
@@ -183,7 +182,7 @@ fn watch_of(config: &ClientConfig) -> Result<Watch, ClientError> {
 /// The state of a daemon that has started.
 struct Begun<R> {
     context: Arc<Context<R>>,
-    /// Results of an earlier run.
+    /// Undelivered results of an earlier run.
     undelivered: Vec<Finished>,
     messages: mpsc::UnboundedReceiver<Message>,
 }
@@ -247,7 +246,7 @@ async fn set_up<R: UnitRunner>(
         owner,
         messages: send,
         fatal,
-        tasks: std::sync::Mutex::default(),
+        tasks: parking_lot::Mutex::default(),
     };
     Ok(Begun { context: Arc::new(context), undelivered, messages })
 }
@@ -255,8 +254,8 @@ async fn set_up<R: UnitRunner>(
 /// Trainers that are started at once.
 const MAX_STARTING_TRAINERS: usize = 4;
 
-/// Starts the trainers of all slots, which takes each a moment, rather than with their first units. One that can't
-/// start says so with its unit; one that calculates otherwise ends the daemon.
+/// Starts the trainers of all slots before their first units, to save time. A trainer that can't start fails its unit later;
+/// one with different arithmetic ends the daemon.
 async fn warm_up<R: UnitRunner>(context: &Context<R>) {
     // A few at a time: each takes a core for a while.
     let turns = &Semaphore::new(MAX_STARTING_TRAINERS);

@@ -4,6 +4,7 @@ use crate::{
     api::Api, contact::Contact, error::ClientError, storage::folder::write_lasting_secret,
 };
 use serde::{Deserialize, Serialize};
+use sojourn_files::if_exists;
 use sojourn_http::{Backoff, CallError};
 use sojourn_protocol::{
     api::{EnrolAnswer, EnrolRequest},
@@ -35,11 +36,9 @@ impl fmt::Debug for Identity {
 impl Identity {
     /// The stored identity; `None` where the machine hasn't enrolled.
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, ClientError> {
-        let text = match fs::read(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(ClientError::Folder { path: path.to_owned(), source }),
-        };
+        let text = if_exists(fs::read(path));
+        let text = text.map_err(|source| ClientError::Folder { path: path.to_owned(), source })?;
+        let Some(text) = text else { return Ok(None) };
         let unreadable = |source| ClientError::Identity { path: path.to_owned(), source };
         let identity: Self = serde_json::from_slice(&text).map_err(unreadable)?;
         if identity.format != FORMAT {

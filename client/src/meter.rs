@@ -1,9 +1,7 @@
 //! How fast something counts up, by what is seen of it whenever somebody asks: nothing is measured while nobody does.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// A rate forgets what was before in about this time.
@@ -31,7 +29,7 @@ impl Meter {
     /// The rate in a second, where it is known; the count has come so far.
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     pub(crate) fn rate(&self, count: u64) -> Option<f64> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         let now = Instant::now();
         let passed = now.saturating_duration_since(seen.at);
         if passed < MIN_INTERVAL {

@@ -19,7 +19,7 @@ use std::{path::Path, pin::pin, sync::Arc};
 /// leases given back, and results that can't be sent any more kept for the next start.
 ///
 /// # Errors
-/// What only the owner of the machine can mend: a configuration that can't work (address, slots, token,
+/// An error that only the owner of the machine can repair: a configuration that can't work (address, slots, token,
 /// trainer, data folder), another daemon on the same data folder, a trainer that was changed under the
 /// daemon, or a server that no longer takes this host.
 pub async fn run(

@@ -253,12 +253,12 @@ fn a_spot_machine_hands_its_hop_over_before_it_is_taken_away() {
     until_running(&site, "spot");
     goes.store(true, Ordering::SeqCst);
     assert_eq!(client.wait(), Some(0), "{}", site.log("spot"));
-    assert!(site.log("spot").contains("is going to be taken away"), "{}", site.log("spot"));
+    assert!(site.log("spot").contains("is going to be preempted"), "{}", site.log("spot"));
     assert!(site.json(&["hosts"])[0]["leases"].as_array().unwrap().is_empty());
     until_version(&site, &job, 1);
     assert_eq!(site.job(&job)["state"], "running");
     // On a machine that is still going, a client that is started again takes nothing.
     let mut again = site.client_with("spot", &["--metadata", &azure(&goes)]);
     assert_eq!(again.wait(), Some(0), "{}", site.log("spot"));
-    assert!(site.log("spot").contains("it takes no work"), "{}", site.log("spot"));
+    assert!(site.log("spot").contains("taking no work"), "{}", site.log("spot"));
 }

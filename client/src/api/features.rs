@@ -10,60 +10,47 @@ use sojourn_protocol::{
     },
     direct::DIRECT_UPLOADS,
 };
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The features that this client can use.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Features {
-    awaiting_shards: AtomicBool,
-    made_checkpoints: AtomicBool,
-    upload_progress: AtomicBool,
-    delta_uploads: AtomicBool,
-    direct_uploads: AtomicBool,
+    awaiting_shards: bool,
+    produced_checkpoints: bool,
+    upload_progress: bool,
+    /// The server accepts checkpoints as deltas.
+    pub(super) delta_uploads: bool,
+    /// The server lets hosts put checkpoints in its store themselves.
+    pub(super) direct_uploads: bool,
 }
 
 impl Features {
-    /// Takes note of what an answer says, if it is the server's own and not that of something before it.
-    pub(super) fn hear(&self, headers: &HeaderMap) {
-        if !headers.contains_key(PROTOCOL_HEADER) {
-            return;
-        }
-        let words = headers.get(FEATURES_HEADER).and_then(|value| value.to_str().ok());
-        let has = |wanted| words.unwrap_or_default().split(',').any(|word| word.trim() == wanted);
-        self.awaiting_shards.store(has(AWAITING_SHARDS), Ordering::Relaxed);
-        self.made_checkpoints.store(has(PRODUCED_CHECKPOINTS), Ordering::Relaxed);
-        self.upload_progress.store(has(UPLOAD_PROGRESS), Ordering::Relaxed);
-        self.delta_uploads.store(has(DELTA_UPLOADS), Ordering::Relaxed);
-        self.direct_uploads.store(has(DIRECT_UPLOADS), Ordering::Relaxed);
+    /// The features that an answer names; `None` if the answer is a proxy's and not the server's own.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        headers.get(PROTOCOL_HEADER)?;
+        let names = headers.get(FEATURES_HEADER).and_then(|value| value.to_str().ok());
+        let has = |wanted| names.unwrap_or_default().split(',').any(|name| name.trim() == wanted);
+        Some(Self {
+            awaiting_shards: has(AWAITING_SHARDS),
+            produced_checkpoints: has(PRODUCED_CHECKPOINTS),
+            upload_progress: has(UPLOAD_PROGRESS),
+            delta_uploads: has(DELTA_UPLOADS),
+            direct_uploads: has(DIRECT_UPLOADS),
+        })
     }
 
-    /// Does it take checkpoints as deltas?
-    pub(super) fn delta_uploads(&self) -> bool {
-        self.delta_uploads.load(Ordering::Relaxed)
-    }
-
-    /// Does it let hosts put checkpoints in its store themselves?
-    pub(super) fn direct_uploads(&self) -> bool {
-        self.direct_uploads.load(Ordering::Relaxed)
-    }
-
-    /// Held leases in words that the server understands; `None` where it understands them as they are.
-    pub(super) fn put(&self, holding: &[Held]) -> Option<Vec<Held>> {
-        let sending = self.upload_progress.load(Ordering::Relaxed);
-        let awaiting = self.awaiting_shards.load(Ordering::Relaxed);
-        let made = self.made_checkpoints.load(Ordering::Relaxed);
-        if sending && awaiting && made {
-            return None;
-        }
-        let put = |state| match state {
-            HeldState::Sending { .. } if !sending => HeldState::Finished,
-            HeldState::Awaiting { done, of, .. } if !awaiting => HeldState::Running { done, of },
+    /// Held leases, reduced to what the server understands.
+    pub(super) fn reduce(self, holding: &[Held]) -> Vec<Held> {
+        let reduce = |state| match state {
+            HeldState::Sending { .. } if !self.upload_progress => HeldState::Finished,
+            HeldState::Awaiting { done, of, .. } if !self.awaiting_shards => {
+                HeldState::Running { done, of }
+            }
             _ => state,
         };
-        let put = holding.iter().map(|held| Held {
-            made: held.made.filter(|_| made),
-            ..Held::new(held.lease, put(held.state))
+        let reduced = holding.iter().map(|held| Held {
+            made: held.made.filter(|_| self.produced_checkpoints),
+            ..Held::new(held.lease, reduce(held.state))
         });
-        Some(put.collect())
+        reduced.collect()
     }
 }

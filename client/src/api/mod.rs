@@ -5,6 +5,7 @@ mod features;
 
 use crate::{config::Timing, error::ClientError};
 use features::Features;
+use parking_lot::Mutex;
 use reqwest::{
     Body, Method, StatusCode,
     header::{CONTENT_LENGTH, CONTENT_TYPE},
@@ -37,7 +38,7 @@ const USER_AGENT: &str = concat!("sojourn-client/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Api {
     http: HttpClient,
     timing: Timing,
-    features: Arc<Features>,
+    features: Arc<Mutex<Features>>,
     store: StoreClient,
 }
 
@@ -75,10 +76,14 @@ impl Api {
             authorities,
             ..HttpConfig::default()
         };
-        let features = Arc::new(Features::default());
+        let features = Arc::<Mutex<Features>>::default();
         let observed = Arc::clone(&features);
         let http = HttpClient::new(servers, &config).map_err(ClientError::Http)?;
-        let http = http.with_observer(move |headers| observed.hear(headers));
+        let http = http.with_observer(move |headers| {
+            if let Some(features) = Features::of(headers) {
+                *observed.lock() = features;
+            }
+        });
         Ok(Self { http, timing, features, store })
     }
 
@@ -102,13 +107,9 @@ impl Api {
     /// `POST /v1/work`; takes as long as the request lets the server wait.
     pub(crate) async fn work(&self, request: &WorkRequest) -> Result<WorkAnswer, CallError> {
         let limit = self.timing.answer + Duration::from_millis(request.wait.0);
-        match self.features.put(&request.holding) {
-            Some(holding) => {
-                let request = WorkRequest { holding, ..request.clone() };
-                self.post("v1/work", &request, limit).await
-            }
-            None => self.post("v1/work", request, limit).await,
-        }
+        let holding = self.features().reduce(&request.holding);
+        let request = WorkRequest { holding, ..request.clone() };
+        self.post("v1/work", &request, limit).await
     }
 
     /// `POST /v1/heartbeat`
@@ -116,8 +117,7 @@ impl Api {
         &self,
         request: &HeartbeatRequest,
     ) -> Result<HeartbeatAnswer, CallError> {
-        let holding = self.features.put(&request.holding);
-        let holding = holding.unwrap_or_else(|| request.holding.clone());
+        let holding = self.features().reduce(&request.holding);
         let request = HeartbeatRequest { holding, reported: request.reported.clone() };
         self.post("v1/heartbeat", &request, self.timing.answer).await
     }
@@ -137,7 +137,7 @@ impl Api {
 
     /// Does the server take deltas?
     pub(crate) fn takes_deltas(&self) -> bool {
-        self.features.delta_uploads()
+        self.features().delta_uploads
     }
 
     /// `GET /v1/leases/{lease}/checkpoint`, or that of its delta.
@@ -185,7 +185,7 @@ impl Api {
 
     /// Does the server let hosts put checkpoints in its store themselves?
     pub(crate) fn takes_direct(&self) -> bool {
-        self.features.direct_uploads()
+        self.features().direct_uploads
     }
 
     /// `POST /v1/leases/{lease}/checkpoint/direct`
@@ -218,6 +218,10 @@ impl Api {
     ) -> Result<Download, CallError> {
         let route = if direct { Route::Store(&self.store) } else { Route::Server };
         self.believed(self.http.open_blob(digest, from, route, self.timing.answer).await).await
+    }
+
+    fn features(&self) -> Features {
+        *self.features.lock()
     }
 
     /// The failure of a request that didn't move for so long.

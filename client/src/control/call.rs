@@ -16,27 +16,14 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum CallError {
-    /// No daemon listens there.
     #[error("no client runs on the data folder `{}`", data.display())]
-    Nobody {
-        /// The folder.
-        data: PathBuf,
-    },
-    /// The socket is somebody else's.
+    Nobody { data: PathBuf },
     #[error("the client on the data folder `{}` is another user's", data.display())]
-    NotYours {
-        /// The folder.
-        data: PathBuf,
-    },
-    /// It can't be asked, or doesn't answer.
+    NotYours { data: PathBuf },
     #[error("the client on the data folder `{}` doesn't answer", data.display())]
-    Silent {
-        /// The folder.
-        data: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Silent { data: PathBuf, source: io::Error },
 }
 
 /// Asks the daemon that runs on a data folder. Blocks for ten seconds at most.
@@ -76,7 +63,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn where_nobody_listens_that_is_said() {
+    fn a_call_without_a_daemon_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let error = call(folder.path(), &Ask::Status).unwrap_err();
         assert!(matches!(error, CallError::Nobody { .. }), "{error:?}");

@@ -59,15 +59,15 @@ pub enum LogPart {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// So it is, also after what was asked for.
+    /// The status, also after a change that was asked for.
     Status(Box<Status>),
-    /// These limits hold.
+    /// The limits in force.
     Limits(Box<LimitsState>),
-    /// So full is the cache.
+    /// How full the cache is.
     Cache(CacheState),
     /// Lines of the log.
     Log(LogEnd),
-    /// It isn't done, for this reason.
+    /// The request is refused, for this reason.
     Refused(String),
 }
 
@@ -107,7 +107,7 @@ pub struct Status {
     pub transfers: Vec<Transfer>,
     /// Limits that hold.
     pub limits: Limits,
-    /// By what those of processor time and memory are kept.
+    /// How the limits of processor time and memory are enforced.
     #[serde(default)]
     pub keepers: Keepers,
     /// Bytes that have come and gone in this month.
@@ -233,7 +233,7 @@ pub struct LimitsState {
     pub file: Option<PathBuf>,
 }
 
-/// Bandwidth of the log.
+/// The end of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEnd {
     /// The lines, the oldest first.

@@ -18,7 +18,7 @@ pub use messages::{
 };
 pub use sojourn_protocol::api::HeldState;
 
-pub(crate) use serve::{Door, serve};
+pub(crate) use serve::{ControlSocket, serve};
 
 /// The name of the socket in the data folder.
 pub(crate) const SOCKET_FILE: &str = "control.sock";

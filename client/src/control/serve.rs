@@ -10,6 +10,7 @@ use crate::{
     log,
     message::{AgentStatus, Message},
 };
+use sojourn_files::if_exists;
 use sojourn_protocol::{error::error_chain, trainer::Pace};
 use std::{
     fs::{self, Permissions},
@@ -35,14 +36,14 @@ const RESUME_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a caller may take over a line.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The open socket; closed, it is gone from the folder.
+/// The open socket; dropping it removes its file.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
 }
 
-impl Door {
+impl ControlSocket {
     /// Opens the socket in a data folder that this daemon has the lock of. The folder is closed to others first:
     /// between its making and the change of its mode, a socket can be had by anybody whom the folder lets in.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
@@ -50,18 +51,15 @@ impl Door {
             close(folder)?;
         }
         // A killed daemon has left it: the lock says that nobody listens.
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        if_exists(fs::remove_file(path))?;
         let listener = UnixListener::bind(path)?;
-        let door = Self { listener, path: path.to_owned() };
+        let socket = Self { listener, path: path.to_owned() };
         fs::set_permissions(path, Permissions::from_mode(0o600))?;
-        Ok(door)
+        Ok(socket)
     }
 }
 
-impl Drop for Door {
+impl Drop for ControlSocket {
     fn drop(&mut self) {
         // At worst the next daemon does it.
         let _ = fs::remove_file(&self.path);
@@ -78,11 +76,11 @@ fn close(folder: &Path) -> io::Result<()> {
 }
 
 /// Answers for as long as the daemon runs.
-pub(crate) async fn serve<R: Send + 'static>(context: Arc<Context<R>>, door: Door) {
+pub(crate) async fn serve<R: Send + 'static>(context: Arc<Context<R>>, socket: ControlSocket) {
     let turns = Arc::new(Semaphore::new(MAX_CALLS));
     loop {
         let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { return };
-        match door.listener.accept().await {
+        match socket.listener.accept().await {
             Ok((stream, _)) => {
                 let context_of_call = Arc::clone(&context);
                 context.spawn(async move {

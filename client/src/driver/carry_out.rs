@@ -1,4 +1,4 @@
-//! Carries out what the agent wants: starts executors, and stops those whose end isn't wanted any more.
+//! Carries out the agent's actions: starts executors, and stops those that are no longer needed.
 
 use super::{Driver, Fetching, RunningUnit};
 use crate::{
@@ -25,7 +25,7 @@ impl<R: UnitRunner> Driver<R> {
     /// Carries out actions, in this order. True where the agent has ended.
     pub(super) fn carry_out(&mut self, actions: Vec<Action>) -> bool {
         let mut has_ended = false;
-        // Units that were stopped, until nothing is left of them.
+        // Units that were stopped; their tasks may still run.
         let mut stopped: BTreeMap<LeaseId, oneshot::Receiver<()>> = BTreeMap::new();
         for action in actions {
             match action {
@@ -61,7 +61,7 @@ impl<R: UnitRunner> Driver<R> {
                 Action::Upload(lease, start) => self.upload(lease, start),
                 Action::DeleteResult(lease) => self.delete_result(lease, stopped.remove(&lease)),
                 Action::Evict(blob) => self.context.storage.cache.evict(&[blob]),
-                // Every slot has its full share, which is what it has without a word.
+                // Every slot has its full share by default.
                 Action::SetShare(..) => {}
                 Action::Exit => has_ended = true,
             }
@@ -73,7 +73,7 @@ impl<R: UnitRunner> Driver<R> {
 
     fn ask(&mut self, ask: AskId) {
         let inventory = self.inventory();
-        let is_new = self.told.as_ref() != Some(&inventory);
+        let is_new = self.sent_inventory.as_ref() != Some(&inventory);
         let inventory = (is_new || self.agent.sends_inventory()).then_some(inventory);
         let request = self.agent.work_request(ask, inventory, &self.view);
         let limit = self.call_limit.filter(|_| request.demand.is_empty());
@@ -111,7 +111,7 @@ impl<R: UnitRunner> Driver<R> {
 
     fn fetch(&mut self, blob: BlobRef, class: BlobClass, priority: Priority) {
         let flight = self.context.server.fetcher.flight(blob.sha256);
-        self.view.fetches(blob.sha256, Arc::clone(&flight));
+        self.view.add_download(blob.sha256, Arc::clone(&flight));
         self.serial += 1;
         let serial = self.serial;
         if priority == Priority::Prefetch {
@@ -160,7 +160,7 @@ impl<R: UnitRunner> Driver<R> {
     fn hand_over(&mut self, lease: LeaseId, blob: Digest) {
         let Some((blob, path)) = self.pinned(&blob) else { return };
         let Some(unit) = self.running.get(&lease) else { return };
-        // Nobody hears it only where the unit has ended.
+        // Sending fails only if the unit has ended.
         let _ = unit.here.send(ShardArrived { blob, path });
         if !self.agent.lease(lease).is_some_and(|lease| lease.is_blocked()) {
             unit.watchdog.waits(false);
@@ -185,7 +185,7 @@ impl<R: UnitRunner> Driver<R> {
         self.deliveries.insert(lease, self.context.spawn(task));
     }
 
-    /// Deletes a result, or the part of one: once nobody works on it any more.
+    /// Deletes a final or partial result, once its unit's task has ended.
     fn delete_result(&mut self, lease: LeaseId, stopped: Option<oneshot::Receiver<()>>) {
         if let Some(delivery) = self.deliveries.remove(&lease) {
             delivery.abort();

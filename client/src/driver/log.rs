@@ -1,4 +1,4 @@
-//! The log lines about what the agent does.
+//! The log lines about the agent's decisions.
 
 use super::Driver;
 use crate::trainers::runner::UnitRunner;
@@ -8,8 +8,8 @@ use sojourn_protocol::{
 };
 
 impl<R: UnitRunner> Driver<R> {
-    /// Says what has become of reports.
-    pub(super) fn say_ends(&self, reports: &[ReportAnswer]) {
+    /// Logs the results of reports.
+    pub(super) fn log_report_ends(&self, reports: &[ReportAnswer]) {
         for report in reports {
             let ReportState::Ended(end) = &report.state else { continue };
             let lease = report.lease;
@@ -32,8 +32,8 @@ impl<R: UnitRunner> Driver<R> {
         }
     }
 
-    /// Says what has changed beside leases.
-    pub(super) fn look_around(&mut self) {
+    /// Forgets units without leases, and logs changes of slots and of the month's budget.
+    pub(super) fn update(&mut self) {
         let agent = &self.agent;
         self.units.retain(|lease| agent.lease(lease).is_some());
         self.failed.retain(|lease| agent.lease(*lease).is_some());
@@ -51,10 +51,10 @@ impl<R: UnitRunner> Driver<R> {
         let is_open = agent.is_budget_open();
         if let Some(until) = self.context.storage.usage.month_end().filter(|_| self.budget_open) {
             if !is_open {
-                tracing::info!(%until, "the month's bytes are used up; nothing new is taken");
+                tracing::info!(%until, "the month's budget of bytes is used up; taking no work");
             }
         } else if is_open && !self.budget_open {
-            tracing::info!("bytes may come and go again");
+            tracing::info!("the month's budget has bytes again; taking work");
         }
         self.budget_open = is_open;
     }

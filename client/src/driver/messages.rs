@@ -32,7 +32,7 @@ impl<R: UnitRunner> Driver<R> {
                 let lease = finished.report.lease;
                 let has_checkpoint = finished.checkpoint.is_some();
                 if self.running.remove(&lease).is_none() {
-                    // It was stopped while its last lines ran: whoever stopped it deletes the result.
+                    // It was stopped at its very end: the stop deletes the result.
                     return false;
                 }
                 self.hold_result(finished, base);
@@ -53,11 +53,11 @@ impl<R: UnitRunner> Driver<R> {
                 self.running.remove(lease);
                 let lease = *lease;
                 let reason = format!("{error:?}");
-                tracing::debug!(%lease, reason, "a unit came to nothing");
+                tracing::debug!(%lease, reason, "a unit failed");
             }
             Event::Report(lease, Ok(answer)) => {
                 tracing::debug!(%lease, "result acknowledged");
-                self.say_ends(std::slice::from_ref(answer));
+                self.log_report_ends(std::slice::from_ref(answer));
             }
             Event::ShardNeeded(lease, blob) => {
                 let (lease, blob) = (*lease, *blob);
@@ -70,7 +70,7 @@ impl<R: UnitRunner> Driver<R> {
         self.tell(event)
     }
 
-    /// A unit's time doesn't pass while it waits for a shard.
+    /// Pauses the watchdog of a unit that waits for a shard.
     fn wait_for(&self, lease: LeaseId, blob: Digest) {
         let waits = self.agent.lease(lease).is_some_and(|lease| lease.is_blocked());
         if let Some(unit) = self.running.get(&lease).filter(|_| waits) {
@@ -84,7 +84,7 @@ impl<R: UnitRunner> Driver<R> {
         if matches!(finished.report.outcome, Outcome::Failed(_)) {
             self.failed.insert(lease);
         }
-        let sent = self.view.sends(lease);
+        let sent = self.view.add_upload(lease);
         let attempt = UploadAttempt::new(finished, base, sent);
         self.results.insert(lease, Arc::new(Mutex::new(attempt)));
     }
@@ -107,9 +107,9 @@ impl<R: UnitRunner> Driver<R> {
         };
         self.context.server.contact.made();
         if inventory.is_some() {
-            self.told = inventory;
+            self.sent_inventory = inventory;
         }
-        self.say_ends(&answer.reports);
+        self.log_report_ends(&answer.reports);
         let budget = self.context.storage.usage.budget();
         let _ = self.tell(Event::Owner(budget));
         for lease in answer.leases.iter().filter(|lease| self.agent.lease(lease.id).is_none()) {
@@ -123,7 +123,7 @@ impl<R: UnitRunner> Driver<R> {
         let result = match result {
             Ok(answer) => {
                 self.context.server.contact.made();
-                self.say_ends(&answer.reports);
+                self.log_report_ends(&answer.reports);
                 Ok(answer)
             }
             Err(failure) => {
@@ -137,7 +137,7 @@ impl<R: UnitRunner> Driver<R> {
 
     fn fetched(&mut self, blob: Digest, serial: u64, result: Result<Pin, FetchError>) -> bool {
         if self.fetches.get(&blob).is_none_or(|fetching| fetching.serial != serial) {
-            // Nobody wants it any more.
+            // The fetch was cancelled.
             return false;
         }
         self.fetches.remove(&blob);

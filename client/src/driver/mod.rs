@@ -1,4 +1,4 @@
-//! Owns the agent: tells it what happens, and carries out what it wants.
+//! Owns the agent: passes events to it, and carries out its actions.
 //!
 //! ```text
 //!  executors, limits, control socket ──messages──> driver ──events──> Agent
@@ -45,7 +45,7 @@ pub(crate) struct Driver<R> {
     begun: Instant,
     view: Transfers,
     fetches: BTreeMap<Digest, Fetching>,
-    /// Blobs that stay on the disk.
+    /// Blobs that must stay in the cache.
     pins: BTreeMap<Digest, Pin>,
     running: BTreeMap<LeaseId, RunningUnit>,
     results: BTreeMap<LeaseId, Arc<Mutex<UploadAttempt>>>,
@@ -54,9 +54,9 @@ pub(crate) struct Driver<R> {
     deliveries: BTreeMap<LeaseId, AbortHandle>,
     units: Units,
     /// The inventory of the last answered request.
-    told: Option<Inventory>,
+    sent_inventory: Option<Inventory>,
     serial: u64,
-    /// Calls take no longer than this once the daemon ends.
+    /// The time limit of calls while the daemon ends.
     call_limit: Option<Duration>,
     given_back: usize,
     out_of_use: usize,
@@ -75,7 +75,7 @@ struct RunningUnit {
     stop: watch::Sender<Stop>,
     here: mpsc::UnboundedSender<ShardArrived>,
     watchdog: Arc<Watchdog>,
-    /// Ends once nothing is left of it.
+    /// Ends once the unit's task has ended.
     ended: oneshot::Receiver<()>,
     upload_bytes: u64,
 }
@@ -114,7 +114,7 @@ impl<R: UnitRunner> Driver<R> {
             failed: BTreeSet::new(),
             deliveries: BTreeMap::new(),
             units: Units::default(),
-            told: None,
+            sent_inventory: None,
             serial: 0,
             call_limit: None,
             given_back: 0,
@@ -132,7 +132,7 @@ impl<R: UnitRunner> Driver<R> {
         driver
     }
 
-    /// Drives the agent until it has ended.
+    /// Runs until the agent has ended.
     pub(crate) async fn run(&mut self) {
         loop {
             let deadline = self.agent.next_deadline();
@@ -159,7 +159,7 @@ impl<R: UnitRunner> Driver<R> {
         Micros(u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    /// Tells the agent something, and carries out what it wants. True once it has ended.
+    /// Passes an event to the agent, and carries out its actions. True once the agent has ended.
     fn tell(&mut self, event: Event) -> bool {
         let is_progress = matches!(event, Event::Progress(..));
         let is_end = matches!(
@@ -177,7 +177,7 @@ impl<R: UnitRunner> Driver<R> {
             return false;
         }
         let has_ended = self.carry_out(actions);
-        self.look_around();
+        self.update();
         has_ended
     }
 }
@@ -199,7 +199,7 @@ fn agent_config<R: UnitRunner>(context: &Context<R>) -> AgentConfig {
     }
 }
 
-/// Another for each start, so that hosts don't try again all at once.
+/// A random seed, so that hosts don't retry all at once.
 fn seed() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _, RandomState};
     RandomState::new().build_hasher().finish()

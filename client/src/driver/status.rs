@@ -20,17 +20,17 @@ pub(super) struct Units(BTreeMap<LeaseId, Known>);
 #[derive(Debug)]
 struct Known {
     work: Work,
-    /// From when it is in a slot.
+    /// From its start in a slot.
     meter: Option<Meter>,
 }
 
 impl Units {
-    /// A lease has come.
+    /// Adds a lease.
     pub(super) fn insert(&mut self, lease: &Lease) {
         self.0.insert(lease.id, Known { work: work_of(lease), meter: None });
     }
 
-    /// Its unit is in a slot from now on.
+    /// The unit has started in a slot.
     pub(super) fn started(&mut self, lease: LeaseId) {
         if let Some(known) = self.0.get_mut(&lease) {
             known.meter = Some(Meter::new(0));
@@ -46,7 +46,7 @@ impl Units {
         let known = self.0.get(&held.lease);
         let rate = known.and_then(|known| match held.state {
             HeldState::Running { done, .. } => known.meter.as_ref()?.rate(u64::from(done)),
-            // Standing still, it has none.
+            // A unit that doesn't train has no rate.
             _ => None,
         });
         UnitStatus {

@@ -1,4 +1,4 @@
-//! The agent's view of blobs on the disk and of bytes on their way.
+//! The agent's view of cached blobs and of running transfers.
 
 use crate::{storage::cache::Cache, transfer::SharedDownload};
 use sojourn_client_core::TransferView;
@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-/// The cache, and the counters of those who move bytes.
+/// The cache, and the byte counters of running transfers.
 #[derive(Debug)]
 pub(super) struct Transfers {
     cache: Arc<Cache>,
@@ -24,22 +24,22 @@ impl Transfers {
         Self { cache, flights: BTreeMap::new(), sent: BTreeMap::new() }
     }
 
-    /// The blob's bytes count from now on.
-    pub(super) fn fetches(&mut self, blob: Digest, flight: Arc<SharedDownload>) {
+    /// Counts a blob's downloaded bytes from now on.
+    pub(super) fn add_download(&mut self, blob: Digest, flight: Arc<SharedDownload>) {
         self.flights.insert(blob, flight);
     }
 
-    /// They don't any more.
+    /// Stops counting a blob's bytes.
     pub(super) fn forget_blob(&mut self, blob: &Digest) {
         self.flights.remove(blob);
     }
 
-    /// Counts the bytes of a lease's checkpoint that are sent.
-    pub(super) fn sends(&mut self, lease: LeaseId) -> Arc<AtomicU64> {
+    /// Counts the uploaded bytes of a lease's checkpoint.
+    pub(super) fn add_upload(&mut self, lease: LeaseId) -> Arc<AtomicU64> {
         Arc::clone(self.sent.entry(lease).or_default())
     }
 
-    /// They don't count any more.
+    /// Stops counting a lease's bytes.
     pub(super) fn forget_lease(&mut self, lease: LeaseId) {
         self.sent.remove(&lease);
     }

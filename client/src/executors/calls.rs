@@ -16,18 +16,22 @@ pub(crate) fn retry_of(failure: Option<&CallError>) -> sojourn_client_core::Call
     sojourn_client_core::CallError { retry_after }
 }
 
-/// Asks for work. `limit`: for no longer than that.
+/// The output of a call; `None` if it takes longer than `limit`.
+async fn limited<T>(limit: Option<Duration>, call: impl Future<Output = T>) -> Option<T> {
+    match limit {
+        Some(limit) => timeout(limit, call).await.ok(),
+        None => Some(call.await),
+    }
+}
+
+/// Asks for work, for at most `limit`.
 pub(crate) async fn ask<R>(
     context: Arc<Context<R>>,
     ask: AskId,
     request: WorkRequest,
     limit: Option<Duration>,
 ) {
-    let call = context.server.api.work(&request);
-    let result = match limit {
-        Some(limit) => timeout(limit, call).await.ok(),
-        None => Some(call.await),
-    };
+    let result = limited(limit, context.server.api.work(&request)).await;
     let inventory = request.inventory;
     context.send(match result {
         Some(result) => Message::Work { ask, inventory, result },
@@ -41,7 +45,7 @@ pub(crate) async fn beat<R>(context: Arc<Context<R>>, request: HeartbeatRequest)
     context.send(Message::Heartbeat(result));
 }
 
-/// Gives leases back. `limit`: for no longer than that.
+/// Gives leases back; waits for the answer for at most `limit`.
 pub(crate) async fn release<R>(
     context: Arc<Context<R>>,
     leases: Vec<LeaseId>,
@@ -49,11 +53,7 @@ pub(crate) async fn release<R>(
     limit: Option<Duration>,
 ) {
     let request = ReleaseRequest { leases: leases.clone(), reason };
-    let call = context.server.api.release(&request);
-    let result = match limit {
-        Some(limit) => timeout(limit, call).await.ok(),
-        None => Some(call.await),
-    };
+    let result = limited(limit, context.server.api.release(&request)).await;
     let result = match result {
         Some(Ok(answer)) => Ok(answer),
         Some(Err(failure)) => {

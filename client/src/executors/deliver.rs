@@ -1,5 +1,5 @@
-//! Sends one result to the server: its checkpoint, then its report. One attempt each time; when to try again, the
-//! agent says.
+//! Sends one result to the server: its checkpoint, then its report. One attempt per call; the agent decides when to try
+//! again.
 
 use super::calls::retry_of;
 use crate::{
@@ -30,12 +30,12 @@ const MAX_STORE_FAILURES: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct UploadAttempt {
     finished: Finished,
-    /// The base that a delta could be made from, until that was tried.
+    /// The base for a delta, until one was tried.
     base: Option<BlobRef>,
     delta: Option<Delta>,
-    /// How often it may yet fail to get past the server.
+    /// Uploads to the object store that may still be tried.
     direct: u32,
-    /// Bytes that are on their way or there.
+    /// Bytes sent.
     sent: Arc<AtomicU64>,
     failures: u32,
     refusals: u32,
@@ -50,13 +50,13 @@ enum Step {
     Locate,
 }
 
-/// How a step went.
-enum Reached {
+/// The result of a step.
+enum StepResult {
     Next(Step),
-    /// The delta isn't taken, for this reason: the checkpoint has to go whole.
-    Whole(String),
-    /// The server has it all.
-    There(Uploaded),
+    /// The server refuses the delta, for this reason: the whole checkpoint has to be sent.
+    SendWhole(String),
+    /// The server has the whole checkpoint.
+    Complete(Uploaded),
     Failed(UploadError),
     /// The daemon has to end.
     End(CallError),
@@ -77,12 +77,12 @@ impl UploadAttempt {
         self.finished.checkpoint.as_ref().map(|(blob, path)| (*blob, path.as_path()))
     }
 
-    /// Makes a delta where that pays; once.
+    /// Makes a delta if that saves time; once.
     async fn pack<R>(&mut self, context: &Context<R>) {
         let Some(base) = self.base.take() else { return };
         let server = &context.server;
         let Some((whole, path)) = self.whole() else { return };
-        // The server would have to fetch the base for it, and send on what it makes of both.
+        // With an object store, the server would have to fetch the base and put the decoded checkpoint there.
         if server.api.takes_deltas() && !server.api.takes_direct() {
             self.delta = delta(&server.fetcher, &server.bandwidth, base, whole, path).await;
         }
@@ -99,23 +99,22 @@ impl UploadAttempt {
         }
     }
 
-    /// Says that an attempt has failed: the first time, and where somebody has to do something, each time that the
-    /// pauses have doubled.
-    fn tell<R>(&mut self, context: &Context<R>, failure: &CallError) {
+    /// Logs a failed attempt: the first one, and, where a person has to act, each time that the pauses have doubled.
+    fn log_failure<R>(&mut self, context: &Context<R>, failure: &CallError) {
         let refused = failure.is_refused_by_proxy();
         let count = if refused { &mut self.refusals } else { &mut self.failures };
         let attempts = *count;
         *count = attempts.saturating_add(1);
-        let tell = attempts == 0 || (refused && attempts.is_power_of_two());
-        if tell && !context.server.contact.is_away() {
+        let is_logged = attempts == 0 || (refused && attempts.is_power_of_two());
+        if is_logged && !context.server.contact.is_away() {
             let (lease, cause, advice) = (self.lease(), error_chain(failure), failure.advice());
             tracing::warn!(%lease, cause, advice, "a result isn't delivered yet; trying again");
         }
     }
 
-    async fn step<R>(&mut self, context: &Context<R>, step: Step) -> Reached {
+    async fn step<R>(&mut self, context: &Context<R>, step: Step) -> StepResult {
         let Some((whole, path)) = self.finished.checkpoint.clone() else {
-            return Reached::There(Uploaded::Before);
+            return StepResult::Complete(Uploaded::Before);
         };
         match step {
             Step::Locate => self.locate(context, whole).await,
@@ -126,25 +125,25 @@ impl UploadAttempt {
         }
     }
 
-    async fn locate<R>(&mut self, context: &Context<R>, whole: BlobRef) -> Reached {
+    async fn locate<R>(&mut self, context: &Context<R>, whole: BlobRef) -> StepResult {
         let state = context.server.api.upload_state(self.lease(), self.form(whole)).await;
         let failure = match state {
-            Ok(state) if state.complete => return Reached::There(Uploaded::Before),
-            Ok(state) => return Reached::Next(Step::Upload { offset: state.offset }),
+            Ok(state) if state.complete => return StepResult::Complete(Uploaded::Before),
+            Ok(state) => return StepResult::Next(Step::Upload { offset: state.offset }),
             Err(failure) => failure,
         };
         match failure.recovery() {
             Recovery::Retry => self.later(context, failure),
-            Recovery::End => Reached::End(failure),
-            // Nothing there yet, perhaps. If the lease is gone, the upload will say so.
-            Recovery::Gone | Recovery::Amend(_) => Reached::Next(Step::Upload { offset: 0 }),
+            Recovery::End => StepResult::End(failure),
+            // Perhaps nothing was uploaded yet. If the lease is gone, the upload is refused.
+            Recovery::Gone | Recovery::Amend(_) => StepResult::Next(Step::Upload { offset: 0 }),
         }
     }
 
-    fn later<R>(&mut self, context: &Context<R>, failure: CallError) -> Reached {
-        self.tell(context, &failure);
+    fn later<R>(&mut self, context: &Context<R>, failure: CallError) -> StepResult {
+        self.log_failure(context, &failure);
         let retry = retry_of(Some(&failure));
-        Reached::Failed(match failure.is_refused_by_proxy() {
+        StepResult::Failed(match failure.is_refused_by_proxy() {
             true => UploadError::RefusedOnTheWay(retry),
             false => UploadError::Later(retry),
         })
@@ -155,13 +154,13 @@ impl UploadAttempt {
         context: &Context<R>,
         (whole, path): (BlobRef, &Path),
         offset: u64,
-    ) -> Reached {
-        let place = match self.place(context, whole, offset).await {
-            Ok(place) => place,
-            Err(reached) => return reached,
+    ) -> StepResult {
+        let target = match self.target(context, whole, offset).await {
+            Ok(target) => target,
+            Err(result) => return result,
         };
-        if place.is_some() {
-            // Until it has got there.
+        if target.is_some() {
+            // An upload that succeeds needs no further attempts.
             self.direct = self.direct.saturating_sub(1);
         }
         let (blob, file) = match &self.delta {
@@ -169,14 +168,14 @@ impl UploadAttempt {
             None => (whole, path),
         };
         let (lease, form, sent) = (self.lease(), self.form(whole), Arc::clone(&self.sent));
-        let outgoing = Outgoing { lease, blob, form, path: file, offset, place, sent };
+        let outgoing = Outgoing { lease, blob, form, path: file, offset, target, sent };
         let server = &context.server;
         let sent =
             send_file(&server.api, &server.bandwidth, &outgoing, context.timing.answer).await;
         let failure = match sent {
-            Ok(state) if state.complete => return Reached::There(Uploaded::Sent),
+            Ok(state) if state.complete => return StepResult::Complete(Uploaded::Sent),
             Ok(state) if state.offset > offset && state.offset < blob.bytes => {
-                return Reached::Next(Step::Upload { offset: state.offset });
+                return StepResult::Next(Step::Upload { offset: state.offset });
             }
             Ok(state) => {
                 let has = state.offset;
@@ -185,7 +184,7 @@ impl UploadAttempt {
             }
             Err(Broken::Server(failure)) => failure,
             Err(Broken::Disk(error)) if self.delta.is_some() => {
-                return Reached::Whole(error.to_string());
+                return StepResult::SendWhole(error.to_string());
             }
             Err(Broken::Disk(error)) => return unreadable(&error),
         };
@@ -193,52 +192,52 @@ impl UploadAttempt {
             Recovery::Retry | Recovery::Amend(ErrorKind::WrongOffset) => {
                 self.later(context, failure)
             }
-            Recovery::End => Reached::End(failure),
-            // Whatever it is, the whole may be taken; or its refusal says more.
-            _ if self.delta.is_some() => Reached::Whole(failure.to_string()),
-            // The bytes may have suffered on the way, or here: the latter is found out at once.
+            Recovery::End => StepResult::End(failure),
+            // The whole checkpoint may be accepted; if not, its refusal says more.
+            _ if self.delta.is_some() => StepResult::SendWhole(failure.to_string()),
+            // The bytes were altered on the way or on this disk: the file is verified.
             Recovery::Amend(ErrorKind::DigestMismatch) => {
                 match context.storage.outbox.verify(&self.finished).await {
                     Ok(()) => self.later(context, failure),
                     Err(error) => unreadable(&error),
                 }
             }
-            // Nobody waits for these bytes any more; the report will hear why.
-            Recovery::Amend(ErrorKind::Conflict) => Reached::There(Uploaded::Sent),
+            // The server doesn't need these bytes any more; the report's answer says why.
+            Recovery::Amend(ErrorKind::Conflict) => StepResult::Complete(Uploaded::Sent),
             Recovery::Gone | Recovery::Amend(_) => {
-                Reached::Failed(UploadError::NotWanted(failure.to_string()))
+                StepResult::Failed(UploadError::NotWanted(failure.to_string()))
             }
         }
     }
 
-    /// Where past the server a checkpoint goes; `None` is the server itself.
-    async fn place<R>(
+    /// Where in the object store a checkpoint goes; `None` for the server.
+    async fn target<R>(
         &mut self,
         context: &Context<R>,
         whole: BlobRef,
         offset: u64,
-    ) -> Result<Option<UploadTarget>, Reached> {
+    ) -> Result<Option<UploadTarget>, StepResult> {
         let goes_direct = offset == 0 && self.delta.is_none() && self.direct > 0;
         if !goes_direct || !context.server.api.takes_direct() {
             return Ok(None);
         }
         match context.server.api.direct(self.lease(), whole).await {
             Ok(DirectAnswer::Put { url, headers, .. }) => Ok(Some(UploadTarget { url, headers })),
-            Ok(DirectAnswer::There) => Err(Reached::There(Uploaded::Sent)),
+            Ok(DirectAnswer::There) => Err(StepResult::Complete(Uploaded::Sent)),
             Ok(DirectAnswer::Through) => Ok(None),
             Err(failure) => match failure.recovery() {
                 Recovery::Retry => Err(self.later(context, failure)),
-                Recovery::End => Err(Reached::End(failure)),
-                // An upload through the server says what is to be done.
+                Recovery::End => Err(StepResult::End(failure)),
+                // An upload through the server shows what is wrong.
                 Recovery::Gone | Recovery::Amend(_) => Ok(None),
             },
         }
     }
 }
 
-fn unreadable(error: &io::Error) -> Reached {
+fn unreadable(error: &io::Error) -> StepResult {
     let reason = format!("the finished checkpoint is lost: {error}");
-    Reached::Failed(match is_damage(error) {
+    StepResult::Failed(match is_damage(error) {
         true => UploadError::Lost(reason),
         false => UploadError::Unreadable(reason),
     })
@@ -258,22 +257,22 @@ pub(crate) async fn upload<R>(
     };
     let event = loop {
         match attempt.step(&context, step).await {
-            Reached::Next(next) => step = next,
-            Reached::Whole(reason) => {
+            StepResult::Next(next) => step = next,
+            StepResult::SendWhole(reason) => {
                 tracing::debug!(%lease, reason, "a delta isn't taken; sending the checkpoint whole");
                 attempt.delta = None;
                 step = Step::Locate;
             }
-            Reached::There(uploaded) => break Event::Uploaded(lease, uploaded),
-            Reached::End(failure) => return context.note(&failure),
-            Reached::Failed(error) => break Event::UploadFailed(lease, error),
+            StepResult::Complete(uploaded) => break Event::Uploaded(lease, uploaded),
+            StepResult::End(failure) => return context.note(&failure),
+            StepResult::Failed(error) => break Event::UploadFailed(lease, error),
         }
     };
     drop(attempt);
     context.tell(event);
 }
 
-/// Makes a result's report.
+/// Sends a result's report.
 pub(crate) async fn report<R>(context: Arc<Context<R>>, attempt: Arc<Mutex<UploadAttempt>>) {
     let mut attempt = attempt.lock().await;
     let lease = attempt.lease();
@@ -281,7 +280,7 @@ pub(crate) async fn report<R>(context: Arc<Context<R>>, attempt: Arc<Mutex<Uploa
         Ok(answer) => Ok(answer),
         Err(failure) => Err(match failure.recovery() {
             Recovery::Retry => {
-                attempt.tell(&context, &failure);
+                attempt.log_failure(&context, &failure);
                 ReportError::NoAnswer(retry_of(Some(&failure)))
             }
             Recovery::End => return context.note(&failure),

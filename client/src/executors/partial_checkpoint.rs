@@ -1,4 +1,4 @@
-//! The part of a running hop that is on disk: what is sent where the rest of the hop comes to nothing.
+//! The partial checkpoint of a running hop, on disk. It is sent if the rest of the hop fails.
 
 use crate::storage::outbox::{Finished, Outbox};
 use sojourn_protocol::{
@@ -8,37 +8,37 @@ use sojourn_protocol::{
 };
 use std::path::Path;
 
-/// The last part that was kept of a hop. It outlives this value on disk: a daemon that is killed sends it
-/// after its next start. Whoever ends the lease otherwise removes it.
+/// The last partial checkpoint of a hop. It outlives this value on disk: a daemon that is killed sends it after its next
+/// start. If the lease ends otherwise, it is removed then.
 #[derive(Debug)]
 pub(crate) struct PartialCheckpoint<'a> {
     outbox: &'a Outbox,
     lease: &'a Lease,
     kept: Option<Finished>,
-    /// That a part can't be kept has been said.
-    told: bool,
+    /// Whether it was logged that a partial checkpoint can't be kept.
+    is_reported: bool,
 }
 
 impl<'a> PartialCheckpoint<'a> {
-    /// Nothing yet.
+    /// Without a checkpoint yet.
     pub(crate) fn new(outbox: &'a Outbox, lease: &'a Lease) -> Self {
-        Self { outbox, lease, kept: None, told: false }
+        Self { outbox, lease, kept: None, is_reported: false }
     }
 
-    /// Keeps a part that the trainer has written to `path`, in place of the one before it. False where it can't.
+    /// Keeps a checkpoint that the trainer has written to `path`, in place of the one before it. False if that fails.
     pub(crate) fn keep(&mut self, trained: Trained, path: &Path) -> bool {
         let (lease, end) = (self.lease.id, trained.end);
         let (promised, expected) = (trained.checkpoint.bytes, self.lease.upload_bytes);
         if promised != expected {
-            tracing::warn!(%lease, %end, promised, expected, "a part has another size than it must; ignored");
+            tracing::warn!(%lease, %end, promised, expected, "a partial checkpoint has the wrong size; ignored");
             return false;
         }
         let report = Report { lease, outcome: Outcome::Trained(trained) };
         match self.outbox.store(report, self.lease.heartbeat_every, path) {
             Ok(finished) => {
-                tracing::debug!(%lease, %end, "kept what the hop has trained so far");
+                tracing::debug!(%lease, %end, "kept a partial checkpoint");
                 self.kept = Some(finished);
-                self.told = false;
+                self.is_reported = false;
                 true
             }
             Err(error) => {
@@ -48,28 +48,28 @@ impl<'a> PartialCheckpoint<'a> {
         }
     }
 
-    /// A part could not be written: the unit goes on with the one before it, or without. Said once, until one
-    /// can be kept again.
+    /// Logs that a checkpoint could not be written; the unit goes on with the one before it, or without. Logged once,
+    /// until one can be kept again.
     pub(crate) fn not_kept(&mut self, reason: &str) {
         let lease = self.lease.id;
-        if std::mem::replace(&mut self.told, true) {
-            tracing::debug!(%lease, reason, "what the hop has trained so far still can't be kept");
+        if std::mem::replace(&mut self.is_reported, true) {
+            tracing::debug!(%lease, reason, "a partial checkpoint still can't be kept");
         } else {
-            tracing::warn!(%lease, reason, "what the hop has trained so far can't be kept; it goes on");
+            tracing::warn!(%lease, reason, "a partial checkpoint can't be kept; the hop goes on");
         }
     }
 
-    /// Is there one?
+    /// Whether there is a partial checkpoint.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// It is the unit's result now.
+    /// Gives the partial checkpoint as the unit's result.
     pub(crate) fn take(self) -> Option<Finished> {
         self.kept
     }
 
-    /// The whole result has taken its place on disk.
+    /// The final result has replaced it on disk.
     pub(crate) fn replaced(&mut self) {
         self.kept = None;
     }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_cannot_be_kept_leaves_the_one_before_it_and_is_told_of_once() {
+    fn a_failed_save_keeps_the_earlier_checkpoint_and_is_logged_once() {
         let (dir, lease) = (tempfile::tempdir().unwrap(), lease());
         let root = dir.path().join("outbox");
         fs::create_dir(&root).unwrap();
@@ -143,12 +143,12 @@ mod tests {
         let output = dir.path().join("part");
         fs::write(&output, b"first").unwrap();
         assert!(part.keep(trained(1, b"first"), &output));
-        assert!(part.is_kept() && !part.told);
+        assert!(part.is_kept() && !part.is_reported);
         // The trainer, or the outbox, finds no room.
         part.not_kept("no space left on device");
-        assert!(part.told);
+        assert!(part.is_reported);
         assert!(!part.keep(trained(2, b"later"), &dir.path().join("missing")));
-        assert!(part.told);
+        assert!(part.is_reported);
         assert_eq!(
             Outbox::open(root).unwrap().1,
             part.kept.clone().into_iter().collect::<Vec<_>>()
@@ -160,6 +160,6 @@ mod tests {
         assert_eq!(end(&part), 1);
         fs::write(&output, b"third").unwrap();
         assert!(part.keep(trained(3, b"third"), &output));
-        assert_eq!((end(&part), part.told), (3, false), "there is room again");
+        assert_eq!((end(&part), part.is_reported), (3, false), "there is room again");
     }
 }

@@ -62,7 +62,7 @@ pub(crate) struct Job<R> {
 
 /// Why there is no result.
 enum RunError {
-    /// The daemon has to end: its trainers calculate otherwise than they did.
+    /// The daemon has to end: its trainers' arithmetic has changed.
     Unlike(RunnerError),
     /// Something of this machine failed.
     Machine(String),
@@ -84,18 +84,18 @@ impl RunError {
 pub(crate) async fn run<R: UnitRunner>(context: Arc<Context<R>>, job: Job<R>) {
     let Job { lease, trainer, files, coming, here, stop, watchdog, ended } = job;
     let mut part = PartialCheckpoint::new(&context.storage.outbox, &lease);
-    let workplace = Workplace { context: &context, lease: &lease, trainer, stop, watchdog };
-    let result = workplace.attempt(files, coming, here, &mut part).await;
+    let unit_run = UnitRun { context: &context, lease: &lease, trainer, stop, watchdog };
+    let result = unit_run.attempt(files, coming, here, &mut part).await;
     let message = match result {
-        Ok(finished) => Message::UnitEnded(Box::new(workplace.keep(finished))),
+        Ok(finished) => Message::UnitEnded(Box::new(unit_run.keep(finished))),
         Err(error) => {
             let counts = matches!(error, RunError::Machine(_) | RunError::Stopped);
             let reason = error.reason();
             match part.take().filter(|_| counts) {
                 Some(finished) => {
                     let lease = lease.id;
-                    tracing::warn!(%lease, reason, "a hop has come to nothing but the part that was kept");
-                    Message::UnitEnded(Box::new(workplace.keep(finished)))
+                    tracing::warn!(%lease, reason, "a hop failed; its partial checkpoint is sent");
+                    Message::UnitEnded(Box::new(unit_run.keep(finished)))
                 }
                 None => {
                     context.storage.outbox.remove(lease.id);
@@ -116,8 +116,8 @@ pub(crate) async fn run<R: UnitRunner>(context: Arc<Context<R>>, job: Job<R>) {
     drop(ended);
 }
 
-/// One unit in its slot.
-struct Workplace<'a, R> {
+/// One run of a unit in its slot.
+struct UnitRun<'a, R> {
     context: &'a Context<R>,
     lease: &'a Lease,
     trainer: Arc<Mutex<Trainer<R>>>,
@@ -125,7 +125,7 @@ struct Workplace<'a, R> {
     watchdog: Arc<Watchdog>,
 }
 
-impl<R: UnitRunner> Workplace<'_, R> {
+impl<R: UnitRunner> UnitRun<'_, R> {
     /// Takes the checkpoint of a result into the cache: the trial's next hop may come here.
     fn keep(&self, finished: Finished) -> EndedUnit {
         let cache = &self.context.storage.cache;
@@ -162,13 +162,13 @@ impl<R: UnitRunner> Workplace<'_, R> {
         };
         let outcome = self.train(run, here, part).await?;
         match outcome {
-            // The disk's doing, not the unit's: the next unit that needs the blobs reads them through first.
+            // A fault of the disk, not of the unit: these blobs are verified before they are used again.
             Outcome::Failed(Failure { kind: FailureKind::Damaged, message }) => {
                 context.storage.cache.doubt(&blobs);
                 return Err(RunError::Machine(message));
             }
-            // It may have been killed or stopped by a person, or for the memory of others. If the unit is to
-            // blame, it won't come further from where the part ends.
+            // A person or the kernel may have killed it. If the unit itself is at fault, the next attempt fails at the same
+            // batch.
             Outcome::Failed(Failure {
                 kind: FailureKind::Died | FailureKind::Stalled | FailureKind::OutOfMemory,
                 message,
@@ -216,10 +216,10 @@ impl<R: UnitRunner> Workplace<'_, R> {
         let part_of = |end| run.part(end);
         let pace = || context.owner.pace(device.kind());
         let quota = || context.trainers.enforcement.share(&context.owner.limits());
-        // It begins now.
+        // The time until the first progress counts from now.
         watchdog.is_busy();
         let mut peak_memory = None;
-        let on_told = |told| match told {
+        let on_update = |update| match update {
             TrainerUpdate::Progress(progress) => {
                 watchdog.done(progress.done);
                 context.tell(Event::Progress(lease.id, progress));
@@ -241,9 +241,9 @@ impl<R: UnitRunner> Workplace<'_, R> {
             }
             TrainerUpdate::PeakMemory(bytes) => peak_memory = Some(bytes),
         };
-        // The next unit starts when this ends; what follows is not the slot's business.
+        // The slot is free when this ends.
         let outcome = tokio::select! {
-            outcome = trainer.runner.run(run.clone(), on_told, self.stops(Stop::AfterBatch), pace(), here) => {
+            outcome = trainer.runner.run(run.clone(), on_update, self.stops(Stop::AfterBatch), pace(), here) => {
                 outcome.map_err(no_trainer)?
             }
             still = watchdog.stalled(pace(), quota) => stalled(still),
@@ -262,10 +262,10 @@ impl<R: UnitRunner> Workplace<'_, R> {
         context.tell(Event::SlotFree(lease.id, TrainerState::after(outcome)));
     }
 
-    /// Ends when the unit is to end so soon.
-    async fn stops(&self, so: Stop) {
+    /// Ends when the unit is to stop this soon.
+    async fn stops(&self, level: Stop) {
         let mut stop = self.stop.clone();
-        if stop.wait_for(|stop| *stop >= so).await.is_err() {
+        if stop.wait_for(|stop| *stop >= level).await.is_err() {
             // The driver has forgotten the unit, and is about to abort this.
             std::future::pending().await
         }
@@ -291,7 +291,7 @@ fn no_trainer(error: RunnerError) -> RunError {
     }
 }
 
-/// The outcome, if what it promises is there.
+/// The outcome, if the checkpoint that it promises was written.
 async fn checked(
     scratch: &ScratchDir,
     lease: &Lease,
@@ -300,7 +300,7 @@ async fn checked(
     let message = match &outcome {
         Outcome::Evaluated(_) => return Ok(outcome),
         Outcome::Failed(failure) => {
-            // A trainer that can't write says so as it can; the unit isn't to blame for a full disk.
+            // The unit isn't at fault for a full disk.
             return match scratch.probe(lease.upload_bytes).await {
                 Ok(()) => Ok(outcome),
                 Err(error) => Err(RunError::Machine(with_cause(&failure.message, &error))),
@@ -324,13 +324,13 @@ async fn checked(
     Ok(Outcome::Failed(Failure { kind: FailureKind::Trainer, message }))
 }
 
-/// A trainer's message and why it came to that, where it doesn't say so itself.
+/// A trainer's message, with its cause unless the message contains it.
 fn with_cause(message: &str, cause: &io::Error) -> String {
     let cause = cause.to_string();
     if message.contains(&cause) { message.to_owned() } else { format!("{message} ({cause})") }
 }
 
-/// Has it come to the end of its last hop?
+/// Whether the unit has trained all its hops to their ends.
 fn is_whole(unit: &Unit, finished: &Finished) -> bool {
     match (unit, &finished.report.outcome) {
         (Unit::Train(hop), Outcome::Trained(trained)) => {

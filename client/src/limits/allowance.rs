@@ -43,12 +43,12 @@ pub struct Allowance {
     /// Where changes are written; nowhere for a client without a file.
     path: Option<PathBuf>,
     /// Limits from flags and the environment. They hold until the owner changes them.
-    said: Vec<Change>,
+    overrides: Vec<Change>,
     settings: Settings,
 }
 
 impl Allowance {
-    /// Reads the file `config`, which must be there, or the one of the data folder, which may; `said` goes over
+    /// Reads the file `config`, which must be there, or the one of the data folder, which may; `overrides` go over
     /// its limits.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Allowance {
     pub fn read(
         config: Option<&Path>,
         data: &Path,
-        said: Vec<Change>,
+        overrides: Vec<Change>,
     ) -> Result<Self, SettingsError> {
         let path = config.map_or_else(|| data.join(SETTINGS_FILE), Path::to_owned);
         let text = Settings::text(&path)?;
@@ -67,8 +67,8 @@ impl Allowance {
         let text = text.unwrap_or_default();
         // Faults of the file are reported before those of limits given by hand.
         Settings::parse(&path, &text)?;
-        let settings = Settings::parse(&path, &changed(&path, &text, &said)?)?;
-        Ok(Self { path: Some(path), said, settings })
+        let settings = Settings::parse(&path, &changed(&path, &text, &overrides)?)?;
+        Ok(Self { path: Some(path), overrides, settings })
     }
 
     /// The settings that hold.
@@ -97,14 +97,14 @@ impl Allowance {
         let Some(path) = &self.path else { return Ok(()) };
         let text = Settings::text(path)?.unwrap_or_default();
         let text = changed(path, &text, changes)?;
-        let mut said = self.said.clone();
-        said.retain(|said| changes.iter().all(|change| change.key != said.key));
-        let settings = Settings::parse(path, &changed(path, &text, &said)?)?;
+        let mut overrides = self.overrides.clone();
+        overrides.retain(|own| changes.iter().all(|change| change.key != own.key));
+        let settings = Settings::parse(path, &changed(path, &text, &overrides)?)?;
         let mode = fs::metadata(path).map(|meta| meta.permissions());
         write_whole(path, text.as_bytes())
             .and_then(|()| mode.map_or(Ok(()), |mode| fs::set_permissions(path, mode)))
             .map_err(|source| SettingsError::Write { path: path.clone(), source })?;
-        (self.said, self.settings) = (said, settings);
+        (self.overrides, self.settings) = (overrides, settings);
         Ok(())
     }
 }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_by_hand_goes_over_the_file_until_it_is_changed() {
+    fn limits_of_the_command_line_override_the_file_until_they_are_changed() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("client.toml");
         fs::write(&file, FILE).unwrap();

@@ -6,13 +6,14 @@
 
 use super::{Month, Size};
 use crate::storage::folder::write_whole;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sojourn_client_core::OwnerEvent;
+use sojourn_files::if_exists;
 use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::watch;
 
@@ -94,7 +95,7 @@ impl DataUsage {
 
     /// So many bytes have come or gone.
     pub(crate) fn count(&self, bytes: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(month) = state.month {
             let count = state.months.entry(month).or_default();
             *count = count.saturating_add(bytes as u64);
@@ -105,7 +106,7 @@ impl DataUsage {
 
     /// It is this month, in which so much is allowed.
     pub(crate) fn set(&self, month: Month, limit: Option<Size>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let limit = limit.map(|size| size.0);
         (state.month, state.limit) = (Some(month), limit);
         while state.months.len() > MAX_MONTHS {
@@ -116,7 +117,7 @@ impl DataUsage {
 
     /// The month's budget, for the agent.
     pub(crate) fn budget(&self) -> OwnerEvent {
-        let state = self.lock();
+        let state = self.state.lock();
         let period = state.month.map_or(0, Month::number);
         OwnerEvent::Budget { period, limit: state.limit, used: state.used() }
     }
@@ -128,12 +129,12 @@ impl DataUsage {
 
     /// The first day of the next month; none before somebody has said which it is.
     pub(crate) fn month_end(&self) -> Option<jiff::civil::Date> {
-        self.lock().month.map(Month::end)
+        self.state.lock().month.map(Month::end)
     }
 
     /// How the month is; none before somebody has said which it is. `closed`: nothing new is begun in it.
     pub(crate) fn now(&self, closed: bool) -> Option<MonthState> {
-        let state = self.lock();
+        let state = self.state.lock();
         let month = state.month?;
         let closed_until = closed.then(|| month.end());
         Some(MonthState { month, bytes: state.used(), closed_until })
@@ -143,7 +144,7 @@ impl DataUsage {
     pub(crate) fn save(&self) {
         let Some(path) = &self.path else { return };
         let months = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if !std::mem::take(&mut state.is_new) {
                 return;
             }
@@ -153,17 +154,13 @@ impl DataUsage {
         let written = text.map_err(io::Error::other).and_then(|text| write_whole(path, &text));
         if let Err(error) = written {
             tracing::warn!(%error, file = %path.display(), "the month's bytes can't be kept");
-            self.lock().is_new = true;
+            self.state.lock().is_new = true;
         }
     }
 
     fn tell(&self, state: &State) {
         let over = state.is_over();
         self.over.send_if_modified(|now| std::mem::replace(now, over) != over);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -175,11 +172,8 @@ impl Drop for DataUsage {
 
 /// The counts of the file; none where there is no file.
 fn read(path: &Path) -> Result<BTreeMap<Month, u64>, String> {
-    let text = match fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(error) => return Err(error.to_string()),
-    };
+    let text = if_exists(fs::read(path)).map_err(|error| error.to_string())?;
+    let Some(text) = text else { return Ok(BTreeMap::new()) };
     let kept: Kept = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     if kept.version != VERSION {
         return Err(format!("it is of version {}, this program knows {VERSION}", kept.version));

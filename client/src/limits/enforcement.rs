@@ -1,5 +1,5 @@
-//! By what the limits of processor time and memory are kept: control groups where they can be used; else rests
-//! between batches, and a look at the trainers' memory now and then.
+//! Enforces the limits of processor time and memory: by control groups if they can be used; else by pauses between
+//! batches, and by checking the trainers' memory now and then.
 
 use super::{
     Limits,
@@ -7,10 +7,11 @@ use super::{
     enforce::cores,
     rules::{free_threads, quota},
 };
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sojourn_slot::TrainerGroup;
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicU32, Ordering},
 };
 
@@ -32,37 +33,37 @@ struct Held {
     memory: Setting<u64>,
 }
 
-/// A limit that the kernel was told.
+/// A limit that is set in the kernel.
 #[derive(Debug)]
 struct Setting<T> {
-    /// The last that it was told; none before the first.
-    told: Option<Option<T>>,
-    /// Did it take it?
+    /// The last value that was set; `None` before the first.
+    applied: Option<Option<T>>,
+    /// Whether the kernel has accepted it.
     holds: bool,
 }
 
 impl<T> Default for Setting<T> {
     fn default() -> Self {
-        Self { told: None, holds: false }
+        Self { applied: None, holds: false }
     }
 }
 
 impl<T: Copy + PartialEq> Setting<T> {
-    /// Tells the kernel, where it doesn't know yet. What it refuses is tried again each time, and said once.
+    /// Sets the limit in the kernel if it has changed. A refused limit is tried again each time, and logged once.
     fn set(
         &mut self,
         limit: &'static str,
         wanted: Option<T>,
-        tell: impl FnOnce(Option<T>) -> Result<(), CgroupError>,
+        apply: impl FnOnce(Option<T>) -> Result<(), CgroupError>,
     ) {
-        let is_new = self.told != Some(wanted);
+        let is_new = self.applied != Some(wanted);
         if !is_new && self.holds {
             return;
         }
-        let told = tell(wanted);
-        self.holds = told.is_ok();
-        self.told = Some(wanted);
-        if let Err(error) = told
+        let result = apply(wanted);
+        self.holds = result.is_ok();
+        self.applied = Some(wanted);
+        if let Err(error) = result
             && is_new
         {
             tracing::warn!(limit, %error, "the control group doesn't take a limit; the client keeps it itself");
@@ -135,7 +136,7 @@ impl LimitEnforcement {
     /// Has the kernel keep what it can.
     pub(super) fn hold(&self, limits: &Limits) {
         let Some(group) = &self.group else { return };
-        let mut held = self.lock();
+        let mut held = self.held.lock();
         if group.has_cpu() {
             held.quota.set("cpu", quota(limits, cores()), |quota| group.limit_cpu(quota));
         }
@@ -147,7 +148,7 @@ impl LimitEnforcement {
 
     /// Does the kernel keep the share of processor time?
     pub(super) fn keep_cpu(&self) -> bool {
-        self.lock().quota.holds && !self.trainer_group.is_outside()
+        self.held.lock().quota.holds && !self.trainer_group.is_outside()
     }
 
     /// The share of the processor time that is allowed in which trainers compute, in percent, as far as the kernel
@@ -159,7 +160,7 @@ impl LimitEnforcement {
 
     /// Does the kernel keep the limit of memory?
     pub(super) fn keep_memory(&self) -> bool {
-        self.lock().memory.holds && !self.trainer_group.is_outside()
+        self.held.lock().memory.holds && !self.trainer_group.is_outside()
     }
 
     pub(crate) fn keepers(&self) -> Keepers {
@@ -172,10 +173,6 @@ impl LimitEnforcement {
         let group = self.group.as_ref().filter(|_| why_none.is_none());
         Keepers { groups: group.map(|group| group.to_string()), why_none }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]
@@ -183,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_is_told_once_and_asked_again_after_it_refused() {
+    fn a_limit_is_set_once_and_tried_again_after_a_refusal() {
         let mut setting = Setting::default();
         let mut told = Vec::new();
         for (wanted, takes) in [

@@ -1,6 +1,7 @@
 //! The facts, from Linux. What can't be read is unknown; what a limit needs and isn't known is said once.
 
 use super::{Facts, Limits, Programs};
+use sojourn_files::if_exists;
 use std::{
     collections::BTreeSet,
     fs, io,
@@ -16,7 +17,7 @@ pub(crate) struct Machine {
     root: PathBuf,
     used: Option<Used>,
     /// Limits whose facts are unknown, which has been said.
-    told: BTreeSet<&'static str>,
+    reported: BTreeSet<&'static str>,
 }
 
 /// When somebody last used the machine, by signs that change when it is used. By a clock that never jumps.
@@ -41,7 +42,7 @@ impl Machine {
     }
 
     fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), used: None, told: BTreeSet::new() }
+        Self { root: root.to_owned(), used: None, reported: BTreeSet::new() }
     }
 
     /// Does it depend on the machine what these limits say?
@@ -77,8 +78,8 @@ impl Machine {
     /// Says once that a limit can't be kept, and again once it could be meanwhile.
     fn tell(&mut self, limit: &'static str, unknown: bool) {
         if !unknown {
-            self.told.remove(limit);
-        } else if self.told.insert(limit) {
+            self.reported.remove(limit);
+        } else if self.reported.insert(limit) {
             tracing::warn!(
                 limit,
                 "this machine doesn't tell what the limit depends on; it isn't kept"
@@ -89,12 +90,8 @@ impl Machine {
     /// A battery that is being used up, and no other supply. Mice and keyboards have batteries too.
     fn on_battery(&self) -> io::Result<bool> {
         let folder = self.root.join("sys/class/power_supply");
-        let supplies = match fs::read_dir(folder) {
-            Ok(supplies) => supplies,
-            // A machine without any is a desktop or a server.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
-        };
+        // A machine without any is a desktop or a server.
+        let Some(supplies) = if_exists(fs::read_dir(folder))? else { return Ok(false) };
         let mut discharging = false;
         for supply in supplies {
             let supply = supply?.path();
@@ -284,6 +281,6 @@ mod tests {
         let hours = Limits { hours: "22:00-06:00".parse().ok(), idle_minutes: Some(5), ..limits };
         let facts = machine.look(&hours);
         assert!(Machine::is_asked(&hours) && facts.local.is_some() && facts.idle.is_none());
-        assert!(machine.told.contains("idle_minutes"));
+        assert!(machine.reported.contains("idle_minutes"));
     }
 }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_most_ends_where_all_take_too_much() {
+    fn the_trainer_with_the_most_memory_is_ended_when_memory_is_short() {
         let excess = |taken: &[(u32, u64)]| excess(taken, 100).map(|excess| excess.pid);
         assert_eq!(excess(&[]), None);
         assert_eq!(excess(&[(1, 60), (2, 40)]), None);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_takes_is_what_the_kernel_says() {
+    fn the_memory_of_a_process_is_read_from_the_kernel() {
         let proc = tempfile::tempdir().unwrap();
         fs::create_dir(proc.path().join("5")).unwrap();
         let status = "Name:\ttrainer\nVmHWM:\t  900 kB\nVmRSS:\t  145000 kB\nThreads:\t3\n";

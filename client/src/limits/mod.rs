@@ -1,5 +1,5 @@
-//! What the owner of a machine allows: how much of it, and when. The rules are pure; what they hold of is
-//! looked up on the machine, and a loop makes them hold.
+//! The limits that the owner of a machine sets: how much of it may be used, and when. The rules are pure. The facts that
+//! they need are read from the machine, and a loop enforces them.
 //!
 //! | file | holds |
 //! |---|---|
@@ -8,16 +8,16 @@
 //! | `hours.rs` | hours of the day by weekday |
 //! | `rules.rs` | from limits and facts to a pace |
 //! | `settings.rs` | `client.toml` |
-//! | `allowance.rs` | the file and what is said over it; changes, comments kept |
+//! | `allowance.rs` | the file's limits and those that override them; changes keep the file's comments |
 //! | `machine.rs` | the facts, from Linux |
-//! | `owner.rs` | the owner's word as it stands |
+//! | `owner.rs` | the owner's current limits and pause |
 //! | `nice.rs` | nice levels |
 //! | `cgroup/` | the kernel's own limits, where they can be used |
-//! | `enforcement.rs` | by what processor time and memory are kept |
-//! | `memory.rs` | the watch over memory where the kernel doesn't keep it |
+//! | `enforcement.rs` | enforces the limits of processor time and memory |
+//! | `memory.rs` | watches memory where the kernel doesn't limit it |
 //! | `month.rs`, `data_usage.rs` | the bytes of a month |
 //! | `monthly.rs` | the loop that counts them |
-//! | `enforce.rs` | the loop that makes the limits hold |
+//! | `enforce.rs` | the loop that enforces the limits |
 
 mod allowance;
 mod amounts;
@@ -55,7 +55,7 @@ pub use units::{Nice, Percent, Programs, Rate, Size, Span};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-/// The owner's limits; what isn't said isn't limited.
+/// The owner's limits; `None` is no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {

@@ -13,7 +13,7 @@ pub(super) struct Levels {
     /// Trainers have been given a level that isn't this program's own.
     changed: bool,
     /// The level that running trainers can't be given, which has been said.
-    told: Option<i32>,
+    wanted: Option<i32>,
 }
 
 impl Levels {
@@ -32,8 +32,8 @@ impl Levels {
         // Those that keep the old level are tried again: the owner may raise it once more.
         self.changed = limit.is_some() || refused > 0;
         if refused == 0 {
-            self.told = None;
-        } else if self.told.replace(wanted) != Some(wanted) {
+            self.wanted = None;
+        } else if self.wanted.replace(wanted) != Some(wanted) {
             tracing::warn!(
                 level = wanted,
                 trainers = refused,
@@ -81,9 +81,9 @@ mod tests {
         let raised = level();
         levels.hold(None, &[pid]);
         let lowered = level();
-        // Whoever may not lower it is told, once.
+        // A process that may not lower its nice level logs that once.
         let kept = (lowered != own).then_some(own);
-        let after = (levels.told, levels.changed);
+        let after = (levels.wanted, levels.changed);
         drop(child.stdin.take());
         child.wait().unwrap();
         assert_eq!(raised, 11);

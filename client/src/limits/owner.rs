@@ -1,14 +1,12 @@
-//! The owner's word as it stands: limits, a pause by hand, and what follows from both.
+//! The owner's limits and manual pause, and the pace that follows from both.
 
 use super::{Allowance, Change, Kind, Limits, Memory, PaceDecision, Paces, Reason, SettingsError};
 use crate::transfer::Rates;
+use parking_lot::Mutex;
 use sojourn_protocol::trainer::Pace;
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 use tokio::{sync::watch, time::Instant};
@@ -16,7 +14,7 @@ use tokio::{sync::watch, time::Instant};
 /// The longest pause by hand that has an end.
 const MAX_PAUSE: Duration = Duration::from_secs(366 * 86_400);
 
-/// The owner's wishes, and the decision that holds.
+/// The owner's limits and commands, and the current decision.
 #[derive(Debug)]
 pub(crate) struct Owner {
     state: Mutex<State>,
@@ -24,16 +22,16 @@ pub(crate) struct Owner {
     rates: Rates,
     /// The most bytes of cached blobs, likewise.
     cache_bytes: u64,
-    /// Hears of everything that the owner says.
+    /// Notified of each change by the owner.
     changes: watch::Sender<()>,
     /// The shares of the time in which units compute.
     cpu_pace: watch::Sender<Pace>,
     gpu_pace: watch::Sender<Pace>,
-    /// Has the machine stood still for so long that hops end early?
+    /// Whether the pause has lasted so long that hops end early.
     suspended: AtomicBool,
-    /// Hears of every look at what holds.
+    /// Notified of each decision.
     looks: watch::Sender<()>,
-    /// Is the daemon to end once what runs has ended?
+    /// Whether the daemon drains.
     drains: watch::Sender<bool>,
 }
 
@@ -92,7 +90,7 @@ impl Owner {
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        self.lock().allowance.limits().clone()
+        self.state.lock().allowance.limits().clone()
     }
 
     /// How fast blobs may come and go.
@@ -109,9 +107,9 @@ impl Owner {
         self.limits().disk.map_or(self.cache_bytes, |size| size.0)
     }
 
-    /// Has other limits hold and keeps them in the file.
+    /// Changes limits, and writes them to the file.
     pub(crate) fn change(&self, changes: &[Change]) -> Result<Limits, SettingsError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.allowance.change(changes)?;
         let limits = state.allowance.limits().clone();
         drop(state);
@@ -122,34 +120,34 @@ impl Owner {
     /// Pauses, for so long or until [`Owner::resume`].
     pub(crate) fn pause(&self, length: Option<Duration>) {
         let until = length.map(|length| Instant::now() + length.min(MAX_PAUSE));
-        self.lock().manual_pause = Some(until.map_or(ManualPause::Open, ManualPause::Until));
-        // At once, whatever the machine is being asked at the moment.
+        self.state.lock().manual_pause = Some(until.map_or(ManualPause::Open, ManualPause::Until));
+        // At once, also while the machine is being checked.
         self.hold(PaceDecision::Pause { reason: Reason::Owner });
         self.changes.send_replace(());
     }
 
     /// Ends a pause by hand. Limits may want another.
     pub(crate) fn resume(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.manual_pause = None;
         state.resumed = true;
         drop(state);
         self.changes.send_replace(());
     }
 
-    /// Ends when it is known what holds after [`Owner::resume`].
+    /// Ends with the first decision after [`Owner::resume`].
     pub(crate) async fn resumed(&self) {
         let mut looks = self.looks.subscribe();
         // The sender lives as long as `self`.
-        while self.lock().resumed && looks.changed().await.is_ok() {}
+        while self.state.lock().resumed && looks.changed().await.is_ok() {}
     }
 
     /// The pause by hand, if it isn't over.
     pub(crate) fn manual_pause(&self) -> Option<ManualPause> {
-        self.lock().manual_pause()
+        self.state.lock().manual_pause()
     }
 
-    /// For how long yet the owner wants the pause by hand.
+    /// The rest of the manual pause.
     pub(crate) fn pause_left(&self) -> Option<Duration> {
         match self.manual_pause()? {
             ManualPause::Open => None,
@@ -159,10 +157,10 @@ impl Owner {
 
     /// Where limits are kept.
     pub(crate) fn file(&self) -> Option<PathBuf> {
-        self.lock().allowance.path().map(Path::to_owned)
+        self.state.lock().allowance.path().map(Path::to_owned)
     }
 
-    /// Has the daemon end once what runs has ended; what stands still ends early.
+    /// Has the daemon end once running units have ended; paused ones end early.
     pub(crate) fn drain(&self) {
         self.drains.send_replace(true);
         self.changes.send_replace(());
@@ -172,19 +170,19 @@ impl Owner {
         *self.drains.borrow()
     }
 
-    /// Ends when the daemon is to end so.
+    /// Ends when the daemon is to drain.
     pub(crate) async fn drained(&self) {
         // The sender lives as long as `self`.
         let _ = self.drains.subscribe().wait_for(|drains| *drains).await;
     }
 
-    /// This holds from now on, unless the owner has just paused.
+    /// Applies a decision, unless the owner has just paused.
     pub(super) fn hold(&self, decision: PaceDecision) {
-        // Held throughout: of two who say what holds, the later one is right.
-        let mut state = self.lock();
+        // Locked throughout, so that the later of two decisions holds.
+        let mut state = self.state.lock();
         let decision = match (state.manual_pause(), decision) {
             (Some(_), _) => PaceDecision::Pause { reason: Reason::Owner },
-            // A look from before the owner said otherwise; the next is on its way.
+            // A decision from before the owner's resume; the next one follows.
             (None, PaceDecision::Pause { reason: Reason::Owner }) => return,
             (None, decision) => decision,
         };
@@ -234,7 +232,7 @@ impl Owner {
 
     /// Why nothing computes, where nothing does.
     pub(crate) fn reason(&self) -> Option<Reason> {
-        match &self.lock().decision {
+        match &self.state.lock().decision {
             Some(PaceDecision::Pause { reason }) => Some(reason.clone()),
             Some(PaceDecision::Run(_)) | None => None,
         }
@@ -244,9 +242,5 @@ impl Owner {
     pub(super) fn computes(&self) -> bool {
         // All slots pause at once.
         *self.cpu_pace.borrow() > Pace::PAUSED
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

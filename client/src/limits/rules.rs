@@ -186,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_limited_runs_whatever_the_machine_does() {
+    fn without_limits_units_run_whatever_the_machine_does() {
         let decision = decide(&Limits::default(), &worst(), Keeper::Pace);
         assert_eq!(decision, PaceDecision::Run(Paces { cpu: Pace::FULL, gpu: Pace::FULL }));
     }
 
     #[test]
-    fn what_is_unknown_stands_against_nothing() {
+    fn unknown_facts_cause_no_pause() {
         let all = limits(
             "hours = '22:00-06:00'\nnot_on_battery = true\nidle_minutes = 5\npause_while = ['steam']",
         );
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_quota_keeps_isnt_kept_a_second_time_but_for_pauses_and_gpus() {
+    fn a_cpu_quota_replaces_the_pace_except_for_pauses_and_gpus() {
         let decide = |text: &str| decide(&limits(text), &worst(), Keeper::Quota);
         assert_eq!(decide("cpu = 50\ngpu = 80"), run(100, 50));
         let paused = decide("cpu = 50\nnot_on_battery = true");

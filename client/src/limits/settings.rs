@@ -2,6 +2,7 @@
 
 use super::Limits;
 use serde::Deserialize;
+use sojourn_files::if_exists;
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -38,58 +39,30 @@ pub struct Settings {
 
 /// Why settings can't be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum SettingsError {
-    /// The file can't be read.
     #[error("can't read `{}`", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The file can't be written.
+    Read { path: PathBuf, source: io::Error },
     #[error("can't write `{}`", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// It says what it can't.
     #[error("`{}`, line {line}{}: {message}", path.display(), key.as_ref().map_or_else(String::new, |key| format!(", `{key}`")))]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The key that the line sets, if it sets one.
-        key: Option<String>,
-        /// The fault.
-        message: String,
-    },
+    File { path: PathBuf, line: usize, key: Option<String>, message: String },
     /// A limit that was given by hand isn't one.
     #[error("limit `{given}`: {message}")]
-    Given {
-        /// The text that was given.
-        given: String,
-        /// The fault.
-        message: String,
-    },
+    Given { given: String, message: String },
 }
 
 impl Settings {
     /// Reads the file's text; none where there is no file.
     pub(super) fn text(path: &Path) -> Result<Option<String>, SettingsError> {
-        match fs::read_to_string(path) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(SettingsError::Read { path: path.to_owned(), source }),
-        }
+        if_exists(fs::read_to_string(path))
+            .map_err(|source| SettingsError::Read { path: path.to_owned(), source })
     }
 
     /// Takes the file's text apart.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self, SettingsError> {
-        let settings: Self = toml::from_str(text).map_err(|error| {
+        toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             let before = text.get(..start).unwrap_or(text);
             let line = before.matches('\n').count();
@@ -100,8 +73,7 @@ impl Settings {
                 key: key.map(|(key, _)| key.trim().to_owned()),
                 message: error.message().trim_end().replace('\n', " "),
             }
-        })?;
-        Ok(settings)
+        })
     }
 }
 
@@ -114,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_says_is_read() {
+    fn all_settings_of_the_file_are_read() {
         let settings =
             read("server = 'https://a'\nkeep_seconds = 5\n\n[limits]\ncpu = 50\n").unwrap();
         assert_eq!(settings.server.as_deref(), Some("https://a"));

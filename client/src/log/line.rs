@@ -55,13 +55,13 @@ impl Line {
 
     /// The message with its details: `client started host=3 slots=2`.
     #[must_use]
-    pub fn story(&self) -> String {
+    pub fn text(&self) -> String {
         let details = self.fields.iter().filter(|(name, _)| *name != MESSAGE);
-        details.fold(plain(self.message()), |text, (name, value)| match value {
+        details.fold(printable(self.message()), |text, (name, value)| match value {
             Value::String(value) if value.contains(char::is_whitespace) => {
-                text + &format!(" {name}={}", plain(&format!("{value:?}")))
+                text + &format!(" {name}={}", printable(&format!("{value:?}")))
             }
-            Value::String(value) => text + &format!(" {name}={}", plain(value)),
+            Value::String(value) => text + &format!(" {name}={}", printable(value)),
             value => text + &format!(" {name}={value}"),
         })
     }
@@ -70,12 +70,12 @@ impl Line {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let date = self.timestamp.split('T').next().unwrap_or_default();
-        write!(f, "{date} {} {:>5} {}", self.time(), self.level, self.story())
+        write!(f, "{date} {} {:>5} {}", self.time(), self.level, self.text())
     }
 }
 
-/// Without what a terminal would take for an order.
-fn plain(text: &str) -> String {
+/// The text without control characters, which a terminal would obey.
+fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 

@@ -16,18 +16,14 @@ pub use choice::LogChoice;
 pub use line::Line;
 
 use crate::control::{LogEnd, LogPart};
+use parking_lot::{Mutex, MutexGuard};
 use rolling::Rolling;
 use sojourn_protocol::quantity::to_usize;
-use std::{
-    collections::VecDeque,
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, path::Path};
 
 /// The name of the log's folder in the data folder.
 pub(crate) const LOG_FOLDER: &str = "log";
-/// The target of the event that says with which error the daemon ends. Whoever shows that error elsewhere need
-/// not show the event.
+/// The target of the event with the error that ends the daemon. A program that shows the error itself may filter it out.
 pub const ENDED: &str = "sojourn_client::ended";
 /// Lines that are kept in memory.
 const MAX_LINES: usize = 500;
@@ -67,8 +63,8 @@ pub fn keep(json: &[u8]) {
     log.push(line);
 }
 
-/// Writes into files from now on, what has been said since the start of the program too, and remembers the end
-/// of what earlier runs have written.
+/// Writes into files from now on, including the lines since the start of the program, and reads the last lines of earlier
+/// runs.
 pub(crate) fn open(folder: &Path) {
     let before = rolling::end(folder, MAX_LINES);
     let mut log = log();
@@ -109,7 +105,7 @@ pub fn written(data: &Path) -> Vec<Line> {
 }
 
 fn log() -> MutexGuard<'static, Log> {
-    LOG.lock().unwrap_or_else(PoisonError::into_inner)
+    LOG.lock()
 }
 
 #[cfg(test)]

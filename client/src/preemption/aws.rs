@@ -3,7 +3,7 @@
 //! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html>
 
 use super::{
-    Said, When,
+    Announcement, When,
     service::{Service, ServiceError},
 };
 use reqwest::{Method, StatusCode};
@@ -16,7 +16,7 @@ const TOKEN_LIFE: (&str, &str) = ("X-aws-ec2-metadata-token-ttl-seconds", "21600
 const SHOWN: &str = "X-aws-ec2-metadata-token";
 const ACTION: &str = "latest/meta-data/spot/instance-action";
 const REBALANCE: &str = "latest/meta-data/events/recommendations/rebalance";
-/// An action is said two minutes before, and a hibernation as it begins.
+/// An action is announced two minutes before, and a hibernation as it begins.
 const MAX_NOTICE: Duration = Duration::from_secs(120);
 
 /// An EC2 instance.
@@ -48,14 +48,17 @@ impl Aws {
     }
 
     /// The notice, where there is one.
-    pub(crate) async fn ask(&mut self, service: &Service) -> Result<Option<Said>, ServiceError> {
+    pub(crate) async fn ask(
+        &mut self,
+        service: &Service,
+    ) -> Result<Option<Announcement>, ServiceError> {
         if let Some(text) = self.get(service, ACTION).await? {
             return action(&text).map(Some);
         }
         // It is likelier now; when, nobody says.
         let what = "rebalance recommendation";
         let recommended = self.get(service, REBALANCE).await?;
-        Ok(recommended.map(|_| Said { what: what.to_owned(), when: When::Unknown }))
+        Ok(recommended.map(|_| Announcement { what: what.to_owned(), when: When::Unknown }))
     }
 
     async fn get(&mut self, service: &Service, path: &str) -> Result<Option<String>, ServiceError> {
@@ -69,10 +72,10 @@ impl Aws {
     }
 }
 
-fn action(text: &str) -> Result<Said, ServiceError> {
+fn action(text: &str) -> Result<Announcement, ServiceError> {
     let InstanceAction { action, time } =
         serde_json::from_str(text).map_err(|error| ServiceError::Garbage(error.to_string()))?;
-    Ok(Said { what: action, when: When::At { time, at_most: MAX_NOTICE } })
+    Ok(Announcement { what: action, when: When::At { time, at_most: MAX_NOTICE } })
 }
 
 #[cfg(test)]
@@ -81,10 +84,11 @@ mod tests {
 
     #[test]
     fn an_action_has_its_time() {
-        let said = action(r#"{"action": "terminate", "time": "2017-09-18T08:22:00Z"}"#).unwrap();
+        let announcement =
+            action(r#"{"action": "terminate", "time": "2017-09-18T08:22:00Z"}"#).unwrap();
         let time = jiff::Timestamp::from_second(1_505_722_920).unwrap();
         let when = When::At { time, at_most: MAX_NOTICE };
-        assert_eq!(said, Said { what: "terminate".to_owned(), when });
+        assert_eq!(announcement, Announcement { what: "terminate".to_owned(), when });
         for garbage in
             ["", "<html>", r#"{"action": "stop"}"#, r#"{"action": "stop", "time": "soon"}"#]
         {

@@ -3,7 +3,7 @@
 //! <https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events>
 
 use super::{
-    Said, When,
+    Announcement, When,
     service::{Service, ServiceError},
 };
 use jiff::{Timestamp, fmt::rfc2822};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const METADATA: (&str, &str) = ("Metadata", "true");
 const NAME: &str = "metadata/instance/compute/name?api-version=2021-02-01&format=text";
 const EVENTS: &str = "metadata/scheduledevents?api-version=2020-07-01";
-/// No event is said longer before.
+/// No event is announced longer before.
 const MAX_NOTICE: Duration = Duration::from_secs(15 * 60);
 
 /// An Azure virtual machine.
@@ -53,7 +53,10 @@ impl Azure {
     }
 
     /// The notice, where there is one.
-    pub(crate) async fn ask(&self, service: &Service) -> Result<Option<Said>, ServiceError> {
+    pub(crate) async fn ask(
+        &self,
+        service: &Service,
+    ) -> Result<Option<Announcement>, ServiceError> {
         match service.get(EVENTS, METADATA).await? {
             Some(text) => first(&text, &self.name),
             None => Ok(None),
@@ -62,14 +65,15 @@ impl Azure {
 }
 
 /// The first event that ends this machine, or what runs on it.
-fn first(text: &str, name: &str) -> Result<Option<Said>, ServiceError> {
+fn first(text: &str, name: &str) -> Result<Option<Announcement>, ServiceError> {
     let Events { events } =
         serde_json::from_str(text).map_err(|error| ServiceError::Garbage(error.to_string()))?;
     let concerning = events.into_iter().filter(|event| event.concerns(name));
     let timed = concerning.map(|event| Ok((event.at()?, event.event_type)));
     let timed = timed.collect::<Result<Vec<_>, ServiceError>>()?;
     let first = timed.into_iter().min();
-    Ok(first.map(|(time, what)| Said { what, when: When::At { time, at_most: MAX_NOTICE } }))
+    Ok(first
+        .map(|(time, what)| Announcement { what, when: When::At { time, at_most: MAX_NOTICE } }))
 }
 
 impl Event {
@@ -103,7 +107,7 @@ mod tests {
 
     fn found(events: &[String]) -> Option<(String, i64)> {
         let text = format!(r#"{{"DocumentIncarnation": 2, "Events": [{}]}}"#, events.join(","));
-        let Said { what, when } = first(&text, "spot_3").unwrap()?;
+        let Announcement { what, when } = first(&text, "spot_3").unwrap()?;
         let When::At { time, .. } = when else { panic!("{when:?}") };
         Some((what, time.as_second()))
     }

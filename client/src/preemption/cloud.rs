@@ -1,7 +1,7 @@
 //! Which cloud this machine is in.
 
 use super::{
-    Said,
+    Announcement,
     aws::Aws,
     azure::Azure,
     gcp::Gcp,
@@ -34,7 +34,10 @@ impl Cloud {
     }
 
     /// The notice, where there is one.
-    pub(crate) async fn ask(&mut self, service: &Service) -> Result<Option<Said>, ServiceError> {
+    pub(crate) async fn ask(
+        &mut self,
+        service: &Service,
+    ) -> Result<Option<Announcement>, ServiceError> {
         match self {
             Self::Aws(aws) => aws.ask(service).await,
             Self::Gcp(gcp) => gcp.ask(service).await,

@@ -4,7 +4,7 @@
 //! <https://cloud.google.com/compute/docs/metadata/getting-live-migration-notice>
 
 use super::{
-    Said, When,
+    Announcement, When,
     service::{Service, ServiceError},
 };
 use std::time::Duration;
@@ -17,7 +17,7 @@ const MAINTENANCE: &str = "computeMetadata/v1/instance/maintenance-event";
 const TERMINATE: &str = "TERMINATE_ON_HOST_MAINTENANCE";
 /// A machine that is preempted runs on for so long.
 const PREEMPTED_WITHIN: Duration = Duration::from_secs(30);
-/// One that ends for maintenance for so long at least; one with GPUs for up to an hour, which isn't said.
+/// One that ends for maintenance for so long at least; one with GPUs for up to an hour, which isn't announced.
 const TERMINATED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A Compute Engine instance.
@@ -31,19 +31,22 @@ impl Gcp {
     }
 
     /// The notice, where there is one.
-    pub(crate) async fn ask(&self, service: &Service) -> Result<Option<Said>, ServiceError> {
+    pub(crate) async fn ask(
+        &self,
+        service: &Service,
+    ) -> Result<Option<Announcement>, ServiceError> {
         if is_preempted(service).await? {
-            return Ok(Some(said("preempted", PREEMPTED_WITHIN)));
+            return Ok(Some(announced("preempted", PREEMPTED_WITHIN)));
         }
         // A machine that is moved runs on.
         let event = service.get(MAINTENANCE, FLAVOR).await?;
         let ends = event.is_some_and(|event| event.trim() == TERMINATE);
-        Ok(ends.then(|| said("host maintenance", TERMINATED_WITHIN)))
+        Ok(ends.then(|| announced("host maintenance", TERMINATED_WITHIN)))
     }
 }
 
-fn said(what: &str, within: Duration) -> Said {
-    Said { what: what.to_owned(), when: When::Within(within) }
+fn announced(what: &str, within: Duration) -> Announcement {
+    Announcement { what: what.to_owned(), when: When::Within(within) }
 }
 
 async fn is_preempted(service: &Service) -> Result<bool, ServiceError> {

@@ -1,9 +1,9 @@
-//! Word from the cloud that this machine is going to be taken away. Which cloud it is in, if any, it finds
-//! out by itself: each answers at the same address, in its own way.
+//! The cloud's notices that this machine will be preempted. All clouds have their metadata service at the same address; the
+//! daemon finds out which one answers.
 //!
-//! | cloud | asked for | time left |
+//! | cloud | request | time before preemption |
 //! |---|---|---|
-//! | [AWS](aws) | `spot/instance-action`, `events/recommendations/rebalance` | two minutes; not said |
+//! | [AWS](aws) | `spot/instance-action`, `events/recommendations/rebalance` | two minutes; not announced |
 //! | [GCP](gcp) | `instance/preempted`, `instance/maintenance-event` | 30 seconds; a minute or more |
 //! | [Azure](azure) | `scheduledevents` | 30 seconds or more |
 
@@ -23,24 +23,25 @@ use tokio::time::Instant;
 
 /// A cloud's announcement that this machine ends. Equal as long as the cloud announces the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct Announcement {
     /// The cloud's name for it.
     pub(crate) what: String,
     pub(crate) when: When,
 }
 
-/// When a machine is taken away.
+/// When a machine is preempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Nobody knows, or whether at all: it is only likelier than before.
+    /// Unknown: preemption has only become likelier.
     Unknown,
-    /// So long after it was first said.
+    /// So long after the first announcement.
     Within(Duration),
-    /// Then, by the cloud's clock; it is said no longer than `at_most` before, whatever this machine's clock says.
+    /// At this time by the cloud's clock. It is announced at most `at_most` before, which bounds the error of this machine's
+    /// clock.
     At { time: Timestamp, at_most: Duration },
 }
 
-/// That the machine is going to be taken away. Heard once, it doesn't depend on the clock any more.
+/// A preemption notice. It holds a steady instant, so that later changes of the clock don't matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
     /// The cloud's name for it.
@@ -48,14 +49,14 @@ pub(crate) struct Notice {
     ends: Option<Instant>,
 }
 
-impl Said {
-    /// Heard for the first time at `now`, when the machine's clock shows `clock`.
-    pub(crate) fn heard(&self, now: Instant, clock: Timestamp) -> Notice {
+impl Announcement {
+    /// The notice of an announcement that is first seen at `now`, when the machine's clock shows `clock`.
+    pub(crate) fn notice(&self, now: Instant, clock: Timestamp) -> Notice {
         let left = match self.when {
             When::Unknown => None,
             When::Within(left) => Some(left),
             When::At { time, at_most } => {
-                // A time that has passed: it may happen at any moment.
+                // A time in the past: preemption may come at any moment.
                 let left = Duration::try_from(time.duration_since(clock)).unwrap_or_default();
                 Some(left.min(at_most))
             }
@@ -86,17 +87,20 @@ mod tests {
             (Instant::now(), Timestamp::UNIX_EPOCH + SignedDuration::from_hours(9));
         let (seconds, day) = (Duration::from_secs, SignedDuration::from_hours(24));
         let time = clock + SignedDuration::from_secs(100);
-        let said = Said { what: "stop".to_owned(), when: When::At { time, at_most: seconds(120) } };
+        let announcement = Announcement {
+            what: "stop".to_owned(),
+            when: When::At { time, at_most: seconds(120) },
+        };
         for (shown, left) in [(clock, 100), (clock - day, 120), (clock + day, 0)] {
-            let notice = said.heard(start, shown);
+            let notice = announcement.notice(start, shown);
             assert_eq!(notice.left_at(start), Some(seconds(left)), "{shown}");
             // Whatever the clock shows then.
             let later = start + seconds(60);
             assert_eq!(notice.left_at(later), Some(seconds(left).saturating_sub(seconds(60))));
         }
-        let within = Said { what: "preempted".to_owned(), when: When::Within(seconds(30)) };
-        assert_eq!(within.heard(start, clock + day).left_at(start), Some(seconds(30)));
-        let likely = Said { what: "rebalance".to_owned(), when: When::Unknown };
-        assert_eq!(likely.heard(start, clock).left_at(start), None);
+        let within = Announcement { what: "preempted".to_owned(), when: When::Within(seconds(30)) };
+        assert_eq!(within.notice(start, clock + day).left_at(start), Some(seconds(30)));
+        let likely = Announcement { what: "rebalance".to_owned(), when: When::Unknown };
+        assert_eq!(likely.notice(start, clock).left_at(start), None);
     }
 }

@@ -19,13 +19,10 @@ pub(crate) struct Service {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServiceError {
-    /// The service isn't there, or hangs.
     #[error("the metadata service doesn't answer")]
     Silent(#[from] reqwest::Error),
-    /// It answers with an error.
     #[error("the metadata service answers {0}")]
     Refused(StatusCode),
-    /// The answer makes no sense.
     #[error("the metadata service's answer can't be understood: {0}")]
     Garbage(String),
 }

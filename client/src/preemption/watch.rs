@@ -1,6 +1,6 @@
 //! Asks for notices, again and again.
 
-use super::{Notice, Said, cloud::Cloud, service::Service};
+use super::{Announcement, Notice, cloud::Cloud, service::Service};
 use jiff::Timestamp;
 use std::{future::pending, time::Duration};
 use tokio::time::Instant;
@@ -16,13 +16,13 @@ pub(crate) struct Watch {
     tries: u32,
     every: Duration,
     /// The last notice.
-    told: Option<Said>,
+    last: Option<Announcement>,
 }
 
 impl Watch {
     /// Over what the service says, asked so often; without one there are no notices.
     pub(crate) fn new(service: Option<Service>, every: Duration) -> Self {
-        Self { service, cloud: None, tries: 0, every, told: None }
+        Self { service, cloud: None, tries: 0, every, last: None }
     }
 
     /// The next notice that says something new. May be dropped at any point.
@@ -48,18 +48,18 @@ impl Watch {
                 tracing::info!(cloud = cloud.name(), "the cloud's notices are watched");
             }
         }
-        let said = match self.cloud.as_mut()?.ask(service).await {
-            Ok(said) => said?,
+        let announcement = match self.cloud.as_mut()?.ask(service).await {
+            Ok(announcement) => announcement?,
             Err(error) => {
                 tracing::debug!(%error, "no word of notices");
                 return None;
             }
         };
-        if self.told.as_ref() == Some(&said) {
+        if self.last.as_ref() == Some(&announcement) {
             return None;
         }
-        let notice = said.heard(Instant::now(), Timestamp::now());
-        self.told = Some(said);
+        let notice = announcement.notice(Instant::now(), Timestamp::now());
+        self.last = Some(announcement);
         Some(notice)
     }
 }

@@ -14,10 +14,10 @@
 
 use crate::{control::SOCKET_FILE, error::ClientError, log::LOG_FOLDER};
 use rustix::process::Signal;
-use sojourn_files::{Access, Durability};
+use sojourn_files::{Access, Durability, if_exists, try_lock};
 use sojourn_protocol::ids::LeaseId;
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -46,30 +46,16 @@ impl Folder {
         // Absolute, because trainers are told these paths and may run elsewhere.
         let root = root.canonicalize().map_err(refuse(root))?;
         let lock_path = root.join(LOCK);
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock_path)
-            .map_err(refuse(&lock_path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(ClientError::FolderInUse { path: root }),
-            Err(TryLockError::Error(source)) => {
-                return Err(ClientError::Folder { path: lock_path, source });
-            }
-        }
+        let Some(lock) = try_lock(&lock_path).map_err(refuse(&lock_path))? else {
+            return Err(ClientError::FolderInUse { path: root });
+        };
         let folder = Self { root, lock };
         for made in [folder.cache(), folder.outbox()] {
             fs::create_dir_all(&made).map_err(refuse(&made))?;
         }
         let scratch = folder.scratch();
-        match fs::remove_dir_all(&scratch) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(ClientError::Folder { path: scratch, source: error });
-            }
-            _ => fs::create_dir_all(&scratch).map_err(refuse(&scratch))?,
-        }
+        if_exists(fs::remove_dir_all(&scratch)).map_err(refuse(&scratch))?;
+        fs::create_dir_all(&scratch).map_err(refuse(&scratch))?;
         Ok(folder)
     }
 
@@ -217,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_trainers_left_half_written_is_cleared_with_the_guard_or_at_start() {
+    async fn scratch_folders_are_removed_with_their_guard_or_at_the_next_start() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
         let scratch = folder.scratch_dir(LeaseId(1)).unwrap();

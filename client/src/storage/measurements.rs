@@ -2,13 +2,14 @@
 //! so that a server hears it however often the client or the server begin anew.
 
 use crate::storage::folder::write_whole;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use sojourn_files::if_exists;
 use sojourn_protocol::inventory::{Measured, Workload};
 use std::{
     collections::VecDeque,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// Workloads of one device that are remembered, the latest ones.
@@ -47,20 +48,17 @@ pub(crate) struct Took {
 impl Measurements {
     /// Reads what is kept in the file. What can't be read is measured anew.
     pub(crate) fn open(path: PathBuf) -> Self {
-        let known = match read(&path) {
-            Ok(known) => known,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => VecDeque::new(),
-            Err(error) => {
-                tracing::warn!(%error, ?path, "what units took before can't be read; it is measured anew");
-                VecDeque::new()
-            }
-        };
+        let known = if_exists(read(&path)).unwrap_or_else(|error| {
+            tracing::warn!(%error, ?path, "the measurements of units can't be read; they are taken anew");
+            None
+        });
+        let known = known.unwrap_or_default();
         Self { path, known: Mutex::new(known) }
     }
 
     /// Takes in what a unit took. Figures move slowly, and are kept where they have moved.
     pub(crate) fn took(&self, device: &str, workload: Workload, took: Took) {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         let place = known
             .iter()
             .position(|entry| entry.device == device && entry.measured.workload == workload);
@@ -83,7 +81,7 @@ impl Measurements {
 
     /// The measurements of a device with so many bytes for a unit. Their order stays while nothing is new.
     pub(crate) fn of(&self, device: &str, memory: Option<u64>) -> Vec<Measured> {
-        let known = self.lock();
+        let known = self.known.lock();
         let of_device = known.iter().filter(|entry| entry.device == device);
         let told = |entry: &Entry| {
             // Its owner may lend more now.
@@ -94,10 +92,6 @@ impl Measurements {
         let mut of_device: Vec<Measured> = of_device.map(told).collect();
         of_device.sort_by(|a, b| a.workload.cmp(&b.workload));
         of_device
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

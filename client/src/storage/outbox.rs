@@ -9,6 +9,7 @@
 
 use crate::{storage::folder::write_whole, transfer::digest_of_file};
 use serde::{Deserialize, Serialize};
+use sojourn_files::if_exists;
 use sojourn_protocol::{
     digest::BlobRef,
     ids::LeaseId,
@@ -127,9 +128,8 @@ impl Outbox {
         let record = self.record(lease);
         // The record first: without it the checkpoint is nobody's.
         delete([&record]);
-        match self.files(&record) {
-            Ok(files) => delete(&files),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        match if_exists(self.files(&record)) {
+            Ok(files) => delete(files.iter().flatten()),
             Err(error) => tracing::warn!(%lease, %error, "a result can't be deleted"),
         }
     }
@@ -187,9 +187,7 @@ fn file_prefix(file: &Path) -> Option<&OsStr> {
 /// Deletes files that may be gone.
 fn delete<'a>(files: impl IntoIterator<Item = &'a PathBuf>) {
     for path in files {
-        if let Err(error) = fs::remove_file(path)
-            && error.kind() != io::ErrorKind::NotFound
-        {
+        if let Err(error) = if_exists(fs::remove_file(path)) {
             tracing::warn!(path = %path.display(), %error, "a result can't be deleted");
         }
     }
@@ -261,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kill_or_a_bad_disk_left_is_dropped_and_the_rest_kept() {
+    fn damaged_results_are_deleted_and_the_others_kept() {
         let damage: [fn(&Path); 7] = [
             |root| fs::write(root.join("7.9.safetensors"), b"weighty").unwrap(),
             |root| fs::write(root.join("7.9.safetensors"), b"weigh").unwrap(),
@@ -286,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_now_is_kept_for_another_start() {
+    fn an_unreadable_result_is_kept_for_the_next_start() {
         // A link to itself stands for a disk that gives an error: it is there, and can't be opened.
         for name in ["7.json", "7.9.safetensors"] {
             let dir = tempfile::tempdir().unwrap();
@@ -333,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_program_kept_is_delivered() {
+    fn results_of_an_older_program_are_delivered() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("outbox");
         fs::create_dir(&root).unwrap();

@@ -73,7 +73,7 @@ impl<R: UnitRunner> Devices<R> {
         measurements: &Measurements,
         lent: Option<u64>,
     ) -> Vec<inventory::Device> {
-        let told = self.0.iter().map(|device| {
+        let devices = self.0.iter().map(|device| {
             let memory = device.memory(lent);
             inventory::Device {
                 name: device.name.clone(),
@@ -83,7 +83,7 @@ impl<R: UnitRunner> Devices<R> {
                 measured: measurements.of(&device.name, memory),
             }
         });
-        told.collect()
+        devices.collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The last unit's failure, for an owner who asks why the machine does nothing.
 
+use parking_lot::Mutex;
 use sojourn_protocol::report::Outcome;
-use std::sync::{Mutex, PoisonError};
 
 /// Characters of an error that are shown.
 const MAX_CHARS: usize = 300;
@@ -20,11 +20,11 @@ impl LastFailure {
             }
             Outcome::Trained(_) | Outcome::Evaluated(_) => None,
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        *self.0.lock() = failure;
     }
 
     /// The failure's first line.
     pub(crate) fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }

@@ -26,7 +26,7 @@ pub trait UnitRunner: Send + 'static {
     fn run(
         &mut self,
         unit: RunUnit,
-        on_told: impl FnMut(TrainerUpdate) + Send,
+        on_update: impl FnMut(TrainerUpdate) + Send,
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
         files: UnboundedReceiver<ShardArrived>,

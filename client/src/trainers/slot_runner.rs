@@ -40,13 +40,13 @@ impl UnitRunner for SlotRunner {
     async fn run(
         &mut self,
         unit: RunUnit,
-        on_told: impl FnMut(TrainerUpdate) + Send,
+        on_update: impl FnMut(TrainerUpdate) + Send,
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
         files: UnboundedReceiver<ShardArrived>,
     ) -> Result<Outcome, RunnerError> {
         self.slot.set_threads(self.threads.load(Ordering::Relaxed));
-        self.slot.run_with(unit, on_told, stop, pace, files).await.map_err(runner_error)
+        self.slot.run_with(unit, on_update, stop, pace, files).await.map_err(runner_error)
     }
 }
 

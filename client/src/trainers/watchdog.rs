@@ -1,10 +1,8 @@
 //! Tells when a unit has come to a standstill, by the pace that it had itself.
 
+use parking_lot::Mutex;
 use sojourn_protocol::trainer::Pace;
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
@@ -46,7 +44,7 @@ impl Watchdog {
 
     /// So many batches are done.
     pub(crate) fn done(&self, batches: u32) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if batches <= state.done {
             return;
         }
@@ -61,7 +59,7 @@ impl Watchdog {
 
     /// It does something that takes time and is no batch.
     pub(crate) fn is_busy(&self) {
-        self.lock().last = Instant::now();
+        self.state.lock().last = Instant::now();
     }
 
     /// It waits for what is on its way; or that has come, and it is to go on.
@@ -105,7 +103,7 @@ impl Watchdog {
 
     /// Since when, and for how long, it may stand still where it has so many percent of the time.
     fn patience(&self, percent: u8) -> (Instant, Duration) {
-        let state = self.lock();
+        let state = self.state.lock();
         let patience = match state.longest {
             Some(longest) => longest.saturating_mul(MAX_SLOWDOWN).max(self.least),
             None => self.least.saturating_mul(FIRST_BATCH_FACTOR),
@@ -113,10 +111,6 @@ impl Watchdog {
         // It may have slowed down since the longest batch.
         let slower = 100 / u32::from(percent.clamp(1, 100));
         (state.last, patience.saturating_mul(slower))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,7 +153,7 @@ mod tests {
         let mut ends = Box::pin(dog.stalled(pace.subscribe(), || 100));
         assert_eq!(ends.as_mut().now_or_never(), None);
         dog.waits(true);
-        // Whoever looks now, and whoever has looked already.
+        // Both a new check and one that has begun before.
         assert_eq!(ends.as_mut().now_or_never(), None);
         advance(Duration::from_secs(86_400)).await;
         assert_eq!((ends.as_mut().now_or_never(), stalled(&dog, &pace)), (None, None));

@@ -1,8 +1,8 @@
-//! How fast blobs may come and go, and how many at once: one throttle for each direction, shared by all
-//! transfers of a daemon. Its rate can change at any time; who waits then waits as long as the new one says.
+//! Limits the rate and the number of transfers: one throttle for each direction, shared by all transfers of a daemon. The
+//! rate can change at any time, also for transfers that wait.
 //!
-//! A token bucket that may be overdrawn by one piece: who takes a piece pays for it afterwards, so that
-//! pieces can be of any size. Waiters are served in the order in which they came, a piece at a time.
+//! A token bucket that may be overdrawn by one piece: a piece is paid for after it was taken, so that pieces can be of
+//! any size. Waiting transfers are served in the order in which they came, a piece at a time.
 
 use super::{delta_policy::DeltaPolicy, moving::Moving, speed::Speed};
 use crate::{control::Transfer, limits::DataUsage};
@@ -18,7 +18,7 @@ use tokio::{
 
 /// Transfers that run at once in one direction.
 const MAX_TRANSFERS: usize = 4;
-/// What an idle line saves up: as much as it may carry in this time. Late timers cost no speed then.
+/// An idle throttle saves up the bytes of this time, so that late timers cost no speed.
 const SLACK: Duration = Duration::from_millis(50);
 /// Pieces in a second, so that transfers which share a slow line all move.
 const PIECES_PER_SECOND: u64 = 20;
@@ -42,7 +42,7 @@ pub struct Rates {
 pub(crate) struct Bandwidth {
     pub(crate) download: Throttle,
     pub(crate) upload: Throttle,
-    /// What moves on them.
+    /// The transfers that run.
     pub(super) moving: Moving,
     /// Which checkpoints are worth a delta.
     pub(super) delta_policy: DeltaPolicy,
@@ -72,7 +72,7 @@ impl Bandwidth {
 
     /// How fast they are, for the server.
     pub(crate) fn links(&self) -> Links {
-        let speed = |line: &Throttle| line.speed.to_tell(line.rate().map(NonZeroU64::get));
+        let speed = |line: &Throttle| line.speed.to_report(line.rate().map(NonZeroU64::get));
         Links { download: speed(&self.download), upload: speed(&self.upload) }
     }
 
@@ -88,7 +88,7 @@ pub(crate) struct Throttle {
     rate: watch::Sender<Option<NonZeroU64>>,
     /// Held by whoever is next.
     debt: Mutex<Debt>,
-    turns: Semaphore,
+    permits: Semaphore,
     /// How fast it is.
     pub(super) speed: Speed,
     /// Counts what passes.
@@ -101,16 +101,16 @@ impl Throttle {
         Self {
             rate: watch::Sender::new(None),
             debt: Mutex::new(debt),
-            turns: Semaphore::new(MAX_TRANSFERS),
+            permits: Semaphore::new(MAX_TRANSFERS),
             speed: Speed::default(),
             usage,
         }
     }
 
     /// Waits until not too many transfers run; this one runs for as long as the permit is held.
-    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         // Nobody closes it.
-        self.turns.acquire().await.ok()
+        self.permits.acquire().await.ok()
     }
 
     /// Waits until so many bytes may pass, or have passed and are paid for.
@@ -152,7 +152,7 @@ impl Throttle {
     }
 }
 
-/// What has passed and isn't paid for; below zero, what is saved up.
+/// The bytes that have passed beyond the rate; negative for bytes that are saved up.
 #[derive(Debug)]
 struct Debt {
     parts: i128,
@@ -264,10 +264,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_so_many_transfers_run_at_once() {
         let throttle = Throttle::new(Arc::default());
-        let turns = futures::future::join_all((0..MAX_TRANSFERS).map(|_| throttle.turn())).await;
-        let next = throttle.turn();
+        let permits =
+            futures::future::join_all((0..MAX_TRANSFERS).map(|_| throttle.permit())).await;
+        let next = throttle.permit();
         assert!(tokio::time::timeout(Duration::from_secs(1), next).await.is_err());
-        drop(turns);
-        assert!(throttle.turn().await.is_some());
+        drop(permits);
+        assert!(throttle.permit().await.is_some());
     }
 }

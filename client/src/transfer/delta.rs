@@ -13,7 +13,7 @@ use std::{
     time::Instant,
 };
 
-/// Of the whole, in percent: a delta that isn't smaller is not worth the other side's time.
+/// A delta may have at most so many percent of the checkpoint's size: a larger one isn't worth the server's time.
 const MAX_PERCENT: u64 = 95;
 
 /// A delta on disk; deleted when this is dropped.
@@ -31,7 +31,7 @@ impl Drop for Delta {
     }
 }
 
-/// The delta of the checkpoint `whole`, which lies in `path`, where its base is at hand and it pays.
+/// The delta of the checkpoint `whole` in the file `path`, if its base is in the cache and a delta saves time.
 pub(crate) async fn delta(
     fetcher: &Fetcher,
     bandwidth: &Bandwidth,
@@ -40,7 +40,7 @@ pub(crate) async fn delta(
     path: &Path,
 ) -> Option<Delta> {
     let fits = base.bytes == whole.bytes && whole.bytes <= MAX_DELTA_CHECKPOINT;
-    if !fits || !bandwidth.delta_policy.is_there(whole.bytes, bandwidth.upload.rate()) {
+    if !fits || !bandwidth.delta_policy.pays(whole.bytes, bandwidth.upload.rate()) {
         return None;
     }
     let base = fetcher.at_hand(base).await?;

@@ -1,31 +1,28 @@
-//! Whether a checkpoint is better sent as its difference from its base: what uploads and deltas have cost
-//! here so far says so. No clock of its own.
+//! Decides whether a checkpoint is sent as its difference from its base, by the measured costs of uploads and deltas. It
+//! has no clock of its own.
 //!
 //! Sent whole, a checkpoint takes its bytes over the line's speed. As a delta it takes a share of that, and
 //! time of two processors: here to make it, there to undo it. On a fast line, or for a small checkpoint,
 //! that is more than it saves.
 
-use std::{
-    num::NonZeroU64,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{num::NonZeroU64, time::Duration};
 
-/// What must be saved at least: less is lost in what nobody measures.
+/// A delta must save at least this time: less is lost in costs that aren't measured.
 const MIN_GAIN: Duration = Duration::from_millis(5);
-/// How much a new measurement counts beside all before it.
+/// The weight of a new measurement in the moving average.
 const NEW: f64 = 0.3;
 /// Seconds for a byte, to make a delta and to undo it, until one was made: both at 300 MB/s.
 const FIRST_COST: f64 = 2.0 / 300e6;
 /// A delta's share of the whole, until one was made.
 const FIRST_SHARE: f64 = 0.75;
-/// How much of what deltas have cost is forgotten with each checkpoint that goes whole: a machine that was busy,
-/// or a trial whose deltas saved nothing, must not decide for ever.
+/// With each checkpoint that is sent whole, the measured costs of deltas move by this share towards the initial ones.
+/// Otherwise a machine that was busy once, or a trial whose deltas saved nothing, would decide for ever.
 const FORGOTTEN: f64 = 0.02;
 /// A trial whose deltas save nothing says little about the next one.
 const MAX_SHARE: f64 = 0.9;
 
-/// What uploads and deltas have cost.
+/// The measured costs of uploads and deltas.
 #[derive(Debug)]
 pub(super) struct DeltaPolicy(Mutex<Costs>);
 
@@ -47,21 +44,21 @@ impl DeltaPolicy {
     /// So many bytes went over the line.
     pub(super) fn sent(&self, bytes: u64, took: Duration) {
         let speed = float(bytes) / took.as_secs_f64().max(1e-6);
-        let mut costs = self.lock();
+        let mut costs = self.0.lock();
         costs.speed = Some(costs.speed.map_or(speed, |before| mixed(before, speed)));
     }
 
     /// A delta was made.
     pub(super) fn made(&self, whole: u64, delta: u64, took: Duration) {
         let whole = float(whole).max(1.0);
-        let mut costs = self.lock();
+        let mut costs = self.0.lock();
         costs.cost = mixed(costs.cost, 2.0 * took.as_secs_f64() / whole);
         costs.share = mixed(costs.share, float(delta) / whole);
     }
 
-    /// Is a checkpoint of so many bytes to be sent as a delta, where the line may carry so much?
-    pub(super) fn is_there(&self, bytes: u64, rate: Option<NonZeroU64>) -> bool {
-        let mut costs = self.lock();
+    /// Whether a checkpoint of so many bytes is to be sent as a delta; `rate` is the allowed upload rate.
+    pub(super) fn pays(&self, bytes: u64, rate: Option<NonZeroU64>) -> bool {
+        let mut costs = self.0.lock();
         let Costs { speed, cost, share } = *costs;
         let rate = rate.map(|rate| float(rate.get()));
         let speed = match (speed, rate) {
@@ -78,10 +75,6 @@ impl DeltaPolicy {
             costs.share += FORGOTTEN * (FIRST_SHARE - share);
         }
         pays
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Costs> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,36 +99,36 @@ mod tests {
 
     #[test]
     fn a_fast_line_and_a_small_checkpoint_are_not_worth_a_delta() {
-        assert!(!DeltaPolicy::new().is_there(50_000_000, None), "nothing is known of the line yet");
+        assert!(!DeltaPolicy::new().pays(50_000_000, None), "nothing is known of the line yet");
         // A small one on this very machine.
-        assert!(!after(100_000, 2).is_there(100_000, None));
+        assert!(!after(100_000, 2).pays(100_000, None));
         // A large one at 300 MB/s.
-        assert!(!after(60_000_000, 200).is_there(60_000_000, None));
-        assert!(!after(60_000_000, 3000).is_there(10_000, None));
+        assert!(!after(60_000_000, 200).pays(60_000_000, None));
+        assert!(!after(60_000_000, 3000).pays(10_000, None));
     }
 
     #[test]
     fn a_slow_line_is() {
         // 20 MB/s, measured or as the owner says.
-        assert!(after(60_000_000, 3000).is_there(60_000_000, None));
-        assert!(after(60_000_000, 200).is_there(60_000_000, NonZeroU64::new(20_000_000)));
-        assert!(DeltaPolicy::new().is_there(60_000_000, NonZeroU64::new(20_000_000)));
-        assert!(after(100_000, 100).is_there(100_000, None));
+        assert!(after(60_000_000, 3000).pays(60_000_000, None));
+        assert!(after(60_000_000, 200).pays(60_000_000, NonZeroU64::new(20_000_000)));
+        assert!(DeltaPolicy::new().pays(60_000_000, NonZeroU64::new(20_000_000)));
+        assert!(after(100_000, 100).pays(100_000, None));
     }
 
     #[test]
-    fn what_deltas_turn_out_to_be_counts() {
+    fn the_measured_cost_of_deltas_decides() {
         let worth = after(60_000_000, 3000);
         for _ in 0..20 {
             worth.made(60_000_000, 59_000_000, Duration::from_secs(1));
         }
-        assert!(!worth.is_there(60_000_000, None), "slow to make, and of no use");
-        assert!(worth.is_there(60_000_000, NonZeroU64::new(1_000_000)), "tried again");
-        let again = (0..500).position(|_| worth.is_there(60_000_000, None));
+        assert!(!worth.pays(60_000_000, None), "slow to make, and of no use");
+        assert!(worth.pays(60_000_000, NonZeroU64::new(1_000_000)), "tried again");
+        let again = (0..500).position(|_| worth.pays(60_000_000, None));
         assert!(again.is_some_and(|again| again > 10), "tried again, but not at once: {again:?}");
         for _ in 0..20 {
             worth.made(60_000_000, 40_000_000, Duration::from_millis(100));
         }
-        assert!(worth.is_there(60_000_000, None));
+        assert!(worth.pays(60_000_000, None));
     }
 }

@@ -1,5 +1,5 @@
-//! Gets the blobs that units need into the cache: each once however many units wait for it, resumed by
-//! range, verified before anyone sees it. What a dropped fetch or an earlier run left is gone on with.
+//! Downloads the blobs that units need into the cache: each once, however many units wait for it, resumed by range, and
+//! verified before it is used. A partial file of a dropped download or of an earlier run is continued.
 
 use crate::{
     api::Api,
@@ -7,6 +7,7 @@ use crate::{
     storage::cache::{Cache, Class, Pin},
     transfer::{Bandwidth, part::Part},
 };
+use parking_lot::Mutex;
 use sojourn_http::{Backoff, CallError, Recovery};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -16,7 +17,7 @@ use std::{
     collections::BTreeMap,
     io,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -33,16 +34,12 @@ const MAX_CHUNKS_AHEAD: usize = 32;
 /// Why a blob can't be had.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    /// The daemon can't go on with this server.
     #[error("the server refuses this host")]
     End(#[source] CallError),
-    /// The server doesn't give it (any more).
     #[error("the server refuses blob `{}`: {reason}", blob.short())]
     Refused { blob: Digest, reason: String },
-    /// It arrives with other bytes than its name says, again and again.
     #[error("blob `{}` arrives altered", blob.short())]
     Altered { blob: Digest },
-    /// The disk doesn't take it.
     #[error("blob `{}` can't be written", blob.short())]
     Disk { blob: Digest, source: io::Error },
 }
@@ -58,10 +55,10 @@ pub(crate) struct Fetcher {
     flights: Mutex<BTreeMap<Digest, Weak<SharedDownload>>>,
 }
 
-/// What all who wait for one blob share.
+/// A download that all units that need the blob share (single flight).
 #[derive(Debug, Default)]
 pub(crate) struct SharedDownload {
-    /// Held by the one who fetches, and on until its last byte is written.
+    /// Held by the task that downloads, until its last byte is written.
     alone: Arc<tokio::sync::Mutex<()>>,
     /// Bytes of the blob that are here.
     fetched: Arc<AtomicU64>,
@@ -193,8 +190,8 @@ impl Fetcher {
 
     /// One request, in its turn. Gives the part back as far as it came.
     async fn attempt(&self, blob: BlobRef, part: Part, direct: bool) -> io::Result<(Part, Ended)> {
-        let _turn = self.bandwidth.download.turn().await;
-        let _shown = self.bandwidth.moving.comes(blob, part.count());
+        let _permit = self.bandwidth.download.permit().await;
+        let _shown = self.bandwidth.moving.download(blob, part.count());
         let mut download = match self.api.blob(blob.sha256, part.written(), direct).await {
             Ok(download) => download,
             Err(failure) => return Ok((part, Ended::Broken(failure))),
@@ -217,7 +214,7 @@ impl Fetcher {
                     if chunks.send(chunk).await.is_err() {
                         break Ended::Normally;
                     }
-                    // What isn't read waits on the way, so that the server sends no faster.
+                    // Bytes that aren't read fill the connection's buffers, so that the server sends no faster.
                     self.bandwidth.download.take(bytes).await;
                 }
                 Ok(None) => break Ended::Normally,
@@ -230,9 +227,9 @@ impl Fetcher {
         Ok((part, ended))
     }
 
-    /// What everyone who wants this blob now shares.
+    /// The shared download of a blob.
     pub(crate) fn flight(&self, digest: Digest) -> Arc<SharedDownload> {
-        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flights = self.flights.lock();
         flights.retain(|_, flight| flight.strong_count() > 0);
         if let Some(flight) = flights.get(&digest).and_then(Weak::upgrade) {
             return flight;

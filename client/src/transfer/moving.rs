@@ -1,14 +1,15 @@
-//! Which transfers move bytes at the moment, for the owner to see.
+//! The transfers that run, for the owner's status.
 
 use crate::{
     control::{Direction, Transfer},
     meter::Meter,
 };
+use parking_lot::Mutex;
 use sojourn_protocol::{digest::BlobRef, ids::LeaseId};
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -42,13 +43,13 @@ pub(super) struct Shown<'a> {
 }
 
 impl Moving {
-    /// A blob comes; `done` counts its bytes that are here.
-    pub(super) fn comes(&self, blob: BlobRef, done: Arc<AtomicU64>) -> Shown<'_> {
+    /// Registers a download; `done` counts its bytes.
+    pub(super) fn download(&self, blob: BlobRef, done: Arc<AtomicU64>) -> Shown<'_> {
         self.show(Direction::Down, blob, None, done)
     }
 
-    /// A lease's checkpoint goes; `done` counts its bytes that have gone.
-    pub(super) fn goes(&self, lease: LeaseId, blob: BlobRef, done: Arc<AtomicU64>) -> Shown<'_> {
+    /// Registers an upload of a lease's checkpoint; `done` counts its bytes.
+    pub(super) fn upload(&self, lease: LeaseId, blob: BlobRef, done: Arc<AtomicU64>) -> Shown<'_> {
         self.show(Direction::Up, blob, Some(lease), done)
     }
 
@@ -60,7 +61,7 @@ impl Moving {
         done: Arc<AtomicU64>,
     ) -> Shown<'_> {
         let meter = Meter::new(done.load(Ordering::Relaxed));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
         state.transfers.insert(number, One { direction, blob, lease, done, meter });
@@ -69,7 +70,7 @@ impl Moving {
 
     /// All of them, the oldest first.
     pub(super) fn list(&self) -> Vec<Transfer> {
-        let state = self.lock();
+        let state = self.state.lock();
         let transfers = state.transfers.values().map(|one| {
             let bytes = one.done.load(Ordering::Relaxed);
             Transfer {
@@ -83,15 +84,11 @@ impl Moving {
         });
         transfers.collect()
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
-        self.moving.lock().transfers.remove(&self.number);
+        self.moving.state.lock().transfers.remove(&self.number);
     }
 }
 
@@ -106,8 +103,8 @@ mod tests {
         let moving = Moving::default();
         let blob = BlobRef { sha256: Digest::of(b"shard"), bytes: 1000 };
         let (came, went) = (Arc::new(AtomicU64::new(400)), Arc::new(AtomicU64::new(0)));
-        let comes = moving.comes(blob, Arc::clone(&came));
-        let goes = moving.goes(LeaseId(7), blob, went);
+        let comes = moving.download(blob, Arc::clone(&came));
+        let goes = moving.upload(LeaseId(7), blob, went);
         tokio::time::advance(Duration::from_secs(2)).await;
         came.store(600, Ordering::Relaxed);
         let list = moving.list();

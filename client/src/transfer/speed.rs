@@ -1,8 +1,9 @@
 //! How fast a line is: bytes over the time in which anything moved on it, smoothed, for the server to plan with.
 
+use parking_lot::Mutex;
 use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 use tokio::time::{Duration, Instant};
@@ -29,7 +30,7 @@ struct State {
     time: Duration,
     /// Bytes per second.
     mean: Option<u64>,
-    told: Option<u64>,
+    reported: Option<u64>,
 }
 
 /// A transfer that counts for as long as this lives.
@@ -43,7 +44,7 @@ pub(super) struct Run<'a> {
 impl Speed {
     /// Bytes begin to move; `done` counts them.
     pub(super) fn begin(&self, done: Arc<AtomicU64>) -> Run<'_> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.pass(Instant::now());
         state.moving += 1;
         let from = done.load(Ordering::Relaxed);
@@ -52,24 +53,20 @@ impl Speed {
 
     /// Bytes per second as the server is to know it, where the owner allows so many: what was measured, or what is
     /// allowed before that. It stays what it was until it is off by more than a quarter.
-    pub(crate) fn to_tell(&self, allowed: Option<u64>) -> Option<u64> {
-        let mut state = self.lock();
+    pub(crate) fn to_report(&self, allowed: Option<u64>) -> Option<u64> {
+        let mut state = self.state.lock();
         let now = match (state.mean, allowed) {
             (Some(mean), Some(allowed)) => Some(mean.min(allowed)),
             (mean, allowed) => mean.or(allowed),
         };
-        let off = match (state.told, now) {
-            (Some(told), Some(now)) => told.abs_diff(now) > told / 4,
-            (told, now) => told != now,
+        let off = match (state.reported, now) {
+            (Some(reported), Some(now)) => reported.abs_diff(now) > reported / 4,
+            (reported, now) => reported != now,
         };
         if off {
-            state.told = now;
+            state.reported = now;
         }
-        state.told
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        state.reported
     }
 }
 
@@ -90,7 +87,7 @@ impl State {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        let mut state = self.speed.lock();
+        let mut state = self.speed.state.lock();
         state.pass(Instant::now());
         state.moving -= 1;
         let moved = self.done.load(Ordering::Relaxed).saturating_sub(self.from);
@@ -119,21 +116,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_rate_is_smoothed_and_told_when_it_has_changed_by_much() {
+    async fn a_rate_is_smoothed_and_reported_when_it_has_changed_by_much() {
         let speed = Speed::default();
-        assert_eq!(speed.to_tell(None), None);
-        assert_eq!(speed.to_tell(Some(3 * MB)), Some(3 * MB), "what the owner allows");
+        assert_eq!(speed.to_report(None), None);
+        assert_eq!(speed.to_report(Some(3 * MB)), Some(3 * MB), "what the owner allows");
         transfer(&speed, 1_000, 60).await;
-        assert_eq!(speed.to_tell(None), None, "too little to say");
+        assert_eq!(speed.to_report(None), None, "too little to say");
         transfer(&speed, 20 * MB, 2).await;
-        assert_eq!(speed.to_tell(None), Some(10 * MB));
+        assert_eq!(speed.to_report(None), Some(10 * MB));
         transfer(&speed, 14 * MB, 2).await;
-        assert_eq!(speed.to_tell(None), Some(10 * MB), "about the same");
+        assert_eq!(speed.to_report(None), Some(10 * MB), "about the same");
         for _ in 0..8 {
             transfer(&speed, 2 * MB, 2).await;
         }
-        assert!(speed.to_tell(None).unwrap() < 3 * MB);
-        assert_eq!(speed.to_tell(Some(MB / 2)), Some(MB / 2));
+        assert!(speed.to_report(None).unwrap() < 3 * MB);
+        assert_eq!(speed.to_report(Some(MB / 2)), Some(MB / 2));
     }
 
     #[tokio::test(start_paused = true)]
@@ -142,10 +139,10 @@ mod tests {
         let done = Arc::new(AtomicU64::new(0));
         let first = speed.begin(Arc::clone(&done));
         transfer(&speed, 4 * MB, 4).await;
-        assert_eq!(speed.to_tell(None), Some(MB));
+        assert_eq!(speed.to_report(None), Some(MB));
         tokio::time::advance(Duration::from_secs(100)).await;
         done.store(100 * MB, Ordering::Relaxed);
         drop(first);
-        assert_eq!(speed.to_tell(None), Some(MB), "the same, with nothing counted twice");
+        assert_eq!(speed.to_report(None), Some(MB), "the same, with nothing counted twice");
     }
 }

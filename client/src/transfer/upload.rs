@@ -24,7 +24,6 @@ pub(crate) enum UploadError {
     /// The server, or the way to it.
     #[error(transparent)]
     Server(#[from] CallError),
-    /// The result's file can't be read.
     #[error("the finished checkpoint can't be read")]
     Disk(#[from] io::Error),
 }
@@ -33,59 +32,58 @@ pub(crate) enum UploadError {
 #[derive(Debug)]
 pub(crate) struct Outgoing<'a> {
     pub(crate) lease: LeaseId,
-    /// What is sent.
+    /// The bytes to send.
     pub(crate) blob: BlobRef,
-    /// As what.
+    /// The form of these bytes.
     pub(crate) form: Form,
-    /// Where it lies.
+    /// The file.
     pub(crate) path: &'a Path,
-    /// What the server has already.
+    /// Bytes that the server has already.
     pub(crate) offset: u64,
-    /// Where to, past the server; then as a whole, from the start.
-    pub(crate) place: Option<UploadTarget>,
-    /// Told of every byte that the connection takes.
+    /// Where in the object store it goes, as a whole; `None` for the server.
+    pub(crate) target: Option<UploadTarget>,
+    /// Counts the bytes that the connection takes.
     pub(crate) sent: Arc<AtomicU64>,
 }
 
-/// What an upload is at.
+/// The state of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Its next bytes may not pass yet.
+    /// Its next chunk waits for bandwidth.
     Waits,
     /// The connection was given bytes, and has to take them.
     Moves,
 }
 
-/// Sends a checkpoint from the offset on, no faster than `lines` allow. Gives up where nothing moves for
-/// `stall`.
+/// Sends a checkpoint from the offset on, no faster than `bandwidth` allows. Fails if nothing moves for `stall`.
 pub(crate) async fn upload(
     api: &Api,
     bandwidth: &Arc<Bandwidth>,
     outgoing: &Outgoing<'_>,
     stall: Duration,
 ) -> Result<UploadState, UploadError> {
-    let _turn = bandwidth.upload.turn().await;
-    let Outgoing { lease, blob, form, path, offset, ref place, ref sent } = *outgoing;
+    let _permit = bandwidth.upload.permit().await;
+    let Outgoing { lease, blob, form, path, offset, ref target, ref sent } = *outgoing;
     let begun = Instant::now();
     sent.store(offset, Ordering::Relaxed);
-    let _shown = bandwidth.moving.goes(lease, blob, Arc::clone(sent));
+    let _shown = bandwidth.moving.upload(lease, blob, Arc::clone(sent));
     let _run = bandwidth.upload.speed.begin(Arc::clone(sent));
     let (source, piece) = (path.to_owned(), bandwidth.upload.piece());
     let opened = tokio::task::spawn_blocking(move || open(&source, blob.bytes, offset, piece));
     let (file, first) = opened.await.map_err(io::Error::other)??;
     // Every chunk that the connection takes is a step; the last wait is for the answer.
     let (steps, mut step) = watch::channel(Step::Waits);
-    let way = Way { bandwidth: Arc::clone(bandwidth), sent: Arc::clone(sent), steps };
+    let pacer = ChunkPacer { bandwidth: Arc::clone(bandwidth), sent: Arc::clone(sent), steps };
     let rest = blob.bytes.saturating_sub(offset);
-    let begin = (File::from_std(file), Some(first), rest, way);
-    let chunks = stream::try_unfold(begin, |(mut file, first, rest, way)| async move {
+    let begin = (File::from_std(file), Some(first), rest, pacer);
+    let chunks = stream::try_unfold(begin, |(mut file, first, rest, pacer)| async move {
         if rest == 0 {
             return Ok(None);
         }
         let chunk = match first {
             Some(first) => first,
             None => {
-                let mut chunk = vec![0; wanted(rest, way.bandwidth.upload.piece())];
+                let mut chunk = vec![0; wanted(rest, pacer.bandwidth.upload.piece())];
                 let read = file.read(&mut chunk).await?;
                 chunk.truncate(read);
                 chunk
@@ -94,14 +92,14 @@ pub(crate) async fn upload(
         if chunk.is_empty() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
         }
-        way.pass(chunk.len()).await;
+        pacer.pass(chunk.len()).await;
         let rest = rest.saturating_sub(chunk.len() as u64);
-        Ok(Some((Bytes::from(chunk), (file, None, rest, way))))
+        Ok(Some((Bytes::from(chunk), (file, None, rest, pacer))))
     });
     let body = Body::wrap_stream(chunks);
     let answer = async {
-        match place {
-            Some(place) => api.put(place, blob, body).await,
+        match target {
+            Some(target) => api.put(target, blob, body).await,
             None => api.upload(lease, blob, form, offset, body).await,
         }
     };
@@ -131,14 +129,14 @@ pub(crate) async fn upload(
     }
 }
 
-/// The way that the chunks of an upload go.
-struct Way {
+/// Holds the chunks of an upload back to the bandwidth, and counts them.
+struct ChunkPacer {
     bandwidth: Arc<Bandwidth>,
     sent: Arc<AtomicU64>,
     steps: watch::Sender<Step>,
 }
 
-impl Way {
+impl ChunkPacer {
     /// Waits until so many bytes may pass.
     async fn pass(&self, bytes: usize) {
         self.steps.send_replace(Step::Waits);
@@ -207,8 +205,8 @@ mod tests {
         let bandwidth = Arc::new(Bandwidth::new(Rates::default(), &Arc::default()));
         let sent = Arc::default();
         let (lease, form) = (LeaseId(1), Form::Whole);
-        let place = None;
-        let outgoing = Outgoing { lease, blob, form, path: &path, offset: 0, place, sent };
+        let target = None;
+        let outgoing = Outgoing { lease, blob, form, path: &path, offset: 0, target, sent };
         let sent = upload(&api, &bandwidth, &outgoing, timing.answer).await;
         let Err(UploadError::Server(failure)) = sent else { panic!("{sent:?}") };
         assert!(failure.advice().unwrap().contains("client_max_body_size"), "{failure}");

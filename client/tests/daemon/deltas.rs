@@ -108,7 +108,7 @@ async fn a_delta_goes_on_where_it_was_cut() {
 }
 
 #[tokio::test]
-async fn what_is_not_taken_as_a_delta_goes_whole() {
+async fn a_refused_delta_is_sent_as_a_whole_checkpoint() {
     for kind in [
         ErrorKind::Conflict,
         ErrorKind::Forbidden,

@@ -70,7 +70,7 @@ async fn a_lease_for_a_device_that_is_not_there_is_given_back() {
 }
 
 #[tokio::test]
-async fn what_a_unit_took_is_told_also_after_a_restart() {
+async fn measurements_are_reported_also_after_a_restart() {
     let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
     on(&trainer, 0, "cpu", 1000);
     let shard = server.world().put(b"the rows of one shard");

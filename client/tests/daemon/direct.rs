@@ -75,7 +75,7 @@ async fn a_broken_download_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn what_the_store_refuses_again_and_again_goes_through_the_server() {
+async fn uploads_that_the_store_keeps_refusing_go_through_the_server() {
     let server = after_a_hop(|world| {
         for _ in 0..2 {
             world.fail("GET /store/", refused());
@@ -86,7 +86,7 @@ async fn what_the_store_refuses_again_and_again_goes_through_the_server() {
 }
 
 #[tokio::test]
-async fn what_comes_altered_from_the_store_is_asked_of_the_server() {
+async fn a_blob_that_is_altered_in_the_store_is_fetched_from_the_server() {
     let server = after_a_hop(|world| world.fail("GET /store/", Fault::Alter)).await;
     assert_eq!(counts(&server), [2, 1, 0, 1]);
 }

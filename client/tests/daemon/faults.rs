@@ -327,7 +327,7 @@ async fn a_trainer_that_is_killed_leaves_its_part_and_the_unit_is_not_to_blame()
 }
 
 #[tokio::test]
-async fn what_cannot_work_is_said_at_the_start() {
+async fn an_invalid_configuration_is_reported_at_the_start() {
     let (dir, server, trainer) = (TempDir::new().unwrap(), Server::start().await, Trainer::free());
     let with_token = |token: Option<&str>| ClientConfig {
         token: token.map(ToOwned::to_owned),

@@ -41,7 +41,7 @@ async fn a_machine_outside_of_its_hours_asks_for_nothing() {
 }
 
 #[tokio::test]
-async fn what_stands_still_for_long_is_sent_as_a_part_and_the_rest_is_given_back() {
+async fn a_long_pause_sends_partial_results_and_gives_the_leases_back() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
     server.change(|world| queue_hops(world, 1..=2));
@@ -68,7 +68,7 @@ async fn what_stands_still_for_long_is_sent_as_a_part_and_the_rest_is_given_back
 }
 
 #[tokio::test]
-async fn what_stands_still_for_a_moment_is_held_and_goes_on() {
+async fn a_short_pause_keeps_the_leases() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
     server.change(|world| {

@@ -154,7 +154,7 @@ async fn a_first_answer_that_takes_long_does_not_cost_the_notices() {
 }
 
 #[tokio::test]
-async fn what_no_cloud_says_disturbs_nobody() {
+async fn strange_answers_of_the_metadata_service_are_ignored() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
     let metadata = Metadata::start(Kind::Gcp).await;

@@ -344,7 +344,7 @@ async fn a_result_on_disk_is_delivered_by_the_next_start() {
 }
 
 #[tokio::test]
-async fn what_is_on_disk_is_delivered_before_work_is_asked_for() {
+async fn stored_results_are_delivered_before_work_is_asked_for() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
     with_a_result_on_disk(&server, &dir, &trainer).await;
@@ -357,7 +357,7 @@ async fn what_is_on_disk_is_delivered_before_work_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_the_server_does_not_take_now_holds_up_no_work() {
+async fn an_undelivered_result_holds_up_no_work() {
     let (dir, server, trainer) =
         (TempDir::new().unwrap(), Server::start().await, Trainer::gated(0));
     with_a_result_on_disk(&server, &dir, &trainer).await;

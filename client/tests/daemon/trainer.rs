@@ -142,7 +142,7 @@ impl UnitRunner for Runner {
     async fn run(
         &mut self,
         unit: RunUnit,
-        mut on_told: impl FnMut(TrainerUpdate) + Send,
+        mut on_update: impl FnMut(TrainerUpdate) + Send,
         stop: impl Future<Output = ()> + Send,
         pace: watch::Receiver<Pace>,
         mut files: UnboundedReceiver<ShardArrived>,
@@ -163,7 +163,7 @@ impl UnitRunner for Runner {
         if matches!(unit.unit, Unit::Train(_)) {
             fs::write(&unit.output, b"half").unwrap();
         }
-        on_told(TrainerUpdate::Progress(Progress { done: 1, of: 2 }));
+        on_update(TrainerUpdate::Progress(Progress { done: 1, of: 2 }));
         let reached = trainer.reached.load(Ordering::SeqCst);
         if trainer.keeps.load(Ordering::SeqCst) {
             let Unit::Train(hop) = &unit.unit else { panic!("a part of no hop") };
@@ -172,7 +172,7 @@ impl UnitRunner for Runner {
             let Outcome::Trained(part) = trained_to(&part, reached) else {
                 panic!("a part of no hop")
             };
-            on_told(TrainerUpdate::PartSaved(part));
+            on_update(TrainerUpdate::PartSaved(part));
         }
         trainer.started.send_modify(|started| *started += 1);
         // It stands still while its pace is 0.
@@ -186,7 +186,7 @@ impl UnitRunner for Runner {
                 let blob = leg.shard.blob.sha256;
                 if !here.contains(&blob) {
                     // Perhaps it has been said already.
-                    on_told(TrainerUpdate::ShardNeeded(blob));
+                    on_update(TrainerUpdate::ShardNeeded(blob));
                 }
                 while !here.contains(&blob) {
                     let file = files.recv().await.unwrap();
@@ -204,7 +204,7 @@ impl UnitRunner for Runner {
             () = stop, if !trainer.deaf.load(Ordering::SeqCst) => false,
         };
         running.1 = true;
-        on_told(TrainerUpdate::PeakMemory(PEAK));
+        on_update(TrainerUpdate::PeakMemory(PEAK));
         if !whole {
             return Ok(trained_to(&unit, reached));
         }

@@ -50,8 +50,8 @@ enum Action {
     /// Show the limits, or change them and write them into the client's file.
     Limits {
         /// `cpu=50`; without a value (`cpu=`), to take the limit away.
-        #[arg(value_name = "KEY=VALUE")]
-        changes: Vec<Said>,
+        #[arg(value_name = "KEY=VALUE", value_parser = checked_change)]
+        changes: Vec<String>,
     },
     /// Show how full the cache is.
     Cache {
@@ -71,15 +71,9 @@ enum CacheAction {
     Clear,
 }
 
-/// A change of a limit, as it was said.
-#[derive(Debug, Clone)]
-struct Said(String);
-
-impl std::str::FromStr for Said {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.parse::<Change>().map(|_| Self(text.to_owned()))
-    }
+/// The text of a limit's change, where it is one.
+fn checked_change(text: &str) -> Result<String, String> {
+    text.parse::<Change>().map(|_| text.to_owned())
 }
 
 /// `default`: the data folder where none is named.
@@ -100,9 +94,7 @@ pub(crate) async fn run(args: &Args, default: &Path) -> Result<(), Failure> {
         Action::Resume => Ask::Resume,
         Action::Drain => Ask::Drain,
         Action::Limits { changes } if changes.is_empty() => Ask::Limits,
-        Action::Limits { changes } => {
-            Ask::SetLimits(changes.iter().map(|change| change.0.clone()).collect())
-        }
+        Action::Limits { changes } => Ask::SetLimits(changes.clone()),
         Action::Cache { action: None } => Ask::Cache,
         Action::Cache { action: Some(CacheAction::Clear) } => Ask::ClearCache,
         Action::Log(of) => return log::run(of, data, args.json),

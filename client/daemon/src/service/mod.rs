@@ -1,11 +1,12 @@
-//! `sojourn service`: the client as a service of systemd, for one person or for the machine. What it
-//! installs it takes away again: unit, settings, and the client's data.
+//! `sojourn service`: the client as a service of systemd, for one person or for the machine. `uninstall` removes all that
+//! was installed: unit, settings, and the client's data.
 
-mod place;
+mod paths;
 mod unit;
 
-use crate::terminal::exit::Failure;
-use place::{NAME, Place, Scope};
+use crate::terminal::{exit::Failure, output::remark};
+use paths::{NAME, Scope, ServicePaths};
+use sojourn_files::if_exists;
 use std::{
     env, fs,
     io::{self, Write as _},
@@ -73,8 +74,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Action::Install(args) => install(args),
         Action::Uninstall(args) => uninstall(args),
         Action::Show(args) => {
-            let place = Place::of(scope(args.system))?;
-            let text = unit::text(&place, &program()?);
+            let paths = ServicePaths::of(scope(args.system))?;
+            let text = unit::text(&paths, &program()?);
             io::stdout()
                 .write_all(text.as_bytes())
                 .map_err(|error| Failure::work(error.to_string()))
@@ -96,23 +97,23 @@ fn install(args: &Install) -> Result<(), Failure> {
             )));
         }
     }
-    let place = Place::of(scope(args.system))?;
-    let unit = unit::text(&place, &program()?);
+    let paths = ServicePaths::of(scope(args.system))?;
+    let unit = unit::text(&paths, &program()?);
     let settings = format!("SOJOURN_SERVER={}\nSOJOURN_ENROL_TOKEN={}\n", args.server, args.token);
-    write(&place.settings(), &settings, 0o600)?;
-    write(&place.unit(), &unit, 0o644)?;
-    say(&format!("wrote `{}` and `{}`", place.unit().display(), place.settings().display()));
+    write(&paths.settings(), &settings, 0o600)?;
+    write(&paths.unit(), &unit, 0o644)?;
+    remark(&format!("wrote `{}` and `{}`", paths.unit().display(), paths.settings().display()));
     let start = [&["daemon-reload"][..], &["enable", "--now", NAME]];
     if args.no_start {
-        say(&format!("start it with: {}", place.command(start[1])));
+        remark(&format!("start it with: {}", paths.command(start[1])));
         return Ok(());
     }
     for call in start {
-        systemctl(&place, call)?;
+        systemctl(&paths, call)?;
     }
-    say(&format!("started; its log: {}", place.log_command()));
-    if place.is_user() {
-        say(
+    remark(&format!("started; its log: {}", paths.log_command()));
+    if paths.is_user() {
+        remark(
             "it ends when you have logged out, unless `loginctl enable-linger` has been called once",
         );
     }
@@ -120,27 +121,27 @@ fn install(args: &Install) -> Result<(), Failure> {
 }
 
 fn uninstall(args: &Uninstall) -> Result<(), Failure> {
-    let place = Place::of(scope(args.system))?;
-    let installed = place.unit().exists();
+    let paths = ServicePaths::of(scope(args.system))?;
+    let installed = paths.unit().exists();
     if installed {
         // It ends as on SIGTERM: what is trained is sent first.
-        systemctl(&place, &["disable", "--now", NAME])?;
+        systemctl(&paths, &["disable", "--now", NAME])?;
     }
-    remove(&place.unit())?;
-    remove(&place.settings())?;
+    remove(&paths.unit())?;
+    remove(&paths.settings())?;
     if !args.keep_data {
-        for folder in place.data() {
+        for folder in paths.data() {
             remove(&folder)?;
         }
     }
-    for folder in place.folders() {
+    for folder in paths.folders() {
         // Only where nothing else is in it.
         fs::remove_dir(folder).ok();
     }
     if installed {
-        systemctl(&place, &["daemon-reload"])?;
+        systemctl(&paths, &["daemon-reload"])?;
     }
-    say(if args.keep_data { "removed all but the client's data" } else { "removed" });
+    remark(if args.keep_data { "removed all but the client's data" } else { "removed" });
     Ok(())
 }
 
@@ -151,9 +152,9 @@ fn program() -> Result<std::path::PathBuf, Failure> {
         .map_err(|error| Failure::work(format!("this program can't be found: {error}")))
 }
 
-fn systemctl(place: &Place, args: &[&str]) -> Result<(), Failure> {
-    let text = place.command(args);
-    let status = Command::new("systemctl").args(place.scope_args()).args(args).status();
+fn systemctl(paths: &ServicePaths, args: &[&str]) -> Result<(), Failure> {
+    let text = paths.command(args);
+    let status = Command::new("systemctl").args(paths.scope_args()).args(args).status();
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::work(format!("`{text}` failed ({status})"))),
@@ -164,7 +165,7 @@ fn systemctl(place: &Place, args: &[&str]) -> Result<(), Failure> {
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
     let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
         // The mode counts for new files alone.
-        remove_if_there(path)?;
+        remove_if_exists(path)?;
         let mut options = fs::File::options();
         options.write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
     });
@@ -173,23 +174,15 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
 }
 
 fn remove(path: &Path) -> Result<(), Failure> {
-    remove_if_there(path)
+    remove_if_exists(path)
         .map_err(|error| Failure::work(format!("`{}` can't be deleted: {error}", path.display())))
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
-}
-
-fn say(line: &str) {
-    // Nobody listens: nothing is lost.
-    writeln!(io::stderr(), "{line}").ok();
+    if_exists(removed).map(|_| ())
 }

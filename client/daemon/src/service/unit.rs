@@ -1,15 +1,15 @@
 //! The unit that systemd reads.
 
-use crate::service::place::{Place, STATE};
+use crate::service::paths::{STATE, ServicePaths};
 use std::path::Path;
 
 /// The whole unit. Training comes last on the machine: after what its owner does, and first to go where memory
 /// runs out.
-pub(super) fn text(place: &Place, program: &Path) -> String {
+pub(super) fn text(paths: &ServicePaths, program: &Path) -> String {
     let program = quoted(program);
     // A path and no word: it needs no quotes.
-    let settings = place.settings().display().to_string().replace('%', "%%");
-    let (target, data, sandbox) = if place.is_user() {
+    let settings = paths.settings().display().to_string().replace('%', "%%");
+    let (target, data, sandbox) = if paths.is_user() {
         ("default.target", String::new(), "")
     } else {
         ("multi-user.target", format!(" --data %S/{STATE}"), SYSTEM_SANDBOX)

@@ -7,7 +7,7 @@ use sojourn_protocol::{
     error::{ErrorKind, root_cause},
 };
 
-/// What a person is told of a failed call.
+/// The message for people about a failed call.
 #[must_use]
 pub fn message(error: &CallError) -> String {
     match error {

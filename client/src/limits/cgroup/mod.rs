@@ -58,7 +58,6 @@ impl Quota {
 /// Why there are no groups.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CgroupError {
-    /// This process is in none that could limit anything.
     #[error("no controller of processor time or memory is at hand")]
     None,
     /// It isn't alone in its group, which can't have processes and groups.
@@ -69,12 +68,7 @@ pub(crate) enum CgroupError {
     Shared(PathBuf),
     /// The file system doesn't allow it.
     #[error("`{}`: {source}", path.display())]
-    Refused {
-        /// The file that can't be made or written.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Refused { path: PathBuf, source: io::Error },
 }
 
 /// The groups of one daemon.

@@ -94,7 +94,7 @@ fn version_two_counts_memory_from_the_start_and_processor_time_from_the_hello() 
 }
 
 #[test]
-fn where_both_versions_are_each_controller_is_taken_where_it_is() {
+fn each_controller_is_used_in_the_version_that_has_it() {
     let mounts = format!("{}{}", ONE.lines().next().unwrap_or_default(), "\n")
         + "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
     let files = [
@@ -141,7 +141,7 @@ fn a_daemon_that_is_alone_in_its_group_makes_way_and_another_is_told() {
 }
 
 #[test]
-fn what_killed_daemons_have_left_goes_and_nothing_else() {
+fn only_groups_of_killed_daemons_are_removed() {
     let root = machine(
         ONE,
         "1:cpu:/\n",

@@ -2,6 +2,7 @@
 //! process and no folder is in it, whatever files it shows.
 
 use super::{CgroupError, PREFIX, write};
+use sojourn_files::if_exists;
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -78,10 +79,7 @@ fn remove(folders: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 fn remove_one(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    if_exists(fs::remove_dir(folder)).map(|_| ())
 }
 
 /// Removes the groups of daemons that have been killed: those in `home` whose process is not alive.

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_shards_the_ones_used_last_are_told() {
+    fn only_the_most_recently_used_shards_are_reported() {
         let mut index = Index::new(u64::MAX);
         let name = |n: usize| Digest::of(&n.to_le_bytes());
         for n in 0..MAX_REPORTED + 2 {

@@ -8,13 +8,14 @@ pub(crate) use index::Class;
 use index::{Index, Trust, Victim};
 
 use crate::transfer::digest_of_file;
-use sojourn_files::{Access, AtomicFile, Durability};
+use parking_lot::Mutex;
+use sojourn_files::{Access, AtomicFile, Durability, if_exists};
 use sojourn_protocol::digest::{BlobRef, Digest};
 use std::{
     collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -84,7 +85,7 @@ impl Cache {
             .filter(|(_, _, class, _)| *class != Class::Part)
             .map(|(_, digest, ..)| *digest)
             .collect();
-        let mut state = cache.lock();
+        let mut state = cache.state.lock();
         for (_, digest, class, bytes) in found {
             if class == Class::Part && whole.contains(&digest) {
                 cache.delete(&[(digest, class)]);
@@ -103,7 +104,7 @@ impl Cache {
     /// At most one call at a time for one digest.
     pub(crate) async fn pin(self: &Arc<Self>, blob: BlobRef) -> Option<Pin> {
         let (entry, path) = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let entry = state.index.get(&blob.sha256)?;
             if entry.class == Class::Part {
                 return None;
@@ -126,7 +127,7 @@ impl Cache {
                 right
             }
         };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if right {
             state.index.check(&blob.sha256);
             drop(state);
@@ -152,19 +153,19 @@ impl Cache {
 
     /// Is the blob here, as far as is known?
     pub(crate) fn has(&self, digest: &Digest) -> bool {
-        self.lock().index.get(digest).is_some_and(|entry| entry.class != Class::Part)
+        self.state.lock().index.get(digest).is_some_and(|entry| entry.class != Class::Part)
     }
 
     /// Is the blob here, and its file too? Somebody may have deleted that.
     pub(crate) fn has_file(&self, digest: &Digest) -> bool {
-        let entry = self.lock().index.get(digest);
+        let entry = self.state.lock().index.get(digest);
         let whole = entry.filter(|entry| entry.class != Class::Part);
         whole.is_some_and(|entry| self.path(digest, entry.class).exists())
     }
 
     /// Somebody has found other bytes in one of these: each is read through before it is used again.
     pub(crate) fn doubt<'a>(&self, digests: impl IntoIterator<Item = &'a Digest>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for digest in digests {
             state.index.doubt(digest);
         }
@@ -192,7 +193,7 @@ impl Cache {
     /// are; where it can't, nothing is done.
     pub(crate) fn leave_room(&self, bytes: u64, free: impl Fn(&Path) -> io::Result<u64>) {
         while free(&self.root).is_ok_and(|free| free < bytes) {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let Some(victim) = state.index.forget_one() else { break };
             self.delete(&[victim]);
         }
@@ -204,7 +205,7 @@ impl Cache {
     /// Its bytes are checked before they are first used, like those of any file found on disk.
     pub(crate) fn adopt(&self, blob: BlobRef, file: &Path) {
         {
-            let state = self.lock();
+            let state = self.state.lock();
             let known = state.index.get(&blob.sha256).is_some();
             if known || !state.index.has_room_beside_data(blob.bytes) {
                 return;
@@ -229,12 +230,12 @@ impl Cache {
     /// Digests of the shards and scaling blobs that are here. Checkpoints aren't told: where a trial
     /// goes next is decided by its data.
     pub(crate) fn data(&self) -> Vec<Digest> {
-        self.lock().index.data()
+        self.state.lock().index.data()
     }
 
     /// Deletes all that no unit in work needs. Gives how many bytes that were.
     pub(crate) fn clear(&self) -> u64 {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = state.index.used();
         let victims = state.index.clear();
         self.delete(&victims);
@@ -243,7 +244,7 @@ impl Cache {
 
     /// Deletes those shards that no unit in work needs: nobody else will either.
     pub(crate) fn evict(&self, digests: &[Digest]) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let victims: Vec<Victim> =
             digests.iter().filter_map(|digest| state.index.evict(digest)).collect();
         self.delete(&victims);
@@ -251,7 +252,7 @@ impl Cache {
 
     /// Is there room for so many bytes, with nothing deleted for it?
     pub(crate) fn has_free(&self, bytes: u64) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.index.used().saturating_add(bytes) <= state.index.limit()
     }
 
@@ -264,12 +265,12 @@ impl Cache {
 
     /// The limit in bytes.
     pub(crate) fn limit(&self) -> u64 {
-        self.lock().index.limit()
+        self.state.lock().index.limit()
     }
 
     /// Bytes in use, those on their way included.
     pub(crate) fn used(&self) -> u64 {
-        self.lock().index.used()
+        self.state.lock().index.used()
     }
 
     fn folder(&self, class: Class) -> PathBuf {
@@ -284,13 +285,9 @@ impl Cache {
         self.folder(class).join(digest.to_string())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Changes the accounts, then deletes what must go.
     fn change(&self, change: impl FnOnce(&mut Index)) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         change(&mut state.index);
         let victims = state.index.shrink();
         // Deleted under the lock: the same blob must not come back between the two.
@@ -306,9 +303,7 @@ impl Cache {
 
     fn delete(&self, victims: &[Victim]) {
         for (digest, class) in victims {
-            if let Err(error) = fs::remove_file(self.path(digest, *class))
-                && error.kind() != io::ErrorKind::NotFound
-            {
+            if let Err(error) = if_exists(fs::remove_file(self.path(digest, *class))) {
                 tracing::warn!(%error, blob = %digest.short(), "a cached blob can't be deleted");
             }
         }
@@ -377,7 +372,7 @@ impl Drop for Reservation {
         let BlobRef { sha256: digest, bytes } = self.blob;
         let length = fs::metadata(&self.path).map_or(0, |meta| meta.len());
         // A checkpoint of the same bytes may have been made here meanwhile.
-        let known = self.cache.lock().index.get(&digest).is_some();
+        let known = self.cache.state.lock().index.get(&digest).is_some();
         let kept = length > 0 && length <= bytes && !known;
         if !kept {
             // Removed before the accounts: afterwards the name may be somebody else's.

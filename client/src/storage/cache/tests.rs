@@ -219,7 +219,7 @@ fn a_copy_takes_the_place_of_what_is_there_whole() {
 }
 
 #[tokio::test]
-async fn what_came_of_a_blob_is_kept_over_drops_kills_and_restarts() {
+async fn a_partial_download_survives_drops_kills_and_restarts() {
     let dir = tempfile::tempdir().unwrap();
     let cache = open(&dir, 20);
     let room = cache.reserve(blob(b"0123456789"));

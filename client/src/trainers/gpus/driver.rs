@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_the_driver_says_is_read_or_told() {
+    async fn the_output_of_the_driver_is_read_or_reported() {
         assert_eq!(parse("").unwrap(), []);
         let gpus = parse("7, GPU-0a, 81559, NVIDIA A100, 80GB\n8, GPU-0b, [N/A], GB10\n").unwrap();
         let a100 = Gpu {

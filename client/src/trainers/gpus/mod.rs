@@ -63,22 +63,14 @@ impl FromStr for GpuChoice {
 
 /// Why the GPUs that were asked for can't be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum GpuError {
-    /// There is no such program.
     #[error("the GPUs can't be listed: there is no program `nvidia-smi`")]
     NoDriver,
-    /// The driver's own program didn't list them.
     #[error("the GPUs can't be listed: `nvidia-smi` {0}")]
     Driver(String),
-    /// A number that the driver doesn't list.
     #[error("there is no GPU {index}; `nvidia-smi` lists {found}")]
-    Unknown {
-        /// The number.
-        index: u32,
-        /// How many there are.
-        found: usize,
-    },
-    /// A number that this process isn't allowed.
+    Unknown { index: u32, found: usize },
     #[error("GPU {0} is not among those of CUDA_VISIBLE_DEVICES")]
     Hidden(u32),
     /// No `libtorch_cuda.so`.
@@ -87,14 +79,8 @@ pub enum GpuError {
          `libtorch_cuda.so` in {TORCH_VARIABLE}"
     )]
     NoLibrary,
-    /// Another version.
     #[error("`{}` is of PyTorch {found}; {TORCH_VERSION} is wanted", folder.display())]
-    Version {
-        /// The folder of the library.
-        folder: PathBuf,
-        /// Its version.
-        found: String,
-    },
+    Version { folder: PathBuf, found: String },
 }
 
 /// The GPUs that slots get, in the driver's order; at least one.
@@ -247,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_may_not_use_is_left_alone() {
+    fn gpus_hidden_from_this_process_are_not_used() {
         let gpus = driver::parse(TWO_KINDS).unwrap();
         assert_eq!(choose_any(&gpus, None), gpus);
         for (visible, mine) in [

@@ -276,7 +276,7 @@ fn log(view: &View, area: Rect, buffer: &mut Buffer) {
                 _ => level,
             };
             let time = Span::from(line.time().to_owned()).dim();
-            Line::from(vec![time, " ".into(), level, " ".into(), line.story().into()])
+            Line::from(vec![time, " ".into(), level, " ".into(), line.text().into()])
         })
         .collect();
     Paragraph::new(lines).render(inside, buffer);

@@ -1,4 +1,4 @@
-//! Where the files of a service lie.
+//! The paths of a service's files.
 
 use crate::terminal::{
     exit::Failure,
@@ -20,15 +20,15 @@ pub(super) enum Scope {
     System,
 }
 
-/// The places of one service.
+/// The paths of one service.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ServicePaths {
     scope: Scope,
-    /// Where a person's settings are.
+    /// The folder of settings.
     config: PathBuf,
 }
 
-impl Place {
+impl ServicePaths {
     pub(super) fn of(scope: Scope) -> Result<Self, Failure> {
         let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
         let config = absolute("XDG_CONFIG_HOME").or_else(home);
