@@ -23,6 +23,8 @@ use std::{path::Path, time::Duration};
 /// How long an answer may stand still.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
+type CallResult<A> = Result<A, CallError>;
+
 /// A server and the right to ask it.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiClient {
@@ -35,7 +37,7 @@ impl ApiClient {
         servers: Servers,
         authorities: Option<&Authorities>,
         token: Option<String>,
-    ) -> Result<Self, CallError> {
+    ) -> CallResult<Self> {
         let server = servers.current().to_string();
         let config =
             HttpConfig { read_timeout: Some(READ_TIMEOUT), authorities, ..HttpConfig::default() };
@@ -51,27 +53,23 @@ impl ApiClient {
     }
 
     /// Is the server there?
-    pub(crate) async fn health(&self) -> Result<Health, CallError> {
+    pub(crate) async fn health(&self) -> CallResult<Health> {
         self.get("v1/health").await
     }
 
-    pub(crate) async fn jobs(&self) -> Result<Vec<JobView>, CallError> {
+    pub(crate) async fn jobs(&self) -> CallResult<Vec<JobView>> {
         self.get("v1/jobs").await
     }
 
-    pub(crate) async fn job(&self, job: JobId) -> Result<JobDetail, CallError> {
+    pub(crate) async fn job(&self, job: JobId) -> CallResult<JobDetail> {
         self.get(format!("v1/jobs/{job}")).await
     }
 
-    pub(crate) async fn trials(&self, job: JobId) -> Result<Vec<TrialView>, CallError> {
+    pub(crate) async fn trials(&self, job: JobId) -> CallResult<Vec<TrialView>> {
         self.get(format!("v1/jobs/{job}/trials")).await
     }
 
-    pub(crate) async fn history(
-        &self,
-        job: JobId,
-        trial: TrialId,
-    ) -> Result<TrialHistory, CallError> {
+    pub(crate) async fn history(&self, job: JobId, trial: TrialId) -> CallResult<TrialHistory> {
         self.get(format!("v1/jobs/{job}/trials/{trial}/history")).await
     }
 
@@ -81,7 +79,7 @@ impl ApiClient {
         job: JobId,
         trial: TrialId,
         request: &EvaluateRequest,
-    ) -> Result<EvaluationView, CallError> {
+    ) -> CallResult<EvaluationView> {
         self.post(format!("v1/jobs/{job}/trials/{trial}/evaluate"), request).await
     }
 
@@ -89,55 +87,44 @@ impl ApiClient {
         &self,
         job: JobId,
         trial: TrialId,
-    ) -> Result<Vec<EvaluationView>, CallError> {
+    ) -> CallResult<Vec<EvaluationView>> {
         self.get(format!("v1/jobs/{job}/trials/{trial}/evaluations")).await
     }
 
     /// The events of a job that come after a journal position; not all at once where they are many.
-    pub(crate) async fn events(&self, job: JobId, after: u64) -> Result<Vec<EventView>, CallError> {
+    pub(crate) async fn events(&self, job: JobId, after: u64) -> CallResult<Vec<EventView>> {
         self.get(format!("v1/jobs/{job}/events?after={after}")).await
     }
 
-    pub(crate) async fn hosts(&self) -> Result<Vec<HostView>, CallError> {
+    pub(crate) async fn hosts(&self) -> CallResult<Vec<HostView>> {
         self.get("v1/hosts").await
     }
 
-    pub(crate) async fn collect(
-        &self,
-        request: &CollectRequest,
-    ) -> Result<CollectAnswer, CallError> {
+    pub(crate) async fn collect(&self, request: &CollectRequest) -> CallResult<CollectAnswer> {
         self.post("v1/blobs/collect", request).await
     }
 
-    pub(crate) async fn assimilations(&self) -> Result<AssimilationsView, CallError> {
+    pub(crate) async fn assimilations(&self) -> CallResult<AssimilationsView> {
         self.get("v1/assimilations").await
     }
 
-    pub(crate) async fn revoke(&self, host: HostId) -> Result<HostView, CallError> {
+    pub(crate) async fn revoke(&self, host: HostId) -> CallResult<HostView> {
         self.post(format!("v1/hosts/{host}/revoke"), &()).await
     }
 
-    pub(crate) async fn cancel(&self, job: JobId) -> Result<JobView, CallError> {
+    pub(crate) async fn cancel(&self, job: JobId) -> CallResult<JobView> {
         self.post(format!("v1/jobs/{job}/cancel"), &()).await
     }
 
-    pub(crate) async fn pause(
-        &self,
-        job: JobId,
-        request: &PauseRequest,
-    ) -> Result<JobView, CallError> {
+    pub(crate) async fn pause(&self, job: JobId, request: &PauseRequest) -> CallResult<JobView> {
         self.post(format!("v1/jobs/{job}/pause"), request).await
     }
 
-    pub(crate) async fn resume(&self, job: JobId) -> Result<JobView, CallError> {
+    pub(crate) async fn resume(&self, job: JobId) -> CallResult<JobView> {
         self.post(format!("v1/jobs/{job}/resume"), &()).await
     }
 
-    pub(crate) async fn extend(
-        &self,
-        job: JobId,
-        request: &ExtendRequest,
-    ) -> Result<JobView, CallError> {
+    pub(crate) async fn extend(&self, job: JobId, request: &ExtendRequest) -> CallResult<JobView> {
         self.post(format!("v1/jobs/{job}/extend"), request).await
     }
 
@@ -145,7 +132,7 @@ impl ApiClient {
         &self,
         job: JobId,
         request: &PlacementRequest,
-    ) -> Result<JobView, CallError> {
+    ) -> CallResult<JobView> {
         self.post(format!("v1/jobs/{job}/placement"), request).await
     }
 
@@ -153,20 +140,17 @@ impl ApiClient {
         &self,
         job: JobId,
         request: &RollbackRequest,
-    ) -> Result<Vec<RolledBack>, CallError> {
+    ) -> CallResult<Vec<RolledBack>> {
         self.post(format!("v1/jobs/{job}/rollback"), request).await
     }
 
-    pub(crate) async fn missing(
-        &self,
-        request: &MissingRequest,
-    ) -> Result<MissingAnswer, CallError> {
+    pub(crate) async fn missing(&self, request: &MissingRequest) -> CallResult<MissingAnswer> {
         self.post("v1/blobs/missing", request).await
     }
 
     /// Submits a job. Where the answer is lost the same call is made again; the request's nonce sees to it that no
     /// second job comes of that.
-    pub(crate) async fn submit(&self, request: &SubmitRequest) -> Result<SubmitAnswer, CallError> {
+    pub(crate) async fn submit(&self, request: &SubmitRequest) -> CallResult<SubmitAnswer> {
         self.http.call(Post::new("v1/jobs", request), RetryPolicy::WhileAway).await
     }
 
@@ -189,7 +173,7 @@ impl ApiClient {
         self.http.download(blob, received).await
     }
 
-    async fn get<A: DeserializeOwned>(&self, path: impl Into<String>) -> Result<A, CallError> {
+    async fn get<A: DeserializeOwned>(&self, path: impl Into<String>) -> CallResult<A> {
         self.http.call(Get::new(path), RetryPolicy::WhileBusy).await
     }
 
@@ -198,7 +182,7 @@ impl ApiClient {
         &self,
         path: impl Into<String>,
         body: &impl Serialize,
-    ) -> Result<A, CallError> {
+    ) -> CallResult<A> {
         self.http.call(Post::new(path, body), RetryPolicy::WhileBusy).await
     }
 }

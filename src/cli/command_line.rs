@@ -2,8 +2,8 @@
 
 use crate::cli::{
     jobs::{
-        backlog, cancel, evaluate, events, extend, hosts, list, pause, resume, revoke, rollback,
-        set, status, trials,
+        backlog, cancel, evaluate, events, extend, hosts, job_args::JobArgs, list, pause, resume,
+        revoke, rollback, set, status, trials,
     },
     lab::{completions, demo, openapi, replay, simulate},
     model::{export, predict},
@@ -69,7 +69,7 @@ enum Command {
     /// Pause a job until it is resumed.
     Pause(pause::Args),
     /// Resume a paused job.
-    Resume(resume::Args),
+    Resume(JobArgs),
     /// Train a job's trials for more epochs, also after they have finished.
     Extend(extend::Args),
     /// Change a job's priority, share or number of machines while it runs.
@@ -77,7 +77,7 @@ enum Command {
     /// Take trials back to before a result that can't be trusted.
     Rollback(rollback::Args),
     /// End a job.
-    Cancel(cancel::Args),
+    Cancel(JobArgs),
     /// Copy a stopped server's journal from a file into Redis, or back.
     Migrate(migrate::Args),
     /// Simulate hosts and jobs in virtual time, with the server's own scheduling.

@@ -30,7 +30,7 @@ impl Default for AssimilatorConfig {
 }
 
 impl AssimilatorConfig {
-    /// What the server starts; `None` where processes of their own assimilate.
+    /// The threads for the server to start; `None` where processes of their own assimilate.
     pub(crate) fn local(self) -> Option<LocalAssimilators> {
         (*self.threads.end() > 0).then(|| LocalAssimilators {
             has_trainer: self.trainer.is_some(),

@@ -6,6 +6,7 @@ pub(crate) mod evaluate;
 pub(crate) mod events;
 pub(crate) mod extend;
 pub(crate) mod hosts;
+pub(crate) mod job_args;
 pub(crate) mod list;
 pub(crate) mod pause;
 pub(crate) mod resume;

@@ -1,16 +1,16 @@
 //! `sojourn set`: a running job's priority, share and number of machines are changed.
 
-use crate::cli::terminal::{connection::Connection, exit::Failure, output};
-use sojourn_protocol::{api::PlacementRequest, ids::JobId, spec::PlacementSpec};
+use crate::cli::{
+    jobs::job_args::JobArgs,
+    terminal::{exit::Failure, output},
+};
+use sojourn_protocol::{api::PlacementRequest, spec::PlacementSpec};
 
 /// Settings that aren't named stay as they are. Running units end as usual; new ones follow the new settings, also after
 /// a restart of the server.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub(crate) struct Args {
-    /// The job's number.
-    #[arg(value_name = "JOB")]
-    job: JobId,
     /// Serve it before jobs of a lower priority: -100 to 100.
     #[arg(long, value_name = "N", group = "what", allow_negative_numbers = true)]
     priority: Option<i32>,
@@ -20,21 +20,19 @@ pub(crate) struct Args {
     /// No more machines at a time; 0: as many as there are.
     #[arg(long, value_name = "N", group = "what")]
     max_hosts: Option<u32>,
-    /// Print the job as JSON.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    connection: Connection,
+    job: JobArgs,
 }
 
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let client = args.connection.client()?;
-    let Args { priority, share, max_hosts, .. } = *args;
-    let view = client.place(args.job, &PlacementRequest { priority, share, max_hosts }).await?;
-    if args.json {
+    let Args { priority, share, max_hosts, job: JobArgs { job, json, connection } } = args;
+    let (priority, share, max_hosts) = (*priority, *share, *max_hosts);
+    let client = connection.client()?;
+    let view = client.place(*job, &PlacementRequest { priority, share, max_hosts }).await?;
+    if *json {
         return output::json(&view);
     }
-    let detail = client.job(args.job).await?;
+    let detail = client.job(*job).await?;
     output::line(&format!("job {} `{}` has {}", view.job, view.name, text(&detail.spec.placement)))
 }
 

@@ -4,11 +4,7 @@ use crate::{
     api_client::ApiClient,
     cli::{
         jobs::trials,
-        render::{
-            scores,
-            tables::{Column, Grid},
-            text,
-        },
+        render::{scores, text},
         submit::wait::{self, Watched},
         terminal::{connection::Connection, exit::Failure, output},
     },
@@ -133,15 +129,7 @@ fn page(view: &JobView, goal: Goal, labels: &Labels, mut trials: Vec<TrialView>)
     }
     trials.sort_by(|a, b| text::leader_board(goal, a, b));
     let hidden = trials.len().saturating_sub(BOARD);
-    let mut grid = Grid::new(&[
-        ("TRIAL", Column::Number),
-        ("ARCH", Column::Text),
-        ("CHOICES", Column::Text),
-        ("EPOCH", Column::Number),
-        (&view.metric.to_uppercase(), Column::Number),
-        ("OF EPOCH", Column::Number),
-        ("STATE", Column::Text),
-    ]);
+    let mut grid = trials::board(&view.metric);
     for trial in trials.iter().take(BOARD) {
         let fields = trials::board_fields(trial);
         if view.best.as_ref().is_some_and(|best| best.trial == trial.trial) {

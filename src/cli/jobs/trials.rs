@@ -30,15 +30,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     }
     let detail = client.job(args.job).await?;
     trials.sort_by(|a, b| text::leader_board(detail.spec.search.goal, a, b));
-    let mut grid = Grid::new(&[
-        ("TRIAL", Column::Number),
-        ("ARCH", Column::Text),
-        ("CHOICES", Column::Text),
-        ("EPOCH", Column::Number),
-        (&detail.summary.metric.to_uppercase(), Column::Number),
-        ("OF EPOCH", Column::Number),
-        ("STATE", Column::Text),
-    ]);
+    let mut grid = board(&detail.summary.metric);
     for trial in &trials {
         grid.row(board_fields(trial));
     }
@@ -50,6 +42,19 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         lines.extend(tests);
     }
     output::line(&lines.join("\n"))
+}
+
+/// A leader board without rows; `metric` is the job's.
+pub(crate) fn board(metric: &str) -> Grid {
+    Grid::new(&[
+        ("TRIAL", Column::Number),
+        ("ARCH", Column::Text),
+        ("CHOICES", Column::Text),
+        ("EPOCH", Column::Number),
+        (&metric.to_uppercase(), Column::Number),
+        ("OF EPOCH", Column::Number),
+        ("STATE", Column::Text),
+    ])
 }
 
 /// A trial's line of a leader board.

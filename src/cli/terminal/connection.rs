@@ -8,8 +8,7 @@ use crate::{
         trust::Trust,
     },
 };
-use sojourn_http::{Authorities, Servers};
-use sojourn_protocol::error::error_chain;
+use sojourn_http::Servers;
 
 /// The file of a server's data folder that holds the admin token.
 const TOKEN_FILE: &str = "admin-token";
@@ -30,18 +29,25 @@ pub(crate) struct Connection {
 impl Connection {
     /// A client for the server; nothing is sent yet.
     pub(crate) fn client(&self) -> Result<ApiClient, Failure> {
-        let given = self.token.clone().filter(|token| !token.is_empty());
-        let token = given.or_else(|| local_token(&self.server, TOKEN_FILE));
-        if let Some(token) = &token
-            && !token.chars().all(|symbol| symbol.is_ascii_graphic())
-        {
-            return Err(Failure::call("the token has characters that no token has"));
-        }
-        let ca = self.trust.file();
-        let servers = servers(&self.server, ca.is_some())?;
-        let authorities = ca.map(|file| Authorities::read(&file)).transpose();
-        let authorities = authorities.map_err(|error| Failure::call(error_chain(&error)))?;
+        let token = token(self.token.as_deref(), &self.server, TOKEN_FILE)?;
+        let servers = servers(&self.server, self.trust.file().is_some())?;
+        let authorities = self.trust.authorities()?;
         Ok(ApiClient::new(servers, authorities.as_ref(), token)?)
+    }
+}
+
+/// The token of the command line, or the one in `file` of a server on this machine.
+pub(crate) fn token(
+    given: Option<&str>,
+    server: &str,
+    file: &str,
+) -> Result<Option<String>, Failure> {
+    let given = given.filter(|token| !token.is_empty()).map(str::to_owned);
+    let token = given.or_else(|| local_token(server, file));
+    if token.iter().flat_map(|token| token.chars()).all(|symbol| symbol.is_ascii_graphic()) {
+        Ok(token)
+    } else {
+        Err(Failure::call("the token has characters that no token has"))
     }
 }
 

@@ -1,16 +1,16 @@
 //! `sojourn assimilate`: assimilates hosts' results in a process of its own. The work is in `sojourn-assimilator`.
 
 use crate::cli::terminal::{
-    connection::servers,
+    connection::{servers, token},
     exit::Failure,
-    local::{DEFAULT_SERVER, host_name, local_token},
+    local::{DEFAULT_SERVER, host_name},
     signals,
     trust::Trust,
 };
 use sojourn_assimilator::{DEFAULT_SPLIT_OVER, HttpQueueError, ProcessConfig, ProcessError};
 use sojourn_blobs::StoreSettings;
 use sojourn_client::limits::Size;
-use sojourn_http::{Authorities, CallError, HttpClient, HttpConfig};
+use sojourn_http::{CallError, HttpClient, HttpConfig};
 use sojourn_protocol::error::{ErrorKind, Retry, error_chain};
 use sojourn_slot::SlotConfig;
 use std::{num::NonZero, path::PathBuf};
@@ -58,18 +58,11 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn config(args: &Args) -> Result<ProcessConfig, Failure> {
-    let ca = args.trust.file();
-    let servers = servers(&args.server, ca.is_some())?;
-    let given = args.token.clone().filter(|token| !token.is_empty());
-    let local = || local_token(&args.server, TOKEN_FILE);
-    let token = given.or_else(local).ok_or_else(|| {
+    let servers = servers(&args.server, args.trust.file().is_some())?;
+    let token = token(args.token.as_deref(), &args.server, TOKEN_FILE)?.ok_or_else(|| {
         Failure::call("a token is needed: `--token`, or SOJOURN_ASSIMILATOR_TOKEN; it is in the server's file `assimilator-token`")
     })?;
-    if !token.chars().all(|symbol| symbol.is_ascii_graphic()) {
-        return Err(Failure::call("the token has characters that no token has"));
-    }
-    let authorities = ca.map(|file| Authorities::read(&file)).transpose();
-    let authorities = authorities.map_err(|error| Failure::call(error_chain(&error)))?;
+    let authorities = args.trust.authorities()?;
     let http = HttpConfig { authorities: authorities.as_ref(), ..HttpConfig::default() };
     let http = HttpClient::new(servers, &http);
     let trainer = match &args.trainer {
