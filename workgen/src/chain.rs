@@ -56,23 +56,18 @@ pub struct Through {
 
 /// Why a part doesn't continue the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum ChainError {
     /// It doesn't start where the shard's trained batches end.
     #[error("the part starts at {start}, the chain stands at {}", .expected.map_or_else(|| "its end".into(), |at| at.to_string()))]
     NotNext {
-        /// Where the part starts.
         start: Position,
         /// Where it should; `None` where the shard is no shard or the trial is done.
         expected: Option<Position>,
     },
     /// It ends before it starts, after the shard's end, in another shard, or with another count of steps.
     #[error("the part ends at {end}, which does not follow from {start}")]
-    BadEnd {
-        /// Where it starts.
-        start: Position,
-        /// Where it ends.
-        end: Position,
-    },
+    BadEnd { start: Position, end: Position },
 }
 
 impl Chain {

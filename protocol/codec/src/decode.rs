@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_tensors_decode_to_the_same() {
         let file = encode(&sample()).unwrap();
         let views = decode(&file).unwrap();
         assert_eq!(

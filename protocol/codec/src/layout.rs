@@ -13,10 +13,10 @@ pub const MAX_HEADER_BYTES: u64 = 16 << 20;
 const PREFIX: u64 = 8;
 pub(crate) const METADATA: &str = "__metadata__";
 
-/// The places of a file's tensors, in name order; all that is known before the data is.
+/// The layout of a file's tensors, in name order. It is known before the data.
 ///
-/// Who writes a file as a stream writes [`Layout::header`], then the tensors' bytes in the order of
-/// [`Layout::tensors`]; who writes at offsets takes them from [`Layout::range`].
+/// A stream writes [`Layout::header`], then the tensors' bytes in the order of [`Layout::tensors`]; [`Layout::range`] gives
+/// the offsets for writing in another order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     tensors: Vec<(TensorSpec, Range<u64>)>,
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_encoded_is_refused() {
+    fn invalid_tensors_are_refused() {
         let layout = |specs: &[TensorSpec]| Layout::new(specs.to_vec());
         let twice = [TensorSpec::new("a", Dtype::F32, [1]), TensorSpec::new("a", Dtype::I64, [1])];
         assert_eq!(layout(&twice), Err(CodecError::Duplicate("a".into())));

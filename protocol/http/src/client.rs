@@ -23,9 +23,9 @@ const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 /// Most characters of a protocol version that an error shows.
 const MAX_VERSION_CHARACTERS: usize = 20;
 
-/// A request of the API, and what its answer is.
+/// A request of the API, with the type of its answer.
 pub trait Call {
-    /// What a success carries.
+    /// The body of a successful answer.
     type Answer: DeserializeOwned;
 
     /// Its method.
@@ -129,7 +129,7 @@ impl<B: Serialize, A: DeserializeOwned> Call for Post<'_, B, A> {
 /// How a client connects.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpConfig<'a> {
-    /// What it calls itself.
+    /// The `User-Agent`.
     pub user_agent: &'a str,
     /// How long a connection may take to be made.
     pub connect_timeout: Duration,
@@ -221,7 +221,7 @@ impl HttpClient {
         self
     }
 
-    /// Who is asked.
+    /// The servers.
     #[must_use]
     pub const fn servers(&self) -> &Servers {
         &self.servers
@@ -236,7 +236,7 @@ impl HttpClient {
     /// Makes a call, again where `policy` says so: each attempt at each of the servers, until one answers.
     ///
     /// # Errors
-    /// That of the last attempt.
+    /// The error of the last attempt.
     pub async fn call<C: Call>(
         &self,
         call: C,

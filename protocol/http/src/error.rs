@@ -11,56 +11,30 @@ use std::{io, path::PathBuf, time::Duration};
 
 /// Why a call gave no answer that can be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum CallError {
-    /// No connection, or it broke, or took too long.
     #[error("no answer from the server at {server}")]
-    Unreachable {
-        /// Its address.
-        server: String,
-        /// Why.
-        source: reqwest::Error,
-    },
-    /// Something answers, but not in a way that this machine can trust.
+    Unreachable { server: String, source: reqwest::Error },
     #[error("the server at {server} can't be trusted: {fault}")]
-    Untrusted {
-        /// Its address.
-        server: String,
-        /// What is wrong.
-        fault: TlsFault,
-    },
-    /// An answer that the server can't have meant: something stands between, or it was damaged on its way.
+    Untrusted { server: String, fault: TlsFault },
     #[error("an invalid response from {server} (status {status}): {detail}")]
     InvalidResponse {
-        /// The server's address.
         server: String,
         /// Its HTTP status; 0 where there was none.
         status: u16,
-        /// What is wrong with it, for people.
         detail: String,
-        /// The pause that it asks for.
         retry_after: Option<Duration>,
     },
     /// The server refuses.
     #[error("{error}")]
-    Refused {
-        /// Its address.
-        server: String,
-        /// Its reason.
-        error: ApiError,
-        /// The pause that it asks for.
-        retry_after: Option<Duration>,
-    },
-    /// The server speaks another version.
+    Refused { server: String, error: ApiError, retry_after: Option<Duration> },
     #[error(
         "the server speaks protocol version `{version}`, this program version {PROTOCOL_VERSION}"
     )]
-    Protocol {
-        /// Which.
-        version: String,
-    },
+    Protocol { version: String },
 }
 
-/// What a caller can do about a failed call.
+/// How a caller recovers from a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
     /// Try again, after a pause.
@@ -138,7 +112,7 @@ impl CallError {
         }
     }
 
-    /// What a caller can do.
+    /// How a caller recovers.
     #[must_use]
     pub fn recovery(&self) -> Recovery {
         match self {
@@ -192,7 +166,7 @@ impl CallError {
             && !matches!(self, Self::InvalidResponse { status: 408 | 425 | 429, .. })
     }
 
-    /// What a person can do about it, where that is known.
+    /// Advice for people, if there is any.
     #[must_use]
     pub const fn advice(&self) -> Option<&'static str> {
         match self {
@@ -216,24 +190,15 @@ pub fn shown(server: &Url) -> String {
 
 /// Why a blob didn't get across.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum TransferError {
     /// A call failed.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The blob isn't what its name says.
     #[error("what the server sent for blob {blob} has another digest")]
-    Damaged {
-        /// Its name.
-        blob: Digest,
-    },
-    /// A local file can't be read.
+    Damaged { blob: Digest },
     #[error("can't read `{}`", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 impl TransferError {

@@ -14,9 +14,9 @@ use std::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{url}` is no server address: {reason}")]
 pub struct ServersError {
-    /// What was given.
+    /// The text that was given.
     pub url: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
@@ -75,7 +75,7 @@ impl Servers {
     /// goes to the next at once, if it can be sent twice, until each has had it.
     ///
     /// # Errors
-    /// That of the last attempt.
+    /// The error of the last attempt.
     pub async fn send(&self, http: &Client, request: RequestBuilder) -> reqwest::Result<Response> {
         let mut request = request.build()?;
         for _ in 1..self.urls.len() {

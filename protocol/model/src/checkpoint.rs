@@ -76,8 +76,8 @@ impl CheckpointLayout {
         &self.parameters
     }
 
-    /// What hops with the parameters without being trained, in order of computation: each batch
-    /// norm's `running_mean` before its `running_var`.
+    /// The buffers, which are kept with the parameters but not trained, in order of computation: each batch norm's
+    /// `running_mean` before its `running_var`.
     #[must_use]
     pub fn buffers(&self) -> &[TensorSpec] {
         &self.buffers

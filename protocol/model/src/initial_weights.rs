@@ -23,10 +23,10 @@ impl CheckpointLayout {
         specs
     }
 
-    /// The layout of a blob of given parameters.
+    /// The layout of a blob of initial weights.
     ///
     /// # Errors
-    /// What can't be laid out.
+    /// Tensors that can't be laid out.
     pub fn given_layout(&self) -> Result<Layout, ModelError> {
         Ok(Layout::new(self.model_tensors())?)
     }
@@ -36,7 +36,7 @@ fn is_of_model(name: &str) -> bool {
     name != LINEAGE && !name.starts_with(OPTIMIZER)
 }
 
-/// A blob of given parameters, from a checkpoint of the trial.
+/// A blob of initial weights, from a checkpoint of the trial.
 ///
 /// # Errors
 /// Bytes that aren't canonical.
@@ -46,11 +46,11 @@ pub fn weights_parameters(checkpoint: &[u8]) -> Result<Vec<u8>, ModelError> {
     Ok(encode(&tensors.collect::<Vec<_>>())?)
 }
 
-/// The canonical checkpoint of version 0 from a blob of given parameters: optimiser state 0, `lineage`
-/// as given ([`Lineage::initial`] of the trial's seed where no one has a reason for another).
+/// The canonical checkpoint of version 0 from a blob of initial weights: optimiser state 0, and this `lineage`
+/// (usually [`Lineage::initial`] of the trial's seed).
 ///
 /// # Errors
-/// What [`crate::validate`] refuses; parameters that aren't those of the trial's model, by name.
+/// A model that [`crate::validate`] refuses; parameters that aren't those of the trial's model, by name.
 pub fn weights_checkpoint(
     context: &TrialContext,
     parameters: &[u8],

@@ -90,7 +90,7 @@ impl Layer {
         std::iter::once(weight).chain(bias)
     }
 
-    /// What is counted along and used by evaluation, but not trained: batch norm's running mean and
+    /// The buffers, which are updated in training and used by evaluation, but not trained: batch norm's running mean and
     /// variance.
     pub(crate) fn buffers(&self, index: usize) -> impl Iterator<Item = Parameter> + use<> {
         let buffer = |name: &str, start| Parameter {

@@ -53,8 +53,8 @@ impl Network {
         self.layers().enumerate().flat_map(|(index, layer)| layer.parameters(index))
     }
 
-    /// What hops with the parameters without being trained, in order of computation: each batch
-    /// norm's `running_mean` before its `running_var`.
+    /// The buffers, which are kept with the parameters but not trained, in order of computation: each batch norm's
+    /// `running_mean` before its `running_var`.
     pub fn buffers(&self) -> impl Iterator<Item = Parameter> {
         self.layers().enumerate().flat_map(|(index, layer)| layer.buffers(index))
     }

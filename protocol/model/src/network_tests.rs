@@ -171,7 +171,7 @@ fn a_residual_network_takes_images_of_any_size() {
 }
 
 #[test]
-fn what_cannot_be_built_is_refused_with_the_reason() {
+fn invalid_networks_are_refused_with_the_reason() {
     let refusal = |a: &Architecture, shape: &[u32], outputs| {
         Network::of(a, shape, outputs).unwrap_err().to_string()
     };

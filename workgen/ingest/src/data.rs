@@ -1,4 +1,4 @@
-//! A job's sources after the survey: what `ingest` and `check` share.
+//! A job's sources after the survey, for `ingest` and `check`.
 
 use crate::{
     error::IngestError,
@@ -18,13 +18,13 @@ use sojourn_protocol::{
 };
 use std::{collections::HashMap, path::Path};
 
-/// How often progress is told, in bytes.
-const TELL_EVERY: u64 = 4 << 20;
+/// Bytes between two reports of progress.
+const REPORT_INTERVAL: u64 = 4 << 20;
 
 /// The sources, each by the part that it is named for.
 type Tables = Vec<(Part, Box<dyn Table>)>;
 
-/// A job's sources, and what is to be made of them.
+/// A job's sources, with the shape and the labels of their rows.
 pub(crate) struct Data {
     tables: Vec<(Part, Box<dyn Table>, u64)>,
     pub(crate) features: Vec<String>,
@@ -34,20 +34,20 @@ pub(crate) struct Data {
     meter: Meter,
 }
 
-/// Bytes read over both passes, told now and then.
+/// Counts the bytes read over both passes, and reports them now and then.
 struct Meter {
     of: u64,
-    /// By the tables that are done.
+    /// Bytes of the tables that are done.
     done: u64,
-    told: u64,
+    reported: u64,
 }
 
 impl Meter {
-    /// Tells how far the pass over one table is.
-    fn tell(&mut self, read: u64, progress: &mut dyn FnMut(Progress<'_>)) {
+    /// Reports how far the pass over one table is.
+    fn report(&mut self, read: u64, progress: &mut dyn FnMut(Progress<'_>)) {
         let bytes = self.done + read;
-        if bytes - self.told >= TELL_EVERY {
-            self.told = bytes;
+        if bytes - self.reported >= REPORT_INTERVAL {
+            self.reported = bytes;
             progress(Progress::Reading { bytes, of: self.of });
         }
     }
@@ -55,7 +55,7 @@ impl Meter {
     /// One table is done.
     fn end(&mut self, bytes: u64, progress: &mut dyn FnMut(Progress<'_>)) {
         self.done += bytes;
-        self.told = self.done;
+        self.reported = self.done;
         progress(Progress::Reading { bytes: self.done, of: self.of });
     }
 }
@@ -78,11 +78,11 @@ impl Data {
         };
         let bytes = |table: &dyn Table| table.bytes(Pass::Labels) + table.bytes(Pass::All);
         let of = tables.iter().map(|(_, table)| bytes(table.as_ref())).sum();
-        let mut meter = Meter { of, done: 0, told: 0 };
+        let mut meter = Meter { of, done: 0, reported: 0 };
         let mut classes: Option<Classes> = None;
         let mut surveyed = Vec::with_capacity(tables.len());
         for (part, table) in tables {
-            let mut tick = |read| meter.tell(read, progress);
+            let mut tick = |read| meter.report(read, progress);
             let survey =
                 Survey::of(table.as_ref(), spec.training.loss, classes.as_ref(), &mut tick)?;
             meter.end(table.bytes(Pass::Labels), progress);
@@ -102,7 +102,7 @@ impl Data {
         left_to_train(&spec.data, &self.files()).0
     }
 
-    /// Which rows go where.
+    /// The shard of each row.
     pub(crate) fn plan(&self, spec: &JobSpec, cut: &Cut) -> Result<Plan, IngestError> {
         Plan::new(spec.seed, &spec.data, &self.files(), cut)
     }
@@ -145,7 +145,7 @@ impl Data {
                 if let Some(shards) = &mut shards {
                     shards.push(place.shard, rows.numbers(), target)?;
                 }
-                self.meter.tell(rows.bytes_read(), progress);
+                self.meter.report(rows.bytes_read(), progress);
             }
             if index != *count {
                 return Err(table.changed());
@@ -181,13 +181,13 @@ fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables, IngestErr
     Ok(tables)
 }
 
-/// The shape that the job asks for, which must be that of a row, or a row's numbers in a line.
+/// The shape that the job asks for: that of a row, or one dimension.
 fn shape(asked: Option<&[u32]>, train: &Schema) -> Result<Vec<u32>, IngestError> {
     let Some(shape) = asked else { return Ok(train.shape.clone()) };
     let features = u32::saturating_from(train.width);
     let product = shape.iter().try_fold(1u32, |product, size| product.checked_mul(*size));
     let is_flat = |shape: &[u32]| shape.len() == 1;
-    // Another shape of as many numbers is most often a mix-up of what is height and what channels.
+    // Another shape of as many numbers most often mixes up height and channels.
     let sides =
         |shape: &[u32]| -> Vec<u32> { shape.iter().copied().filter(|side| *side != 1).collect() };
     if product != Some(features) && is_flat(&train.shape) {

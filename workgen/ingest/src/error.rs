@@ -5,121 +5,41 @@ use std::{fmt, io, path::PathBuf};
 /// Why data could not be made into shards.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum IngestError {
     /// Something in a file.
     #[error("{at}{problem}")]
-    Data {
-        /// Where.
-        at: Box<Place>,
-        /// The tensor or value.
-        problem: Problem,
-    },
-    /// A path that leads nowhere.
+    Data { at: Box<Place>, problem: Problem },
     #[error("`{key}`: there is no file or folder `{path}`")]
-    NotFound {
-        /// The key of the job file.
-        key: &'static str,
-        /// The path, as looked for.
-        path: PathBuf,
-    },
-    /// A folder without data.
+    NotFound { key: &'static str, path: PathBuf },
     #[error("`{key}`: the folder `{path}` holds no `.csv`, `.npz` or `.safetensors` file")]
-    NoParts {
-        /// The key of the job file.
-        key: &'static str,
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A folder with parts of several kinds.
+    NoParts { key: &'static str, path: PathBuf },
     #[error("`{key}`: the folder `{path}` holds files of several kinds: `{}` and `{}`", files.0, files.1)]
-    MixedParts {
-        /// The key of the job file.
-        key: &'static str,
-        /// The folder.
-        path: PathBuf,
-        /// Two of different kinds.
-        files: Box<(String, String)>,
-    },
-    /// No labels beside images.
+    MixedParts { key: &'static str, path: PathBuf, files: Box<(String, String)> },
     #[error("the labels were looked for in `{labels}`; another file is named by `labels`")]
-    NoSibling {
-        /// The file that the images' name suggests.
-        labels: String,
-        /// Why it wasn't it.
-        source: Box<IngestError>,
-    },
-    /// A URL that couldn't be fetched.
+    NoSibling { labels: String, source: Box<IngestError> },
     #[error("can't fetch `{url}`")]
-    Fetch {
-        /// The URL, without what may be secret in it.
-        url: String,
-        /// Why.
-        source: FetchError,
-    },
-    /// The job's shape doesn't fit the columns.
+    Fetch { url: String, source: FetchError },
     #[error(
         "`data.shape` {shape:?} has {values} values, but `{file}` has {features} feature columns"
     )]
-    Shape {
-        /// The job's own setting.
-        shape: Vec<u32>,
-        /// Its product.
-        values: u32,
-        /// Columns besides the label.
-        features: u32,
-        /// The training data.
-        file: String,
-    },
-    /// The job's shape isn't that of the array's rows.
+    Shape { shape: Vec<u32>, values: u32, features: u32, file: String },
     #[error("`data.shape` is {shape:?}, but a row of `{file}` is {actual:?}")]
-    ArrayShape {
-        /// The job's own setting.
-        shape: Vec<u32>,
-        /// Shape of a row.
-        actual: Vec<u32>,
-        /// The training data.
-        file: String,
-    },
-    /// Fewer rows to train on than shards.
+    ArrayShape { shape: Vec<u32>, actual: Vec<u32>, file: String },
     #[error(
         "`data.shards` is {shards}, but only {rows} of {total} rows are left to train on; at least one row a shard is needed"
     )]
-    TooManyShards {
-        /// The job's own setting.
-        shards: u32,
-        /// Rows to train on.
-        rows: u64,
-        /// Rows in all.
-        total: u64,
-    },
-    /// A shard with more rows than can be counted.
+    TooManyShards { shards: u32, rows: u64, total: u64 },
     #[error(
         "a shard would have {rows} rows; raise `data.shards` until it has at most {}",
         u32::MAX
     )]
-    TooFewShards {
-        /// Rows of the largest shard.
-        rows: u64,
-    },
-    /// Shards of given sizes, and other data.
+    TooFewShards { rows: u64 },
     #[error("shards of {rows} rows in all are wanted, but {left} rows are left to train on")]
-    OtherRows {
-        /// Rows of all shards.
-        rows: u64,
-        /// Rows to train on.
-        left: u64,
-    },
+    OtherRows { rows: u64, left: u64 },
     /// The operating system refused something.
     #[error("can't {action} `{path}`")]
-    Io {
-        /// The operation that failed.
-        action: &'static str,
-        /// With which file.
-        path: PathBuf,
-        /// Its text.
-        source: io::Error,
-    },
-    /// Tensors that can't be encoded.
+    Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("the data can't be encoded")]
     Codec(#[from] sojourn_codec::CodecError),
 }
@@ -138,35 +58,19 @@ impl IngestError {
 /// Why a URL couldn't be fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum FetchError {
-    /// It isn't one.
     #[error("it is no URL: {0}")]
     BadUrl(String),
-    /// The server said no.
     #[error("the server answers {status}{hint}")]
-    Status {
-        /// Its status, with the reason.
-        status: String,
-        /// The way to solve it.
-        hint: &'static str,
-    },
+    Status { status: String, hint: &'static str },
     /// There is no request that could be sent: a scheme that nobody knows, redirects without an end.
     #[error("{0}")]
     Request(String),
-    /// The server could not be reached, or the connection was cut again and again.
     #[error("{attempts} attempts failed after {bytes} bytes: {reason}")]
-    Cut {
-        /// Attempts since the last byte.
-        attempts: u32,
-        /// Bytes that had come.
-        bytes: u64,
-        /// Of the last attempt.
-        reason: String,
-    },
-    /// The file changed during the download, or the server mixed up the parts.
+    Cut { attempts: u32, bytes: u64, reason: String },
     #[error("the server sent another part, or another version, than it was asked for")]
     Mixed,
-    /// Nothing says who is asking.
     #[error(
         "no credentials: set `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or `AWS_SKIP_SIGNATURE=true` for a public bucket ({0})"
     )]

@@ -1,4 +1,4 @@
-//! Which format a source has, and its rows.
+//! Recognises the format of a source, and opens it.
 
 use crate::{
     array::{ArrayKind, Arrays},
@@ -9,7 +9,7 @@ use crate::{
 };
 use sojourn_protocol::spec::{FileKind, SourceSpec};
 
-/// How formats that people take for CSV begin.
+/// The first bytes of formats that are mistaken for CSV.
 const OTHER_FORMATS: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "compressed by gzip twice"),
     (b"\x28\xb5\x2f\xfd", "compressed by zstd twice"),

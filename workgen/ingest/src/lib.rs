@@ -3,17 +3,16 @@
 //! Two passes over the files, each a stream:
 //!
 //! ```text
-//! survey   rows counted, labels collected (and, where rows are text, widths checked)
+//! survey   counts rows, collects labels (and, for CSV, checks the number of columns)
 //! cut      rows -> numbers -> (row i goes to place permutation(i)) -> one writer per shard
-//!                          \-> sums for the scaling, over the rows that are trained on
+//!                          \-> sums for the scaling, over the training rows
 //! ```
 //!
-//! Which rows are trained on follows from how many there are, so the scaling can only be computed in
-//! the second pass; it travels as a blob of its own, and shards hold the numbers as they were.
+//! The number of rows decides which of them are trained on, so the scaling can only be computed in the second pass. It is
+//! a blob of its own; shards hold the unscaled numbers.
 //!
-//! What the rows are written in is the business of `source` (where bytes come from), `csv` and `array`
-//! (the formats) and `table` (what every format is read as); equal rows in any of them give the same
-//! blobs.
+//! `source` finds the bytes, `csv` and `array` read the formats, and `table` is the interface of all formats. Equal rows in
+//! any format give the same blobs.
 //!
 //! Memory doesn't grow with the data: one row (bounded), the names of the classes (bounded), some
 //! sums per feature, and write buffers that share [`shards::BUFFER_BYTES`], whatever their number.
@@ -74,8 +73,8 @@ pub struct Ingested {
     pub files: BTreeMap<Digest, PathBuf>,
 }
 
-/// Shards of a job that leaves their number to whoever cuts it.
-const FEW: u32 = 4;
+/// The number of shards of a job that doesn't set it.
+const DEFAULT_SHARDS: u32 = 4;
 
 /// Reads the data of `spec` and writes its blobs into `out_dir`: equal shards, as many as the job says.
 ///
@@ -87,7 +86,7 @@ pub fn ingest(
     out_dir: &Path,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Ingested, IngestError> {
-    let cut = Cut::Equal(spec.data.shards.unwrap_or(FEW));
+    let cut = Cut::Equal(spec.data.shards.unwrap_or(DEFAULT_SHARDS));
     survey(spec, base_dir, out_dir, progress)?.ingest(&cut, out_dir, progress)
 }
 
@@ -101,7 +100,7 @@ pub fn check(
     spool: &Path,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Summary, IngestError> {
-    let cut = Cut::Equal(spec.data.shards.unwrap_or(FEW));
+    let cut = Cut::Equal(spec.data.shards.unwrap_or(DEFAULT_SHARDS));
     survey(spec, base_dir, spool, progress)?.check(&cut, progress)
 }
 
@@ -130,11 +129,10 @@ pub struct Surveyed<'a> {
     data: Data,
 }
 
-/// Reads the data of `spec` (paths relative to `base_dir`) for the first time. What a URL leads to is copied to
-/// the folder `spool`, which is made only for that, to a file without a name that ends with what is returned.
+/// Reads the data of `spec` (paths relative to `base_dir`) for the first time. Remote files are copied to unnamed temporary
+/// files in the folder `spool`, which last as long as the returned value.
 ///
-/// Blocks; inside an async runtime it must be called where blocking is allowed. So do the methods of what is
-/// returned.
+/// Blocks, as do the methods of the returned value; inside an async runtime it must be called where blocking is allowed.
 ///
 /// # Errors
 /// Whatever is wrong with the files, with file, line and column; whatever the disk says.

@@ -1,7 +1,7 @@
 //! A keyed permutation of `0..rows` that needs no memory.
 //!
-//! A Feistel network over the smallest power of two that holds all rows; what falls outside walks on
-//! through the network until it falls inside (cycle walking: Black and Rogaway, "Ciphers with Arbitrary
+//! A Feistel network over the smallest power of two that holds all rows. A value outside the range goes through the network
+//! again until it is inside (cycle walking: Black and Rogaway, "Ciphers with Arbitrary
 //! Finite Domains", CT-RSA 2002, section 5). Under two walks on average, and a bijection for any round
 //! function. It mixes rows; it keeps no secrets.
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_same_on_any_machine() {
+    fn the_permutation_is_the_same_on_any_machine() {
         let permutation = Permutation::new(7, 0, 1000);
         let first: Vec<u64> = (0..6).filter_map(|index| permutation.at(index)).collect();
         // Written down once; a change here gives every submitted data set new digests.
@@ -102,7 +102,7 @@ mod tests {
     const PINNED: [u64; 6] = [99, 156, 51, 850, 244, 949];
 
     #[test]
-    fn it_mixes() {
+    fn the_permutation_mixes_rows() {
         // Neighbours must not stay together: of 10,000 pairs, about one in ten shares its tenth.
         let permutation = Permutation::new(1, 0, 10_000);
         let tenth = |index| permutation.at(index).unwrap() / 1000;

@@ -1,4 +1,4 @@
-//! Which rows go where: the parts, their shards, and each row's place. Pure.
+//! The plan of the cut: parts, their shards, and the shard of each row. Pure.
 
 use crate::{error::IngestError, permutation::Permutation};
 use sojourn_protocol::{
@@ -26,12 +26,12 @@ impl Part {
     }
 }
 
-/// How the rows that are trained on are cut.
+/// How the training rows are cut into shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cut {
-    /// Into so many shards, all alike but for one row.
+    /// Into so many shards, whose sizes differ by at most one row.
     Equal(u32),
-    /// Into shards of so many rows each, which are all of them.
+    /// Into shards of these sizes, which sum to all training rows.
     Rows(Vec<u64>),
 }
 
@@ -50,7 +50,7 @@ impl Cut {
         }
     }
 
-    /// Is it one of so many rows, none without any?
+    /// Refuses a cut that doesn't fit `left` training rows, or has a shard without rows.
     fn check(&self, left: u64, total: u64) -> Result<(), IngestError> {
         let shards = u32::saturating_from(self.shards());
         let none = matches!(self, Cut::Rows(rows) if rows.contains(&0) || rows.is_empty());
@@ -73,7 +73,7 @@ impl Cut {
 #[derive(Debug, Clone)]
 struct Piece {
     part: Part,
-    /// The file that they come from, by the part that it is named for.
+    /// The part whose file they come from.
     from: Part,
     rows: u64,
     sizes: Sizes,
@@ -83,9 +83,9 @@ struct Piece {
 /// The rows of a part's shards.
 #[derive(Debug, Clone)]
 enum Sizes {
-    /// Of so many: all equal, but for the first few that have one more; one row goes to each in turn.
+    /// So many shards of equal size (the first few have one more); rows are dealt round-robin.
     Equal(u64),
-    /// By shard: the place behind its last row.
+    /// For each shard, the end of its range of places.
     Ends(Vec<u64>),
 }
 
@@ -179,7 +179,7 @@ impl Plan {
         })
     }
 
-    /// Where the rows of the file for `from` go.
+    /// The places of the rows of the file for `from`.
     pub(crate) fn route(&self, from: Part) -> Route {
         let pieces: Vec<Piece> =
             self.pieces.iter().filter(|piece| piece.from == from).cloned().collect();
@@ -210,7 +210,7 @@ impl Route {
     }
 }
 
-/// Rows that are trained on, and the other parts: each with the file that it comes from, and its rows.
+/// The number of training rows, and the other parts: each with the part whose file it comes from, and its rows.
 pub(crate) fn left_to_train(
     data: &DataSpec,
     files: &[(Part, u64)],
@@ -234,7 +234,7 @@ fn rows_of(files: &[(Part, u64)], part: Part) -> u64 {
     files.iter().find(|(of, _)| *of == part).map_or(0, |(_, rows)| *rows)
 }
 
-/// A share of the rows, rounded, and never none.
+/// A share of the rows, rounded, at least one.
 fn share_of(rows: u64, share: f64) -> u64 {
     #[expect(
         clippy::cast_precision_loss,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_evaluated_is_cut_into_no_more_shards_than_a_report_can_name() {
+    fn evaluation_data_has_at_most_as_many_shards_as_a_report_can_name() {
         let spec = data(Split::Share(0.4), Some(Split::File("t".into())));
         let rows = [(Part::Train, 125_000), (Part::Test, 5_000)];
         let plan = Plan::new(1, &spec, &rows, &Cut::Equal(65_536)).unwrap();

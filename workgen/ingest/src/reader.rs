@@ -1,4 +1,4 @@
-//! Rows of a data file for anything else than training: what `predict` reads.
+//! Reads the rows of a data file for other uses than training, such as `predict`.
 
 use crate::{
     error::{IngestError, Place},
@@ -18,8 +18,8 @@ pub struct ReadOptions<'a> {
     pub features: &'a [String],
     /// Where the channels of an image are in a row of an array.
     pub channels: Channels,
-    /// Shape of a row as a model takes it: rows of arrays that have it, or are flat, are taken as they
-    /// are, whatever `channels` says. Empty: `channels` is the last word.
+    /// Shape of a row as a model takes it. Rows of arrays that have this shape, or are flat, are taken as they are, whatever
+    /// `channels` says. If it is empty, `channels` decides.
     pub in_order: &'a [u32],
     /// The folder that paths are relative to.
     pub base_dir: &'a Path,

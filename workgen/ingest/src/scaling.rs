@@ -1,12 +1,12 @@
-//! Mean and standard deviation of each feature, over the rows that are trained on.
+//! Mean and standard deviation of each feature, over the training rows.
 
 use sojourn_codec::{CodecError, Tensor, encode};
 use sojourn_protocol::quantity::to_u64;
 
 /// Sums per feature, in the order of rows; so the same rows give the same bits.
 ///
-/// Sums are of distances from the first row's value, or those of squares would lose what matters where
-/// a feature varies little around a large number (Chan, Golub and LeVeque, The American Statistician
+/// Sums are of differences from the first row's value. Otherwise the sums of squares would lose precision if a feature
+/// varies little around a large number (Chan, Golub and LeVeque, The American Statistician
 /// 37(3), 1983: "shifted data").
 #[derive(Debug, Clone)]
 pub(crate) struct Moments {

@@ -96,7 +96,7 @@ fn class(label: &[u8]) -> Result<&str, Problem> {
         return Err(Problem::LongLabel { limit: MAX_LABEL });
     }
     let name = std::str::from_utf8(label).map_err(|_| Problem::NotUtf8)?;
-    // What programs write where a value is missing.
+    // Many programs write `nan` for a missing value.
     if name.eq_ignore_ascii_case("nan") {
         return Err(Problem::NotFinite(name.to_owned()));
     }

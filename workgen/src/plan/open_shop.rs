@@ -13,67 +13,26 @@ use std::num::IntErrorKind;
 
 /// Why a file isn't valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum OpenShopError {
-    /// Nothing in it.
     #[error("the file has no line `n m` with the numbers of jobs and machines")]
     Empty,
-    /// The first line isn't two numbers above zero.
     #[error(
         "line {line}: `{found}` should be two whole numbers above zero: of jobs, and of machines"
     )]
-    Size {
-        /// The line, from one.
-        line: usize,
-        /// The text that stands there.
-        found: String,
-    },
-    /// A duration that is none.
+    Size { line: usize, found: String },
     #[error("line {line}: `{found}` is no duration, which is a whole number from 0")]
-    Duration {
-        /// The line, from one.
-        line: usize,
-        /// The text that stands there.
-        found: String,
-    },
-    /// A whole number that no plan can count with.
+    Duration { line: usize, found: String },
     #[error(
         "line {line}: `{found}` is too large: all durations together are at most {MAX_TOTAL_TIME}"
     )]
-    TooLarge {
-        /// The line, from one.
-        line: usize,
-        /// The text that stands there.
-        found: String,
-    },
-    /// A row of another length.
+    TooLarge { line: usize, found: String },
     #[error("line {line}: job {job} has {found} durations, the first line counts {machines}")]
-    Row {
-        /// The line, from one.
-        line: usize,
-        /// The job, from one.
-        job: usize,
-        /// Durations found.
-        found: usize,
-        /// Durations needed.
-        machines: usize,
-    },
-    /// More rows than jobs.
+    Row { line: usize, job: usize, found: usize, machines: usize },
     #[error("line {line}: a row too many, the first line counts {jobs}")]
-    TooMany {
-        /// The line, from one.
-        line: usize,
-        /// Jobs by the first line.
-        jobs: usize,
-    },
-    /// Fewer rows than jobs.
+    TooMany { line: usize, jobs: usize },
     #[error("the file ends after {found} rows, the first line counts {jobs}")]
-    TooFew {
-        /// Rows found.
-        found: usize,
-        /// Jobs by the first line.
-        jobs: usize,
-    },
-    /// Not to be planned.
+    TooFew { found: usize, jobs: usize },
     #[error("the shop can't be planned")]
     Problem(#[from] ProblemError),
 }
@@ -145,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_the_line() {
         for (text, message) in [
             ("# nothing\n", "the file has no line `n m` with the numbers of jobs and machines"),
             (

@@ -86,47 +86,18 @@ pub struct Machine {
 
 /// Why a problem isn't valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum ProblemError {
-    /// A list that goes by shard or by machine has another length.
     #[error("trial {trial} has {found} entries of `{list}`, it needs {needed}")]
-    Length {
-        /// The trial.
-        trial: usize,
-        /// Which list.
-        list: &'static str,
-        /// Its length.
-        found: usize,
-        /// The right one.
-        needed: usize,
-    },
-    /// An open shard that is none, or that stands twice.
+    Length { trial: usize, list: &'static str, found: usize, needed: usize },
     #[error("trial {trial} has shard {shard} open, which is no shard or stands twice")]
-    Open {
-        /// The trial.
-        trial: usize,
-        /// The shard.
-        shard: u32,
-    },
-    /// A holder that is none, or that stands twice.
+    Open { trial: usize, shard: u32 },
     #[error("shard {shard} is held by machine {machine}, which is no machine or stands twice")]
-    Holder {
-        /// The shard.
-        shard: usize,
-        /// The machine.
-        machine: u32,
-    },
-    /// A shard that must be trained and that no machine may train.
+    Holder { shard: usize, machine: u32 },
     #[error("no machine may train shard {shard}, and trial {trial} needs it")]
-    Nowhere {
-        /// The shard.
-        shard: usize,
-        /// A trial that needs it.
-        trial: usize,
-    },
-    /// Numbers too large to add up.
+    Nowhere { shard: usize, trial: usize },
     #[error("all hops one after the other take longer than {MAX_TOTAL_TIME}")]
     TooLong,
-    /// More trials, machines or shards than ids.
     #[error("more than 2^31 trials, machines, shards or hops")]
     TooMany,
 }

@@ -34,36 +34,23 @@ pub struct Schedule {
 
 /// Why a schedule is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum ScheduleError {
-    /// A step that the problem doesn't have.
     #[error("{0:?} is no hop of the problem at a machine that may train it")]
     Unknown(Step),
-    /// A hop twice.
     #[error("{0:?} stands twice")]
     Twice(Step),
-    /// A hop too few.
     #[error("trial {trial} has {found} hops of {needed}")]
-    Missing {
-        /// The trial.
-        trial: usize,
-        /// Hops found.
-        found: u64,
-        /// Hops needed.
-        needed: u64,
-    },
+    Missing { trial: usize, found: u64, needed: u64 },
     /// Another duration than the problem's.
     #[error("{0:?} takes {1}")]
     Duration(Step, u64),
-    /// It begins before its trial or machine is free.
     #[error("{0:?} begins before {1}, when it can")]
     TooEarly(Step, u64),
-    /// It begins before an epoch before it has ended.
     #[error("{0:?} stands behind epoch {1}")]
     Epoch(Step, u32),
-    /// Not by start and machine.
     #[error("{0:?} is out of order")]
     Order(Step),
-    /// Another makespan than the last end.
     #[error("the last hop ends at {0}, the makespan is {1}")]
     Makespan(u64, u64),
 }

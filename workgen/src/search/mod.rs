@@ -27,28 +27,16 @@ pub struct Trial {
 
 /// Why a space has no trials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum SearchError {
-    /// Nothing to choose from.
     #[error("the search is empty: `{dimension}` has no value to choose")]
-    Empty {
-        /// The dimension that could not be closed.
-        dimension: String,
-    },
-    /// A range whose ends are no range.
+    Empty { dimension: String },
     #[error(
         "the range of `{dimension}` isn't one: its ends must be finite and in order, above 0 for a logarithm"
     )]
-    BadRange {
-        /// The dimension.
-        dimension: String,
-    },
-    /// A grid over a range that doesn't say how many points.
+    BadRange { dimension: String },
     #[error("a grid needs `points` for the range of `{dimension}`")]
-    NoPoints {
-        /// The dimension.
-        dimension: String,
-    },
-    /// More than [`MAX_TRIALS`].
+    NoPoints { dimension: String },
     #[error("the search has more than {MAX_TRIALS} trials")]
     TooMany,
 }

@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(pairs in prop::collection::vec((any::<u32>(), 0u32..=32), 0..100)) {
+        fn bits_are_read_back_as_written(pairs in prop::collection::vec((any::<u32>(), 0u32..=32), 0..100)) {
             let mask = |(number, width): (u32, u32)| {
                 let number = u64::from(number) & ((1 << width) - 1);
                 (u32::try_from(number).unwrap(), width)

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_change_takes_no_bits() {
+    fn unchanged_numbers_take_no_bits() {
         for number in [0, 1.5f32.to_bits(), f32::NAN.to_bits()] {
             for kind in [Kind::Step, Kind::Ratio { bias: 0 }] {
                 let coding = Coding { kind, offset: 0 };

@@ -95,7 +95,7 @@ fn the_smaller_is_chosen() {
 }
 
 #[test]
-fn what_does_not_belong_together_is_refused() {
+fn a_delta_of_another_base_or_result_is_refused() {
     let (base, new) = pair(100);
     let (other, _) = pair(99);
     assert!(matches!(encode(named(&other), named(&new)), Err(DeltaError::OtherTensors)));

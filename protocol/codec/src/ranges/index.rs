@@ -18,24 +18,16 @@ pub struct Index {
 
 /// Why pieces are no blob, or bytes no index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum IndexError {
-    /// It isn't what was written.
     #[error("the index is damaged")]
     Damaged,
-    /// It is of another format, or no index at all.
     #[error("not an index that this version of Sojourn can read")]
     Format,
-    /// A piece that can't be one.
     #[error("`{0}` can't be a range of a blob")]
     Piece(String),
-    /// The pieces have other bytes than the blob.
     #[error("the ranges have {actual} bytes, the blob has {expected}")]
-    Length {
-        /// The blob's.
-        expected: u64,
-        /// Those of the pieces.
-        actual: u64,
-    },
+    Length { expected: u64, actual: u64 },
 }
 
 impl Index {

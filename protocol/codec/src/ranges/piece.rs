@@ -26,26 +26,14 @@ pub struct Piece {
 
 /// Why stored bytes aren't a piece's.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum PieceError {
-    /// They are no zstd.
     #[error("the range's bytes can't be unpacked")]
     Zstd(#[source] io::Error),
-    /// There are more of them than the index says, or fewer.
     #[error("the range has {actual} bytes or more, its index says {expected}")]
-    Length {
-        /// The value of the index.
-        expected: u64,
-        /// How many were read.
-        actual: u64,
-    },
-    /// They are others.
+    Length { expected: u64, actual: u64 },
     #[error("the range's bytes are `{found}`, not `{expected}`")]
-    Digest {
-        /// The value of the index.
-        expected: Digest,
-        /// The actual value.
-        found: Digest,
-    },
+    Digest { expected: Digest, found: Digest },
 }
 
 /// Raw bytes as they are stored.

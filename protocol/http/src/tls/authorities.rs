@@ -22,39 +22,16 @@ pub struct Authorities {
 /// Why a file of authorities can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum AuthoritiesError {
-    /// It can't be read.
     #[error("can't read the certificates of authorities in `{}`", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// There is no certificate in it.
+    File { path: PathBuf, source: io::Error },
     #[error("`{}` holds no certificate: a PEM file is wanted, with `-----BEGIN CERTIFICATE-----`", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// One of its certificates is damaged.
+    Empty { path: PathBuf },
     #[error("certificate {number} of `{}` can't be read", path.display())]
-    Certificate {
-        /// The file.
-        path: PathBuf,
-        /// Which, from 1.
-        number: usize,
-        /// Why.
-        source: rustls::Error,
-    },
-    /// TLS can't be set up with them.
+    Certificate { path: PathBuf, number: usize, source: rustls::Error },
     #[error("TLS can't be set up with the certificates of `{}`", path.display())]
-    SetUp {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
+    SetUp { path: PathBuf, source: rustls::Error },
 }
 
 impl Authorities {

@@ -3,9 +3,10 @@
 use rustls::CertificateError;
 use std::{error::Error, io, time::Duration};
 
-/// What is wrong with a server's certificate or its TLS, in words that say what to do.
+/// A fault of a server's certificate or its TLS. The messages say what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says it")]
 pub enum TlsFault {
     /// Nobody who is trusted has signed the certificate.
     #[error(
@@ -13,35 +14,20 @@ pub enum TlsFault {
          own, name the authority's certificate with `--ca` or SOJOURN_CA"
     )]
     UnknownAuthority,
-    /// The certificate is another name's.
     #[error(
         "its certificate is not for `{asked}` but for {names}; use an address with a name that it has"
     )]
-    WrongName {
-        /// The name in the address.
-        asked: String,
-        /// Those in the certificate, for people.
-        names: String,
-    },
-    /// The certificate's time is over.
+    WrongName { asked: String, names: String },
     #[error("its certificate expired {ago} ago; renew it on the server")]
-    Expired {
-        /// How long ago, for people.
-        ago: String,
-    },
-    /// The certificate's time has not come.
+    Expired { ago: String },
     #[error("its certificate isn't valid yet; compare this machine's clock with the server's")]
     NotYetValid,
-    /// Something else is wrong with the certificate.
     #[error("its certificate is refused ({0})")]
     Certificate(String),
-    /// The two agree on nothing.
     #[error("the two can't agree on TLS ({0})")]
     Handshake(String),
-    /// `https` at a server that answers in the clear.
     #[error("it doesn't speak TLS there; its address may begin with `http://`")]
     Without,
-    /// `http` at something that doesn't answer with HTTP.
     #[error("it doesn't speak HTTP there; if it speaks TLS, its address begins with `https://`")]
     NoHttp,
 }

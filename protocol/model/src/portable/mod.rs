@@ -32,7 +32,7 @@ const STD: &str = "std";
 /// Prefix of a scaling's tensors in a model file.
 const SCALING: &str = "scaling.";
 
-/// What a file's first bytes say, before the rest is read.
+/// The header of a file, before the rest is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelHeader {
     /// The file's description.
@@ -153,7 +153,7 @@ pub fn write_model(
     let text = serde_json::to_string(description)
         .map_err(|error| ModelFileError::Description(error.to_string()))?;
     let file = encode_described(&tensors, KEY, &text)?;
-    // What this program can't read it doesn't write.
+    // The written file must be readable.
     ModelFile::read(&file)?;
     Ok(file)
 }

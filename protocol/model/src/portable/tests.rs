@@ -54,7 +54,7 @@ fn sample() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read_and_gives_the_same_model() {
+fn a_written_model_is_read_back() {
     let file = sample();
     assert_eq!(file, sample(), "the same model, the same bytes");
     let model = ModelFile::read(&file).unwrap();
@@ -141,7 +141,7 @@ fn another_programs_copy_is_the_same_model() {
 }
 
 #[test]
-fn what_is_no_model_is_refused_with_the_reason() {
+fn invalid_models_are_refused_with_the_reason() {
     let refusal = |file: &[u8]| ModelFile::read(file).unwrap_err().to_string();
     let same = |file: Vec<u8>| refusal(&file);
     assert_eq!(

@@ -36,7 +36,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Its bytes, unpacked; whoever reads to the end knows that they are whole.
+    /// Its bytes, unpacked. Size and checksum are verified at the end.
     pub(super) fn open(&self, file: &SourceFile) -> Result<Box<dyn Read + Send>, IngestError> {
         let mut raw = file.raw()?;
         raw.seek(SeekFrom::Start(self.start)).map_err(|error| file.failed(error))?;
@@ -45,7 +45,7 @@ impl Member {
             true => Box::new(DeflateDecoder::new(BufReader::with_capacity(READ_BUFFER, stored))),
             false => Box::new(stored),
         };
-        // One byte more than it should have shows that it has too many.
+        // One byte more, so that a member that is too long is noticed.
         let stream = stream.take(self.bytes.saturating_add(1));
         Ok(Box::new(Checked {
             stream,
@@ -58,7 +58,7 @@ impl Member {
 }
 
 impl Array {
-    /// The array's bytes, and whether what follows them must be the end.
+    /// The array's bytes, and whether the stream must end after them.
     pub(super) fn open(&self) -> Result<(Box<dyn Read + Send>, bool), IngestError> {
         match &self.body {
             Body::At { start, is_last } => Ok((Box::new(self.file.read_from(*start)?), *is_last)),

@@ -49,7 +49,7 @@ pub(super) struct Encoding {
 }
 
 impl Encoding {
-    /// Adds the numbers that `bytes` are to `into`.
+    /// Decodes `bytes` to single precision and appends the numbers to `into`.
     ///
     /// # Errors
     /// The first number that single precision can't hold, with its index.
@@ -84,7 +84,7 @@ impl Encoding {
         }
     }
 
-    /// What is wrong with the element at `index`, which is no finite number in single precision.
+    /// The problem of the element at `index`, which is no finite number in single precision.
     fn not_finite(self, bytes: &[u8], index: usize) -> Problem {
         let size = to_usize(self.dtype.bytes());
         let mut text = Vec::new();
@@ -95,7 +95,7 @@ impl Encoding {
         }
     }
 
-    /// The text that one element is, as a CSV file would have it: whole numbers without a point.
+    /// One element as text, as a CSV file would have it: whole numbers without a point.
     ///
     /// # Errors
     /// A number that isn't finite; text that isn't any.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_in_single_precision_is_told_with_its_place() {
+    fn numbers_that_are_not_finite_in_single_precision_are_reported_with_their_place() {
         let encoding = Encoding { dtype: Dtype::F64, is_big_endian: false };
         let said = |numbers: &[f64]| {
             let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();

@@ -1,4 +1,4 @@
-//! IDX: one array a file, big end first, as MNIST is published.
+//! IDX: one array a file, big-endian, as MNIST is published.
 //!
 //! ```text
 //! | 0 0 | type | dimensions | each dimension, u32 ... | elements ... |
@@ -48,7 +48,7 @@ pub(super) fn open(file: SourceFile, name: &str) -> Result<Array, IngestError> {
     Ok(array)
 }
 
-/// The labels that belong to the images of `source`; none, where they needn't be there and aren't.
+/// The labels of the images of `source`; `None` if there are none and `must` is false.
 pub(super) fn labels(
     finder: &mut Finder<'_>,
     source: &SourceSpec,

@@ -1,7 +1,7 @@
-//! Arrays: NPZ, NPY, IDX and safetensors, which differ only in where an array begins.
+//! Arrays: NPZ, NPY, IDX and safetensors.
 //!
-//! An array of rows and one of labels are two streams, read side by side. Each format finds its arrays
-//! ([`npz`], [`npy`], [`idx`], [`tensors`]); from there on they are one thing ([`Array`]).
+//! An array of rows and one of labels are two streams, which are read in parallel. Each format finds its arrays ([`npz`],
+//! [`npy`], [`idx`], [`tensors`]); from there on they are the same ([`Array`]).
 
 mod body;
 mod dtype;
@@ -25,8 +25,7 @@ use sojourn_protocol::{
     spec::{Channels, FileKind, SourceSpec, data::DEFAULT_FEATURES},
 };
 
-/// Most bytes of a label as it lies in the file, which is what the longest name of a class takes in
-/// UTF-32. Of a packed file the header alone says how many there are.
+/// Most bytes of a label in the file: those of the longest class name in UTF-32.
 const MAX_LABEL: u64 = 4 << 10;
 
 /// One array of a file, not yet read.
@@ -203,7 +202,7 @@ impl Array {
     }
 }
 
-/// The one file that a path or URL of labels names.
+/// The file of labels at a path or URL, which must be one file.
 fn one(finder: &mut Finder<'_>, name: &str) -> Result<SourceFile, IngestError> {
     let found = finder.find("data.labels", name)?;
     match <[SourceFile; 1]>::try_from(found) {
@@ -212,7 +211,7 @@ fn one(finder: &mut Finder<'_>, name: &str) -> Result<SourceFile, IngestError> {
     }
 }
 
-/// That a file has no array of that name: what it has instead.
+/// The error for a file without an array of that name, with the names that it has.
 fn no_array(file: &SourceFile, key: &'static str, name: &str, names: &[String]) -> IngestError {
     let hint = match (nearest(name, names.iter().map(String::as_str)), names) {
         (Some(near), _) => format!("did you mean `{near}`?"),
@@ -277,7 +276,7 @@ pub(crate) enum ArrayKind {
 }
 
 impl ArrayKind {
-    /// What a file has that begins so.
+    /// The format of a file that begins with these bytes.
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
             Some(ArrayKind::Npz)
@@ -292,7 +291,7 @@ impl ArrayKind {
         }
     }
 
-    /// The same among all formats.
+    /// The format as a kind of file.
     pub(crate) const fn file_kind(self) -> FileKind {
         match self {
             ArrayKind::Npz => FileKind::Npz,

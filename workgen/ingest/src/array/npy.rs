@@ -5,8 +5,8 @@
 //! header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }
 //! ```
 //!
-//! (NEP 1, and `numpy.lib.format`.) Elements in Fortran's order would have to be held to be turned
-//! round; they are refused.
+//! (NEP 1, and `numpy.lib.format`.) Arrays in Fortran order are refused: they would have to be held in memory to be
+//! transposed.
 
 use super::{Array, Body, Dtype, Encoding};
 use crate::{
@@ -19,7 +19,7 @@ pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 /// Longest header that is read; numpy's own limit is 10,000 characters.
 const MAX_HEADER: u64 = 1 << 20;
 
-/// The size by the header.
+/// The contents of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) encoding: Encoding,
@@ -35,7 +35,7 @@ pub(super) enum NoHeader {
     Bad(Problem),
 }
 
-/// The array of a file of its own, which is called `name`.
+/// The array of a file of its own; messages call it `name`.
 pub(super) fn open(file: SourceFile, name: &str) -> Result<Array, IngestError> {
     let header = match read(&mut file.read()?) {
         Ok(header) => header,
@@ -83,7 +83,7 @@ pub(super) fn read(stream: &mut dyn Read) -> Result<Header, NoHeader> {
     Ok(Header { encoding, shape, bytes: prefix + length })
 }
 
-/// The Python dictionary that the header is.
+/// Parses the header, which is a Python dictionary.
 fn parse(text: &str) -> Result<(Encoding, Vec<u64>), Problem> {
     let value = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}':"))?;
@@ -102,7 +102,7 @@ fn parse(text: &str) -> Result<(Encoding, Vec<u64>), Problem> {
     let shape = sides.map(str::parse).collect::<Result<Vec<u64>, _>>().map_err(|_| bad())?;
     match value("fortran_order") {
         Some(order) if order.starts_with("False") => Ok((encoding, shape)),
-        // The order of one dimension is no question.
+        // One dimension is the same in either order.
         Some(order) if order.starts_with("True") && shape.len() < 2 => Ok((encoding, shape)),
         Some(order) if order.starts_with("True") => Err(Problem::FortranOrder),
         _ => Err(bad()),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn unreadable_headers_are_reported() {
         assert_eq!(
             said("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"),
             "its elements are Python objects, no numbers"

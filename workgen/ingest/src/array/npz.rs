@@ -1,7 +1,6 @@
 //! NPZ: a ZIP archive whose members are NPY files, as `numpy.savez` and `savez_compressed` write it.
 //!
-//! The archive's table of contents says where members are; each is then a stream of its own, inflated
-//! as it is read.
+//! The archive's central directory says where the members are. Each is a stream of its own, inflated as it is read.
 
 use super::{
     Array, Body,
@@ -23,7 +22,7 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Reads the table of contents; a packed archive is unpacked first.
+    /// Reads the central directory; a compressed archive is unpacked first.
     pub(super) fn open(finder: &mut Finder<'_>, file: SourceFile) -> Result<Self, IngestError> {
         let file = if file.is_packed() { finder.unpack(&file)? } else { file };
         let damaged = |error: zip::result::ZipError| {

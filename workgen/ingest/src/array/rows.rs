@@ -1,4 +1,4 @@
-//! A pass over arrays: rows and labels, side by side.
+//! A pass over arrays of rows and labels, in parallel.
 
 use super::{Array, Pair};
 use crate::{
@@ -15,7 +15,7 @@ const READ_BUFFER: usize = 1 << 20;
 
 /// A pass over the rows, pairs in order.
 pub(super) struct ArrayRows<'a> {
-    /// Those that haven't been opened.
+    /// The pairs that haven't been opened.
     pairs: std::slice::Iter<'a, Pair>,
     width: usize,
     channels: Channels,
@@ -24,7 +24,7 @@ pub(super) struct ArrayRows<'a> {
     y: Option<Stream<'a>>,
     is_open: bool,
     numbers: Vec<f32>,
-    turned: Vec<f32>,
+    transposed: Vec<f32>,
     label: Vec<u8>,
     read: u64,
 }
@@ -40,7 +40,7 @@ impl<'a> ArrayRows<'a> {
             y: None,
             is_open: false,
             numbers: Vec::new(),
-            turned: Vec::new(),
+            transposed: Vec::new(),
             label: Vec::new(),
             read: 0,
         }
@@ -73,8 +73,8 @@ impl Rows for ArrayRows<'_> {
                 self.numbers.clear();
                 x.numbers(&mut self.numbers)?;
                 if self.channels == Channels::Last {
-                    turn(&x.array.shape, &self.numbers, &mut self.turned);
-                    std::mem::swap(&mut self.numbers, &mut self.turned);
+                    channels_first(&x.array.shape, &self.numbers, &mut self.transposed);
+                    std::mem::swap(&mut self.numbers, &mut self.transposed);
                 }
                 debug_assert_eq!(self.numbers.len(), self.width);
             }
@@ -109,8 +109,8 @@ impl Rows for ArrayRows<'_> {
     }
 }
 
-/// From `[height, width, channels]` to `[channels, height, width]`.
-fn turn(shape: &[u64], from: &[f32], into: &mut Vec<f32>) {
+/// Transposes `[height, width, channels]` to `[channels, height, width]`.
+fn channels_first(shape: &[u64], from: &[f32], into: &mut Vec<f32>) {
     into.clear();
     let channels = match shape {
         [_, _, _, channels] => to_usize(*channels).max(1),
@@ -140,7 +140,7 @@ impl<'a> Stream<'a> {
         Ok(Self { array, stream, ends, rows: 0, row })
     }
 
-    /// Reads the next row; `false` after the last, which is then known to be the end.
+    /// Reads the next row; `false` after the last one, once it is certain that nothing follows.
     fn advance(&mut self) -> Result<bool, IngestError> {
         if self.rows < self.array.rows() {
             self.stream.read_exact(&mut self.row).map_err(|error| self.failed(error))?;
@@ -183,7 +183,7 @@ impl<'a> Stream<'a> {
         label.map_err(|problem| self.place("").refuse(problem))
     }
 
-    /// The last row, counted from 0 as NumPy does, and what more is said of the place.
+    /// The place of the last row, counted from 0 as in NumPy; `at` is the index within the row.
     fn place(&self, at: &str) -> Place {
         let row = self.rows.saturating_sub(1);
         let element = format!("{}[{row}{at}]", self.array.name);

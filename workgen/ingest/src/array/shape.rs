@@ -4,7 +4,7 @@ use super::{Array, Body};
 use crate::error::{IngestError, Problem};
 use sojourn_protocol::{quantity::to_usize, spec::Channels};
 
-/// Most numbers in a row: a row is what is held in memory.
+/// Most numbers in a row, which is held in memory.
 const MAX_WIDTH: u64 = 64 << 20;
 
 /// Shape of a row as models take it: `[features]` or `[channels, height, width]`; an image without
@@ -24,8 +24,8 @@ pub(super) fn of_row(x: &Array, channels: Channels) -> Result<Vec<u32>, IngestEr
     }
 }
 
-/// Are rows flat, or of the shape that models take, so that they needn't be turned round? Where a row
-/// would have that shape turned round too, it isn't said.
+/// Whether rows are flat, or have the shape that models take, so that they need no transposition. False if a transposed
+/// row would have that shape too, since then it is unknown.
 pub(super) fn is_in_order(x: &Array, shape: &[u32]) -> bool {
     let is = |sides: &[u64]| sides.iter().copied().eq(shape.iter().copied().map(u64::from));
     match x.shape.as_slice() {
@@ -60,8 +60,8 @@ pub(super) fn refuse_channels_last(x: &Array) -> Result<(), IngestError> {
 }
 
 impl Array {
-    /// Refuses where the bytes behind a header of `header` bytes aren't as many as the shape says.
-    /// Of a packed file that shows only when it is read.
+    /// Refuses an array whose size isn't that of its shape; `header` is the size of the header before it. For a compressed
+    /// file the size is known only when it is read.
     pub(super) fn check_size(&self, header: u64) -> Result<(), IngestError> {
         let there = match &self.body {
             Body::Member { member, .. } => member.bytes,

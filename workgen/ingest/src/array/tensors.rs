@@ -13,7 +13,7 @@ use safetensors::tensor::Metadata;
 use sojourn_protocol::quantity::to_u64;
 use std::io::Read;
 
-/// Longest header that is read: the limit of the format's own library.
+/// The longest header that is read: the limit of the `safetensors` library.
 const MAX_HEADER: u64 = 100_000_000;
 
 /// Does a file begin as one of this kind?

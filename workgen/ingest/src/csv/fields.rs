@@ -1,14 +1,14 @@
 //! One line of CSV as its fields.
 //!
-//! A record is one line: a quote must close where it opened, so that a stray one is reported in its
-//! own line instead of swallowing the rest of the file.
+//! A record is one line: a quoted field must end in its line, so that a stray quote is reported where it is instead of
+//! swallowing the rest of the file.
 
 use crate::error::Problem;
 
 /// Calls `take` with each field and its index; returns how many there were.
 ///
 /// # Errors
-/// What `take` returns, or a broken quote, with the index of the field.
+/// The error of `take`, or a broken quote, with the index of the field.
 pub(crate) fn visit(
     line: &[u8],
     mut take: impl FnMut(usize, &[u8]) -> Result<(), Problem>,

@@ -1,4 +1,4 @@
-//! The first line: columns, and what each is for.
+//! The header line: the columns and their roles.
 
 use super::{fields::visit, lines::Lines};
 use crate::{
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The role of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The number at this place of a row.
+    /// The feature with this index in a row.
     Feature(usize),
     Label,
     /// Nobody asked for it.
@@ -48,7 +48,7 @@ pub(super) fn read(part: &SourceFile) -> Result<Vec<String>, IngestError> {
     Ok(columns)
 }
 
-/// Which column the label is.
+/// The index of the label's column.
 pub(super) fn find_label(
     file: &str,
     columns: &[String],
@@ -74,8 +74,8 @@ pub(super) fn find_label(
     Ok(index)
 }
 
-/// What each column is for: `wanted` ones are features at their place there, all where there are
-/// none.
+/// The role of each column. The columns in `wanted` are the features, in that order; if it is empty, all columns but the
+/// label are.
 pub(super) fn roles(
     file: &str,
     columns: &[String],
@@ -108,7 +108,7 @@ pub(super) fn roles(
     Ok(columns.iter().enumerate().map(role).collect())
 }
 
-/// Refuses where the columns of `part` aren't `expected`, which are those of the file `of`.
+/// Refuses a part whose columns differ from `expected`, those of the file `of`.
 pub(super) fn same(
     part: &SourceFile,
     columns: &[String],

@@ -43,7 +43,7 @@ impl<'a> CsvRows<'a> {
     }
 }
 
-/// Splits a line into the row's numbers (none are wanted where there is no room) and its label.
+/// Splits a line into the row's numbers (none if `numbers` is empty) and its label.
 fn split(
     line: &[u8],
     roles: &[Role],

@@ -1,4 +1,4 @@
-//! One shard's file: two buffers, which are written where the numbers belong.
+//! The writer of one shard's file: a buffer for the features and one for the labels.
 
 use super::Target;
 use crate::error::IngestError;
@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What is read back, or written past a buffer, at once.
+/// Bytes that are read back, or written past a buffer, at once.
 const CHUNK: usize = 64 << 10;
 
 /// One shard's file.
@@ -28,16 +28,16 @@ pub(super) struct ShardWriter {
     y_start: u64,
 }
 
-/// A stretch of the file, which is written from its start to its end.
+/// A section of the file, which is written from its start to its end.
 struct Section {
-    /// Made as large as it may be, and never grown.
+    /// Allocated once with its maximal size.
     buffer: Vec<u8>,
     /// Where the buffer's first byte belongs.
     at: u64,
 }
 
 impl Section {
-    /// The stretch of the tensor `name`, with a buffer of at most `most` bytes.
+    /// The section of the tensor `name`, with a buffer of at most `most` bytes.
     fn new(layout: &Layout, name: &str, most: usize) -> Self {
         let range = layout.range(name).unwrap_or_default();
         let bytes = to_usize(range.end - range.start);

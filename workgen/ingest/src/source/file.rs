@@ -14,7 +14,7 @@ use std::{
 };
 
 const READ_BUFFER: usize = 256 << 10;
-/// As many bytes as formats are told by.
+/// Bytes by which formats are recognised.
 const START: usize = 512;
 
 /// One file, here or copied here.
@@ -66,7 +66,7 @@ impl SourceFile {
         Self::new(Location::Path(path), shown)
     }
 
-    /// A copy that was made here of what the job calls `shown`.
+    /// A local copy of the file that the job calls `shown`.
     pub(crate) fn copied(file: File, shown: &str) -> Result<Self, IngestError> {
         Self::new(Location::Copy(Arc::new(file)), shown)
     }
@@ -86,7 +86,7 @@ impl SourceFile {
         &self.shown
     }
 
-    /// Its bytes as they lie there, packed or not.
+    /// Its size in bytes, compressed or not.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -95,7 +95,7 @@ impl SourceFile {
         self.packing != Packing::None
     }
 
-    /// Its bytes as they lie there.
+    /// Its bytes without decompression.
     pub(crate) fn raw(&self) -> Result<Raw, IngestError> {
         let file = match &self.location {
             Location::Copy(file) => Arc::clone(file),
@@ -134,7 +134,7 @@ impl SourceFile {
         Ok(Unpacked { stream, read })
     }
 
-    /// Its first unpacked bytes, by which formats are told.
+    /// Its first unpacked bytes, by which formats are recognised.
     pub(crate) fn start(&self) -> Result<Vec<u8>, IngestError> {
         let mut start = Vec::new();
         let limit = u64::saturating_from(START);
@@ -157,7 +157,7 @@ impl SourceFile {
     }
 }
 
-/// A file's bytes as they lie there. Handles share no position.
+/// A file's bytes without decompression. Each handle has its own position.
 #[derive(Debug)]
 pub(crate) struct Raw {
     file: Arc<File>,
@@ -194,7 +194,7 @@ pub(crate) struct Unpacked {
 }
 
 impl Unpacked {
-    /// How many of the bytes that lie there have been read.
+    /// How many bytes of the file have been read.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }

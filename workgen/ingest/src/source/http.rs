@@ -1,4 +1,4 @@
-//! `http` and `https`: one GET, taken up again where it was cut.
+//! `http` and `https`: one GET, resumed after a cut connection.
 //!
 //! A cut connection is resumed by a range request, with the validator of the first answer (RFC 9110,
 //! section 13.1.5), so that two versions are never mixed. It begins again where the first answer had no
@@ -22,9 +22,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an answer may stand still.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Why one attempt ended early.
+/// The error of one attempt.
 enum Attempt {
-    /// Another may do better.
+    /// Another attempt may succeed.
     Again(String),
     Never(CopyError),
 }
@@ -46,7 +46,7 @@ impl From<reqwest::Error> for Attempt {
     }
 }
 
-/// Copies what `url` leads to. After an attempt without a new byte there is a pause, `pause` long on average at first
+/// Downloads `url`. After an attempt without a new byte there is a pause, `pause` long on average at first
 /// and twice as long after each.
 pub(super) async fn fetch(
     url: &Url,
@@ -113,7 +113,7 @@ impl Download<'_> {
         }
     }
 
-    /// Judges an answer by its head: does it go on where the copy ends, or begin again?
+    /// Checks the head of an answer: whether it continues where the copy ends, or begins again.
     fn take_up(&mut self, answer: &Response, copy: &mut TemporaryCopy) -> Result<(), Attempt> {
         match answer.status() {
             StatusCode::PARTIAL_CONTENT => {
@@ -137,11 +137,13 @@ impl Download<'_> {
                 let tag = headers.get(ETAG).filter(strong);
                 self.validator = tag.or_else(|| headers.get(LAST_MODIFIED)).cloned();
             }
-            // What was there at first is there no longer, or is shorter now.
+            // The file was replaced by a shorter one.
             StatusCode::RANGE_NOT_SATISFIABLE => {
                 return Err(Attempt::Never(FetchError::Mixed.into()));
             }
-            status if is_passing(status) => return Err(Attempt::Again(format!("status {status}"))),
+            status if is_temporary(status) => {
+                return Err(Attempt::Again(format!("status {status}")));
+            }
             status => {
                 let hint = match status {
                     StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
@@ -157,8 +159,8 @@ impl Download<'_> {
     }
 }
 
-/// Is it worth asking again?
-fn is_passing(status: StatusCode) -> bool {
+/// Whether another attempt may succeed.
+fn is_temporary(status: StatusCode) -> bool {
     status.is_server_error()
         || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
 }

@@ -1,13 +1,12 @@
-//! Where bytes come from: files and folders here, and URLs, which are copied once.
+//! The sources of data: local files and folders, and URLs, which are copied once.
 //!
 //! ```text
 //! path, folder ------------------------.
 //! http(s)://, s3:// -> a temporary copy +-> SourceFile -> unpacked (gzip, zstd) -> a format's reader
 //! ```
 //!
-//! Files are read in streams, as often as asked. Only two things are ever copied, to a file without a
-//! name that ends with the process: what a URL leads to, as it lies there; and a compressed NPZ, whose
-//! table of contents is at its end, unpacked. Knows no formats.
+//! Files are read in streams, as often as needed. Two kinds are copied to an unnamed temporary file: remote files, and
+//! compressed NPZ files, whose central directory is at the end. It knows no formats.
 
 mod file;
 mod http;
@@ -31,7 +30,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Finds what the job names, and copies what has to be.
+/// Finds the files that the job names, and copies remote ones.
 pub(crate) struct Finder<'a> {
     /// The folder that paths are relative to.
     base_dir: &'a Path,

@@ -76,7 +76,7 @@ fn a_redirect_is_followed() {
 }
 
 #[test]
-fn what_is_not_there_or_not_for_us_is_told_at_once() {
+fn missing_and_forbidden_files_fail_without_a_retry() {
     let server = Server::start(|_, _| Answer::whole("404 Not Found", b"nothing"));
     let url = server.url("t.csv");
     let error = find(&format!("{url}?signature=secret")).unwrap_err();
@@ -259,7 +259,7 @@ fn an_object_is_fetched_with_a_signature() {
 }
 
 #[test]
-fn what_an_object_store_refuses_is_told() {
+fn refusals_of_an_object_store_are_reported() {
     let said = |head: &'static str, key: &str, variables: &[(&str, &str)]| {
         let server = Server::start(move |_, _| Answer::whole(head, b""));
         from_s3(&server, key, variables).unwrap_err().to_string()

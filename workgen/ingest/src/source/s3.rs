@@ -1,4 +1,4 @@
-//! `s3://bucket/key`, through `object_store`, which resumes what is cut by itself.
+//! `s3://bucket/key`, through `object_store`, which resumes cut downloads.
 //!
 //! Settings and credentials are AWS's environment variables; `AWS_ENDPOINT_URL` leads to another
 //! service of the kind, and only that may be without TLS.
@@ -18,7 +18,7 @@ use std::time::Duration;
 const RETRIES: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Copies what `url` leads to; `variables` are those of the environment.
+/// Downloads `url`; `variables` are those of the environment.
 pub(super) async fn fetch(
     url: &Url,
     variables: impl Iterator<Item = (String, String)>,

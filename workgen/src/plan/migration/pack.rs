@@ -1,7 +1,7 @@
 //! Trials into machines before a deadline, with few moves: the algorithm of Gonzalez and Sahni for machines of
 //! different speeds ("Preemptive scheduling of uniform processor systems", J. ACM 25(1), 1978).
 //!
-//! What is left of machines is kept as lanes: a lane is on one machine at a time, perhaps on several one after the
+//! The free time of machines is kept as lanes: a lane is on one machine at a time, perhaps on several one after the
 //! other. The longest trial goes first. It takes a part of one lane, from as early as it can, as long as the k
 //! longest of the other trials still have room on the k best lanes, for every k; else it is split over two lanes,
 //! of which the rest becomes one lane. Small trials are no more than filling; they go where they end earliest.

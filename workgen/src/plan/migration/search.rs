@@ -151,7 +151,7 @@ impl<'a, 'b> Search<'a, 'b> {
     }
 }
 
-/// What is to be small. With all late trials in it, it falls before the last end does, where several end last.
+/// The objective to minimise. It counts all late trials, so that it falls even if several trials end last.
 fn cost(outcome: &Outcome, aim: u64) -> u64 {
     let over = outcome.ends.saturating_sub(aim);
     over * END + outcome.late + outcome.moves * (aim / MOVE)

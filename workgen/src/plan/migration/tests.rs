@@ -103,7 +103,7 @@ fn a_trial_goes_on_at_its_machine_without_waiting_for_its_checkpoint() {
 }
 
 #[test]
-fn what_fills_a_gap_ends_when_the_urgent_trial_is_back() {
+fn a_trial_that_fills_a_gap_ends_when_the_urgent_trial_is_back() {
     // Trial 0 sends for 8 after its first epoch; trial 1, of hops of 3, has the machine meanwhile.
     let mut problem = problem(vec![trial(4, 5), trial(4, 3)], 1);
     for trial in &mut problem.trials {
