@@ -167,16 +167,16 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     }
     let config = config(args, data)?;
     // On the runtime's own thread, beside everything that it starts.
-    let asked = Arc::new(Notify::new());
-    let told = Arc::clone(&asked);
+    let stopping = Arc::new(Notify::new());
+    let notifier = Arc::clone(&stopping);
     let shutdown = signals::requested();
     let daemon = tokio::spawn(sojourn_client::run(config, async move {
         shutdown.await;
-        told.notify_one();
+        notifier.notify_one();
     }));
     let again = async {
-        asked.notified().await;
-        // One wish may come as two signals: from a terminal, and from a program in between.
+        stopping.notified().await;
+        // One request may come as two signals: from the terminal, and from a program in between.
         tokio::time::sleep(SIGNAL_MERGE_INTERVAL).await;
         signals::requested().await;
     };

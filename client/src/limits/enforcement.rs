@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_limit_is_set_once_and_tried_again_after_a_refusal() {
         let mut setting = Setting::default();
-        let mut told = Vec::new();
+        let mut applied = Vec::new();
         for (wanted, takes) in [
             (Some(1), true),
             (Some(1), true),
@@ -193,11 +193,11 @@ mod tests {
             (None, true),
         ] {
             setting.set("memory", wanted, |wanted| {
-                told.push(wanted);
+                applied.push(wanted);
                 if takes { Ok(()) } else { Err(CgroupError::None) }
             });
             assert_eq!(setting.holds, takes);
         }
-        assert_eq!(told, [Some(1), Some(2), Some(2), Some(2), None]);
+        assert_eq!(applied, [Some(1), Some(2), Some(2), Some(2), None]);
     }
 }

@@ -83,13 +83,13 @@ impl Measurements {
     pub(crate) fn of(&self, device: &str, memory: Option<u64>) -> Vec<Measured> {
         let known = self.known.lock();
         let of_device = known.iter().filter(|entry| entry.device == device);
-        let told = |entry: &Entry| {
-            // Its owner may lend more now.
+        let measured = |entry: &Entry| {
+            // The owner may have raised the limit since.
             let more = memory.zip(entry.too_little).is_some_and(|(now, then)| now > then);
-            let measured = entry.measured.clone();
-            Measured { out_of_memory: measured.out_of_memory && !more, ..measured }
+            let last = entry.measured.clone();
+            Measured { out_of_memory: last.out_of_memory && !more, ..last }
         };
-        let mut of_device: Vec<Measured> = of_device.map(told).collect();
+        let mut of_device: Vec<Measured> = of_device.map(measured).collect();
         of_device.sort_by(|a, b| a.workload.cmp(&b.workload));
         of_device
     }

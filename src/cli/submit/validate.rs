@@ -74,14 +74,15 @@ pub(crate) struct ModelSize {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let told = |failure: Failure, problems: Vec<Problem>| match args.json {
+    let reported = |failure: Failure, problems: Vec<Problem>| match args.json {
         false => failure,
         true => {
             let answer = serde_json::json!({ "valid": false, "problems": problems });
             output::json(&answer).err().unwrap_or_else(|| failure.silent())
         }
     };
-    let job = jobfile::read(&args.file).map_err(|(failure, problems)| told(failure, problems))?;
+    let job =
+        jobfile::read(&args.file).map_err(|(failure, problems)| reported(failure, problems))?;
     let (summary, models, why) = check_data(&job).map_err(|failure| {
         let problems = failure.messages().iter().map(|message| Problem {
             line: None,
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             message: message.clone(),
         });
         let problems = problems.collect();
-        told(failure, problems)
+        reported(failure, problems)
     })?;
     let report = report(&job, summary, models, why);
     if args.json { output::json(&report) } else { output::line(&text(args, &report)) }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most checkpoints that are kept, however much room there is: older ones have hopped on.
 pub(crate) const MAX_CHECKPOINTS: usize = 256;
 
-/// Most data blobs that are told of: a cache of very many small ones must still fit into a request.
+/// Most data blobs that are reported: the list of a cache with very many small blobs must fit into a request.
 pub(crate) const MAX_REPORTED: usize = 10_000;
 
 /// The class of a blob. Those of lower classes are deleted first.
@@ -340,10 +340,10 @@ mod tests {
             index.insert(name(n), Class::Data, 1, Trust::Checked);
         }
         index.pin(&name(0));
-        let told = index.data();
-        assert_eq!(told.len(), MAX_REPORTED);
-        assert!(told.is_sorted(), "the same set is told in the same order");
-        assert!(told.contains(&name(0)) && told.contains(&name(3)));
-        assert!(!told.contains(&name(1)) && !told.contains(&name(2)));
+        let reported = index.data();
+        assert_eq!(reported.len(), MAX_REPORTED);
+        assert!(reported.is_sorted(), "the same set is reported in the same order");
+        assert!(reported.contains(&name(0)) && reported.contains(&name(3)));
+        assert!(!reported.contains(&name(1)) && !reported.contains(&name(2)));
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Truth<'a> {
 ///
 /// # Errors
 /// A checkpoint that can't be read.
-pub(super) fn told(lie: Corruption, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, String> {
+pub(super) fn corrupted(lie: Corruption, truth: &Truth<'_>, seed: u64) -> Result<Vec<u8>, String> {
     made(lie, truth, seed).map_err(|error| error_chain(&error))
 }
 
@@ -110,8 +110,8 @@ mod tests {
         let (first, other) = (file(&[9.0; 3]), file(&[7.0; 3]));
         let truth =
             Truth { base: &base, result: &result, first: Some(&first), other: Some(&other) };
-        let told = told(lie, &truth, 1).unwrap();
-        let tensors = decode(&told).unwrap();
+        let corrupted = corrupted(lie, &truth, 1).unwrap();
+        let tensors = decode(&corrupted).unwrap();
         let of = |n: usize| tensors[n].f32s().unwrap().collect::<Vec<f32>>();
         assert_eq!(of(1), [2.0, 2.0, 5.0], "nobody lies about the optimiser");
         of(0)

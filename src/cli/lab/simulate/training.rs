@@ -128,8 +128,8 @@ impl Training {
             first: first.as_deref(),
             other: other.as_deref(),
         };
-        let told = lying::told(lie, &truth, hop.seed)?;
-        self.write(&told)
+        let corrupted = lying::corrupted(lie, &truth, hop.seed)?;
+        self.write(&corrupted)
     }
 
     fn next_output(&mut self) -> PathBuf {

@@ -34,7 +34,7 @@ fn view() -> View {
     ] });
     let mut view = View::new(serde_json::from_value(status).unwrap());
     let log: LogEnd = serde_json::from_value(log).unwrap();
-    view.told(Ok(Answer::Log(log)));
+    view.take_answer(Ok(Answer::Log(log)));
     view
 }
 

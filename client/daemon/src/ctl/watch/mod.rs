@@ -102,7 +102,7 @@ async fn on_screen(data: &Path, status: Status) -> Result<bool, Failure> {
     // Before the first sign of it: a signal would leave the terminal as it is.
     let shutdown = signals::requested();
     let mut screen = Screen::open().map_err(|error| broken(&error))?;
-    let (news, mut hears) = unbounded_channel();
+    let (news, mut updates) = unbounded_channel();
     let (orders, asks) = channel();
     let (of_keys, of_answers, data) = (news.clone(), news, data.to_owned());
     thread::spawn(move || read_keys(&of_keys));
@@ -115,12 +115,12 @@ async fn on_screen(data: &Path, status: Status) -> Result<bool, Failure> {
     });
     let mut view = View::new(status);
     let ended = tokio::select! {
-        ended = follow(&mut screen, &mut view, &mut hears, &orders) => ended,
+        ended = follow(&mut screen, &mut view, &mut updates, &orders) => ended,
         () = shutdown => Ok(false),
     };
     drop(screen);
     // The last order still reaches the client, if it listens.
-    drop((orders, hears));
+    drop((orders, updates));
     let _ = timeout(LAST_ORDER_TIMEOUT, asked).await;
     ended.map_err(|error| broken(&error))
 }
@@ -135,13 +135,13 @@ fn broken(error: &io::Error) -> Failure {
 async fn follow(
     screen: &mut Screen,
     view: &mut View,
-    hears: &mut UnboundedReceiver<News>,
+    updates: &mut UnboundedReceiver<News>,
     orders: &Sender<Ask>,
 ) -> io::Result<bool> {
     loop {
         screen.0.draw(|frame| draw::draw(view, frame.area(), frame.buffer_mut()))?;
         // Both threads have a sender for as long as there is something to hear.
-        let Some(news) = hears.recv().await else { return Ok(false) };
+        let Some(news) = updates.recv().await else { return Ok(false) };
         match news {
             News::Terminal(Event::Key(key)) => match view.key(key) {
                 Next::Stay => {}
@@ -151,7 +151,7 @@ async fn follow(
             },
             News::Terminal(_) => {}
             News::Answered(Err(CallError::Nobody { .. })) => return Ok(true),
-            News::Answered(told) => view.told(told),
+            News::Answered(answer) => view.take_answer(answer),
             News::Lost(error) => return Err(error),
         }
     }
@@ -175,10 +175,10 @@ fn ask(data: &Path, orders: &Receiver<Ask>, news: &UnboundedSender<News>) {
     let mut next = Ask::Status;
     loop {
         for ask in [next, Ask::Log(LogPart::Last(MAX_LOG_LINES))] {
-            let told = call(data, &ask);
-            let last = matches!(told, Err(CallError::Nobody { .. }));
+            let answer = call(data, &ask);
+            let last = matches!(answer, Err(CallError::Nobody { .. }));
             // Where nobody listens any more, there may be orders yet.
-            let _ = news.send(News::Answered(told));
+            let _ = news.send(News::Answered(answer));
             if last {
                 return;
             }

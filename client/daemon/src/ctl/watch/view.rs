@@ -39,9 +39,9 @@ impl View {
     }
 
     /// Takes the client's answer.
-    pub(super) fn told(&mut self, told: Result<Answer, CallError>) {
+    pub(super) fn take_answer(&mut self, answer: Result<Answer, CallError>) {
         self.problem = None;
-        match told {
+        match answer {
             Ok(Answer::Status(status)) => self.status = *status,
             Ok(Answer::Log(log)) => self.log = log.lines,
             Ok(Answer::Refused(why)) => self.problem = Some(why),
@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn a_problem_is_shown_until_an_answer_comes() {
         let mut view = view();
-        view.told(Ok(Answer::Refused("not now".to_owned())));
+        view.take_answer(Ok(Answer::Refused("not now".to_owned())));
         assert_eq!(view.problem.as_deref(), Some("not now"));
         let status = Status { pace: 20, ..view.status.clone() };
-        view.told(Ok(Answer::Status(Box::new(status))));
+        view.take_answer(Ok(Answer::Status(Box::new(status))));
         assert_eq!((view.problem.as_deref(), view.status.pace), (None, 20));
     }
 }
