@@ -60,8 +60,8 @@ pub(crate) fn ask(to: sojourn_core::ReplyTo, host: HostId) -> Command {
     Command::Ask { to, host, request }
 }
 
-/// Submits a job of one trial and one shard, and gives the number of its live leases.
-pub(crate) async fn submit(handle: &ShellHandle) -> u64 {
+/// Submits a job of one trial and one shard.
+pub(crate) async fn submit(handle: &ShellHandle) {
     let text = "name = \"small\"\nseed = 1\n[data]\ntrain = \"x.csv\"\nlabel = \"y\"\nshards = 1\n\
         valid = 0.5\n[[model]]\narch = \"mlp\"\nhidden = [3]\n[training]\nepochs = 1\n\
         batch_size = 4\noptimizer = { name = \"sgd\", lr = 0.1 }\n[search]\nmethod = \"grid\"\n\
@@ -85,12 +85,5 @@ pub(crate) async fn submit(handle: &ShellHandle) -> u64 {
     });
     let submitted =
         handle.call(|to| Command::Submit { to, spec, data, again: false, nonce: None }).await;
-    let job = match submitted.unwrap() {
-        Answer::Submitted(answer) => answer.job,
-        other => panic!("{other:?}"),
-    };
-    match handle.call(|to| Command::Query { to, query: Query::Job { job } }).await.unwrap() {
-        Answer::Job(job) => job.summary.leases_live,
-        other => panic!("{other:?}"),
-    }
+    assert!(matches!(submitted.unwrap(), Answer::Submitted(_)));
 }
