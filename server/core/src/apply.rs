@@ -14,6 +14,7 @@ use rand_core::SeedableRng;
 use sojourn_protocol::{
     error::ApiError,
     ids::{JobId, LeaseId},
+    time::UnixMillis,
 };
 
 impl Core {
@@ -43,17 +44,33 @@ impl Core {
         Ok(effects)
     }
 
-    /// Expires all that is due by the clock.
+    /// Expires all that is due by the clock. In most steps nothing is, so each part is asked before its handler is built.
     fn expire(&mut self) -> Result<(), CoreFault> {
-        self.leases().expire()?;
-        self.jobs().stop_overdue()?;
-        self.hosts().check_presence();
-        self.dispatcher().expire_polls()?;
-        self.assimilation().expire_claims();
-        self.blobs().collect()?;
+        let now = self.clock.now();
+        let is_due = |at: Option<UnixMillis>| at.is_some_and(|at| at <= now);
+        if is_due(self.leases.deadlines().next_end()) {
+            self.leases().expire()?;
+        }
+        if is_due(self.index.wall_time()) {
+            self.jobs().stop_overdue()?;
+        }
+        if is_due(self.hosts.fleet().next_check()) {
+            self.hosts().check_presence();
+        }
+        if is_due(self.waiters.polls().first_until()) {
+            self.dispatcher().expire_polls()?;
+        }
+        if is_due(self.queue.first_claim_end()) {
+            self.assimilation().expire_claims();
+        }
+        if is_due(self.state.blobs.next_collection(&self.config)) {
+            self.blobs().collect()?;
+        }
         self.forget_silent_hosts();
-        self.waiters.expire_delays(self.clock.now());
-        self.hosts().expire_cooldowns();
+        self.waiters.expire_delays(now);
+        if is_due(self.hosts.first_cooldown_end()) {
+            self.hosts().expire_cooldowns();
+        }
         Ok(())
     }
 
@@ -69,22 +86,32 @@ impl Core {
         self.leases.forget_dropped_uploads(|lease| past.contains_key(&lease));
     }
 
-    /// Takes decisions that follow from others. Each begins with its own cheap test.
+    /// Takes decisions that follow from others. Each has a cheap test, before its handler is built or at its beginning.
     fn settle(&mut self) -> Result<(), CoreFault> {
-        self.results().fail_lost_evaluations()?;
-        self.results().close_unanswerable()?;
+        if self.state.blobs.any_lost() {
+            self.results().fail_lost_evaluations()?;
+        }
+        if self.state.jobs.values().any(|job| job.open.has_checks()) {
+            self.results().close_unanswerable()?;
+        }
         self.merge_modes().switch()?;
         self.placement().reassign_replicas();
         self.plans().request_due();
         Ok(())
     }
 
-    /// Answers waiting hosts.
+    /// Answers waiting hosts for which something has changed.
     fn dispatch(&mut self) -> Result<(), CoreFault> {
-        let mut dispatcher = self.dispatcher();
-        dispatcher.announce_replicas()?;
-        dispatcher.answer_waiting_hosts()?;
-        dispatcher.speculate()
+        if self.data.was_reassigned() {
+            self.dispatcher().announce_replicas()?;
+        }
+        if self.waiters.has_woken() {
+            self.dispatcher().answer_waiting_hosts()?;
+        }
+        if self.planner.next_speculation().is_some_and(|at| at <= self.clock.now()) {
+            self.dispatcher().speculate()?;
+        }
+        Ok(())
     }
 
     /// The server has started: live leases get a full term, and what was in flight is asked for again.

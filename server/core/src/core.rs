@@ -110,9 +110,8 @@ impl Core {
     /// The next time at which something is due without a command.
     #[must_use]
     pub fn next_deadline(&self) -> Option<UnixMillis> {
-        let (blobs, config) = (&self.state.blobs, &self.config);
         let times = [
-            self.leases.deadlines().first().map(|(at, _)| at),
+            self.leases.deadlines().next_end(),
             self.index.wall_time(),
             self.waiters.next_deadline(),
             self.queue.first_claim_end(),
@@ -120,9 +119,7 @@ impl Core {
             self.hosts.fleet().next_check(),
             self.planner.next_speculation(),
             self.scheduler().next_plan(),
-            blobs.oldest_idle().map(|(at, _)| at + config.condemn_after),
-            blobs.oldest_awaited().map(|(at, _)| at + config.awaited_for),
-            blobs.oldest_condemned().map(|(at, _)| at + config.delete_after),
+            self.state.blobs.next_collection(&self.config),
         ];
         times.into_iter().flatten().min()
     }

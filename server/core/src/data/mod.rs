@@ -27,6 +27,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct DataPlacement {
     /// By job, of those that fix their replicas.
     replicas: BTreeMap<JobId, ReplicaMap>,
+    /// The versions of the fleet, of the cool-downs and of the jobs with work when it was last looked whether replicas are
+    /// to be assigned. While they are the same, there is nothing to assign.
+    looked_at: Memo<[u64; 3]>,
     /// The fleet that replicas were assigned for, and the hosts that were cooling down.
     assigned_for: Memo<(u64, Vec<HostId>)>,
     /// Replicas were assigned since waiting hosts were last told.
@@ -55,12 +58,19 @@ impl DataPlacement {
 
     /// Has all replicas assigned anew: caches or memory are other than they were.
     pub(crate) fn invalidate(&mut self) {
+        self.looked_at.invalidate();
         self.assigned_for.invalidate();
     }
 
     /// Has a job's replicas assigned anew.
     pub(crate) fn forget_job(&mut self, job: JobId) {
+        self.looked_at.invalidate();
         self.replicas.remove(&job);
+    }
+
+    /// Were replicas assigned since waiting hosts were last told?
+    pub(crate) fn was_reassigned(&self) -> bool {
+        self.changed
     }
 
     /// Was the host told to fetch that blob ahead?

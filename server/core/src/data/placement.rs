@@ -37,6 +37,10 @@ impl PlacementHandler<'_> {
 
     /// Assigns replicas anew where the fleet or its cool-downs have changed, and those of jobs that have none yet.
     pub(crate) fn reassign_replicas(&mut self) {
+        let (fleet, cooldowns) = (self.hosts.fleet().version(), self.hosts.cooldown_version());
+        if !self.data.looked_at.changed([fleet, cooldowns, self.ledger.index.version()]) {
+            return;
+        }
         let cooling = self.hosts.cooldowns().map(|(host, _)| host).collect();
         let changed = self.data.assigned_for.changed((self.hosts.fleet().version(), cooling));
         let state = &*self.ledger.state;

@@ -27,7 +27,7 @@ use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     time::UnixMillis,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Which waiting hosts may have something to hear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,8 @@ pub(crate) enum Wake {
 pub(crate) struct WakeUps {
     pub(crate) all: bool,
     pub(crate) trials: Vec<(JobId, TrialId)>,
-    pub(crate) hosts: BTreeSet<HostId>,
+    /// A host may be there several times.
+    pub(crate) hosts: Vec<HostId>,
 }
 
 /// Hosts that wait for work, and when to look whether there is some.
@@ -80,15 +81,19 @@ impl Waiters {
         match wake {
             Wake::All => self.wakeups.all = true,
             Wake::Trial(job, trial) => self.wakeups.trials.push((job, trial)),
-            Wake::Host(host) => {
-                self.wakeups.hosts.insert(host);
-            }
+            Wake::Host(host) => self.wakeups.hosts.push(host),
         }
     }
 
     /// A host has asked again, so it was told all that it had to hear.
     pub(crate) fn forget_wakeup(&mut self, host: HostId) {
-        self.wakeups.hosts.remove(&host);
+        self.wakeups.hosts.retain(|woken| *woken != host);
+    }
+
+    /// Are waiting hosts to be looked at: since something has changed for them, or as a sweep is running?
+    pub(crate) fn has_woken(&self) -> bool {
+        let WakeUps { all, trials, hosts } = &self.wakeups;
+        *all || !trials.is_empty() || !hosts.is_empty() || self.sweep.is_running()
     }
 
     /// An evaluation is left to the host that produced its checkpoint, if it wasn't before. The time counts from now.

@@ -63,6 +63,11 @@ impl Sweep {
         self.next = now + SWEEP_INTERVAL;
     }
 
+    /// Has a sweep begun, or been requested, that hasn't ended yet?
+    pub(crate) fn is_running(&self) -> bool {
+        self.at.is_some()
+    }
+
     /// When its next batch is due, where a sweep is running.
     pub(crate) fn next_batch(&self) -> Option<UnixMillis> {
         self.at.map(|_| self.next)

@@ -50,6 +50,7 @@ impl Dispatcher<'_> {
             .filter(|rank| looked_at.is_none_or(|last| *rank > last))
             .collect();
         others.sort_unstable();
+        others.dedup();
         for rank in others {
             self.answer_if_possible(rank.host)?;
         }

@@ -41,6 +41,10 @@ pub(crate) struct Hosts {
     sessions: BTreeMap<HostId, Session>,
     /// Hosts that get no work, and until when.
     cooldowns: BTreeMap<HostId, UnixMillis>,
+    /// The same by time.
+    cooldown_ends: BTreeSet<(UnixMillis, HostId)>,
+    /// Grows with every cool-down that begins or ends.
+    cooldown_version: u64,
     releases: BTreeMap<HostId, ReleaseHistory>,
     fleet: Fleet,
     /// When to look for silent hosts next.
@@ -90,24 +94,39 @@ impl Hosts {
 
     /// Gives a host no work until then.
     pub(crate) fn cool_down(&mut self, host: HostId, until: UnixMillis) {
+        self.end_cooldown(host);
         self.cooldowns.insert(host, until);
+        self.cooldown_ends.insert((until, host));
+        self.cooldown_version += 1;
     }
 
     /// Ends a host's cool-down at once.
     pub(crate) fn end_cooldown(&mut self, host: HostId) {
-        self.cooldowns.remove(&host);
+        if let Some(until) = self.cooldowns.remove(&host) {
+            self.cooldown_ends.remove(&(until, host));
+            self.cooldown_version += 1;
+        }
     }
 
     /// Ends the cool-downs that are over by `now`. True where there were some.
     pub(crate) fn expire_cooldowns(&mut self, now: UnixMillis) -> bool {
         let before = self.cooldowns.len();
-        self.cooldowns.retain(|_, until| *until > now);
+        while let Some((until, host)) = self.cooldown_ends.first().copied()
+            && until <= now
+        {
+            self.end_cooldown(host);
+        }
         self.cooldowns.len() != before
     }
 
     /// When the first cool-down ends.
     pub(crate) fn first_cooldown_end(&self) -> Option<UnixMillis> {
-        self.cooldowns.values().copied().min()
+        self.cooldown_ends.first().map(|(until, _)| *until)
+    }
+
+    /// The number of cool-downs that have begun or ended so far. While it is the same, the same hosts cool down.
+    pub(crate) fn cooldown_version(&self) -> u64 {
+        self.cooldown_version
     }
 
     /// The releases of a host since its last report.

@@ -24,6 +24,8 @@ use std::collections::BTreeMap;
 pub(crate) struct DerivedIndex {
     /// By job, of those that have something left to train.
     remaining: BTreeMap<JobId, RemainingWorkIndex>,
+    /// Grows with every job that comes to have something left to train, or has nothing left.
+    version: u64,
     /// When the first wall-time limit of a job is reached. The job may have ended by then.
     wall_time: Option<UnixMillis>,
 }
@@ -37,6 +39,17 @@ impl DerivedIndex {
     /// Jobs that have something left to train, in order.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = JobId> + '_ {
         self.remaining.keys().copied()
+    }
+
+    /// How many jobs have something left to train.
+    pub(crate) fn job_count(&self) -> usize {
+        self.remaining.len()
+    }
+
+    /// The number of times at which a job came to have something left to train, or had nothing left any more. While it is
+    /// the same, the jobs are the same.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     /// Has the job something left to train?
@@ -88,7 +101,10 @@ impl DerivedIndex {
                 None => 1,
                 Some(_) => u64::saturating_from(trial.hops_in_flight() + 1),
             };
-            let of_job = self.remaining.entry(job).or_default();
+            let of_job = self.remaining.entry(job).or_insert_with(|| {
+                self.version += 1;
+                RemainingWorkIndex::default()
+            });
             of_job.set(trial.id, RemainingWork { work, at_once }, trial.is_runnable(), now);
         } else {
             self.remove(job, trial.id);
@@ -100,6 +116,7 @@ impl DerivedIndex {
         of_job.remove(trial);
         if of_job.is_empty() {
             self.remaining.remove(&job);
+            self.version += 1;
         }
     }
 }

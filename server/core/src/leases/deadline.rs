@@ -125,6 +125,11 @@ impl Deadlines {
         self.by_lease.iter().map(|(lease, deadline)| (*lease, deadline))
     }
 
+    /// When the first lease runs out.
+    pub(crate) fn next_end(&self) -> Option<UnixMillis> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
     /// The lease that runs out first, and when.
     pub(crate) fn first(&self) -> Option<(UnixMillis, LeaseId)> {
         self.by_time.first().copied()

@@ -35,7 +35,7 @@ impl LeaseHandler<'_> {
         session.seen_at = now;
         let mut slots = SlotCount {
             slots: to_usize(session.slots),
-            running: self.occupancy().running_leases(host),
+            running: None,
             busy: held.iter().any(|held| held.state.progress().is_some()),
         };
         for held in held {
@@ -48,14 +48,20 @@ impl LeaseHandler<'_> {
                 self.ledger.leases.provisional.was_provisional(held.lease, last);
                 continue;
             };
-            let deadline = self.progressed(deadline, held, &mut slots);
+            let deadline = self.progressed(host, deadline, held, &mut slots);
             self.ledger.leases.deadlines.set(held.lease, deadline);
         }
         Ok(())
     }
 
     /// The deadline of a live lease, after its host has reported how far it is.
-    fn progressed(&self, mut deadline: Deadline, held: &Held, slots: &mut SlotCount) -> Deadline {
+    fn progressed(
+        &self,
+        host: HostId,
+        mut deadline: Deadline,
+        held: &Held,
+        slots: &mut SlotCount,
+    ) -> Deadline {
         let (now, config) = (self.ledger.clock.now(), self.ledger.config);
         deadline.renew_by = now + config.lease_term;
         let grace = now + config.start_grace;
@@ -69,11 +75,11 @@ impl LeaseHandler<'_> {
             }
             HeldState::Fetching { fetched } => deadline.fetched_more(fetched, grace),
             HeldState::Running { done, of } | HeldState::Awaiting { done, of, .. } => {
-                let starts = !deadline.started && slots.running < slots.slots;
+                let starts = !deadline.started && self.has_free_slot(host, slots);
                 if starts {
                     (deadline.since, deadline.first) = (now, done);
                     deadline.started = true;
-                    slots.running += 1;
+                    slots.running = slots.running.map(|running| running + 1);
                 }
                 if starts || (deadline.started && done > deadline.done) {
                     (deadline.done, deadline.of, deadline.done_at) = (done, of, now);
@@ -91,7 +97,7 @@ impl LeaseHandler<'_> {
             HeldState::Finished | HeldState::Sending { .. } => {
                 // Its slot is free. The upload remains.
                 if deadline.is_running() {
-                    slots.running = slots.running.saturating_sub(1);
+                    slots.running = slots.running.map(|running| running.saturating_sub(1));
                 }
                 deadline.produced = held.made;
                 if !deadline.finished {
@@ -108,6 +114,12 @@ impl LeaseHandler<'_> {
             }
         }
         deadline
+    }
+
+    /// Has the host a slot in which no lease runs? The running leases are counted when that is first asked.
+    fn has_free_slot(&self, host: HostId, slots: &mut SlotCount) -> bool {
+        let running = slots.running.get_or_insert_with(|| self.occupancy().running_leases(host));
+        *running < slots.slots
     }
 
     /// Leases of paused jobs that a host holds and hasn't started.
@@ -185,7 +197,8 @@ impl LeaseHandler<'_> {
 /// The slots of a host, while its held leases are gone through.
 struct SlotCount {
     slots: usize,
-    running: usize,
+    /// Running leases; `None` where they haven't been counted, as no lease has started.
+    running: Option<usize>,
     /// Does any unit run there?
     busy: bool,
 }

@@ -148,9 +148,6 @@ impl ResultHandler<'_> {
     /// Fails evaluations whose checkpoint the store has lost: it won't come back.
     pub(crate) fn fail_lost_evaluations(&mut self) -> Result<(), CoreFault> {
         let state = &*self.ledger.state;
-        if !state.blobs.any_lost() {
-            return Ok(());
-        }
         let open = state.jobs.values().flat_map(|job| {
             let lost = |checkpoint| state.blobs.is_lost(checkpoint);
             let extras = job.extras.iter().filter(move |e| lost(&e.checkpoint.sha256));

@@ -58,6 +58,11 @@ impl Planner {
         self.plans.iter().map(|(job, plan)| (*job, plan))
     }
 
+    /// How many jobs have a plan, or wait for their first one.
+    pub(crate) fn plan_count(&self) -> usize {
+        self.plans.len()
+    }
+
     /// Forgets a job's plan.
     pub(crate) fn forget_plan(&mut self, job: JobId) {
         self.plans.remove(&job);

@@ -66,6 +66,12 @@ impl Open {
         self.hops.contains_key(&trial)
     }
 
+    /// Is there a trial of which a result could be checked now?
+    #[must_use]
+    pub fn has_checks(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
     /// Trials of which a result could be checked now, in order.
     pub fn checks(&self) -> impl Iterator<Item = TrialId> + '_ {
         self.checks.iter().copied()
