@@ -129,13 +129,15 @@ impl JobPlan {
 
     /// When another plan is due, if it is wanted.
     pub(crate) fn due_at(&self, every: Millis) -> Option<UnixMillis> {
-        let wanted = self.wanted > Replan::No && self.requested.is_none();
+        if self.wanted == Replan::No || self.requested.is_some() {
+            return None;
+        }
         // A plan that pins trials is for long: it needn't be made again every second.
         let left =
             self.followed.as_ref().filter(|followed| followed.migrates).map_or(0, |followed| {
                 (followed.ends / 1000).saturating_sub(followed.at.0) / PLAN_PART
             });
-        self.requested_at.filter(|_| wanted).map(|at| at + every.max(Millis(left)))
+        self.requested_at.map(|at| at + every.max(Millis(left)))
     }
 
     /// Microseconds of the remaining hops of each device, without contention.
@@ -173,24 +175,25 @@ impl JobPlan {
         (coming && followed.at <= idle_since && now < until).then_some(until)
     }
 
-    /// The advice for an idle device at `now`. The status of the hops is asked for in their order.
+    /// The advice for an idle device at `now`. The status of a hop is asked for only where it matters.
     pub(crate) fn advise(
         &self,
         device: (HostId, &str),
         now: UnixMillis,
+        is_over: impl Fn(&PlannedHop) -> bool,
         status: impl Fn(&PlannedHop) -> HopStatus,
     ) -> PlanAdvice {
-        let followed = self.followed.as_ref();
-        followed.map_or(PlanAdvice::Nothing, |followed| followed.advise(device, now, status))
+        let Some(followed) = &self.followed else { return PlanAdvice::Nothing };
+        followed.advise(device, now, is_over, status)
     }
 
     /// The host that a trial's next planned hop is on.
     pub(crate) fn next_host(
         &self,
         trial: TrialId,
-        status: impl Fn(&PlannedHop) -> HopStatus,
+        is_over: impl Fn(&PlannedHop) -> bool,
     ) -> Option<HostId> {
-        Some(self.followed.as_ref()?.next(trial, status)?.host)
+        Some(self.followed.as_ref()?.next(trial, is_over)?.host)
     }
 
     /// Has a trial visit these shards on a device, instead of those of a planned hop and the hops after it there.
@@ -210,10 +213,10 @@ impl JobPlan {
         &mut self,
         device: (HostId, &str),
         trial: TrialId,
-        status: impl Fn(&PlannedHop) -> HopStatus,
+        is_over: impl Fn(&PlannedHop) -> bool,
     ) {
         if let Some(followed) = &mut self.followed {
-            followed.clear(device, trial, status);
+            followed.clear(device, trial, is_over);
         }
     }
 }

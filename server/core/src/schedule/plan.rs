@@ -4,10 +4,10 @@
 //! list whose trial is free and has nothing else planned before it. It waits for one that isn't only while that is about to
 //! be. Where transfers take time, the plan says who trains which trial: a device takes the first of its own that is free.
 
-use super::plan_request::{NO_CONTENTION, PlanRequest};
+use super::plan_request::{DeviceId, NO_CONTENTION, PlanRequest};
 use sojourn_protocol::{
     ids::{Epoch, HostId, ShardId, TrialId},
-    quantity::{SaturatingFrom as _, to_u64},
+    quantity::{SaturatingFrom as _, to_u64, to_usize},
     time::UnixMillis,
 };
 use sojourn_workgen::plan::Schedule;
@@ -65,7 +65,7 @@ pub(crate) enum PlanAdvice {
     Nothing,
 }
 
-/// How a planned hop stands now.
+/// How a planned hop that isn't over stands now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HopStatus {
     /// It can be granted.
@@ -74,8 +74,6 @@ pub(crate) enum HopStatus {
     GoesOn,
     /// Its trial is elsewhere, or not so far yet.
     Later,
-    /// It is trained, or never will be.
-    Over,
 }
 
 impl PlannedHop {
@@ -95,19 +93,15 @@ impl FollowedPlan {
     /// The plan that was made for a request.
     pub(super) fn new(request: &PlanRequest, schedule: &Schedule) -> Self {
         let begin = request.at.0.saturating_mul(1000);
-        let mut followed = Self {
-            at: request.at,
-            migrates: request.migrates,
-            hops: to_u64(schedule.steps.len()),
-            ends: begin.saturating_add(schedule.makespan),
-            ..Self::default()
-        };
+        // A plan may have more than 100,000 hops, so their lists are found by number. The slots of a device share one list.
+        let mut of_trial = vec![VecDeque::new(); request.trials.len()];
+        let mut of_device = vec![VecDeque::new(); request.devices.len()];
+        let list_of_device = first_of_each(&request.devices);
         for (n, step) in (1..).zip(&schedule.steps) {
-            let trial = usize::try_from(step.trial).ok().and_then(|n| request.trials.get(n));
-            let device = usize::try_from(step.machine).ok().and_then(|n| request.devices.get(n));
-            let (Some((trial, epoch)), Some((host, device))) = (trial, device) else { continue };
-            let slowdown =
-                usize::try_from(step.machine).ok().and_then(|n| request.contention.get(n));
+            let (trial_n, device_n) = (to_usize(step.trial), to_usize(step.machine));
+            let (trial, device) = (request.trials.get(trial_n), request.devices.get(device_n));
+            let (Some((trial, epoch)), Some((host, _))) = (trial, device) else { continue };
+            let slowdown = request.contention.get(device_n);
             let takes = step.end.saturating_sub(step.start);
             let hop = PlannedHop {
                 step: n,
@@ -120,11 +114,27 @@ impl FollowedPlan {
                 alone: takes.saturating_mul(NO_CONTENTION)
                     / slowdown.copied().unwrap_or(NO_CONTENTION).max(1),
             };
-            followed.trials.entry(*trial).or_default().push_back(hop);
-            let of_host = followed.lists.entry(*host).or_default();
-            of_host.entry(device.clone()).or_default().push_back(hop);
+            let list = list_of_device.get(device_n).and_then(|list| of_device.get_mut(*list));
+            if let (Some(of_trial), Some(of_device)) = (of_trial.get_mut(trial_n), list) {
+                of_trial.push_back(hop);
+                of_device.push_back(hop);
+            }
         }
-        followed
+        let trials = request.trials.iter().map(|(trial, _)| *trial).zip(of_trial);
+        let mut lists: BTreeMap<HostId, BTreeMap<String, VecDeque<PlannedHop>>> = BTreeMap::new();
+        for ((host, device), hops) in request.devices.iter().zip(of_device) {
+            if !hops.is_empty() {
+                lists.entry(*host).or_default().insert(device.clone(), hops);
+            }
+        }
+        Self {
+            at: request.at,
+            migrates: request.migrates,
+            hops: to_u64(schedule.steps.len()),
+            ends: begin.saturating_add(schedule.makespan),
+            trials: trials.filter(|(_, hops)| !hops.is_empty()).collect(),
+            lists,
+        }
     }
 
     /// Microseconds of the remaining hops of each device, without contention.
@@ -135,11 +145,12 @@ impl FollowedPlan {
         lists.map(|(device, list)| (device, list.iter().map(|hop| hop.alone).sum()))
     }
 
-    /// The advice for an idle device at `now`. The status of the hops is asked for in their order.
+    /// The advice for an idle device at `now`. The status of a hop is asked for only where it matters.
     pub(super) fn advise(
         &self,
         (host, device): (HostId, &str),
         now: UnixMillis,
+        is_over: impl Fn(&PlannedHop) -> bool,
         status: impl Fn(&PlannedHop) -> HopStatus,
     ) -> PlanAdvice {
         let lists = self.lists.get(&host);
@@ -147,15 +158,15 @@ impl FollowedPlan {
             return PlanAdvice::Nothing;
         };
         let micros = now.0.saturating_mul(1000);
-        let left = || list.iter().filter(|hop| status(hop) != HopStatus::Over);
+        let remaining = || list.iter().filter(|hop| !is_over(hop));
         let is_next = |hop: &PlannedHop| {
-            let next = self.next(hop.trial, &status);
+            let next = self.next(hop.trial, &is_over);
             let gone_by = |next: &PlannedHop| !self.migrates && next.patience_until() <= micros;
             next.is_none_or(|next| next == hop || gone_by(next))
         };
         let mut looked = 0;
         let mut before: Option<&PlannedHop> = None;
-        for (n, hop) in left().enumerate() {
+        for (n, hop) in remaining().enumerate() {
             if before.is_some_and(|before| before.is_in_a_row_with(hop)) {
                 // Several hops in a row have the same status.
                 continue;
@@ -170,7 +181,8 @@ impl FollowedPlan {
                 return PlanAdvice::GoesOn;
             }
             if stands == HopStatus::Open && is_next(hop) {
-                let further = left().skip(n + 1).take_while(|next| hop.is_in_a_row_with(next));
+                let further = remaining().skip(n + 1);
+                let further = further.take_while(|next| hop.is_in_a_row_with(next));
                 return PlanAdvice::Take(*hop, u32::saturating_from(further.count()));
             }
             let until = hop.patience_until();
@@ -185,9 +197,9 @@ impl FollowedPlan {
     pub(super) fn next(
         &self,
         trial: TrialId,
-        status: impl Fn(&PlannedHop) -> HopStatus,
+        is_over: impl Fn(&PlannedHop) -> bool,
     ) -> Option<&PlannedHop> {
-        self.trials.get(&trial)?.iter().find(|hop| status(hop) != HopStatus::Over)
+        self.trials.get(&trial)?.iter().find(|hop| !is_over(hop))
     }
 
     /// Has a trial visit these shards on a device, instead of those of a planned hop and the hops of the same epoch after
@@ -206,22 +218,26 @@ impl FollowedPlan {
             .filter(|of| (of.trial, of.epoch) == (hop.trial, hop.epoch) && of.step >= hop.step);
         let here: Vec<u64> = here.map(|of| of.step).collect();
         let Some(of_trial) = self.trials.get_mut(&hop.trial) else { return };
-        let of_epoch = of_trial.iter_mut().skip_while(|of| of.epoch < hop.epoch);
-        let mut of_epoch: Vec<&mut PlannedHop> =
-            of_epoch.take_while(|of| of.epoch == hop.epoch).collect();
+        let first = of_trial.iter().take_while(|of| of.epoch < hop.epoch).count();
+        let of_epoch = of_trial.range(first..).take_while(|of| of.epoch == hop.epoch);
+        let of_epoch = first..first + of_epoch.count();
         let mut changed: Vec<PlannedHop> = Vec::new();
         for (own, shard) in here.into_iter().zip(shards) {
-            let theirs = of_epoch.iter().find(|of| of.shard == shard).map(|of| of.step);
-            let left = of_epoch.iter().find(|of| of.step == own).map(|of| of.shard);
-            let (Some(theirs), Some(left)) = (theirs, left) else { continue };
-            for of in of_epoch.iter_mut().filter(|_| theirs != own) {
+            let mut hops = of_trial.range(of_epoch.clone());
+            let theirs = hops.clone().find(|of| of.shard == shard).map(|of| of.step);
+            let planned = hops.find(|of| of.step == own).map(|of| of.shard);
+            let (Some(theirs), Some(planned)) = (theirs, planned) else { continue };
+            if theirs == own {
+                continue;
+            }
+            for of in of_trial.range_mut(of_epoch.clone()) {
                 let shard = match of.step {
                     step if step == own => shard,
-                    step if step == theirs => left,
+                    step if step == theirs => planned,
                     _ => continue,
                 };
                 of.shard = shard;
-                changed.push(**of);
+                changed.push(*of);
             }
         }
         for hop in changed {
@@ -241,15 +257,49 @@ impl FollowedPlan {
         &mut self,
         (host, device): (HostId, &str),
         trial: TrialId,
-        status: impl Fn(&PlannedHop) -> HopStatus,
+        is_over: impl Fn(&PlannedHop) -> bool,
     ) {
         let of_host = self.lists.get_mut(&host);
         let list = of_host.and_then(|lists| lists.get_mut(device));
         let of_trial = self.trials.get_mut(&trial);
         for hops in list.into_iter().chain(of_trial) {
-            while hops.front().is_some_and(|hop| status(hop) == HopStatus::Over) {
+            while hops.front().is_some_and(&is_over) {
                 hops.pop_front();
             }
         }
+    }
+}
+
+/// For each device, the number of the first one that is equal to it.
+fn first_of_each(devices: &[DeviceId]) -> Vec<usize> {
+    let mut first: BTreeMap<&DeviceId, usize> = BTreeMap::new();
+    devices.iter().enumerate().map(|(n, device)| *first.entry(device).or_insert(n)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_workgen::plan::Step;
+
+    #[test]
+    fn the_slots_of_a_device_share_one_list_in_the_order_of_the_plan() {
+        let device = || (HostId(1), "cpu".to_owned());
+        let request = PlanRequest {
+            trials: vec![(TrialId(0), Epoch(0)), (TrialId(1), Epoch(0))],
+            devices: vec![device(), device()],
+            ..PlanRequest::empty(UnixMillis(0), 1)
+        };
+        let step = |trial, machine, start| Step {
+            trial,
+            machine,
+            epoch: 0,
+            shard: 0,
+            start,
+            end: start + 10,
+        };
+        let steps = vec![step(0, 0, 0), step(1, 1, 1), step(0, 0, 10), step(1, 1, 11)];
+        let plan = FollowedPlan::new(&request, &Schedule { steps, makespan: 21 });
+        let list: Vec<u64> = plan.lists[&HostId(1)]["cpu"].iter().map(|hop| hop.start).collect();
+        assert_eq!(list, [0, 1, 10, 11]);
     }
 }

@@ -32,9 +32,10 @@ impl Scheduler<'_> {
     pub(crate) fn planned_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<HopPick> {
         let plan = self.planner.plan(job.id)?;
         let device = &at.slots.device.name;
+        let is_over = |hop: &PlannedHop| self.is_planned_hop_over(job, hop);
         let status = |hop: &PlannedHop| self.hop_status(job, hop, at);
         let wait = |until: UnixMillis| HopPick::Defer((until - self.now).0.saturating_mul(1000));
-        match plan.advise((at.host, device), self.now, status) {
+        match plan.advise((at.host, device), self.now, is_over, status) {
             PlanAdvice::Take(hop, further) => {
                 let trial = job.trial(hop.trial)?;
                 let continued = if trial.merging.is_none() && trial.is_runnable() {
@@ -102,10 +103,12 @@ impl Scheduler<'_> {
     /// The host that a trial's plan names next.
     pub(crate) fn planned_host(&self, job: &Job, trial: &Trial) -> Option<HostId> {
         let plan = self.planner.plan(job.id)?;
-        let status = |hop: &PlannedHop| {
-            if self.is_hop_over(trial, hop) { HopStatus::Over } else { HopStatus::Later }
-        };
-        plan.next_host(trial.id, status)
+        plan.next_host(trial.id, |hop| self.is_hop_over(trial, hop))
+    }
+
+    /// The same of any hop of a job's plan. A hop of a trial that the job doesn't have is over.
+    pub(super) fn is_planned_hop_over(&self, job: &Job, hop: &PlannedHop) -> bool {
+        job.trial(hop.trial).is_none_or(|trial| self.is_hop_over(trial, hop))
     }
 
     /// Is a planned hop trained, running, or of a trial that has ended?
@@ -126,12 +129,9 @@ impl Scheduler<'_> {
         })
     }
 
-    /// How a planned hop stands for a device.
-    pub(super) fn hop_status(&self, job: &Job, hop: &PlannedHop, at: DeviceRef<'_>) -> HopStatus {
-        let Some(trial) = job.trial(hop.trial) else { return HopStatus::Over };
-        if self.is_hop_over(trial, hop) {
-            return HopStatus::Over;
-        }
+    /// How a planned hop that isn't over stands for a device.
+    fn hop_status(&self, job: &Job, hop: &PlannedHop, at: DeviceRef<'_>) -> HopStatus {
+        let Some(trial) = job.trial(hop.trial) else { return HopStatus::Later };
         let may = self.may_train(job, trial, at)
             && self.fits_memory(at.slots, trial)
             && self.keeps_replica(job, at.class(), hop.shard, at.host);

@@ -6,7 +6,7 @@ use crate::{
     dispatch::{Dispatcher, Wake},
     effect::Effect,
     event::UnitKey,
-    hosts::{DeviceRef, Hosts},
+    hosts::Hosts,
     ledger::Ledger,
     state::{Job, Lease},
 };
@@ -50,7 +50,6 @@ impl PlanHandler<'_> {
         let is_open = |job: &JobId| state.jobs.get(job).is_some_and(Job::is_open);
         planner.set_active_jobs(|| index.jobs().filter(|job| is_open(job)));
         let fleet = self.hosts.fleet().version() + planner.sharing_version();
-        planner.keep_plans(|job| index.has_work(job));
         let mut due = Vec::new();
         for job in index.jobs() {
             let plan = planner.plan_entry(job);
@@ -58,6 +57,10 @@ impl PlanHandler<'_> {
             if plan.is_due(clock.now(), PLAN_INTERVAL) {
                 due.push(job);
             }
+        }
+        // Each job that has work has a plan by now: any others have none.
+        if planner.plan_count() > index.job_count() {
+            planner.keep_plans(|job| index.has_work(job));
         }
         for job in due {
             self.request(job);
@@ -116,13 +119,10 @@ impl Dispatcher<'_> {
             None if plan.is_followed() => plan.outdate(),
             None => {}
         }
-        if let Some(known) = self.leases.ledger.state.jobs.get(&job)
-            && let Some(slots) = self.leases.hosts.device(lease.host, &lease.device)
-        {
-            let at = DeviceRef { host: lease.host, slots, ahead: false };
+        if let Some(known) = self.leases.ledger.state.jobs.get(&job) {
             let scheduler = self.scheduler();
-            let status = |hop: &PlannedHop| scheduler.hop_status(known, hop, at);
-            plan.clear((lease.host, &lease.device), trial, status);
+            let is_over = |hop: &PlannedHop| scheduler.is_planned_hop_over(known, hop);
+            plan.clear((lease.host, &lease.device), trial, is_over);
         }
         self.leases.ledger.planner.put_plan(job, plan);
     }
