@@ -5,6 +5,7 @@ use super::{
     Trial, TrialEnd, trial::is_better,
 };
 use crate::event::{Fault, HopUnit, UnitKey};
+use smallvec::SmallVec;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId, Version},
@@ -304,9 +305,9 @@ impl State {
         change: impl FnOnce(&mut Trial) -> T,
     ) -> Result<T, FoldFault> {
         let trial = self.known_trial_mut(job, trial)?;
-        let mut before: Vec<Digest> = trial.blobs().collect();
+        let mut before: SmallVec<[Digest; 8]> = trial.blobs().collect();
         let out = change(trial);
-        let mut after: Vec<Digest> = trial.blobs().collect();
+        let mut after: SmallVec<[Digest; 8]> = trial.blobs().collect();
         // References that stay need no update.
         before.retain(|blob| {
             let same = after.iter().position(|other| other == blob);
