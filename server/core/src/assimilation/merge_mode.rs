@@ -128,13 +128,18 @@ impl MergeModeHandler<'_> {
         if job.spec.placement.order != OrderChoice::Auto || !job.is_open() {
             return Vec::new();
         }
+        let share = job.spec.placement.merge_below;
+        let none_begins = balance.idle == 0 || !balance.is_below(share);
+        if none_begins && !remaining.any_merges() {
+            // Each trial has the right mode. This is asked whenever a host comes or goes, and there may be many trials.
+            return Vec::new();
+        }
         let mut trials: Vec<&Trial> =
             remaining.running().filter_map(|(trial, _)| job.trial(trial)).collect();
         trials.sort_by_key(|of| {
             (Reverse(of.merging.is_some()), Reverse(remaining.work_of(of.id)), of.id)
         });
         let more = to_u64(job.data.train.len()).saturating_sub(1);
-        let share = job.spec.placement.merge_below;
         let merges = trials.iter().map(|trial| {
             let share = if trial.merging.is_some() { share + share / 2 } else { share };
             let merges = balance.idle > 0 && more > 0 && balance.is_below(share);

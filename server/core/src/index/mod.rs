@@ -97,15 +97,13 @@ impl DerivedIndex {
     ) {
         if trial.is_running() && !trial.chain.is_done() {
             let work = estimates.work_left(job, trial);
-            let at_once = match trial.merging {
-                None => 1,
-                Some(_) => u64::saturating_from(trial.hops_in_flight() + 1),
-            };
+            let merges = trial.merging.is_some();
+            let at_once = if merges { u64::saturating_from(trial.hops_in_flight() + 1) } else { 1 };
             let of_job = self.remaining.entry(job).or_insert_with(|| {
                 self.version += 1;
                 RemainingWorkIndex::default()
             });
-            of_job.set(trial.id, RemainingWork { work, at_once }, trial.is_runnable(), now);
+            of_job.set(trial.id, RemainingWork { work, at_once, merges }, trial.is_runnable(), now);
         } else {
             self.remove(job, trial.id);
         }

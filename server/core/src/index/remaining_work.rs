@@ -18,6 +18,8 @@ pub(crate) struct RemainingWorkIndex {
     by_trial: BTreeMap<TrialId, (RemainingWork, Option<UnixMillis>)>,
     /// The remaining work of all of them together.
     total: u64,
+    /// How many of them merge results.
+    merging: usize,
 }
 
 /// The remaining work of a trial.
@@ -27,6 +29,8 @@ pub(crate) struct RemainingWork {
     pub(crate) work: u64,
     /// Hops of it that would run at once with one more host. The trial is ranked by this part of its work.
     pub(crate) at_once: u64,
+    /// The trial merges results.
+    pub(crate) merges: bool,
 }
 
 impl RemainingWork {
@@ -56,6 +60,7 @@ impl RemainingWorkIndex {
         self.by_trial.insert(trial, (left, since));
         self.running.insert((Reverse(work), trial));
         self.total = self.total.saturating_add(left.work);
+        self.merging += usize::from(left.merges);
         if let Some(since) = since {
             self.open.insert((Reverse(work), trial), since);
         }
@@ -67,6 +72,7 @@ impl RemainingWorkIndex {
         self.running.remove(&(Reverse(left.rank()), trial));
         self.open.remove(&(Reverse(left.rank()), trial));
         self.total = self.total.saturating_sub(left.work);
+        self.merging -= usize::from(left.merges);
         since
     }
 
@@ -84,6 +90,12 @@ impl RemainingWorkIndex {
     #[must_use]
     pub(crate) fn count(&self) -> usize {
         self.by_trial.len()
+    }
+
+    /// Does a running trial merge results?
+    #[must_use]
+    pub(crate) fn any_merges(&self) -> bool {
+        self.merging > 0
     }
 
     /// The remaining work of a running trial, in microseconds at the reference speed.
@@ -117,24 +129,28 @@ mod tests {
 
     #[test]
     fn trials_stand_by_what_they_have_left() {
-        let (mut ranks, now) = (RemainingWorkIndex::default(), UnixMillis(5));
-        let left = |work| RemainingWork { work, at_once: 1 };
-        ranks.set(TrialId(2), left(50), true, now);
-        ranks.set(TrialId(1), left(50), true, now);
-        ranks.set(TrialId(0), left(90), false, now);
+        let (mut index, now) = (RemainingWorkIndex::default(), UnixMillis(5));
+        let left = |work| RemainingWork { work, at_once: 1, merges: false };
+        index.set(TrialId(2), left(50), true, now);
+        index.set(TrialId(1), left(50), true, now);
+        index.set(TrialId(0), left(90), false, now);
         let open = [(TrialId(1), 50, now), (TrialId(2), 50, now)];
-        assert_eq!(ranks.open().collect::<Vec<_>>(), open);
-        assert_eq!((ranks.longest(), ranks.total()), (90, 190));
-        ranks.set(TrialId(0), left(40), true, UnixMillis(7));
-        ranks.set(TrialId(0), left(30), true, UnixMillis(9));
-        assert_eq!(ranks.open().map(|(trial, ..)| trial.0).collect::<Vec<_>>(), [1, 2, 0]);
+        assert_eq!(index.open().collect::<Vec<_>>(), open);
+        assert_eq!((index.longest(), index.total()), (90, 190));
+        index.set(TrialId(0), left(40), true, UnixMillis(7));
+        index.set(TrialId(0), left(30), true, UnixMillis(9));
+        assert_eq!(index.open().map(|(trial, ..)| trial.0).collect::<Vec<_>>(), [1, 2, 0]);
         let last = (TrialId(0), 30, UnixMillis(7));
-        assert_eq!(ranks.open().last(), Some(last), "it is open all the time");
-        assert_eq!(ranks.remove(TrialId(1)), Some(now));
-        assert_eq!(ranks.remove(TrialId(1)), None);
-        assert_eq!((ranks.longest(), ranks.total()), (50, 80));
-        ranks.set(TrialId(0), RemainingWork { work: 30, at_once: 3 }, true, now);
+        assert_eq!(index.open().last(), Some(last), "it is open all the time");
+        assert_eq!(index.remove(TrialId(1)), Some(now));
+        assert_eq!(index.remove(TrialId(1)), None);
+        assert_eq!((index.longest(), index.total()), (50, 80));
+        let merging = RemainingWork { work: 30, at_once: 3, merges: true };
+        index.set(TrialId(0), merging, true, now);
         let last = (TrialId(0), 10, UnixMillis(7));
-        assert_eq!((ranks.open().last(), ranks.total()), (Some(last), 80));
+        assert_eq!((index.open().last(), index.total()), (Some(last), 80));
+        assert!(index.any_merges());
+        index.remove(TrialId(0));
+        assert!(!index.any_merges());
     }
 }
