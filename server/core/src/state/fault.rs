@@ -5,7 +5,7 @@ use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, LeaseId, TrialId},
 };
-use sojourn_workgen::ChainError;
+use sojourn_workgen::{ChainError, SearchError};
 
 /// An event that doesn't fit the state. The state is as it was before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,6 +68,14 @@ pub enum FoldFault {
     /// The result was merged, and its trial's results aren't.
     #[error("the result of lease {0} was merged, but its trial trains in hop order")]
     NotMerging(LeaseId),
+    /// The spec of a submitted job describes no trials.
+    #[error("the spec of job {job} describes no trials")]
+    InvalidSpec {
+        /// The job.
+        job: JobId,
+        /// Why it doesn't.
+        source: SearchError,
+    },
     /// The trained part isn't what comes next in its trial's chain.
     #[error("the trained part isn't what comes next")]
     Chain(#[source] ChainError),

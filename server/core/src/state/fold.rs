@@ -138,7 +138,7 @@ impl State {
             Event::Unverified { lease } => self.unverified(*lease)?,
             Event::JobSubmitted { job, spec, data, key, nonce, at_end } => {
                 let (spec, data) = (spec.as_ref().clone(), data.as_ref().clone());
-                let new = Job::new(*job, spec, data, *key, *at_end, at);
+                let new = Job::new(*job, spec, data, *key, *at_end, at)?;
                 for blob in new.blobs() {
                     self.blobs.known(&blob.sha256)?;
                 }

@@ -93,7 +93,10 @@ pub struct Counters {
 }
 
 impl Job {
-    /// A new job. `spec` has been checked: its space isn't empty and its models fit the data.
+    /// A new job. Its models fit the data: that was checked when it was submitted.
+    ///
+    /// # Errors
+    /// [`FoldFault::InvalidSpec`] where its search has no trials.
     pub(crate) fn new(
         id: JobId,
         spec: JobSpec,
@@ -101,8 +104,9 @@ impl Job {
         key: Digest,
         at_end: AtEnd,
         at: UnixMillis,
-    ) -> Self {
-        let trials = sojourn_workgen::trials(&spec).unwrap_or_default();
+    ) -> Result<Self, FoldFault> {
+        let trials = sojourn_workgen::trials(&spec);
+        let trials = trials.map_err(|source| FoldFault::InvalidSpec { job: id, source })?;
         let trials: Vec<Trial> = (0u32..)
             .zip(trials)
             .map(|(n, trial)| new_trial(&spec, &data, TrialId(n), trial))
@@ -110,7 +114,7 @@ impl Job {
         let visits = to_u64(trials.len()) * u64::from(spec.training.epochs);
         let load = vec![visits; data.train.len()];
         let counters = Counters::default();
-        Self {
+        Ok(Self {
             id,
             spec,
             data,
@@ -126,7 +130,7 @@ impl Job {
             hosts: BTreeMap::new(),
             load,
             counters,
-        }
+        })
     }
 
     /// A trial by id.

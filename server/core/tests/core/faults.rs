@@ -14,7 +14,7 @@ use sojourn_protocol::{
     unit::{Flush, Lease},
     view::MergeRecord,
 };
-use sojourn_workgen::ChainError;
+use sojourn_workgen::{ChainError, SearchError};
 
 const NO_JOB: JobId = JobId(99);
 const NO_TRIAL: TrialId = TrialId(9);
@@ -248,6 +248,19 @@ fn a_blob_that_the_store_has_not_is_named() {
     let first = state.jobs[&JOB].blobs().next().unwrap().sha256;
     let empty = Core::new(*Bench::new().core.config());
     assert_eq!(fault(empty.state(), submitted(&state)), FoldFault::UnknownBlob(first));
+}
+
+#[test]
+fn a_job_whose_spec_describes_no_trials_is_refused() {
+    let (state, ..) = reported();
+    let known = &state.jobs[&JOB];
+    let mut spec = Box::new(known.spec.clone());
+    spec.models.clear();
+    let (data, at_end) = (Box::new(known.data.clone()), known.at_end);
+    let (job, key) = (JobId(2), Digest::of(b"without models"));
+    let submitted = Event::JobSubmitted { job, spec, data, key, nonce: None, at_end };
+    let source = SearchError::Empty { dimension: "model".into() };
+    assert_eq!(fault(&state, submitted), FoldFault::InvalidSpec { job, source });
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn job() -> Job {
         test: Vec::new(),
     };
     let spec = jobfile::parse(text).unwrap();
-    Job::new(JOB, spec, data, Digest::of(b"k"), crate::AtEnd::Nothing, UnixMillis(0))
+    Job::new(JOB, spec, data, Digest::of(b"k"), crate::AtEnd::Nothing, UnixMillis(0)).unwrap()
 }
 
 fn place(host: u64, flops: f64) -> DeviceKey<'static> {
