@@ -6,16 +6,13 @@
 use sojourn_protocol::{
     digest::Digest,
     ids::HostId,
-    quantity::mul_div,
+    quantity::{Speed, mul_div},
     time::{Millis, UnixMillis},
 };
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
 };
-
-/// The reference speed: a device of twice the speed takes half of the time.
-pub(crate) const SPEED_ONE: u64 = 1 << 16;
 
 /// The slots of one device of a host in contact.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +23,7 @@ pub(crate) struct DevicePool {
     pub(crate) slots: u32,
     /// The numeric class of each.
     pub(crate) class: Digest,
-    /// How fast each is, relative to [`SPEED_ONE`].
+    /// How fast each is, relative to [`Speed::REFERENCE`].
     pub(crate) speed: u64,
 }
 
@@ -214,7 +211,7 @@ fn capacity(pools: &[DevicePool]) -> u64 {
 /// Microseconds that work takes at a speed.
 #[must_use]
 pub(crate) fn training_time(work: u64, speed: u64) -> u64 {
-    mul_div(work, SPEED_ONE, speed.max(1))
+    mul_div(work, Speed::REFERENCE.0, speed.max(1))
 }
 
 /// When to check a host that was heard of at `seen_at`.
@@ -247,6 +244,6 @@ mod tests {
         assert_eq!((fleet.capacity(), fleet.next_check()), (40, Some(UnixMillis(90))));
         assert!(fleet.set(HostId(2), Vec::new(), UnixMillis(0)), "no slots: gone");
         assert_eq!((fleet.capacity(), fleet.fastest(None), fleet.version()), (0, 0, 4));
-        assert_eq!(training_time(1_000, 2 * SPEED_ONE), 500);
+        assert_eq!(training_time(1_000, 2 * Speed::REFERENCE.0), 500);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Hosts,
-    fleet::{DevicePool, SPEED_ONE, next_presence_check},
+    fleet::{DevicePool, next_presence_check},
     session::DeviceSlots,
 };
 use crate::{
@@ -17,13 +17,15 @@ use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
     ids::{HostId, LeaseId},
-    quantity::SaturatingFrom as _,
+    quantity::{Speed, mul_div},
     time::UnixMillis,
 };
 use std::collections::BTreeSet;
 
 /// Characters of a host's name that are kept.
 const MAX_NAME_CHARS: usize = 80;
+/// The fastest that a device counts as, relative to [`Speed::REFERENCE`].
+const MAX_SPEED: u64 = 1 << 44;
 
 /// Enrolment, presence and cool-downs of hosts.
 pub(crate) struct HostHandler<'a> {
@@ -138,10 +140,9 @@ impl HostHandler<'_> {
 /// The speed of a device of this pace. A host that breaks deadlines counts as slower by the share of those that it breaks:
 /// as often its units are done again.
 pub(crate) fn reliable_speed(pace: u64, reliability: u64) -> u64 {
-    (speed_of(pace).saturating_mul(reliability) / 1000).max(1)
+    mul_div(speed_of(pace), reliability, 1000).max(1)
 }
 
 fn speed_of(pace: u64) -> u64 {
-    let speed = u128::from(PACE_ONE) * u128::from(SPEED_ONE) / u128::from(pace.max(1));
-    u64::saturating_from(speed).clamp(1, 1 << 44)
+    mul_div(PACE_ONE, Speed::REFERENCE.0, pace.max(1)).clamp(1, MAX_SPEED)
 }
