@@ -4,7 +4,7 @@
 //! through restarts, and at each server of a list in turn. All other calls are made once at each server; the caller
 //! comes again.
 
-use crate::queue::{Fault, Made, Offer, Queue, QueueError, Work};
+use crate::queue::{Fault, NewVersion, Offer, Queue, QueueError, Work};
 use serde::{Serialize, de::DeserializeOwned};
 use sojourn_http::{Backoff, CallError, Get, HttpClient, Post, RetryPolicy};
 use sojourn_protocol::{
@@ -15,7 +15,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, Retry, error_chain},
     ids::{ClaimId, LeaseId},
-    ranges::{LeadAnswer, LeadRequest, MadeRequest},
+    ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
     time::Millis,
 };
 use std::{future::Future, time::Duration};
@@ -198,7 +198,7 @@ impl Queue for HttpQueue {
         self.runtime.block_on(renew).map(|OfferAnswer { offer }| offer)
     }
 
-    fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
+    fn assimilated(&self, lease: LeaseId, made: NewVersion) -> Result<Offer, QueueError> {
         self.offer(lease, "assimilated", &made)
     }
 
@@ -217,7 +217,7 @@ impl Queue for HttpQueue {
         self.runtime.block_on(self.unless_stopping(lead)).map_err(|error| queue_error(&error))
     }
 
-    fn range_made(&self, lease: LeaseId, made: &MadeRequest) -> Result<Offer, QueueError> {
+    fn range_made(&self, lease: LeaseId, made: &RangeResultRequest) -> Result<Offer, QueueError> {
         let path = format!("v1/assimilations/{lease}/range");
         let made = self.post(&path, made, CALL_TIMEOUT);
         let answer = self.runtime.block_on(made).map_err(|error| queue_error(&error));

@@ -65,7 +65,7 @@ pub use canary::{Contents, LossError, Losses, Trainer};
 pub use http_queue::{HttpQueue, HttpQueueError};
 pub use pipeline::{Assimilator, DEFAULT_SPLIT_OVER, Outcome, Step};
 pub use process::{ProcessConfig, ProcessError, run};
-pub use queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit, Work};
+pub use queue::{Fault, Merged, NewVersion, Offer, Queue, QueueError, Unit, Work};
 pub use spool_source::SpooledOrStaged;
 pub use thread_pool::Workers;
 pub use upload_source::{SourceError, StagedUploads, UploadSource};

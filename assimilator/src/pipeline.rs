@@ -3,7 +3,7 @@
 use crate::{
     canary::Losses,
     merge::{MergedVersion, VersionError, VersionMerger},
-    queue::{Fault, Made, Merged, Offer, Queue, QueueError, Unit, Work},
+    queue::{Fault, Merged, NewVersion, Offer, Queue, QueueError, Unit, Work},
     range_leader::{Indexes, Leader},
     range_worker::{RangeWorker, RangedMerge},
     renewal::while_renewing,
@@ -15,7 +15,7 @@ use sojourn_codec::ranges::{Index, MAX_PIECE_BYTES};
 use sojourn_model::{CheckpointLayout, Lineage};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    ranges::{MadeRequest, RangeDone, RangeWork},
+    ranges::{RangeDone, RangeResultRequest, RangeWork},
     unit::Merge,
 };
 use sojourn_rules::{Checked, MergeError, Next, Refusal, replace, screen};
@@ -155,7 +155,8 @@ impl<Q: Queue> Assimilator<Q> {
                 return Step::Failed;
             }
         };
-        let made = MadeRequest { claim: work.unit.claim, done: RangeDone { range, made } };
+        let made =
+            RangeResultRequest { claim: work.unit.claim, done: RangeDone { range, result: made } };
         match self.queue.range_made(lease, &made) {
             Ok(offer) => {
                 tracing::debug!(lease = lease.0, range, ?offer, "range done");
@@ -205,7 +206,7 @@ impl<Q: Queue> Assimilator<Q> {
         let Next { version, checkpoint } = next;
         // Held until the offer is answered: a deletion in between would leave a version without bytes.
         let _hold = self.runtime.block_on(self.blobs.hold(checkpoint.sha256));
-        let made = Made { version, checkpoint, merged: None };
+        let made = NewVersion { version, checkpoint, merged: None };
         self.publish_and_offer(unit, made, || {
             let copied = self.uploads.publish(unit.lease, &upload);
             copied
@@ -291,7 +292,7 @@ impl<Q: Queue> Assimilator<Q> {
     fn publish_and_offer(
         &self,
         unit: &Unit,
-        made: Made,
+        made: NewVersion,
         publish: impl Fn() -> Result<(), BlobError>,
     ) -> Result<Outcome, PipelineError> {
         let mut remaining = MAX_OFFERS;
@@ -307,7 +308,7 @@ impl<Q: Queue> Assimilator<Q> {
         }
     }
 
-    fn offer(&self, unit: &Unit, made: Made) -> Result<Outcome, PipelineError> {
+    fn offer(&self, unit: &Unit, made: NewVersion) -> Result<Outcome, PipelineError> {
         match self.queue.assimilated(unit.lease, made)? {
             Offer::Taken => Ok(Outcome::Assimilated),
             Offer::Stale => Ok(Outcome::Stale),
@@ -351,9 +352,9 @@ impl<Q: Queue> Assimilator<Q> {
 }
 
 /// The offer of a merged version.
-fn offer_of(unit: &Unit, merge: &Merge, checkpoint: BlobRef, state: BlobRef) -> Made {
+fn offer_of(unit: &Unit, merge: &Merge, checkpoint: BlobRef, state: BlobRef) -> NewVersion {
     let merged = Merged { state, flush: merge.flush, in_flight: merge.in_flight };
-    Made { version: unit.version, checkpoint, merged: Some(merged) }
+    NewVersion { version: unit.version, checkpoint, merged: Some(merged) }
 }
 
 /// Screens an upload, and compares its position with the unit's.

@@ -3,10 +3,12 @@
 use sojourn_protocol::{
     digest::Digest,
     ids::{ClaimId, LeaseId},
-    ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeWork},
+    ranges::{LeadAnswer, LeadRequest, RangeResultRequest, RangeWork},
 };
 
-pub use sojourn_protocol::assimilation::{AssimilationUnit as Unit, Fault, Made, Merged, Offer};
+pub use sojourn_protocol::assimilation::{
+    AssimilationUnit as Unit, Fault, Merged, NewVersion, Offer,
+};
 
 /// The queue can't be reached, or can't decide now. The work comes again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +48,7 @@ pub trait Queue: Send + Sync + 'static {
     ///
     /// # Errors
     /// Where the queue doesn't answer.
-    fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError>;
+    fn assimilated(&self, lease: LeaseId, made: NewVersion) -> Result<Offer, QueueError>;
 
     /// Reports that the store has lost a blob that work needs; [`Offer::Stale`] where the server finds it.
     ///
@@ -67,14 +69,14 @@ pub trait Queue: Send + Sync + 'static {
     /// Where the queue doesn't answer.
     fn lead(&self, request: &LeadRequest) -> Result<LeadAnswer, QueueError> {
         let own = request.left.first().map(|left| left.range);
-        Ok(LeadAnswer { made: Vec::new(), own })
+        Ok(LeadAnswer { done: Vec::new(), own })
     }
 
     /// Reports a finished range of another process's merge. [`Offer::Stale`] where nobody waits for it any more.
     ///
     /// # Errors
     /// Where the queue doesn't answer.
-    fn range_made(&self, _: LeaseId, _: &MadeRequest) -> Result<Offer, QueueError> {
+    fn range_made(&self, _: LeaseId, _: &RangeResultRequest) -> Result<Offer, QueueError> {
         Ok(Offer::Stale)
     }
 }

@@ -21,7 +21,7 @@ use sojourn_codec::ranges::{Index, Piece};
 use sojourn_model::Lineage;
 use sojourn_protocol::{
     digest::{BlobRef, Digest, Hasher},
-    ranges::{LeadAnswer, LeadRequest, RangeDone, RangeLeft, RangeMade, RangeTask},
+    ranges::{LeadAnswer, LeadRequest, RangeDone, RangeLeft, RangeResult, RangeTask},
     time::Millis,
 };
 use sojourn_rules::{ByteSpan, Whole};
@@ -150,13 +150,13 @@ impl<Q: Queue> Leader<'_, Q> {
             let answer = self.queue.lead(&request).unwrap_or_else(|error| {
                 // No other process can help now: the leader goes on alone.
                 tracing::debug!(%error, "a merge can't be shared now");
-                LeadAnswer { made: Vec::new(), own: left.first().copied() }
+                LeadAnswer { done: Vec::new(), own: left.first().copied() }
             });
-            for RangeDone { range, made } in answer.made {
+            for RangeDone { range, result } in answer.done {
                 let at = usize::try_from(range).ok();
                 let done = at.and_then(|at| Some((at, spans.get(at)?))).and_then(|(at, span)| {
                     let blocks = self.ranged.merger.blocks(span);
-                    Some((at, output_of(made, (span, blocks), &task)?))
+                    Some((at, output_of(result, (span, blocks), &task)?))
                 });
                 if let Some((at, done)) = done.filter(|_| left.remove(&range)) {
                     on_done(at, done);
@@ -222,7 +222,7 @@ impl<Q: Queue> Leader<'_, Q> {
 
 /// The result of another process, if it fits the task.
 fn output_of(
-    made: RangeMade,
+    made: RangeResult,
     (span, blocks): (&ByteSpan, usize),
     task: &RangeTask,
 ) -> Option<RangeOutput> {
@@ -230,7 +230,7 @@ fn output_of(
         return None;
     }
     Some(match made {
-        RangeMade::Squares(bits) => {
+        RangeResult::Squares(bits) => {
             let squares: Vec<f64> = bits.into_iter().map(f64::from_bits).collect();
             // A sum that is no number would be blamed on the host: the leader computes it itself then.
             let are_squares = squares.iter().all(|square| square.is_finite() && *square >= 0.0);
@@ -239,7 +239,7 @@ fn output_of(
             }
             RangeOutput::Squares(squares)
         }
-        RangeMade::Merged { checkpoint, slots } => {
+        RangeResult::Merged { checkpoint, slots } => {
             let places = [&span.place].into_iter().chain(&span.slots);
             let pieces: Vec<_> = [checkpoint].into_iter().chain(slots).collect();
             let expected = places.map(|place| place.end - place.start);

@@ -18,7 +18,7 @@ use sojourn_model::{CheckpointLayout, Lineage, base_checkpoint};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     quantity::to_usize,
-    ranges::{RangeDecision, RangeMade, RangeTask, RangeWork, StoredPiece},
+    ranges::{RangeDecision, RangeResult, RangeTask, RangeWork, StoredPiece},
     unit::{Base, Merge},
 };
 use sojourn_rules::{Arrival, ByteSpan, Decision, Merger, Pieces};
@@ -99,7 +99,7 @@ impl RangeWorker {
         &self,
         work: &RangeWork,
         uploads: &dyn UploadSource,
-    ) -> Result<RangeMade, VersionError> {
+    ) -> Result<RangeResult, VersionError> {
         let RangeWork { unit, least, left, task } = work;
         let merge = unit.merge.as_ref().ok_or(VersionError::NoRange(left.range))?;
         let layout = CheckpointLayout::of(&unit.hop.context)?;
@@ -119,12 +119,12 @@ impl RangeWorker {
         }
         Ok(match self.merge_span(&ranged, span, task, &returned)? {
             RangeOutput::Squares(squares) => {
-                RangeMade::Squares(squares.into_iter().map(f64::to_bits).collect())
+                RangeResult::Squares(squares.into_iter().map(f64::to_bits).collect())
             }
             RangeOutput::Merged(stored) => {
                 let mut pieces = stored.into_iter().map(|stored| stored.piece);
                 let checkpoint = pieces.next().ok_or(VersionError::NoRange(left.range))?;
-                RangeMade::Merged { checkpoint, slots: pieces.collect() }
+                RangeResult::Merged { checkpoint, slots: pieces.collect() }
             }
         })
     }

@@ -85,8 +85,8 @@ pub const UPLOAD_PROGRESS: &str = "upload-progress";
 /// A feature: [`HeldState::Awaiting`].
 pub const AWAITING_SHARDS: &str = "awaiting-shards";
 
-/// A feature of servers: what a host says that it holds may name what a result that is on its way will be
-/// ([`Held::made`]). Then the trial's next unit may come before the result is there.
+/// A feature of servers: a host that holds a finished unit may name the checkpoint that it is about to upload
+/// ([`Held::result`]). Then the trial's next unit may come before the result is there.
 pub const PRODUCED_CHECKPOINTS: &str = "made-checkpoints";
 
 /// A feature: `PUT /v1/leases/{lease}/checkpoint/delta`.
@@ -138,17 +138,17 @@ pub struct Held {
     pub lease: LeaseId,
     /// How far it is.
     pub state: HeldState,
-    /// The checkpoint that its unit has made and that is on its way. Only for servers with the feature
+    /// The checkpoint that its unit has produced and that is being uploaded. Only for servers with the feature
     /// [`PRODUCED_CHECKPOINTS`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<BlobRef>,
+    #[serde(rename = "made", default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<BlobRef>,
 }
 
 impl Held {
     /// A held lease, of which there is no more to say.
     #[must_use]
     pub const fn new(lease: LeaseId, state: HeldState) -> Self {
-        Self { lease, state, made: None }
+        Self { lease, state, result: None }
     }
 }
 

@@ -56,7 +56,7 @@ pub struct RenewRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Made {
+pub struct NewVersion {
     /// The number of the version.
     pub version: Version,
     /// Its checkpoint.
@@ -66,7 +66,7 @@ pub struct Made {
     pub merged: Option<Merged>,
 }
 
-impl Made {
+impl NewVersion {
     /// The blobs that must be in the store.
     pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + use<> {
         std::iter::once(self.checkpoint).chain(self.merged.map(|merged| merged.state))

@@ -32,12 +32,12 @@ pub enum RangeTask {
 }
 
 impl RangeTask {
-    /// Is this what comes of such a task?
+    /// Is this a result of such a task?
     #[must_use]
-    pub const fn fits(&self, made: &RangeMade) -> bool {
+    pub const fn fits(&self, result: &RangeResult) -> bool {
         matches!(
-            (self, made),
-            (Self::Squares, RangeMade::Squares(_)) | (Self::Merge(_), RangeMade::Merged { .. })
+            (self, result),
+            (Self::Squares, RangeResult::Squares(_)) | (Self::Merge(_), RangeResult::Merged { .. })
         )
     }
 }
@@ -84,7 +84,7 @@ pub struct RangeLeft {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum RangeMade {
+pub enum RangeResult {
     /// The bits of the `f64` of each block's sum of squares, in the blocks' order.
     Squares(Vec<u64>),
     /// Stored pieces of the next version.
@@ -131,7 +131,8 @@ pub struct LeadRequest {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LeadAnswer {
     /// Ranges that were left and that others have done.
-    pub made: Vec<RangeDone>,
+    #[serde(rename = "made")]
+    pub done: Vec<RangeDone>,
     /// The number of a range for the leader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<u32>,
@@ -145,14 +146,15 @@ pub struct RangeDone {
     /// Its number.
     pub range: u32,
     /// The result.
-    pub made: RangeMade,
+    #[serde(rename = "made")]
+    pub result: RangeResult,
 }
 
 /// Somebody has done a range of another's merge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-pub struct MadeRequest {
+pub struct RangeResultRequest {
     /// The leader's claim.
     #[serde(rename = "taking")]
     pub claim: ClaimId,

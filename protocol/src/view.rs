@@ -85,9 +85,9 @@ pub struct JobView {
     pub leases_expired: u64,
     /// Leases revoked or given back.
     pub leases_returned: u64,
-    /// Second copies of running hops.
-    #[serde(default)]
-    pub copies: u64,
+    /// Speculative leases: second leases of running hops.
+    #[serde(rename = "copies", default)]
+    pub speculative_leases: u64,
     /// Results that came too late to be used.
     pub superseded: u64,
     /// Results that were refused.
@@ -234,9 +234,9 @@ pub struct TrialHistory {
     pub data: DataManifest,
     /// The numeric class of the hops, where one class made all of them.
     pub numeric_class: Option<Digest>,
-    /// The parameters that the trial started from, where they were given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given: Option<BlobRef>,
+    /// The parameters that the trial started from, where the job file names some.
+    #[serde(rename = "given", default, skip_serializing_if = "Option::is_none")]
+    pub initial_weights: Option<BlobRef>,
     /// How results were merged, where any was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<MergeSpec>,
@@ -248,7 +248,7 @@ impl TrialHistory {
     /// The base of version 1.
     #[must_use]
     pub fn first_base(&self) -> Base {
-        Base::first(seeds::initial_weights(self.job_seed, self.trial), self.given)
+        Base::first(seeds::initial_weights(self.job_seed, self.trial), self.initial_weights)
     }
 
     /// What a hop of the history was trained with.

@@ -9,11 +9,11 @@ use crate::{
 use sojourn_blobs::{BlobStore, Staging, Uploads};
 use sojourn_core::{self as core, Command, MergeOffer, Offered, Request, request};
 use sojourn_protocol::{
-    assimilation::{AssimilationUnit, Fault, Made, Merged, Offer},
+    assimilation::{AssimilationUnit, Fault, Merged, NewVersion, Offer},
     digest::Digest,
     error::ApiError,
     ids::{ClaimId, LeaseId},
-    ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeWork},
+    ranges::{LeadAnswer, LeadRequest, RangeResultRequest, RangeWork},
 };
 use std::{fmt, io, sync::Arc};
 
@@ -92,8 +92,8 @@ impl AssimilationHandle {
     ///
     /// # Errors
     /// The core's refusal, or [`sojourn_protocol::error::ErrorKind::Unavailable`].
-    pub async fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, ApiError> {
-        let Made { version, checkpoint, merged } = made;
+    pub async fn assimilated(&self, lease: LeaseId, made: NewVersion) -> Result<Offer, ApiError> {
+        let NewVersion { version, checkpoint, merged } = made;
         let merged =
             merged.map(|Merged { state, flush, in_flight }| MergeOffer { state, flush, in_flight });
         self.offer(request::OfferAssimilated { lease, version, checkpoint, merged }).await
@@ -128,7 +128,7 @@ impl AssimilationHandle {
 
     /// Takes what came of a range.
     #[must_use]
-    pub fn range_made(&self, lease: LeaseId, made: MadeRequest) -> Offer {
+    pub fn range_made(&self, lease: LeaseId, made: RangeResultRequest) -> Offer {
         self.assimilators.range_made(lease, made)
     }
 

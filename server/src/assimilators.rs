@@ -7,7 +7,7 @@ use sojourn_protocol::{
     assimilation::{AssimilatorView, Offer},
     ids::LeaseId,
     quantity::SaturatingFrom as _,
-    ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeWork},
+    ranges::{LeadAnswer, LeadRequest, RangeResultRequest, RangeWork},
     time::Millis,
 };
 use std::{
@@ -98,7 +98,7 @@ impl Assimilators {
                     threads.wake_all();
                 }
             }
-            let nothing = answer.made.is_empty() && answer.own.is_none();
+            let nothing = answer.done.is_empty() && answer.own.is_none();
             if !nothing || !matches!(timeout_at(until.into(), done.changed()).await, Ok(Ok(()))) {
                 return answer;
             }
@@ -111,7 +111,7 @@ impl Assimilators {
     }
 
     /// Takes the result of a range.
-    pub(crate) fn range_made(&self, lease: LeaseId, made: MadeRequest) -> Offer {
+    pub(crate) fn range_made(&self, lease: LeaseId, made: RangeResultRequest) -> Offer {
         self.range_merges.made(lease, made, Instant::now())
     }
 

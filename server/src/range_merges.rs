@@ -9,7 +9,8 @@ use sojourn_protocol::{
     assimilation::{AssimilationUnit, Offer},
     ids::LeaseId,
     ranges::{
-        LeadAnswer, LeadRequest, MadeRequest, RangeDone, RangeLeft, RangeMade, RangeTask, RangeWork,
+        LeadAnswer, LeadRequest, RangeDone, RangeLeft, RangeResult, RangeResultRequest, RangeTask,
+        RangeWork,
     },
 };
 use std::{
@@ -52,7 +53,7 @@ struct Posted {
 enum State {
     Waiting,
     Taken(Instant),
-    Made(RangeMade),
+    Done(RangeResult),
 }
 
 /// Whether a request added ranges for others.
@@ -85,7 +86,7 @@ impl RangeMerges {
                 (merge.unit.lease, merge.unit.claim) != (unit.lease, unit.claim)
             });
             let own = left.first().map(|left| left.range);
-            return (LeadAnswer { made: Vec::new(), own }, News::None);
+            return (LeadAnswer { done: Vec::new(), own }, News::None);
         }
         let goes_on = |merge: &RangeMerge| merge.unit.claim == unit.claim && merge.task == *task;
         if !known.is_some_and(goes_on) {
@@ -108,14 +109,14 @@ impl RangeMerges {
     }
 
     /// Takes the result of a range.
-    pub(crate) fn made(&self, lease: LeaseId, request: MadeRequest, now: Instant) -> Offer {
-        let MadeRequest { claim, done: RangeDone { range, made } } = request;
+    pub(crate) fn made(&self, lease: LeaseId, request: RangeResultRequest, now: Instant) -> Offer {
+        let RangeResultRequest { claim, done: RangeDone { range, result } } = request;
         let mut merges = self.all(now);
         let merge = merges.get_mut(&lease).filter(|merge| merge.unit.claim == claim);
-        let merge = merge.filter(|merge| merge.task.fits(&made));
+        let merge = merge.filter(|merge| merge.task.fits(&result));
         match merge.and_then(|merge| merge.ranges.get_mut(&range)) {
             Some(Posted { state: state @ (State::Waiting | State::Taken(_)), .. }) => {
-                *state = State::Made(made);
+                *state = State::Done(result);
                 drop(merges);
                 self.done.send_modify(|times| *times = times.wrapping_add(1));
                 Offer::Taken
@@ -146,14 +147,14 @@ impl RangeMerge {
             let waiting = || Posted { left: *left, state: State::Waiting };
             self.ranges.entry(left.range).or_insert_with(waiting);
         }
-        let made = self.ranges.extract_if(.., |_, posted| matches!(posted.state, State::Made(_)));
+        let made = self.ranges.extract_if(.., |_, posted| matches!(posted.state, State::Done(_)));
         let made = made.filter_map(|(range, posted)| match posted.state {
-            State::Made(made) => Some(RangeDone { range, made }),
+            State::Done(result) => Some(RangeDone { range, result }),
             State::Waiting | State::Taken(_) => None,
         });
         let made = made.collect();
         let news = if self.ranges.len() > before { News::Ranges } else { News::None };
-        (LeadAnswer { made, own: self.next(now, LEADER_TAKEOVER_TIMEOUT) }, news)
+        (LeadAnswer { done: made, own: self.next(now, LEADER_TAKEOVER_TIMEOUT) }, news)
     }
 
     /// Takes the first range without a worker, or else the one whose worker has been slow for longest.

@@ -63,15 +63,15 @@ fn request(claim: u64, task: RangeTask, left: &[u32]) -> LeadRequest {
     LeadRequest { unit: unit(claim), least: 7, task, left: left.collect(), wait: Millis(0) }
 }
 
-fn made(claim: u64, range: u32) -> MadeRequest {
-    let done = RangeDone { range, made: RangeMade::Squares(vec![u64::from(range)]) };
-    MadeRequest { claim: ClaimId(claim), done }
+fn made(claim: u64, range: u32) -> RangeResultRequest {
+    let done = RangeDone { range, result: RangeResult::Squares(vec![u64::from(range)]) };
+    RangeResultRequest { claim: ClaimId(claim), done }
 }
 
 /// What a leader of the first round gets: ranges that were made, and its own.
 fn leads(merges: &RangeMerges, left: &[u32], now: Instant) -> (Vec<u32>, Option<u32>) {
     let (answer, _) = merges.lead(&request(1, RangeTask::Squares, left), now);
-    (answer.made.iter().map(|done| done.range).collect(), answer.own)
+    (answer.done.iter().map(|done| done.range).collect(), answer.own)
 }
 
 fn taken(merges: &RangeMerges, now: Instant) -> Option<u32> {
@@ -83,7 +83,7 @@ fn each_range_has_one_worker() {
     let (merges, now) = (RangeMerges::default(), Instant::now());
     assert_eq!(merges.take(now), None);
     let (answer, news) = merges.lead(&request(1, RangeTask::Squares, &[0, 1, 2]), now);
-    assert_eq!((answer.own, answer.made.len(), news), (Some(0), 0, News::Ranges));
+    assert_eq!((answer.own, answer.done.len(), news), (Some(0), 0, News::Ranges));
     let work = merges.take(now).unwrap();
     assert_eq!((work.left.range, work.least, work.task), (1, 7, RangeTask::Squares));
     assert_eq!(taken(&merges, now), Some(2));
@@ -91,7 +91,7 @@ fn each_range_has_one_worker() {
     assert_eq!(merges.made(LEASE, made(1, 2), now), Offer::Taken);
     assert_eq!(merges.made(LEASE, made(1, 2), now), Offer::Stale, "it is done");
     let (answer, news) = merges.lead(&request(1, RangeTask::Squares, &[1, 2]), now);
-    assert_eq!(answer.made, [made(1, 2).done]);
+    assert_eq!(answer.done, [made(1, 2).done]);
     assert_eq!((answer.own, news), (None, News::None));
     assert_eq!(merges.made(LEASE, made(1, 1), now), Offer::Taken);
     // An answer that was lost on its way: what it said is left is done again.

@@ -55,7 +55,7 @@ impl<'a> Files<'a> {
             _ => None,
         };
         let mut files = Self::new(history, folder);
-        for blob in visited.chain(scaling).chain(history.given) {
+        for blob in visited.chain(scaling).chain(history.initial_weights) {
             if files.known.contains_key(&blob.sha256) {
                 continue;
             }

@@ -58,7 +58,7 @@ fn history(bases: &[Option<u32>]) -> TrialHistory {
             test: Vec::new(),
         },
         numeric_class: None,
-        given: None,
+        initial_weights: None,
         merge: None,
         hops: (1..).map(Version).zip(bases).map(|(version, base)| record(version, *base)).collect(),
     }

@@ -108,7 +108,7 @@ fn merged(course: &Course) -> (TrialHistory, Vec<Vec<u8>>, Vec<Vec<u8>>) {
             test: Vec::new(),
         },
         numeric_class: None,
-        given: None,
+        initial_weights: None,
         merge: Some(spec),
         hops,
     };

@@ -1,11 +1,11 @@
 //! The server's queue, as an assimilator's thread of the same process sees it.
 
-use sojourn_assimilator::{Fault, Made, Offer, Queue, QueueError, Work};
+use sojourn_assimilator::{Fault, NewVersion, Offer, Queue, QueueError, Work};
 use sojourn_protocol::{
     digest::Digest,
     error::ApiError,
     ids::{ClaimId, LeaseId},
-    ranges::{LeadAnswer, LeadRequest, MadeRequest},
+    ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
 };
 use sojourn_server::AssimilationHandle;
 use tokio::runtime::Handle;
@@ -41,7 +41,7 @@ impl Queue for CoreQueue {
         self.wait(self.server.renew(lease, claim))
     }
 
-    fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
+    fn assimilated(&self, lease: LeaseId, made: NewVersion) -> Result<Offer, QueueError> {
         self.wait(self.server.assimilated(lease, made))
     }
 
@@ -58,7 +58,7 @@ impl Queue for CoreQueue {
         Ok(self.runtime.block_on(self.server.lead(request)))
     }
 
-    fn range_made(&self, lease: LeaseId, made: &MadeRequest) -> Result<Offer, QueueError> {
+    fn range_made(&self, lease: LeaseId, made: &RangeResultRequest) -> Result<Offer, QueueError> {
         Ok(self.server.range_made(lease, made.clone()))
     }
 }

@@ -123,7 +123,7 @@ impl World {
                 former: Vec::new(),
                 data: data.clone(),
                 numeric_class: None,
-                given: None,
+                initial_weights: None,
                 merge: None,
                 hops: vec![HopRecord {
                     merged: None,
@@ -155,7 +155,7 @@ impl World {
             leases_live: 0,
             leases_expired: 1,
             leases_returned: 0,
-            copies: 0,
+            speculative_leases: 0,
             superseded: 1,
             rejected: 0,
             train_micros: 1_500_000,

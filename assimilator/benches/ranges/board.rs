@@ -3,13 +3,13 @@
 use crate::trial::{FIRST, hop, result, spec};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sojourn_assimilator::{
-    Assimilator, Fault, Made, Offer, Queue, QueueError, StagedUploads, Step, Unit, Work,
+    Assimilator, Fault, NewVersion, Offer, Queue, QueueError, StagedUploads, Step, Unit, Work,
 };
 use sojourn_blobs::{BlobStore, HashedBytes};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{ClaimId, LeaseId, Version},
-    ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeDone, RangeLeft, RangeWork},
+    ranges::{LeadAnswer, LeadRequest, RangeDone, RangeLeft, RangeResultRequest, RangeWork},
     report::{Sums, Trained},
     time::Millis,
     unit::{Base, Flush, Merge},
@@ -104,7 +104,7 @@ impl Queue for Seat {
         Ok(Offer::Taken)
     }
 
-    fn assimilated(&self, _: LeaseId, made: Made) -> Result<Offer, QueueError> {
+    fn assimilated(&self, _: LeaseId, made: NewVersion) -> Result<Offer, QueueError> {
         let mut inner = self.inner();
         let blob = Base::Checkpoint { version: made.version, blob: made.checkpoint };
         inner.versions.push((blob, made.merged.map(|merged| merged.state)));
@@ -140,13 +140,13 @@ impl Queue for Seat {
             let made = std::mem::take(&mut inner.made);
             let own = inner.waiting.pop_first().map(|(range, _)| range);
             if own.is_some() || !made.is_empty() {
-                return Ok(LeadAnswer { made, own });
+                return Ok(LeadAnswer { done: made, own });
             }
             inner = self.0.changed.wait(inner).unwrap();
         }
     }
 
-    fn range_made(&self, _: LeaseId, made: &MadeRequest) -> Result<Offer, QueueError> {
+    fn range_made(&self, _: LeaseId, made: &RangeResultRequest) -> Result<Offer, QueueError> {
         self.inner().made.push(made.done.clone());
         self.0.changed.notify_all();
         Ok(Offer::Taken)

@@ -9,7 +9,7 @@ use crate::{
     trial::{FIRST, hop, result},
 };
 use sojourn_assimilator::{
-    Assimilator, Fault, Made, Offer, Queue, QueueError, Unit, Work, Workers,
+    Assimilator, Fault, NewVersion, Offer, Queue, QueueError, Unit, Work, Workers,
 };
 use sojourn_blobs::{BlobStore, Encoding, UploadName, Uploads};
 use sojourn_protocol::{
@@ -122,7 +122,7 @@ impl Queue for Trial {
         Ok(Offer::Taken)
     }
 
-    fn assimilated(&self, _: LeaseId, made: Made) -> Result<Offer, QueueError> {
+    fn assimilated(&self, _: LeaseId, made: NewVersion) -> Result<Offer, QueueError> {
         let mut inner = self.inner();
         let state = made.merged.unwrap().state;
         inner.current = Base::Checkpoint { version: made.version, blob: made.checkpoint };

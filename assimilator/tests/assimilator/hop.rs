@@ -1,7 +1,7 @@
 //! Uploads that replace their trial's version.
 
 use crate::world::{LEASE, World, checkpoint, hop, is_held, with_first};
-use sojourn_assimilator::{Fault, Made, Offer, Outcome, QueueError, Step, Workers};
+use sojourn_assimilator::{Fault, NewVersion, Offer, Outcome, QueueError, Step, Workers};
 use sojourn_blobs::UploadName;
 use sojourn_protocol::{
     digest::BlobRef,
@@ -10,8 +10,8 @@ use sojourn_protocol::{
 };
 use std::sync::atomic::Ordering;
 
-const fn made(version: u32, checkpoint: BlobRef) -> Made {
-    Made { version: Version(version), checkpoint, merged: None }
+const fn made(version: u32, checkpoint: BlobRef) -> NewVersion {
+    NewVersion { version: Version(version), checkpoint, merged: None }
 }
 
 #[test]

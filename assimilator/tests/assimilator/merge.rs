@@ -2,7 +2,7 @@
 
 use crate::world::{LEASE, World, blob_of, checkpoint, hop, is_held, with_first};
 use sojourn_assimilator::{
-    Contents, Fault, LossError, Losses, Made, Merged, Offer, Outcome, QueueError, Step,
+    Contents, Fault, LossError, Losses, Merged, NewVersion, Offer, Outcome, QueueError, Step,
 };
 use sojourn_model::{CheckpointLayout, Lineage, initial_checkpoint, weights_parameters};
 use sojourn_protocol::{
@@ -86,8 +86,8 @@ impl Arriving {
         world.upload(&self.hop, &self.upload, Some(self.merge.clone()));
     }
 
-    fn made(&self) -> Made {
-        Made {
+    fn made(&self) -> NewVersion {
+        NewVersion {
             version: self.expected.version,
             checkpoint: blob_of(&self.expected.checkpoint),
             merged: Some(Merged {
@@ -100,7 +100,7 @@ impl Arriving {
 
     /// Its blobs, in the store's order.
     fn blobs(&self) -> Vec<BlobRef> {
-        let Made { checkpoint, merged, .. } = self.made();
+        let NewVersion { checkpoint, merged, .. } = self.made();
         let mut blobs = vec![checkpoint, merged.unwrap().state];
         blobs.sort_unstable();
         blobs

@@ -1,7 +1,7 @@
 //! Real uploads and blobs, a queue that remembers, and checkpoints of a small trial.
 
 use sojourn_assimilator::{
-    Assimilator, Fault, Made, Offer, Outcome, Queue, QueueError, Step, Unit, Work,
+    Assimilator, Fault, NewVersion, Offer, Outcome, Queue, QueueError, Step, Unit, Work,
 };
 use sojourn_blobs::{BlobStore, HashedBytes, UploadName, Uploads};
 use sojourn_model::{Lineage, initial_checkpoint};
@@ -29,7 +29,7 @@ use std::{
 };
 
 /// What reached the queue: a version, or a refusal.
-pub(crate) type Offered = Result<(LeaseId, Made), (Fault, String)>;
+pub(crate) type Offered = Result<(LeaseId, NewVersion), (Fault, String)>;
 
 pub(crate) const LEASE: LeaseId = LeaseId(5);
 
@@ -73,7 +73,7 @@ impl Queue for Remembers {
         Ok(Offer::Taken)
     }
 
-    fn assimilated(&self, lease: LeaseId, made: Made) -> Result<Offer, QueueError> {
+    fn assimilated(&self, lease: LeaseId, made: NewVersion) -> Result<Offer, QueueError> {
         let blobs = made.merged.map(|merged| merged.state).into_iter().chain([made.checkpoint]);
         self.held.lock().unwrap().extend(blobs.map(|blob| is_held(&self.blobs, blob.sha256)));
         self.offers.send(Ok((lease, made))).unwrap();

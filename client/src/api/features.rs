@@ -48,7 +48,7 @@ impl Features {
             _ => state,
         };
         let reduced = holding.iter().map(|held| Held {
-            made: held.made.filter(|_| self.produced_checkpoints),
+            result: held.result.filter(|_| self.produced_checkpoints),
             ..Held::new(held.lease, reduce(held.state))
         });
         reduced.collect()

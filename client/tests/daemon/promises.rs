@@ -19,7 +19,7 @@ fn made(world: &World) -> Option<BlobRef> {
     let asks = world.works.iter().flat_map(|ask| &ask.holding);
     let beats = world.heartbeats.iter().flat_map(|beat| &beat.holding);
     let mut held = asks.chain(beats).filter(|held| held.lease == LeaseId(1));
-    held.find_map(|held| held.made)
+    held.find_map(|held| held.result)
 }
 
 #[tokio::test]

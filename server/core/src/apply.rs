@@ -91,7 +91,7 @@ impl Core {
         if self.state.blobs.any_lost() {
             self.results().fail_lost_evaluations()?;
         }
-        if self.state.jobs.values().any(|job| job.open.has_checks()) {
+        if self.state.jobs.values().any(|job| job.open.has_verifications()) {
             self.results().close_unanswerable()?;
         }
         self.merge_modes().switch()?;

@@ -205,7 +205,7 @@ pub enum Event {
     },
     /// A host was given a unit on this base version, for its device of that name. `then`: the shards whose
     /// hops follow under the same lease, in order. `until`: the batch of the last shard before which it ends, where
-    /// that isn't the shard's end. `class`: the device's numeric class. `copy_of`: the live lease of the same unit
+    /// that isn't the shard's end. `class`: the device's numeric class. `speculative_for`: the live lease of the same unit
     /// beside which it is a second one.
     LeaseGranted {
         lease: LeaseId,
@@ -220,8 +220,8 @@ pub enum Event {
         base: Version,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Digest>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        copy_of: Option<LeaseId>,
+        #[serde(rename = "copy_of", default, skip_serializing_if = "Option::is_none")]
+        speculative_for: Option<LeaseId>,
         why: String,
     },
     /// A lease ended without a report.

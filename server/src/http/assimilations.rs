@@ -13,12 +13,12 @@ use actix_web::web;
 use sojourn_core::request;
 use sojourn_protocol::{
     assimilation::{
-        AssimilationsView, LostRequest, Made, Offer, OfferAnswer, RejectRequest, RenewRequest,
-        TakeAnswer, TakeRequest,
+        AssimilationsView, LostRequest, NewVersion, Offer, OfferAnswer, RejectRequest,
+        RenewRequest, TakeAnswer, TakeRequest,
     },
     error::{ApiError, ErrorKind},
     ids::LeaseId,
-    ranges::{LeadAnswer, LeadRequest, MadeRequest},
+    ranges::{LeadAnswer, LeadRequest, RangeResultRequest},
 };
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -87,7 +87,7 @@ pub(super) async fn lead(
     path = "/v1/assimilations/{lease}/range",
     operation_id = "rangeMade",
     params(("lease" = LeaseId, Path, description = "The unit's lease.")),
-    request_body = MadeRequest,
+    request_body = RangeResultRequest,
     responses((status = 200, description = "Whether anybody waits for it.", body = OfferAnswer)),
     security(("assimilator" = []))
 )]
@@ -95,7 +95,7 @@ pub(super) async fn range_made(
     app: App,
     _: Assimilator,
     lease: web::Path<LeaseId>,
-    request: web::Json<MadeRequest>,
+    request: web::Json<RangeResultRequest>,
 ) -> JsonResult<OfferAnswer> {
     let offer = app.assimilation.range_made(*lease, request.into_inner());
     Ok(web::Json(OfferAnswer { offer }))
@@ -126,7 +126,7 @@ pub(super) async fn renew(
     path = "/v1/assimilations/{lease}/assimilated",
     operation_id = "offerAssimilated",
     params(("lease" = LeaseId, Path, description = "The unit's lease.")),
-    request_body = Made,
+    request_body = NewVersion,
     responses((status = 200, description = "What became of the offer.", body = OfferAnswer)),
     security(("assimilator" = []))
 )]
@@ -134,14 +134,14 @@ pub(super) async fn assimilated(
     app: App,
     _: Assimilator,
     lease: web::Path<LeaseId>,
-    request: web::Json<Made>,
+    request: web::Json<NewVersion>,
 ) -> JsonResult<OfferAnswer> {
     // A task of its own: the holds last until the core has heard the offer, even if the client hangs up.
     let offered = actix_web::rt::spawn(offer_held(app, *lease, request.into_inner())).await;
     offered.map_err(|error| HttpError::fault(&error))?
 }
 
-async fn offer_held(app: App, lease: LeaseId, made: Made) -> JsonResult<OfferAnswer> {
+async fn offer_held(app: App, lease: LeaseId, made: NewVersion) -> JsonResult<OfferAnswer> {
     let blobs = app.blobs.store();
     let mut holds = Vec::new();
     // In the same order as assimilators of this process hold them.

@@ -19,7 +19,7 @@ impl LiveUploads {
         let state = core.state();
         let may_come = |past: &Past| match &past.state {
             PastState::Acknowledged(_) => true,
-            PastState::Lapsed(_) => state.is_wanted(&past.lease),
+            PastState::Closed(_) => state.is_wanted(&past.lease),
             PastState::Failed(_) | PastState::Ended(_) => false,
         };
         let past = state.past.iter().filter(|(_, past)| may_come(past));

@@ -8,13 +8,15 @@ use serde_json::json;
 use sojourn_protocol::{
     api::MissingAnswer,
     assimilation::{
-        AssimilationUnit, AssimilationsView, Fault, LostRequest, Made, Offer, OfferAnswer,
+        AssimilationUnit, AssimilationsView, Fault, LostRequest, NewVersion, Offer, OfferAnswer,
         RejectRequest, RenewRequest, TakeAnswer,
     },
     digest::Digest,
     error::ErrorKind,
     ids::Version,
-    ranges::{LeadAnswer, LeadRequest, MadeRequest, RangeDone, RangeLeft, RangeMade, RangeTask},
+    ranges::{
+        LeadAnswer, LeadRequest, RangeDone, RangeLeft, RangeResult, RangeResultRequest, RangeTask,
+    },
     report::{Report, ReportEnd},
     time::Millis,
     unit::Lease,
@@ -76,7 +78,7 @@ async fn a_unit_is_claimed_renewed_and_accepted_once_its_blob_is_stored() {
 
     let renew = RenewRequest { claim: unit.claim };
     assert_eq!(world.offer(&token, &unit, "renew", &renew).await, Offer::Taken);
-    let made = Made { version: unit.version, checkpoint: blob(&bytes), merged: None };
+    let made = NewVersion { version: unit.version, checkpoint: blob(&bytes), merged: None };
     assert_eq!(world.offer(&token, &unit, "assimilated", &made).await, Offer::Unpublished);
     world.publish(&bytes).await;
     assert_eq!(world.offer(&token, &unit, "assimilated", &made).await, Offer::Taken);
@@ -139,18 +141,18 @@ async fn a_merge_is_shared_by_ranges_with_other_assimilators() {
     let request = json!({ "name": "other", "wait": 20_000, "losses": false });
     let waiting = world.post("/v1/assimilations", &token, &request);
     let (answer, waiting) = tokio::join!(ask(vec![left(0), left(1)]), waiting);
-    assert_eq!((answer.own, answer.made), (Some(0), vec![]));
+    assert_eq!((answer.own, answer.done), (Some(0), vec![]));
     let TakeAnswer { unit: none, range } = waiting.json();
     let range = range.unwrap();
     assert_eq!((none, &range.unit, range.least), (None, &unit, 100));
     assert_eq!((range.left, range.task), (left(1), RangeTask::Squares));
 
     // The leader waits for it.
-    let done = RangeDone { range: 1, made: RangeMade::Squares(vec![1, 2]) };
-    let made = MadeRequest { claim: unit.claim, done: done.clone() };
+    let done = RangeDone { range: 1, result: RangeResult::Squares(vec![1, 2]) };
+    let made = RangeResultRequest { claim: unit.claim, done: done.clone() };
     let (answer, offer) =
         tokio::join!(ask(vec![left(1)]), world.offer(&token, &unit, "range", &made));
-    assert_eq!((answer.own, answer.made, offer), (None, vec![done], Offer::Taken));
+    assert_eq!((answer.own, answer.done, offer), (None, vec![done], Offer::Taken));
     assert_eq!(world.offer(&token, &unit, "range", &made).await, Offer::Stale);
 
     let other = format!("/v1/assimilations/{}/lead", unit.lease.0 + 1);

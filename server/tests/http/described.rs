@@ -59,9 +59,9 @@ fn parse(name: &str, example: Value) {
             ReleaseRequest, ReleaseAnswer, ReportAnswer, UploadState, MissingRequest, MissingAnswer,
             SubmitRequest, SubmitAnswer, EvaluateRequest, PauseRequest, ExtendRequest, PlacementRequest,
             RollbackRequest, RolledBack, CollectRequest, CollectAnswer, Health;
-        assimilation: TakeRequest, TakeAnswer, RenewRequest, Made, RejectRequest, LostRequest, OfferAnswer,
+        assimilation: TakeRequest, TakeAnswer, RenewRequest, NewVersion, RejectRequest, LostRequest, OfferAnswer,
             AssimilationsView;
-        ranges: LeadRequest, LeadAnswer, MadeRequest;
+        ranges: LeadRequest, LeadAnswer, RangeResultRequest;
         direct: DirectRequest, DirectAnswer;
         view: JobView, JobDetail, TrialView, TrialHistory, EventView, HostView, EvaluationView;
     };

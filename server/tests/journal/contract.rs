@@ -32,7 +32,7 @@ pub(crate) fn records(positions: std::ops::RangeInclusive<u64>) -> Vec<Record> {
                 },
                 base: Version(0),
                 class: None,
-                copy_of: None,
+                speculative_for: None,
                 why: "it is the first".to_owned(),
             },
             1 => Event::LeaseEnded { lease, end: LeaseEnd::Silent },

@@ -118,7 +118,7 @@ fn page(view: &JobView, goal: Goal, labels: &Labels, mut trials: Vec<TrialView>)
         view.leases_live,
         view.leases_expired,
         view.leases_returned,
-        view.copies,
+        view.speculative_leases,
         view.superseded,
         view.rejected
     ));

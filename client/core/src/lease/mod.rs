@@ -223,6 +223,6 @@ impl HeldLease {
             | LeaseState::Reporting(Reporting { result, .. }) => result.continues_from,
             _ => None,
         };
-        Some(Held { made, ..Held::new(self.id, state) })
+        Some(Held { result: made, ..Held::new(self.id, state) })
     }
 }

@@ -117,7 +117,7 @@ impl Dispatcher<'_> {
             until: assignment.until,
             base: assignment.base,
             class,
-            copy_of: assignment.copy_of,
+            speculative_for: assignment.speculative_for,
             granted_at,
         };
         match assignment.after {
@@ -136,7 +136,7 @@ impl Dispatcher<'_> {
         takes: u64,
         why: String,
     ) -> Result<Option<unit::Lease>, CoreFault> {
-        let (id, job, copy_of) = (lease.id, lease.unit.job(), lease.copy_of);
+        let (id, job, speculative_for) = (lease.id, lease.unit.job(), lease.speculative_for);
         let is_hop = matches!(lease.unit, UnitKey::Train { .. });
         let ledger = &mut self.leases.ledger;
         ledger.planner.pass_over_before(ledger.state, job);
@@ -149,12 +149,12 @@ impl Dispatcher<'_> {
             until: lease.until,
             base: lease.base,
             class: lease.class,
-            copy_of,
+            speculative_for,
             why,
         })?;
         if let Some(granted) = self.leases.ledger.state.leases.get(&id).cloned() {
             self.leases.expect_shards(&granted);
-            if copy_of.is_none() {
+            if speculative_for.is_none() {
                 self.follow_plan(&granted, planned);
             }
         }

@@ -125,7 +125,7 @@ pub(super) fn units_have_one_live_lease(state: &State) -> Result<(), Violation> 
     let one_too_many = |leases: &&Vec<&Lease>| match leases[..] {
         [_] => false,
         [first, second] => {
-            let copies = [first, second].iter().any(|lease| lease.copy_of.is_some());
+            let copies = [first, second].iter().any(|lease| lease.speculative_for.is_some());
             !copies || first.host == second.host || first.unit != second.unit
         }
         _ => true,

@@ -57,7 +57,7 @@ impl LeaseHandler<'_> {
             until: lease.until,
             base: lease.base,
             class: lease.class,
-            copy_of: None,
+            speculative_for: None,
             why,
         })?;
         let deadline = Deadline { sent_at, ..self.cost().new_deadline(id) };

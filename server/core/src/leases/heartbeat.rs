@@ -99,7 +99,7 @@ impl LeaseHandler<'_> {
                 if deadline.is_running() {
                     slots.running = slots.running.map(|running| running.saturating_sub(1));
                 }
-                deadline.produced = held.made;
+                deadline.produced = held.result;
                 if !deadline.finished {
                     deadline.finished = true;
                     deadline.due = now + self.cost().delivery_time(held.lease);
@@ -141,7 +141,7 @@ impl LeaseHandler<'_> {
     /// A lease that ran out may still bring a result. One that makes no progress hangs.
     fn watch_overrun(&mut self, held: &Held) {
         let past = self.ledger.state.past.get(&held.lease);
-        let ran_out = past.is_some_and(|past| matches!(past.state, PastState::Lapsed(_)));
+        let ran_out = past.is_some_and(|past| matches!(past.state, PastState::Closed(_)));
         if let (HeldState::Running { done, .. }, true) = (held.state, ran_out) {
             self.ledger.leases.watch_overrun(held.lease, done, self.ledger.clock.now());
         } else {
@@ -183,10 +183,10 @@ impl LeaseHandler<'_> {
         let Some(past) = state.past.get(&held.lease) else { return true };
         let is_useless = past.lease.host != host || !state.is_wanted(&past.lease);
         match &past.state {
-            PastState::Lapsed(LeaseEnd::Silent) => is_useless || self.is_hung(held.lease),
+            PastState::Closed(LeaseEnd::Silent) => is_useless || self.is_hung(held.lease),
             // A unit that hung is to be stopped. One that is trained may still be of use.
-            PastState::Lapsed(LeaseEnd::Overdue) => is_useless || !held.state.is_finished(),
-            PastState::Lapsed(LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) => true,
+            PastState::Closed(LeaseEnd::Overdue) => is_useless || !held.state.is_finished(),
+            PastState::Closed(LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) => true,
             PastState::Acknowledged(_) | PastState::Failed(_) | PastState::Ended(_) => {
                 past.lease.host != host
             }

@@ -44,7 +44,7 @@ impl Views<'_> {
             data: job.data.clone(),
             // Arithmetic that nothing pinned has no class.
             numeric_class: trial.class.filter(|_| !trial.mixed && job.spec.placement.reproducible),
-            given: trial.given,
+            initial_weights: trial.initial_weights,
             merge: trial
                 .history
                 .iter()
@@ -86,7 +86,7 @@ impl Views<'_> {
             leases_live: counters.leases_live,
             leases_expired: counters.leases_expired,
             leases_returned: counters.leases_returned,
-            copies: counters.copies,
+            speculative_leases: counters.speculative_leases,
             superseded: counters.superseded,
             rejected: counters.rejected,
             train_micros: counters.train_micros,

@@ -95,7 +95,7 @@ impl ResultHandler<'_> {
     fn was_upload_dropped(&self, lease: LeaseId) -> bool {
         let revoked = |past: &Past| {
             let end = &past.state;
-            matches!(end, PastState::Lapsed(LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }))
+            matches!(end, PastState::Closed(LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }))
         };
         self.ledger.leases.was_upload_dropped(lease)
             || self.ledger.state.past.get(&lease).is_some_and(revoked)

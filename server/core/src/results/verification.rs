@@ -18,7 +18,7 @@ use crate::{
     fault::CoreFault,
     hosts::DeviceRef,
     schedule::{Assignment, Eligibility, GrantReason, Scheduler},
-    state::{Check, Job, Lease, Trial, Trust},
+    state::{Job, Lease, PendingVerification, Trial, Trust},
 };
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId, TrialId},
@@ -44,7 +44,7 @@ impl ResultHandler<'_> {
         loop {
             let Some(known) = self.ledger.state.trial(job, trial) else { return Ok(()) };
             let Some(first) = known.awaiting.front().copied() else { return Ok(()) };
-            if known.check.is_some() {
+            if known.verification.is_some() {
                 return Ok(());
             }
             if known.verdict_of(first).is_some() || !self.is_to_verify(first) {
@@ -64,8 +64,10 @@ impl ResultHandler<'_> {
     pub(crate) fn result_arrived(&mut self, lease: &Lease) -> Result<(), CoreFault> {
         let (job, id) = (lease.unit.job(), lease.unit.trial());
         let Some(trial) = self.ledger.state.trial(job, id) else { return Ok(()) };
-        match trial.check_of(lease).cloned() {
-            Some(check) if check.results.contains_key(&lease.id) => self.judge(job, id, &check),
+        match trial.pending_verification_of(lease).cloned() {
+            Some(verification) if verification.results.contains_key(&lease.id) => {
+                self.judge(job, id, &verification)
+            }
             // It ends elsewhere, and says nothing of the result that is verified.
             Some(_) => self.supersede(lease.id),
             None if trial.awaiting.front() == Some(&lease.id) => self.process_next(job, id),
@@ -83,13 +85,13 @@ impl ResultHandler<'_> {
 
     /// Ends verifications for which there is no host left to ask.
     pub(crate) fn close_unanswerable(&mut self) -> Result<(), CoreFault> {
-        let checks = self.ledger.state.jobs.values().flat_map(|job| {
-            let trials = job.open.checks().filter_map(|trial| job.trial(trial));
-            let checks = trials.flat_map(Trial::open_checks);
-            checks.filter(|check| check.is_unanimous()).cloned()
+        let verifications = self.ledger.state.jobs.values().flat_map(|job| {
+            let trials = job.open.verifications().filter_map(|trial| job.trial(trial));
+            let verifications = trials.flat_map(Trial::incomplete_verifications);
+            verifications.filter(|verification| verification.is_unanimous()).cloned()
         });
-        let checks: Vec<Check> = checks.collect();
-        for Check { first, results, .. } in checks {
+        let verifications: Vec<PendingVerification> = verifications.collect();
+        for PendingVerification { first, results, .. } in verifications {
             let unit = self.ledger.state.lease(first).map(|lease| lease.unit);
             let Some(unit) = unit.filter(|_| !self.eligibility().has_verifier(first)) else {
                 continue;
@@ -111,8 +113,8 @@ impl ResultHandler<'_> {
         trial: TrialId,
     ) -> Result<(), CoreFault> {
         let Some(known) = self.ledger.state.trial(job, trial) else { return Ok(()) };
-        let checks: Vec<Check> = known.checks().cloned().collect();
-        for Check { unit, results, .. } in checks {
+        let verifications: Vec<PendingVerification> = known.verifications().cloned().collect();
+        for PendingVerification { unit, results, .. } in verifications {
             let live = self.ledger.state.live_leases_of(&unit);
             self.leases().revoke(live)?;
             results.into_keys().try_for_each(|lease| self.supersede(lease))?;
@@ -126,19 +128,24 @@ impl ResultHandler<'_> {
     }
 
     /// Ends a verification where a quorum of hosts came to the same result.
-    fn judge(&mut self, job: JobId, trial: TrialId, check: &Check) -> Result<(), CoreFault> {
+    fn judge(
+        &mut self,
+        job: JobId,
+        trial: TrialId,
+        verification: &PendingVerification,
+    ) -> Result<(), CoreFault> {
         let Some(known) = self.ledger.state.jobs.get(&job) else { return Ok(()) };
         let quorum = known.spec.placement.verify.map_or(Verify::QUORUM, |verify| verify.quorum);
         let quorum = to_usize(quorum);
-        let (alike, of) = check.most_alike();
+        let (alike, of) = verification.most_alike();
         if alike >= quorum {
-            let right = of.and_then(|of| check.results.get(&of));
+            let right = of.and_then(|of| verification.results.get(&of));
             let (confirmed, refuted): (Vec<_>, Vec<_>) =
-                check.results.iter().partition(|(_, digest)| Some(*digest) == right);
+                verification.results.iter().partition(|(_, digest)| Some(*digest) == right);
             let leases = |of: Vec<(&LeaseId, _)>| of.into_iter().map(|(lease, _)| *lease).collect();
             return self.conclude(leases(confirmed), leases(refuted));
         }
-        if check.results.len() >= quorum.saturating_add(MAX_EXTRA_RESULTS) {
+        if verification.results.len() >= quorum.saturating_add(MAX_EXTRA_RESULTS) {
             return self.fail_trial(job, trial, NOT_REPRODUCIBLE.into());
         }
         self.ledger.waiters.wake(Wake::All);
@@ -181,7 +188,7 @@ impl Eligibility<'_> {
         let unit = lease.unit;
         let Some(job) = self.state.jobs.get(&unit.job()) else { return false };
         let Some(trial) = job.trial(unit.trial()) else { return false };
-        let check = trial.check_of(lease);
+        let verification = trial.pending_verification_of(lease);
         let has_device = |host: HostId| {
             let session = self.hosts.session(host);
             let mut devices = session.into_iter().flat_map(|session| session.devices.values());
@@ -195,46 +202,53 @@ impl Eligibility<'_> {
                     && !self.hosts.is_cooling_down(host, self.now)
                     && self.state.admits_host(job, host)
                     && has_device(host)
-                    && check.is_none_or(|check| self.may_verify(check, host))
+                    && verification.is_none_or(|verification| self.may_verify(verification, host))
                     && !self.state.has_lost_trust(host)
             })
     }
 
     /// May the host try: it hasn't failed at it, or every other host that could be asked has failed as often?
-    fn may_try_again(&self, trial: &Trial, check: &Check, first: &Lease, host: HostId) -> bool {
+    fn may_try_again(
+        &self,
+        trial: &Trial,
+        verification: &PendingVerification,
+        first: &Lease,
+        host: HostId,
+    ) -> bool {
         let failures = trial.hop_failures();
         let count = |host: &HostId| failures.get(host).map_or(0, |failed| failed.count);
         let own = count(&host);
         let mut others = self.live_hosts(first.class).filter(|other| {
             *other != host
                 && !self.hosts.is_cooling_down(*other, self.now)
-                && self.may_verify(check, *other)
+                && self.may_verify(verification, *other)
         });
         own == 0 || others.all(|other| count(&other) >= own)
     }
 
     /// May the host be asked: it hasn't given its result yet, and is trusted?
-    pub(crate) fn may_verify(&self, check: &Check, host: HostId) -> bool {
+    pub(crate) fn may_verify(&self, verification: &PendingVerification, host: HostId) -> bool {
         let has_said = |lease: &LeaseId| self.state.lease(*lease).is_some_and(|of| of.host == host);
-        !check.results.keys().any(has_said) && !self.state.has_lost_trust(host)
+        !verification.results.keys().any(has_said) && !self.state.has_lost_trust(host)
     }
 }
 
 impl Scheduler<'_> {
     /// The verification that a device could do for a job.
-    pub(crate) fn check_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<Assignment> {
-        let trials = job.open.checks().filter_map(|trial| job.trial(trial));
-        let mut checks =
-            trials.flat_map(|trial| trial.open_checks().map(move |check| (trial, check)));
-        checks.find_map(|(trial, check)| {
-            let first = self.state.lease(check.first)?;
+    pub(crate) fn verification_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<Assignment> {
+        let trials = job.open.verifications().filter_map(|trial| job.trial(trial));
+        let mut verifications = trials.flat_map(|trial| {
+            trial.incomplete_verifications().map(move |verification| (trial, verification))
+        });
+        verifications.find_map(|(trial, verification)| {
+            let first = self.state.lease(verification.first)?;
             let fits = !at.ahead
                 && first.class == Some(at.class())
-                && self.may_verify(check, at.host)
+                && self.may_verify(verification, at.host)
                 && !trial.blobs().any(|blob| self.state.blobs.is_lost(&blob))
-                && self.may_try_again(trial, check, first, at.host)
+                && self.may_try_again(trial, verification, first, at.host)
                 && self.fits_memory(at.slots, trial);
-            fits.then(|| verification(check, first))
+            fits.then(|| verification_of(verification, first))
         })
     }
 }
@@ -251,17 +265,17 @@ fn rate(verify: Verify, trust: Trust) -> u32 {
 }
 
 /// The unit of a result that is verified, as far as that came.
-fn verification(check: &Check, first: &Arc<Lease>) -> Assignment {
-    let reached = first.then.iter().position(|shard| *shard == check.end.shard);
+fn verification_of(verification: &PendingVerification, first: &Arc<Lease>) -> Assignment {
+    let reached = first.then.iter().position(|shard| *shard == verification.end.shard);
     let then = first.then.iter().take(reached.map_or(0, |at| at + 1)).copied().collect();
     Assignment {
-        unit: check.unit,
+        unit: verification.unit,
         then,
-        until: Some(check.end.batch),
+        until: Some(verification.end.batch),
         base: first.base,
-        copy_of: None,
+        speculative_for: None,
         after: None,
-        why: GrantReason::Check(first.id),
+        why: GrantReason::Verification(first.id),
         planned: None,
     }
 }

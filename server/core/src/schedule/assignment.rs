@@ -16,7 +16,7 @@ pub(crate) struct Assignment {
     pub(crate) until: Option<u32>,
     pub(crate) base: Version,
     /// The live lease of the same unit beside which it is a speculative one.
-    pub(crate) copy_of: Option<LeaseId>,
+    pub(crate) speculative_for: Option<LeaseId>,
     /// The result that it goes on from, while that is uploaded: the lease is provisional.
     pub(crate) after: Option<ResultBefore>,
     pub(crate) why: GrantReason,

@@ -49,7 +49,7 @@ impl OpenEvaluation<'_> {
             base: self.version,
             why,
             planned: None,
-            copy_of: None,
+            speculative_for: None,
             after: None,
         }
     }

@@ -25,7 +25,7 @@ pub(crate) enum GrantReason {
     /// A second copy of a running hop.
     Speculation(Speculation),
     /// A result is checked: the host is to come to the same.
-    Check(LeaseId),
+    Verification(LeaseId),
     /// Somebody asked for this evaluation, outside the search.
     Requested(DataSplit),
 }
@@ -95,7 +95,7 @@ impl fmt::Display for GrantReason {
             }
             GrantReason::NoHop => write!(f, "evaluation: there is no hop for this place"),
             GrantReason::Speculation(speculation) => speculation.fmt(f),
-            GrantReason::Check(lease) => {
+            GrantReason::Verification(lease) => {
                 write!(
                     f,
                     "check of lease {lease}: another host of the class is to come to the same result"

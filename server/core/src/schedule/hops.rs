@@ -157,7 +157,16 @@ impl<'a> Scheduler<'a> {
         let why = GrantReason::Policy(choice.reason);
         let base = trial.version;
         let until = self.local_steps(candidates, trial, start);
-        Some(Assignment { unit, then, until, base, why, planned: None, copy_of: None, after: None })
+        Some(Assignment {
+            unit,
+            then,
+            until,
+            base,
+            why,
+            planned: None,
+            speculative_for: None,
+            after: None,
+        })
     }
 
     /// Where a hop ends whose result is merged, if not with its shard. With local steps in proportion to speed it ends

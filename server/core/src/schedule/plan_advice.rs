@@ -71,8 +71,9 @@ impl Scheduler<'_> {
                 });
                 let planned = Some(hop);
                 let base = if after.is_some() { trial.version.next() } else { trial.version };
-                let (until, copy_of) = (None, None);
-                let chosen = Assignment { unit, then, until, base, why, planned, copy_of, after };
+                let (until, speculative_for) = (None, None);
+                let chosen =
+                    Assignment { unit, then, until, base, why, planned, speculative_for, after };
                 Some(HopPick::Assign(Box::new(chosen)))
             }
             PlanAdvice::GoesOn => Some(HopPick::Nothing),

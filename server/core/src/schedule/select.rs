@@ -70,7 +70,7 @@ impl<'a> Scheduler<'a> {
             deferred.wait(micros);
             return None;
         }
-        if let Some(first) = self.check_for(job, at).or_else(|| self.backlog_for(job, at)) {
+        if let Some(first) = self.verification_for(job, at).or_else(|| self.backlog_for(job, at)) {
             return Some(first);
         }
         match self.hop_for(job, at, rng) {

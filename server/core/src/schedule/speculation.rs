@@ -247,7 +247,7 @@ impl Scheduler<'_> {
     /// May this lease's work be done twice, within the share of the job's work that may be?
     fn may_repeat(&self, job: &Job, all: u64, lease: &Lease) -> bool {
         let all = u128::from(all) * u128::from(self.config.most_copied);
-        let copied = job.counters.copied.saturating_add(job.work_of(lease));
+        let copied = job.counters.speculative_work.saturating_add(job.work_of(lease));
         u128::from(copied) * 100 <= all
     }
 
@@ -265,10 +265,10 @@ impl Scheduler<'_> {
 
     /// The idle device that should have the result first.
     fn best_target(&self, job: &Job, trial: &Trial, lease: &Lease) -> Option<SpeculationTarget> {
-        let check = trial.check_of(lease);
+        let verification = trial.pending_verification_of(lease);
         let idle = self.waiters.polls().fastest().filter(|host| {
             *host != lease.host
-                && check.is_none_or(|check| self.may_verify(check, *host))
+                && verification.is_none_or(|verification| self.may_verify(verification, *host))
                 && self.reliability(*host) >= 1000 - MAX_UNRELIABILITY
                 && !self.hosts.is_cooling_down(*host, self.now)
                 && self.state.admits_host(job, *host)
@@ -336,7 +336,7 @@ fn for_lease(lease: &Lease, running: RunningHop, straggler: Straggler) -> Assign
         base: lease.base,
         why: GrantReason::Speculation(speculation),
         planned: None,
-        copy_of: Some(lease.id),
+        speculative_for: Some(lease.id),
         after: None,
     }
 }

@@ -79,7 +79,7 @@ impl State {
                 until,
                 base,
                 class,
-                copy_of,
+                speculative_for,
                 why: _,
             } => {
                 self.granted(Lease {
@@ -91,7 +91,7 @@ impl State {
                     until: *until,
                     base: *base,
                     class: *class,
-                    copy_of: *copy_of,
+                    speculative_for: *speculative_for,
                     granted_at: at,
                 })?;
                 changes.push(Change::LeaseGranted(*lease));

@@ -85,11 +85,11 @@ pub struct Counters {
     pub rejected: u64,
     pub evaluations: u64,
     pub train_micros: u64,
-    #[serde(default)]
-    pub copies: u64,
+    #[serde(rename = "copies", default)]
+    pub speculative_leases: u64,
     /// Work that speculative leases repeat, as [`Job::work_of`] counts it.
-    #[serde(default)]
-    pub copied: u64,
+    #[serde(rename = "copied", default)]
+    pub speculative_work: u64,
 }
 
 impl Job {
@@ -361,7 +361,7 @@ fn new_trial(
         id,
         choices: trial.choices,
         initial_seed: seeds::initial_weights(spec.seed, id),
-        given: spec.initial_weights(trial.model),
+        initial_weights: spec.initial_weights(trial.model),
         checkpoint_bytes,
         flops_per_row,
         context: context.into(),
@@ -383,7 +383,7 @@ fn new_trial(
         failures: BTreeMap::new(),
         merging: (spec.placement.order == OrderChoice::Merge).then(|| Merging::new(&chain)),
         chain,
-        check: None,
+        verification: None,
         verdicts: BTreeMap::new(),
         kept: BTreeMap::new(),
         void_until: LeaseId(0),

@@ -33,8 +33,8 @@ pub struct Lease {
     /// That device's numeric class when it was granted.
     pub class: Option<Digest>,
     /// The lease of the same unit that this one duplicates, until that one is lost (speculative execution).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub copy_of: Option<LeaseId>,
+    #[serde(rename = "copy_of", default, skip_serializing_if = "Option::is_none")]
+    pub speculative_for: Option<LeaseId>,
     /// When it was granted.
     pub granted_at: UnixMillis,
 }
@@ -55,7 +55,8 @@ pub struct Past {
 #[serde(rename_all = "snake_case")]
 pub enum PastState {
     /// It ended without a report; a late one is still accepted.
-    Lapsed(LeaseEnd),
+    #[serde(rename = "lapsed")]
+    Closed(LeaseEnd),
     /// Its report is acknowledged; a trained hop waits to be assimilated.
     Acknowledged(Box<Outcome>),
     /// Its report ended in a trainer error (on the wire: rejected).
@@ -69,7 +70,7 @@ impl Past {
     #[must_use]
     pub fn report_state(&self) -> Option<ReportState> {
         match &self.state {
-            PastState::Lapsed(_) => None,
+            PastState::Closed(_) => None,
             PastState::Acknowledged(_) => Some(ReportState::Acknowledged),
             PastState::Failed(failure) => Some(ReportState::Ended(ReportEnd::Rejected {
                 reason: format!("trainer error: {}", failure.message),

@@ -18,10 +18,10 @@ impl State {
         let (live, _) = known.attempts_mut(&unit).ok_or(FoldFault::UnknownEvaluation(unit))?;
         live.insert(lease.id);
         known.counters.leases_live += 1;
-        if lease.copy_of.is_some() {
+        if lease.speculative_for.is_some() {
             let work = known.work_of(&lease);
-            known.counters.copies += 1;
-            known.counters.copied = known.counters.copied.saturating_add(work);
+            known.counters.speculative_leases += 1;
+            known.counters.speculative_work = known.counters.speculative_work.saturating_add(work);
         }
         known.add_host(lease.host);
         self.known_host_mut(lease.host)?.live.insert(lease.id);
@@ -91,7 +91,7 @@ impl State {
         let lease = Arc::clone(self.live(id)?);
         self.remove_live(&lease)?;
         if *end != LeaseEnd::Revoked {
-            self.free_copies_of(&lease)?;
+            self.free_speculative_leases_of(&lease)?;
         }
         let ran_out = matches!(end, LeaseEnd::Silent | LeaseEnd::Overdue);
         self.change_hop(&lease, at, |trial, hop| match ran_out {
@@ -106,7 +106,7 @@ impl State {
         }
         let forget_at = at + self.remember;
         self.past_order.insert((forget_at, id));
-        self.past.insert(id, Past { lease, state: PastState::Lapsed(end.clone()), forget_at });
+        self.past.insert(id, Past { lease, state: PastState::Closed(end.clone()), forget_at });
         let counters = &mut self.known_job_mut(job)?.counters;
         counters.leases_expired += u64::from(ran_out);
         counters.leases_returned += u64::from(!ran_out);
@@ -123,7 +123,7 @@ impl State {
         let is_live = self.leases.contains_key(&id);
         let lease = match self.past.get(&id) {
             _ if is_live => Arc::clone(self.live(id)?),
-            Some(past) if matches!(past.state, PastState::Lapsed(_)) => Arc::clone(&past.lease),
+            Some(past) if matches!(past.state, PastState::Closed(_)) => Arc::clone(&past.lease),
             Some(_) => return Err(FoldFault::NotLive(id)),
             None => return Err(FoldFault::UnknownLease(id)),
         };
@@ -155,23 +155,23 @@ impl State {
         at: UnixMillis,
     ) -> Result<(), FoldFault> {
         if let Outcome::Failed(_) = outcome {
-            return self.free_copies_of(lease);
+            return self.free_speculative_leases_of(lease);
         }
         self.known_host_mut(lease.host)?.reliability.keep(at);
         Ok(())
     }
 
     /// A lease came to nothing. A speculative lease of the same unit is no duplicate of it any more.
-    fn free_copies_of(&mut self, lost: &Lease) -> Result<(), FoldFault> {
+    fn free_speculative_leases_of(&mut self, lost: &Lease) -> Result<(), FoldFault> {
         let job = self.jobs.get_mut(&lost.unit.job());
         let job = job.ok_or(FoldFault::UnknownJob(lost.unit.job()))?;
         let live = job.live_of(&lost.unit).into_iter().flatten().copied();
         for id in live.collect::<Vec<LeaseId>>() {
             let lease = self.leases.get_mut(&id).ok_or(FoldFault::NotLive(id))?;
-            if lease.copy_of == Some(lost.id) {
-                Arc::make_mut(lease).copy_of = None;
+            if lease.speculative_for == Some(lost.id) {
+                Arc::make_mut(lease).speculative_for = None;
                 let work = job.work_of(lease);
-                job.counters.copied = job.counters.copied.saturating_sub(work);
+                job.counters.speculative_work = job.counters.speculative_work.saturating_sub(work);
             }
         }
         Ok(())

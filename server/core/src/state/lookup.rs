@@ -52,7 +52,7 @@ impl State {
         })?;
         match &past.state {
             PastState::Acknowledged(outcome) => Ok((&past.lease, outcome)),
-            PastState::Lapsed(_) | PastState::Failed(_) | PastState::Ended(_) => {
+            PastState::Closed(_) | PastState::Failed(_) | PastState::Ended(_) => {
                 Err(FoldFault::NotAcknowledged(lease))
             }
         }

@@ -11,7 +11,7 @@
 //! whose result waits. A shard is settled by its first result that is merged. While it drains nothing is handed out,
 //! but where nothing is out any more and the rule has something gathered: then one more hop, whose result uses that.
 
-use super::{Check, FailedBy, Lease, Trial};
+use super::{FailedBy, Lease, PendingVerification, Trial};
 use crate::event::{HopUnit, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -57,9 +57,9 @@ pub struct ShardUnit {
     pub late: BTreeSet<LeaseId>,
     /// Leases whose results wait to be merged, or checked.
     pub reported: BTreeSet<LeaseId>,
-    /// The check that its result waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub check: Option<Check>,
+    /// The verification that its result waits for.
+    #[serde(rename = "check", default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<PendingVerification>,
     /// Trainer errors, by host.
     pub failures: BTreeMap<HostId, FailedBy>,
 }
@@ -85,7 +85,7 @@ impl ShardUnit {
     /// Is one host at it, and nothing of it there yet but what is checked?
     #[must_use]
     pub(super) fn is_waited_for(&self) -> bool {
-        self.live.len() == 1 && (self.reported.is_empty() || self.check.is_some())
+        self.live.len() == 1 && (self.reported.is_empty() || self.verification.is_some())
     }
 
     fn is_forgotten(&self) -> bool {
@@ -233,7 +233,7 @@ impl Trial {
         let base = merging.bases.get(&lease.base)?;
         let of = match base.checkpoint {
             Some(blob) => Base::Checkpoint { version: lease.base, blob },
-            None => Base::first(self.initial_seed, self.given),
+            None => Base::first(self.initial_seed, self.initial_weights),
         };
         Some((of, base.step))
     }
@@ -323,10 +323,10 @@ impl Trial {
     /// A hop's lease is over: nothing of it is to come, or it was taken in.
     pub(super) fn hop_over(&mut self, hop: HopUnit, lease: &Lease) {
         self.awaiting.retain(|waiting| *waiting != lease.id);
-        if let Some(check) = self.check_mut(hop.shard) {
-            check.results.remove(&lease.id);
-            if check.results.is_empty() {
-                self.set_check(hop, None);
+        if let Some(verification) = self.verification_mut(hop.shard) {
+            verification.results.remove(&lease.id);
+            if verification.results.is_empty() {
+                self.set_verification(hop, None);
             }
         }
         if let Some(merging) = &mut self.merging {

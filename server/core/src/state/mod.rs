@@ -43,7 +43,7 @@ pub use requested_evaluation::{ExtraEnd, ExtraEvaluation, ExtraResult};
 pub use stop::Stopped;
 pub(crate) use trial::marks;
 pub use trial::{Best, FailedBy, PendingEvaluation, Trial, TrialEnd};
-pub use verification::{Check, Trust};
+pub use verification::{PendingVerification, Trust};
 
 use crate::event::JournalPosition;
 use serde::{Deserialize, Serialize};

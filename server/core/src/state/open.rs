@@ -13,7 +13,7 @@ pub struct Open {
     /// All of them.
     hops_in_all: usize,
     /// Trials with a result that one more host is to come to as well.
-    checks: BTreeSet<TrialId>,
+    verifications: BTreeSet<TrialId>,
     /// Evaluations that nobody has, oldest first.
     evaluations: BTreeSet<(Epoch, TrialId)>,
 }
@@ -48,10 +48,10 @@ impl Open {
             _ => self.hops.insert(trial.id, open),
         };
         self.hops_in_all = self.hops_in_all + open - before.unwrap_or(0);
-        if trial.open_checks().next().is_some() {
-            self.checks.insert(trial.id);
+        if trial.incomplete_verifications().next().is_some() {
+            self.verifications.insert(trial.id);
         } else {
-            self.checks.remove(&trial.id);
+            self.verifications.remove(&trial.id);
         }
     }
 
@@ -68,13 +68,13 @@ impl Open {
 
     /// Is there a trial of which a result could be checked now?
     #[must_use]
-    pub fn has_checks(&self) -> bool {
-        !self.checks.is_empty()
+    pub fn has_verifications(&self) -> bool {
+        !self.verifications.is_empty()
     }
 
     /// Trials of which a result could be checked now, in order.
-    pub fn checks(&self) -> impl Iterator<Item = TrialId> + '_ {
-        self.checks.iter().copied()
+    pub fn verifications(&self) -> impl Iterator<Item = TrialId> + '_ {
+        self.verifications.iter().copied()
     }
 
     /// Evaluations that could be granted now, oldest first.
@@ -85,6 +85,6 @@ impl Open {
     /// How many units these are.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.hops_in_all + self.checks.len() + self.evaluations.len()
+        self.hops_in_all + self.verifications.len() + self.evaluations.len()
     }
 }

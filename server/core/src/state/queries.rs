@@ -36,7 +36,7 @@ impl State {
         let unit = past.lease.unit;
         matches!(past.state, PastState::Acknowledged(_))
             && self.trial(unit.job(), unit.trial()).is_some_and(|trial| {
-                trial.awaiting.front() == Some(&lease) && trial.check.is_none()
+                trial.awaiting.front() == Some(&lease) && trial.verification.is_none()
             })
     }
 

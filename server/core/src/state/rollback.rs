@@ -59,7 +59,7 @@ impl Trial {
             (self.end, self.stopped) = (None, None);
         }
         self.failures.clear();
-        self.check = None;
+        self.verification = None;
         self.verdicts.clear();
         self.void_until = until;
     }

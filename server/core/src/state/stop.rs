@@ -35,7 +35,7 @@ impl Trial {
         self.evaluations.clear();
         self.failures.clear();
         self.merging = None;
-        self.check = None;
+        self.verification = None;
     }
 
     /// Ends it where an epoch's value is as good as the target.

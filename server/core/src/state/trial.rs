@@ -1,6 +1,6 @@
 //! One trial: its chain, its version, its evaluations, and the results that wait for it.
 
-use super::{Check, ExtraResult, Merging, RequestedEvaluation, Stopped};
+use super::{ExtraResult, Merging, PendingVerification, RequestedEvaluation, Stopped};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -32,8 +32,8 @@ pub struct Trial {
     /// Seed of the initial weights.
     pub initial_seed: u64,
     /// The initial weights, where the job file names some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given: Option<BlobRef>,
+    #[serde(rename = "given", default, skip_serializing_if = "Option::is_none")]
+    pub initial_weights: Option<BlobRef>,
     /// Exact bytes of its checkpoints.
     pub checkpoint_bytes: u64,
     /// Floating-point operations of one row, forward.
@@ -76,8 +76,8 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merging: Option<Merging>,
     /// In hop order: the verification that its next version waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub check: Option<Check>,
+    #[serde(rename = "check", default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<PendingVerification>,
     /// How the verification of waiting results ended.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub verdicts: BTreeMap<LeaseId, Verification>,
@@ -206,7 +206,7 @@ impl Trial {
     pub fn base(&self) -> Base {
         match self.checkpoint {
             Some(blob) => Base::Checkpoint { version: self.version, blob },
-            None => Base::first(self.initial_seed, self.given),
+            None => Base::first(self.initial_seed, self.initial_weights),
         }
     }
 

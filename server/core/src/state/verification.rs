@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// A verification under way. In hop order the trial waits for it; where results are merged, the shard does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Check {
+pub struct PendingVerification {
     /// The lease of the result that is verified.
     pub first: LeaseId,
     /// Its unit.
@@ -57,7 +57,7 @@ impl Trust {
     }
 }
 
-impl Check {
+impl PendingVerification {
     /// The largest number of equal results, and the first of their leases.
     #[must_use]
     pub fn most_alike(&self) -> (usize, Option<LeaseId>) {
@@ -84,29 +84,35 @@ impl Check {
 
 impl Trial {
     /// Its verifications under way: of its next hop, or of shards whose results are merged.
-    pub fn checks(&self) -> impl Iterator<Item = &Check> {
+    pub fn verifications(&self) -> impl Iterator<Item = &PendingVerification> {
         let merging = self.merging.iter().flat_map(|merging| merging.units.values());
-        self.check.iter().chain(merging.filter_map(|unit| unit.check.as_ref()))
+        self.verification.iter().chain(merging.filter_map(|unit| unit.verification.as_ref()))
     }
 
     /// The verification that a result of this lease would be part of.
     #[must_use]
-    pub fn check_of(&self, lease: &Lease) -> Option<&Check> {
-        self.checks().find(|check| check.unit == lease.unit)
+    pub fn pending_verification_of(&self, lease: &Lease) -> Option<&PendingVerification> {
+        self.verifications().find(|verification| verification.unit == lease.unit)
     }
 
-    pub(super) fn check_mut(&mut self, shard: ShardId) -> Option<&mut Check> {
+    pub(super) fn verification_mut(&mut self, shard: ShardId) -> Option<&mut PendingVerification> {
         match &mut self.merging {
-            None => self.check.as_mut(),
-            Some(merging) => merging.units.get_mut(&shard)?.check.as_mut(),
+            None => self.verification.as_mut(),
+            Some(merging) => merging.units.get_mut(&shard)?.verification.as_mut(),
         }
     }
 
     /// Begins the verification of a hop's result, or ends it.
-    pub(super) fn set_check(&mut self, hop: HopUnit, check: Option<Check>) {
+    pub(super) fn set_verification(
+        &mut self,
+        hop: HopUnit,
+        verification: Option<PendingVerification>,
+    ) {
         match &mut self.merging {
-            None => self.check = check,
-            Some(merging) => merging.units.entry(hop.shard).or_default().check = check,
+            None => self.verification = verification,
+            Some(merging) => {
+                merging.units.entry(hop.shard).or_default().verification = verification
+            }
         }
     }
 
@@ -118,13 +124,16 @@ impl Trial {
         end: Position,
         made: Digest,
     ) -> bool {
-        let check = self.check_mut(hop.shard).filter(|check| check.concerns(lease, end));
-        check.is_some_and(|check| check.results.insert(lease.id, made).is_none())
+        let verification = self
+            .verification_mut(hop.shard)
+            .filter(|verification| verification.concerns(lease, end));
+        verification
+            .is_some_and(|verification| verification.results.insert(lease.id, made).is_none())
     }
 
     /// Results that wait to be assimilated, and those that are verified first.
     pub fn waiting(&self) -> impl Iterator<Item = LeaseId> + '_ {
-        let checked = self.checks().flat_map(|check| check.results.keys());
+        let checked = self.verifications().flat_map(|verification| verification.results.keys());
         self.awaiting.iter().chain(checked).copied()
     }
 
@@ -134,14 +143,15 @@ impl Trial {
     }
 
     /// Verifications for which one more host could be asked.
-    pub fn open_checks(&self) -> impl Iterator<Item = &Check> {
+    pub fn incomplete_verifications(&self) -> impl Iterator<Item = &PendingVerification> {
         let open = |unit: &UnitKey| match (&self.merging, unit) {
             (Some(merging), UnitKey::Train { shard, .. }) => {
                 merging.units.get(shard).is_some_and(|unit| unit.live.is_empty())
             }
             _ => self.live.is_empty(),
         };
-        self.checks().filter(move |check| self.is_running() && open(&check.unit))
+        self.verifications()
+            .filter(move |verification| self.is_running() && open(&verification.unit))
     }
 
     /// How the verification of a waiting result ended, where there was one.
@@ -162,7 +172,7 @@ impl State {
         }
         trial.awaiting.retain(|waiting| *waiting != id);
         let results = BTreeMap::from([(id, made)]);
-        trial.set_check(hop, Some(Check { first: id, unit, end, results }));
+        trial.set_verification(hop, Some(PendingVerification { first: id, unit, end, results }));
         Ok(())
     }
 
@@ -218,7 +228,7 @@ impl State {
         verdict: Verification,
     ) -> Result<(), FoldFault> {
         let trial = self.known_trial_mut(hop.job, hop.trial)?;
-        trial.set_check(hop, None);
+        trial.set_verification(hop, None);
         trial.verdicts.insert(lease, verdict);
         trial.awaiting.retain(|waiting| *waiting != lease);
         match trial.merging {

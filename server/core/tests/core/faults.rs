@@ -75,7 +75,7 @@ fn granted(host: HostId, unit: UnitKey) -> Event {
         until: None,
         base: Version(0),
         class: None,
-        copy_of: None,
+        speculative_for: None,
         why: String::new(),
     }
 }

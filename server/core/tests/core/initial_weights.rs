@@ -82,7 +82,7 @@ fn its_first_hops_name_the_parameters_and_the_history_keeps_them() {
     let mut given = |trial| {
         let query = Query::History { job: JOB, trial: TrialId(trial) };
         match bench.answer(Command::Query { to: ReplyTo(1), query }) {
-            Ok(Answer::History(history)) => (history.given, history.first_base()),
+            Ok(Answer::History(history)) => (history.initial_weights, history.first_base()),
             other => panic!("{other:?}"),
         }
     };

@@ -56,7 +56,7 @@ fn made(report: &Report) -> BlobRef {
 
 /// What a host says of a finished unit.
 fn sending(lease: &Lease, made: BlobRef) -> Held {
-    Held { made: Some(made), ..Held::new(lease.id, HeldState::Sending { sent: 0 }) }
+    Held { result: Some(made), ..Held::new(lease.id, HeldState::Sending { sent: 0 }) }
 }
 
 fn running(lease: &Lease) -> Held {

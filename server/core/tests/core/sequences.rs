@@ -444,7 +444,7 @@ impl Run {
         self.bench.core.check_invariants()?;
         let percent = u64::from(self.bench.core.config().most_copied);
         for job in self.bench.core.state().jobs.values() {
-            let (copied, all) = (job.counters.copied, job.work());
+            let (copied, all) = (job.counters.speculative_work, job.work());
             assert!(copied * 100 <= all * percent, "{copied} of {all} is done twice");
         }
         Ok(())

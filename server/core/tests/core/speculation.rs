@@ -100,8 +100,8 @@ fn a_hop_whose_host_falls_silent_is_done_by_another_before_its_lease_runs_out() 
     assert!((6..9).contains(&passed), "{passed}: the term is 10 s");
     assert_eq!(copy.unit, first.unit);
     let state = bench.core.state();
-    assert_eq!(state.leases[&copy.id].copy_of, Some(first.id));
-    assert_eq!(state.jobs[&JOB].counters.copies, 1);
+    assert_eq!(state.leases[&copy.id].speculative_for, Some(first.id));
+    assert_eq!(state.jobs[&JOB].counters.speculative_leases, 1);
 }
 
 #[test]
@@ -111,8 +111,10 @@ fn a_speculative_grant_says_so_and_why() {
     bench.apply(Command::Ask { to: PARKED, host: OTHER, request: waiting() });
     bench.now += 8_000;
     let events = bench.events(Command::Tick);
-    let [Event::LeaseGranted { copy_of, why, .. }] = &events[..] else { panic!("{events:?}") };
-    assert_eq!(*copy_of, Some(first.id));
+    let [Event::LeaseGranted { speculative_for, why, .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(*speculative_for, Some(first.id));
     let words =
         "second copy of lease 1, for which its trial waits: host 1 hasn't been heard of for 8.0 s";
     assert!(why.starts_with(words), "{why}");
@@ -150,14 +152,14 @@ fn both_results_that_come_before_one_is_taken_in_end_as_one_version() {
 #[test]
 fn a_speculative_lease_stays_when_the_first_attempt_is_lost_and_repeats_nothing_then() {
     let (mut bench, first, copy) = twice();
-    assert!(bench.core.state().jobs[&JOB].counters.copied > 0);
+    assert!(bench.core.state().jobs[&JOB].counters.speculative_work > 0);
     runs(&mut bench, OTHER, copy.id, 1);
     bench.now += 5_000;
     let ended = Event::LeaseEnded { lease: first.id, end: LeaseEnd::Silent };
     assert_eq!(bench.events(Command::Tick), [ended]);
     let state = bench.core.state();
-    assert_eq!(state.leases[&copy.id].copy_of, None);
-    assert_eq!(state.jobs[&JOB].counters.copied, 0);
+    assert_eq!(state.leases[&copy.id].speculative_for, None);
+    assert_eq!(state.jobs[&JOB].counters.speculative_work, 0);
     bench.finish(OTHER, &copy);
     assert_eq!(bench.trials()[0].hops, 1);
 }
@@ -268,7 +270,7 @@ fn the_last_shard_of_an_epoch_is_trained_twice_where_its_host_falls_silent() {
     let (copy, passed) = wait_for_speculation(&mut bench, 9).expect("a copy");
     assert!((6..9).contains(&passed), "{passed}: the term is 10 s");
     assert_eq!(copy.unit, first.unit, "of the same shard, from the same version");
-    assert_eq!(bench.core.state().leases[&copy.id].copy_of, Some(first.id));
+    assert_eq!(bench.core.state().leases[&copy.id].speculative_for, Some(first.id));
 
     let events = bench.finish(OTHER, &copy);
     let lost = Event::LeaseEnded { lease: first.id, end: LeaseEnd::Revoked };
@@ -282,5 +284,5 @@ fn while_shards_are_left_none_is_trained_twice() {
     let (mut bench, first) = bench_of(50, "\n[placement]\norder = \"merge\"");
     runs(&mut bench, HOST, first.id, 1);
     let (other, _) = wait_for_speculation(&mut bench, 9).expect("the other shard");
-    assert_eq!(bench.core.state().leases[&other.id].copy_of, None);
+    assert_eq!(bench.core.state().leases[&other.id].speculative_for, None);
 }

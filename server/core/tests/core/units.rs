@@ -40,14 +40,14 @@ fn a_grant_is_journalled_before_it_is_answered() {
         until: None,
         base,
         class,
-        copy_of,
+        speculative_for,
         why,
     } = &record.event
     else {
         panic!("{record:?}");
     };
     assert_eq!((*lease, *host, *granted, *base), (LeaseId(1), HOST, unit, version(0)));
-    assert!(then.is_empty() && copy_of.is_none(), "{record:?}");
+    assert!(then.is_empty() && speculative_for.is_none(), "{record:?}");
     assert_eq!(device, CPU);
     assert_eq!(*class, Some(Digest::of(b"class")));
     let words = "of work left here, the most of those open; a shard to fetch, visits to come: 1; should take ";

@@ -93,12 +93,14 @@ fn a_witness_that_falls_silent_gets_a_second_one_beside_it() {
         bench.now += 1_000;
         let events = bench.events(Command::Tick);
         events.iter().find_map(|event| match event {
-            Event::LeaseGranted { lease, host, copy_of, .. } => Some((*lease, *host, *copy_of)),
+            Event::LeaseGranted { lease, host, speculative_for, .. } => {
+                Some((*lease, *host, *speculative_for))
+            }
             _ => None,
         })
     });
-    let (copy, host, copy_of) = granted.expect("a second witness");
-    assert_eq!((host, copy_of), (THIRD, Some(second.id)));
+    let (copy, host, speculative_for) = granted.expect("a second witness");
+    assert_eq!((host, speculative_for), (THIRD, Some(second.id)));
     let copy = Lease { id: copy, ..second.clone() };
     let events = report(&mut bench, THIRD, &copy, "right");
     let confirmed = vec![first.id, copy.id];

@@ -110,7 +110,7 @@ fn check_trials(state: &State, liars: &BTreeSet<HostId>) -> Result<(), String> {
                 former: trial.former.clone(),
                 data: job.data.clone(),
                 numeric_class: trial.class,
-                given: trial.given,
+                initial_weights: trial.initial_weights,
                 hops: trial.history.clone(),
             };
             let lied = |version: &Version| {

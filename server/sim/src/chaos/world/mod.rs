@@ -147,7 +147,7 @@ impl World {
             self.outcome.expired += job.counters.leases_expired;
             self.outcome.superseded += job.counters.superseded;
             self.outcome.rejected += job.counters.rejected;
-            self.outcome.copies += job.counters.copies;
+            self.outcome.copies += job.counters.speculative_leases;
             for (several, cut) in job.trials.iter().map(|trial| outcome::several(job, trial)) {
                 self.outcome.several += several;
                 self.outcome.several_cut += cut;

@@ -178,8 +178,8 @@ impl<'a> Run<'a> {
         }
         self.core.check_invariants().map_err(|violation| violation.to_string())?;
         for job in self.core.state().jobs.values() {
-            self.tally.copies += job.counters.copies;
-            self.tally.copied = self.tally.copied.saturating_add(job.counters.copied);
+            self.tally.copies += job.counters.speculative_leases;
+            self.tally.copied = self.tally.copied.saturating_add(job.counters.speculative_work);
             self.tally.work = self.tally.work.saturating_add(job.work());
         }
         let makespan = self.now - self.first_at.min(self.now);
