@@ -347,7 +347,7 @@ pub struct CollectRequest {
     /// Only says what would be thrown away.
     #[serde(default)]
     pub dry_run: bool,
-    /// What hasn't been in the store for so long stays.
+    /// Blobs that are younger stay.
     pub grace: Millis,
 }
 

@@ -91,13 +91,13 @@ pub struct Merged {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RejectRequest {
-    /// Whose fault it is.
+    /// The party at fault.
     pub fault: Fault,
     /// Why, for people.
     pub reason: String,
 }
 
-/// Whose fault it is that an upload can't be used.
+/// The party at fault when an upload can't be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

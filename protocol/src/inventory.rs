@@ -108,7 +108,7 @@ pub struct Workload {
     /// The numbers that the model computes in.
     #[serde(default, skip_serializing_if = "is_default")]
     pub precision: Precision,
-    /// Whose state lies in memory beside the parameters.
+    /// The optimizer. Its state lies in memory beside the parameters.
     pub optimizer: OptimizerName,
 }
 

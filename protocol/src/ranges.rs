@@ -59,7 +59,7 @@ pub struct RangeDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RangeWork {
-    /// Whose merge it is; its claim is the leader's.
+    /// The unit that is merged; its claim is the leader's.
     pub unit: AssimilationUnit,
     /// The least bytes of a range: all cut alike.
     pub least: u64,

@@ -251,7 +251,7 @@ impl TrialHistory {
         Base::first(seeds::initial_weights(self.job_seed, self.trial), self.initial_weights)
     }
 
-    /// What a hop of the history was trained with.
+    /// The context that a hop of the history was trained with.
     #[must_use]
     pub fn context_of(&self, hop: &HopRecord) -> Arc<TrialContext> {
         self.context.as_of(hop.lease, &self.former)
@@ -265,7 +265,7 @@ impl TrialHistory {
         made.map_or(0, |made| made.end.step)
     }
 
-    /// What was trained for a record of the history, from this base: the way as far as the shard that it
+    /// The hop that was trained for a record of the history, from this base: as far as the shard that it
     /// ended on. `None` where the data lacks a shard of it.
     #[must_use]
     pub fn hop_of(&self, record: &HopRecord, base: Base) -> Option<Hop> {

@@ -25,7 +25,7 @@ struct Server {
 /// How one request is answered.
 #[derive(Clone, Copy)]
 enum Answer {
-    /// What is asked for, but for so many bytes at its end.
+    /// The bytes that are asked for, without so many at their end.
     Short(usize),
     /// From the start, whatever is asked for, and no more than so many bytes.
     Start(usize),
@@ -56,7 +56,7 @@ impl Server {
         self.asked.lock().unwrap().clone()
     }
 
-    /// What a download comes to, without pauses, and the last number of bytes that was told.
+    /// The result of a download, without pauses, and the last progress in bytes.
     fn download(&self, blob: BlobRef) -> (Result<Vec<u8>, TransferError>, u64) {
         let servers = Servers::parse(self.url.as_str(), false).unwrap();
         let client = HttpClient::new(servers, &HttpConfig::default()).unwrap();

@@ -12,7 +12,7 @@ use sojourn_protocol::{
 /// The canonical checkpoint of a base. Version 0 is made here; what is stored for a base comes from `read`.
 ///
 /// # Errors
-/// Those of `read`, and what version 0 can't be made from.
+/// Errors of `read`; a model or initial weights from which version 0 can't be made.
 pub fn base_checkpoint<B: AsRef<[u8]> + From<Vec<u8>>, E: From<ModelError>>(
     context: &TrialContext,
     base: Base,

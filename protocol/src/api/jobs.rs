@@ -80,7 +80,7 @@ pub struct ExtendRequest {
     pub trial: Option<TrialId>,
 }
 
-/// Whose turn a job is, and on how many hosts it may be, from now on; what isn't said stays.
+/// A job's priority, share and number of hosts from now on; a setting that is left out stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

@@ -47,7 +47,7 @@ fn a_model_that_starts_from_a_file_is_that_of_the_file() {
     assert_eq!(job.data.scale, Scale::Given(blob(b"scaling")), "its scaling comes with it");
     assert_eq!(with_model("init = \"b\"", "").unwrap().data.scale, Scale::None);
     assert_eq!(with_model("init = \"a\"", "scale = 0.5").unwrap().data.scale, Scale::Constant(0.5));
-    // What says the same may be said.
+    // A model table may repeat what its initial weights say.
     for same in ["init = \"a\"\narch = \"mlp\"", "arch = \"mlp\"\nhidden = [64]\ninit = \"a\""] {
         assert_eq!(with_model(same, "").unwrap(), job);
     }

@@ -54,7 +54,7 @@ pub fn parse_with(text: &str, open: &mut OpenModel<'_>) -> Result<JobSpec, JobFi
         let start = error.span().map_or(0, |span| span.start);
         problems.add(start, "", format!("no valid TOML here: {}", error.message()));
     }
-    // What follows a syntax error is guesswork; report that alone.
+    // Everything after a syntax error is guesswork, so that error alone is reported.
     let spec = if syntax.is_empty() { read(root.get_ref(), &problems, open) } else { None };
     match (spec, problems.into_error()) {
         (Some(spec), None) => Ok(spec),

@@ -1,7 +1,7 @@
 //! Architectures as plain data; their tensors and costs are in `sojourn-model`.
 //!
-//! What was added later is left out of what is stored and sent where it has its default: a job that
-//! doesn't use it is the same job, byte for byte, as before.
+//! Fields that were added later are left out of JSON where they have their defaults. So a job that doesn't use them is
+//! the same job, byte for byte, as before.
 
 use super::{
     dimension::{Value, is_default},

@@ -3,7 +3,7 @@
 use super::dimension::{Chooser, Dimension, is_default};
 use serde::{Deserialize, Serialize};
 
-/// What is done to every row of a training batch, of shape `[channels, height, width]` and already
+/// Data augmentation of every row of a training batch, of shape `[channels, height, width]` and already
 /// scaled; drawn anew for each row from the batch's seed. Evaluation sees rows as they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -32,7 +32,7 @@ pub struct AugmentSpace {
 }
 
 impl AugmentSpace {
-    /// What `chooser` takes: `Some(None)` where that changes nothing.
+    /// The augmentation that `chooser` takes: `Some(None)` where it changes nothing.
     pub(crate) fn close(&self, chooser: &mut dyn Chooser) -> Option<Option<Augment>> {
         let crop = self.crop.close("training.augment.crop", chooser)?;
         let flip = self.flip.close("training.augment.flip", chooser)?;

@@ -174,7 +174,7 @@ impl FileKind {
     /// The kind that a path or URL says by its ending, `.gz` and `.zst` left aside.
     #[must_use]
     pub fn named(path: &str) -> Option<Self> {
-        // What follows in a URL is no part of its name.
+        // A URL's query and fragment are no part of its name.
         let path = match path.contains("://") {
             true => path.split(['?', '#']).next().unwrap_or(path),
             false => path,

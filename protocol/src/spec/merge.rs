@@ -1,7 +1,7 @@
 //! Merge rules by their parameters: how a returned checkpoint changes its trial's where several of a trial's
 //! shards train at once (docs/internals/merging.md). The formulas are computed elsewhere.
 //!
-//! What is `None` depends on the units in flight when a result arrives, `C`, which is at least 1.
+//! A parameter that is `None` follows from `C`, the units in flight when a result arrives, which is at least 1.
 
 use super::dimension::is_default;
 use serde::{Deserialize, Serialize};
@@ -145,7 +145,7 @@ pub struct MergeSpec {
 }
 
 impl Default for MergeSpec {
-    /// What the pilot found best for one big model.
+    /// The settings that the pilot study found best for one big model.
     fn default() -> Self {
         let optimizer = OptimizerMerge::default();
         Self { rule: RuleSpec::DELAYED_NESTEROV, optimizer, canary: None }
@@ -176,7 +176,7 @@ impl StalenessBound {
 pub struct RuleFault {
     /// The parameter, by its path below the rule: `alpha`, `staleness.a`.
     pub key: &'static str,
-    /// What it is, and what it has to be.
+    /// Its value, and the values that it may have.
     pub reason: String,
 }
 

@@ -1,7 +1,7 @@
 //! `[placement]`: on which machines a job trains, in which order, and how it stands to other jobs.
 //!
-//! What was added later is left out of what is stored and sent where it has its default: a job that
-//! doesn't use it is the same job, byte for byte, as before.
+//! Fields that were added later are left out of JSON where they have their defaults. So a job that doesn't use them is
+//! the same job, byte for byte, as before.
 
 use super::{MergeSpec, dimension::is_default};
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ impl PlacementSpec {
         Err(format!("`placement.merge_below` is {below} thousandths; {ALL} is the most"))
     }
 
-    /// What holds where a job file says nothing but these.
+    /// A placement with the defaults for all else.
     #[must_use]
     pub fn new(order: OrderChoice, reproducible: bool, threads: u32) -> Self {
         Self {

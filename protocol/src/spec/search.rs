@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl SearchSpec {
-    /// What holds where a job file says nothing but these: it ends when all trials have trained all epochs.
+    /// A search with the defaults for all else: it ends when all trials have trained all epochs.
     #[must_use]
     pub const fn new(method: SearchMethod, metric: Metric) -> Self {
         let goal = metric.goal();
@@ -27,7 +27,7 @@ impl SearchSpec {
     /// Can trials on data with these labels be compared by its metric?
     ///
     /// # Errors
-    /// What doesn't go with the labels.
+    /// A metric that doesn't suit the labels.
     pub fn check(&self, labels: &Labels) -> Result<(), String> {
         let (loss, wanted) = match labels {
             Labels::Classes(_) => (Loss::CrossEntropy, "numbers"),

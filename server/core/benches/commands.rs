@@ -85,7 +85,7 @@ struct Bench {
     /// Hosts by whose reply it is; asks are answered when there is something to say.
     asked: BTreeMap<ReplyTo, HostId>,
     next: u64,
-    /// What planning took: the server does that beside.
+    /// The time that planning took. It is taken off: the server plans on another thread.
     planning: Duration,
 }
 
@@ -185,7 +185,7 @@ impl Bench {
     }
 }
 
-/// What a trainer might have made of a lease's unit, and what it uploaded.
+/// A plausible outcome of a lease's unit, with the checkpoint that was uploaded.
 fn outcome(lease: &Lease) -> (Outcome, Option<BlobRef>) {
     let sums = |rows: u64| Sums { rows, loss: 1.0, correct: Some(1), ..Sums::default() };
     match &lease.unit {

@@ -28,7 +28,7 @@ pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;
 #[serde(transparent)]
 pub struct JournalPosition(pub u64);
 
-/// What a job does when its search has ended.
+/// The last step of a job, when its search has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AtEnd {

@@ -1,4 +1,4 @@
-//! What a core can't go on after.
+//! Faults: errors after which a core can't go on.
 
 use crate::state::FoldError;
 

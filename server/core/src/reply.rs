@@ -1,4 +1,4 @@
-//! What a handler returns: an answer, or a refusal.
+//! The return type of handlers: an answer, or a refusal.
 
 use crate::fault::CoreFault;
 use sojourn_protocol::error::{ApiError, ErrorKind};

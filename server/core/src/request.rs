@@ -23,7 +23,7 @@ use sojourn_protocol::{
 
 /// A command that is answered with a value of one type.
 pub trait Request {
-    /// What it is answered with.
+    /// The type of its answer.
     type Answer;
 
     /// The command, for whom to answer.

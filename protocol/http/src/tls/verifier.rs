@@ -92,7 +92,7 @@ mod tests {
     use rustls::{RootCertStore, crypto::ring};
     use std::time::Duration;
 
-    /// What `openssl req -x509` makes for `localhost`.
+    /// A certificate as `openssl req -x509` makes it for `localhost`.
     fn self_signed(last_year: i32) -> CertificateDer<'static> {
         let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,4 @@
-//! What bad files are told, whatever the table.
+//! Error messages for faults that can occur in any table.
 
 use super::*;
 

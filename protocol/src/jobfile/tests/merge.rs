@@ -12,7 +12,7 @@ fn merge(value: &str) -> MergeSpec {
     parse(&text).unwrap_or_else(|error| panic!("{value}: {error}")).placement.merge.unwrap()
 }
 
-/// What is said of a bad `merge`, with its path below `placement`.
+/// The error message for a bad `merge`, with its path below `placement`.
 fn refused(value: &str) -> String {
     let said = said(&with(&format!("merge = {value}")));
     said.replace("11: `placement.", "`")

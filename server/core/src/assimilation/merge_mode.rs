@@ -35,7 +35,7 @@ impl Balance {
     }
 }
 
-/// What a trial does next about its merge mode.
+/// The next step of a trial towards its merge mode.
 enum NextMode {
     /// It switches to this mode.
     Switch(MergeMode),

@@ -1,4 +1,4 @@
-//! What hosts keep in their caches: shards to fetch ahead, and blobs that nobody will need.
+//! The caches of hosts: shards to fetch ahead of their first use, and blobs to drop that nobody will need.
 
 use super::placement::PlacementHandler;
 use crate::{dispatch::Wake, state::Job};

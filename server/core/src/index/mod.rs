@@ -1,4 +1,4 @@
-//! What is derived from the durable state, and kept up to date with each event.
+//! The derived index: facts about the durable state that are kept up to date with each event.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What a host may upload and read under its leases.
+//! Access rights: the uploads and blobs that the leases of a host give it access to.
 
 use super::handler::LeaseHandler;
 use crate::reply::{Refusal, Reply};

@@ -9,7 +9,7 @@ use crate::{
 };
 use sojourn_protocol::ids::{HostId, LeaseId};
 
-/// What a host is told to have done when a lease runs out that it never began.
+/// The release reason of a lease that ran out before its host had begun it.
 const NOT_BEGUN: &str = "let a lease run out that it had not begun";
 
 impl LeaseHandler<'_> {
@@ -82,7 +82,7 @@ impl LeaseHandler<'_> {
         live.into_iter().flatten().filter(stops).copied().collect()
     }
 
-    /// Those of them that the host hasn't been told of. From now on it has.
+    /// Those hops to end early that the host hasn't been told of yet. They count as told from now on.
     pub(crate) fn take_stop_requests(&mut self, host: HostId) -> Vec<LeaseId> {
         let mut stop = self.leases_to_stop(host);
         let deadlines = &mut self.ledger.leases.deadlines;

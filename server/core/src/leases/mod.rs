@@ -29,7 +29,7 @@ pub(crate) use release::FREE_RELEASES;
 use sojourn_protocol::{ids::LeaseId, time::UnixMillis};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of leases beside the durable state.
+/// The soft state of leases.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Leases {
     deadlines: Deadlines,
@@ -84,7 +84,7 @@ impl Leases {
         self.overrunning.get(&lease).map(|(_, since)| *since)
     }
 
-    /// What was uploaded under a lease is thrown away.
+    /// The upload of a lease is thrown away.
     pub(crate) fn drop_upload(&mut self, lease: LeaseId) {
         self.dropped_uploads.insert(lease);
     }

@@ -1,4 +1,4 @@
-//! What a slot gets: a unit, or something to wait for.
+//! The choice for a slot: a unit, or until when to wait for one.
 
 use super::{explain::GrantReason, plan::PlannedHop};
 use crate::{event::UnitKey, leases::ResultBefore};
@@ -24,7 +24,7 @@ pub(crate) struct Assignment {
     pub(crate) planned: Option<PlannedHop>,
 }
 
-/// What a slot gets.
+/// The choice for a slot.
 pub(crate) enum Pick {
     /// This unit. The evaluations are left to others.
     Assign(Box<Assignment>, Vec<UnitKey>),

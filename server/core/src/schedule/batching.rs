@@ -16,7 +16,7 @@ pub(crate) fn batch_hops(
     if further == 0 {
         return Vec::new();
     }
-    // What was begun goes on where it ended, under a lease of its own.
+    // A shard that was begun goes on where it ended, under a lease of its own.
     let fresh = |shard: &ShardId| chain.next(*shard).is_some_and(|start| start.batch == 0);
     let others = chain.open().filter(|shard| *shard != first && fresh(shard));
     let with_standing = others.map(|shard| (locality(shard), shard));

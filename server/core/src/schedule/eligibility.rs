@@ -1,4 +1,4 @@
-//! Who may do a unit: the numeric class that its trial keeps to, the memory that it takes, and who has failed it.
+//! Eligibility: which hosts may do a unit, by its numeric class, its memory and the failures so far.
 
 use crate::{
     cost::Occupancy,
@@ -11,7 +11,7 @@ use crate::{
 use sojourn_protocol::{digest::Digest, ids::HostId, inventory::Workload};
 use std::{collections::BTreeMap, ops::Deref};
 
-/// Who may do a unit. It reads, and changes nothing.
+/// The view that says which hosts may do a unit. It reads, and changes nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Eligibility<'a> {
     pub(crate) occupancy: Occupancy<'a>,

@@ -44,7 +44,7 @@ pub(crate) struct PlannedStep {
     pub(crate) standing: DataLocality,
 }
 
-/// What a second copy goes beside, and why.
+/// The lease that a speculative lease repeats, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Speculation {
     pub(crate) lease: LeaseId,
@@ -54,7 +54,7 @@ pub(crate) struct Speculation {
     pub(crate) straggler: Straggler,
 }
 
-/// What is the matter with a running hop.
+/// Why a running hop is expected to end late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Straggler {
     /// Its host hasn't been heard of for so many microseconds.

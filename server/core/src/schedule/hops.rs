@@ -24,7 +24,7 @@ use sojourn_workgen::{Candidate, Choice, Decision, EarlierFinish, Forecast, Poli
 /// Hops of one lease, where their number follows from the size of the checkpoint.
 const MAX_HOPS: u32 = 1024;
 
-/// What a job has for a device.
+/// The choice among the hops of one job, for a device.
 pub(crate) enum HopPick {
     /// This hop.
     Assign(Box<Assignment>),

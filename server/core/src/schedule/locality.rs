@@ -1,4 +1,4 @@
-//! What a fetch costs, and which other devices need none.
+//! Data locality: how long a device would fetch, and which other devices have the data already.
 
 use super::eligibility::Eligibility;
 use crate::{
@@ -22,7 +22,7 @@ const MIN_LARGE_SHARD: u64 = 1 << 20;
 /// Microseconds a lease for a busy slot is granted before the slot is free, in transfers of the checkpoint.
 const LEAD_TRANSFERS: u64 = 2;
 
-/// What a fetch costs, and who holds what. It reads, and changes nothing.
+/// Data locality: the view of fetch times, and of the hosts that hold blobs. It reads, and changes nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Locality<'a> {
     pub(crate) eligible: Eligibility<'a>,

@@ -1,4 +1,4 @@
-//! What a job's plan says of a device that asks.
+//! The advice of a job's plan for a device that asks for work.
 
 use super::{
     assignment::Assignment,
@@ -28,7 +28,7 @@ const FIRST_PLAN_TIMEOUT: Millis = Millis::from_secs(1);
 const NEXT_PLAN_TIMEOUT: Millis = Millis::from_secs(2);
 
 impl Scheduler<'_> {
-    /// What a job's plan has for a device; `None` where it says nothing.
+    /// The hop that a job's plan has for a device; `None` where the plan says nothing of it.
     pub(crate) fn planned_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<HopPick> {
         let plan = self.planner.plan(job.id)?;
         let device = &at.slots.device.name;

@@ -1,4 +1,4 @@
-//! What decisions about units rest on: estimates, plans, fair shares, when to speculate.
+//! The soft state behind the choice of units: estimates, plans, fair shares, the time of the next speculation.
 
 use super::{job_plan::JobPlan, shares::FairShares};
 use crate::{cost::Estimates, memo::Memo};

@@ -5,7 +5,7 @@ use crate::{data::DataPlacement, hosts::Hosts, index::DerivedIndex, ledger::Ledg
 use sojourn_workgen::Policy;
 use std::ops::Deref;
 
-/// Who gets which unit. It reads, and changes nothing.
+/// The view that chooses units for devices. It reads, and changes nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Scheduler<'a> {
     pub(crate) local: Locality<'a>,

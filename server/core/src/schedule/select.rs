@@ -9,7 +9,7 @@ use crate::{event::UnitKey, hosts::DeviceRef, state::Job};
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{ids::HostId, time::Millis};
 
-/// What a slot had better leave to others for a while.
+/// Units that a slot should leave to other hosts for a while.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
     /// Microseconds after which to look again.

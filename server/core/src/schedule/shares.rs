@@ -31,7 +31,7 @@ pub(crate) struct FairShares {
     now: u64,
     /// Each job's tag, on the same scale.
     tags: BTreeMap<JobId, u64>,
-    /// What live leases were counted as; those from before a start are not here.
+    /// The slot time that was charged for each live lease. Leases from before a start are missing.
     counted: BTreeMap<LeaseId, u64>,
 }
 
@@ -58,7 +58,7 @@ impl FairShares {
         self.tags.insert(job, tag);
     }
 
-    /// What a live lease was counted as.
+    /// The slot time that was charged for a live lease.
     #[must_use]
     pub(crate) fn counted(&self, lease: LeaseId) -> u64 {
         self.counted.get(&lease).copied().unwrap_or(0)

@@ -68,7 +68,7 @@ struct SpeculationTarget {
     takes: u64,
 }
 
-/// What is to be done about a job's slow hops.
+/// The decision about a job's slow hops.
 enum Speculate {
     /// This is granted.
     Grant(SpeculationTarget, Box<Assignment>),
@@ -251,7 +251,7 @@ impl Scheduler<'_> {
         u128::from(copied) * 100 <= all
     }
 
-    /// What makes a speculative lease that takes so long worth while, if anything.
+    /// Why a speculative lease that takes so long is worth while; `None` where it is not.
     fn worth_while(&self, running: RunningHop, takes: u64) -> Option<Straggler> {
         if let Some((seen, lost_at)) = running.silent {
             let until = (lost_at - self.now).0.saturating_mul(1000);

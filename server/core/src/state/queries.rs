@@ -169,7 +169,7 @@ impl State {
         }
     }
 
-    /// Those of a host's reports that have ended. A report that is forgotten has ended long ago.
+    /// How these reports of a host ended, as far as they have. A report that is forgotten has ended long ago.
     pub(crate) fn ended_reports(&self, host: HostId, reported: &[LeaseId]) -> Vec<ReportAnswer> {
         let answers = reported.iter().filter_map(|lease| {
             let state = match self.past.get(lease) {
@@ -214,7 +214,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// Those of this trial.
+    /// The leases and results of this trial that are in flight.
     pub(crate) fn of(trial: &Trial) -> Self {
         Self { live: trial.live_leases(), awaiting: trial.waiting().collect() }
     }

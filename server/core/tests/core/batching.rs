@@ -66,7 +66,7 @@ fn several_hops_go_in_one_lease_and_make_one_version() {
     let end = Position { epoch: Epoch(0), shard: ShardId(2), batch: 2, step: 7 };
     assert_eq!((record.start.step, record.end), (0, end));
     assert_eq!(history.hop_of(record, way.base).as_ref(), Some(way), "all that a replay needs");
-    // What is left of the epoch is one hop; the epoch ends with it.
+    // One hop is left of the epoch; the epoch ends with it.
     let last = bench.lease(OTHER);
     assert_eq!((shards(&last), hop(&last).start.step), (vec![3], 7));
     bench.finish(OTHER, &last);

@@ -118,7 +118,7 @@ fn a_unit_is_given_only_where_there_is_memory_for_it() {
     };
     assert!(!given(&mut bench, with(Some(bytes - 1))), "less than its checkpoint");
     assert!(given(&mut bench, with(Some(bytes))));
-    // What it took elsewhere counts where nothing is known, and what it took here before that.
+    // The memory that was measured on this device counts; where none was, that of other devices.
     bench.ask(
         HOST,
         WorkRequest {

@@ -32,7 +32,7 @@ fn fold(state: &mut State, event: Event) {
     state.fold(&record).unwrap();
 }
 
-/// What of an event doesn't fit. The error names its position and kind, and the state stays as it was.
+/// The fault of an event that doesn't fit. The error names its position and kind, and the state stays as it was.
 fn fault(state: &State, event: Event) -> FoldFault {
     let record = next(state, event);
     let mut after = state.clone();

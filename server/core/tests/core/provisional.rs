@@ -54,7 +54,7 @@ fn made(report: &Report) -> BlobRef {
     }
 }
 
-/// What a host says of a finished unit.
+/// A finished unit that its host is uploading.
 fn sending(lease: &Lease, made: BlobRef) -> Held {
     Held { result: Some(made), ..Held::new(lease.id, HeldState::Sending { sent: 0 }) }
 }

@@ -183,7 +183,7 @@ fn a_host_keeps_no_more_than_its_cache_holds() {
     let others = visited(&mut bench, &[OTHER]);
     assert_eq!(others[0].len(), 3, "more than its half, as it has the room");
     let mut own = BTreeSet::from([shard(&first[0]).unwrap()]);
-    // What its owner says once holds until something else is said.
+    // A cache's limit holds until the host reports another one.
     for _ in 0..20 {
         for lease in bench.ask(HOST, WorkRequest { inventory: None, ..ask.clone() }).leases {
             own.extend(shard(&lease));

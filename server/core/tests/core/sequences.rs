@@ -410,7 +410,7 @@ impl Run {
             _ => {}
         }
         if let (5..=7, Outcome::Trained(trained)) = (how, &mut report.outcome) {
-            // What others come to as well.
+            // The digest that other hosts come to as well.
             let what = format!("{} {}", trained.base, trained.end);
             trained.checkpoint.sha256 = Digest::of(what.as_bytes());
         }

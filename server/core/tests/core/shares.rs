@@ -22,7 +22,7 @@ struct Fleet {
     hosts: u64,
     /// Milliseconds of a unit of each job.
     takes: Vec<u64>,
-    /// What runs, by the time of its end.
+    /// Running leases, by the time of their end.
     running: BTreeMap<(u64, HostId), Lease>,
     /// Milliseconds of slots that each job has had since the last reset.
     used: Vec<u64>,

@@ -53,7 +53,7 @@ fn runs(bench: &mut Bench, host: HostId, lease: LeaseId, done: u32) {
     bench.apply(Command::Heartbeat { to: ReplyTo(1), host, holding, reported: Vec::new() });
 }
 
-/// What a host that waits has been given.
+/// The lease in the answer to the host that waits.
 fn given(effects: &[Effect]) -> Option<Lease> {
     effects.iter().find_map(|effect| match effect {
         Effect::Reply { to: PARKED, answer: Ok(answer), .. } => match answer.as_ref() {

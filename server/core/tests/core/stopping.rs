@@ -83,7 +83,7 @@ fn a_trial_at_its_target_ends_and_what_it_trains_is_revoked() {
     assert_eq!(bench.job().state, JobState::Finished);
     assert_eq!(bench.core.state().jobs[&JOB].load, [0, 0]);
     assert!(bench.ask(OTHER, request(1, Vec::new())).leases.is_empty());
-    // What was trained meanwhile comes too late.
+    // The result of the other host comes too late.
     let late = Command::Report { to: TO, host: OTHER, report: done(&next), uploaded: None };
     let events = bench.events(late);
     assert!(
@@ -160,7 +160,7 @@ fn a_target_is_compared_as_the_metric_is() {
         let mut bench = searching(1, search);
         while bench.job().state == JobState::Running {
             let leases = bench.ask(HOST, request(2, Vec::new())).leases;
-            // What is evaluated is reported before more is trained.
+            // Evaluations are reported before more is trained.
             let lease = leases.iter().find(|lease| matches!(lease.unit, Unit::Evaluate(_)));
             let lease = lease.unwrap_or(&leases[0]);
             match lease.unit {

@@ -265,7 +265,7 @@ impl Bench {
     }
 }
 
-/// What an assimilator offers that has done its work.
+/// An assimilator's offer of the version that it has produced.
 pub(crate) fn offer(unit: &AssimilationUnit) -> Command {
     let AssimilationUnit { lease, version, trained, merge, .. } = unit;
     let made = |what: &str, bytes| {
@@ -341,7 +341,7 @@ pub(crate) fn request(wanted: u32, holding: Vec<(LeaseId, HeldState)>) -> WorkRe
     }
 }
 
-/// What the slots of a host's processor could do with.
+/// The demand of a host's processor.
 pub(crate) fn demand(slots: u32, idle: u32, wanted: u32) -> Demand {
     Demand { device: CPU.into(), slots, idle, wanted }
 }
@@ -379,7 +379,7 @@ pub(crate) fn done(lease: &Lease) -> Report {
     Report { lease: lease.id, outcome }
 }
 
-/// What a host says of an evaluation with so many misses in each shard; labels are all of class 0.
+/// The report of an evaluation with so many misses in each shard; labels are all of class 0.
 pub(crate) fn evaluated(evaluation: &Evaluation, misses: u64) -> Evaluated {
     let Counting { top_k, by_class } = evaluation.counting;
     let sums = evaluation.shards.iter().map(|shard| Sums {

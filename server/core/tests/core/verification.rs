@@ -262,7 +262,7 @@ fn a_trial_goes_back_to_the_end_of_an_epoch_or_to_its_start() {
     let trial = bench.core.state().trial(JOB, TrialId(0)).unwrap();
     assert_eq!((trial.version, trial.chain.step(), trial.curve.len()), (Version(12), 24, 3));
     assert_eq!(trial.best.map(|best| best.epoch.0 < 3), Some(true));
-    // What was out is of no use any more, also when its version comes again.
+    // A lease from before is of no use any more, also when its version comes again.
     train(&mut bench, OTHER, 18, "again");
     let events = report(&mut bench, HOST, &late, "right");
     assert!(events.contains(&Event::Superseded { lease: late.id }), "{events:?}");

@@ -13,7 +13,7 @@ pub(crate) struct SmoothedTime {
 }
 
 impl SmoothedTime {
-    /// What one time says: it may as well have been half as far off again.
+    /// The estimate after one measured time. Its deviation is taken to be half of that time.
     pub(crate) fn first(nanos: u64) -> Self {
         Self { mean: nanos, deviation: nanos / 2, samples: 1 }
     }

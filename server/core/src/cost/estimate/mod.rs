@@ -48,7 +48,7 @@ const MAX_REPORTERS: usize = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WorkloadId(usize);
 
-/// What was measured so far.
+/// Estimates of times, from all measurements so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Estimates {
     ids: BTreeMap<Workload, WorkloadId>,

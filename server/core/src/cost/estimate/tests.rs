@@ -1,4 +1,4 @@
-//! What is measured once makes guesses better, for places and workloads alike.
+//! One measurement improves the estimates of other devices and other workloads.
 
 use super::*;
 use sojourn_protocol::{
